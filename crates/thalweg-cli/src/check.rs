@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use thalweg::reads::{IndexState, LostReads, ReadFile, Report};
+use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::{Error, Options};
 
 use crate::common::{Failure, VerbResult, complain, output};
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     }
 }
 
-fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Report> {
+fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<CheckReport> {
     // Not `thalweg::open`: it would refuse a damaged FAST5 file that libhdf5 cannot open, although
     // reads can be salvaged from it.
     let file = ReadFile::open(path, options.clone())?;
@@ -92,10 +92,10 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Re
 fn print(
     out: &mut impl Write,
     path: &Path,
-    report: &Report,
+    report: &CheckReport,
     salvaged: Option<&Path>,
 ) -> std::io::Result<()> {
-    let Report { reads, samples, defect_count, .. } = report;
+    let CheckReport { reads, samples, defect_count, .. } = report;
     let verdict = if report.is_whole() { "whole" } else { "damaged" };
     writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", path.display())?;
     for defect in report.defects.iter().take(SHOWN) {
@@ -130,7 +130,7 @@ fn print(
     Ok(())
 }
 
-fn as_json(path: &Path, report: &Report) -> Value {
+fn as_json(path: &Path, report: &CheckReport) -> Value {
     let defects: Vec<Value> = report.defects.iter().map(defect_json).collect();
     let lost: Vec<Value> =
         report.lost.iter().map(|range| json!([range.start, range.end])).collect();

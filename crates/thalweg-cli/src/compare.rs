@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use thalweg_gauge::cross_run::{Compared, Condition, ConditionVerdict, CrossRunOptions, compare};
+use thalweg_gauge::cross_run::{
+    Compared, ConditionVerdict, CrossRunOptions, ResultCondition, compare,
+};
 use thalweg_gauge::report::{compared_html, compared_text};
 use thalweg_gauge::results::ResultRun;
 
@@ -40,8 +42,8 @@ pub(crate) struct CompareArgs {
     only: Option<String>,
     /// A condition, as in 'ratio > 1.05': fields ratio, low, high (ends of its interval),
     /// normalised, fraction (of the limit), time_s, cpu_ratio, memory_ratio; > >= < <=; and, or
-    #[arg(long, value_name = "CONDITION", value_parser = Condition::parse)]
-    fail_if: Option<Condition>,
+    #[arg(long, value_name = "CONDITION", value_parser = ResultCondition::parse)]
+    fail_if: Option<ResultCondition>,
     /// Print one JSON object a row in place of tables
     #[arg(long)]
     json: bool,
@@ -108,7 +110,7 @@ fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
 }
 
 /// Fails if the condition holds for any row, or cannot be decided for any.
-fn judge(compared: &Compared, condition: &Condition) -> VerbResult {
+fn judge(compared: &Compared, condition: &ResultCondition) -> VerbResult {
     let mut held: Vec<String> = Vec::new();
     let mut unknown: Vec<String> = Vec::new();
     let mut decided = 0;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int32Type;
 use thalweg::condition::Condition;
-use thalweg::convert::Part;
+use thalweg::convert::SetPart;
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
 
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
         let chosen = choose(set, listed, condition, args.missing_ok)?;
         Ok(chosen
             .into_iter()
-            .map(|(file, ids)| Part::new(file, Selection::Ids(Arc::new(ids))))
+            .map(|(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids))))
             .collect())
     })
 }

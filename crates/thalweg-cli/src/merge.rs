@@ -1,6 +1,6 @@
 //! `thalweg merge`: writes the reads of many files into one.
 
-use thalweg::convert::Part;
+use thalweg::convert::SetPart;
 use thalweg::reads::Selection;
 
 use crate::common::VerbResult;
@@ -19,6 +19,7 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> VerbResult {
-    args.files
-        .run(|set| Ok((0..set.paths().len()).map(|file| Part::new(file, Selection::All)).collect()))
+    args.files.run(|set| {
+        Ok((0..set.paths().len()).map(|file| SetPart::new(file, Selection::All)).collect())
+    })
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
-use thalweg::convert::{Conversion, Made, Output, Part, make, merged};
+use thalweg::convert::{Conversion, Made, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
@@ -137,7 +137,7 @@ fn write(
                 wanted.iter().map(|(read, _)| read.id.to_string()).collect(),
             )),
         };
-        parts.push(Part { file, selection, to: wanted.iter().map(|(_, to)| *to).collect() });
+        parts.push(SetPart { file, selection, to: wanted.iter().map(|(_, to)| *to).collect() });
     }
     Ok(make(set, parts, outputs.to_vec(), conversion)?)
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use thalweg::engine::default_threads;
-use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
+use thalweg::format::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
@@ -114,9 +114,9 @@ enum Synthetic {
         gzip: bool,
     },
     /// Neutron events in a NeXus file.
-    NexusLive(synth::nexus::Recipe),
+    NexusLive(synth::nexus::NexusRecipe),
     /// Connectivity of astrocytes, synapses and neurons.
-    Neuroglial(synth::neuroglial::Recipe),
+    Neuroglial(synth::neuroglial::CircuitRecipe),
 }
 
 /// How many pieces each thread may be ahead of the writer.
@@ -160,7 +160,7 @@ fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Resu
             let synth = Synth::new(Recipe::with_samples(seed, samples))?;
             // One seed makes one file: identifiers follow from it, too.
             let identity = Some(Identity::from_seed(seed));
-            let layout = Layout { coding: signal, identity, ..Layout::default() };
+            let layout = Pod5Layout { coding: signal, identity, ..Pod5Layout::default() };
             reads::signal(path, &synth, &synth.full_header(), Coding::Pod5(layout), stopped)
         }
         Synthetic::Fastq { bases, seed, gzip } => reads::fastq(path, bases, seed, gzip, stopped),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
-use thalweg::convert::{Conversion, Lost, Output, Part, Report, make, merged};
+use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
@@ -90,7 +90,7 @@ impl WriteArgs {
     pub(crate) fn print_report(
         &self,
         path: &Path,
-        report: &Report,
+        report: &ConvertReport,
         more: Option<(&str, Value)>,
     ) -> VerbResult {
         for Lost { what, reads, first } in &report.lost {
@@ -121,7 +121,7 @@ impl ManyToOneArgs {
     /// Opens the files, and writes the reads that `choose` takes from them.
     pub(crate) fn run(
         &self,
-        choose: impl FnOnce(&ReadSet) -> Result<Vec<Part>, Failure>,
+        choose: impl FnOnce(&ReadSet) -> Result<Vec<SetPart>, Failure>,
     ) -> VerbResult {
         let options = self.read.options();
         let control = options.control.clone();

@@ -112,8 +112,8 @@ mod outer {
     #[divan::bench]
     fn zstd_of_svb_zd(bencher: Bencher<'_, '_>) {
         let (plain, mut coded, mut out) = (plain(), Vec::new(), Vec::new());
-        zstd::Compressor::new(1).unwrap().compress(&plain, &mut coded).unwrap();
-        let mut codec = zstd::Decompressor::new();
+        zstd::ZstdCompressor::new(1).unwrap().compress(&plain, &mut coded).unwrap();
+        let mut codec = zstd::ZstdDecompressor::new();
         bencher.counter(BytesCount::new(plain.len())).bench_local(|| {
             codec.decompress(black_box(&coded), &mut out, usize::MAX).unwrap();
         });
@@ -122,8 +122,8 @@ mod outer {
     #[divan::bench]
     fn zlib_of_svb_zd(bencher: Bencher<'_, '_>) {
         let (plain, mut coded, mut out) = (plain(), Vec::new(), Vec::new());
-        deflate::Compressor::new(6).unwrap().compress(&plain, &mut coded).unwrap();
-        let mut codec = deflate::Decompressor::new();
+        deflate::DeflateCompressor::new(6).unwrap().compress(&plain, &mut coded).unwrap();
+        let mut codec = deflate::DeflateDecompressor::new();
         bencher.counter(BytesCount::new(plain.len())).bench_local(|| {
             codec.decompress(black_box(&coded), &mut out, usize::MAX).unwrap();
         });
@@ -135,8 +135,8 @@ mod outer {
 fn zstd_then_svb_zd(bencher: Bencher<'_, '_>) {
     let (mut plain, mut coded) = (Vec::new(), Vec::new());
     svb::zd::encode(&signal(), &mut plain).unwrap();
-    zstd::Compressor::new(1).unwrap().compress(&plain, &mut coded).unwrap();
-    let (mut codec, mut samples) = (zstd::Decompressor::new(), Vec::new());
+    zstd::ZstdCompressor::new(1).unwrap().compress(&plain, &mut coded).unwrap();
+    let (mut codec, mut samples) = (zstd::ZstdDecompressor::new(), Vec::new());
     bencher.counter(BytesCount::new(2 * SAMPLES)).bench_local(|| {
         samples.clear();
         codec.decompress(black_box(&coded), &mut plain, usize::MAX).unwrap();

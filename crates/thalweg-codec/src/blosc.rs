@@ -26,7 +26,7 @@ const NEAR: usize = 8191;
 
 /// What compresses a part.
 #[derive(Debug, Clone, Copy)]
-enum Format {
+enum PartFormat {
     BloscLz,
     Lz4,
     Snappy,
@@ -36,14 +36,14 @@ enum Format {
 
 /// Decodes chunks for one thread.
 #[derive(Debug, Default)]
-pub struct Decompressor {
-    deflate: deflate::Decompressor,
-    zstd: zstd::Decompressor,
+pub struct BloscDecompressor {
+    deflate: deflate::DeflateDecompressor,
+    zstd: zstd::ZstdDecompressor,
     part: Vec<u8>,
     block: Vec<u8>,
 }
 
-impl Decompressor {
+impl BloscDecompressor {
     /// Replaces `out` by the values of a chunk, which may be `most` bytes.
     ///
     /// # Errors
@@ -78,11 +78,11 @@ impl Decompressor {
             return Ok(());
         }
         let format = match flags >> 5 {
-            0 => Format::BloscLz,
-            1 => Format::Lz4,
-            2 => Format::Snappy,
-            3 => Format::Deflate,
-            4 => Format::Zstd,
+            0 => PartFormat::BloscLz,
+            1 => PartFormat::Lz4,
+            2 => PartFormat::Snappy,
+            3 => PartFormat::Deflate,
+            4 => PartFormat::Zstd,
             other => {
                 return Err(Fault::new(
                     2,
@@ -136,7 +136,7 @@ impl Decompressor {
         coded: &[u8],
         mut at: usize,
         flags: u8,
-        format: Format,
+        format: PartFormat,
         size: usize,
         len: usize,
         is_rest: bool,
@@ -156,11 +156,11 @@ impl Decompressor {
                 block.extend_from_slice(bytes);
             } else {
                 let decoded = match format {
-                    Format::BloscLz => blosc_lz(bytes, each, part),
-                    Format::Lz4 => super::lz4::block(bytes, each, part),
-                    Format::Snappy => snappy(bytes, each, part),
-                    Format::Deflate => deflate.decompress(bytes, part, each),
-                    Format::Zstd => zstd.decompress(bytes, part, each),
+                    PartFormat::BloscLz => blosc_lz(bytes, each, part),
+                    PartFormat::Lz4 => super::lz4::block(bytes, each, part),
+                    PartFormat::Snappy => snappy(bytes, each, part),
+                    PartFormat::Deflate => deflate.decompress(bytes, part, each),
+                    PartFormat::Zstd => zstd.decompress(bytes, part, each),
                 };
                 decoded.map_err(|fault| fault.shifted(at))?;
                 if part.len() != each {

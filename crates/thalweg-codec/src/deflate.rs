@@ -6,7 +6,7 @@
 mod huffman;
 mod runs;
 
-pub use runs::Compressor as RunCompressor;
+pub use runs::RunCompressor;
 
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, DecompressionError};
@@ -24,25 +24,25 @@ const SLACK_BYTES: usize = 256;
 
 /// A decompression context for one thread. It remembers how well its streams compress, because a
 /// zlib stream does not say how long it is.
-pub struct Decompressor {
+pub struct DeflateDecompressor {
     whole: libdeflater::Decompressor,
     streaming: Option<Decompress>,
     ratio: usize,
 }
 
-impl std::fmt::Debug for Decompressor {
+impl std::fmt::Debug for DeflateDecompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("deflate::Decompressor").field("ratio", &self.ratio).finish_non_exhaustive()
     }
 }
 
-impl Default for Decompressor {
+impl Default for DeflateDecompressor {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Decompressor {
+impl DeflateDecompressor {
     /// A new context.
     #[must_use]
     pub fn new() -> Self {
@@ -166,15 +166,15 @@ impl Decompressor {
 const STREAM: &str = "a valid zlib stream";
 
 /// A compression context for one thread.
-pub struct Compressor(libdeflater::Compressor);
+pub struct DeflateCompressor(libdeflater::Compressor);
 
-impl std::fmt::Debug for Compressor {
+impl std::fmt::Debug for DeflateCompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("deflate::Compressor")
     }
 }
 
-impl Compressor {
+impl DeflateCompressor {
     /// A new context; `level` is 0 to 12. zlib's default, which slow5lib uses, is 6.
     pub fn new(level: i32) -> Result<Self, Fault> {
         let level = CompressionLvl::new(level)

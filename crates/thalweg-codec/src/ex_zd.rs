@@ -24,7 +24,7 @@
 use std::mem::MaybeUninit;
 
 use crate::lanes::{BLOCK, Progress};
-use crate::svb::Values;
+use crate::svb::SvbValues;
 use crate::zigzag::{unzigzag_16, zigzag_16};
 use crate::{Fault, Kernel, svb};
 
@@ -37,7 +37,7 @@ const LEAST_EXCEPTION: u32 = 256;
 const CHUNK: usize = 4096;
 
 /// The fields up to the number of exceptions.
-struct Header {
+struct ExZdHeader {
     samples: usize,
     shift: u8,
     first: i16,
@@ -46,7 +46,7 @@ struct Header {
 
 const HEADER_BYTES: usize = 1 + 8 + 1 + 2 + 4;
 
-impl Header {
+impl ExZdHeader {
     fn parse(coded: &[u8]) -> Result<(Self, &[u8]), Fault> {
         let Some((header, rest)) = coded.split_first_chunk::<HEADER_BYTES>() else {
             return Err(Fault::new(
@@ -84,7 +84,7 @@ impl Header {
 
 /// Number of samples in a payload: no more than its bytes may hold.
 pub fn samples(coded: &[u8]) -> Result<usize, Fault> {
-    Ok(Header::parse(coded)?.0.samples)
+    Ok(ExZdHeader::parse(coded)?.0.samples)
 }
 
 /// Appends the samples of a payload to `out`.
@@ -95,7 +95,7 @@ pub fn decode(coded: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
 /// [`decode`] by a given kernel, which must be available.
 #[doc(hidden)]
 pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(), Fault> {
-    let (header, rest) = Header::parse(coded)?;
+    let (header, rest) = ExZdHeader::parse(coded)?;
     let samples = header.samples;
     if samples == 0 {
         return match rest {
@@ -188,13 +188,20 @@ struct Exceptions<'a> {
 
 enum Lists<'a> {
     None,
-    One { value: u16 },
-    Several { positions: Values<'a>, positions_at: usize, values: Values<'a>, values_at: usize },
+    One {
+        value: u16,
+    },
+    Several {
+        positions: SvbValues<'a>,
+        positions_at: usize,
+        values: SvbValues<'a>,
+        values_at: usize,
+    },
 }
 
 impl<'a> Exceptions<'a> {
     /// Splits the exceptions from the bytes that follow.
-    fn parse(header: &Header, rest: &'a [u8]) -> Result<(Self, &'a [u8]), Fault> {
+    fn parse(header: &ExZdHeader, rest: &'a [u8]) -> Result<(Self, &'a [u8]), Fault> {
         let (lists, next, data) = match header.exceptions {
             0 => (Lists::None, None, rest),
             1 => {
@@ -304,7 +311,7 @@ impl Lists<'_> {
 }
 
 /// A list of `count` values behind its size in bytes, and what follows it.
-fn list(rest: &[u8], count: usize) -> Result<(Values<'_>, &[u8]), Fault> {
+fn list(rest: &[u8], count: usize) -> Result<(SvbValues<'_>, &[u8]), Fault> {
     let (size, rest) = rest.split_first_chunk::<4>().ok_or_else(|| {
         Fault::new(0, format!("{} bytes", rest.len()), "the size of a list of exceptions")
     })?;
@@ -316,7 +323,7 @@ fn list(rest: &[u8], count: usize) -> Result<(Values<'_>, &[u8]), Fault> {
             format!("at most the {} left", rest.len()),
         ));
     };
-    Ok((Values::new(coded, count).map_err(|fault| fault.shifted(4))?, after))
+    Ok((SvbValues::new(coded, count).map_err(|fault| fault.shifted(4))?, after))
 }
 
 /// The zigzag difference that is stored as `stored`; a larger one does not fit 16 bits.

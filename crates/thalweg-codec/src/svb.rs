@@ -22,7 +22,7 @@ const MASK: [u32; 4] = [0xff, 0xffff, 0x00ff_ffff, 0xffff_ffff];
 
 /// Decodes `count` values and appends them to `out`. `coded` must hold them and nothing else.
 pub fn decode_u32(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
-    let mut values = Values::new(coded, count)?;
+    let mut values = SvbValues::new(coded, count)?;
     let start = out.len();
     out.reserve(count);
     while let Some(value) = values.next() {
@@ -80,7 +80,7 @@ fn code(keys: &[u8], i: usize) -> u8 {
 }
 
 /// A list of values, read one by one.
-pub(crate) struct Values<'a> {
+pub(crate) struct SvbValues<'a> {
     keys: &'a [u8],
     data: &'a [u8],
     count: usize,
@@ -88,7 +88,7 @@ pub(crate) struct Values<'a> {
     at: usize,
 }
 
-impl<'a> Values<'a> {
+impl<'a> SvbValues<'a> {
     pub(crate) fn new(coded: &'a [u8], count: usize) -> Result<Self, Fault> {
         let (keys, data) = split(coded, count)?;
         Ok(Self { keys, data, count, read: 0, at: 0 })

@@ -21,7 +21,7 @@ const MOST_PAIR: u32 = 90;
 
 /// What the filter was told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Params {
+pub struct SzipParams {
     mask: u32,
     /// Samples of a block.
     block: usize,
@@ -31,7 +31,7 @@ pub struct Params {
     scanline: usize,
 }
 
-impl Params {
+impl SzipParams {
     /// From client data: option mask, pixels of a block, bits of a pixel, pixels of a scanline.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Params {
 /// # Errors
 /// A chunk that says too many, or a stream that ends too early or that no coder writes.
 pub fn decompress(
-    params: Params,
+    params: SzipParams,
     coded: &[u8],
     most: usize,
     out: &mut Vec<u8>,
@@ -296,11 +296,11 @@ fn undo_differences(line: &mut [u32], width: u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Params, decompress};
+    use super::{SzipParams, decompress};
 
     fn decoded(values: [u32; 4], coded: &[u8], most: usize) -> Result<Vec<u8>, String> {
         let mut out = vec![7];
-        decompress(Params::parse(&values)?, coded, most, &mut out)
+        decompress(SzipParams::parse(&values)?, coded, most, &mut out)
             .map_err(|fault| fault.to_string())?;
         Ok(out)
     }
@@ -330,6 +330,8 @@ mod tests {
             decoded([169, 7, 8, 32], &bytes, 32).err().unwrap_or_default(),
             "the filter szip in blocks of 7, scanlines of 32"
         );
-        assert!(Params::parse(&[0, 8, 8]).is_err() && Params::parse(&[0, 8, 40, 32]).is_err());
+        assert!(
+            SzipParams::parse(&[0, 8, 8]).is_err() && SzipParams::parse(&[0, 8, 40, 32]).is_err()
+        );
     }
 }

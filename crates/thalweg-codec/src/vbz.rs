@@ -23,7 +23,7 @@ const SIZE_BYTES: usize = 4;
 
 /// What the filter's client data say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Params {
+pub struct VbzParams {
     /// 0 or 1.
     pub version: u32,
     /// Bytes of an integer: 1, 2 or 4.
@@ -34,7 +34,7 @@ pub struct Params {
     pub level: u32,
 }
 
-impl Params {
+impl VbzParams {
     /// What ONT's software writes for signals.
     pub const SIGNAL: Self = Self { version: 0, integer_size: 2, zigzag: true, level: 1 };
 
@@ -72,20 +72,20 @@ impl Params {
 
 /// Decodes chunks; one for a thread.
 #[derive(Debug, Default)]
-pub struct Decompressor {
-    zstd: zstd::Decompressor,
+pub struct VbzDecompressor {
+    zstd: zstd::ZstdDecompressor,
     plain: Vec<u8>,
     values: Vec<u32>,
 }
 
-impl Decompressor {
+impl VbzDecompressor {
     /// Appends the 16-bit samples of a chunk that must decode to `bytes` bytes.
     ///
     /// # Errors
     /// Whatever is wrong with the chunk; `out` is left as it was.
     pub fn samples(
         &mut self,
-        params: Params,
+        params: VbzParams,
         chunk: &[u8],
         bytes: usize,
         out: &mut Vec<i16>,
@@ -106,7 +106,7 @@ impl Decompressor {
     /// Whatever is wrong with the chunk.
     pub fn bytes(
         &mut self,
-        params: Params,
+        params: VbzParams,
         chunk: &[u8],
         bytes: usize,
         out: &mut Vec<u8>,
@@ -146,9 +146,9 @@ impl Decompressor {
 
 /// The StreamVByte bytes of a chunk, out of their zstd frame.
 fn unwrap<'a>(
-    zstd: &mut zstd::Decompressor,
+    zstd: &mut zstd::ZstdDecompressor,
     plain: &'a mut Vec<u8>,
-    params: Params,
+    params: VbzParams,
     chunk: &'a [u8],
     bytes: usize,
 ) -> Result<&'a [u8], Fault> {
@@ -209,23 +209,23 @@ fn halves(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
 
 /// Encodes signals; one for a thread.
 #[derive(Debug)]
-pub struct Compressor {
-    zstd: Option<zstd::Compressor>,
+pub struct VbzCompressor {
+    zstd: Option<zstd::ZstdCompressor>,
     coded: Vec<u8>,
     frame: Vec<u8>,
 }
 
-impl Compressor {
+impl VbzCompressor {
     /// A context for zstd's `level`; 0 for no zstd.
     ///
     /// # Errors
     /// A level that zstd does not have.
     pub fn new(level: i32) -> Result<Self, Fault> {
-        let zstd = if level == 0 { None } else { Some(zstd::Compressor::new(level)?) };
+        let zstd = if level == 0 { None } else { Some(zstd::ZstdCompressor::new(level)?) };
         Ok(Self { zstd, coded: Vec::new(), frame: Vec::new() })
     }
 
-    /// Replaces `out` by the chunk of `samples`, as [`Params::SIGNAL`] at this level describes it.
+    /// Replaces `out` by the chunk of `samples`, as [`VbzParams::SIGNAL`] at this level describes it.
     ///
     /// # Errors
     /// More samples than 2^31.

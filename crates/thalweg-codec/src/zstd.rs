@@ -20,23 +20,23 @@ pub fn version() -> &'static str {
 }
 
 /// A decompression context for one thread.
-pub struct Decompressor {
+pub struct ZstdDecompressor {
     context: DCtx<'static>,
 }
 
-impl std::fmt::Debug for Decompressor {
+impl std::fmt::Debug for ZstdDecompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("zstd::Decompressor")
     }
 }
 
-impl Default for Decompressor {
+impl Default for ZstdDecompressor {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Decompressor {
+impl ZstdDecompressor {
     /// A new context: about 100 kB.
     #[must_use]
     pub fn new() -> Self {
@@ -219,17 +219,17 @@ fn cut_short(coded: &[u8], decoded: usize) -> Fault {
 }
 
 /// A compression context for one thread.
-pub struct Compressor {
+pub struct ZstdCompressor {
     context: CCtx<'static>,
 }
 
-impl std::fmt::Debug for Compressor {
+impl std::fmt::Debug for ZstdCompressor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("zstd::Compressor")
     }
 }
 
-impl Compressor {
+impl ZstdCompressor {
     /// A new context. slow5lib and POD5 use level 1.
     pub fn new(level: i32) -> Result<Self, Fault> {
         let mut context = CCtx::create();

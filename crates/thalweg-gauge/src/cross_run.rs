@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::results::{ResultEntry, ResultRun};
 use crate::stats::{CONFIDENCE, Ratio, RatioFinding, sign_interval};
 
-pub use condition::{Condition, ConditionVerdict};
+pub use condition::{ConditionVerdict, ResultCondition};
 
 /// Version of a line of [`ComparedRow::line`].
 pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";

@@ -47,7 +47,7 @@ use crate::comparison::{Needs, PairCount};
 use template::Template;
 
 pub use estimate::TimeEstimate;
-pub use files::{Make, NeededFile};
+pub use files::{FileOrigin, NeededFile};
 pub use ids::{IdList, Many};
 pub use parse::AUTO;
 pub use record::SuiteRecord;

@@ -9,10 +9,10 @@ use crate::suite::{ComparisonJob, Context, Peer, Suite, SynthTable, TestFile, Te
 use crate::{Error, Result};
 
 /// A function that panics when a property does not hold for these bytes.
-pub type Target = fn(&[u8]);
+pub type FuzzBody = fn(&[u8]);
 
 /// Every target: its name, which is also the name of its corpus, and its function.
-pub const TARGETS: [(&str, Target); 1] = [("gauge_suite", gauge_suite)];
+pub const TARGETS: [(&str, FuzzBody); 1] = [("gauge_suite", gauge_suite)];
 
 /// A text is parsed as a suite, or every mistake has a position in the text. A parsed suite
 /// resolves to consistent jobs, or to an error.

@@ -39,14 +39,14 @@ struct Bucket {
 /// The file for what does not fit into memory. It is created when it is first needed, and has no
 /// name.
 #[derive(Debug)]
-struct Spill {
+struct SpillFile {
     file: Option<File>,
     path: PathBuf,
     name: Arc<str>,
     written: u64,
 }
 
-impl Spill {
+impl SpillFile {
     fn push(&mut self, bytes: &[u8]) -> Result<(u64, usize)> {
         let file = match &mut self.file {
             Some(file) => file,
@@ -76,7 +76,7 @@ pub(crate) struct EdgeSorter {
     buckets: BTreeMap<u64, Bucket>,
     /// The number of low bits of a key that do not select its bucket.
     shift: u32,
-    spill: Spill,
+    spill: SpillFile,
     memory: usize,
     is_numbered: bool,
 }
@@ -86,7 +86,7 @@ impl EdgeSorter {
     /// is created at `path`.
     pub(crate) fn new(memory: usize, is_numbered: bool, path: PathBuf) -> Self {
         let name = path.parent().unwrap_or(&path).to_string_lossy().into();
-        let spill = Spill { file: None, path, name, written: 0 };
+        let spill = SpillFile { file: None, path, name, written: 0 };
         Self { buckets: BTreeMap::new(), shift: 0, spill, memory, is_numbered }
     }
 

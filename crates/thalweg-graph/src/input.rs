@@ -21,7 +21,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use thalweg_io::{Result, open};
 
-pub use crate::storage::checkpoint::Origin;
+pub use crate::storage::checkpoint::ImportOrigin;
 pub use crate::storage::schema::Population;
 
 #[cfg(feature = "hdf5")]
@@ -124,7 +124,7 @@ pub trait VertexSource: Send {
 pub struct Input {
     /// The file and the options. An interrupted import of an input with an origin continues when it
     /// is called again.
-    pub origin: Option<Origin>,
+    pub origin: Option<ImportOrigin>,
     /// The vertices of some types. A type that only edges mention needs none.
     pub vertices: Vec<Box<dyn VertexSource>>,
     /// The edges of some populations.

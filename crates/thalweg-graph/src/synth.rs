@@ -1,7 +1,7 @@
 //! Synthetic connectivity of astrocytes, synapses and neurons, in files like those of the circuits
 //! that basalt imported.
 //!
-//! A [`Recipe`] gives the size, and a [`SynthNetwork`] computes the lists. The lists of an
+//! A [`CircuitRecipe`] gives the size, and a [`SynthNetwork`] computes the lists. The lists of an
 //! astrocyte depend only on the seed, the number of neurons and the astrocyte: a circuit of fewer
 //! astrocytes has the first ones of a larger one, with the same synapse ids. The lists are equal on
 //! every machine.
@@ -68,7 +68,7 @@ const REACHING: u64 = 5_200;
 
 /// The size of a synthetic circuit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recipe {
+pub struct CircuitRecipe {
     /// The seed of all random choices.
     pub seed: u64,
     /// The number of neurons, which determines the amount of tissue.
@@ -77,14 +77,14 @@ pub struct Recipe {
     pub astrocytes: Option<u64>,
 }
 
-impl Default for Recipe {
+impl Default for CircuitRecipe {
     /// 2.1 GB: 228 million synapses of 14,086 astrocytes among 219,422 neurons.
     fn default() -> Self {
         Self::with_neurons(1, NEURONS)
     }
 }
 
-impl Recipe {
+impl CircuitRecipe {
     /// A circuit of so many neurons, and all astrocytes that fit.
     #[must_use]
     pub fn with_neurons(seed: u64, neurons: u64) -> Self {

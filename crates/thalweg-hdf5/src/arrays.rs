@@ -34,7 +34,7 @@ use crate::types::Value;
 
 pub use crate::superblock::is_hdf5;
 pub use explain::Requests;
-pub use fill::{Summary, Want};
+pub use fill::{ArrayRequest, ArraySummary};
 pub use kerchunk::References;
 pub use memory::Memory;
 pub use selection::{Selection, Slab};

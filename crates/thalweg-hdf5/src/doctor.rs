@@ -44,14 +44,14 @@ use crate::arrays::{ArrayFile, Dataset, Requests};
 use crate::libhdf5::Found;
 
 pub use cost::{Costs, Undo, undo};
-pub use findings::{Finding, Gain, Kind};
-pub use layout::Layout;
+pub use findings::{Finding, FindingKind, Gain};
+pub use layout::ArrayLayout;
 
 /// The layout of the arrays of a file, the predicted time to read them, and what slows them down.
 #[derive(Debug)]
 pub struct Diagnosis {
     /// How each of them lies, the largest first.
-    pub layouts: Vec<Layout>,
+    pub layouts: Vec<ArrayLayout>,
     /// Bytes of all values.
     pub bytes: u64,
     /// Bytes stored for them.
@@ -132,10 +132,10 @@ pub fn diagnose(
 ) -> Result<Diagnosis> {
     let requests = file.explain(datasets, model)?;
     let array = |dataset: &&Dataset| match &dataset.found {
-        Found::Array(array) => Some(Layout::of(dataset.path(), array)),
+        Found::Array(array) => Some(ArrayLayout::of(dataset.path(), array)),
         Found::Other(_) => None,
     };
-    let mut layouts: Vec<Layout> = datasets.iter().filter_map(array).collect();
+    let mut layouts: Vec<ArrayLayout> = datasets.iter().filter_map(array).collect();
     let threads = file.options().budget.threads;
     let load = Load { requests: requests.count, bytes: requests.fetched };
     let thalweg = of_thalweg(&layouts, load, requests.jumps, model, index, costs, threads);
@@ -148,7 +148,7 @@ pub fn diagnose(
         costs,
         requests.shape.block,
     );
-    let sum = |of: fn(&Layout) -> u64| layouts.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&ArrayLayout) -> u64| layouts.iter().map(of).sum::<u64>();
     let (stored, chunks, pairs) = (sum(|l| l.stored), sum(|l| l.pieces), sum(|l| l.pairs));
     let (followed, small) = (sum(|l| l.followed), sum(|l| l.small));
     let share =
@@ -194,7 +194,7 @@ fn overlapped(
 }
 
 fn of_thalweg(
-    layouts: &[Layout],
+    layouts: &[ArrayLayout],
     load: Load,
     jumps: u64,
     model: &StoreModel,
@@ -208,7 +208,12 @@ fn of_thalweg(
 
 /// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead
 /// where a chunk follows the one before, while that is decoded, and waits where it does not.
-fn of_libhdf5(layouts: &[Layout], model: &StoreModel, index: Duration, costs: &Costs) -> Predicted {
+fn of_libhdf5(
+    layouts: &[ArrayLayout],
+    model: &StoreModel,
+    index: Duration,
+    costs: &Costs,
+) -> Predicted {
     let load = Load {
         requests: layouts.iter().map(|l| l.pieces).sum(),
         bytes: layouts.iter().map(|l| l.stored).sum(),

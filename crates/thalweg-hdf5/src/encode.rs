@@ -40,8 +40,8 @@ impl Coder {
 #[derive(Debug, Default)]
 pub(crate) struct ChunkEncoder {
     /// By level.
-    deflate: Vec<(u8, deflate::Compressor)>,
-    zstd: Vec<(u8, zstd::Compressor)>,
+    deflate: Vec<(u8, deflate::DeflateCompressor)>,
+    zstd: Vec<(u8, zstd::ZstdCompressor)>,
     next: Vec<u8>,
 }
 
@@ -60,13 +60,15 @@ impl ChunkEncoder {
                 Coder::Shuffle => shuffle::sort(chunk, element, &mut self.next),
                 Coder::Deflate(level) => {
                     of_level(&mut self.deflate, level, |level| {
-                        deflate::Compressor::new(level.into())
+                        deflate::DeflateCompressor::new(level.into())
                     })?
                     .compress(chunk, &mut self.next)?;
                 }
                 Coder::Zstd(level) => {
-                    of_level(&mut self.zstd, level, |level| zstd::Compressor::new(level.into()))?
-                        .compress(chunk, &mut self.next)?;
+                    of_level(&mut self.zstd, level, |level| {
+                        zstd::ZstdCompressor::new(level.into())
+                    })?
+                    .compress(chunk, &mut self.next)?;
                 }
                 Coder::Lz4 => lz4::pack(chunk, &mut self.next),
                 Coder::Fletcher32 => {

@@ -45,7 +45,7 @@ const LEAST: usize = 4;
 
 /// The state of the file that an index describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct State {
+pub struct IndexedFile {
     /// Bytes.
     pub size: u64,
     /// When it was modified, in nanoseconds since 1970.
@@ -74,7 +74,7 @@ pub struct DatasetChunks {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extents {
     bytes: Vec<u8>,
-    state: State,
+    state: IndexedFile,
     chunks: u64,
     /// By address: how many chunks, and where they stand in `bytes`.
     datasets: Vec<IndexEntry>,
@@ -148,7 +148,7 @@ const NONE: Chunk = Chunk { first: u64::MAX, offset: 0, size: 0, mask: 0 };
 impl Extents {
     /// The index of a file in this state. Datasets that it has no room for are left out: those of
     /// very many dimensions, and those that come after one of the same address.
-    pub fn encode(state: State, mut grids: Vec<DatasetChunks>) -> Vec<u8> {
+    pub fn encode(state: IndexedFile, mut grids: Vec<DatasetChunks>) -> Vec<u8> {
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
         grids.retain(|grid| {
@@ -185,7 +185,7 @@ impl Extents {
             body.extend(&chunks);
         }
         let mut bytes = MAGIC.to_vec();
-        let State { size, modified, start } = state;
+        let IndexedFile { size, modified, start } = state;
         for field in
             [VERSION, size, modified.cast_unsigned(), start, grids.len() as u64, body.len() as u64]
         {
@@ -223,7 +223,8 @@ impl Extents {
                 format!("version {VERSION}"),
             ));
         }
-        let state = State { size: field(2), modified: field(3).cast_signed(), start: field(4) };
+        let state =
+            IndexedFile { size: field(2), modified: field(3).cast_signed(), start: field(4) };
         let Some((body, sum)) =
             rest.split_last_chunk::<SUM>().filter(|(body, _)| body.len() as u64 == field(6))
         else {
@@ -242,7 +243,7 @@ impl Extents {
     }
 
     /// The state of the file that this index describes.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> IndexedFile {
         self.state
     }
 

@@ -36,9 +36,9 @@ pub enum Filter {
     /// A checksum at the end.
     Fletcher32,
     /// Golomb-Rice codes of differences.
-    Szip(szip::Params),
+    Szip(szip::SzipParams),
     /// VBZ.
-    Vbz(vbz::Params),
+    Vbz(vbz::VbzParams),
     /// LZF, as h5py writes it.
     Lzf,
     /// LZ4 in blocks.
@@ -99,7 +99,7 @@ impl Bitshuffle {
         self,
         input: &[u8],
         most: usize,
-        zstd: &mut zstd::Decompressor,
+        zstd: &mut zstd::ZstdDecompressor,
         part: &mut Vec<u8>,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
@@ -205,9 +205,9 @@ impl Filter {
                 _ => Err("the filter shuffle without its element size".into()),
             },
             FLETCHER32 => Ok(Self::Fletcher32),
-            SZIP => szip::Params::parse(values).map(Self::Szip),
+            SZIP => szip::SzipParams::parse(values).map(Self::Szip),
             vbz::FILTER => {
-                let params = vbz::Params::parse(values);
+                let params = vbz::VbzParams::parse(values);
                 params
                     .map(Self::Vbz)
                     .map_err(|fault| format!("{} (expected {})", fault.found, fault.expected))
@@ -229,10 +229,10 @@ pub struct Pipeline(pub Vec<Filter>);
 /// What undoing pipelines needs; one for a thread.
 #[derive(Debug, Default)]
 pub struct Contexts {
-    deflate: deflate::Decompressor,
-    vbz: vbz::Decompressor,
-    zstd: zstd::Decompressor,
-    blosc: blosc::Decompressor,
+    deflate: deflate::DeflateDecompressor,
+    vbz: vbz::VbzDecompressor,
+    zstd: zstd::ZstdDecompressor,
+    blosc: blosc::BloscDecompressor,
     part: Vec<u8>,
     front: Vec<u8>,
     back: Vec<u8>,

@@ -21,13 +21,16 @@ mod string_attribute;
 mod variable;
 mod write;
 
-pub use array::{Array, Found, Place};
+pub use array::{Array, ElementPlace, Found};
 pub use dtype::Dtype;
 pub use handle::version;
 pub use object::{File, Link, Node};
 pub use other_files::{ExternalAccess, OtherFiles};
-pub use rewrite::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage, Version};
+pub use rewrite::{
+    DatasetForm, LibraryVersion, Rewrite, RewrittenDataset, TargetStorage, ValueStorage,
+};
 pub use variable::Variable;
 pub use write::{
-    Enumeration, Group, Number, Rows, RowsOf, Stored, Vector, VectorOf, Writer, is_name,
+    Enumeration, Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber, StoredSignal, Vector,
+    VectorOf, is_name,
 };

@@ -25,7 +25,7 @@ use std::ops::Range;
 use thalweg_io::{Error, Fault};
 
 pub use group::Links;
-pub use header::{File, Object};
+pub use header::{MetadataFile, Object};
 
 /// `HADDR_UNDEF`: leads nowhere.
 const NOWHERE: u64 = u64::MAX;
@@ -65,7 +65,7 @@ fn damaged<T>(
 }
 
 /// A file's bytes by their address.
-pub trait Source {
+pub trait ByteSource {
     /// Bytes of the file.
     fn size(&self) -> u64;
 
@@ -85,7 +85,7 @@ pub trait Source {
 }
 
 /// A file in memory.
-impl Source for &[u8] {
+impl ByteSource for &[u8] {
     fn size(&self) -> u64 {
         self.len() as u64
     }
@@ -104,7 +104,7 @@ pub struct Reader<'a, S: ?Sized> {
     left: Cell<u64>,
 }
 
-impl<'a, S: Source + ?Sized> Reader<'a, S> {
+impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
     /// A reader of at most `limit` bytes.
     pub fn new(source: &'a S, limit: u64) -> Self {
         Self { source, left: Cell::new(limit) }

@@ -4,7 +4,7 @@
 //! `event_id` and `event_time_offset` for each event, `event_weight` where there are weights, and
 //! `event_index` and `event_time_zero` for each pulse. [`Nexus::events`] reads the events of
 //! selected banks, pulses, times and times of flight. It checks the pulse index and returns each
-//! problem as a [`Finding`].
+//! problem as a [`EventFinding`].
 //!
 //! Events of one bank in the first second of a run:
 //!
@@ -52,15 +52,15 @@ mod time;
 use thalweg_io::{Error, Result};
 
 use crate::arrays::{ArrayFile, Dataset};
-use crate::libhdf5::{Found, Place};
+use crate::libhdf5::{ElementPlace, Found};
 use defects::finding;
 
-pub use defects::{Defect, Finding};
-pub use log::{Log, LogValues, Values};
-pub use number::Number;
+pub use defects::{Defect, EventFinding};
+pub use log::{Log, LogColumn, LogValues};
+pub use number::NumericType;
 pub use pulses::Pulses;
-pub use read::{Batch, Order, Summary};
-pub use selection::Wanted;
+pub use read::{EventBatch, EventOrder, EventsSummary};
+pub use selection::EventSelection;
 pub use time::{Moment, NO_TIME, Unit, iso, parse_iso};
 
 /// The event data and logs of a file.
@@ -69,12 +69,12 @@ pub struct Nexus<'a> {
     file: &'a ArrayFile,
     banks: Vec<Bank>,
     logs: Vec<Log>,
-    entries: Vec<Entry>,
+    entries: Vec<NexusEntry>,
 }
 
 /// A measurement: a group of class `NXentry`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct NexusEntry {
     /// The group's path.
     pub path: String,
     /// When it began, as the file has it.
@@ -89,7 +89,7 @@ pub struct Bank {
     path: String,
     name: String,
     events: u64,
-    /// What each event has, in the order of [`Column::ALL`].
+    /// What each event has, in the order of [`EventColumn::ALL`].
     columns: [Option<ColumnDataset>; 3],
     event_time_zero: Option<ColumnDataset>,
     event_index: Option<ColumnDataset>,
@@ -102,12 +102,12 @@ pub struct Bank {
     /// What `event_time_zero` counts from, in nanoseconds since 1970.
     epoch: i64,
     /// What shows without a look at values.
-    findings: Vec<Finding>,
+    findings: Vec<EventFinding>,
 }
 
 /// What a bank may have of each event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Column {
+pub enum EventColumn {
     /// `event_id`: the pixel of the detector.
     Id,
     /// `event_time_offset`: the time since its pulse, in [`Bank::unit`].
@@ -116,7 +116,7 @@ pub enum Column {
     Weight,
 }
 
-impl Column {
+impl EventColumn {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Id, Self::Offset, Self::Weight];
 
@@ -134,7 +134,7 @@ impl Column {
 #[derive(Debug)]
 struct ColumnDataset {
     dataset: Dataset,
-    number: Number,
+    number: NumericType,
     len: u64,
 }
 
@@ -159,17 +159,17 @@ impl Bank {
         self.event_time_zero.as_ref().or(self.event_index.as_ref()).map_or(0, |list| list.len)
     }
 
-    fn list(&self, column: Column) -> Option<&ColumnDataset> {
+    fn list(&self, column: EventColumn) -> Option<&ColumnDataset> {
         self.columns[column as usize].as_ref()
     }
 
     /// The type of a column, if it has that.
-    pub fn number(&self, column: Column) -> Option<Number> {
+    pub fn number(&self, column: EventColumn) -> Option<NumericType> {
         self.list(column).map(|list| list.number)
     }
 
     /// The dataset of a column, if it has that.
-    pub fn dataset(&self, column: Column) -> Option<&Dataset> {
+    pub fn dataset(&self, column: EventColumn) -> Option<&Dataset> {
         self.list(column).map(|list| &list.dataset)
     }
 
@@ -196,7 +196,7 @@ impl<'a> Nexus<'a> {
     }
 
     /// The measurements, in the order of their paths.
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[NexusEntry] {
         &self.entries
     }
 
@@ -209,7 +209,7 @@ impl<'a> Nexus<'a> {
     pub fn stored_bytes(&self, banks: &[usize]) -> u64 {
         let stored = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
-                Place::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
+                ElementPlace::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
                 _ => array.bytes(),
             },
             Found::Other(_) => 0,
@@ -221,13 +221,13 @@ impl<'a> Nexus<'a> {
     ///
     /// # Errors
     /// The first defect of the file; [`Error::Unsupported`] where memory cannot hold them.
-    pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<Finding>)> {
+    pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<EventFinding>)> {
         let mut found = bank.findings.clone();
         let times = |list: &Option<ColumnDataset>| -> Result<_> {
             let Some(list) = list else { return Ok(None) };
             self.numbers(list, |number| bank.zero_unit.after(bank.epoch, number)).map(Some)
         };
-        let places = |list: &ColumnDataset| self.numbers(list, number::Scalar::place);
+        let places = |list: &ColumnDataset| self.numbers(list, number::ExactNumber::place);
         let pulses = match (&bank.event_index, &bank.cue_index) {
             (Some(index), _) => {
                 let (pulses, more) =
@@ -247,7 +247,8 @@ impl<'a> Nexus<'a> {
                 let (pulses, more) =
                     Pulses::new(places(cues)?, times(&bank.cue_timestamp_zero)?, bank.events);
                 found.extend(
-                    more.into_iter().map(|finding| Finding { defect: Defect::Cues, ..finding }),
+                    more.into_iter()
+                        .map(|finding| EventFinding { defect: Defect::Cues, ..finding }),
                 );
                 pulses
             }
@@ -299,7 +300,7 @@ impl<'a> Nexus<'a> {
     fn numbers<T>(
         &self,
         list: &ColumnDataset,
-        convert: impl Fn(number::Scalar) -> T,
+        convert: impl Fn(number::ExactNumber) -> T,
     ) -> Result<Vec<T>> {
         let memory = self.file.options().budget.memory as u64;
         // Of the index and of the times, eight bytes each.
@@ -326,7 +327,7 @@ impl<'a> Nexus<'a> {
 }
 
 /// What is wrong with cues that are not needed.
-fn check_cues(cues: &[u64], bank: &Bank) -> Option<Finding> {
+fn check_cues(cues: &[u64], bank: &Bank) -> Option<EventFinding> {
     let done = "the cues are not used: event_index says the same in detail";
     let times = bank.cue_timestamp_zero.as_ref().map_or(0, |list| list.len);
     let (at, words, expected) = if let Some(at) = cues.iter().position(|&cue| cue > bank.events) {
@@ -346,7 +347,7 @@ fn check_cues(cues: &[u64], bank: &Bank) -> Option<Finding> {
     Some(finding(Defect::Cues, Some(at as u64), words, expected, done))
 }
 
-impl Entry {
+impl NexusEntry {
     /// When it began, in nanoseconds since 1970.
     pub fn start(&self) -> Option<i64> {
         parse_iso(self.start_time.as_ref()?)

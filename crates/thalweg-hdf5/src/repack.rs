@@ -43,12 +43,12 @@ use thalweg_io::{Error, Result};
 use crate::libhdf5 as hdf5;
 use crate::libhdf5::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage};
 use crate::types::Chunk;
-use copy_bytes::{Move, Output, carry};
+use copy_bytes::{Move, OutputFile, carry};
 use grid::RepackGrid;
 use reencode::{Job, recode};
 
 pub use crate::encode::Coder;
-pub use crate::libhdf5::Version;
+pub use crate::libhdf5::LibraryVersion;
 pub use target_layout::{Chunking, TargetLayout, coders};
 
 /// How to make a file anew.
@@ -59,7 +59,7 @@ pub struct Repack {
     /// For these datasets, or those in these groups, whatever they hold. The last that fits counts.
     pub paths: Vec<(String, TargetLayout)>,
     /// Of which of libhdf5's structures the file is made.
-    pub version: Version,
+    pub version: LibraryVersion,
     /// Whether to read all values of both files and compare them, before the new one gets its name.
     /// Otherwise what datasets there are, their shapes and types, and where their chunks lie is
     /// read again.
@@ -68,13 +68,13 @@ pub struct Repack {
 
 /// What was done.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct RepackReport {
     /// Groups, datasets and named types.
     pub objects: u64,
     /// Of these, datasets.
     pub datasets: u64,
     /// Datasets that are stored otherwise now, beside the order of their chunks.
-    pub changes: Vec<Change>,
+    pub changes: Vec<LayoutChange>,
     /// Datasets that are stored as they were though something else was wished, and why.
     pub kept: Vec<(String, String)>,
     /// References to objects that no link leads to; they lead nowhere now.
@@ -94,7 +94,7 @@ pub struct Report {
 
 /// A dataset that is stored otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Change {
+pub struct LayoutChange {
     /// Where it is.
     pub path: String,
     /// The shape of its chunks before; none if they were one run.
@@ -112,7 +112,7 @@ pub struct Change {
 /// # Errors
 /// The first defect of the original; [`Error::Unsupported`] for what cannot be made anew;
 /// [`Error::Usage`] for wishes that make no sense for a dataset that they name; [`Error::Io`].
-pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<Report> {
+pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<RepackReport> {
     if let (Ok(a), Ok(b)) = (fs::canonicalize(path), fs::canonicalize(out))
         && a == b
     {
@@ -124,7 +124,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
-    let output = Output {
+    let output = OutputFile {
         model,
         budget: options.budget,
         control: options.control.clone(),
@@ -178,16 +178,16 @@ fn fill(
     store: &Arc<dyn Store>,
     values: &Arc<dyn Store>,
     new: &NewFile,
-    output: &Output,
+    output: &OutputFile,
     how: &Repack,
-) -> Result<Report> {
+) -> Result<RepackReport> {
     let from = hdf5::File::open(store, &output.control)?;
     let failed = |e| Error::io(&output.name, "creating", e);
     let out = output.out.try_clone().map_err(failed)?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
     let mut rewrite =
         Rewrite::begin(&from, out, &output.name, how.version, metadata, &output.control)?;
-    let mut report = Report { bytes_before: store.size(), ..Report::default() };
+    let mut report = RepackReport { bytes_before: store.size(), ..RepackReport::default() };
     let made = rewrite.objects_of(&mut |form| {
         let target = target_layout::decide(form, how, output.budget.memory, &mut report.kept)?;
         report.changes.extend(change(form, &target));
@@ -233,7 +233,7 @@ fn fill(
     carry(values, moves, output)?;
     if let Some((spill, moves)) = aside {
         let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, output.name.clone())?);
-        carry(&spill, moves, &Output { model: StoreModel::LOCAL, ..output.clone() })?;
+        carry(&spill, moves, &OutputFile { model: StoreModel::LOCAL, ..output.clone() })?;
     }
     Ok(report)
 }
@@ -248,7 +248,7 @@ fn filling(made: &RewrittenDataset) -> u64 {
     numbers.iter().map(|&number| grid.bytes(number) - grid.bytes_inside(number)).sum()
 }
 
-fn change(form: &DatasetForm, target: &TargetStorage) -> Option<Change> {
+fn change(form: &DatasetForm, target: &TargetStorage) -> Option<LayoutChange> {
     let before = if let ValueStorage::Chunked(chunk, _) = &form.storage {
         Some(chunk.clone())
     } else {
@@ -265,7 +265,7 @@ fn change(form: &DatasetForm, target: &TargetStorage) -> Option<Change> {
             (Some(chunk.clone()), coders.iter().map(ToString::to_string).collect())
         }
     };
-    Some(Change {
+    Some(LayoutChange {
         path: form.path.clone(),
         chunk_before: before,
         chunk_after,

@@ -1,7 +1,7 @@
 //! Synthetic neutron events, in NeXus files laid out as a run leaves them behind, or as one would
 //! wish them.
 //!
-//! A [`Recipe`] says what a file looks like, and a [`Run`] is that recipe made ready. Event `i` of
+//! A [`NexusRecipe`] says what a file looks like, and a [`SynthRun`] is that recipe made ready. Event `i` of
 //! a bank depends on nothing but the seed, the bank and `i`: files that differ in layout, order or
 //! compression hold the same values. As with synthetic reads, they are the same on every
 //! machine.
@@ -35,11 +35,11 @@ use std::str::FromStr;
 use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::{Error, Fault, Result};
 
-use diffractometer::Table;
-use pulses::Pulses;
+use diffractometer::BankTable;
+use pulses::SynthPulses;
 
-pub use chunk_encoding::{Coding, Encoded, Encoder, Press};
-pub use write_order::{Field, Order, Piece, Pieces};
+pub use chunk_encoding::{ChunkCoding, EncodedPiece, Encoder, Press};
+pub use write_order::{BankField, ChunkOrder, DatasetPiece, DatasetPieces};
 #[cfg(feature = "libhdf5")]
 pub use writer::NexusWriter;
 #[cfg(not(feature = "libhdf5"))]
@@ -55,7 +55,7 @@ const CONTIGUOUS_PIECE: u64 = 1 << 20;
 
 /// How a dataset's elements lie in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum DatasetLayout {
     /// In one piece.
     Contiguous,
     /// In chunks of so many elements.
@@ -63,7 +63,7 @@ pub enum Layout {
 }
 
 /// `contiguous`, or the elements of a chunk as in `2048` or `1Mi`.
-impl FromStr for Layout {
+impl FromStr for DatasetLayout {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
@@ -150,7 +150,7 @@ impl FromStr for PulseTimes {
 
 /// What a synthetic run looks like.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Recipe {
+pub struct NexusRecipe {
     /// Everything random follows from it.
     pub seed: u64,
     /// About how many events there are in all.
@@ -160,11 +160,11 @@ pub struct Recipe {
     /// How events spread over them.
     pub weights: Weights,
     /// How each dataset of events lies in the file. Chunks are no longer than their dataset.
-    pub layout: Layout,
+    pub layout: DatasetLayout,
     /// The order of the chunks in the file.
-    pub order: Order,
+    pub order: ChunkOrder,
     /// The chunks' filters.
-    pub coding: Coding,
+    pub coding: ChunkCoding,
     /// Which libhdf5 it is for.
     pub libver: Libver,
     /// What `event_time_zero` holds.
@@ -175,7 +175,7 @@ pub struct Recipe {
     pub frequency: f64,
 }
 
-impl Default for Recipe {
+impl Default for NexusRecipe {
     /// 1.6 GB: 200 million events in 40 banks, in chunks of 2,048 as they arrived.
     fn default() -> Self {
         Self {
@@ -183,9 +183,9 @@ impl Default for Recipe {
             events: 200_000_000,
             banks: 40,
             weights: Weights::Skewed,
-            layout: Layout::Chunked(2048),
-            order: Order::Live,
-            coding: Coding::NONE,
+            layout: DatasetLayout::Chunked(2048),
+            order: ChunkOrder::Live,
+            coding: ChunkCoding::NONE,
             libver: Libver::Earliest,
             pulse_times: PulseTimes::Seconds,
             events_per_pulse: 20_000.0,
@@ -194,7 +194,7 @@ impl Default for Recipe {
     }
 }
 
-impl Recipe {
+impl NexusRecipe {
     /// The default recipe with about so many bytes of events, uncompressed.
     #[must_use]
     pub fn with_bytes(seed: u64, bytes: u64) -> Self {
@@ -203,10 +203,10 @@ impl Recipe {
 
     /// Sets the layout, and the order that goes with it: without chunks, datasets lie one after the
     /// other.
-    pub fn lay(&mut self, layout: Layout) {
+    pub fn lay(&mut self, layout: DatasetLayout) {
         self.layout = layout;
-        if layout == Layout::Contiguous {
-            self.order = Order::Ordered;
+        if layout == DatasetLayout::Contiguous {
+            self.order = ChunkOrder::Ordered;
         }
     }
 
@@ -215,12 +215,12 @@ impl Recipe {
     pub fn file_name(&self) -> String {
         let Self { seed, events, banks, weights, layout, order, coding, libver, .. } = self;
         let layout = match layout {
-            Layout::Contiguous => "contiguous".into(),
-            Layout::Chunked(elements) => format!("{elements}-{}", order.name()),
+            DatasetLayout::Contiguous => "contiguous".into(),
+            DatasetLayout::Chunked(elements) => format!("{elements}-{}", order.name()),
         };
         let mut name = format!("synth-{events}-events-{banks}-banks-{layout}");
         let usual = Self::default();
-        if *coding != Coding::NONE {
+        if *coding != ChunkCoding::NONE {
             name += &format!("-{}", coding.to_string().replace(':', ""));
         }
         if *weights != usual.weights {
@@ -253,13 +253,13 @@ impl Recipe {
             _ if !(1..=MOST_BANKS).contains(&self.banks) => {
                 format!("banks is {}, expected 1 to {MOST_BANKS}", self.banks)
             }
-            Layout::Chunked(n) if !(1..=MOST_CHUNK).contains(&n) => {
+            DatasetLayout::Chunked(n) if !(1..=MOST_CHUNK).contains(&n) => {
                 format!("a chunk has {n} elements, expected 1 to {MOST_CHUNK}")
             }
-            Layout::Contiguous if self.order != Order::Ordered => {
+            DatasetLayout::Contiguous if self.order != ChunkOrder::Ordered => {
                 "contiguous datasets lie one after the other; expected the order \"ordered\"".into()
             }
-            Layout::Contiguous if self.coding != Coding::NONE => {
+            DatasetLayout::Contiguous if self.coding != ChunkCoding::NONE => {
                 "only chunks have filters; expected none".into()
             }
             _ if !(1.0..=1e9).contains(&self.events_per_pulse) => {
@@ -288,42 +288,42 @@ impl Recipe {
 
 /// A recipe made ready. Share one between threads.
 #[derive(Debug)]
-pub struct Run {
-    recipe: Recipe,
-    pulses: Pulses,
-    banks: Vec<Bank>,
+pub struct SynthRun {
+    recipe: NexusRecipe,
+    pulses: SynthPulses,
+    banks: Vec<SynthBank>,
 }
 
 #[derive(Debug)]
-struct Bank {
+struct SynthBank {
     /// Event `i` is made of the hash of this and `i`.
     key: u64,
     events: u64,
-    table: Table,
+    table: BankTable,
 }
 
-impl Run {
+impl SynthRun {
     /// Checks the recipe and computes its tables: a few milliseconds a bank, and more for many
     /// pulses.
     ///
     /// # Errors
     /// [`Error::Usage`] for a recipe that cannot be made.
-    pub fn new(recipe: Recipe) -> Result<Self> {
+    pub fn new(recipe: NexusRecipe) -> Result<Self> {
         recipe.check()?;
-        let pulses = Pulses::new(&recipe);
-        let banks = (0..recipe.banks).map(|bank| Bank {
+        let pulses = SynthPulses::new(&recipe);
+        let banks = (0..recipe.banks).map(|bank| SynthBank {
             key: mix(
                 mix(recipe.seed ^ u64::from_be_bytes(*b"neutrons")).wrapping_add(u64::from(bank))
             ),
             events: pulses.events(bank),
-            table: Table::new(&recipe, bank),
+            table: BankTable::new(&recipe, bank),
         });
         let banks = banks.collect();
         Ok(Self { recipe, pulses, banks })
     }
 
     /// The recipe.
-    pub fn recipe(&self) -> &Recipe {
+    pub fn recipe(&self) -> &NexusRecipe {
         &self.recipe
     }
 
@@ -343,42 +343,42 @@ impl Run {
     }
 
     /// Elements of one of a bank's datasets.
-    pub fn len(&self, bank: u32, field: Field) -> u64 {
+    pub fn len(&self, bank: u32, field: BankField) -> u64 {
         match field {
-            Field::EventId | Field::EventTimeOffset => self.events(bank),
-            Field::EventIndex | Field::EventTimeZero => self.pulses(),
+            BankField::EventId | BankField::EventTimeOffset => self.events(bank),
+            BankField::EventIndex | BankField::EventTimeZero => self.pulses(),
         }
     }
 
     /// Elements of a chunk of one of a bank's datasets; without chunks, elements that are written
     /// together.
-    pub fn piece(&self, bank: u32, field: Field) -> u64 {
+    pub fn piece(&self, bank: u32, field: BankField) -> u64 {
         match self.recipe.layout {
-            Layout::Contiguous => CONTIGUOUS_PIECE,
-            Layout::Chunked(elements) => elements.min(self.len(bank, field).max(1)),
+            DatasetLayout::Contiguous => CONTIGUOUS_PIECE,
+            DatasetLayout::Chunked(elements) => elements.min(self.len(bank, field).max(1)),
         }
     }
 
     /// Bytes of a piece's values, uncompressed.
-    pub fn piece_bytes(&self, piece: Piece) -> u64 {
-        let Piece { bank, field, number } = piece;
+    pub fn piece_bytes(&self, piece: DatasetPiece) -> u64 {
+        let DatasetPiece { bank, field, number } = piece;
         let elements = self.piece(bank, field);
         self.len(bank, field).saturating_sub(number * elements).min(elements) * field.bytes() as u64
     }
 
     /// The pieces of all datasets, in the order of the file.
-    pub fn pieces(&self) -> Pieces<'_> {
-        Pieces::new(self)
+    pub fn pieces(&self) -> DatasetPieces<'_> {
+        DatasetPieces::new(self)
     }
 
-    /// How many [`Run::pieces`] there are.
+    /// How many [`SynthRun::pieces`] there are.
     pub fn piece_count(&self) -> u64 {
         (0..self.recipe.banks)
-            .flat_map(|bank| Field::ALL.map(|field| self.pieces_of(bank, field)))
+            .flat_map(|bank| BankField::ALL.map(|field| self.pieces_of(bank, field)))
             .sum()
     }
 
-    fn pieces_of(&self, bank: u32, field: Field) -> u64 {
+    fn pieces_of(&self, bank: u32, field: BankField) -> u64 {
         self.len(bank, field).div_ceil(self.piece(bank, field))
     }
 
@@ -397,7 +397,7 @@ impl Run {
         bank: u32,
         events: Range<u64>,
         out: &mut Vec<u8>,
-        of: impl Fn(&Table, u64) -> [u8; 4],
+        of: impl Fn(&BankTable, u64) -> [u8; 4],
     ) {
         let Some(bank) = self.bank(bank) else { return };
         out.extend(
@@ -405,7 +405,7 @@ impl Run {
         );
     }
 
-    fn bank(&self, bank: u32) -> Option<&Bank> {
+    fn bank(&self, bank: u32) -> Option<&SynthBank> {
         self.banks.get(bank as usize)
     }
 }

@@ -39,7 +39,7 @@ impl Value {
 
 /// A dataset of 16-bit samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Dataset {
+pub struct SampleDataset {
     /// Samples.
     pub len: u64,
     /// What stands where nothing is stored.
@@ -74,7 +74,7 @@ pub struct Chunk {
     pub mask: u32,
 }
 
-impl Dataset {
+impl SampleDataset {
     /// Elements for which there are stored bytes, as far as chunks tell.
     pub(super) fn stored(len: u64, storage: &Storage) -> u64 {
         match storage {

@@ -24,7 +24,7 @@ pub fn unverified(what: &str, error: &dyn std::fmt::Display) -> Fault {
 
 /// Values of one column in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Node {
+pub struct ColumnNode {
     /// How many values.
     pub len: u64,
     /// How many of them are missing.
@@ -39,7 +39,7 @@ pub struct Head {
     /// Of a dictionary's batch: which dictionary, and whether it adds to what came before.
     pub dictionary: Option<(i64, bool)>,
     /// One for each column, those inside of others included.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ColumnNode>,
     /// Where the columns' buffers are, within the body.
     pub buffers: Vec<Range<u64>>,
 }
@@ -81,7 +81,7 @@ impl Head {
                 .map_err(|_| Fault::new(0, format!("{value} {what}"), "none or more"))
         };
         let node = |node: &FieldNode| {
-            Ok(Node {
+            Ok(ColumnNode {
                 len: count(node.length(), "values")?,
                 nulls: count(node.null_count(), "missing values")?,
             })

@@ -54,11 +54,11 @@ enum Expr {
 #[derive(Debug, Clone, PartialEq)]
 struct Test {
     column: Word,
-    kind: Kind,
+    kind: ConditionKind,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Kind {
+enum ConditionKind {
     Compare(Sign, Word),
     OneOf(Vec<Word>),
     Missing,

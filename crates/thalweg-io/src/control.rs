@@ -13,16 +13,16 @@ pub type Inspect = dyn Fn(&Path, Option<&str>, &Control) -> Result<()> + Send + 
 
 /// Stops runs from outside, and sees how far they are. Clones share one state.
 #[derive(Debug, Clone, Default)]
-pub struct Control(Arc<State>);
+pub struct Control(Arc<ControlState>);
 
 #[derive(Default)]
-struct State {
+struct ControlState {
     cancelled: AtomicBool,
     fetched: AtomicU64,
     inspect: OnceLock<Box<Inspect>>,
 }
 
-impl fmt::Debug for State {
+impl fmt::Debug for ControlState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cancelled, fetched, inspect: _ } = self;
         f.debug_struct("State")

@@ -120,7 +120,7 @@ pub fn batch_bytes(shape: &Shape, budget: Budget) -> usize {
 
 /// What [`listed`] decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListPlan {
     /// Bytes: gaps up to this are read.
     pub gap: u64,
     /// The requests and bytes that come of it.
@@ -142,7 +142,7 @@ pub fn listed(
     budget: Budget,
     delivery: Delivery,
     alignment: usize,
-) -> Listed {
+) -> ListPlan {
     let model = rule.model();
     let longest = ranges.iter().map(|range| range.end - range.start).max().unwrap_or(0) as usize;
     let block = model.block.max(longest.min(budget.memory / LONGEST_SHARE)) + alignment;
@@ -151,7 +151,7 @@ pub fn listed(
     let usual = load.usual();
     let depth = model.depth.max(small_depth(model, usual));
     let shape = shape(&StoreModel { block, depth, ..*model }, budget, delivery);
-    Listed { gap, load, shape: Shape { usual: Some(usual), ..shape } }
+    ListPlan { gap, load, shape: Shape { usual: Some(usual), ..shape } }
 }
 
 /// Requests of `usual` bytes that hold as many bytes in flight as the model's depth of blocks.

@@ -37,12 +37,12 @@ use thalweg_io::{Error, Fault, Result};
 use crate::losses::{Loss, Losses};
 use crate::pod5;
 use crate::pod5::SignalDecoder;
-use crate::pod5::write::{Identity, Layout, SignalCoding};
+use crate::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
 use crate::record::{Index, Merged};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
-use digest::{Digest, Fields};
-use verify::Wanted;
+use digest::{ComparedFields, Digest};
+use verify::VerifiedReads;
 
 /// What to convert to, and how strictly.
 #[derive(Debug, Clone)]
@@ -53,7 +53,7 @@ pub struct Conversion {
     /// plain: whatever the level and the length of the rows. That takes a fraction of the time; but
     /// damage of it shows only where it is verified.
     pub copy: bool,
-    /// Whether to go on where the format cannot hold all there is. [`Report::lost`] says what was
+    /// Whether to go on where the format cannot hold all there is. [`ConvertReport::lost`] says what was
     /// lost.
     pub lossy: bool,
     /// Whether to read what was written, and compare it, before the file gets its name; with these
@@ -68,11 +68,11 @@ impl Conversion {
     }
 
     /// How the signal of a file is stored that can go into the output as it is.
-    fn copies(&self, file: &ReadFile) -> Option<pod5::SignalCoding> {
-        let Coding::Pod5(Layout { coding, .. }) = &self.coding else { return None };
+    fn copies(&self, file: &ReadFile) -> Option<pod5::RowCoding> {
+        let Coding::Pod5(Pod5Layout { coding, .. }) = &self.coding else { return None };
         let wanted = match coding {
-            SignalCoding::Vbz { .. } => pod5::SignalCoding::Vbz,
-            SignalCoding::Plain => pod5::SignalCoding::Plain,
+            SignalCoding::Vbz { .. } => pod5::RowCoding::Vbz,
+            SignalCoding::Plain => pod5::RowCoding::Plain,
         };
         file.signal_coding().filter(|stored| self.copy && *stored == wanted)
     }
@@ -80,7 +80,7 @@ impl Conversion {
 
 /// Reads of one file of a set, and where they go.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SetPart {
     /// The file's number in the set.
     pub file: usize,
     /// Its reads.
@@ -90,7 +90,7 @@ pub struct Part {
     pub to: Vec<u32>,
 }
 
-impl Part {
+impl SetPart {
     /// Reads that go to the first output.
     pub fn new(file: usize, selection: Selection) -> Self {
         Self { file, selection, to: Vec::new() }
@@ -119,7 +119,7 @@ pub struct Lost {
 
 /// What a conversion did.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct ConvertReport {
     /// Reads written.
     pub reads: u64,
     /// Samples written.
@@ -145,9 +145,9 @@ impl Made {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn publish(self) -> Result<Report> {
+    pub fn publish(self) -> Result<ConvertReport> {
         let written = self.sealed.publish()?;
-        Ok(Report {
+        Ok(ConvertReport {
             reads: written.reads,
             samples: written.samples,
             lost: self.lost,
@@ -167,12 +167,12 @@ pub fn convert(
     selection: &Selection,
     path: &Path,
     conversion: &Conversion,
-) -> Result<Report> {
-    let parts = (0..set.paths().len()).map(|file| Part::new(file, selection.clone())).collect();
+) -> Result<ConvertReport> {
+    let parts = (0..set.paths().len()).map(|file| SetPart::new(file, selection.clone())).collect();
     let output = Output { path: path.to_owned(), headers: merged(set)? };
     make(set, parts, vec![output], conversion)?
         .into_iter()
-        .try_fold(Report::default(), |_, made| made.publish())
+        .try_fold(ConvertReport::default(), |_, made| made.publish())
 }
 
 /// The headers of all files of a set as one.
@@ -202,7 +202,7 @@ pub fn merged(set: &ReadSet) -> Result<Merged> {
 /// read id that comes twice where it forbids that.
 pub fn make(
     set: &ReadSet,
-    parts: Vec<Part>,
+    parts: Vec<SetPart>,
     outputs: Vec<Output>,
     conversion: &Conversion,
 ) -> Result<Vec<Made>> {
@@ -227,11 +227,11 @@ pub fn make(
 
 /// What workers know of an output.
 #[derive(Debug)]
-struct Place {
+struct OutputContext {
     headers: Merged,
     target: Target,
     /// What verification compares.
-    fields: Option<Fields>,
+    fields: Option<ComparedFields>,
 }
 
 /// An output being written.
@@ -243,11 +243,11 @@ struct Writing {
 }
 
 /// What a worker keeps from read to read.
-struct Worker {
+struct ConvertWorker {
     encoder: Result<ReadEncoder, Fault>,
     aux: Vec<u8>,
     /// How signal is stored that is copied; what verification decodes it with, and to.
-    copied: Option<pod5::SignalCoding>,
+    copied: Option<pod5::RowCoding>,
     decoder: SignalDecoder,
     samples: Vec<i16>,
 }
@@ -255,12 +255,12 @@ struct Worker {
 /// Writes one part.
 fn pour(
     set: &ReadSet,
-    part: Part,
-    places: &Arc<Vec<Place>>,
+    part: SetPart,
+    places: &Arc<Vec<OutputContext>>,
     writings: &mut [Writing],
     conversion: &Conversion,
 ) -> Result<()> {
-    let Part { file, selection, to } = part;
+    let SetPart { file, selection, to } = part;
     let source = set.file(file)?;
     let fed: BTreeSet<u32> = if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
     for output in fed {
@@ -270,14 +270,14 @@ fn pour(
     }
     let (coding, places) = (conversion.coding.clone(), places.clone());
     let copied = conversion.copies(&source);
-    let worker = move || Worker {
+    let worker = move || ConvertWorker {
         encoder: coding.encoder(),
         aux: Vec::new(),
         copied,
         decoder: SignalDecoder::default(),
         samples: Vec::new(),
     };
-    let encode = move |worker: &mut Worker, read: &Read<'_>| {
+    let encode = move |worker: &mut ConvertWorker, read: &Read<'_>| {
         let output = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
         let place = places.get(output)?;
         Some((output, worker.encode(read, place, file)))
@@ -292,15 +292,15 @@ fn pour(
     Ok(())
 }
 
-impl Worker {
+impl ConvertWorker {
     /// Encodes a read of the `file`-th file.
     fn encode(
         &mut self,
         read: &Read<'_>,
-        place: &Place,
+        place: &OutputContext,
         file: usize,
     ) -> Result<(Encoded, Option<Digest>), Fault> {
-        let Place { headers, target, fields } = place;
+        let OutputContext { headers, target, fields } = place;
         let record = headers.record(file, read.header, read.record, &mut self.aux)?;
         let mut samples = read.samples;
         if let (Some(coding), Some(_)) = (self.copied, fields) {
@@ -323,7 +323,7 @@ impl Worker {
 }
 
 impl Writing {
-    fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, Place)> {
+    fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, OutputContext)> {
         let Output { path, headers } = output;
         let name: Arc<str> = path.to_string_lossy().into();
         let header = headers.header();
@@ -336,10 +336,15 @@ impl Writing {
         };
         let target = Target::new(coding, header).map_err(|fault| refused(&name, &fault))?;
         let losing = Losing::new(&target, conversion, &name)?;
-        let fields =
-            conversion.verify.as_ref().map(|_| Fields::of(header, |name| target.holds(name)));
+        let fields = conversion
+            .verify
+            .as_ref()
+            .map(|_| ComparedFields::of(header, |name| target.holds(name)));
         let sink = target.create(&path)?;
-        Ok((Self { name, sink, losing, digests: Vec::new() }, Place { headers, target, fields }))
+        Ok((
+            Self { name, sink, losing, digests: Vec::new() },
+            OutputContext { headers, target, fields },
+        ))
     }
 
     fn push(&mut self, encoded: Result<(Encoded, Option<Digest>), Fault>) -> Result<()> {
@@ -354,14 +359,14 @@ impl Writing {
     }
 
     /// Ends the file and, where that is asked for, compares it.
-    fn end(self, place: &Place, conversion: &Conversion) -> Result<Made> {
+    fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<Made> {
         let Self { name, sink, losing, digests } = self;
         let sealed = sink.seal()?;
         let lost = losing.lost;
         if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
             let ordered = place.target.keeps_order();
             let wanted =
-                Wanted { fields, digests, ordered, attributes: ordered && lost.is_empty() };
+                VerifiedReads { fields, digests, ordered, attributes: ordered && lost.is_empty() };
             verify::verify(sealed.path(), &name, options, place.headers.header(), wanted)?;
         }
         Ok(Made { sealed, lost, verified: conversion.verify.is_some() })
@@ -370,12 +375,12 @@ impl Writing {
 
 /// A number that follows from what goes into an output, for formats that name a file apart from
 /// others: the same conversion then makes the same bytes.
-fn seed(set: &ReadSet, parts: &[Part], output: &Output, coding: &Coding) -> u64 {
+fn seed(set: &ReadSet, parts: &[SetPart], output: &Output, coding: &Coding) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{coding:?}").hash(&mut hasher);
     set.paths().for_each(|path| path.file_name().hash(&mut hasher));
     set.bytes().hash(&mut hasher);
-    for Part { file, selection, to } in parts {
+    for SetPart { file, selection, to } in parts {
         (file, to).hash(&mut hasher);
         if let Selection::Ids(ids) = selection {
             ids.hash(&mut hasher);

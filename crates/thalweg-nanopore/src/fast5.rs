@@ -7,7 +7,7 @@
 //!
 //! There is no specification; ONT's ont_fast5_api 4.1.3
 //! (<https://github.com/nanoporetech/ont_fast5_api>) is what writes and reads it. A file presents
-//! itself in SLOW5's words: [`Layout::header`] and a record a read.
+//! itself in SLOW5's words: [`Fast5Layout::header`] and a record a read.
 
 mod encode;
 mod fields;
@@ -24,16 +24,16 @@ mod walk;
 mod write;
 mod writer;
 
-pub use encode::{Compression, Compressor, Encoded};
+pub use encode::{Compression, EncodedRead, SignalCompressor};
 pub(crate) use file::{Fast5Unpacker, open};
-pub use found::{Found, Place, Root};
-pub use layout::{Layout, Row, RowDecoder, Rows, Unpacker};
+pub use found::{FoundRead, ReadAddress, Root};
+pub use layout::{Fast5Layout, Fast5Row, Fast5RowDecoder, RowUnpacker, WantedRows};
 pub use merge::KnownFields;
 #[cfg(not(feature = "hdf5"))]
 pub use no_libhdf5::{FileWriter, holds, lost};
 #[cfg(feature = "hdf5")]
 pub use scan::{has_reads, try_reads};
-pub use walk::{State, Walk};
+pub use walk::{KnownReads, Walk};
 #[cfg(feature = "hdf5")]
 pub use write::{FileWriter, holds, lost};
 

@@ -37,7 +37,7 @@ pub use decode::{LIKELY_RATIO, NewUnpacker, UnpackReads, check_id};
 pub use get::{GetReads, IndexedGetter, SingleRead, no_read};
 pub(crate) use index::load_index_file;
 pub use index::{IndexOrigin, save_index};
-pub use report::{IndexState, LostReads, Report};
+pub use report::{CheckReport, IndexState, LostReads};
 pub use requests::RequestTotals;
 
 /// What the caller wants of a file.
@@ -70,7 +70,7 @@ pub struct OpenFile {
 
 /// What opening a file in one format gives.
 #[derive(Debug)]
-pub struct Opened<F> {
+pub struct OpenedFormat<F> {
     /// The file.
     pub file: F,
     /// The header that it presents.
@@ -262,9 +262,9 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file
     /// are in the report.
-    fn check(&self, file: &OpenFile) -> Result<Report> {
+    fn check(&self, file: &OpenFile) -> Result<CheckReport> {
         let source = self.source(file, &Selection::All, &file.shape(Delivery::Ordered), true)?;
-        let mut report = Report::default();
+        let mut report = CheckReport::default();
         check_reads(file, source, CountIntact, |()| Ok(Losses::default()), &mut report)?;
         Ok(report)
     }
@@ -274,7 +274,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// As [`FormatFile::check`]; [`Error::Unsupported`] for a format that cannot do that;
     /// [`Error::Io`] when `out` cannot be written.
-    fn salvage(&self, file: &OpenFile, _out: &Path) -> Result<Report> {
+    fn salvage(&self, file: &OpenFile, _out: &Path) -> Result<CheckReport> {
         Err(Error::Unsupported {
             file: file.name().clone(),
             what: "salvaging a file of this format".into(),

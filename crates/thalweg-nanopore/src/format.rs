@@ -21,8 +21,8 @@ use thalweg_io::{Fault, Result};
 
 use crate::fast5::Fast5Unpacker;
 use crate::file::{
-    FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, Opened, Report, RequestTotals,
-    Selection, UnpackReads,
+    CheckReport, FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, OpenedFormat,
+    RequestTotals, Selection, UnpackReads,
 };
 use crate::pod5::{Pod5File, Pod5Unpacker};
 use crate::record::{Entry, Header, Index, Record, StoredRow};
@@ -57,7 +57,7 @@ pub struct FormatEntry {
     /// Whether a file that begins so is one of its files.
     pub is_start: fn(&[u8]) -> bool,
     /// Opens a file.
-    pub open: fn(&Arc<dyn Store>, &Options) -> Result<Opened<AnyFile>>,
+    pub open: fn(&Arc<dyn Store>, &Options) -> Result<OpenedFormat<AnyFile>>,
 }
 
 impl PartialEq for FormatEntry {
@@ -215,7 +215,11 @@ impl Format {
     }
 
     /// Opens a file of the format.
-    pub(crate) fn open(self, store: &Arc<dyn Store>, options: &Options) -> Result<Opened<AnyFile>> {
+    pub(crate) fn open(
+        self,
+        store: &Arc<dyn Store>,
+        options: &Options,
+    ) -> Result<OpenedFormat<AnyFile>> {
         (self.entry().open)(store, options)
     }
 }
@@ -285,12 +289,12 @@ pub struct AnyFile(Box<dyn FormatFile<Unpacker = Unpacker>>);
 
 impl AnyFile {
     /// Wraps what opening a file in one format gave.
-    pub fn listed<F: FormatFile>(opened: Opened<F>) -> Opened<Self>
+    pub fn listed<F: FormatFile>(opened: OpenedFormat<F>) -> OpenedFormat<Self>
     where
         Unpacker: From<F::Unpacker>,
     {
-        let Opened { file, header, requests } = opened;
-        Opened { file: Self(Box::new(Listed(file))), header, requests }
+        let OpenedFormat { file, header, requests } = opened;
+        OpenedFormat { file: Self(Box::new(Listed(file))), header, requests }
     }
 
     /// The file as a POD5 file, if it is one.
@@ -376,7 +380,7 @@ where
             selection: &Selection,
             shape: &Shape
         ) -> Result<RequestTotals>;
-        fn check(&self, file: &OpenFile) -> Result<Report>;
-        fn salvage(&self, file: &OpenFile, out: &Path) -> Result<Report>;
+        fn check(&self, file: &OpenFile) -> Result<CheckReport>;
+        fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport>;
     }
 }

@@ -1,6 +1,6 @@
 //! POD5: nanopore reads as three Arrow tables in one file.
 //!
-//! A reader goes [`Container`] → [`Footer`] of each table → [`ReadsTable`] for the rows,
+//! A reader goes [`Container`] → [`TableFooter`] of each table → [`ReadsTable`] for the rows,
 //! [`SignalLayout`] for where their signal is, [`SignalDecoder`] for the samples. A row of the
 //! Reads table becomes the [`Record`](crate::record::Record) that [`fields`] describes, a run the
 //! attributes of a read group ([`RunInfo`]).
@@ -24,18 +24,18 @@ pub mod write;
 mod writer;
 
 pub use crate::record::StoredRow;
-pub use batch::{Array, Batch};
+pub use batch::{BatchArray, TableBatch};
 pub use container::{
-    Container, Content, FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES, SIGNATURE, Section, TAIL_BYTES,
-    head, tail,
+    Container, FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES, SIGNATURE, Section, SectionContent,
+    TAIL_BYTES, head, tail,
 };
 pub use dictionary::Dictionaries;
 pub use file::Pod5Info;
 pub(crate) use file::{Pod5File, Pod5Unpacker, open};
-pub use ipc::{Block, END_BYTES, Footer, MAGIC, MOST_HEAD, footer_len};
+pub use ipc::{END_BYTES, IpcBlock, MAGIC, MOST_HEAD, TableFooter, footer_len};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
 pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
-pub use schema::{Column, Kind, Schema};
-pub use signal::{Piece, SignalCoding, SignalDecoder, SignalLayout, SignalPlaces};
+pub use schema::{ColumnKind, ColumnSchema, Schema};
+pub use signal::{Piece, RowCoding, SignalDecoder, SignalLayout, SignalPlaces};
 pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};
 pub use writer::Pod5Writer;

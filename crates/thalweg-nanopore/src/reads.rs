@@ -47,11 +47,11 @@ use thalweg_io::store::Store;
 use crate::file::OpenFile;
 use crate::format::AnyFile;
 use crate::format::Format;
-use crate::pod5::{Pod5File, SignalCoding};
+use crate::pod5::{Pod5File, RowCoding};
 use crate::record::{Header, Record, StoredRow};
 use decoder::{Collect, Mapper, ReadDecoder, Visitors};
 
-pub use crate::file::{IndexOrigin, IndexState, LostReads, Report, Selection};
+pub use crate::file::{CheckReport, IndexOrigin, IndexState, LostReads, Selection};
 pub use crate::pod5::Pod5Info;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};
 pub use decoder::Visitor;
@@ -133,7 +133,7 @@ impl ReadFile {
     }
 
     /// How a POD5 file's signal is stored.
-    pub fn signal_coding(&self) -> Option<SignalCoding> {
+    pub fn signal_coding(&self) -> Option<RowCoding> {
         self.reads.pod5().map(Pod5File::signal_coding)
     }
 

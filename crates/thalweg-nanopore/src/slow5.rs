@@ -1,7 +1,7 @@
 //! SLOW5 (text) and BLOW5 (binary): nanopore reads, one record a read.
 //!
 //! Both encodings have one header and one record shape. A reader goes [`Header::parse`] →
-//! [`Framing::next`] → [`Decoder::record`], and meets the same [`Record`] whichever encoding it
+//! [`Framing::next`] → [`RecordDecoder::record`], and meets the same [`Record`] whichever encoding it
 //! came from. Section numbers in this module refer to the SLOW5 specification, version 1.0.0.
 //!
 //! ```
@@ -29,7 +29,7 @@ pub use crate::record::{
     Attribute, AuxArray, AuxField, AuxType, AuxValue, AuxValues, Encoding, Entry, Header, Index,
     Merged, Record, RecordPress, Scalar, SignalPress, Version,
 };
-pub use coding::{Decoder, Encoder};
+pub use coding::{RecordDecoder, RecordEncoder};
 pub(crate) use file::{Slow5Unpacker, open};
 pub use frame::{Frame, Framing};
 pub(crate) use header::MAGIC;

@@ -182,14 +182,14 @@ impl Recipe {
 #[derive(Debug)]
 pub struct Synth {
     recipe: Recipe,
-    tables: pore::Tables,
+    tables: pore::PoreTables,
 }
 
 impl Synth {
     /// Checks the recipe and computes its tables (a few milliseconds, about 2 MB).
     pub fn new(recipe: Recipe) -> Result<Self> {
         recipe.check()?;
-        let tables = pore::Tables::new(&recipe);
+        let tables = pore::PoreTables::new(&recipe);
         Ok(Self { recipe, tables })
     }
 

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use thalweg_codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
-use thalweg_hdf5::extents::{DatasetChunks, Extents, State};
+use thalweg_hdf5::extents::{DatasetChunks, Extents, IndexedFile};
 use thalweg_hdf5::types::Chunk;
-use thalweg_nanopore::pod5::write::{Identity, Layout, SignalCoding};
+use thalweg_nanopore::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg_nanopore::slow5::{
-    Encoder, Encoding, Entry, Framing, Header, Index, Record, RecordPress, SignalPress, Version,
-    ascii,
+    Encoding, Entry, Framing, Header, Index, Record, RecordEncoder, RecordPress, SignalPress,
+    Version, ascii,
 };
 use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 use thalweg_testing::fuzz::every_field;
@@ -52,12 +52,12 @@ fn main() -> Outcome {
         coded.clear();
         ex_zd::encode(samples, &mut coded)?;
         put("ex_zd", name, &coded)?;
-        vbz::Compressor::new(1)?.chunk(samples, &mut coded)?;
+        vbz::VbzCompressor::new(1)?.chunk(samples, &mut coded)?;
         put("vbz", name, &[&[0b1_0010], &coded[..]].concat())?;
         let plain: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
-        zstd::Compressor::new(1)?.compress(&plain, &mut coded)?;
+        zstd::ZstdCompressor::new(1)?.compress(&plain, &mut coded)?;
         put("zstd", name, &coded)?;
-        deflate::Compressor::new(6)?.compress(&plain, &mut coded)?;
+        deflate::DeflateCompressor::new(6)?.compress(&plain, &mut coded)?;
         put("deflate", name, &coded)?;
     }
     for press in SignalPress::ALL {
@@ -76,7 +76,7 @@ fn main() -> Outcome {
 /// Where chunks lie: of datasets of several shapes, one of them with chunks in disorder that
 /// skipped a filter; and none.
 fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
-    let state = State { size: 1 << 30, modified: 1_700_000_000_000_000_000, start: 7 };
+    let state = IndexedFile { size: 1 << 30, modified: 1_700_000_000_000_000_000, start: 7 };
     let chunk = |first, offset, size, mask| Chunk { first, offset, size, mask };
     let even = |first: u64| chunk(first, 4096 + first * 8192, 8192, 0);
     let grids = vec![
@@ -103,7 +103,7 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
 /// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were
 /// damaged.
 fn pod5_files(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
-    let layout = |coding| Layout {
+    let layout = |coding| Pod5Layout {
         coding,
         row_samples: 100,
         signal_rows: 2,
@@ -158,7 +158,7 @@ fn fields<'a>(signal: &'a [u8], aux: &'a [u8]) -> Record<'a> {
 fn record(press: SignalPress, samples: &[i16]) -> Outcome<Vec<u8>> {
     let pick = SignalPress::ALL.iter().position(|p| *p == press).ok_or("no such press")?;
     let mut signal = Vec::new();
-    Encoder::new()?.signal(press, samples, &mut signal)?;
+    RecordEncoder::new()?.signal(press, samples, &mut signal)?;
     let aux = aux(&every_field(Encoding::Binary, press))?;
     let mut out = vec![u8::try_from(pick)?];
     fields(&signal, &aux).encode(press, &mut out)?;
@@ -205,7 +205,7 @@ fn whole(
         attributes: header.attributes.iter().take(5).cloned().collect(),
         ..header.clone()
     };
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new()?);
+    let (mut read, mut encoder) = (SynthRead::default(), RecordEncoder::new()?);
     let mut file = short.write()?;
     put("slow5_header", name, &file)?;
     let mut frames = vec![u8::from(header.encoding == Encoding::Ascii), 0];

@@ -31,7 +31,7 @@ pub enum Failing {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Contents {
+struct DiskContents {
     now: Vec<u8>,
     synced: Vec<u8>,
     /// Parts of `now` that are not in `synced`.
@@ -46,8 +46,8 @@ enum NameChange {
 }
 
 #[derive(Debug, Default)]
-struct State {
-    files: Vec<Contents>,
+struct DiskState {
+    files: Vec<DiskContents>,
     names: BTreeMap<String, usize>,
     durable: BTreeMap<String, usize>,
     changes: Vec<NameChange>,
@@ -57,7 +57,7 @@ struct State {
 /// The disk.
 pub struct CrashDisk {
     name: Arc<str>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     failing: Failing,
     is_locked: Arc<AtomicBool>,
 }
@@ -109,9 +109,10 @@ impl CrashDisk {
                     at = stop;
                 }
             }
-            files.push(Contents { now: kept.clone(), synced: kept, dirty: Vec::new() });
+            files.push(DiskContents { now: kept.clone(), synced: kept, dirty: Vec::new() });
         }
-        let state = State { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
+        let state =
+            DiskState { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
         Self {
             name: self.name.clone(),
             state: Arc::new(Mutex::new(state)),
@@ -136,13 +137,14 @@ impl CrashDisk {
     /// Another one with the same on it.
     pub fn copy(&self) -> Self {
         let state = self.lock_state();
-        let file = |contents: &Contents| Contents {
+        let file = |contents: &DiskContents| DiskContents {
             now: contents.now.clone(),
             synced: contents.now.clone(),
             dirty: Vec::new(),
         };
         let (files, names) = (state.files.iter().map(file).collect(), state.names.clone());
-        let state = State { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
+        let state =
+            DiskState { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
         Self {
             name: self.name.clone(),
             state: Arc::new(Mutex::new(state)),
@@ -160,17 +162,17 @@ impl CrashDisk {
         contents.synced = contents.now.clone();
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, State> {
+    fn lock_state(&self) -> MutexGuard<'_, DiskState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a step; whether it fails.
-    fn step(&self, state: &mut State) -> Result<()> {
+    fn step(&self, state: &mut DiskState) -> Result<()> {
         step(&self.name, self.failing, state)
     }
 }
 
-fn step(name: &Arc<str>, failing: Failing, state: &mut State) -> Result<()> {
+fn step(name: &Arc<str>, failing: Failing, state: &mut DiskState) -> Result<()> {
     let number = state.steps;
     state.steps += 1;
     let fails = match failing {
@@ -218,7 +220,7 @@ impl Disk for CrashDisk {
         self.step(&mut state)?;
         // A file that is there is emptied, but its old bytes may come back: a new one stands for
         // that.
-        state.files.push(Contents::default());
+        state.files.push(DiskContents::default());
         let number = state.files.len() - 1;
         let change = NameChange::Made(file.to_owned(), number);
         apply(&mut state.names, &change);
@@ -281,13 +283,13 @@ impl Disk for CrashDisk {
         if self.is_locked.swap(true, Ordering::SeqCst) {
             return Ok(None);
         }
-        Ok(Some(Box::new(Held(self.is_locked.clone()))))
+        Ok(Some(Box::new(HeldLock(self.is_locked.clone()))))
     }
 }
 
-struct Held(Arc<AtomicBool>);
+struct HeldLock(Arc<AtomicBool>);
 
-impl Drop for Held {
+impl Drop for HeldLock {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
     }
@@ -295,7 +297,7 @@ impl Drop for Held {
 
 struct CrashSink {
     name: Arc<str>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<DiskState>>,
     file: usize,
     failing: Failing,
 }

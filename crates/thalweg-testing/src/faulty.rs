@@ -9,7 +9,7 @@ use thalweg_io::{Error, Result};
 
 /// When a [`Faulty`] store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum StoreFault {
     /// Never.
     None,
     /// Its n-th read, counted from 0, and only that.
@@ -23,12 +23,12 @@ pub enum Fault {
 /// A store that answers like another one until it fails with EIO.
 pub struct Faulty {
     inner: Arc<dyn Store>,
-    fault: Fault,
+    fault: StoreFault,
     reads: AtomicU64,
 }
 
 impl Faulty {
-    pub fn new(inner: Arc<dyn Store>, fault: Fault) -> Self {
+    pub fn new(inner: Arc<dyn Store>, fault: StoreFault) -> Self {
         Self { inner, fault, reads: AtomicU64::new(0) }
     }
 }
@@ -51,10 +51,10 @@ impl Store for Faulty {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let nth = self.reads.fetch_add(1, Ordering::Relaxed);
         let bad = match self.fault {
-            Fault::None => None,
-            Fault::Read(n) => (nth == n).then_some(offset),
-            Fault::From(n) => (nth >= n).then_some(offset),
-            Fault::Byte(at) => (at >= offset && at - offset < buf.len() as u64).then_some(at),
+            StoreFault::None => None,
+            StoreFault::Read(n) => (nth == n).then_some(offset),
+            StoreFault::From(n) => (nth >= n).then_some(offset),
+            StoreFault::Byte(at) => (at >= offset && at - offset < buf.len() as u64).then_some(at),
         };
         match bad {
             Some(at) => Err(Error::io_at(self.name(), "reading", at, rustix::io::Errno::IO)),

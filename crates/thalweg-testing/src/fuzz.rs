@@ -25,18 +25,18 @@ use thalweg_nanopore::bam::BamIds;
 use thalweg_nanopore::fast5::{Root, Walk};
 use thalweg_nanopore::reads::{Read, ReadFile, Selection, Visitor};
 use thalweg_nanopore::slow5::{
-    Attribute, AuxField, AuxType, Decoder, Encoder, Encoding, Frame, Framing, Header, Index,
-    Parsed, Record, RecordPress, Scalar, SignalPress, Version, ascii,
+    Attribute, AuxField, AuxType, Encoding, Frame, Framing, Header, Index, Parsed, Record,
+    RecordDecoder, RecordEncoder, RecordPress, Scalar, SignalPress, Version, ascii,
 };
 
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
 pub use pod5::pod5;
 
 /// Panics when something is wrong with these bytes.
-pub type Target = fn(&[u8]);
+pub type FuzzTarget = fn(&[u8]);
 
 /// Every target: its name, which is also its corpus's, and its function.
-pub const TARGETS: [(&str, Target); 22] = [
+pub const TARGETS: [(&str, FuzzTarget); 22] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -113,7 +113,7 @@ pub fn ex_zd(data: &[u8]) {
 /// and what was decoded survives a round trip.
 pub fn vbz(data: &[u8]) {
     let Some((&pick, chunk)) = data.split_first() else { return };
-    let params = vbz_codec::Params {
+    let params = vbz_codec::VbzParams {
         version: u32::from(pick & 1),
         integer_size: [1, 2, 4, 2][usize::from(pick >> 1 & 3)],
         zigzag: pick & 8 == 0,
@@ -123,7 +123,7 @@ pub fn vbz(data: &[u8]) {
     let said = chunk.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
     let size = said.min(LIMIT);
     let (mut bytes, mut samples) = (vec![7], BEFORE.to_vec());
-    let mut vbz = vbz_codec::Decompressor::default();
+    let mut vbz = vbz_codec::VbzDecompressor::default();
     let whole = vbz.bytes(params, chunk, size, &mut bytes);
     let outcome = vbz.samples(params, chunk, size, &mut samples);
     assert_eq!(samples[..BEFORE.len()], BEFORE);
@@ -141,8 +141,8 @@ pub fn vbz(data: &[u8]) {
             .eq(bytes[..size / 2 * 2].iter().copied())
     );
     let (mut coded, mut again) = (Vec::new(), Vec::new());
-    vbz_codec::Compressor::new(1).unwrap().chunk(&samples, &mut coded).unwrap();
-    vbz.samples(vbz_codec::Params::SIGNAL, &coded, samples.len() * 2, &mut again).unwrap();
+    vbz_codec::VbzCompressor::new(1).unwrap().chunk(&samples, &mut coded).unwrap();
+    vbz.samples(vbz_codec::VbzParams::SIGNAL, &coded, samples.len() * 2, &mut again).unwrap();
     assert_eq!(again, samples);
 }
 
@@ -211,8 +211,8 @@ fn bytes(
 
 /// zstd frames.
 pub fn zstd(data: &[u8]) {
-    let (mut context, mut other) = (zstd::Decompressor::new(), zstd::Decompressor::new());
-    let mut compressor = zstd::Compressor::new(1).unwrap();
+    let (mut context, mut other) = (zstd::ZstdDecompressor::new(), zstd::ZstdDecompressor::new());
+    let mut compressor = zstd::ZstdCompressor::new(1).unwrap();
     bytes(
         data,
         |coded, out| context.decompress(coded, out, LIMIT),
@@ -223,8 +223,9 @@ pub fn zstd(data: &[u8]) {
 
 /// zlib streams.
 pub fn deflate(data: &[u8]) {
-    let (mut context, mut other) = (deflate::Decompressor::new(), deflate::Decompressor::new());
-    let mut compressor = deflate::Compressor::new(6).unwrap();
+    let (mut context, mut other) =
+        (deflate::DeflateDecompressor::new(), deflate::DeflateDecompressor::new());
+    let mut compressor = deflate::DeflateCompressor::new(6).unwrap();
     bytes(
         data,
         |coded, out| context.decompress(coded, out, LIMIT),
@@ -304,7 +305,7 @@ pub fn slow5_record(data: &[u8]) {
     record.encode(press, &mut again).unwrap();
     assert_eq!(again, payload);
 
-    let mut decoder = Decoder::new(LIMIT);
+    let mut decoder = RecordDecoder::new(LIMIT);
     assert_eq!(decoder.read_id(&header, payload), Ok(record.read_id));
     let count = record.sample_count(press);
     let mut samples = BEFORE.to_vec();
@@ -317,7 +318,7 @@ pub fn slow5_record(data: &[u8]) {
         assert_eq!(count, samples.len());
     }
     let mut frame = Vec::new();
-    Encoder::new().unwrap().record(&header, &record, samples, &mut frame).unwrap();
+    RecordEncoder::new().unwrap().record(&header, &record, samples, &mut frame).unwrap();
     let Ok(Frame::Record { stored, len }) =
         Framing::new(header.encoding).next(&frame, frame.len() as u64)
     else {

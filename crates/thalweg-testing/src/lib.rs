@@ -29,7 +29,7 @@ use thalweg_io::store::{AlignedBuf, PAGE, Store};
 use thalweg_io::{Error, Result};
 
 pub use disk::{CrashDisk, Failing};
-pub use faulty::{Fault, Faulty};
+pub use faulty::{Faulty, StoreFault};
 pub use feed::Script;
 
 /// Makes a store that holds the given bytes.

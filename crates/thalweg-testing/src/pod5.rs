@@ -1,13 +1,13 @@
 //! Small POD5 files, for tests that damage them.
 
-use thalweg_nanopore::pod5::write::{Layout, Mapping, SignalEncoder, Tables};
+use thalweg_nanopore::pod5::write::{Mapping, Pod5Encoder, Pod5Layout, SignalEncoder};
 use thalweg_nanopore::reads::RUN_ATTRIBUTES;
 use thalweg_nanopore::slow5::Header;
 use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 
 /// A file of synthetic reads with so many samples each; the same bytes every time if `layout` has
 /// an identity.
-pub fn file(layout: Layout, lengths: &[usize]) -> Vec<u8> {
+pub fn file(layout: Pod5Layout, lengths: &[usize]) -> Vec<u8> {
     let recipe =
         Recipe { mean_length: 120.0, min_length: 60, adapter_length: 20.0, ..Recipe::default() };
     let synth = Synth::new(recipe).unwrap();
@@ -17,7 +17,7 @@ pub fn file(layout: Layout, lengths: &[usize]) -> Vec<u8> {
     let mut runs = mapping.runs();
     let mut encoder = SignalEncoder::new(layout.coding, layout.row_samples).unwrap();
     let (mut out, mut kept) = (Vec::new(), Vec::new());
-    let mut tables = Tables::start(layout, mapping.more(), &mut out);
+    let mut tables = Pod5Encoder::start(layout, mapping.more(), &mut out);
     let (mut read, mut aux) = (SynthRead::default(), Vec::new());
     for (i, &len) in lengths.iter().enumerate() {
         synth.read(i as u64, &mut read);

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use thalweg_nanopore::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Framing, Header, Index, Record,
-    RecordPress, Scalar, SignalPress, Version,
+    Attribute, AuxField, AuxType, AuxValue, Encoding, Framing, Header, Index, Record,
+    RecordEncoder, RecordPress, Scalar, SignalPress, Version,
 };
 use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 use thalweg_nanopore::write::ReadWriter;
@@ -92,7 +92,7 @@ pub fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
         aux: &aux,
     };
     let mut frame = Vec::new();
-    Encoder::new().unwrap().record(header, &record, samples, &mut frame).unwrap();
+    RecordEncoder::new().unwrap().record(header, &record, samples, &mut frame).unwrap();
     frame
 }
 
@@ -121,7 +121,7 @@ pub fn write_synthetic(path: &Path, recipe: Recipe) -> (Index, Vec<String>) {
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let mut out = ReadWriter::create(path, &header).unwrap();
     let mut read = SynthRead::default();
-    let mut encoder = Encoder::new().unwrap();
+    let mut encoder = RecordEncoder::new().unwrap();
     let mut ids = Vec::new();
     for i in 0..synth.recipe().reads {
         synth.read(i, &mut read);

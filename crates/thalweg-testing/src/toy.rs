@@ -21,8 +21,8 @@ use thalweg_io::open::Options;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result};
 use thalweg_nanopore::file::{
-    FormatFile, KeepIntact, NewUnpacker, OpenFile, Opened, Report, Selection, UnpackReads,
-    check_reads,
+    CheckReport, FormatFile, KeepIntact, NewUnpacker, OpenFile, OpenedFormat, Selection,
+    UnpackReads, check_reads,
 };
 use thalweg_nanopore::format::{AnyFile, Format, FormatEntry, register};
 use thalweg_nanopore::losses::Losses;
@@ -74,7 +74,7 @@ fn checksum(bytes: &[u8]) -> u64 {
 #[derive(Debug)]
 struct ToyFile;
 
-fn open(_store: &Arc<dyn Store>, _options: &Options) -> Result<Opened<ToyFile>> {
+fn open(_store: &Arc<dyn Store>, _options: &Options) -> Result<OpenedFormat<ToyFile>> {
     let header = Header {
         version: Version::V0_2_0,
         // With this encoding an index may name records up to the end of the file.
@@ -86,7 +86,7 @@ fn open(_store: &Arc<dyn Store>, _options: &Options) -> Result<Opened<ToyFile>> 
         aux: Vec::new(),
         data_offset: SIGNATURE.len() as u64,
     };
-    Ok(Opened { file: ToyFile, header: Arc::new(header), requests: 1 })
+    Ok(OpenedFormat { file: ToyFile, header: Arc::new(header), requests: 1 })
 }
 
 impl FormatFile for ToyFile {
@@ -138,10 +138,10 @@ impl FormatFile for ToyFile {
         self
     }
 
-    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<Report> {
+    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
         let mut new = NewFile::create(out)?;
         new.push(SIGNATURE)?;
-        let mut report = Report::default();
+        let mut report = CheckReport::default();
         let source = self.source(file, &Selection::All, &file.shape(Delivery::Ordered), true)?;
         let mut salvaged = 0;
         let push = |record: Vec<u8>| {

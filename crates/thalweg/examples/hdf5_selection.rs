@@ -8,9 +8,9 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use thalweg::Options;
-use thalweg::arrays::{ArrayFile, Selection, Slab, Want};
+use thalweg::arrays::{ArrayFile, ArrayRequest, Selection, Slab};
 use thalweg::hdf5::libhdf5::Found;
-use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
+use thalweg::synth::nexus::{NexusRecipe, NexusWriter, SynthRun};
 
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // Several selections of several datasets can be read at once, in the order of the file.
     let selection = Selection::Slab(slabs);
-    let summary = file.read(&mut [Want { dataset: &dataset, selection, out: &mut out }])?;
+    let summary = file.read(&mut [ArrayRequest { dataset: &dataset, selection, out: &mut out }])?;
     println!("{} bytes out of {} stored bytes", summary.bytes, summary.stored);
 
     // The values are in C order and little-endian. Event ids are 32-bit unsigned numbers.
@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Makes a NeXus file of about 200,000 bytes of events.
 fn synthetic(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let path = folder.join("run.nxs");
-    let run = Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 200_000) })?;
+    let run = SynthRun::new(NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 200_000) })?;
     NexusWriter::write(&path, &run)?;
     Ok(path)
 }

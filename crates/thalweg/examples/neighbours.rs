@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 
 use thalweg::graph::{Direction, Neighbours, Network, NetworkOptions, Writer, input};
-use thalweg::synth::neuroglial::{self, NeuroglialWriter, Recipe};
+use thalweg::synth::neuroglial::{self, CircuitRecipe, NeuroglialWriter};
 
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -50,7 +50,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Makes a file of ten astrocytes in a tissue of 1,000 neurons.
 fn synthetic(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let path = folder.join("network.h5");
-    let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 1_000) };
+    let recipe = CircuitRecipe { astrocytes: Some(10), ..CircuitRecipe::with_neurons(1, 1_000) };
     NeuroglialWriter::write(&path, &neuroglial::SynthNetwork::new(recipe)?)?;
     Ok(path)
 }

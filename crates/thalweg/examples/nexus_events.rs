@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use thalweg::Options;
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Moment, Nexus, Wanted};
-use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
+use thalweg::nexus::{EventSelection, Moment, Nexus};
+use thalweg::synth::nexus::{NexusRecipe, NexusWriter, SynthRun};
 
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // From the start of the run to 0.1 s later. Only the pulses of this time are read.
     let time = (Some(Moment::Into(0)), Some(Moment::Into(100_000_000)));
-    let wanted = Wanted { banks: vec![bank], time: Some(time), ..Wanted::default() };
+    let wanted =
+        EventSelection { banks: vec![bank], time: Some(time), ..EventSelection::default() };
     let mut events = 0;
     let mut last = None;
     let summary = nexus.events(&wanted, &mut |batch| {
@@ -51,7 +52,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Makes a NeXus file of three banks and about 50,000 events.
 fn synthetic(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let path = folder.join("run.nxs");
-    let recipe = Recipe { banks: 3, events_per_pulse: 2_000.0, ..Recipe::with_bytes(1, 400_000) };
-    NexusWriter::write(&path, &Run::new(recipe)?)?;
+    let recipe =
+        NexusRecipe { banks: 3, events_per_pulse: 2_000.0, ..NexusRecipe::with_bytes(1, 400_000) };
+    NexusWriter::write(&path, &SynthRun::new(recipe)?)?;
     Ok(path)
 }

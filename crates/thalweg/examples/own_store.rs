@@ -10,7 +10,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use thalweg::format::slow5::{Encoder, Framing, RecordPress, SignalPress};
+use thalweg::format::slow5::{Framing, RecordEncoder, RecordPress, SignalPress};
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::Store;
 use thalweg::synth::{Recipe, Synth, SynthRead};
@@ -76,7 +76,7 @@ fn synthetic() -> Result<Vec<u8>, Box<dyn Error>> {
     let synth = Synth::new(Recipe::with_samples(1, 2_000_000))?;
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let mut contents = header.write()?;
-    let mut encoder = Encoder::new()?;
+    let mut encoder = RecordEncoder::new()?;
     let mut read = SynthRead::default();
     for number in 0..synth.recipe().reads {
         synth.read(number, &mut read);

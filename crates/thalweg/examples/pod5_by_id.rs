@@ -9,7 +9,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use thalweg::format::pod5::write::{Identity, Layout};
+use thalweg::format::pod5::write::{Identity, Pod5Layout};
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::{Coding, Target};
@@ -46,7 +46,7 @@ fn synthetic(folder: &Path) -> Result<(PathBuf, Vec<String>), Box<dyn Error>> {
     let path = folder.join("reads.pod5");
     let synth = Synth::new(Recipe::with_samples(1, 500_000))?;
     let header = synth.full_header();
-    let layout = Layout { identity: Some(Identity::from_seed(1)), ..Layout::default() };
+    let layout = Pod5Layout { identity: Some(Identity::from_seed(1)), ..Pod5Layout::default() };
     let coding = Coding::Pod5(layout);
     let target = Target::new(coding.clone(), &header)?;
     let mut encoder = coding.encoder()?;

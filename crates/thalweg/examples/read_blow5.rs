@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
-use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
+use thalweg::format::slow5::{RecordEncoder, RecordPress, SignalPress};
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::ReadWriter;
@@ -47,7 +47,7 @@ fn synthetic(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     let synth = Synth::new(Recipe::with_samples(1, 100_000))?;
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let mut out = ReadWriter::create(&path, &header)?;
-    let mut encoder = Encoder::new()?;
+    let mut encoder = RecordEncoder::new()?;
     let mut read = SynthRead::default();
     for number in 0..synth.recipe().reads {
         synth.read(number, &mut read);

@@ -11,7 +11,7 @@ use std::alloc::System;
 use std::path::{Path, PathBuf};
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
+use thalweg::format::slow5::{RecordEncoder, RecordPress, SignalPress};
 use thalweg::plan::Budget;
 use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, Selection, Visitor};
 use thalweg::synth::{Recipe, Synth, SynthRead};
@@ -50,7 +50,7 @@ fn file(
     let header = synth.header(record, signal);
     let path = folder.join(format!("{reads}-{length}-{}-{}.blow5", record.name(), signal.name()));
     let mut out = ReadWriter::create(&path, &header).unwrap();
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    let (mut read, mut encoder) = (SynthRead::default(), RecordEncoder::new().unwrap());
     for i in 0..reads {
         synth.read(i, &mut read);
         out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();

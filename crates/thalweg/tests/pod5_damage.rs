@@ -13,7 +13,7 @@ use std::alloc::System;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
-use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
+use thalweg::format::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg::plan::Budget;
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
@@ -36,7 +36,7 @@ type Reads = Vec<(String, Vec<i16>)>;
 
 fn small(coding: SignalCoding) -> Vec<u8> {
     let identity = Some(Identity::from_seed(1));
-    let layout = Layout {
+    let layout = Pod5Layout {
         coding,
         row_samples: 100,
         signal_rows: 2,

@@ -10,7 +10,9 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Bank, Batch, Finding, Moment, Nexus, Order, Summary, Wanted};
+use thalweg::nexus::{
+    Bank, EventBatch, EventFinding, EventOrder, EventSelection, EventsSummary, Moment, Nexus,
+};
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
@@ -66,13 +68,13 @@ enum RowOrder {
 }
 
 impl EventArgs {
-    fn order(&self, to: Option<&Path>, banks: usize) -> Order {
+    fn order(&self, to: Option<&Path>, banks: usize) -> EventOrder {
         let as_stored = match to {
             None => true,
             Some(to) if is_npy(to) => banks <= MOST_OPEN,
             Some(_) => self.order == RowOrder::File,
         };
-        if as_stored { Order::AsStored } else { Order::ByBank }
+        if as_stored { EventOrder::AsStored } else { EventOrder::ByBank }
     }
 
     /// Whether events or logs are to be read.
@@ -131,7 +133,7 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
 const SHOWN_FINDINGS: usize = 20;
 
 /// Prints warnings about a file's events.
-pub(super) fn print_findings(path: &str, findings: &[Finding]) {
+pub(super) fn print_findings(path: &str, findings: &[EventFinding]) {
     findings
         .iter()
         .take(SHOWN_FINDINGS)
@@ -145,8 +147,8 @@ pub(super) fn print_findings(path: &str, findings: &[Finding]) {
 }
 
 /// A finding as JSON.
-pub(super) fn finding_as_json(finding: &Finding) -> Value {
-    let Finding { group, defect, at, count, found, expected, done } = finding;
+pub(super) fn finding_as_json(finding: &EventFinding) -> Value {
+    let EventFinding { group, defect, at, count, found, expected, done } = finding;
     json!({
         "group": group, "defect": defect.name(), "at": at, "count": count, "found": found,
         "expected": expected, "done": done,
@@ -165,14 +167,14 @@ impl EventSink {
     fn create(
         to: Option<&Path>,
         banks: &[&Bank],
-        order: Order,
+        order: EventOrder,
         file: &str,
     ) -> Result<Self, Failure> {
         let Some(to) = to else { return Ok(Self::Counted) };
         if is_npy(to) {
             return Ok(Self::Arrays(Arrays::create(
                 to,
-                if order == Order::AsStored { banks.len() } else { 1 },
+                if order == EventOrder::AsStored { banks.len() } else { 1 },
             )?));
         }
         let (path, kind) = table(to)?;
@@ -180,7 +182,7 @@ impl EventSink {
         Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
-    fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> VerbResult {
+    fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>) -> VerbResult {
         match self {
             Self::Table(table) => {
                 let (sink, events) = &mut **table;
@@ -230,7 +232,7 @@ pub(super) fn run(
         return logs(&nexus, pattern, to);
     }
     let within = within.iter().map(|path| path.to_string_lossy().into_owned());
-    let wanted = Wanted {
+    let wanted = EventSelection {
         banks: args.bank.iter().cloned().chain(within).collect(),
         pulses: args.pulses.clone(),
         time: args.time,
@@ -263,10 +265,10 @@ pub(super) fn run(
 /// Reads the wanted events into a sink.
 fn write_events(
     nexus: &Nexus<'_>,
-    wanted: &Wanted,
-    order: Order,
+    wanted: &EventSelection,
+    order: EventOrder,
     sink: &mut EventSink,
-) -> Result<Summary, Failure> {
+) -> Result<EventsSummary, Failure> {
     // The library stops with `Cancelled` if the sink fails; the failure is kept here.
     let mut sink_failure = None;
     let summary = nexus.events_in(order, wanted, &mut |batch| {
@@ -282,14 +284,14 @@ fn write_events(
     }
 }
 
-fn event_count(summary: &Summary) -> u64 {
+fn event_count(summary: &EventsSummary) -> u64 {
     summary.events.iter().map(|(_, count)| count).sum()
 }
 
 /// What was read, as JSON.
 fn in_json(
     nexus: &Nexus<'_>,
-    summary: &Summary,
+    summary: &EventsSummary,
     file: &str,
     to: Option<&Path>,
     started: &Started,
@@ -309,7 +311,7 @@ fn in_json(
     })
 }
 
-fn print_in_words(summary: &Summary, banks: usize, started: &Started) -> VerbResult {
+fn print_in_words(summary: &EventsSummary, banks: usize, started: &Started) -> VerbResult {
     let events = event_count(summary);
     let (seconds, _) = started.seconds();
     let rate = events as f64 / 1e6 / seconds.max(1e-9);

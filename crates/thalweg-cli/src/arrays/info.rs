@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::hdf5::libhdf5::{Array, Found, Place, Variable};
+use thalweg::hdf5::libhdf5::{Array, ElementPlace, Found, Variable};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
@@ -21,7 +21,7 @@ const SHOWN_STRINGS: u64 = 8;
 /// The share of chunks that lie after their predecessor in the file: 1 for an array that can be
 /// read from front to back.
 fn in_order(array: &Array) -> Option<f64> {
-    let Place::Chunked(_, chunks) = &array.place else { return None };
+    let ElementPlace::Chunked(_, chunks) = &array.place else { return None };
     let pairs = chunks.len().checked_sub(1).filter(|&pairs| pairs > 0)?;
     let after = chunks
         .windows(2)
@@ -31,10 +31,10 @@ fn in_order(array: &Array) -> Option<f64> {
 
 fn stored(array: &Array) -> u64 {
     match &array.place {
-        Place::Inline(bytes) => bytes.len() as u64,
-        Place::Contiguous(Some(_)) => array.bytes(),
-        Place::Contiguous(None) | Place::Library(_) => 0,
-        Place::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
+        ElementPlace::Inline(bytes) => bytes.len() as u64,
+        ElementPlace::Contiguous(Some(_)) => array.bytes(),
+        ElementPlace::Contiguous(None) | ElementPlace::Library(_) => 0,
+        ElementPlace::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
     }
 }
 
@@ -45,11 +45,11 @@ fn filters(array: &Array) -> Vec<String> {
 /// How an array is stored, in words.
 fn layout(array: &Array) -> String {
     let mut words = match &array.place {
-        Place::Inline(_) => "in the header".to_owned(),
-        Place::Contiguous(Some(_)) => "in one run".to_owned(),
-        Place::Contiguous(None) => "nothing stored".to_owned(),
-        Place::Library(why) => return format!("read by libhdf5: {why}"),
-        Place::Chunked(chunk, chunks) => {
+        ElementPlace::Inline(_) => "in the header".to_owned(),
+        ElementPlace::Contiguous(Some(_)) => "in one run".to_owned(),
+        ElementPlace::Contiguous(None) => "nothing stored".to_owned(),
+        ElementPlace::Library(why) => return format!("read by libhdf5: {why}"),
+        ElementPlace::Chunked(chunk, chunks) => {
             format!("{} chunks of {}", chunks.len(), shape_in_words(chunk))
         }
     };
@@ -119,7 +119,7 @@ impl VariableSample {
 /// The shape of a chunk, and how many chunks there are.
 fn chunks(array: &Array) -> Option<(&[u64], usize)> {
     match &array.place {
-        Place::Chunked(chunk, chunks) => Some((chunk, chunks.len())),
+        ElementPlace::Chunked(chunk, chunks) => Some((chunk, chunks.len())),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
 //! `thalweg plot` of the events of a NeXus file: rate, times of flight, detectors, banks.
 
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::nexus::{Bank, Column, Finding, Nexus, Wanted};
+use thalweg::nexus::{Bank, EventColumn, EventFinding, EventSelection, Nexus};
 
 use super::events::print_findings;
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
@@ -49,7 +49,7 @@ pub(crate) fn event_panels(
         complain(&note);
     }
     let nexus = Nexus::find(file)?;
-    let wanted = Wanted { banks: banks.to_vec(), ..Wanted::default() };
+    let wanted = EventSelection { banks: banks.to_vec(), ..EventSelection::default() };
     let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
     let name = file.store().name();
     if places.is_empty() {
@@ -63,7 +63,7 @@ pub(crate) fn event_panels(
     let findings = tally.count_pulses(&nexus, &banks)?;
     tally.count_events(file, &banks)?;
     print_findings(name, &findings);
-    if banks.iter().any(|bank| bank.number(Column::Weight).is_some()) {
+    if banks.iter().any(|bank| bank.number(EventColumn::Weight).is_some()) {
         complain(
             &"each event counts as one here, whatever its event_weight; \
               `thalweg read --events --to` has the weights",
@@ -93,7 +93,7 @@ impl EventHistograms {
         &mut self,
         nexus: &Nexus<'_>,
         banks: &[&Bank],
-    ) -> Result<Vec<Finding>, Failure> {
+    ) -> Result<Vec<EventFinding>, Failure> {
         let start = nexus.start()?.unwrap_or(0);
         let since = |time: i64| (i128::from(time) - i128::from(start)) as f64;
         let mut findings = Vec::new();
@@ -116,11 +116,11 @@ impl EventHistograms {
     fn count_events(&mut self, file: &ArrayFile, banks: &[&Bank]) -> VerbResult {
         // All datasets are read together: the chunks of live files lie in the order in which they
         // were full, not bank by bank.
-        let columns: Vec<(&Bank, Column, &Dataset)> = banks
+        let columns: Vec<(&Bank, EventColumn, &Dataset)> = banks
             .iter()
             .flat_map(|bank| {
                 let of = |column| bank.dataset(column).map(|dataset| (*bank, column, dataset));
-                [Column::Id, Column::Offset].into_iter().filter_map(of)
+                [EventColumn::Id, EventColumn::Offset].into_iter().filter_map(of)
             })
             .collect();
         let datasets: Vec<&Dataset> = columns.iter().map(|column| column.2).collect();
@@ -129,7 +129,7 @@ impl EventHistograms {
             let Some(number) = bank.number(column) else { return Ok(()) };
             let ns = bank.unit().ns() as f64;
             number.floats(part, |value| match column {
-                Column::Id => self.ids.add(value, 1),
+                EventColumn::Id => self.ids.add(value, 1),
                 _ => self.flights.add(value * ns, 1),
             });
             Ok(())

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
-use thalweg::arrays::Summary;
+use thalweg::arrays::ArraySummary;
 
 use crate::common::{Failure, VerbResult};
 
@@ -50,11 +50,11 @@ pub(super) struct ReadTally {
 impl ReadTally {
     /// The tally of a read that took these seconds: wall time, CPU time, and between the barriers.
     pub(super) fn new(
-        summary: &Summary,
+        summary: &ArraySummary,
         sums: Vec<u64>,
         (seconds, cpu, between): (f64, f64, f64),
     ) -> Self {
-        let Summary { bytes, stored, clocks } = *summary;
+        let ArraySummary { bytes, stored, clocks } = *summary;
         Self {
             seconds,
             between,

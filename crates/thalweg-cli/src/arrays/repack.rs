@@ -8,7 +8,9 @@ use std::time::Instant;
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::Options;
-use thalweg::repack::{Change, Chunking, Coder, Repack, Report, TargetLayout, Version, coders};
+use thalweg::repack::{
+    Chunking, Coder, LayoutChange, LibraryVersion, Repack, RepackReport, TargetLayout, coders,
+};
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use super::inspect::inspect_now;
@@ -119,10 +121,10 @@ impl RepackArgs {
             set_layout(path, &|layout| layout.coders.clone_from(coders));
         }
         let version = match self.libver {
-            LibverChoice::Keep => Version::Keep,
-            LibverChoice::Earliest => Version::Earliest,
-            LibverChoice::V18 => Version::V18,
-            LibverChoice::V110 => Version::V110,
+            LibverChoice::Keep => LibraryVersion::Keep,
+            LibverChoice::Earliest => LibraryVersion::Earliest,
+            LibverChoice::V18 => LibraryVersion::V18,
+            LibverChoice::V110 => LibraryVersion::V110,
         };
         Repack { layout, paths, version, verify }
     }
@@ -174,7 +176,7 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
 }
 
 /// Prints what was kept as it is.
-fn print_kept(report: &Report) {
+fn print_kept(report: &RepackReport) {
     for (path, why) in &report.kept {
         complain(&format!("{path}: kept as it is: {why}"));
     }
@@ -189,7 +191,7 @@ fn print_kept(report: &Report) {
 /// The padding of last chunks is mentioned if it is more than one part in so many of the file.
 const MENTIONED_PADDING: u64 = 50;
 
-fn in_words(output: &Path, report: &Report, took: f64) -> String {
+fn in_words(output: &Path, report: &RepackReport, took: f64) -> String {
     let verified =
         if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
     let filling = if report.bytes_filling * MENTIONED_PADDING > report.bytes_after {
@@ -211,9 +213,9 @@ fn in_words(output: &Path, report: &Report, took: f64) -> String {
     )
 }
 
-fn in_json(input: &Path, output: &Path, report: &Report, took: f64) -> Value {
+fn in_json(input: &Path, output: &Path, report: &RepackReport, took: f64) -> Value {
     let shape = |chunk: &Option<Vec<u64>>| chunk.as_deref().map(shape_in_words);
-    let change = |change: &Change| {
+    let change = |change: &LayoutChange| {
         json!({
             "path": change.path,
             "chunk_before": shape(&change.chunk_before),

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use serde_json::json;
-use thalweg::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
-use thalweg::hdf5::libhdf5::{Array, Found, Place};
+use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
+use thalweg::hdf5::libhdf5::{Array, ElementPlace, Found};
 use thalweg::new_file::{NpyArray, NpyFolder};
 
 use self::numbers::Element;
@@ -168,7 +168,7 @@ fn names<'a>(columns: &[Column<'a>]) -> Vec<&'a str> {
 fn rows_at_a_time(file: &ArrayFile, columns: &[Column<'_>], length: u64) -> Result<u64, Failure> {
     let row: u64 = columns.iter().map(|(_, array)| array.bytes() / length.max(1)).sum();
     let chunk = columns.iter().filter_map(|(_, array)| match &array.place {
-        Place::Chunked(lengths, _) => lengths.first().copied(),
+        ElementPlace::Chunked(lengths, _) => lengths.first().copied(),
         _ => None,
     });
     let chunk = chunk.max().unwrap_or(1).max(1);
@@ -195,13 +195,13 @@ fn read_rows(
         .iter()
         .map(|(_, array)| vec![0; (array.bytes() / length * count) as usize])
         .collect();
-    let mut wants: Vec<Want<'_>> = columns
+    let mut wants: Vec<ArrayRequest<'_>> = columns
         .iter()
         .zip(&mut parts)
         .map(|((dataset, array), out)| {
             let inner = array.shape.iter().skip(1).map(|&length| Slab::from(0..length));
             let slabs = [Slab::from(rows.clone())].into_iter().chain(inner).collect();
-            Want { dataset, selection: Selection::Slab(slabs), out }
+            ArrayRequest { dataset, selection: Selection::Slab(slabs), out }
         })
         .collect();
     file.read(&mut wants)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use thalweg::reads::{Options, ReadFile};
-use thalweg_gauge::suite::{Make, NeededFile};
+use thalweg_gauge::suite::{FileOrigin, NeededFile};
 use thalweg_gauge::trial;
 
 use crate::common::VerbResult;
@@ -13,12 +13,12 @@ use crate::common::VerbResult;
 pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
     let path = &needed.path;
     match &needed.make {
-        Make::Given => {}
-        Make::Synth(file) if !path.is_file() => {
+        FileOrigin::Given => {}
+        FileOrigin::Synth(file) if !path.is_file() => {
             folder(path)?;
             file.write(path, &|| stop.load(Ordering::SeqCst))?;
         }
-        Make::Ids { of, list } => {
+        FileOrigin::Ids { of, list } => {
             // The list is made anew each time, because the reads may have changed. It takes a
             // moment.
             let file = ReadFile::open(of, Options::default())?;
@@ -28,7 +28,7 @@ pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
             std::fs::write(path, list.of(&ids).join("\n") + "\n")
                 .map_err(|e| io(path, "writing", e))?;
         }
-        Make::Command { workload, partial } if !path.exists() => {
+        FileOrigin::Command { workload, partial } if !path.exists() => {
             folder(path)?;
             // The remains of an interrupted run; a graph store is a folder.
             let left = match std::fs::symlink_metadata(partial) {
@@ -41,7 +41,7 @@ pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
             std::fs::rename(partial, path)
                 .map_err(|e| io(partial, "renaming what the command made:", e))?;
         }
-        Make::Synth(_) | Make::Command { .. } => {}
+        FileOrigin::Synth(_) | FileOrigin::Command { .. } => {}
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use thalweg_gauge::comparison::PairCount;
-use thalweg_gauge::suite::{ComparisonJob, Make, Suite};
+use thalweg_gauge::suite::{ComparisonJob, FileOrigin, Suite};
 use thalweg_gauge::units::decimal_bytes;
 
 use super::remaining::in_words;
@@ -53,10 +53,10 @@ pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> VerbResult {
         let size = needed.about_bytes().map_or("size unknown".into(), |b| decimal_bytes(b as f64));
         let how = match &needed.make {
             _ if needed.path.exists() => "there",
-            Make::Given => "given",
-            Make::Synth(_) => "to be synthesised",
-            Make::Ids { .. } => "to be listed",
-            Make::Command { .. } => "to be made",
+            FileOrigin::Given => "given",
+            FileOrigin::Synth(_) => "to be synthesised",
+            FileOrigin::Ids { .. } => "to be listed",
+            FileOrigin::Command { .. } => "to be made",
         };
         writeln!(out, "file {}: {how}, {size}", needed.path.display())?;
     }

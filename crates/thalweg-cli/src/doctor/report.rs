@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use thalweg::doctor::{Diagnosis, Finding, Gain, Layout, Predicted};
+use thalweg::doctor::{ArrayLayout, Diagnosis, Finding, Gain, Predicted};
 use thalweg_gauge::units::{bandwidth, decimal_bytes, digits, seconds};
 
 use super::DoctorReport;
@@ -190,7 +190,7 @@ fn predicted(time: &Predicted, range: Option<(f64, f64)>) -> Value {
 
 pub(super) fn in_json(report: &DoctorReport<'_>) -> Value {
     let Diagnosis { layouts, model, requests, thalweg, libhdf5, findings, .. } = &report.diagnosis;
-    let layout = |layout: &Layout| {
+    let layout = |layout: &ArrayLayout| {
         json!({
             "path": layout.path,
             "bytes": layout.bytes,

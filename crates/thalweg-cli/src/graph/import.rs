@@ -121,7 +121,7 @@ fn open_input(args: &GraphImportArgs, options: &NetworkOptions) -> Result<Input,
     };
     // An import continues only if it is called with these options again.
     let how = format!("{:?} {:?} {:?}", chosen.sources, args.list, args.ids);
-    input.origin = Some(input::Origin::of(&args.input, how)?);
+    input.origin = Some(input::ImportOrigin::of(&args.input, how)?);
     Ok(input)
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use thalweg::graph::{Coding, Network, NetworkOptions, Writer};
+use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 
 use crate::common::{Failure, cancel_on_interrupt, parse_size};
@@ -59,7 +59,7 @@ pub(super) enum CodingChoice {
     Raw,
 }
 
-impl From<CodingChoice> for Coding {
+impl From<CodingChoice> for NumberCoding {
     fn from(choice: CodingChoice) -> Self {
         match choice {
             CodingChoice::Packed => Self::Packed,

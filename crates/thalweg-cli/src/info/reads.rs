@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use thalweg::control::Control;
 use thalweg::format::Format;
-use thalweg::format::pod5::SignalCoding;
+use thalweg::format::pod5::RowCoding;
 use thalweg::format::slow5::Header;
 use thalweg::reads::{Pod5Info, ReadFile};
 use thalweg_gauge::cache::Residency;
@@ -97,8 +97,8 @@ impl TableLayout {
         Some(Self {
             version: version.to_owned(),
             signal: match signal {
-                SignalCoding::Vbz => "vbz",
-                SignalCoding::Plain => "none",
+                RowCoding::Vbz => "vbz",
+                RowCoding::Plain => "none",
             },
             software: software.to_owned(),
             tables: json!({

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg::synth::neuroglial::Recipe;
+use thalweg::synth::neuroglial::CircuitRecipe;
 
 use crate::common::parse_count;
 
@@ -27,9 +27,11 @@ pub(super) struct NeuroglialArgs {
 }
 
 impl NeuroglialArgs {
-    pub(super) fn recipe(&self, seed: u64) -> thalweg::Result<Recipe> {
-        let recipe =
-            Recipe { astrocytes: self.astrocytes, ..Recipe::with_neurons(seed, self.neurons) };
+    pub(super) fn recipe(&self, seed: u64) -> thalweg::Result<CircuitRecipe> {
+        let recipe = CircuitRecipe {
+            astrocytes: self.astrocytes,
+            ..CircuitRecipe::with_neurons(seed, self.neurons)
+        };
         recipe.check()?;
         Ok(recipe)
     }
@@ -38,7 +40,7 @@ impl NeuroglialArgs {
 /// Writes a network. All cores make lists; this thread writes them in the order of the file.
 pub(super) fn write(
     path: &Path,
-    recipe: Recipe,
+    recipe: CircuitRecipe,
     stopped: &dyn Fn() -> bool,
 ) -> thalweg::Result<()> {
     use thalweg::synth::neuroglial::{NeuroglialWriter, SynthNetwork};

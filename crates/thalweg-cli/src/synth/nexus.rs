@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use thalweg::synth::nexus::{Coding, Layout, Libver, Order, PulseTimes, Recipe, Weights};
+use thalweg::synth::nexus::{
+    ChunkCoding, ChunkOrder, DatasetLayout, Libver, NexusRecipe, PulseTimes, Weights,
+};
 
 use crate::common::parse_bytes;
 
@@ -29,15 +31,15 @@ pub(super) struct NexusArgs {
     weights: Weights,
     /// Elements of a chunk, as in 2048 or 1Mi; or contiguous
     #[arg(long, value_name = "N", default_value = "2048", help_heading = HEADING)]
-    chunk: Layout,
+    chunk: DatasetLayout,
     /// Order of the chunks in the file: live (random, as events arrive), interleaved (the banks in
     /// turn), or ordered (dataset after dataset, as contiguous datasets always are)
     #[arg(long, value_name = "HOW", help_heading = HEADING)]
-    order: Option<Order>,
+    order: Option<ChunkOrder>,
     /// Filters of the chunks: none, gzip, lz4, zstd, or one of these after shuffle as in
     /// shuffle+gzip; with a level as in gzip:6
     #[arg(long, value_name = "NAME", default_value = "none", help_heading = HEADING)]
-    filter: Coding,
+    filter: ChunkCoding,
     /// Versions of libhdf5 that can read it: earliest (all), or latest (1.10 and later)
     #[arg(long, value_name = "WHICH", default_value = "earliest", help_heading = HEADING)]
     libver: Libver,
@@ -50,15 +52,15 @@ pub(super) struct NexusArgs {
 }
 
 impl NexusArgs {
-    pub(super) fn recipe(&self, seed: u64) -> thalweg::Result<Recipe> {
-        let mut recipe = Recipe {
+    pub(super) fn recipe(&self, seed: u64) -> thalweg::Result<NexusRecipe> {
+        let mut recipe = NexusRecipe {
             banks: self.banks,
             weights: self.weights,
             coding: self.filter,
             libver: self.libver,
             pulse_times: self.pulse_times,
             events_per_pulse: self.events_per_pulse,
-            ..Recipe::with_bytes(seed, self.size)
+            ..NexusRecipe::with_bytes(seed, self.size)
         };
         recipe.lay(self.chunk);
         if let Some(order) = self.order {
@@ -73,16 +75,16 @@ impl NexusArgs {
 /// file.
 pub(super) fn write(
     path: &Path,
-    recipe: Recipe,
+    recipe: NexusRecipe,
     stopped: &dyn Fn() -> bool,
 ) -> thalweg::Result<()> {
-    use thalweg::synth::nexus::{Encoded, Encoder, NexusWriter, Run};
+    use thalweg::synth::nexus::{EncodedPiece, Encoder, NexusWriter, SynthRun};
 
     let failed = |fault: thalweg::Fault| {
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         thalweg::Error::Usage(message.into())
     };
-    let run = Run::new(recipe)?;
+    let run = SynthRun::new(recipe)?;
     let mut out = NexusWriter::create(path, &run)?;
     let mut order = run.pieces();
     let bar = super::bar(run.bytes());
@@ -94,7 +96,7 @@ pub(super) fn write(
         move |i: u64| {
             let piece = pieces.nth((i - at) as usize);
             at = i + 1;
-            piece.map_or(Ok(Encoded { bytes: Vec::new(), mask: 0 }), |piece| {
+            piece.map_or(Ok(EncodedPiece { bytes: Vec::new(), mask: 0 }), |piece| {
                 encoder.encode(run, piece)
             })
         }

@@ -68,7 +68,7 @@ pub(super) fn fastq(
     let bar = bar(bases * 2);
     let make = || {
         let calls = &calls;
-        let mut packer = deflate::Compressor::new(GZIP_LEVEL);
+        let mut packer = deflate::DeflateCompressor::new(GZIP_LEVEL);
         move |member: u64| {
             let mut text = Vec::new();
             let first = member * RECORDS_PER_MEMBER;

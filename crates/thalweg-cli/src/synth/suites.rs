@@ -63,16 +63,16 @@ fn fastq(seed: u64, table: &mut SynthTable<'_, '_, '_>) -> Synthetic {
     Synthetic::Fastq { bases, seed, gzip }
 }
 
-/// Neutron events. [`nexus::Recipe::default`] has the values of absent keys.
+/// Neutron events. [`nexus::NexusRecipe::default`] has the values of absent keys.
 fn nexus_live(seed: u64, table: &mut SynthTable<'_, '_, '_>) -> Option<Synthetic> {
     let mut recipe = match table.bytes("size") {
-        Some(bytes) => nexus::Recipe::with_bytes(seed, bytes),
-        None => nexus::Recipe { seed, ..nexus::Recipe::default() },
+        Some(bytes) => nexus::NexusRecipe::with_bytes(seed, bytes),
+        None => nexus::NexusRecipe { seed, ..nexus::NexusRecipe::default() },
     };
     if let Some(banks) = table.whole("banks", 1) {
         recipe.banks = u32::try_from(banks).unwrap_or(u32::MAX);
     }
-    if let Some(layout) = table.number_or_word("chunk", nexus::Layout::Chunked, parsed) {
+    if let Some(layout) = table.number_or_word("chunk", nexus::DatasetLayout::Chunked, parsed) {
         recipe.lay(layout);
     }
     recipe.order = table.word("order", parsed).unwrap_or(recipe.order);
@@ -83,9 +83,9 @@ fn nexus_live(seed: u64, table: &mut SynthTable<'_, '_, '_>) -> Option<Synthetic
     Some(Synthetic::NexusLive(recipe))
 }
 
-/// Astrocytes and neurons. [`neuroglial::Recipe::default`] has the values of absent keys.
+/// Astrocytes and neurons. [`neuroglial::CircuitRecipe::default`] has the values of absent keys.
 fn neuroglial(seed: u64, table: &mut SynthTable<'_, '_, '_>) -> Option<Synthetic> {
-    let mut recipe = neuroglial::Recipe { seed, ..neuroglial::Recipe::default() };
+    let mut recipe = neuroglial::CircuitRecipe { seed, ..neuroglial::CircuitRecipe::default() };
     if let Some(neurons) = table.whole("neurons", 1) {
         recipe.neurons = neurons;
     }
@@ -139,7 +139,9 @@ impl TestFile for Synthetic {
             Self::Fastq { bases, gzip: true, .. } => (*bases, 0.9),
             Self::Fastq { bases, .. } => (*bases, 2.05),
             // Times hardly compress.
-            Self::NexusLive(recipe) if recipe.coding == nexus::Coding::NONE => (recipe.events, 8.2),
+            Self::NexusLive(recipe) if recipe.coding == nexus::ChunkCoding::NONE => {
+                (recipe.events, 8.2)
+            }
             Self::NexusLive(recipe) => (recipe.events, 5.5),
             Self::Neuroglial(recipe) => (recipe.about_bytes(), 1.0),
         };

@@ -2,7 +2,7 @@
 
 use thalweg::format::Format;
 use thalweg::format::fast5::Compression;
-use thalweg::format::pod5::write::{Layout, SignalCoding};
+use thalweg::format::pod5::write::{Pod5Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
 use thalweg::write::Coding;
 
@@ -122,7 +122,7 @@ impl CodingArgs {
                 "--record is for BLOW5; POD5 compresses signals only".into(),
             ));
         }
-        let defaults = Layout::default();
+        let defaults = Pod5Layout::default();
         let coding = match self.signal {
             None | Some(SignalPress::Vbz) => {
                 self.level.map_or(defaults.coding, |level| SignalCoding::Vbz { level })
@@ -139,7 +139,7 @@ impl CodingArgs {
             }
         };
         let rows = |asked: Option<u32>, default| asked.map_or(default, |rows| rows as usize);
-        Ok(Coding::Pod5(Layout {
+        Ok(Coding::Pod5(Pod5Layout {
             coding,
             row_samples: self.row_samples.unwrap_or(defaults.row_samples),
             signal_rows: rows(self.signal_rows, defaults.signal_rows),

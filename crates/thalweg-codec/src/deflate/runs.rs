@@ -55,13 +55,13 @@ const LENGTHS: [(u16, u8); 29] = {
 
 /// Compresses for one thread.
 #[derive(Debug, Default)]
-pub struct Compressor {
-    runs: Vec<Run>,
+pub struct RunCompressor {
+    runs: Vec<ByteRun>,
 }
 
 /// Bytes that are the same as the one before the first of them.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct ByteRun {
     start: usize,
     len: usize,
 }
@@ -80,7 +80,7 @@ impl Default for Counts {
     }
 }
 
-impl Compressor {
+impl RunCompressor {
     /// Replaces `out` by `plain` as one zlib stream (RFC 1950).
     pub fn compress(&mut self, plain: &[u8], out: &mut Vec<u8>) {
         let tables = (plain.len() / PIECE + 2) * (SYMBOLS * 2 + 64);
@@ -179,11 +179,11 @@ fn count_bytes(plain: &[u8], tables: &mut [[u32; 256]; 4]) {
 }
 
 /// Appends the runs in `from..to`, each as long as a match may be.
-fn find_runs(plain: &[u8], from: usize, to: usize, runs: &mut Vec<Run>) {
+fn find_runs(plain: &[u8], from: usize, to: usize, runs: &mut Vec<ByteRun>) {
     let mut push = |mut start: usize, mut left: usize| {
         while left >= LEAST_RUN {
             let len = left.min(MOST_RUN);
-            runs.push(Run { start, len });
+            runs.push(ByteRun { start, len });
             start += len;
             left -= len;
         }
@@ -290,7 +290,7 @@ fn write_block(
     bits: &mut BitWriter<'_>,
     plain: &[u8],
     range: Range<usize>,
-    runs: &[Run],
+    runs: &[ByteRun],
     counts: &Counts,
     is_last: bool,
 ) {
@@ -378,14 +378,14 @@ fn write_tables(bits: &mut BitWriter<'_>, codes: &[Code; SYMBOLS], has_runs: boo
 
 #[cfg(test)]
 mod tests {
-    use super::{Compressor, MOST_RUN, PIECE, PIECES};
+    use super::{MOST_RUN, PIECE, PIECES, RunCompressor};
     use crate::splitmix::{STEP, mix};
     use proptest::prelude::*;
 
     /// Two decoders agree that a stream is what was compressed; the stream.
     fn proved(plain: &[u8]) -> Vec<u8> {
         let mut stream = vec![1, 2, 3];
-        Compressor::default().compress(plain, &mut stream);
+        RunCompressor::default().compress(plain, &mut stream);
         let mut out = vec![0; plain.len()];
         assert_eq!(
             libdeflater::Decompressor::new().zlib_decompress(&stream, &mut out),

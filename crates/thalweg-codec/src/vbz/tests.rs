@@ -26,15 +26,15 @@ fn decodes_what_the_plugin_wrote() {
         (signed, 4, 0, false, "2c0000000c030c05f9ffffff0364a6ffffff50780001feffffff03"),
         (signed, 4, 1, true, "2c0000000005000a1714c27b01540150ef02050a"),
     ] {
-        let params = Params { version, integer_size: size, zigzag, level: 0 };
+        let params = VbzParams { version, integer_size: size, zigzag, level: 0 };
         let want: Vec<u8> =
             integers.iter().flat_map(|i| i.to_le_bytes()[..size as usize].to_vec()).collect();
         let mut got = Vec::new();
-        Decompressor::default().bytes(params, &hex(chunk), want.len(), &mut got).unwrap();
+        VbzDecompressor::default().bytes(params, &hex(chunk), want.len(), &mut got).unwrap();
         assert_eq!(got, want, "{params:?}");
         if size == 2 {
             let mut samples = vec![9];
-            Decompressor::default().samples(params, &hex(chunk), 22, &mut samples).unwrap();
+            VbzDecompressor::default().samples(params, &hex(chunk), 22, &mut samples).unwrap();
             assert_eq!(samples[1..], integers.map(|i| i as i16));
         }
     }
@@ -42,31 +42,34 @@ fn decodes_what_the_plugin_wrote() {
 
 #[test]
 fn client_data_are_checked() {
-    assert_eq!(Params::parse(&[1, 2, 1, 1]).unwrap(), Params { version: 1, ..Params::SIGNAL });
-    assert_eq!(Params::parse(&[0, 2, 1]).unwrap(), Params::SIGNAL);
-    assert_eq!(Params::SIGNAL.values(), [0, 2, 1, 1]);
+    assert_eq!(
+        VbzParams::parse(&[1, 2, 1, 1]).unwrap(),
+        VbzParams { version: 1, ..VbzParams::SIGNAL }
+    );
+    assert_eq!(VbzParams::parse(&[0, 2, 1]).unwrap(), VbzParams::SIGNAL);
+    assert_eq!(VbzParams::SIGNAL.values(), [0, 2, 1, 1]);
     for wrong in [&[0, 2][..], &[2, 2, 1, 1], &[0, 0, 1, 1], &[0, 3, 1, 1], &[0, 8, 1, 1], &[]] {
-        Params::parse(wrong).unwrap_err();
+        VbzParams::parse(wrong).unwrap_err();
     }
 }
 
 #[test]
 fn sizes_that_lie_are_refused_before_memory_is_spent() {
     let mut chunk = Vec::new();
-    Compressor::new(1).unwrap().chunk(&[1, 2, 3], &mut chunk).unwrap();
+    VbzCompressor::new(1).unwrap().chunk(&[1, 2, 3], &mut chunk).unwrap();
     let mut out = Vec::new();
-    let mut vbz = Decompressor::default();
-    vbz.samples(Params::SIGNAL, &chunk, 6, &mut out).unwrap();
+    let mut vbz = VbzDecompressor::default();
+    vbz.samples(VbzParams::SIGNAL, &chunk, 6, &mut out).unwrap();
     assert_eq!(out, [1, 2, 3]);
     for wrong in [0, 4, 7, 8, usize::MAX & !1] {
-        vbz.samples(Params::SIGNAL, &chunk, wrong, &mut out).unwrap_err();
+        vbz.samples(VbzParams::SIGNAL, &chunk, wrong, &mut out).unwrap_err();
     }
     chunk[..4].copy_from_slice(&u32::MAX.to_le_bytes());
-    vbz.samples(Params::SIGNAL, &chunk, 6, &mut out).unwrap_err();
-    vbz.samples(Params::SIGNAL, &chunk, u32::MAX as usize, &mut out).unwrap_err();
+    vbz.samples(VbzParams::SIGNAL, &chunk, 6, &mut out).unwrap_err();
+    vbz.samples(VbzParams::SIGNAL, &chunk, u32::MAX as usize, &mut out).unwrap_err();
     let even = u32::MAX - 1;
     chunk[..4].copy_from_slice(&even.to_le_bytes());
-    vbz.samples(Params::SIGNAL, &chunk, even as usize, &mut out).unwrap_err();
+    vbz.samples(VbzParams::SIGNAL, &chunk, even as usize, &mut out).unwrap_err();
     assert_eq!(out, [1, 2, 3]);
 }
 
@@ -74,9 +77,9 @@ proptest! {
     #[test]
     fn round_trips(samples in prop::collection::vec(any::<i16>(), 0..300), level in 0..4) {
         let mut chunk = Vec::new();
-        Compressor::new(level).unwrap().chunk(&samples, &mut chunk).unwrap();
-        let params = Params { level: level as u32, ..Params::SIGNAL };
-        let mut vbz = Decompressor::default();
+        VbzCompressor::new(level).unwrap().chunk(&samples, &mut chunk).unwrap();
+        let params = VbzParams { level: level as u32, ..VbzParams::SIGNAL };
+        let mut vbz = VbzDecompressor::default();
         let mut got = Vec::new();
         let mut bytes = Vec::new();
         vbz.samples(params, &chunk, samples.len() * 2, &mut got).unwrap();

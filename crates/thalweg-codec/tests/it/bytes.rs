@@ -12,14 +12,14 @@ fn plain() -> impl Strategy<Value = Vec<u8>> {
 }
 
 mod zstd {
-    use thalweg_codec::zstd::{Compressor, Decompressor};
+    use thalweg_codec::zstd::{ZstdCompressor, ZstdDecompressor};
     use zstd_safe::{CCtx, CParameter};
 
     use super::*;
 
     fn frame(plain: &[u8]) -> Vec<u8> {
         let mut coded = Vec::new();
-        Compressor::new(1).unwrap().compress(plain, &mut coded).unwrap();
+        ZstdCompressor::new(1).unwrap().compress(plain, &mut coded).unwrap();
         coded
     }
 
@@ -36,7 +36,7 @@ mod zstd {
     proptest! {
         #[test]
         fn round_trip(plain in plain(), n in 0..6000_usize) {
-            let mut codec = Decompressor::new();
+            let mut codec = ZstdDecompressor::new();
             let mut out = vec![1, 2, 3];
             for coded in [frame(&plain), frame_without_size(&plain)] {
                 codec.decompress(&coded, &mut out, plain.len()).unwrap();
@@ -57,7 +57,7 @@ mod zstd {
         fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), magic in any::<bool>()) {
             let start: &[u8] = if magic { &[0x28, 0xb5, 0x2f, 0xfd] } else { &[] };
             let bytes = [start, &bytes].concat();
-            let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+            let (mut codec, mut out) = (ZstdDecompressor::new(), Vec::new());
             if codec.decompress(&bytes, &mut out, 1 << 20).is_err() {
                 prop_assert!(out.is_empty());
             }
@@ -68,7 +68,7 @@ mod zstd {
     #[test]
     fn truncated_and_changed() {
         let plain: Vec<u8> = (0..2000_u32).map(|i| ((i * i) >> 5) as u8 & 0x1f).collect();
-        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let (mut codec, mut out) = (ZstdDecompressor::new(), Vec::new());
         for good in [frame(&plain), frame_without_size(&plain)] {
             for len in 0..good.len() {
                 assert!(codec.decompress(&good[..len], &mut out, 1 << 20).is_err(), "cut to {len}");
@@ -85,7 +85,7 @@ mod zstd {
 
     #[test]
     fn bombs_are_named_and_not_allocated() {
-        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let (mut codec, mut out) = (ZstdDecompressor::new(), Vec::new());
         let bomb = frame(&vec![0; 10 << 20]);
         let fault = codec.decompress(&bomb, &mut out, 1 << 20).unwrap_err();
         assert!(
@@ -107,7 +107,7 @@ mod zstd {
 
     #[test]
     fn several_frames_follow_slow5lib() {
-        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let (mut codec, mut out) = (ZstdDecompressor::new(), Vec::new());
         let two = [frame(b"first"), frame(b"second")].concat();
         assert!(codec.decompress(&two, &mut out, 100).is_err());
         let and_empty = [frame(b"first"), frame(b"")].concat();
@@ -122,20 +122,20 @@ mod zstd {
 }
 
 mod deflate {
-    use thalweg_codec::deflate::{Compressor, Decompressor};
+    use thalweg_codec::deflate::{DeflateCompressor, DeflateDecompressor};
 
     use super::*;
 
     fn stream(plain: &[u8]) -> Vec<u8> {
         let mut coded = vec![1, 2, 3];
-        Compressor::new(6).unwrap().compress(plain, &mut coded).unwrap();
+        DeflateCompressor::new(6).unwrap().compress(plain, &mut coded).unwrap();
         coded
     }
 
     proptest! {
         #[test]
         fn round_trip(plains in prop::collection::vec(plain(), 1..4), n in 0..6000_usize) {
-            let mut codec = Decompressor::new();
+            let mut codec = DeflateDecompressor::new();
             let mut out = vec![1, 2, 3];
             for plain in plains {
                 let coded = stream(&plain);
@@ -161,7 +161,7 @@ mod deflate {
         #[test]
         fn any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..200), header in any::<bool>()) {
             let bytes = if header { [&[0x78, 0x9c][..], &bytes].concat() } else { bytes };
-            let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+            let (mut codec, mut out) = (DeflateDecompressor::new(), Vec::new());
             if codec.decompress(&bytes, &mut out, 1 << 20).is_err() {
                 prop_assert!(out.is_empty());
             }
@@ -172,7 +172,7 @@ mod deflate {
     #[test]
     fn truncated_and_changed() {
         let plain: Vec<u8> = (0..2000_u32).map(|i| ((i * i) >> 5) as u8 & 0x1f).collect();
-        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let (mut codec, mut out) = (DeflateDecompressor::new(), Vec::new());
         let good = stream(&plain);
         for len in 0..good.len() {
             assert!(codec.decompress(&good[..len], &mut out, 1 << 20).is_err(), "cut to {len}");
@@ -191,11 +191,11 @@ mod deflate {
 
     #[test]
     fn bombs_are_named_and_not_allocated() {
-        let (mut codec, mut out) = (Decompressor::new(), Vec::new());
+        let (mut codec, mut out) = (DeflateDecompressor::new(), Vec::new());
         let bomb = stream(&vec![0; 10 << 20]);
         let fault = codec.decompress(&bomb, &mut out, 1 << 20).unwrap_err();
         assert!(fault.expected.contains("1048576"), "{fault:?}");
         assert!(out.capacity() <= 2 << 20);
-        assert!(Compressor::new(13).is_err());
+        assert!(DeflateCompressor::new(13).is_err());
     }
 }

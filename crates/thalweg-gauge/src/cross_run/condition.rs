@@ -13,7 +13,7 @@ use crate::results::ResultEntry;
 
 /// A condition on results.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Condition {
+pub struct ResultCondition {
     /// Alternatives; one holds if all of its bars hold.
     any: Vec<Vec<Bar>>,
     text: String,
@@ -70,7 +70,7 @@ pub enum ConditionVerdict {
     Unknown,
 }
 
-impl Condition {
+impl ResultCondition {
     /// Reads a condition.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ fn value(
     .filter(|v| v.is_finite())
 }
 
-impl fmt::Display for Condition {
+impl fmt::Display for ResultCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

@@ -74,7 +74,8 @@ fn verdict(condition: &str, a: &Against) -> ConditionVerdict {
         cells: vec![Some(base.clone()), Some(entry("x", &[1.1]))],
         against: Vec::new(),
     };
-    Condition::parse(condition).map_or(ConditionVerdict::Unknown, |c| c.check(&row, a, Some(&base)))
+    ResultCondition::parse(condition)
+        .map_or(ConditionVerdict::Unknown, |c| c.check(&row, a, Some(&base)))
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn conditions_are_refused_with_the_column() {
         ("ratio > 1 and", 14, "one of ratio"),
         ("ratio > nan", 9, "a number"),
     ] {
-        let error = Condition::parse(text).err().unwrap_or_default();
+        let error = ResultCondition::parse(text).err().unwrap_or_default();
         assert!(
             error.starts_with(&format!("column {column}: ")) && error.contains(expected),
             "{text}: {error}"

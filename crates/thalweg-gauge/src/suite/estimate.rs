@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::files::{Make, NeededFile};
+use super::files::{FileOrigin, NeededFile};
 use crate::cache;
 
 /// Seconds for the process, eviction and verification of a trial.
@@ -60,7 +60,7 @@ impl NeededFile {
     pub fn about_bytes(&self) -> Option<u64> {
         match (cache::state_of(&self.path), &self.make) {
             (Ok((bytes, _)), _) => Some(bytes),
-            (Err(_), Make::Synth(synthetic)) => Some(synthetic.about_bytes()),
+            (Err(_), FileOrigin::Synth(synthetic)) => Some(synthetic.about_bytes()),
             _ => None,
         }
     }

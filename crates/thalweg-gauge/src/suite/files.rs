@@ -13,12 +13,12 @@ pub struct NeededFile {
     /// The path of the file, which may not exist yet.
     pub path: PathBuf,
     /// How the file is made if it does not exist.
-    pub make: Make,
+    pub make: FileOrigin,
 }
 
 /// Where a file comes from.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Make {
+pub enum FileOrigin {
     /// The file exists, and belongs to the user.
     Given,
     /// The caller's [`TestFileMaker`](super::TestFileMaker) makes it.

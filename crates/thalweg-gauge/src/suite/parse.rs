@@ -11,7 +11,7 @@ use super::ids::IdList;
 use super::references::check_references;
 use super::template::Template;
 use super::test_files::{TestFileMaker, test_file};
-use super::toml_table::{Problems, TomlTable, Value, expected, listed, suggestion, whole};
+use super::toml_table::{Problems, TomlTable, TomlValue, expected, listed, suggestion, whole};
 use super::value::{KNOWN, SettingValue, check, level};
 use super::{
     ArmDecl, ComparisonDecl, FileDecl, FileSource, PlaceDecl, Program, Settings, Suite, Sweep,
@@ -126,7 +126,7 @@ fn list<'a, 't>(
     table: &mut TomlTable<'a, 't>,
     key: &'static str,
     problems: &mut Problems,
-) -> Vec<&'a Value<'t>> {
+) -> Vec<&'a TomlValue<'t>> {
     match table.get(key).map(|value| (value.get_ref(), value.span())) {
         None => Vec::new(),
         Some((DeValue::Array(items), _)) => items.iter().collect(),
@@ -290,7 +290,11 @@ fn check_setting(name: &str, value: &WithSpan<SettingValue>, problems: &mut Prob
 
 /// The values that a sweep gives to the setting `name`. Doublings stay as they are, because they
 /// depend on the machine.
-fn swept_values(name: &str, items: &[&Value<'_>], problems: &mut Problems) -> Vec<SettingValue> {
+fn swept_values(
+    name: &str,
+    items: &[&TomlValue<'_>],
+    problems: &mut Problems,
+) -> Vec<SettingValue> {
     let mut values = Vec::new();
     for item in items {
         match SettingValue::from_toml(item.get_ref()) {
@@ -316,7 +320,7 @@ fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
     let lists = table.get("sweep").and_then(|value| TomlTable::of("`sweep`", value, problems));
     for (key, value) in lists.iter().flat_map(TomlTable::entries) {
         let name = key.get_ref().to_string();
-        let items: Vec<&Value<'_>> = match value.get_ref() {
+        let items: Vec<&TomlValue<'_>> = match value.get_ref() {
             DeValue::Array(items) if !items.is_empty() => items.iter().collect(),
             DeValue::String(text) if super::sweep::doublings(text, 1).is_some() => vec![value],
             other => {
@@ -342,7 +346,7 @@ fn sweep(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Sweep {
     Sweep { over, exclude, include }
 }
 
-fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDecl> {
+fn comparison(value: &TomlValue<'_>, problems: &mut Problems) -> Option<ComparisonDecl> {
     let mut table = TomlTable::of("a comparison", value, problems)?;
     let name = table.required("name", problems);
     let step = table.string("step", problems);
@@ -374,7 +378,7 @@ fn comparison(value: &Value<'_>, problems: &mut Problems) -> Option<ComparisonDe
 }
 
 /// The name of a workload, or a table with more settings.
-fn arm(value: &Value<'_>, problems: &mut Problems) -> Option<ArmDecl> {
+fn arm(value: &TomlValue<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     if let Some(name) = value.get_ref().as_str() {
         let workload = WithSpan { value: name.to_owned(), at: value.span() };
         return Some(ArmDecl {

@@ -137,7 +137,8 @@ fn a_suite_becomes_comparisons() {
     assert!(argv(theirs).ends_with(".10.ids --batch 1000"));
     assert_eq!(theirs.files, [PathBuf::from(file), PathBuf::from(format!("{file}.idx"))]);
     assert_eq!((theirs.needs, theirs.level), (Needs::Reported, CacheLevel::Cold));
-    let kinds: Vec<bool> = near.needed.iter().map(|n| matches!(n.make, Make::Synth(_))).collect();
+    let kinds: Vec<bool> =
+        near.needed.iter().map(|n| matches!(n.make, FileOrigin::Synth(_))).collect();
     assert_eq!(kinds, [true, false], "the list comes after the reads that it is made from");
 }
 
@@ -381,7 +382,7 @@ arms = ["w"]
     assert!(names[1].starts_with("/cache/packed-") && names[1].ends_with(".gz"), "{names:?}");
     assert!(matches!(
         &jobs[0].needed[0].make,
-        Make::Command { partial, .. } if partial.display().to_string().contains("partial-")
+        FileOrigin::Command { partial, .. } if partial.display().to_string().contains("partial-")
     ));
     // A peer makes it, too; without the peer, the arms that want its file are left out, and said to
     // be.
@@ -391,7 +392,7 @@ arms = ["w"]
     };
     let made = resolved(&by_peer(r#"["slow5lib", "import", "{file:plain.txt}", "{out}"]"#), &c);
     match &made[0].needed[1].make {
-        Make::Command { workload, partial } => {
+        FileOrigin::Command { workload, partial } => {
             assert_eq!(workload.argv[..2], ["/peers/slow5", "import"]);
             assert_eq!(workload.argv[3], partial.display().to_string());
         }

@@ -59,7 +59,7 @@ pub(super) fn listed(names: &[&str]) -> String {
     }
 }
 
-pub(super) type Value<'t> = Spanned<DeValue<'t>>;
+pub(super) type TomlValue<'t> = Spanned<DeValue<'t>>;
 
 /// A table that remembers which keys were read.
 pub(super) struct TomlTable<'a, 't> {
@@ -78,7 +78,7 @@ impl<'a, 't> TomlTable<'a, 't> {
     /// `value` as a table.
     pub(super) fn of(
         what: &'static str,
-        value: &'a Value<'t>,
+        value: &'a TomlValue<'t>,
         problems: &mut Problems,
     ) -> Option<Self> {
         match value.get_ref() {
@@ -96,7 +96,7 @@ impl<'a, 't> TomlTable<'a, 't> {
         Self { at, ..self }
     }
 
-    pub(super) fn get(&mut self, key: &'static str) -> Option<&'a Value<'t>> {
+    pub(super) fn get(&mut self, key: &'static str) -> Option<&'a TomlValue<'t>> {
         self.asked.push(key);
         self.entries.get(key)
     }
@@ -149,7 +149,7 @@ impl<'a, 't> TomlTable<'a, 't> {
     }
 
     /// Every entry whose name the suite chooses, in the order of the text.
-    pub(super) fn entries(&self) -> Vec<(&'a Spanned<Cow<'t, str>>, &'a Value<'t>)> {
+    pub(super) fn entries(&self) -> Vec<(&'a Spanned<Cow<'t, str>>, &'a TomlValue<'t>)> {
         let mut entries: Vec<_> = self.entries.iter().collect();
         entries.sort_by_key(|(key, _)| key.span().start);
         entries

@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_schema::Fields;
-use thalweg_hdf5::libhdf5::{Group, Number, Rows, RowsOf, Writer, is_name};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber, is_name};
 use thalweg_io::condition::Condition;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Result};
@@ -33,18 +33,18 @@ const CHUNK: u64 = 1 << 16;
 #[derive(Debug)]
 pub struct SonataWriter {
     // Declared before `file`, so that it is closed before the file is removed.
-    writer: Writer,
-    edges: Option<Group>,
-    nodes: Option<Group>,
+    writer: Hdf5Writer,
+    edges: Option<NewGroup>,
+    nodes: Option<NewGroup>,
     left_out: Vec<String>,
     file: NewFile,
 }
 
 /// The datasets with each edge's or node's type, and the place of its attributes.
 struct TypeAndPlaceColumns {
-    kinds: Rows,
-    groups: Rows,
-    places: Rows,
+    kinds: RowsWriter,
+    groups: RowsWriter,
+    places: RowsWriter,
 }
 
 fn bytes(numbers: &[u64]) -> Vec<u8> {
@@ -60,21 +60,21 @@ fn chunk_for(rows: u64) -> RowsOf {
 }
 
 impl TypeAndPlaceColumns {
-    fn new(writer: &Writer, group: &Group, of: &str, rows: u64) -> Result<Self> {
+    fn new(writer: &Hdf5Writer, group: &NewGroup, of: &str, rows: u64) -> Result<Self> {
         let rows = chunk_for(rows);
         let list =
             |what: &str, kind, fill| writer.rows(group, &format!("{of}_{what}"), kind, fill, rows);
         // The first two datasets consist of their fill value and store no chunks.
         let none = (-1_i64).to_le_bytes();
-        let kinds = list("type_id", Number::I64, Some(&none))?;
+        let kinds = list("type_id", StoredNumber::I64, Some(&none))?;
         Ok(Self {
             kinds,
-            groups: list("group_id", Number::U32, None)?,
-            places: list("group_index", Number::U64, None)?,
+            groups: list("group_id", StoredNumber::U32, None)?,
+            places: list("group_index", StoredNumber::U64, None)?,
         })
     }
 
-    fn push(&mut self, writer: &Writer, count: u64) -> Result<()> {
+    fn push(&mut self, writer: &Hdf5Writer, count: u64) -> Result<()> {
         writer.push_filled(&mut self.kinds, count)?;
         writer.push_filled(&mut self.groups, count)?;
         let first = self.places.len();
@@ -89,12 +89,12 @@ impl SonataWriter {
     /// [`Error::Io`] if the folder cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
         let file = NewFile::create(path)?;
-        let writer = Writer::create_for(file.temporary(), file.name(), false)?;
+        let writer = Hdf5Writer::create_for(file.temporary(), file.name(), false)?;
         Ok(Self { writer, edges: None, nodes: None, left_out: Vec::new(), file })
     }
 
     /// The group of a population.
-    fn group(&mut self, is_edges: bool, name: &str) -> Result<Group> {
+    fn group(&mut self, is_edges: bool, name: &str) -> Result<NewGroup> {
         if !is_name(name) {
             let what = format!("a population named {name:?}");
             let advice = "HDF5 has names without slashes";
@@ -133,13 +133,18 @@ impl SonataWriter {
         let mut heads = TypeAndPlaceColumns::new(&self.writer, &group, "node", count)?;
         let mut columns = self.columns(network, &group, kind.attributes.fields(), count)?;
         // Ids are written only if one differs from its row; the ids of the rows before follow then.
-        let mut named: Option<Rows> = None;
+        let mut named: Option<RowsWriter> = None;
         let mut rows = 0;
         network.vertex_rows(vertex_type, condition, &mut |batch| {
             let ids = ids(batch, 0);
             if named.is_none() && (rows..).zip(ids).any(|(place, id)| place != *id) {
-                let mut list =
-                    self.writer.rows(&group, "node_id", Number::U64, None, chunk_for(count))?;
+                let mut list = self.writer.rows(
+                    &group,
+                    "node_id",
+                    StoredNumber::U64,
+                    None,
+                    chunk_for(count),
+                )?;
                 for first in (0..rows).step_by(CHUNK as usize) {
                     let before: Vec<u64> = (first..rows.min(first + CHUNK)).collect();
                     self.writer.push(&mut list, &bytes(&before))?;
@@ -176,8 +181,8 @@ impl SonataWriter {
         let group = self.group(true, &edges.name)?;
         let count = network.edge_count(population);
         let writer = &self.writer;
-        let list = |name: &str, kind: &str| -> Result<Rows> {
-            let list = writer.rows(&group, name, Number::U64, None, chunk_for(count))?;
+        let list = |name: &str, kind: &str| -> Result<RowsWriter> {
+            let list = writer.rows(&group, name, StoredNumber::U64, None, chunk_for(count))?;
             writer.describe_rows(&list, "node_population", kind)?;
             Ok(list)
         };
@@ -211,7 +216,7 @@ impl SonataWriter {
     fn columns(
         &self,
         network: &Network,
-        group: &Group,
+        group: &NewGroup,
         fields: &Fields,
         rows: u64,
     ) -> Result<AttributeWriter> {

@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use thalweg_hdf5::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
+use thalweg_hdf5::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
 use thalweg_hdf5::libhdf5::Found;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
@@ -30,11 +30,11 @@ const MOST_NAMES: u64 = 1 << 20;
 #[derive(Debug)]
 struct AttributeColumn {
     dataset: Dataset,
-    kind: AttributeKind,
+    kind: AttributeStorage,
 }
 
 #[derive(Debug)]
-enum AttributeKind {
+enum AttributeStorage {
     Number(DataType, usize),
     Boolean,
     /// Strings of one size.
@@ -88,17 +88,17 @@ impl AttributeReaderBuilder {
                 let size = array.dtype.size();
                 match number(&name) {
                     Some(kind) if names.is_some() && kind.is_integer() => {
-                        AttributeKind::Codes(kind, size, self.names(names)?.unwrap_or_default())
+                        AttributeStorage::Codes(kind, size, self.names(names)?.unwrap_or_default())
                     }
-                    Some(kind) => AttributeKind::Number(kind, size),
-                    None if name == "|b1" => AttributeKind::Boolean,
-                    None if name.starts_with("|S") => AttributeKind::Text(size),
+                    Some(kind) => AttributeStorage::Number(kind, size),
+                    None if name == "|b1" => AttributeStorage::Boolean,
+                    None if name.starts_with("|S") => AttributeStorage::Text(size),
                     None => return Ok(Err(format!("elements of type {name}"))),
                 }
             }
             Found::Other(what) => match self.file.variable(&dataset)? {
                 Some(texts) if texts.item.is_none() && texts.shape == [self.rows] => {
-                    AttributeKind::Texts
+                    AttributeStorage::Texts
                 }
                 Some(texts) if texts.item.is_none() => {
                     return Ok(Err(format!(
@@ -110,10 +110,10 @@ impl AttributeReaderBuilder {
             },
         };
         let (of, nullable) = match &kind {
-            AttributeKind::Number(kind, _) => (kind.clone(), false),
-            AttributeKind::Boolean => (DataType::Boolean, false),
-            AttributeKind::Text(_) | AttributeKind::Texts => (DataType::Utf8, false),
-            AttributeKind::Codes(..) => (DataType::Utf8, true),
+            AttributeStorage::Number(kind, _) => (kind.clone(), false),
+            AttributeStorage::Boolean => (DataType::Boolean, false),
+            AttributeStorage::Text(_) | AttributeStorage::Texts => (DataType::Utf8, false),
+            AttributeStorage::Codes(..) => (DataType::Utf8, true),
         };
         self.fields.push(Field::new(name, of, nullable));
         self.columns.push(AttributeColumn { dataset, kind });
@@ -189,10 +189,10 @@ impl AttributeReader {
     /// How many rows are read at a time.
     pub(super) fn rows(&self) -> u64 {
         let size = |column: &AttributeColumn| match column.kind {
-            AttributeKind::Number(_, size) => size as u64,
-            AttributeKind::Boolean => 1,
-            AttributeKind::Text(size) => size as u64,
-            AttributeKind::Texts | AttributeKind::Codes(..) => TEXT,
+            AttributeStorage::Number(_, size) => size as u64,
+            AttributeStorage::Boolean => 1,
+            AttributeStorage::Text(size) => size as u64,
+            AttributeStorage::Texts | AttributeStorage::Codes(..) => TEXT,
         };
         (PIECE / self.columns.iter().map(size).sum::<u64>().max(1)).max(1)
     }
@@ -221,20 +221,20 @@ impl AttributeReader {
             let mut bytes = MutableBuffer::from_len_zeroed(len * size);
             let (selection, out) =
                 (Selection::Slab(vec![Slab::from(rows.clone())]), bytes.as_slice_mut());
-            self.file.read(&mut [Want { dataset, selection, out }]).map(|_| bytes)
+            self.file.read(&mut [ArrayRequest { dataset, selection, out }]).map(|_| bytes)
         };
         Ok(match kind {
-            AttributeKind::Number(kind, size) => {
+            AttributeStorage::Number(kind, size) => {
                 let mut bytes = bytes(*size)?;
                 if cfg!(target_endian = "big") {
                     bytes.as_slice_mut().chunks_exact_mut(*size).for_each(<[u8]>::reverse);
                 }
                 numbers(kind, bytes.into(), len)
             }
-            AttributeKind::Boolean => {
+            AttributeStorage::Boolean => {
                 Arc::new(bytes(1)?.iter().map(|&byte| Some(byte != 0)).collect::<BooleanArray>())
             }
-            AttributeKind::Text(size) => {
+            AttributeStorage::Text(size) => {
                 let bytes = bytes(*size)?;
                 let texts = bytes.chunks_exact((*size).max(1)).map(|text| {
                     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
@@ -242,7 +242,7 @@ impl AttributeReader {
                 });
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            AttributeKind::Texts => {
+            AttributeStorage::Texts => {
                 let mut texts = Vec::with_capacity(len);
                 self.file.strings_of(dataset, rows.clone(), &mut |text| {
                     texts.push(String::from_utf8_lossy(text).into_owned());
@@ -250,7 +250,7 @@ impl AttributeReader {
                 })?;
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            AttributeKind::Codes(kind, size, names) => {
+            AttributeStorage::Codes(kind, size, names) => {
                 let bytes = bytes(*size)?;
                 // A code without a name is null.
                 let name = |bytes: &[u8]| {

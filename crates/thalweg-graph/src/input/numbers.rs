@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
-use thalweg_hdf5::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
-use thalweg_hdf5::libhdf5::{Found, Place};
+use thalweg_hdf5::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
+use thalweg_hdf5::libhdf5::{ElementPlace, Found};
 use thalweg_io::{Error, Result};
 
 /// The most bytes of values for each byte of a file: deflate compresses no further. A file that
@@ -176,7 +176,7 @@ impl IdDataset {
         let most = (most / self.columns).max(1);
         let Found::Array(array) = &self.dataset.found else { return (most, false) };
         let chunk = match &array.place {
-            Place::Chunked(chunk, _) => chunk.first().copied().unwrap_or(1).max(1),
+            ElementPlace::Chunked(chunk, _) => chunk.first().copied().unwrap_or(1).max(1),
             _ => return (most, false),
         };
         let step = if chunk <= most {
@@ -242,7 +242,7 @@ fn want(
     if matches!(&dataset.found, Found::Array(array) if array.shape.len() == 2) {
         slabs.push(Slab::from(0..columns));
     }
-    file.read(&mut [Want { dataset, selection: Selection::Slab(slabs), out }]).map(drop)
+    file.read(&mut [ArrayRequest { dataset, selection: Selection::Slab(slabs), out }]).map(drop)
 }
 
 /// The error for a wrong element of a dataset.
@@ -255,7 +255,7 @@ pub(super) fn malformed(
 ) -> Error {
     let at = match &dataset.found {
         Found::Array(array) => match array.place {
-            Place::Contiguous(Some(start)) => {
+            ElementPlace::Contiguous(Some(start)) => {
                 start.saturating_add(element.saturating_mul(array.dtype.size() as u64))
             }
             _ => 0,

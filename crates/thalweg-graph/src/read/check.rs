@@ -20,12 +20,12 @@ pub struct Checked {
     /// Edges read; each is read on both sides.
     pub edges: u64,
     /// The first 1,000 defects.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<NetworkDefect>,
 }
 
 /// A defect of a network.
 #[derive(Debug)]
-pub struct Defect {
+pub struct NetworkDefect {
     /// The file that has the defect.
     pub file: String,
     /// What is wrong.
@@ -110,7 +110,7 @@ impl Network {
     }
 
     /// The defect of a population whose lists have another number of edges than the manifest says.
-    fn check_count(&self, adjacency: Adjacency) -> Option<Defect> {
+    fn check_count(&self, adjacency: Adjacency) -> Option<NetworkDefect> {
         let edges = &self.populations()[adjacency.population];
         let count = self.count(adjacency);
         if count == edges.count {
@@ -120,7 +120,7 @@ impl Network {
         let found = format!("{count} edges of {name:?} by their {:?} ends", adjacency.side);
         let fault = Fault::new(0, found, format!("{}, as the manifest says", edges.count));
         let error = fault.in_file(self.disk.name(), 0, "a population");
-        Some(Defect { file: manifest::FILE.into(), error })
+        Some(NetworkDefect { file: manifest::FILE.into(), error })
     }
 
     fn count(&self, adjacency: Adjacency) -> u64 {
@@ -167,7 +167,7 @@ impl Network {
 impl Checked {
     fn note(&mut self, reader: &SegmentReader, error: Error) {
         if self.defects.len() < MOST {
-            self.defects.push(Defect { file: reader.file.clone(), error });
+            self.defects.push(NetworkDefect { file: reader.file.clone(), error });
         }
     }
 }

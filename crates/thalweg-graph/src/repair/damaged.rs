@@ -11,7 +11,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use super::report::{LostRecords, RepairReport};
 use super::salvage_columns::SalvagedSegment;
 use crate::external_sort::{EdgeSorter, spill_path};
-use crate::read::check::Defect;
+use crate::read::check::NetworkDefect;
 use crate::read::memtable::Memtable;
 use crate::read::network::NetworkOptions;
 use crate::storage::footer::{Footer, VERSION};
@@ -188,7 +188,7 @@ impl<'a> DamagedNetwork<'a> {
 impl RepairReport {
     fn add_defect(&mut self, file: &str, error: Error) {
         if self.defects.len() < MOST_DEFECTS {
-            self.defects.push(Defect { file: file.to_owned(), error });
+            self.defects.push(NetworkDefect { file: file.to_owned(), error });
         }
     }
 }

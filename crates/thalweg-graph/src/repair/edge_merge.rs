@@ -12,7 +12,7 @@ use thalweg_io::Result;
 use super::damaged::DamagedNetwork;
 use super::salvage_columns::SalvageCursor;
 use crate::external_sort::EdgeSorter;
-use crate::storage::column::Coding;
+use crate::storage::column::NumberCoding;
 use crate::storage::lists::ListsWriter;
 use crate::storage::schema::{Edge, PopulationEntry, Side};
 use crate::storage::segment::SegmentWriter;
@@ -122,7 +122,7 @@ impl<'a> EdgeMerge<'a> {
             found: vec![0; 2 * network.segments.len() + 2],
             restored: 0,
             next: known.next,
-            out: ListsWriter::new(Coding::Packed, is_numbered),
+            out: ListsWriter::new(NumberCoding::Packed, is_numbered),
             into: network.sorter(is_numbered),
             with_attributes: has_attributes.then(|| network.sorter(false)),
             records: Vec::new(),

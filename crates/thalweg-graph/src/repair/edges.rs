@@ -8,7 +8,7 @@ use super::edge_merge::{EdgeMerge, stamped};
 use super::gaps::VertexGaps;
 use super::report::{LostRecords, RepairSummary};
 use crate::external_sort::EdgeSorter;
-use crate::storage::column::Coding;
+use crate::storage::column::NumberCoding;
 use crate::storage::footer::EdgeSection;
 use crate::storage::lists::{ListsMeta, ListsWriter};
 use crate::storage::schema::{PopulationEntry, Side};
@@ -45,7 +45,7 @@ impl DamagedNetwork<'_> {
         known.count = out.len();
         known.next = next;
         let out = out.finish(segment)?;
-        let mut by_target = ListsWriter::new(Coding::Packed, known.is_numbered());
+        let mut by_target = ListsWriter::new(NumberCoding::Packed, known.is_numbered());
         into.drain(&mut |lists| by_target.push_all(segment, lists))?;
         let into = by_target.finish(segment)?;
         let mut attributes_lost = 0;

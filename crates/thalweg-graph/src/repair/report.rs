@@ -2,13 +2,13 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use crate::read::check::Defect;
+use crate::read::check::NetworkDefect;
 
 /// What a repair found and did.
 #[derive(Debug, Default)]
 pub struct RepairReport {
     /// What is damaged. Defects after the first 1,000 are not kept.
-    pub defects: Vec<Defect>,
+    pub defects: Vec<NetworkDefect>,
     /// Byte ranges of the log that hold no whole change. At the end of the log, this may be what a
     /// crash left.
     pub log: Vec<Range<u64>>,

@@ -11,7 +11,7 @@ use super::gaps::VertexGaps;
 use super::report::{LostRecords, RepairSummary};
 use super::salvage_columns::{SalvageIds, SalvagedSegment};
 use crate::read::memtable::VertexChanges;
-use crate::storage::column::{Coding, ColumnReader, ColumnWriter};
+use crate::storage::column::{ColumnReader, ColumnWriter, NumberCoding};
 use crate::storage::footer::VertexSection;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::segment_reader::SegmentReader;
@@ -166,7 +166,7 @@ impl DamagedNetwork<'_> {
         let known = &self.manifest.types[vertex_type];
         let sources = self.record_columns(vertex_type);
         let mut merge = self.vertex_merge(&sources, edges, vertex_type)?;
-        let mut added = ColumnWriter::new(Coding::Packed, true);
+        let mut added = ColumnWriter::new(NumberCoding::Packed, true);
         let has_attributes = !known.attributes.fields().is_empty();
         let mut rows = has_attributes.then(|| SalvagedRowWriter::new(&known.attributes));
         let mut attributes_lost = merge.streams.iter().map(|stream| stream.missing).sum::<u64>();

@@ -13,7 +13,7 @@ use crate::storage::table::TableMeta;
 /// The file that an input is read from, and how. An interrupted import continues only with an equal
 /// origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Origin {
+pub struct ImportOrigin {
     /// The canonical path of the file.
     pub path: String,
     /// The length of the file in bytes.
@@ -24,7 +24,7 @@ pub struct Origin {
     pub options: String,
 }
 
-impl Origin {
+impl ImportOrigin {
     /// The origin of a file.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ pub struct Imported {
 /// The checkpoint of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ImportCheckpoint {
-    pub(crate) origin: Origin,
+    pub(crate) origin: ImportOrigin,
     /// The segment being written.
     pub(crate) file: String,
     /// The pages that are durable.

@@ -41,7 +41,7 @@ const PAGE_HEAD: usize = 8;
 /// How a column stores its numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Coding {
+pub enum NumberCoding {
     /// Eight bytes for each number.
     Raw,
     /// Groups of 128 numbers, each of which takes as many bits as the group needs.
@@ -56,7 +56,7 @@ pub enum Coding {
 /// A column as the footer describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ColumnMeta {
-    coding: Coding,
+    coding: NumberCoding,
     len: u64,
     /// The first page of each run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

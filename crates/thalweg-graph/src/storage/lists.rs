@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use crate::storage::column::{Coding, ColumnMeta, ColumnReader, ColumnWriter};
+use crate::storage::column::{ColumnMeta, ColumnReader, ColumnWriter, NumberCoding};
 use crate::storage::grouped_lists::GroupedLists;
 use crate::storage::segment::{SegmentPages, SegmentWriter};
 
@@ -34,12 +34,12 @@ pub(crate) struct ListsWriter {
 
 impl ListsWriter {
     /// Starts without lists. `numbered`: the edges have numbers.
-    pub(crate) fn new(ids: Coding, numbered: bool) -> Self {
+    pub(crate) fn new(ids: NumberCoding, numbered: bool) -> Self {
         Self {
-            rows: ColumnWriter::new(Coding::Packed, true),
-            offsets: ColumnWriter::new(Coding::Packed, false),
+            rows: ColumnWriter::new(NumberCoding::Packed, true),
+            offsets: ColumnWriter::new(NumberCoding::Packed, false),
             ids: ColumnWriter::solid(ids),
-            edges: numbered.then(|| ColumnWriter::new(Coding::Packed, false)),
+            edges: numbered.then(|| ColumnWriter::new(NumberCoding::Packed, false)),
             last: None,
             starts: Vec::new(),
         }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_io::arrow_ipc::{Head, Message};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use crate::storage::column::{Coding, ColumnMeta, ColumnReader, ColumnWriter};
+use crate::storage::column::{ColumnMeta, ColumnReader, ColumnWriter, NumberCoding};
 use crate::storage::segment::{PAGE, SegmentPages, SegmentWriter};
 
 /// A table as the footer describes it.
@@ -87,7 +87,7 @@ pub(crate) struct TableWriter {
 impl TableWriter {
     /// Starts an empty table.
     pub(crate) fn new() -> Self {
-        Self { rows: ColumnWriter::new(Coding::Packed, true), batches: Vec::new() }
+        Self { rows: ColumnWriter::new(NumberCoding::Packed, true), batches: Vec::new() }
     }
 
     /// Appends a batch. `ids` are the ids of its rows, ascending and greater than all before.

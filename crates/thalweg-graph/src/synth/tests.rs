@@ -2,12 +2,12 @@ use std::collections::HashSet;
 
 use super::*;
 
-fn network(recipe: Recipe) -> SynthNetwork {
+fn network(recipe: CircuitRecipe) -> SynthNetwork {
     SynthNetwork::new(recipe).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
-fn small() -> Recipe {
-    Recipe::with_neurons(3, 3_000)
+fn small() -> CircuitRecipe {
+    CircuitRecipe::with_neurons(3, 3_000)
 }
 
 fn lists(network: &SynthNetwork, astrocyte: u64) -> [Vec<u64>; 2] {
@@ -30,7 +30,7 @@ fn values_are_the_same_everywhere() {
 /// As published of a circuit of so many astrocytes and neurons.
 #[test]
 fn as_many_links_as_a_real_circuit_has() {
-    let network = network(Recipe::default());
+    let network = network(CircuitRecipe::default());
     assert_eq!(network.recipe().astrocytes(), 14_086);
     for (kind, mean, least, most) in
         [(0, 16_201.0, 3..40, 55_000..75_000), (1, 1_251.0, 3..20, 2_700..3_100)]
@@ -72,7 +72,7 @@ fn lists_ascend_and_each_synapse_is_in_one() {
 
 #[test]
 fn both_sides_tell_the_same() {
-    let network = network(Recipe { astrocytes: Some(100), ..small() });
+    let network = network(CircuitRecipe { astrocytes: Some(100), ..small() });
     let mut one: Vec<(u64, u64)> = Vec::new();
     for astrocyte in 0..100 {
         one.extend(lists(&network, astrocyte)[1].iter().map(|neuron| (*neuron, astrocyte)));
@@ -89,16 +89,16 @@ fn both_sides_tell_the_same() {
 
 #[test]
 fn fewer_astrocytes_are_the_first_ones() {
-    let (all, some) = (network(small()), network(Recipe { astrocytes: Some(7), ..small() }));
+    let (all, some) = (network(small()), network(CircuitRecipe { astrocytes: Some(7), ..small() }));
     for astrocyte in 0..7 {
         assert_eq!(lists(&all, astrocyte), lists(&some, astrocyte));
     }
-    assert_ne!(lists(&all, 0), lists(&network(Recipe { seed: 4, ..small() }), 0));
+    assert_ne!(lists(&all, 0), lists(&network(CircuitRecipe { seed: 4, ..small() }), 0));
 }
 
 #[test]
 fn neighbours_share_neurons() {
-    let network = network(Recipe::with_neurons(1, 100_000));
+    let network = network(CircuitRecipe::with_neurons(1, 100_000));
     let own: HashSet<u64> = lists(&network, 0)[1].iter().copied().collect();
     let shared =
         |other| lists(&network, other)[1].iter().filter(|neuron| own.contains(neuron)).count();
@@ -116,7 +116,7 @@ fn neighbours_share_neurons() {
 #[test]
 fn small_tissue_is_made_too() {
     for neurons in [1, 2, 15, 16, 100, 500] {
-        let network = network(Recipe::with_neurons(1, neurons));
+        let network = network(CircuitRecipe::with_neurons(1, neurons));
         for astrocyte in 0..network.recipe().astrocytes() {
             let [synapses, owners] = lists(&network, astrocyte);
             assert!(
@@ -129,14 +129,14 @@ fn small_tissue_is_made_too() {
 #[test]
 fn what_cannot_be_made_is_refused() {
     for wrong in [
-        Recipe { neurons: 0, ..small() },
-        Recipe { neurons: u64::MAX, ..small() },
-        Recipe { astrocytes: Some(193), ..small() },
+        CircuitRecipe { neurons: 0, ..small() },
+        CircuitRecipe { neurons: u64::MAX, ..small() },
+        CircuitRecipe { astrocytes: Some(193), ..small() },
     ] {
         assert!(matches!(SynthNetwork::new(wrong.clone()), Err(Error::Usage(_))), "{wrong:?}");
     }
     assert_eq!(small().room(), 192);
-    assert_eq!(Recipe::default().file_name(), "synth-14086-astrocytes-219422-neurons-v1.h5");
+    assert_eq!(CircuitRecipe::default().file_name(), "synth-14086-astrocytes-219422-neurons-v1.h5");
 }
 
 #[cfg(feature = "hdf5")]
@@ -145,7 +145,7 @@ fn the_same_recipe_is_the_same_file_and_is_brought_in() {
     use crate::input::{InputOptions, ngv, open};
 
     let folder = tempfile::tempdir().unwrap_or_else(|error| unreachable!("{error}"));
-    let network = network(Recipe { astrocytes: Some(20), ..small() });
+    let network = network(CircuitRecipe { astrocytes: Some(20), ..small() });
     let paths = ["a.h5", "b.h5"].map(|name| folder.path().join(name));
     let bytes = paths.each_ref().map(|path| {
         assert!(NeuroglialWriter::write(path, &network).is_ok());

@@ -9,7 +9,7 @@ use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::Result;
 use thalweg_io::random::{hash01, quantile};
 
-use super::Recipe;
+use super::CircuitRecipe;
 
 /// Cells that a neuron reaches in each direction, with its own.
 const REACH: usize = 7;
@@ -42,8 +42,8 @@ const NOBODY: u32 = u32::MAX;
 /// Computes the lists of a circuit. Threads can share it.
 #[derive(Debug)]
 pub struct SynthNetwork {
-    recipe: Recipe,
-    grid: Grid,
+    recipe: CircuitRecipe,
+    grid: CellGrid,
     /// The astrocyte of each cell, and the cell of each astrocyte.
     astrocytes: Vec<u32>,
     cells: Vec<u32>,
@@ -67,7 +67,7 @@ pub struct SynthNetwork {
 
 /// Cells in three dimensions, and the block of them that a neuron reaches.
 #[derive(Debug)]
-struct Grid {
+struct CellGrid {
     dims: [usize; 3],
     reach: [usize; 3],
     /// How likely each cell of the block is passed.
@@ -80,7 +80,7 @@ struct Grid {
     steps: Vec<[u8; 3]>,
 }
 
-impl Grid {
+impl CellGrid {
     fn new(cells: u64) -> Self {
         let side = (1..).take_while(|side: &u64| side * side * side <= cells).last().unwrap_or(1);
         let dims = [side, side, cells.div_ceil(side * side)].map(|dim| dim as usize);
@@ -147,11 +147,11 @@ impl SynthNetwork {
     ///
     /// # Errors
     /// [`Error::Usage`](thalweg_io::Error::Usage) for a recipe that is not possible.
-    pub fn new(recipe: Recipe) -> Result<Self> {
+    pub fn new(recipe: CircuitRecipe) -> Result<Self> {
         recipe.check()?;
         let seed = recipe.seed;
         let room = recipe.room();
-        let grid = Grid::new((room * EMPTY).div_ceil(EMPTY - 1));
+        let grid = CellGrid::new((room * EMPTY).div_ceil(EMPTY - 1));
         let mut network = Self {
             astrocytes: vec![NOBODY; grid.len()],
             cells: chosen(seed, grid.len(), room as usize),
@@ -287,7 +287,7 @@ impl SynthNetwork {
     }
 
     /// The recipe.
-    pub fn recipe(&self) -> &Recipe {
+    pub fn recipe(&self) -> &CircuitRecipe {
         &self.recipe
     }
 
@@ -371,7 +371,7 @@ impl SynthNetwork {
 }
 
 /// The cell of a neuron's body: a random one in the neuron's layer.
-fn home(recipe: &Recipe, grid: &Grid, neuron: u64) -> u32 {
+fn home(recipe: &CircuitRecipe, grid: &CellGrid, neuron: u64) -> u32 {
     let [x, y, z] = grid.dims.map(|dim| dim as u64);
     let layer = neuron * z / recipe.neurons;
     let bits =

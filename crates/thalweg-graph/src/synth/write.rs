@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg_hdf5::libhdf5::{Number, Vector, VectorOf, Writer};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, StoredNumber, Vector, VectorOf};
 use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
@@ -17,7 +17,7 @@ pub struct NeuroglialWriter {
     neuron: Vector,
     astrocyte: Vector,
     offsets: Vector,
-    writer: Writer,
+    writer: Hdf5Writer,
     file: NewFile,
     /// How many elements were written: synapses, neurons, offsets of neurons, astrocytes.
     at: [u64; 4],
@@ -31,7 +31,7 @@ impl NeuroglialWriter {
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
     pub fn create(path: &Path, network: &SynthNetwork) -> Result<Self> {
         let file = NewFile::create(path)?;
-        let writer = Writer::create_for(file.temporary(), file.name(), false)?;
+        let writer = Hdf5Writer::create_for(file.temporary(), file.name(), false)?;
         let (astrocytes, neurons) =
             (writer.group(None, "Astrocyte")?, writer.group(None, "Neuron")?);
         let mut ends = [0, 0];
@@ -43,8 +43,14 @@ impl NeuroglialWriter {
                 offsets.extend(u64::to_le_bytes(*end));
             }
         }
-        writer.table(&astrocytes, "offsets", Number::U64, &["synapse", "neuron"], &offsets)?;
-        let of = |len| VectorOf { kind: Number::U64, len, chunk: None, filters: &[] };
+        writer.table(
+            &astrocytes,
+            "offsets",
+            StoredNumber::U64,
+            &["synapse", "neuron"],
+            &offsets,
+        )?;
+        let of = |len| VectorOf { kind: StoredNumber::U64, len, chunk: None, filters: &[] };
         let synapse = writer.vector(&astrocytes, "synapse", of(ends[0]))?;
         let neuron = writer.vector(&astrocytes, "neuron", of(ends[1]))?;
         let offsets = writer.vector(&neurons, "offsets", of(network.recipe().neurons + 1))?;

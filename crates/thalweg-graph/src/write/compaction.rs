@@ -12,7 +12,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use crate::read::attributes::interleave_rows;
 use crate::read::memtable::Memtable;
 use crate::read::merge::{MergedAttributes, MergedLists, MergedVertices};
-use crate::storage::column::{Coding, ColumnMeta, ColumnWriter};
+use crate::storage::column::{ColumnMeta, ColumnWriter, NumberCoding};
 use crate::storage::footer::{EdgeSection, Footer, VERSION, VertexSection};
 use crate::storage::lists::ListsWriter;
 use crate::storage::manifest::{Manifest, SegmentEntry};
@@ -31,7 +31,7 @@ pub(crate) struct Compaction<'a> {
     pub(crate) memtable: Option<&'a Memtable>,
     /// Whether these are the oldest segments: then removals need not be kept.
     pub(crate) is_lowest: bool,
-    pub(crate) coding: Coding,
+    pub(crate) coding: NumberCoding,
     pub(crate) control: &'a Control,
 }
 
@@ -73,7 +73,7 @@ impl Compaction<'_> {
         let entry = &self.manifest.edges[population];
         let is_numbered = entry.is_numbered();
         let mut added = EndsWriter::new(self.coding, is_numbered);
-        let mut removed = EndsWriter::new(Coding::Packed, is_numbered);
+        let mut removed = EndsWriter::new(NumberCoding::Packed, is_numbered);
         let mut removed_numbers = HashSet::new();
         let mut lists = MergedLists::new(self.readers, self.memtable, population, side)?;
         let mut since_check = 0;
@@ -209,8 +209,10 @@ impl Compaction<'_> {
 
     /// Writes the vertices of a type and their attributes.
     fn vertices(&self, segment: &mut SegmentWriter, vertex_type: usize) -> Result<VertexSection> {
-        let mut columns =
-            [ColumnWriter::new(Coding::Packed, true), ColumnWriter::new(Coding::Packed, true)];
+        let mut columns = [
+            ColumnWriter::new(NumberCoding::Packed, true),
+            ColumnWriter::new(NumberCoding::Packed, true),
+        ];
         let mut vertices =
             MergedVertices::new(self.readers, self.memtable, vertex_type, 0..=u64::MAX)?;
         let has_attributes = !self.manifest.types[vertex_type].attributes.fields().is_empty();
@@ -265,7 +267,7 @@ struct EndsWriter {
 }
 
 impl EndsWriter {
-    fn new(coding: Coding, is_numbered: bool) -> Self {
+    fn new(coding: NumberCoding, is_numbered: bool) -> Self {
         Self {
             lists: ListsWriter::new(coding, is_numbered),
             is_numbered,

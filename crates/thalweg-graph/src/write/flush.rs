@@ -70,7 +70,7 @@ impl Writer {
     /// Moves the changes in the log to a segment.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk: the network stays as it was.
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk: the network stays as it was.
     pub fn flush(&mut self) -> Result<()> {
         self.log.check()?;
         if self.network.state.memtable.is_empty() {
@@ -97,7 +97,7 @@ impl Writer {
     /// Writes all segments and the log as one segment.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk: the network stays as it was.
+    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk: the network stays as it was.
     pub fn compact(&mut self) -> Result<()> {
         self.log.check()?;
         if let Some(background) = self.background.take() {

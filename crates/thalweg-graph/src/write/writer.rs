@@ -23,7 +23,7 @@ use crate::write::compaction::BackgroundCompaction;
 pub struct Writer {
     pub(crate) network: Network,
     pub(crate) log: LogWriter,
-    pub(crate) coding: crate::storage::column::Coding,
+    pub(crate) coding: crate::storage::column::NumberCoding,
     pub(crate) background: Option<BackgroundCompaction>,
     /// The time between two checkpoints of an import.
     pub(crate) keep_every: Duration,
@@ -92,7 +92,7 @@ impl Writer {
         Ok(Self {
             network,
             log,
-            coding: crate::storage::column::Coding::Packed,
+            coding: crate::storage::column::NumberCoding::Packed,
             background: None,
             keep_every: CHECKPOINT_INTERVAL,
             _lock: lock,
@@ -105,7 +105,7 @@ impl Writer {
     }
 
     /// Sets how segments store the ids of neighbours from now on. The default is packed.
-    pub fn set_coding(&mut self, coding: crate::storage::column::Coding) {
+    pub fn set_coding(&mut self, coding: crate::storage::column::NumberCoding) {
         self.coding = coding;
     }
 

@@ -13,13 +13,13 @@ use super::grid::Grid;
 use super::row_bands::{self, ElementRange};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
-use super::window::{Filler, Subject, Target, Window, Windows};
+use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
-use crate::libhdf5::{Array, Found, Node, Place};
+use crate::libhdf5::{Array, ElementPlace, Found, Node};
 
 /// Elements that are wanted of a dataset, and where they go.
 #[derive(Debug)]
-pub struct Want<'a> {
+pub struct ArrayRequest<'a> {
     /// The dataset.
     pub dataset: &'a Dataset,
     /// Which of its elements.
@@ -30,7 +30,7 @@ pub struct Want<'a> {
 
 /// What a read of arrays leaves.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Summary {
+pub struct ArraySummary {
     /// Bytes of the elements that were wanted.
     pub bytes: u64,
     /// Stored bytes that hold them.
@@ -94,11 +94,11 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::Usage`] for a selection or memory that does not fit its dataset; the first defect.
     /// The memory then holds some of the values.
-    pub fn read(&self, wanted: &mut [Want<'_>]) -> Result<Summary> {
+    pub fn read(&self, wanted: &mut [ArrayRequest<'_>]) -> Result<ArraySummary> {
         let model = self.model();
         let (mut window, mut nodes) = (Window::new(), Vec::new());
-        let mut summary = Summary::default();
-        for (number, Want { dataset, selection, out }) in wanted.iter_mut().enumerate() {
+        let mut summary = ArraySummary::default();
+        for (number, ArrayRequest { dataset, selection, out }) in wanted.iter_mut().enumerate() {
             let subject = self.subject(dataset)?;
             let wrong = |what: String| {
                 Error::Usage(format!("{}: {}: {what}", subject.file, subject.path).into())
@@ -154,7 +154,7 @@ impl ArrayFile {
         &self,
         datasets: &[&Dataset],
         f: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-    ) -> Result<Summary> {
+    ) -> Result<ArraySummary> {
         self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
     }
 
@@ -168,7 +168,7 @@ impl ArrayFile {
         datasets: &[&Dataset],
         elements: &[Range<u64>],
         f: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
-    ) -> Result<Summary> {
+    ) -> Result<ArraySummary> {
         let subjects = self.subjects(datasets)?;
         let (model, piece) = (self.model(), self.piece());
         for (subject, elements) in subjects.iter().zip(elements) {
@@ -182,7 +182,7 @@ impl ArrayFile {
                 parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
             }
         };
-        let mut summary = Summary::default();
+        let mut summary = ArraySummary::default();
         for part in parts.iter().flatten() {
             self.check_room(&subjects[part.dataset], part, piece)?;
         }
@@ -280,20 +280,25 @@ impl ArrayFile {
 
     /// Fills what does not come through the engine: what stands in the file's metadata, and what
     /// only libhdf5 can decode.
-    fn without_engine(&self, target: &Target, node: &Node, canvas: &SharedBuffer) -> Result<()> {
+    fn without_engine(
+        &self,
+        target: &WindowTarget,
+        node: &Node,
+        canvas: &SharedBuffer,
+    ) -> Result<()> {
         let array = &target.subject.array;
         match &array.place {
-            Place::Inline(stored) => target.tiles(canvas, |_, bytes| {
+            ElementPlace::Inline(stored) => target.tiles(canvas, |_, bytes| {
                 bytes.clone_from(stored);
                 Ok(())
             }),
-            Place::Library(_) => target.tiles(canvas, |rows, bytes| {
+            ElementPlace::Library(_) => target.tiles(canvas, |rows, bytes| {
                 if self.options.control.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
                 node.rows(array, rows.start, rows.end - rows.start, bytes)
             }),
-            Place::Contiguous(_) | Place::Chunked(..) => Ok(()),
+            ElementPlace::Contiguous(_) | ElementPlace::Chunked(..) => Ok(()),
         }
     }
 
@@ -304,7 +309,7 @@ impl ArrayFile {
             return Ok(());
         }
         let stored = match subject.array.place {
-            Place::Library(_) => self.store.size(),
+            ElementPlace::Library(_) => self.store.size(),
             _ => window(
                 std::slice::from_ref(subject),
                 &[ElementRange { dataset: 0, ..part.clone() }],

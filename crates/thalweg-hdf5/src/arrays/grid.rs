@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::selection::{Selection, Slab};
 use super::shared_buffer::SharedBuffer;
-use crate::libhdf5::{Array, Dtype, Place};
+use crate::libhdf5::{Array, Dtype, ElementPlace};
 use crate::types::Chunk;
 
 /// What is wanted of an array, in as few dimensions as say it.
@@ -99,13 +99,13 @@ impl Grid {
             grid.merge();
         }
         grid.is_plain = match &array.place {
-            Place::Contiguous(_) => true,
+            ElementPlace::Contiguous(_) => true,
             // A chunk of another size is malformed: whoever decodes it says so.
-            Place::Chunked(_, chunks) => {
+            ElementPlace::Chunked(_, chunks) => {
                 let size = grid.tile_bytes();
                 array.pipeline.0.is_empty() && chunks.iter().all(|chunk| chunk.size == size)
             }
-            Place::Inline(_) | Place::Library(_) => false,
+            ElementPlace::Inline(_) | ElementPlace::Library(_) => false,
         };
         grid.part = if grid.is_plain { grid.cut(piece) } else { grid.tile.clone() };
         if let Selection::Elements(elements) = selection {
@@ -139,7 +139,7 @@ impl Grid {
     /// Where the first of these rows' bytes lie in the file: 0 if none is stored.
     pub(super) fn first_offset(&self, array: &Array, rows: &Range<u64>) -> u64 {
         match &array.place {
-            Place::Chunked(_, chunks) => {
+            ElementPlace::Chunked(_, chunks) => {
                 let tiles = self.tiles(rows);
                 let place = |number: u64| chunks.partition_point(|chunk| chunk.first < number);
                 let first = chunks[place(tiles.start)..place(tiles.end)]
@@ -154,10 +154,10 @@ impl Grid {
                 };
                 first.map_or(0, |offset| offset + inside)
             }
-            Place::Contiguous(offset) => {
+            ElementPlace::Contiguous(offset) => {
                 offset.map_or(0, |offset| offset + rows.start * self.row() * self.size)
             }
-            Place::Inline(_) | Place::Library(_) => 0,
+            ElementPlace::Inline(_) | ElementPlace::Library(_) => 0,
         }
     }
 
@@ -183,11 +183,11 @@ impl Grid {
         let one =
             |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
         match &array.place {
-            Place::Chunked(_, chunks) => Cow::Borrowed(chunks),
-            Place::Contiguous(None) => Cow::Borrowed(&[]),
-            Place::Contiguous(Some(offset)) => one(*offset),
-            Place::Inline(_) => one(0),
-            Place::Library(_) => {
+            ElementPlace::Chunked(_, chunks) => Cow::Borrowed(chunks),
+            ElementPlace::Contiguous(None) => Cow::Borrowed(&[]),
+            ElementPlace::Contiguous(Some(offset)) => one(*offset),
+            ElementPlace::Inline(_) => one(0),
+            ElementPlace::Library(_) => {
                 let count = self.shape[0].div_ceil(self.tile[0]);
                 Cow::Owned(
                     (0..count).map(|first| Chunk { first, offset: 0, size: 0, mask: 0 }).collect(),
@@ -457,13 +457,13 @@ impl Grid {
 /// rows of about `piece` bytes.
 fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     let mut tile: Vec<u64> = match &array.place {
-        Place::Chunked(chunk, _) => chunk.clone(),
+        ElementPlace::Chunked(chunk, _) => chunk.clone(),
         // Of an empty array too, for it is divided by.
-        Place::Contiguous(_) | Place::Inline(_) | Place::Library(_) => {
+        ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Library(_) => {
             array.shape.iter().map(|&n| n.max(1)).collect()
         }
     };
-    if let (Place::Library(_), Some(rows)) = (&array.place, tile.first_mut()) {
+    if let (ElementPlace::Library(_), Some(rows)) = (&array.place, tile.first_mut()) {
         *rows = (piece / (array.bytes() / *rows).max(1)).clamp(1, *rows);
     }
     tile

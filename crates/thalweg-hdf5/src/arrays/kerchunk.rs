@@ -9,7 +9,7 @@ use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset};
 use crate::filter::Filter;
-use crate::libhdf5::{Array, Found, Node, Place};
+use crate::libhdf5::{Array, ElementPlace, Found, Node};
 use crate::types::{Chunk, Value};
 
 /// Values of at most so many bytes stand in the set itself, if they are all of a dataset.
@@ -121,12 +121,12 @@ impl ArrayFile {
             vec!["0"; array.shape.len()].join(".")
         };
         match &array.place {
-            Place::Library(why) => return Ok(Err(format!("only libhdf5 reads it: {why}"))),
-            Place::Inline(bytes) if array.is_empty() => drop(bytes.len()),
-            Place::Inline(bytes) => {
+            ElementPlace::Library(why) => return Ok(Err(format!("only libhdf5 reads it: {why}"))),
+            ElementPlace::Inline(bytes) if array.is_empty() => drop(bytes.len()),
+            ElementPlace::Inline(bytes) => {
                 refs.insert(format!("{path}/{whole}"), inline(bytes));
             }
-            Place::Contiguous(Some(offset)) if !array.is_empty() => {
+            ElementPlace::Contiguous(Some(offset)) if !array.is_empty() => {
                 let reference = match &self.elsewhere(dataset)[..] {
                     [] if array.bytes() <= INLINE => self.stored(*offset, array.bytes())?,
                     [] => json!([url, offset, array.bytes()]),
@@ -142,8 +142,8 @@ impl ArrayFile {
                 };
                 refs.insert(format!("{path}/{whole}"), reference);
             }
-            Place::Contiguous(_) => {}
-            Place::Chunked(chunk, stored) => {
+            ElementPlace::Contiguous(_) => {}
+            ElementPlace::Chunked(chunk, stored) => {
                 if stored.iter().any(|chunk| chunk.mask != 0) {
                     return Ok(Err("chunks that skipped filters".into()));
                 }

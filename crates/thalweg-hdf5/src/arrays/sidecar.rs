@@ -13,8 +13,8 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
 use super::ArrayFile;
-use crate::extents::{DatasetChunks, Extents, MAGIC, START, State, checksum_of_start};
-use crate::libhdf5::{Found, OtherFiles, Place};
+use crate::extents::{DatasetChunks, Extents, IndexedFile, MAGIC, START, checksum_of_start};
+use crate::libhdf5::{ElementPlace, Found, OtherFiles};
 
 /// Two changes may get the same time if they are no further apart: a tick of the kernel's clock, or
 /// where times are whole seconds, two of them.
@@ -29,13 +29,13 @@ fn modified(meta: &Metadata) -> Option<i64> {
 }
 
 /// The state of a file that is open; `None` if there is another at its path by now.
-fn state(path: &Path, store: &dyn Store) -> Result<Option<State>> {
+fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
     let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
     let size = store.size();
     let Some(modified) = modified(&meta).filter(|_| meta.len() == size) else { return Ok(None) };
     let mut start = vec![0; size.min(START) as usize];
     store.read_at(0, &mut start)?;
-    Ok(Some(State { size, modified, start: checksum_of_start(&start) }))
+    Ok(Some(IndexedFile { size, modified, start: checksum_of_start(&start) }))
 }
 
 /// Waits until a change from now on would be seen.
@@ -132,7 +132,7 @@ impl ArrayFile {
         let mut grids = Vec::new();
         for dataset in anew.datasets()? {
             let Found::Array(array) = &dataset.found else { continue };
-            let Place::Chunked(chunk, chunks) = &array.place else { continue };
+            let ElementPlace::Chunked(chunk, chunks) = &array.place else { continue };
             let dimensions = array.shape.iter().copied().zip(chunk.iter().copied()).collect();
             grids.push(DatasetChunks {
                 address: dataset.node.address()?,

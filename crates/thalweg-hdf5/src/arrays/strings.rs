@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use thalweg_io::store::joined::Piece;
+use thalweg_io::store::joined::JoinedPiece;
 use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset};
-use crate::libhdf5::{Found, Place, Variable};
+use crate::libhdf5::{ElementPlace, Found, Variable};
 
 /// Elements read at a time.
 const AT_A_TIME: u64 = 4096;
@@ -102,10 +102,10 @@ impl ArrayFile {
     }
 
     /// The pieces of other files that hold an array's values, if they are not in this one.
-    pub fn elsewhere(&self, dataset: &Dataset) -> Vec<Piece> {
+    pub fn elsewhere(&self, dataset: &Dataset) -> Vec<JoinedPiece> {
         match &dataset.found {
             Found::Array(array) => match array.place {
-                Place::Contiguous(Some(offset)) => self.joined.pieces(offset, array.bytes()),
+                ElementPlace::Contiguous(Some(offset)) => self.joined.pieces(offset, array.bytes()),
                 _ => Vec::new(),
             },
             Found::Other(_) => Vec::new(),

@@ -14,7 +14,7 @@ use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
 use crate::filter::Contexts;
-use crate::libhdf5::{Array, Place};
+use crate::libhdf5::{Array, ElementPlace};
 
 /// A dataset, as far as its values need it.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl Subject {
 
 /// What is wanted of a dataset, and the memory that it goes to.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct WindowTarget {
     /// The number of the dataset.
     pub(super) dataset: usize,
     pub(super) subject: Subject,
@@ -63,7 +63,7 @@ pub(super) struct Target {
 /// Targets that are filled at the same time.
 #[derive(Debug)]
 pub(super) struct Window {
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<WindowTarget>,
     /// What has to be fetched, and for which of the targets.
     pub(super) entries: Vec<(u32, TileEntry)>,
 }
@@ -93,17 +93,23 @@ impl Window {
     /// Adds a target.
     pub(super) fn add(&mut self, dataset: usize, subject: Subject, grid: Grid) {
         let mut is_stored = true;
-        if matches!(subject.array.place, Place::Chunked(..) | Place::Contiguous(_)) {
+        if matches!(subject.array.place, ElementPlace::Chunked(..) | ElementPlace::Contiguous(_)) {
             let (entries, all) = grid.entries(&grid.stored(&subject.array));
             let number = self.targets.len() as u32;
             self.entries.extend(entries.into_iter().map(|entry| (number, entry)));
             is_stored = all;
         }
-        self.targets.push(Target { dataset, subject, grid, canvas: OnceLock::new(), is_stored });
+        self.targets.push(WindowTarget {
+            dataset,
+            subject,
+            grid,
+            canvas: OnceLock::new(),
+            is_stored,
+        });
     }
 }
 
-impl Target {
+impl WindowTarget {
     /// Puts the target on this memory, which holds nothing yet.
     pub(super) fn put_on(&self, canvas: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
         self.canvas.get_or_init(|| {
@@ -159,11 +165,11 @@ impl Target {
 /// given to the caller in order.
 pub(super) struct Windows {
     make: Box<dyn Fn(usize) -> Window + Send + Sync>,
-    state: Mutex<State>,
+    state: Mutex<WindowState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct WindowState {
     open: BTreeMap<usize, Arc<Window>>,
     /// The one that the caller waits for, or has.
     head: usize,
@@ -173,7 +179,7 @@ struct State {
 
 impl Windows {
     pub(super) fn new(make: impl Fn(usize) -> Window + Send + Sync + 'static) -> Self {
-        Self { make: Box::new(make), state: Mutex::new(State::default()) }
+        Self { make: Box::new(make), state: Mutex::new(WindowState::default()) }
     }
 
     /// A run of one window.
@@ -183,7 +189,7 @@ impl Windows {
         windows
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, WindowState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -192,7 +198,7 @@ impl Windows {
     }
 
     /// The target's memory, taken from what is spare.
-    pub(super) fn canvas<'a>(&self, target: &'a Target) -> &'a SharedBuffer {
+    pub(super) fn canvas<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
         target.put_on(|| {
             let len = target.grid.bytes() as usize;
             let mut bytes = self.lock().spare.pop().unwrap_or_default();

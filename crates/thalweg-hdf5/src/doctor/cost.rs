@@ -2,7 +2,7 @@
 
 use thalweg_io::plan::Load;
 
-use super::Layout;
+use super::ArrayLayout;
 
 /// What the processor takes for the steps of a read: bytes a second of one thread, and seconds. The
 /// defaults were measured with a release build on one server's processor (docs/doctor.md); they are
@@ -51,7 +51,7 @@ impl Undo {
         Self { decoded, stored: f64::INFINITY }
     }
 
-    fn seconds(self, layout: &Layout) -> f64 {
+    fn seconds(self, layout: &ArrayLayout) -> f64 {
         layout.bytes as f64 / self.decoded + layout.stored as f64 / self.stored
     }
 }
@@ -83,9 +83,9 @@ pub fn undo(filter: &str) -> (Undo, Undo) {
 
 impl Costs {
     /// Processor seconds of thalweg.
-    pub(super) fn thalweg(&self, layouts: &[Layout], load: Load) -> f64 {
+    pub(super) fn thalweg(&self, layouts: &[ArrayLayout], load: Load) -> f64 {
         let fetch = load.bytes as f64 / self.fetch + load.requests as f64 * self.request_s;
-        let each = |layout: &Layout| {
+        let each = |layout: &ArrayLayout| {
             let bytes = layout.bytes as f64;
             let decode: f64 =
                 layout.filters.iter().map(|filter| undo(filter).0.seconds(layout)).sum();
@@ -95,8 +95,8 @@ impl Costs {
     }
 
     /// Processor seconds of a reader through libhdf5.
-    pub(super) fn libhdf5(&self, layouts: &[Layout]) -> f64 {
-        let each = |layout: &Layout| {
+    pub(super) fn libhdf5(&self, layouts: &[ArrayLayout]) -> f64 {
+        let each = |layout: &ArrayLayout| {
             let bytes = layout.bytes as f64;
             let decode: f64 =
                 layout.filters.iter().map(|filter| undo(filter).1.seconds(layout)).sum();

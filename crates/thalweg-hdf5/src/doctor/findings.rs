@@ -6,11 +6,11 @@ use thalweg_io::model::StoreModel;
 use thalweg_io::plan::Load;
 
 use super::layout::SMALL;
-use super::{Costs, Layout, Predicted, of_libhdf5, of_thalweg};
+use super::{ArrayLayout, Costs, Predicted, of_libhdf5, of_thalweg};
 
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum FindingKind {
     /// Chunks of a dataset lie apart.
     Scattered,
     /// Chunks are short.
@@ -22,7 +22,7 @@ pub enum Kind {
     LargeChunks,
 }
 
-impl Kind {
+impl FindingKind {
     /// Its name in JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
     /// What.
-    pub kind: Kind,
+    pub kind: FindingKind,
     /// In words.
     pub what: String,
     /// What whoever writes such files should set.
@@ -71,8 +71,12 @@ const CACHE: u64 = 1 << 20;
 const WORTH: f64 = 0.1;
 
 /// Mended layouts: chunks beside each other, in other shapes, with other filters.
-fn mended(layouts: &[Layout], rows: Option<u64>, filters: Option<&[&str]>) -> Vec<Layout> {
-    let mend = |layout: &Layout| {
+fn mended(
+    layouts: &[ArrayLayout],
+    rows: Option<u64>,
+    filters: Option<&[&str]>,
+) -> Vec<ArrayLayout> {
+    let mend = |layout: &ArrayLayout| {
         let mut layout = layout.clone();
         layout.followed = layout.pairs;
         let (Some(chunk), None) = (&mut layout.chunk, &layout.library) else { return layout };
@@ -100,7 +104,7 @@ fn mended(layouts: &[Layout], rows: Option<u64>, filters: Option<&[&str]>) -> Ve
 
 /// Finds what is wrong. `block` is how long thalweg's requests are at most.
 pub(super) fn findings(
-    layouts: &[Layout],
+    layouts: &[ArrayLayout],
     (thalweg, libhdf5): (&Predicted, &Predicted),
     model: &StoreModel,
     index: Duration,
@@ -112,9 +116,9 @@ pub(super) fn findings(
         return Vec::new();
     }
     let share = |bytes: u64| bytes as f64 / stored as f64;
-    let gain = |layouts: &[Layout]| {
+    let gain = |layouts: &[ArrayLayout]| {
         // One run of bytes, or a few. What fills up a last chunk is not fetched.
-        let fetched = |layout: &Layout| {
+        let fetched = |layout: &ArrayLayout| {
             if layout.filters.is_empty() { layout.stored.min(layout.bytes) } else { layout.stored }
         };
         let bytes: u64 = layouts.iter().map(fetched).sum();
@@ -138,7 +142,7 @@ pub(super) fn findings(
         );
         let chunk = if small > WORTH { Some(rows) } else { None };
         found.push(Finding {
-            kind: Kind::Scattered,
+            kind: FindingKind::Scattered,
             what,
             writer: "write each dataset's chunks together: gather more of a dataset before it is flushed, in longer chunks",
             repack: Some(chunk.map_or_else(String::new, |rows| format!("--chunk {}", count(rows)))),
@@ -151,14 +155,14 @@ pub(super) fn findings(
             SMALL >> 10
         );
         found.push(Finding {
-            kind: Kind::SmallChunks,
+            kind: FindingKind::SmallChunks,
             what,
             writer: "set chunks of about 1 to 4 MiB (H5Pset_chunk), and a cache that holds them (H5Pset_chunk_cache)",
             repack: Some(format!("--chunk {}", count(rows))),
             gain: Some(gain(&mended(layouts, Some(rows), None))),
         });
     }
-    if layouts.iter().any(Layout::is_compressed)
+    if layouts.iter().any(ArrayLayout::is_compressed)
         && (thalweg.is_bound_by_processor() || libhdf5.cpu_s > libhdf5.store_s)
     {
         let chunk = if small > WORTH { Some(rows) } else { None };
@@ -176,7 +180,7 @@ pub(super) fn findings(
         {
             let chunk = chunk.map_or_else(String::new, |rows| format!("--chunk {} ", count(rows)));
             found.push(Finding {
-                kind: Kind::SlowFilter,
+                kind: FindingKind::SlowFilter,
                 what: format!(
                     "decoding takes {:.2} s of processor time ({:.2} s through libhdf5), the store {:.2} s",
                     thalweg.cpu_s, libhdf5.cpu_s, thalweg.store_s
@@ -193,9 +197,9 @@ pub(super) fn findings(
         .map(|layout| layout.stored)
         .sum();
     if share(large) > WORTH {
-        let most = layouts.iter().filter_map(Layout::chunk_bytes).max().unwrap_or(0);
+        let most = layouts.iter().filter_map(ArrayLayout::chunk_bytes).max().unwrap_or(0);
         found.push(Finding {
-            kind: Kind::LargeChunks,
+            kind: FindingKind::LargeChunks,
             what: format!(
                 "chunks of up to {:.1} MiB do not fit into the cache of 1 MiB that libhdf5 before 2.0 gives a dataset: who reads \
                  parts of a chunk through it decodes, or reads, all of it each time; thalweg and reads of whole chunks do not mind",
@@ -213,7 +217,7 @@ pub(super) fn findings(
 }
 
 /// Elements of the first dimension that make a good chunk, of the dataset with the most bytes.
-fn good_rows(layouts: &[Layout]) -> u64 {
+fn good_rows(layouts: &[ArrayLayout]) -> u64 {
     let largest =
         layouts.iter().filter(|layout| layout.chunk.is_some()).max_by_key(|layout| layout.stored);
     let Some(layout) = largest else { return 1 };

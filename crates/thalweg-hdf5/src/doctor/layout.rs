@@ -1,13 +1,13 @@
 //! How an array lies in its file.
 
-use crate::libhdf5::{Array, Place};
+use crate::libhdf5::{Array, ElementPlace};
 
 /// Chunks shorter than this cost more requests than bytes nearly everywhere.
 pub(super) const SMALL: u64 = 64 << 10;
 
 /// How an array lies in its file, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct ArrayLayout {
     /// Where it is in the file.
     pub path: String,
     /// Its shape.
@@ -38,7 +38,7 @@ pub struct Layout {
 /// stand between.
 const NEAR: u64 = 4096;
 
-impl Layout {
+impl ArrayLayout {
     /// How an array lies.
     pub fn of(path: &str, array: &Array) -> Self {
         let mut layout = Self {
@@ -56,10 +56,10 @@ impl Layout {
             library: array.library().map(str::to_owned),
         };
         match &array.place {
-            Place::Contiguous(Some(_)) if layout.bytes > 0 => {
+            ElementPlace::Contiguous(Some(_)) if layout.bytes > 0 => {
                 (layout.stored, layout.pieces) = (layout.bytes, 1);
             }
-            Place::Chunked(chunk, chunks) => {
+            ElementPlace::Chunked(chunk, chunks) => {
                 layout.chunk = Some(chunk.clone());
                 layout.stored = chunks.iter().map(|chunk| chunk.size).sum();
                 layout.pieces = chunks.len() as u64;
@@ -76,7 +76,7 @@ impl Layout {
                 layout.small =
                     if layout.pieces > 1 { small.map(|chunk| chunk.size).sum() } else { 0 };
             }
-            Place::Contiguous(_) | Place::Inline(_) | Place::Library(_) => {}
+            ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Library(_) => {}
         }
         layout
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::filter::Pipeline;
-use crate::libhdf5::{Array, Dtype, Place};
+use crate::libhdf5::{Array, Dtype, ElementPlace};
 use crate::types::Chunk;
 
 /// An array of u32 in chunks of 2048, whose chunk `i` lies `stride` chunks after the one before.
@@ -13,7 +13,7 @@ fn array(chunks: u64, stride: u64) -> Array {
         shape: vec![chunks * 2048],
         dtype: Dtype::number('u', 4, false),
         fill: Vec::new(),
-        place: Place::Chunked(vec![2048], (0..chunks).map(chunk).collect()),
+        place: ElementPlace::Chunked(vec![2048], (0..chunks).map(chunk).collect()),
         pipeline: Pipeline::default(),
     }
 }
@@ -23,24 +23,24 @@ const MODEL: StoreModel =
 
 #[test]
 fn scattered_chunks_are_counted() {
-    let layout = Layout::of("/a", &array(100, 80));
+    let layout = ArrayLayout::of("/a", &array(100, 80));
     assert_eq!(
         (layout.pieces, layout.pairs, layout.followed, layout.small),
         (100, 99, 0, 100 * 8192)
     );
-    let layout = Layout::of("/a", &array(100, 1));
+    let layout = ArrayLayout::of("/a", &array(100, 1));
     assert_eq!((layout.pieces, layout.followed, layout.stored), (100, 99, 100 * 8192));
 }
 
 #[test]
 fn the_time_through_libhdf5_is_a_request_a_chunk() {
-    let layouts = [Layout::of("/a", &array(10_000, 80))];
+    let layouts = [ArrayLayout::of("/a", &array(10_000, 80))];
     let time = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &Costs::default());
     assert_eq!((time.requests, time.jumps), (10_000, 10_000));
     // A millisecond each; the bytes take half a second, the processor less.
     assert!((10.5..10.8).contains(&time.total_s), "{time:?}");
     let ordered = of_libhdf5(
-        &[Layout::of("/a", &array(10_000, 1))],
+        &[ArrayLayout::of("/a", &array(10_000, 1))],
         &MODEL,
         Duration::ZERO,
         &Costs::default(),
@@ -50,7 +50,7 @@ fn the_time_through_libhdf5_is_a_request_a_chunk() {
 
 #[test]
 fn mending_is_named_with_what_it_gains() {
-    let layouts = [Layout::of("/a", &array(10_000, 80))];
+    let layouts = [ArrayLayout::of("/a", &array(10_000, 80))];
     let costs = Costs::default();
     let load = Load { requests: 10_000, bytes: 10_000 * 8192 };
     let thalweg = of_thalweg(&layouts, load, 10_000, &MODEL, Duration::ZERO, &costs, 2);
@@ -58,7 +58,10 @@ fn mending_is_named_with_what_it_gains() {
     let found =
         findings::findings(&layouts, (&thalweg, &libhdf5), &MODEL, Duration::ZERO, &costs, 1 << 20);
     let [finding] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((finding.kind, finding.repack.as_deref()), (Kind::Scattered, Some("--chunk 1Mi")));
+    assert_eq!(
+        (finding.kind, finding.repack.as_deref()),
+        (FindingKind::Scattered, Some("--chunk 1Mi"))
+    );
     let Some(gain) = finding.gain else { panic!("no gain") };
     assert!(
         gain.libhdf5.total_s < libhdf5.total_s / 10.0
@@ -70,8 +73,8 @@ fn mending_is_named_with_what_it_gains() {
 
 #[test]
 fn a_file_in_order_is_healthy() {
-    let contiguous = Array { place: Place::Contiguous(Some(4096)), ..array(100, 1) };
-    let layouts = [Layout::of("/a", &contiguous)];
+    let contiguous = Array { place: ElementPlace::Contiguous(Some(4096)), ..array(100, 1) };
+    let layouts = [ArrayLayout::of("/a", &contiguous)];
     let costs = Costs::default();
     let time = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &costs);
     assert!(

@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
-use super::{DatasetChunks, Extents, HEAD, State, checksum, unzigzag_64, zigzag_64};
+use super::{DatasetChunks, Extents, HEAD, IndexedFile, checksum, unzigzag_64, zigzag_64};
 use crate::types::Chunk;
 
 const SIZE: u64 = 1 << 40;
 
-fn state() -> State {
-    State { size: SIZE, modified: -5, start: 7 }
+fn state() -> IndexedFile {
+    IndexedFile { size: SIZE, modified: -5, start: 7 }
 }
 
 /// Datasets whose chunks lie anywhere in the file, with holes in the grid.
@@ -79,7 +79,7 @@ proptest! {
 
 /// With checksums that are right.
 fn sealed(datasets: u64, body: &[u8]) -> Vec<u8> {
-    let mut bytes = Extents::encode(State { size: 1000, ..state() }, Vec::new());
+    let mut bytes = Extents::encode(IndexedFile { size: 1000, ..state() }, Vec::new());
     bytes.truncate(40);
     bytes.extend(datasets.to_le_bytes());
     bytes.extend((body.len() as u64).to_le_bytes());

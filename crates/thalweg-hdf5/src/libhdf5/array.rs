@@ -29,7 +29,7 @@ use thalweg_io::Result;
 
 use super::dataset::{DatasetError, pipeline, run};
 use super::dtype::{Dtype, FixKind};
-use super::handle::{Id, Refused, status};
+use super::handle::{Id, LibraryRefusal, status};
 use super::object::{Node, labels};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
@@ -50,14 +50,14 @@ pub struct Array {
     /// An element, as stored, where nothing is stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the elements lie.
-    pub place: Place,
+    pub place: ElementPlace,
     /// The filters of its chunks.
     pub pipeline: Pipeline,
 }
 
 /// Where elements lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum ElementPlace {
     /// In the dataset's header; these are they, as stored.
     Inline(Vec<u8>),
     /// In one run from this offset on; `None` where nothing was written.
@@ -83,7 +83,7 @@ impl Array {
     /// Why only libhdf5 can read it, if that is so.
     pub fn library(&self) -> Option<&str> {
         match &self.place {
-            Place::Library(why) => Some(why),
+            ElementPlace::Library(why) => Some(why),
             _ => None,
         }
     }
@@ -148,9 +148,9 @@ impl Node {
         };
         match &array.place {
             // Pieces of other files stand behind it.
-            Place::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
-            Place::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
-            Place::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
+            ElementPlace::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
+            ElementPlace::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
+            ElementPlace::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
                 Some(empty) => Err(self.shared.malformed(
                     &self.path,
                     empty.offset,
@@ -159,7 +159,9 @@ impl Node {
                 )),
                 None => chunks.iter().try_for_each(|chunk| inside(chunk.offset, chunk.size)),
             },
-            Place::Inline(_) | Place::Contiguous(None) | Place::Library(_) => Ok(()),
+            ElementPlace::Inline(_) | ElementPlace::Contiguous(None) | ElementPlace::Library(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -189,7 +191,7 @@ impl Node {
                 shape: own.iter().chain(&kind.inner).copied().collect(),
                 dtype: kind.dtype,
                 fill: Vec::new(),
-                place: Place::Contiguous(None),
+                place: ElementPlace::Contiguous(None),
                 pipeline: Pipeline::default(),
             };
             let bytes = array
@@ -207,7 +209,7 @@ impl Node {
             let pipeline = pipeline(&made);
             array.place = match (kind.converted, pipeline, H5Pget_layout(made.raw())) {
                 (Some(why), ..) | (None, Err(DatasetError::Unsupported(why)), _) => {
-                    Place::Library(why)
+                    ElementPlace::Library(why)
                 }
                 (_, Err(trouble), _) => return Err(trouble),
                 (None, Ok(_), H5D_layout_t::H5D_COMPACT) => {
@@ -225,14 +227,16 @@ impl Node {
                         H5P_DEFAULT,
                         out,
                     ))?;
-                    Place::Inline(values)
+                    ElementPlace::Inline(values)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS)
                     if H5Pget_external_count(made.raw()) > 0 =>
                 {
-                    Place::Contiguous(self.external_values(&made, array.bytes())?)
+                    ElementPlace::Contiguous(self.external_values(&made, array.bytes())?)
                 }
-                (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => Place::Contiguous(run(&self.id)?),
+                (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => {
+                    ElementPlace::Contiguous(run(&self.id)?)
+                }
                 (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
                     array.pipeline = filters;
                     let mut chunk = [0; MOST_RANK];
@@ -244,13 +248,13 @@ impl Node {
                         return Err(DatasetError::Malformed(0, found, format!("chunks of {rank}")));
                     }
                     let chunks = self.grid(own, &chunk[..rank])?;
-                    Place::Chunked(
+                    ElementPlace::Chunked(
                         chunk[..rank].iter().chain(&kind.inner).copied().collect(),
                         chunks,
                     )
                 }
                 (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => {
-                    Place::Library("a virtual dataset".into())
+                    ElementPlace::Library("a virtual dataset".into())
                 }
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
@@ -295,7 +299,7 @@ impl Node {
         from: u64,
         rows: u64,
         out: &mut [u8],
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LibraryRefusal> {
         // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected
         // elements, whose size in memory is that in the file.
         unsafe {

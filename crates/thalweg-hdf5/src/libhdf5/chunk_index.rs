@@ -12,7 +12,7 @@ use hdf5_metno_sys::h5s::H5Sget_simple_extent_dims;
 
 use super::array::MOST_RANK;
 use super::dataset::DatasetError;
-use super::handle::{Id, Refused, status};
+use super::handle::{Id, LibraryRefusal, status};
 use super::object::Node;
 use crate::types::{Chunk, NOWHERE};
 
@@ -109,7 +109,7 @@ impl Node {
 
 /// The filters that chunks at the edge skip, of which their masks say nothing. The lock is held;
 /// `made` is the creation list of a dataset in chunks.
-pub(super) fn bare(made: &Id) -> Result<u32, Refused> {
+pub(super) fn bare(made: &Id) -> Result<u32, LibraryRefusal> {
     let mut options = 0;
     // SAFETY: under the lock, an open list.
     let filters = unsafe {

@@ -18,23 +18,23 @@ use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
 use thalweg_io::Result;
 
 use super::chunk_index::bare;
-use super::handle::{Id, Refused, locked, status};
+use super::handle::{Id, LibraryRefusal, locked, status};
 use super::object::Node;
 use crate::filter::{Filter, Pipeline};
-use crate::types::{Chunk, Dataset, NOWHERE, Storage, in_order};
+use crate::types::{Chunk, NOWHERE, SampleDataset, Storage, in_order};
 
 /// Most client data of a filter that are looked at.
 const MOST_VALUES: usize = 64;
 
 /// What goes wrong: the library's word, or a layout that is not read.
 pub(super) enum DatasetError {
-    Refused(Refused),
+    Refused(LibraryRefusal),
     Unsupported(String),
     Malformed(u64, String, String),
 }
 
-impl From<Refused> for DatasetError {
-    fn from(refused: Refused) -> Self {
+impl From<LibraryRefusal> for DatasetError {
+    fn from(refused: LibraryRefusal) -> Self {
         Self::Refused(refused)
     }
 }
@@ -46,7 +46,7 @@ impl Node {
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for other types, dimensions, filters
     /// and layouts, [`Error::Malformed`](thalweg_io::Error::Malformed) for addresses outside the
     /// file.
-    pub fn samples(&self) -> Result<Dataset> {
+    pub fn samples(&self) -> Result<SampleDataset> {
         let found = locked(|| self.samples_locked()).map_err(|trouble| match trouble {
             DatasetError::Refused(refused) => self.refused(refused),
             DatasetError::Unsupported(what) => self.shared.unsupported(
@@ -69,7 +69,7 @@ impl Node {
         Ok(found)
     }
 
-    fn samples_locked(&self) -> Result<Dataset, DatasetError> {
+    fn samples_locked(&self) -> Result<SampleDataset, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
         // call is told.
         unsafe {
@@ -115,10 +115,10 @@ impl Node {
             };
             let mut fill = 0i16;
             // Only asked for where it is needed, for it takes time.
-            if Dataset::stored(len, &storage) < len {
+            if SampleDataset::stored(len, &storage) < len {
                 status(H5Pget_fill_value(made.raw(), *H5T_NATIVE_INT16, (&raw mut fill).cast()))?;
             }
-            Ok(Dataset { len, fill, storage, pipeline })
+            Ok(SampleDataset { len, fill, storage, pipeline })
         }
     }
 
@@ -192,7 +192,7 @@ impl Node {
 }
 
 /// Where the one run of a dataset starts, if it is stored. The lock is held.
-pub(super) fn run(dataset: &Id) -> Result<Option<u64>, Refused> {
+pub(super) fn run(dataset: &Id) -> Result<Option<u64>, LibraryRefusal> {
     let mut stored = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
     // SAFETY: under the lock, an open dataset; the answer outlives the call.
     let offset = unsafe {

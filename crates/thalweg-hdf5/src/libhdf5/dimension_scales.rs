@@ -12,7 +12,7 @@ use hdf5_metno_sys::h5t::{
 use thalweg_io::Result;
 
 use super::array::MOST_RANK;
-use super::handle::{Id, Refused, status};
+use super::handle::{Id, LibraryRefusal, status};
 use super::object::Node;
 use super::variable::VariableList;
 
@@ -26,7 +26,7 @@ impl Node {
         self.shared.locked(|| self.scales_locked(), |refused| Err(self.refused(refused)))
     }
 
-    fn scales_locked(&self) -> Result<Vec<Option<u64>>, Refused> {
+    fn scales_locked(&self) -> Result<Vec<Option<u64>>, LibraryRefusal> {
         let name = c"DIMENSION_LIST".as_ptr();
         // SAFETY: under the lock, with identifiers that are open; the lists have room for all
         // elements, are looked at before they are given back, and a reference to an object is its

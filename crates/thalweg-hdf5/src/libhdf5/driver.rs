@@ -26,11 +26,11 @@ use thalweg_io::control::Control;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
-use super::handle::{Id, Refused, access, locked, status};
+use super::handle::{Id, LibraryRefusal, access, locked, status};
 use super::other_files::OtherFiles;
 use backing::Backing;
 
-pub(super) use write::Sink;
+pub(super) use write::DriverFile;
 
 /// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
 const CLASS_VERSION: c_uint = 1;
@@ -93,7 +93,7 @@ fn open_flags(store: &dyn Store) -> Result<u8> {
 #[repr(C)]
 struct Base {
     driver_id: hid_t,
-    class: *const Class,
+    class: *const DriverClass,
     file_number: c_ulong,
     access_flags: c_uint,
     feature_flags: c_ulong,
@@ -131,7 +131,7 @@ type Unused = Option<unsafe extern "C" fn()>;
 
 /// `H5FD_class_t` of libhdf5 2 (H5FDdevelop.h); the bindings' own lacks members.
 #[repr(C)]
-struct Class {
+struct DriverClass {
     version: c_uint,
     value: c_int,
     name: *const c_char,
@@ -179,11 +179,11 @@ struct Class {
 }
 
 // SAFETY: the class never changes, and its one pointer is to a string constant.
-unsafe impl Sync for Class {}
+unsafe impl Sync for DriverClass {}
 
 const NAME: &CStr = c"thalweg";
 
-static CLASS: Class = Class {
+static CLASS: DriverClass = DriverClass {
     version: CLASS_VERSION,
     value: CLASS_VALUE,
     name: NAME.as_ptr(),
@@ -228,7 +228,7 @@ static CLASS: Class = Class {
 
 unsafe extern "C" {
     /// The bindings declare it for a class of their own.
-    fn H5FDregister(class: *const Class) -> hid_t;
+    fn H5FDregister(class: *const DriverClass) -> hid_t;
 }
 
 thread_local! {
@@ -274,7 +274,7 @@ pub(super) fn open(
     store: &Arc<dyn Store>,
     other_files: &OtherFiles,
     control: &Control,
-) -> (Result<Id, Refused>, Arc<DriverStatus>) {
+) -> (Result<Id, LibraryRefusal>, Arc<DriverStatus>) {
     let driver_status = Arc::new(DriverStatus::default());
     let name = other_files.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     let flags = open_flags(&**store).unwrap_or_else(|error| {
@@ -298,7 +298,7 @@ pub(super) fn open(
 }
 
 /// The lock is held.
-fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, Refused> {
+fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other
     // files are looked for beside it.
     unsafe {

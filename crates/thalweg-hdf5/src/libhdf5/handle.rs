@@ -53,16 +53,16 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
 
 /// What the library said when it refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Refused(pub(super) String);
+pub(super) struct LibraryRefusal(pub(super) String);
 
 /// The status of a call: negative for a failure. The lock must be held since the call, or another
 /// thread's error is told.
-pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, Refused> {
+pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, LibraryRefusal> {
     if code.into() >= 0 { Ok(code) } else { Err(refused()) }
 }
 
 /// The innermost error of the library's stack, which is emptied.
-fn refused() -> Refused {
+fn refused() -> LibraryRefusal {
     unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, told: *mut c_void) -> i32 {
         // SAFETY: `told` is the string below; the library passes an error whose text is null or
         // ends with NUL.
@@ -88,7 +88,7 @@ fn refused() -> Refused {
     if told.is_empty() {
         told.push_str("no reason given");
     }
-    Refused(filter_plugins::take_refused().unwrap_or(told))
+    LibraryRefusal(filter_plugins::take_refused().unwrap_or(told))
 }
 
 /// An open thing of the library's, closed when dropped.
@@ -97,7 +97,7 @@ pub(super) struct Id(hid_t);
 
 impl Id {
     /// Takes over what a call returned.
-    pub(super) fn new(id: hid_t) -> Result<Self, Refused> {
+    pub(super) fn new(id: hid_t) -> Result<Self, LibraryRefusal> {
         status(id).map(Self)
     }
 
@@ -118,7 +118,7 @@ impl Drop for Id {
 const METADATA_CACHE: usize = 256 << 10;
 
 /// What files are opened with. The lock is held.
-pub(super) fn access() -> Result<Id, Refused> {
+pub(super) fn access() -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock; the structure is the library's own, and its numbers and flags may be
     // zero.
     unsafe {

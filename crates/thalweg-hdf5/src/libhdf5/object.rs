@@ -27,7 +27,7 @@ use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
 use super::driver::{self, DriverStatus, FileContext};
-use super::handle::{Id, Refused, locked, status};
+use super::handle::{Id, LibraryRefusal, locked, status};
 use super::other_files::OtherFiles;
 use crate::extents::Extents;
 use crate::types::{Chunk, Value};
@@ -36,12 +36,12 @@ use crate::types::{Chunk, Value};
 #[derive(Debug)]
 pub struct File {
     pub(super) id: Id,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ErrorContext>,
 }
 
 /// What errors about a file need.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct ErrorContext {
     size: u64,
     context: Arc<FileContext>,
     /// Where pieces of other files go, if they can be read.
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     pub(super) extents: OnceLock<Extents>,
 }
 
-impl Shared {
+impl ErrorContext {
     fn name(&self) -> &Arc<str> {
         &self.context.name
     }
@@ -98,11 +98,11 @@ impl Shared {
     }
 
     /// The store's own error if it has one, else the library's.
-    pub(super) fn error(&self, what: &str, refused: Refused) -> Error {
+    pub(super) fn error(&self, what: &str, refused: LibraryRefusal) -> Error {
         if let Some(error) = self.driver_status().take_error() {
             return error;
         }
-        let Refused(said) = refused;
+        let LibraryRefusal(said) = refused;
         if said.starts_with("truncated file") {
             return Error::Truncated {
                 file: self.name().clone(),
@@ -161,18 +161,18 @@ pub struct Link {
     /// one.
     pub address: u64,
     path: String,
-    token: Token,
+    token: ObjectToken,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Token(H5O_token_t);
+struct ObjectToken(H5O_token_t);
 
 /// A group or a dataset.
 #[derive(Debug)]
 pub struct Node {
     pub(super) id: Id,
     pub(super) path: String,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ErrorContext>,
 }
 
 impl File {
@@ -210,7 +210,7 @@ impl File {
             control: control.clone(),
             driver_status,
         });
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ErrorContext {
             size: store.size(),
             context,
             joined,
@@ -333,7 +333,7 @@ impl Node {
         outcome.map_err(|refused| self.refused(refused))?;
         let link = |(name, token)| {
             let path = format!("{}/{name}", self.path.trim_end_matches('/'));
-            Link { name, address: address(&token), path, token: Token(token) }
+            Link { name, address: address(&token), path, token: ObjectToken(token) }
         };
         Ok(found.into_iter().map(link).collect())
     }
@@ -343,7 +343,7 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn child(&self, name: &CStr) -> Result<Option<Self>> {
-        let opened = locked(|| -> Result<Option<Id>, Refused> {
+        let opened = locked(|| -> Result<Option<Id>, LibraryRefusal> {
             // SAFETY: under the lock, an open group, a name that ends with NUL.
             unsafe {
                 if status(H5Lexists(self.id.raw(), name.as_ptr(), H5P_DEFAULT))? == 0 {
@@ -373,7 +373,7 @@ impl Node {
     }
 
     /// The lock is held.
-    fn info_locked(&self, fields: u32) -> Result<H5O_info2_t, Refused> {
+    fn info_locked(&self, fields: u32) -> Result<H5O_info2_t, LibraryRefusal> {
         let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
         // SAFETY: under the lock; zeros are a valid structure, which outlives the call.
         unsafe {
@@ -402,7 +402,7 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
-        let outcome: Result<_, Refused> = locked(|| {
+        let outcome: Result<_, LibraryRefusal> = locked(|| {
             // SAFETY: under the lock, an open object, a name that ends with NUL.
             match status(unsafe { H5Aexists(self.id.raw(), name.as_ptr()) })? {
                 0 => Ok(None),
@@ -428,7 +428,7 @@ impl Node {
             0
         }
         let mut names: Vec<CString> = Vec::new();
-        let outcome: Result<_, Refused> = locked(|| {
+        let outcome: Result<_, LibraryRefusal> = locked(|| {
             let (by, out) = (H5_index_t::H5_INDEX_NAME, (&raw mut names).cast());
             let order = H5_iter_order_t::H5_ITER_NATIVE;
             // SAFETY: under the lock; the vector outlives the call.
@@ -443,7 +443,7 @@ impl Node {
         outcome.map_err(|refused| self.refused(refused))
     }
 
-    pub(super) fn refused(&self, refused: Refused) -> Error {
+    pub(super) fn refused(&self, refused: LibraryRefusal) -> Error {
         self.shared.error(&self.path, refused)
     }
 }
@@ -462,7 +462,7 @@ pub(super) fn token(address: u64) -> H5O_token_t {
 }
 
 /// An attribute's value. The lock is held.
-fn read(object: hid_t, name: &CStr) -> Result<Value, Refused> {
+fn read(object: hid_t, name: &CStr) -> Result<Value, LibraryRefusal> {
     // SAFETY: under the lock, with identifiers that are open; each buffer has the size of the type
     // that is read into it.
     unsafe {
@@ -536,7 +536,7 @@ fn integer(bytes: [u8; 8], size: usize) -> i64 {
 
 /// The codes of an enumeration and their names. The lock is held; a code has `size` bytes, at most
 /// eight.
-pub(super) unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>, Refused> {
+pub(super) unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>, LibraryRefusal> {
     // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
     // memory, given back.
     unsafe {
@@ -547,7 +547,7 @@ pub(super) unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>
             status(H5Tget_member_value(kind.raw(), member, code.as_mut_ptr().cast()))?;
             let name = H5Tget_member_name(kind.raw(), member);
             if name.is_null() {
-                return Err(Refused("an enumeration without names".into()));
+                return Err(LibraryRefusal("an enumeration without names".into()));
             }
             labels.push((integer(code, size), CStr::from_ptr(name).to_string_lossy().into_owned()));
             H5free_memory(name.cast());

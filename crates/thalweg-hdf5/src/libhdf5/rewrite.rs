@@ -37,8 +37,8 @@ use hdf5_metno_sys::h5p::{
 use thalweg_io::control::Control;
 use thalweg_io::{Error, Result};
 
-use super::driver::Sink;
-use super::handle::{Id, Refused, access, locked, status};
+use super::driver::DriverFile;
+use super::handle::{Id, LibraryRefusal, access, locked, status};
 use super::object::{File, address, token};
 
 pub use dataset::{DatasetForm, RewrittenDataset, TargetStorage, ValueStorage};
@@ -47,7 +47,7 @@ use hdf5_metno_sys::h5o::H5Oset_comment;
 
 /// Of which libhdf5's kinds of index and of headers a file is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Version {
+pub enum LibraryVersion {
     /// As the original's superblock says.
     #[default]
     Keep,
@@ -61,12 +61,12 @@ pub enum Version {
 
 /// What goes wrong.
 enum RewriteError {
-    Refused(Refused),
+    Refused(LibraryRefusal),
     Said(Error),
 }
 
-impl From<Refused> for RewriteError {
-    fn from(refused: Refused) -> Self {
+impl From<LibraryRefusal> for RewriteError {
+    fn from(refused: LibraryRefusal) -> Self {
         Self::Refused(refused)
     }
 }
@@ -89,7 +89,7 @@ struct CopiedObject {
 #[derive(Debug)]
 pub struct Rewrite<'a> {
     from: &'a File,
-    sink: Arc<Sink>,
+    sink: Arc<DriverFile>,
     to: Id,
     /// The earliest version whose structures it may have.
     low: H5F_libver_t,
@@ -122,13 +122,13 @@ impl<'a> Rewrite<'a> {
         from: &'a File,
         out: std::fs::File,
         name: &Arc<str>,
-        version: Version,
+        version: LibraryVersion,
         metadata: u64,
         control: &Control,
     ) -> Result<Self> {
-        let sink = Arc::new(Sink::new(out, name.clone()));
+        let sink = Arc::new(DriverFile::new(out, name.clone()));
         let (mut address_bytes, mut length_bytes) = (0, 0);
-        let begun = locked(|| -> Result<_, Refused> {
+        let begun = locked(|| -> Result<_, LibraryRefusal> {
             // SAFETY: under the lock, with lists that are open and numbers that outlive the calls.
             unsafe {
                 let make = Id::new(H5Fget_create_plist(from.id.raw()))?;
@@ -146,7 +146,7 @@ impl<'a> Rewrite<'a> {
                 let access = access()?;
                 keep_metadata(&access)?;
                 let low = match version {
-                    Version::Keep => {
+                    LibraryVersion::Keep => {
                         let mut info = std::mem::zeroed();
                         status(H5Fget_info2(from.id.raw(), &raw mut info))?;
                         match info.super_.version {
@@ -155,9 +155,9 @@ impl<'a> Rewrite<'a> {
                             _ => H5F_libver_t::H5F_LIBVER_V110,
                         }
                     }
-                    Version::Earliest => H5F_libver_t::H5F_LIBVER_EARLIEST,
-                    Version::V18 => H5F_libver_t::H5F_LIBVER_V18,
-                    Version::V110 => H5F_libver_t::H5F_LIBVER_V110,
+                    LibraryVersion::Earliest => H5F_libver_t::H5F_LIBVER_EARLIEST,
+                    LibraryVersion::V18 => H5F_libver_t::H5F_LIBVER_V18,
+                    LibraryVersion::V110 => H5F_libver_t::H5F_LIBVER_V110,
                 };
                 status(H5Pset_libver_bounds(access.raw(), low, H5F_LIBVER_LATEST))?;
                 let (least, most) = METADATA_BLOCKS;
@@ -300,18 +300,18 @@ impl<'a> Rewrite<'a> {
         self.from.shared.malformed(path, 0, found, expected).into()
     }
 
-    fn open_from(&self, address: u64) -> Result<Id, Refused> {
+    fn open_from(&self, address: u64) -> Result<Id, LibraryRefusal> {
         // SAFETY: under the lock; the library checks what stands at the address.
         Id::new(unsafe { H5Oopen_by_token(self.from.id.raw(), token(address)) })
     }
 
-    fn open_to(&self, address: u64) -> Result<Id, Refused> {
+    fn open_to(&self, address: u64) -> Result<Id, LibraryRefusal> {
         // SAFETY: as above.
         Id::new(unsafe { H5Oopen_by_token(self.to.raw(), token(address)) })
     }
 
     /// Keeps in mind what was made of an object.
-    fn met(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, Refused> {
+    fn met(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, LibraryRefusal> {
         // SAFETY: under the lock, an open object.
         let to = address(&unsafe { info(to.raw()) }?.token);
         self.twins.insert(from, to);
@@ -320,7 +320,13 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Makes a group. The lock is held.
-    fn group(&self, from: &Id, parent: &Id, name: &CString, link: &Id) -> Result<Id, Refused> {
+    fn group(
+        &self,
+        from: &Id,
+        parent: &Id,
+        name: &CString,
+        link: &Id,
+    ) -> Result<Id, LibraryRefusal> {
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
         unsafe {
             // Its own list says where its links are, too.
@@ -332,13 +338,13 @@ impl<'a> Rewrite<'a> {
 }
 
 /// What the systems said, else the library's word about the original.
-fn refused_by(from: &File, sink: &Sink, path: &str, refused: Refused) -> Error {
+fn refused_by(from: &File, sink: &DriverFile, path: &str, refused: LibraryRefusal) -> Error {
     sink.take_error().unwrap_or_else(|| from.shared.error(path, refused))
 }
 
 /// # Safety
 /// The lock is held.
-unsafe fn info(object: hid_t) -> Result<H5O_info2_t, Refused> {
+unsafe fn info(object: hid_t) -> Result<H5O_info2_t, LibraryRefusal> {
     let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
     // SAFETY: under the lock; zeros are a valid structure, which outlives the call.
     unsafe {
@@ -348,7 +354,7 @@ unsafe fn info(object: hid_t) -> Result<H5O_info2_t, Refused> {
 }
 
 /// Where the root group's header stands. The lock is held.
-fn root_address(file: &File) -> Result<u64, Refused> {
+fn root_address(file: &File) -> Result<u64, LibraryRefusal> {
     // SAFETY: under the lock, an open file.
     Ok(address(&unsafe { info(file.id.raw()) }?.token))
 }
@@ -358,7 +364,7 @@ fn root_address(file: &File) -> Result<u64, Refused> {
 ///
 /// # Safety
 /// The lock is held; `access` is a file's access list.
-unsafe fn keep_metadata(access: &Id) -> Result<(), Refused> {
+unsafe fn keep_metadata(access: &Id) -> Result<(), LibraryRefusal> {
     // SAFETY: as the caller says; the structure is the library's own, and its numbers and flags may
     // be zero.
     unsafe {
@@ -373,7 +379,7 @@ unsafe fn keep_metadata(access: &Id) -> Result<(), Refused> {
 
 /// # Safety
 /// The lock is held; `from` is of a group, `to` of a group or file.
-unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), Refused> {
+unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
     let (mut order, mut least, mut most, mut times): (c_uint, c_uint, c_uint, _) = (0, 0, 0, 0);
     // SAFETY: under the lock; the numbers outlive the calls.
     unsafe {
@@ -393,7 +399,7 @@ unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), Refused> {
 
 #[allow(deprecated, reason = "old files have comments")]
 /// Copies an object's comment, which came before attributes. The lock is held.
-fn comment(from: &Id, to: &Id) -> Result<(), Refused> {
+fn comment(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
     // SAFETY: under the lock, with open objects; the buffer has the size that the call is told.
     unsafe {
         let len = status(H5Oget_comment(from.raw(), std::ptr::null_mut(), 0) as i64)?

@@ -9,7 +9,7 @@ use hdf5_metno_sys::h5s::{H5S_class_t, H5Sget_simple_extent_npoints, H5Sget_simp
 use hdf5_metno_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_size, H5Tis_variable_str, H5Treclaim};
 use thalweg_io::Result;
 
-use super::handle::{Id, Refused, locked, status};
+use super::handle::{Id, LibraryRefusal, locked, status};
 use super::object::Node;
 use crate::types::Value;
 
@@ -23,7 +23,7 @@ impl Node {
         locked(|| self.texts_locked(name)).map_err(|refused| self.refused(refused))
     }
 
-    fn texts_locked(&self, name: &CStr) -> Result<Option<Vec<String>>, Refused> {
+    fn texts_locked(&self, name: &CStr) -> Result<Option<Vec<String>>, LibraryRefusal> {
         // SAFETY: under the lock, with identifiers that are open; the buffer holds as many elements
         // as there are, of the type that is read, and what the library put into it is looked at
         // before it is given back.

@@ -18,7 +18,7 @@ use thalweg_io::Result;
 use super::array::{MOST_RANK, kind};
 use super::dataset::DatasetError;
 use super::dtype::Dtype;
-use super::handle::{Id, Refused, status};
+use super::handle::{Id, LibraryRefusal, status};
 use super::object::Node;
 
 /// A dataset of elements of any length.
@@ -146,7 +146,7 @@ impl Node {
         shape: &[u64],
         count: usize,
         out: &mut Vec<Vec<u8>>,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LibraryRefusal> {
         // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected
         // elements as the library has them in memory, which are looked at before they are given
         // back.

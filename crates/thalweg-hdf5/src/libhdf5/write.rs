@@ -25,9 +25,9 @@ use hdf5_metno_sys::h5t::{
 use hdf5_metno_sys::h5z::H5Z_FLAG_OPTIONAL;
 use thalweg_io::{Error, Result};
 
-use super::handle::{Id, Refused, access, locked, status};
+use super::handle::{Id, LibraryRefusal, access, locked, status};
 
-pub use rows::{Rows, RowsOf};
+pub use rows::{RowsOf, RowsWriter};
 pub use vector::{Vector, VectorOf};
 
 mod rows;
@@ -38,7 +38,7 @@ mod vector;
 
 /// A file being written. What goes wrong with it is an error about `name`.
 #[derive(Debug)]
-pub struct Writer {
+pub struct Hdf5Writer {
     id: Id,
     scalar: Id,
     /// How groups are made: without times, for the same reads are the same bytes, whenever they are
@@ -49,12 +49,12 @@ pub struct Writer {
 
 /// A group of a file being written.
 #[derive(Debug)]
-pub struct Group(Id);
+pub struct NewGroup(Id);
 
 /// Stored numbers: little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are what they are called")]
-pub enum Number {
+pub enum StoredNumber {
     I8,
     I16,
     I32,
@@ -67,7 +67,7 @@ pub enum Number {
     F64,
 }
 
-impl Number {
+impl StoredNumber {
     fn id(self) -> hid_t {
         match self {
             Self::I8 => *H5T_STD_I8LE,
@@ -99,7 +99,7 @@ pub struct Enumeration(Id);
 
 /// A signal as it is stored.
 #[derive(Debug, Clone, Copy)]
-pub struct Stored<'a> {
+pub struct StoredSignal<'a> {
     /// Samples.
     pub len: u64,
     /// The filter's number and client data, if it went through one.
@@ -108,7 +108,7 @@ pub struct Stored<'a> {
     pub chunk: &'a [u8],
 }
 
-impl Writer {
+impl Hdf5Writer {
     /// Starts a file at `path`, in place of what is there; `name` is what errors call it.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Writer {
                 Ok((id, Id::new(H5Screate(H5S_class_t::H5S_SCALAR))?, groups))
             }
         });
-        let (id, scalar, groups) = made.map_err(|refused: Refused| failed(name, refused))?;
+        let (id, scalar, groups) = made.map_err(|refused: LibraryRefusal| failed(name, refused))?;
         Ok(Self { id, scalar, groups, name: name.clone() })
     }
 
@@ -156,7 +156,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
-    pub fn group(&self, parent: Option<&Group>, name: &str) -> Result<Group> {
+    pub fn group(&self, parent: Option<&NewGroup>, name: &str) -> Result<NewGroup> {
         let (name, parent) = (self.c_string(name)?, self.at(parent));
         let made = locked(|| {
             // SAFETY: under the lock, with an open parent and a name that ends with NUL.
@@ -164,14 +164,14 @@ impl Writer {
                 H5Gcreate2(parent, name.as_ptr(), H5P_DEFAULT, self.groups.raw(), H5P_DEFAULT)
             })
         });
-        made.map(Group).map_err(|refused| self.failed(refused))
+        made.map(NewGroup).map_err(|refused| self.failed(refused))
     }
 
     /// Adds a hard link to a group.
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
-    pub fn link(&self, group: &Group, parent: &Group, name: &str) -> Result<()> {
+    pub fn link(&self, group: &NewGroup, parent: &NewGroup, name: &str) -> Result<()> {
         let name = self.c_string(name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with open groups and a name that ends with NUL.
@@ -188,9 +188,9 @@ impl Writer {
     /// [`Error::Io`].
     pub fn number(
         &self,
-        group: Option<&Group>,
+        group: Option<&NewGroup>,
         name: &str,
-        kind: Number,
+        kind: StoredNumber,
         bytes: &[u8],
     ) -> Result<()> {
         locked(|| self.attribute(self.at(group), name, kind.id(), kind.bytes(), bytes))
@@ -200,7 +200,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for a string with a NUL in it.
-    pub fn text(&self, group: Option<&Group>, name: &str, text: &str) -> Result<()> {
+    pub fn text(&self, group: Option<&NewGroup>, name: &str, text: &str) -> Result<()> {
         self.text_at(self.at(group), name, text)
     }
 
@@ -217,7 +217,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn code(&self, group: &Group, name: &str, kind: &Enumeration, code: u8) -> Result<()> {
+    pub fn code(&self, group: &NewGroup, name: &str, kind: &Enumeration, code: u8) -> Result<()> {
         locked(|| self.attribute(group.0.raw(), name, kind.0.raw(), 1, &[code]))
     }
 
@@ -276,7 +276,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
-    pub fn signal(&self, group: &Group, name: &str, stored: Stored<'_>) -> Result<()> {
+    pub fn signal(&self, group: &NewGroup, name: &str, stored: StoredSignal<'_>) -> Result<()> {
         let name = self.c_string(name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with open objects; one dimension, so one number each; the
@@ -338,7 +338,7 @@ impl Writer {
     }
 
     /// A group, or the root.
-    fn at(&self, group: Option<&Group>) -> hid_t {
+    fn at(&self, group: Option<&NewGroup>) -> hid_t {
         group.map_or(self.id.raw(), |group| group.0.raw())
     }
 
@@ -346,13 +346,13 @@ impl Writer {
         c_string(text.as_bytes(), &self.name)
     }
 
-    fn failed(&self, refused: Refused) -> Error {
+    fn failed(&self, refused: LibraryRefusal) -> Error {
         failed(&self.name, refused)
     }
 }
 
 /// The type of strings of so many bytes, the NUL at their end included. The lock is held.
-fn string_of(bytes: usize) -> Result<Id, Refused> {
+fn string_of(bytes: usize) -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock; the copy is ours.
     unsafe {
         Id::new(H5Tcopy(*H5T_C_S1))
@@ -364,7 +364,7 @@ fn string_of(bytes: usize) -> Result<Id, Refused> {
 ///
 /// # Safety
 /// The lock is held, and objects of the class have them.
-unsafe fn untimed(class: hid_t) -> Result<Id, Refused> {
+unsafe fn untimed(class: hid_t) -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock, a list that is ours.
     unsafe {
         let properties = Id::new(H5Pcreate(class))?;
@@ -378,7 +378,7 @@ fn c_string(bytes: &[u8], file: &Arc<str>) -> Result<CString> {
     })
 }
 
-fn failed(file: &Arc<str>, refused: Refused) -> Error {
+fn failed(file: &Arc<str>, refused: LibraryRefusal) -> Error {
     Error::io(file, "writing HDF5 to", std::io::Error::other(refused.0))
 }
 

@@ -6,7 +6,7 @@ use super::btree::version2;
 use super::cursor::{Cursor, until_nul};
 use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, Object};
 use super::heap::{Fractal, global_text};
-use super::{NOWHERE, Reader, Result, Source, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 use crate::types::Value;
 
 /// Types of records of version 2 trees: of an object's attributes by name.
@@ -148,7 +148,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn attributes<S: Source + ?Sized>(
+    pub fn attributes<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
     ) -> Result<Vec<(String, Value)>> {
@@ -171,7 +171,7 @@ impl Object {
     }
 }
 
-fn dense<S: Source + ?Sized>(
+fn dense<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     heap: u64,
     names: u64,
@@ -194,7 +194,7 @@ fn dense<S: Source + ?Sized>(
     Ok(())
 }
 
-fn attribute<S: Source + ?Sized>(
+fn attribute<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     mut cursor: Cursor<'_>,
 ) -> Result<(String, Value)> {
@@ -226,7 +226,7 @@ fn attribute<S: Source + ?Sized>(
     Ok((name, value(reader, kind, cursor)?))
 }
 
-fn value<S: Source + ?Sized>(
+fn value<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     kind: Type,
     mut cursor: Cursor<'_>,

@@ -2,10 +2,10 @@
 
 use super::checksum::verified;
 use super::cursor::Cursor;
-use super::{Reader, Result, Source, damaged, foreign};
+use super::{ByteSource, Reader, Result, damaged, foreign};
 
 /// A level of a version 1 tree: what its nodes hold, entry by entry.
-struct Level {
+struct TreeLevel {
     level: u8,
     /// Keys that stand before each child, and the children.
     entries: Vec<(Vec<u8>, u64)>,
@@ -15,7 +15,7 @@ struct Level {
 /// child.
 ///
 /// A node is about `likely` bytes.
-pub(super) fn version1<S: Source + ?Sized>(
+pub(super) fn version1<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     root: u64,
     kind: u8,
@@ -31,17 +31,17 @@ pub(super) fn version1<S: Source + ?Sized>(
     Ok(level.entries)
 }
 
-fn nodes1<S: Source + ?Sized>(
+fn nodes1<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     places: &[u64],
     kind: u8,
     key: usize,
     expected: Option<u8>,
     likely: u64,
-) -> Result<Level> {
+) -> Result<TreeLevel> {
     const HEAD: u64 = 24;
     reader.expect(places, likely)?;
-    let mut all = Level { level: expected.unwrap_or(0), entries: Vec::new() };
+    let mut all = TreeLevel { level: expected.unwrap_or(0), entries: Vec::new() };
     for &at in places {
         let head = reader.get(at, HEAD)?;
         let mut cursor = Cursor::new(&head, at);
@@ -70,7 +70,7 @@ fn nodes1<S: Source + ?Sized>(
 }
 
 /// The records of a version 2 tree, in its order, all of one size.
-pub(super) fn version2<S: Source + ?Sized>(
+pub(super) fn version2<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
     kind: u8,
@@ -90,7 +90,7 @@ pub(super) fn version2<S: Source + ?Sized>(
     if total == 0 || count == 0 {
         return Ok(Vec::new());
     }
-    let shape = Shape::new(u64::from(node), size as u64, depth, at)?;
+    let shape = NodeShape::new(u64::from(node), size as u64, depth, at)?;
     let mut level = vec![(root, u64::from(count))];
     let mut inner = Vec::new();
     for depth in (0..shape.levels.len()).rev() {
@@ -113,7 +113,7 @@ pub(super) fn version2<S: Source + ?Sized>(
 }
 
 /// How the nodes of a version 2 tree are laid out.
-struct Shape {
+struct NodeShape {
     node: u64,
     record: usize,
     /// For each level from the leaves on: most records of a node, and the bytes of a pointer to one
@@ -128,7 +128,7 @@ struct Shape {
 /// Bytes of a node that are no records: signature, version, type, checksum.
 const OVERHEAD: u64 = 10;
 
-impl Shape {
+impl NodeShape {
     fn new(node: u64, record: u64, depth: u16, at: u64) -> Result<Self> {
         let most = node.saturating_sub(OVERHEAD) / record;
         // The library's own trees are a handful of levels deep, in nodes of half a KiB.
@@ -155,7 +155,7 @@ impl Shape {
     }
 
     /// Takes the records of a node of a level, and the children that it leads to.
-    fn node<S: Source + ?Sized>(
+    fn node<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
         (at, count): (u64, u64),

@@ -8,9 +8,9 @@ use super::cursor::{Cursor, until_nul};
 use super::header::{
     DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
 };
-use super::{NOWHERE, Reader, Refused, Result, Source, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Refused, Result, damaged, foreign};
 use crate::filter::{Filter, Pipeline};
-use crate::types::{Chunk, Dataset, Storage, in_order};
+use crate::types::{Chunk, SampleDataset, Storage, in_order};
 
 /// Bytes of a sample.
 const SAMPLE: u64 = 2;
@@ -20,7 +20,7 @@ const SAMPLE: u64 = 2;
 const KEY: usize = 4 + 4 + 2 * 8;
 
 /// How chunks are found.
-enum Index {
+enum ChunkIndexType {
     Tree(u64),
     /// One chunk, of this size and mask if it went through filters.
     Single(u64, Option<(u64, u32)>),
@@ -34,7 +34,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn samples<S: Source + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<Dataset> {
+    pub fn samples<S: ByteSource + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<SampleDataset> {
         let (Some(kind), Some(space), Some(layout)) =
             (self.find(DATATYPE), self.find(DATASPACE), self.find(LAYOUT))
         else {
@@ -86,7 +86,7 @@ impl Object {
                 rank(&mut layout)?;
                 let tree = layout.u64()?;
                 let (chunk, element) = (u64::from(layout.u32()?), u64::from(layout.u32()?));
-                chunked(reader, len, (chunk, element), &pipeline, &Index::Tree(tree))?
+                chunked(reader, len, (chunk, element), &pipeline, &ChunkIndexType::Tree(tree))?
             }
             (4..=5, 2) => {
                 let flags = layout.u8()?;
@@ -100,12 +100,12 @@ impl Object {
                         } else {
                             Some((layout.u64()?, layout.u32()?))
                         };
-                        Index::Single(layout.u64()?, filtered)
+                        ChunkIndexType::Single(layout.u64()?, filtered)
                     }
-                    2 => Index::Implicit(layout.u64()?),
+                    2 => ChunkIndexType::Implicit(layout.u64()?),
                     3 => {
                         layout.skip(1)?;
-                        Index::FixedArray(layout.u64()?)
+                        ChunkIndexType::FixedArray(layout.u64()?)
                     }
                     kind => return foreign(format!("an index of chunks of type {kind}")),
                 };
@@ -119,8 +119,8 @@ impl Object {
                 return foreign(format!("version {version} of a layout of class {class}"));
             }
         };
-        let fill = if Dataset::stored(len, &storage) < len { self.fill()? } else { 0 };
-        let dataset = Dataset { len, fill, storage, pipeline };
+        let fill = if SampleDataset::stored(len, &storage) < len { self.fill()? } else { 0 };
+        let dataset = SampleDataset { len, fill, storage, pipeline };
         dataset.check_inside(reader.size()).map_err(Refused::Damaged)?;
         Ok(dataset)
     }
@@ -166,12 +166,12 @@ fn rank(layout: &mut Cursor<'_>) -> Result<()> {
     }
 }
 
-fn chunked<S: Source + ?Sized>(
+fn chunked<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     len: u64,
     (chunk, element): (u64, u64),
     pipeline: &Pipeline,
-    index: &Index,
+    index: &ChunkIndexType,
 ) -> Result<Storage> {
     let Some(bytes) = chunk.checked_mul(SAMPLE).filter(|&bytes| bytes > 0 && element == SAMPLE)
     else {
@@ -181,25 +181,25 @@ fn chunked<S: Source + ?Sized>(
     let filtered = !pipeline.0.is_empty();
     if len > 0 {
         match *index {
-            Index::Tree(NOWHERE)
-            | Index::Single(NOWHERE, _)
-            | Index::Implicit(NOWHERE)
-            | Index::FixedArray(NOWHERE) => {}
-            Index::Tree(root) => {
+            ChunkIndexType::Tree(NOWHERE)
+            | ChunkIndexType::Single(NOWHERE, _)
+            | ChunkIndexType::Implicit(NOWHERE)
+            | ChunkIndexType::FixedArray(NOWHERE) => {}
+            ChunkIndexType::Tree(root) => {
                 for (key, offset) in version1(reader, root, 1, KEY, 24 + (KEY as u64 + 8))? {
                     let mut key = Cursor::new(&key, root);
                     let (size, mask, first) = (key.u32()?, key.u32()?, key.u64()?);
                     chunks.push(Chunk { first, offset, size: u64::from(size), mask });
                 }
             }
-            Index::Single(offset, stored) => {
+            ChunkIndexType::Single(offset, stored) => {
                 if filtered != stored.is_some() {
                     return foreign("a chunk whose filters are unclear");
                 }
                 let (size, mask) = stored.unwrap_or((bytes, 0));
                 chunks.push(Chunk { first: 0, offset, size, mask });
             }
-            Index::Implicit(start) => {
+            ChunkIndexType::Implicit(start) => {
                 if filtered || len.div_ceil(chunk) > MOST_PLAIN {
                     return foreign("chunks without an index");
                 }
@@ -211,7 +211,7 @@ fn chunked<S: Source + ?Sized>(
                     chunks.push(Chunk { first: i * chunk, offset, size: bytes, mask: 0 });
                 }
             }
-            Index::FixedArray(at) => {
+            ChunkIndexType::FixedArray(at) => {
                 fixed_array(reader, at, chunk, filtered.then_some(()), bytes, &mut chunks)?;
             }
         }
@@ -223,7 +223,7 @@ fn chunked<S: Source + ?Sized>(
 /// Most chunks whose addresses are made up, not read.
 const MOST_PLAIN: u64 = 1 << 16;
 
-fn fixed_array<S: Source + ?Sized>(
+fn fixed_array<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
     chunk: u64,

@@ -2,9 +2,9 @@
 
 use super::btree::{version1, version2};
 use super::cursor::Cursor;
-use super::header::{File, LINK, LINK_INFO, Object, SYMBOL_TABLE};
+use super::header::{LINK, LINK_INFO, MetadataFile, Object, SYMBOL_TABLE};
 use super::heap::{Fractal, Local};
-use super::{NOWHERE, Reader, Result, Source, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 
 /// Hands on a name and the address of an object header.
 pub type Links<'a> = &'a mut dyn FnMut(&[u8], u64) -> Result<()>;
@@ -21,9 +21,9 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused), that of `visit` included.
-    pub fn links<S: Source + ?Sized>(
+    pub fn links<S: ByteSource + ?Sized>(
         &self,
-        file: &File,
+        file: &MetadataFile,
         reader: &Reader<'_, S>,
         visit: Links<'_>,
     ) -> Result<()> {
@@ -53,9 +53,9 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn child<S: Source + ?Sized>(
+    pub fn child<S: ByteSource + ?Sized>(
         &self,
-        file: &File,
+        file: &MetadataFile,
         reader: &Reader<'_, S>,
         name: &str,
     ) -> Result<Option<u64>> {
@@ -75,8 +75,8 @@ impl Object {
     }
 }
 
-fn symbols<S: Source + ?Sized>(
-    file: &File,
+fn symbols<S: ByteSource + ?Sized>(
+    file: &MetadataFile,
     reader: &Reader<'_, S>,
     (tree, heap): (u64, u64),
     visit: Links<'_>,
@@ -125,7 +125,7 @@ fn show(mut link: Cursor<'_>, visit: Links<'_>) -> Result<()> {
     Ok(())
 }
 
-fn dense<S: Source + ?Sized>(
+fn dense<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     heap: u64,
     names: u64,

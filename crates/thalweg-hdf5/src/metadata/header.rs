@@ -2,7 +2,7 @@
 
 use super::checksum::verified;
 use super::cursor::Cursor;
-use super::{NOWHERE, Reader, Result, Source, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 
 /// Where metadata start, as far as this module reads them.
 const MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
@@ -35,7 +35,7 @@ const MUST_KNOW: u8 = 0x80;
 
 /// An open file.
 #[derive(Debug, Clone, Copy)]
-pub struct File {
+pub struct MetadataFile {
     /// Address of the root group.
     pub root: u64,
     /// Bytes of a symbol table node and of a B-tree's node over them.
@@ -43,12 +43,12 @@ pub struct File {
     pub(super) node_bytes: u64,
 }
 
-impl File {
+impl MetadataFile {
     /// Parses the superblock.
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn open<S: Source + ?Sized>(reader: &Reader<'_, S>) -> Result<Self> {
+    pub fn open<S: ByteSource + ?Sized>(reader: &Reader<'_, S>) -> Result<Self> {
         // Of all versions but the first, which is four bytes longer; no file is shorter.
         let bytes = reader.get(0, 96.min(reader.size()))?;
         let mut cursor = Cursor::new(&bytes, 0);
@@ -119,11 +119,11 @@ fn sizes(cursor: &mut Cursor<'_>) -> Result<()> {
 pub struct Object {
     /// All parts, one after the other.
     bytes: Vec<u8>,
-    messages: Vec<Message>,
+    messages: Vec<HeaderMessage>,
 }
 
 #[derive(Debug)]
-struct Message {
+struct HeaderMessage {
     kind: u16,
     flags: u8,
     /// Where in the file.
@@ -140,7 +140,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn read<S: Source + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
+    pub fn read<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
         let mut object = Self::default();
         let prefix = reader.get(at, 16)?;
         let mut cursor = Cursor::new(&prefix, at);
@@ -191,7 +191,7 @@ impl Object {
     }
 
     /// Reads a part behind those that are there; where it starts.
-    fn append<S: Source + ?Sized>(
+    fn append<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
         at: u64,
@@ -231,7 +231,7 @@ impl Object {
                 return damaged(here, format!("a message of {len} bytes"), "a multiple of 8");
             }
             let body = cursor.take(usize::from(len))?;
-            let message = Message {
+            let message = HeaderMessage {
                 kind,
                 flags,
                 at: here,
@@ -260,7 +260,7 @@ impl Object {
             cursor.skip(least - 4)?;
             let here = cursor.at();
             let body = cursor.take(usize::from(len))?;
-            let message = Message {
+            let message = HeaderMessage {
                 kind: u16::from(kind),
                 flags,
                 at: here,
@@ -292,8 +292,8 @@ impl Object {
 
 /// Takes in a message.
 fn note(
-    messages: &mut Vec<Message>,
-    message: Message,
+    messages: &mut Vec<HeaderMessage>,
+    message: HeaderMessage,
     body: &[u8],
     parts: &mut Vec<ObjectPart>,
 ) -> Result<()> {

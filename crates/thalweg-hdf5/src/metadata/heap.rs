@@ -4,7 +4,7 @@
 use super::btree::{bytes_for, check_filters};
 use super::checksum::{lookup3, verified};
 use super::cursor::{Cursor, until_nul};
-use super::{NOWHERE, Reader, Result, Source, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 
 /// The names of a symbol table.
 pub(super) struct Local {
@@ -13,7 +13,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    pub(super) fn read<S: Source + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
+    pub(super) fn read<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
         let head = reader.get(at, 32)?;
         let mut cursor = Cursor::new(&head, at);
         cursor.magic("HEAP")?;
@@ -37,7 +37,7 @@ impl Local {
 const MOST_OBJECT: u64 = 64 << 20;
 
 /// An object of a global heap, up to its first NUL.
-pub(super) fn global_text<S: Source + ?Sized>(
+pub(super) fn global_text<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
     index: u32,
@@ -101,7 +101,7 @@ const MOST_BLOCK: u64 = 16 << 20;
 const MOST_ENTRIES: u64 = 1 << 16;
 
 impl Fractal {
-    pub(super) fn open<S: Source + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
+    pub(super) fn open<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
         let bytes = reader.get(at, 146)?;
         let mut cursor = Cursor::new(&bytes, at);
         cursor.magic("FRHP")?;
@@ -166,7 +166,7 @@ impl Fractal {
 
     /// Reads the block of an object, unless it is the one at hand; the object, and where it stands
     /// in the file.
-    pub(super) fn object<S: Source + ?Sized>(
+    pub(super) fn object<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
         (offset, len): (u64, u64),
@@ -197,7 +197,7 @@ impl Fractal {
     }
 
     /// The direct block that holds an offset of the heap: its own offset, its address, its size.
-    fn locate<S: Source + ?Sized>(
+    fn locate<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
         offset: u64,
@@ -247,7 +247,7 @@ impl Fractal {
     }
 
     /// An entry of an indirect block.
-    fn child<S: Source + ?Sized>(
+    fn child<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
         (at, rows): (u64, u64),
@@ -290,7 +290,7 @@ impl Fractal {
         )
     }
 
-    fn read_block<S: Source + ?Sized>(
+    fn read_block<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
         first: u64,
@@ -321,7 +321,7 @@ impl Fractal {
     }
 
     /// Says that the blocks of these offsets, which ascend, will be read.
-    pub(super) fn expect<S: Source + ?Sized>(
+    pub(super) fn expect<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
         offsets: impl Iterator<Item = u64>,

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::number::Number;
+use super::number::NumericType;
 use super::pulses::Pulses;
-use super::{Bank, Column};
+use super::{Bank, EventColumn};
 
 /// Bytes of elements that lie beside each other: the first of them, and those of each list that a
 /// bank has.
@@ -15,13 +15,13 @@ pub(super) struct Bytes<'a> {
 
 /// Columns that are being put together.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct PendingColumns {
     pub(super) columns: [Vec<u8>; 3],
     pub(super) pulses: Vec<i64>,
     pub(super) times: Vec<i64>,
 }
 
-impl Pending {
+impl PendingColumns {
     /// Forgets what was here.
     pub(super) fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
@@ -54,8 +54,8 @@ impl Pending {
         let ns = bank.unit.ns() as f64;
         let flight = flight.start / ns..flight.end / ns;
         let (mut event, mut kept) = (0, before);
-        bank.number(Column::Offset).unwrap_or(Number::F64).floats(
-            own(Column::Offset as usize),
+        bank.number(EventColumn::Offset).unwrap_or(NumericType::F64).floats(
+            own(EventColumn::Offset as usize),
             |offset| {
                 if flight.contains(&offset) {
                     for (column, some) in columns.iter_mut().enumerate() {

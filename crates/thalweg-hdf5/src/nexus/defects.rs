@@ -65,7 +65,7 @@ impl Defect {
 
 /// A defect of a group, where it shows first.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct EventFinding {
     /// The group's path.
     pub group: String,
     /// What is wrong.
@@ -82,7 +82,7 @@ pub struct Finding {
     pub done: String,
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for EventFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { group, defect, at, found, expected, done, .. } = self;
         write!(f, "{group}: {}", defect.name())?;
@@ -100,12 +100,12 @@ pub(super) fn finding(
     found: impl Into<String>,
     expected: impl Into<String>,
     done: impl Into<String>,
-) -> Finding {
+) -> EventFinding {
     let (found, expected, done) = (found.into(), expected.into(), done.into());
-    Finding { group: String::new(), defect, at, count: 1, found, expected, done }
+    EventFinding { group: String::new(), defect, at, count: 1, found, expected, done }
 }
 
-impl Finding {
+impl EventFinding {
     /// This finding with a count of zero entries.
     pub(super) fn none(self) -> Self {
         Self { count: 0, ..self }

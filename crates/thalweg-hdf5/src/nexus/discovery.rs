@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 
 use thalweg_io::{Error, Result};
 
-use super::defects::{Defect, Finding, finding};
-use super::number::Number;
+use super::defects::{Defect, EventFinding, finding};
+use super::number::NumericType;
 use super::time::{Unit, parse_iso};
-use super::{Bank, Column, ColumnDataset, Entry, Log, Nexus, text};
+use super::{Bank, ColumnDataset, EventColumn, Log, Nexus, NexusEntry, text};
 use crate::arrays::{ArrayFile, Dataset, MOST_LEVELS};
 use crate::libhdf5::{Link, Node};
 use crate::types::Value;
@@ -60,7 +60,7 @@ impl<'a> Nexus<'a> {
         let group = NexusGroup { file: self.file, path: node.path(), class, links };
         let has = |name: &str| group.link(name).is_some();
         match group.class.as_deref() {
-            Some("NXentry") => self.entries.push(Entry {
+            Some("NXentry") => self.entries.push(NexusEntry {
                 path: group.path.to_owned(),
                 start_time: group.text("start_time")?,
                 title: group.text("title")?,
@@ -155,9 +155,9 @@ impl NexusGroup<'_> {
     }
 
     /// A dataset that should be a list of numbers.
-    fn list(&self, name: &str, found: &mut Vec<Finding>) -> Result<Option<ColumnDataset>> {
+    fn list(&self, name: &str, found: &mut Vec<EventFinding>) -> Result<Option<ColumnDataset>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(None) };
-        match Number::list(&dataset) {
+        match NumericType::list(&dataset) {
             Ok((number, len)) => Ok(Some(ColumnDataset { dataset, number, len })),
             Err(what) => {
                 let words = format!("{name}: {what}");
@@ -176,7 +176,7 @@ impl NexusGroup<'_> {
     fn bank(&self) -> Result<Bank> {
         let mut found = Vec::new();
         let mut columns = [None, None, None];
-        for column in Column::ALL {
+        for column in EventColumn::ALL {
             columns[column as usize] = self.list(column.name(), &mut found)?;
         }
         let [event_id, event_time_offset, event_weight] = &mut columns;
@@ -279,12 +279,16 @@ impl NexusGroup<'_> {
 }
 
 /// The unit of numbers that do not say theirs.
-fn usual(number: Number, of_floats: Unit) -> Unit {
+fn usual(number: NumericType, of_floats: Unit) -> Unit {
     if number.is_float() { of_floats } else { Unit::Nanosecond }
 }
 
 /// The unit that a list says, or the usual one.
-fn unit(list: Option<&ColumnDataset>, of_floats: Unit, found: &mut Vec<Finding>) -> Result<Unit> {
+fn unit(
+    list: Option<&ColumnDataset>,
+    of_floats: Unit,
+    found: &mut Vec<EventFinding>,
+) -> Result<Unit> {
     let Some(list) = list else { return Ok(of_floats) };
     let usual = usual(list.number, of_floats);
     let Some(named) = words(list.dataset.attribute(c"units")?) else { return Ok(usual) };
@@ -303,7 +307,7 @@ fn unit(list: Option<&ColumnDataset>, of_floats: Unit, found: &mut Vec<Finding>)
 }
 
 /// What pulse times count from.
-fn epoch(zeros: &ColumnDataset, found: &mut Vec<Finding>) -> Result<i64> {
+fn epoch(zeros: &ColumnDataset, found: &mut Vec<EventFinding>) -> Result<i64> {
     let offset = words(zeros.dataset.attribute(c"offset")?);
     if let Some(epoch) = offset.as_deref().and_then(parse_iso) {
         return Ok(epoch);

@@ -7,11 +7,11 @@ use std::sync::mpsc::{Receiver, SyncSender};
 
 use thalweg_io::{Error, Result};
 
-use super::columns::{Bytes, Pending};
+use super::columns::{Bytes, PendingColumns};
 use super::pulses::Pulses;
-use super::read::{Batch, cut, want};
+use super::read::{EventBatch, cut, want};
 use super::{Bank, ColumnDataset, Nexus};
-use crate::arrays::Want;
+use crate::arrays::ArrayRequest;
 
 /// Bytes that an event takes while it is shown, as read and as given: as many are shown at a time
 /// as fit into a sixteenth.
@@ -82,19 +82,19 @@ impl EventWindow {
 
 /// A window's values, one list behind the other, piece by piece: memory that goes from window to
 /// window.
-pub(super) type Values = Vec<u8>;
+pub(super) type WindowValues = Vec<u8>;
 
 /// Windows on their way: the next is read by a thread of its own.
 pub(super) struct EventWindows<'a, 'f> {
     pub(super) nexus: &'a Nexus<'a>,
     pub(super) flight: Option<&'a Range<f64>>,
-    pub(super) ask: SyncSender<(EventWindow, Values)>,
-    pub(super) answers: Receiver<(EventWindow, Result<Values>)>,
+    pub(super) ask: SyncSender<(EventWindow, WindowValues)>,
+    pub(super) answers: Receiver<(EventWindow, Result<WindowValues>)>,
     /// Whether a window is being read.
     pub(super) is_out: bool,
-    pub(super) pending: Pending,
-    pub(super) spare: Values,
-    pub(super) show: &'f mut dyn FnMut(&Batch<'_>) -> Result<()>,
+    pub(super) pending: PendingColumns,
+    pub(super) spare: WindowValues,
+    pub(super) show: &'f mut dyn FnMut(&EventBatch<'_>) -> Result<()>,
 }
 
 impl EventWindows<'_, '_> {
@@ -114,7 +114,7 @@ impl EventWindows<'_, '_> {
         Ok(())
     }
 
-    fn give(&mut self, window: &EventWindow, values: &Values) -> Result<()> {
+    fn give(&mut self, window: &EventWindow, values: &WindowValues) -> Result<()> {
         let most = (self.nexus.file.options().budget.memory / 16 / EVENT_BYTES).max(1);
         let mut rest = &values[..];
         for piece in &window.pieces {
@@ -137,9 +137,9 @@ impl EventWindows<'_, '_> {
     }
 
     fn batch(&mut self, bank: usize) -> Result<()> {
-        let Pending { columns, pulses, times } = &self.pending;
+        let PendingColumns { columns, pulses, times } = &self.pending;
         if !pulses.is_empty() {
-            (self.show)(&Batch {
+            (self.show)(&EventBatch {
                 bank,
                 columns: columns.each_ref().map(Vec::as_slice),
                 pulses,
@@ -153,7 +153,11 @@ impl EventWindows<'_, '_> {
 
 impl Nexus<'_> {
     /// Reads pieces, all at once, into memory that may have held others.
-    pub(super) fn values_of(&self, window: &EventWindow, mut values: Values) -> Result<Values> {
+    pub(super) fn values_of(
+        &self,
+        window: &EventWindow,
+        mut values: WindowValues,
+    ) -> Result<WindowValues> {
         let bank = |piece: &BankPiece| &self.banks[piece.bank];
         let lists = || {
             window
@@ -163,7 +167,7 @@ impl Nexus<'_> {
         };
         values.resize(lists().filter_map(|(_, list)| list).map(|(_, len)| len).sum(), 0);
         let mut rest = &mut values[..];
-        let mut wants: Vec<Want<'_>> = Vec::new();
+        let mut wants: Vec<ArrayRequest<'_>> = Vec::new();
         for (piece, (list, len)) in lists().filter_map(|(piece, list)| Some((piece, list?))) {
             let (own, others) = rest.split_at_mut(len);
             rest = others;

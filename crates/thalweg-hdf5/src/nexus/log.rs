@@ -2,7 +2,7 @@
 
 use thalweg_io::{Error, Result};
 
-use super::number::Number;
+use super::number::NumericType;
 use super::{ColumnDataset, Nexus, Unit};
 use crate::arrays::Dataset;
 use crate::libhdf5::Found;
@@ -25,19 +25,19 @@ pub struct LogValues {
     /// [`NO_TIME`](super::NO_TIME) for what is no time.
     pub times: Vec<i64>,
     /// Numbers, or what stands in their place.
-    pub values: Values,
+    pub values: LogColumn,
 }
 
 /// Values of a log.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Values {
+pub enum LogColumn {
     /// As the nearest f64.
     Numbers(Vec<f64>),
     /// Strings.
     Text(Vec<String>),
 }
 
-impl Values {
+impl LogColumn {
     fn len(&self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.len(),
@@ -96,7 +96,7 @@ impl Nexus<'_> {
             }
         };
         let times = self.numbers(&log.time, |time| log.unit.after(log.start.unwrap_or(0), time))?;
-        let mut values = Values::Text(Vec::new());
+        let mut values = LogColumn::Text(Vec::new());
         let text = |bytes: &[u8]| {
             let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).into_owned()
@@ -104,9 +104,9 @@ impl Nexus<'_> {
         match &log.value.found {
             Found::Array(array) => {
                 check(&array.shape, array.dtype.size())?;
-                let number = Number::of(&array.dtype);
+                let number = NumericType::of(&array.dtype);
                 match number {
-                    Some(_) => values = Values::Numbers(Vec::new()),
+                    Some(_) => values = LogColumn::Numbers(Vec::new()),
                     None if array.dtype.to_string().starts_with("|S") => {}
                     None => {
                         return Err(refused(format!("a log of elements of type {}", array.dtype)));
@@ -114,13 +114,13 @@ impl Nexus<'_> {
                 }
                 self.file.values(&log.value, &mut |part| {
                     match (&mut values, number) {
-                        (Values::Numbers(numbers), Some(number)) => {
+                        (LogColumn::Numbers(numbers), Some(number)) => {
                             number.floats(part, |value| numbers.push(value));
                         }
-                        (Values::Text(all), _) => {
+                        (LogColumn::Text(all), _) => {
                             all.extend(part.chunks_exact(array.dtype.size()).map(text));
                         }
-                        (Values::Numbers(_), None) => {}
+                        (LogColumn::Numbers(_), None) => {}
                     }
                     Ok(())
                 })?;
@@ -129,7 +129,7 @@ impl Nexus<'_> {
                 Some(strings) if strings.item.is_none() => {
                     check(&strings.shape, size_of::<String>())?;
                     self.file.each_variable(&log.value, &mut |bytes| {
-                        if let Values::Text(all) = &mut values {
+                        if let LogColumn::Text(all) = &mut values {
                             all.push(text(bytes));
                         }
                         Ok(())

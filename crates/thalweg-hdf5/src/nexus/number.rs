@@ -6,7 +6,7 @@ use crate::libhdf5::{Dtype, Found};
 /// The type of an array of numbers, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Number {
+pub enum NumericType {
     U8,
     U16,
     U32,
@@ -21,7 +21,7 @@ pub enum Number {
 
 /// A number without loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum ExactNumber {
     Unsigned(u64),
     Signed(i64),
     Float(f64),
@@ -34,7 +34,7 @@ macro_rules! each {
     }};
 }
 
-impl Number {
+impl NumericType {
     /// The type of elements that are numbers; of others none.
     pub fn of(dtype: &Dtype) -> Option<Self> {
         Some(match dtype.to_string().as_str() {
@@ -96,18 +96,18 @@ impl Number {
     }
 
     /// Shows each number to `f`.
-    pub(super) fn scalars(self, bytes: &[u8], mut f: impl FnMut(Scalar)) {
+    pub(super) fn scalars(self, bytes: &[u8], mut f: impl FnMut(ExactNumber)) {
         match self {
-            Self::U64 => each!(bytes, u64, |n| f(Scalar::Unsigned(n))),
-            Self::I64 => each!(bytes, i64, |n| f(Scalar::Signed(n))),
-            Self::F32 | Self::F64 => self.floats(bytes, |n| f(Scalar::Float(n))),
+            Self::U64 => each!(bytes, u64, |n| f(ExactNumber::Unsigned(n))),
+            Self::I64 => each!(bytes, i64, |n| f(ExactNumber::Signed(n))),
+            Self::F32 | Self::F64 => self.floats(bytes, |n| f(ExactNumber::Float(n))),
             // These are exact as f64.
-            _ => self.floats(bytes, |n| f(Scalar::Signed(n as i64))),
+            _ => self.floats(bytes, |n| f(ExactNumber::Signed(n as i64))),
         }
     }
 }
 
-impl Scalar {
+impl ExactNumber {
     /// As a place in a list; what is negative or has a fraction is beyond every list.
     pub(super) fn place(self) -> u64 {
         match self {
@@ -121,32 +121,32 @@ impl Scalar {
 
 #[cfg(test)]
 mod tests {
-    use super::{Number, Scalar};
+    use super::{ExactNumber, NumericType};
     use crate::libhdf5::Dtype;
 
     #[test]
     fn numbers_are_what_numpy_calls_them() {
         for (kind, size, number) in [
-            ('u', 4, Number::U32),
-            ('i', 8, Number::I64),
-            ('f', 4, Number::F32),
-            ('i', 1, Number::I8),
+            ('u', 4, NumericType::U32),
+            ('i', 8, NumericType::I64),
+            ('f', 4, NumericType::F32),
+            ('i', 1, NumericType::I8),
         ] {
-            assert_eq!(Number::of(&Dtype::number(kind, size, true)), Some(number));
+            assert_eq!(NumericType::of(&Dtype::number(kind, size, true)), Some(number));
             assert_eq!(number.size(), size);
         }
-        assert_eq!(Number::of(&Dtype::number('c', 8, false)), None);
-        assert_eq!(Number::of(&Dtype::number('f', 2, false)), None);
+        assert_eq!(NumericType::of(&Dtype::number('c', 8, false)), None);
+        assert_eq!(NumericType::of(&Dtype::number('f', 2, false)), None);
     }
 
     #[test]
     fn places_are_exact() {
         let mut seen = Vec::new();
-        Number::U64.scalars(&u64::MAX.to_le_bytes(), |n| seen.push(n.place()));
-        Number::I32.scalars(&(-1_i32).to_le_bytes(), |n| seen.push(n.place()));
-        Number::F64.scalars(&7.0_f64.to_le_bytes(), |n| seen.push(n.place()));
+        NumericType::U64.scalars(&u64::MAX.to_le_bytes(), |n| seen.push(n.place()));
+        NumericType::I32.scalars(&(-1_i32).to_le_bytes(), |n| seen.push(n.place()));
+        NumericType::F64.scalars(&7.0_f64.to_le_bytes(), |n| seen.push(n.place()));
         assert_eq!(seen, [u64::MAX, u64::MAX, 7]);
-        assert_eq!(Scalar::Float(0.5).place(), u64::MAX);
-        assert_eq!(Scalar::Float(f64::NAN).place(), u64::MAX);
+        assert_eq!(ExactNumber::Float(0.5).place(), u64::MAX);
+        assert_eq!(ExactNumber::Float(f64::NAN).place(), u64::MAX);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::defects::{Defect, Finding, finding};
+use super::defects::{Defect, EventFinding, finding};
 use super::time::NO_TIME;
 
 /// The pulses of a bank.
@@ -25,7 +25,7 @@ impl Pulses {
     ///
     /// The index is believed as far as it does not contradict itself or the events: as few entries
     /// as possible are set aside, and their pulses have no events.
-    pub fn new(index: Vec<u64>, times: Option<Vec<i64>>, events: u64) -> (Self, Vec<Finding>) {
+    pub fn new(index: Vec<u64>, times: Option<Vec<i64>>, events: u64) -> (Self, Vec<EventFinding>) {
         let mut found = Vec::new();
         let mut starts = mended(index, events, &mut found);
         if let Some(times) = &times {
@@ -44,7 +44,7 @@ impl Pulses {
             let expected = "0, for every event belongs to a pulse";
             let done = format!("the {first} events before it belong to no pulse");
             let before = finding(Defect::BeforeFirst, Some(0), first.to_string(), expected, done);
-            found.push(Finding { count: first, ..before });
+            found.push(EventFinding { count: first, ..before });
         }
         let pulses = Self { starts, times: times.unwrap_or_default(), events };
         pulses.check_end(&mut found);
@@ -57,7 +57,7 @@ impl Pulses {
         Self { events, ..Self::default() }
     }
 
-    fn check_end(&self, found: &mut Vec<Finding>) {
+    fn check_end(&self, found: &mut Vec<EventFinding>) {
         let Some(&last) = self.starts.last() else { return };
         let same = self.starts.iter().rev().take_while(|&&start| start == last).count();
         let left = self.events - last;
@@ -69,12 +69,12 @@ impl Pulses {
             let expected =
                 format!("an index that goes on with the events (a pulse has {most} at most)");
             let repeated = finding(Defect::Repeated, Some(at as u64), words, expected, done);
-            found.push(Finding { count: same as u64, ..repeated });
+            found.push(EventFinding { count: same as u64, ..repeated });
         }
     }
 
-    fn check_times(&self, found: &mut Vec<Finding>) {
-        let (mut back, mut unknown): (Option<Finding>, Option<Finding>) = (None, None);
+    fn check_times(&self, found: &mut Vec<EventFinding>) {
+        let (mut back, mut unknown): (Option<EventFinding>, Option<EventFinding>) = (None, None);
         let mut before = NO_TIME;
         for (at, &time) in (0..).zip(&self.times) {
             if time == NO_TIME {
@@ -202,13 +202,13 @@ impl Pulses {
 
 /// The index with entries set aside that point behind the events or go back: these pulses begin
 /// where the next does.
-fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<Finding>) -> Vec<u64> {
+fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<EventFinding>) -> Vec<u64> {
     let beyond = index.iter().filter(|&&start| start > events).count();
     if let Some(at) = index.iter().position(|&start| start > events) {
         let done = format!("{beyond} entries were set aside: their pulses have no events");
         let words = index[at].to_string();
         let expected = format!("at most {events}, for there are so many events");
-        found.push(Finding {
+        found.push(EventFinding {
             count: beyond as u64,
             ..finding(Defect::Beyond, Some(at as u64), words, expected, done)
         });
@@ -234,7 +234,7 @@ fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<Finding>) -> Vec<u64
         );
         let words = format!("{start} after {before}");
         let expected = format!("at least {before}");
-        found.push(Finding {
+        found.push(EventFinding {
             count: aside as u64,
             ..finding(Defect::Decreasing, Some(at as u64), words, expected, done)
         });
@@ -274,7 +274,7 @@ fn longest_rising(index: &[u64], events: u64) -> Vec<usize> {
 }
 
 /// Makes the index as long as there are times, if it is not.
-fn fit(starts: &mut Vec<u64>, times: usize, events: u64, found: &mut Vec<Finding>) {
+fn fit(starts: &mut Vec<u64>, times: usize, events: u64, found: &mut Vec<EventFinding>) {
     let entries = starts.len();
     let words = format!("{entries} entries");
     let expected = format!("{times}, one for each entry of event_time_zero");
@@ -291,7 +291,7 @@ fn fit(starts: &mut Vec<u64>, times: usize, events: u64, found: &mut Vec<Finding
             "the last {missing} pulses have no events; what follows entry {} belongs to its pulse",
             entries.saturating_sub(1)
         );
-        found.push(Finding { count: missing, ..finding(defect, at, words, expected, done) });
+        found.push(EventFinding { count: missing, ..finding(defect, at, words, expected, done) });
         starts.resize(times, events);
     } else if entries == times + 1 && starts.last() == Some(&events) {
         let done = "the last entry is taken for the end of the last pulse";
@@ -300,7 +300,10 @@ fn fit(starts: &mut Vec<u64>, times: usize, events: u64, found: &mut Vec<Finding
     } else if entries > times {
         let more = (entries - times) as u64;
         let done = format!("the last {more} pulses have no time");
-        found.push(Finding { count: more, ..finding(Defect::Longer, at, words, expected, done) });
+        found.push(EventFinding {
+            count: more,
+            ..finding(Defect::Longer, at, words, expected, done)
+        });
     }
 }
 

@@ -6,21 +6,21 @@ use std::sync::mpsc::sync_channel;
 
 use thalweg_io::{Error, Result, pool};
 
-use super::columns::Pending;
-use super::defects::{Defect, Finding, finding};
-use super::event_windows::{EventWindow, EventWindows, Values};
+use super::columns::PendingColumns;
+use super::defects::{Defect, EventFinding, finding};
+use super::event_windows::{EventWindow, EventWindows, WindowValues};
 use super::pulses::Pulses;
-use super::selection::Wanted;
-use super::{Bank, Column, ColumnDataset, Nexus};
-use crate::arrays::{ArrayFile, Dataset, Selection, Slab, Want};
-use crate::libhdf5::{Found, Place};
+use super::selection::EventSelection;
+use super::{Bank, ColumnDataset, EventColumn, Nexus};
+use crate::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
+use crate::libhdf5::{ElementPlace, Found};
 
 /// Some events of a bank, in the order of the file.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
+pub struct EventBatch<'a> {
     /// The bank's place in [`Nexus::banks`].
     pub bank: usize,
-    /// What the bank has of each, in the order of [`Column::ALL`]: little-endian numbers as
+    /// What the bank has of each, in the order of [`EventColumn::ALL`]: little-endian numbers as
     /// [`Bank::number`] says, or nothing.
     pub columns: [&'a [u8]; 3],
     /// The pulse of each; -1 for those that belong to none.
@@ -31,7 +31,7 @@ pub struct Batch<'a> {
 
 /// In which order events are shown. Each bank's own keep the order of the file in either.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Order {
+pub enum EventOrder {
     /// Bank by bank. Where banks lie scattered, the file is gone through several times.
     #[default]
     ByBank,
@@ -43,11 +43,11 @@ pub enum Order {
 
 /// What was read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct EventsSummary {
     /// The events of each wanted bank, by its place in [`Nexus::banks`].
     pub events: Vec<(usize, u64)>,
     /// What was wrong with these banks.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<EventFinding>,
 }
 
 /// Windows on their way may each take this part of the memory budget: one is shown while the next
@@ -68,10 +68,10 @@ impl Nexus<'_> {
     /// an error of `f`'s.
     pub fn events(
         &self,
-        wanted: &Wanted,
-        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
-    ) -> Result<Summary> {
-        self.events_in(Order::ByBank, wanted, f)
+        wanted: &EventSelection,
+        f: &mut dyn FnMut(&EventBatch<'_>) -> Result<()>,
+    ) -> Result<EventsSummary> {
+        self.events_in(EventOrder::ByBank, wanted, f)
     }
 
     /// Shows the wanted events to `f` in the given order.
@@ -80,18 +80,20 @@ impl Nexus<'_> {
     /// As [`Nexus::events`].
     pub fn events_in(
         &self,
-        order: Order,
-        wanted: &Wanted,
-        f: &mut dyn FnMut(&Batch<'_>) -> Result<()>,
-    ) -> Result<Summary> {
+        order: EventOrder,
+        wanted: &EventSelection,
+        f: &mut dyn FnMut(&EventBatch<'_>) -> Result<()>,
+    ) -> Result<EventsSummary> {
         let banks = wanted.banks(self)?;
         let times = match wanted.times(0) {
             Some(_) => wanted.times(self.start()?.unwrap_or(0)),
             None => None,
         };
-        let mut summary =
-            Summary { events: banks.iter().map(|&bank| (bank, 0)).collect(), findings: Vec::new() };
-        let mut given = |batch: &Batch<'_>| {
+        let mut summary = EventsSummary {
+            events: banks.iter().map(|&bank| (bank, 0)).collect(),
+            findings: Vec::new(),
+        };
+        let mut given = |batch: &EventBatch<'_>| {
             if let Some((_, count)) =
                 summary.events.iter_mut().find(|(bank, _)| *bank == batch.bank)
             {
@@ -100,10 +102,10 @@ impl Nexus<'_> {
             f(batch)
         };
         let pulses = banks.iter().map(|&at| self.banks[at].pulses() * PULSE_BYTES).sum::<u64>();
-        let all_at_once = order == Order::AsStored
+        let all_at_once = order == EventOrder::AsStored
             && pulses <= (self.file.options().budget.memory / PULSES_SHARE) as u64;
         summary.findings = pool::scope(|threads| {
-            let (ask, asked) = sync_channel::<(EventWindow, Values)>(1);
+            let (ask, asked) = sync_channel::<(EventWindow, WindowValues)>(1);
             let (answer, answers) = sync_channel(1);
             let reader = threads.start("thalweg-events", move || {
                 for (window, spare) in asked {
@@ -114,7 +116,7 @@ impl Nexus<'_> {
                 }
             });
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
-            let (flight, pending) = (wanted.flight.as_ref(), Pending::default());
+            let (flight, pending) = (wanted.flight.as_ref(), PendingColumns::default());
             let mut turns = EventWindows {
                 nexus: self,
                 flight,
@@ -122,7 +124,7 @@ impl Nexus<'_> {
                 answers,
                 is_out: false,
                 pending,
-                spare: Values::new(),
+                spare: WindowValues::new(),
                 show: &mut given,
             };
             if all_at_once {
@@ -137,10 +139,10 @@ impl Nexus<'_> {
     fn by_bank(
         &self,
         banks: &[usize],
-        wanted: &Wanted,
+        wanted: &EventSelection,
         times: Option<&Range<i64>>,
         turns: &mut EventWindows<'_, '_>,
-    ) -> Result<Vec<Finding>> {
+    ) -> Result<Vec<EventFinding>> {
         let (mut findings, mut window, mut held) = (Vec::new(), EventWindow::default(), 0);
         let room = self.room();
         for &place in banks {
@@ -168,10 +170,10 @@ impl Nexus<'_> {
     fn as_stored(
         &self,
         banks: &[usize],
-        wanted: &Wanted,
+        wanted: &EventSelection,
         times: Option<&Range<i64>>,
         turns: &mut EventWindows<'_, '_>,
-    ) -> Result<Vec<Finding>> {
+    ) -> Result<Vec<EventFinding>> {
         let (mut findings, mut window, mut parts) =
             (Vec::new(), EventWindow::default(), Vec::new());
         let room = self.room();
@@ -215,16 +217,16 @@ impl Nexus<'_> {
     fn of_bank(
         &self,
         bank: &Bank,
-        wanted: &Wanted,
+        wanted: &EventSelection,
         times: Option<&Range<i64>>,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<EventFinding>,
     ) -> Result<(Arc<Pulses>, Vec<Range<u64>>)> {
         let (pulses, mut found) = self.pulses(bank)?;
-        if wanted.flight.is_some() && bank.list(Column::Offset).is_none() && bank.events > 0 {
+        if wanted.flight.is_some() && bank.list(EventColumn::Offset).is_none() && bank.events > 0 {
             let done = "none of its events is in a range of times of flight";
             let missing =
                 finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
-            found.push(Finding { group: bank.path.clone(), ..missing });
+            found.push(EventFinding { group: bank.path.clone(), ..missing });
         }
         findings.extend(found);
         let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
@@ -240,7 +242,7 @@ impl Bank {
     pub(super) fn chunk(&self) -> u64 {
         let chunk = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
-                Place::Chunked(chunk, _) => chunk.first().copied(),
+                ElementPlace::Chunked(chunk, _) => chunk.first().copied(),
                 _ => None,
             },
             Found::Other(_) => None,
@@ -257,13 +259,15 @@ impl Bank {
     fn place(&self, event: u64) -> u64 {
         let place = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
-                Place::Chunked(chunk, chunks) => {
+                ElementPlace::Chunked(chunk, chunks) => {
                     let number = event / chunk.first()?;
                     chunks
                         .get(chunks.binary_search_by_key(&number, |chunk| chunk.first).ok()?)
                         .map(|chunk| chunk.offset)
                 }
-                Place::Contiguous(Some(start)) => Some(start + event * array.dtype.size() as u64),
+                ElementPlace::Contiguous(Some(start)) => {
+                    Some(start + event * array.dtype.size() as u64)
+                }
                 _ => None,
             },
             Found::Other(_) => None,
@@ -294,8 +298,12 @@ pub(super) fn cut(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u6
     })
 }
 
-pub(super) fn want<'a>(dataset: &'a Dataset, range: &Range<u64>, out: &'a mut [u8]) -> Want<'a> {
-    Want { dataset, selection: Selection::Slab(vec![Slab::from(range.clone())]), out }
+pub(super) fn want<'a>(
+    dataset: &'a Dataset,
+    range: &Range<u64>,
+    out: &'a mut [u8],
+) -> ArrayRequest<'a> {
+    ArrayRequest { dataset, selection: Selection::Slab(vec![Slab::from(range.clone())]), out }
 }
 
 /// A part of a list, which memory holds.

@@ -10,7 +10,7 @@ use super::{Bank, Nexus};
 
 /// A selection of events; by default all.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Wanted {
+pub struct EventSelection {
     /// Names of banks, paths of their groups, or patterns of either; none for all.
     pub banks: Vec<String>,
     /// Pulses by their number, in each bank.
@@ -22,7 +22,7 @@ pub struct Wanted {
     pub flight: Option<Range<f64>>,
 }
 
-impl Wanted {
+impl EventSelection {
     /// The places of the banks that are wanted.
     ///
     /// # Errors

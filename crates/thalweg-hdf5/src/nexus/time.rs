@@ -7,7 +7,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use thalweg_io::{Error, Result};
 
-use super::number::Scalar;
+use super::number::ExactNumber;
 
 /// A time that is not known: what numpy calls NaT.
 pub const NO_TIME: i64 = i64::MIN;
@@ -49,15 +49,15 @@ impl Unit {
 
     /// Nanoseconds of so many after `epoch`; [`NO_TIME`] for what is no number, and for what is
     /// centuries away.
-    pub(super) fn after(self, epoch: i64, count: Scalar) -> i64 {
+    pub(super) fn after(self, epoch: i64, count: ExactNumber) -> i64 {
         let ns = match count {
-            Scalar::Unsigned(count) => i128::from(count) * i128::from(self.ns()),
-            Scalar::Signed(count) => i128::from(count) * i128::from(self.ns()),
+            ExactNumber::Unsigned(count) => i128::from(count) * i128::from(self.ns()),
+            ExactNumber::Signed(count) => i128::from(count) * i128::from(self.ns()),
             // To even, as numpy rounds.
-            Scalar::Float(count) if count.is_finite() => {
+            ExactNumber::Float(count) if count.is_finite() => {
                 (count * self.ns() as f64).round_ties_even() as i128
             }
-            Scalar::Float(_) => return NO_TIME,
+            ExactNumber::Float(_) => return NO_TIME,
         };
         ns.checked_add(epoch.into()).and_then(|ns| i64::try_from(ns).ok()).unwrap_or(NO_TIME)
     }
@@ -107,7 +107,7 @@ impl Moment {
         if let Ok(seconds) = text.trim().parse::<f64>()
             && seconds.is_finite()
         {
-            return Ok(Self::Into(Unit::Second.after(0, Scalar::Float(seconds))));
+            return Ok(Self::Into(Unit::Second.after(0, ExactNumber::Float(seconds))));
         }
         parse_iso(text).map(Self::At).ok_or_else(|| {
             let expected = "seconds since the first pulse, or a time such as 2026-03-01T12:30:00Z";
@@ -141,15 +141,18 @@ mod tests {
 
     #[test]
     fn times_are_exact() {
-        assert_eq!(Unit::Second.after(5, Scalar::Float(1.5)), 1_500_000_005);
+        assert_eq!(Unit::Second.after(5, ExactNumber::Float(1.5)), 1_500_000_005);
         assert_eq!(
-            Unit::Nanosecond.after(0, Scalar::Unsigned(1_600_000_000_123_456_789)),
+            Unit::Nanosecond.after(0, ExactNumber::Unsigned(1_600_000_000_123_456_789)),
             1_600_000_000_123_456_789
         );
-        assert_eq!(Unit::Second.after(0, Scalar::Unsigned(u64::MAX)), NO_TIME);
-        assert_eq!(Unit::Nanosecond.after(-5, Scalar::Unsigned(i64::MAX as u64 + 5)), i64::MAX);
-        assert_eq!(Unit::Second.after(0, Scalar::Float(f64::NAN)), NO_TIME);
-        assert_eq!(Unit::Second.after(7, Scalar::Float(1e300)), NO_TIME);
+        assert_eq!(Unit::Second.after(0, ExactNumber::Unsigned(u64::MAX)), NO_TIME);
+        assert_eq!(
+            Unit::Nanosecond.after(-5, ExactNumber::Unsigned(i64::MAX as u64 + 5)),
+            i64::MAX
+        );
+        assert_eq!(Unit::Second.after(0, ExactNumber::Float(f64::NAN)), NO_TIME);
+        assert_eq!(Unit::Second.after(7, ExactNumber::Float(1e300)), NO_TIME);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) struct Move {
 
 /// The output file, and the resources for writing it.
 #[derive(Debug, Clone)]
-pub(super) struct Output {
+pub(super) struct OutputFile {
     pub(super) model: StoreModel,
     pub(super) budget: Budget,
     pub(super) control: Control,
@@ -36,7 +36,7 @@ pub(super) struct Output {
     pub(super) name: Arc<str>,
 }
 
-impl Output {
+impl OutputFile {
     pub(super) fn write(&self, bytes: &[u8], at: u64) -> Result<()> {
         self.out.write_all_at(bytes, at).map_err(|e| Error::io_at(&self.name, "writing", at, e))
     }
@@ -49,7 +49,7 @@ pub(super) const WINDOW: u64 = 256 << 20;
 const WRITERS: usize = 4;
 
 /// Carries bytes from a store to the output, in the order of the store.
-pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, output: &Output) -> Result<()> {
+pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, output: &OutputFile) -> Result<()> {
     // SlotWriter take up to half of the memory, blocks three eighths.
     let (memory, threads) = (output.budget.memory, output.budget.threads.max(WRITERS));
     let shape =
@@ -96,7 +96,7 @@ fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
 struct Carrier {
     moves: Arc<Vec<Move>>,
     slots: Option<SlotWriter>,
-    output: Output,
+    output: OutputFile,
 }
 
 impl Decoder for Carrier {

@@ -17,7 +17,7 @@ use thalweg_io::plan::GapRule;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
-use super::copy_bytes::{Output, WINDOW};
+use super::copy_bytes::{OutputFile, WINDOW};
 use super::grid::RepackGrid;
 use crate::encode::{ChunkEncoder, Coder};
 use crate::filter::{Contexts, Pipeline};
@@ -48,7 +48,7 @@ pub(super) struct Aside {
 
 /// A tile of the new file, from its first piece in the store to its last.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenTile {
     job: usize,
     number: u64,
     first: u64,
@@ -72,21 +72,21 @@ type Partials = HashMap<(usize, u64), Arc<Mutex<Partial>>>;
 /// Which new tiles are made in which pass, so that no more than `most` bytes of them are open at a
 /// time.
 fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
-    let mut open: HashMap<(usize, u64), Open> = HashMap::new();
+    let mut open: HashMap<(usize, u64), OpenTile> = HashMap::new();
     for (job, what) in jobs.iter().enumerate() {
         for stored in &what.stored {
             for number in what.to.over(&what.from.area(stored.first)) {
                 let end = stored.offset + stored.size;
                 let one = open.entry((job, number)).or_insert_with(|| {
                     let bytes = what.to.bytes(number);
-                    Open { job, number, first: stored.offset, last: end, bytes, pieces: 0 }
+                    OpenTile { job, number, first: stored.offset, last: end, bytes, pieces: 0 }
                 });
                 (one.first, one.last) = (one.first.min(stored.offset), one.last.max(end));
                 one.pieces += 1;
             }
         }
     }
-    let mut open: Vec<Open> = open.into_values().collect();
+    let mut open: Vec<OpenTile> = open.into_values().collect();
     open.sort_unstable_by_key(|one| (one.first, one.job, one.number));
     let mut assigned: HashMap<(usize, u64), usize> = HashMap::new();
     // For each pass, what is open: how many bytes, and until where.
@@ -132,7 +132,7 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
 pub(super) fn recode(
     store: &Arc<dyn Store>,
     jobs: Vec<Job>,
-    output: &Output,
+    output: &OutputFile,
     spill: &Arc<File>,
 ) -> Result<(usize, Vec<Aside>)> {
     // The other half is the engine's.
@@ -192,7 +192,7 @@ struct Recoder {
     extents: Arc<Vec<(u32, u32)>>,
     pieces: HashMap<(usize, u64), u32>,
     open: Mutex<Partials>,
-    output: Output,
+    output: OutputFile,
     spill: Arc<File>,
     /// Where the spill ends.
     end: Arc<AtomicU64>,
@@ -200,15 +200,15 @@ struct Recoder {
 }
 
 #[derive(Default)]
-struct Worker {
+struct ReencodeWorker {
     contexts: Contexts,
     encoder: ChunkEncoder,
     done: u64,
 }
 
 impl Recoder {
-    fn tile(&self, worker: &mut Worker, extent: &Extent<'_>) -> Result<()> {
-        let Worker { contexts, encoder, done } = worker;
+    fn tile(&self, worker: &mut ReencodeWorker, extent: &Extent<'_>) -> Result<()> {
+        let ReencodeWorker { contexts, encoder, done } = worker;
         let (number, place) = self.extents[extent.ordinal as usize];
         let (at, place) = (number as usize, place as usize);
         let job = &self.jobs[at];
@@ -289,18 +289,18 @@ impl Recoder {
 }
 
 impl Decoder for Recoder {
-    type Worker = Worker;
+    type Worker = ReencodeWorker;
     type Batch = ();
 
-    fn worker(&self) -> Worker {
-        Worker::default()
+    fn worker(&self) -> ReencodeWorker {
+        ReencodeWorker::default()
     }
 
     fn batch(&self) {}
 
     fn decode(
         &self,
-        worker: &mut Worker,
+        worker: &mut ReencodeWorker,
         group: &Group,
         next: &mut usize,
         (): &mut (),
@@ -312,7 +312,7 @@ impl Decoder for Recoder {
         Ok(())
     }
 
-    fn decoded_bytes(worker: &Worker) -> u64 {
+    fn decoded_bytes(worker: &ReencodeWorker) -> u64 {
         worker.done
     }
 }

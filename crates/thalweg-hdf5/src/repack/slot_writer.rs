@@ -29,7 +29,7 @@ pub(super) struct SlotWriter {
     len: u64,
     /// By number: whether all of a slot will come.
     whole: Vec<bool>,
-    open: Mutex<HashMap<u64, Arc<Mutex<Slot>>>>,
+    open: Mutex<HashMap<u64, Arc<Mutex<FileSlot>>>>,
     spare: Mutex<Vec<AlignedBuf>>,
     direct: File,
     /// Set once the file system has refused a direct write.
@@ -37,7 +37,7 @@ pub(super) struct SlotWriter {
 }
 
 #[derive(Debug)]
-struct Slot {
+struct FileSlot {
     bytes: AlignedBuf,
     filled: u64,
 }
@@ -127,9 +127,9 @@ impl SlotWriter {
         Some(std::mem::replace(&mut slot.bytes, AlignedBuf::new(0)))
     }
 
-    fn slot(&self) -> Slot {
+    fn slot(&self) -> FileSlot {
         let bytes = locked(&self.spare).pop().unwrap_or_else(|| AlignedBuf::new(self.len as usize));
-        Slot { bytes, filled: 0 }
+        FileSlot { bytes, filled: 0 }
     }
 }
 

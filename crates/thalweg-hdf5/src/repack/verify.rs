@@ -8,7 +8,7 @@ use thalweg_io::open::Options;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
-use super::Report;
+use super::RepackReport;
 use crate::arrays::{ArrayFile, Dataset};
 use crate::libhdf5::Found;
 
@@ -19,7 +19,7 @@ pub(super) fn verify(
     new: &NewFile,
     options: Options,
     values: bool,
-    report: &mut Report,
+    report: &mut RepackReport,
 ) -> Result<()> {
     let before = ArrayFile::from_store(store.clone(), options.clone())?;
     let made: Arc<dyn Store> = Arc::new(FileStore::open(new.temporary())?);

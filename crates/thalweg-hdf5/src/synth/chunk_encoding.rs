@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thalweg_io::Fault;
 
-use super::{Field, Layout, Piece, Run};
+use super::{BankField, DatasetLayout, DatasetPiece, SynthRun};
 use crate::encode;
 use crate::encode::Coder;
 
@@ -24,14 +24,14 @@ pub enum Press {
 
 /// The filters of a file's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Coding {
+pub struct ChunkCoding {
     /// Whether bytes are sorted by significance first.
     pub shuffle: bool,
     /// What compresses them then.
     pub press: Press,
 }
 
-impl Coding {
+impl ChunkCoding {
     /// No filter.
     pub const NONE: Self = Self { shuffle: false, press: Press::None };
 }
@@ -40,7 +40,7 @@ const LEVELS: &str =
     "none, gzip, lz4, zstd, shuffle+gzip, shuffle+lz4 or shuffle+zstd, with a level as in gzip:6";
 
 /// As in `gzip`, `shuffle+gzip:1`, `zstd`; the levels are 4 (h5py's) and 3 unless told otherwise.
-impl FromStr for Coding {
+impl FromStr for ChunkCoding {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Self, Fault> {
@@ -65,7 +65,7 @@ impl FromStr for Coding {
     }
 }
 
-impl fmt::Display for Coding {
+impl fmt::Display for ChunkCoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.shuffle {
             f.write_str("shuffle+")?;
@@ -79,7 +79,7 @@ impl fmt::Display for Coding {
     }
 }
 
-impl Field {
+impl BankField {
     /// Bytes of an element.
     pub(super) const fn bytes(self) -> usize {
         match self {
@@ -89,7 +89,7 @@ impl Field {
     }
 }
 
-impl Coding {
+impl ChunkCoding {
     /// The filters, in their order.
     pub(super) fn coders(self) -> Vec<Coder> {
         let press = match self.press {
@@ -104,7 +104,7 @@ impl Coding {
 
 /// A piece as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedPiece {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// A bit for each filter that would have made it no smaller, and that it skipped.
@@ -120,7 +120,7 @@ pub struct Encoder {
 
 impl Encoder {
     /// An encoder for a file of this coding.
-    pub fn new(coding: Coding) -> Self {
+    pub fn new(coding: ChunkCoding) -> Self {
         Self { coders: coding.coders(), encoder: encode::ChunkEncoder::default() }
     }
 
@@ -129,21 +129,21 @@ impl Encoder {
     ///
     /// # Errors
     /// What the compressor says.
-    pub fn encode(&mut self, run: &Run, piece: Piece) -> Result<Encoded, Fault> {
-        let Piece { bank, field, number } = piece;
+    pub fn encode(&mut self, run: &SynthRun, piece: DatasetPiece) -> Result<EncodedPiece, Fault> {
+        let DatasetPiece { bank, field, number } = piece;
         let elements = run.piece(bank, field);
         let range = number * elements..((number + 1) * elements).min(run.len(bank, field));
         let mut bytes = Vec::new();
         match field {
-            Field::EventId => run.ids(bank, range, &mut bytes),
-            Field::EventTimeOffset => run.offsets(bank, range, &mut bytes),
-            Field::EventIndex => run.index(bank, range, &mut bytes),
-            Field::EventTimeZero => run.zeros(range, &mut bytes),
+            BankField::EventId => run.ids(bank, range, &mut bytes),
+            BankField::EventTimeOffset => run.offsets(bank, range, &mut bytes),
+            BankField::EventIndex => run.index(bank, range, &mut bytes),
+            BankField::EventTimeZero => run.zeros(range, &mut bytes),
         }
-        if matches!(run.recipe.layout, Layout::Chunked(_)) {
+        if matches!(run.recipe.layout, DatasetLayout::Chunked(_)) {
             bytes.resize(elements as usize * field.bytes(), 0);
         }
         let mask = self.encoder.encode(&self.coders, field.bytes(), &mut bytes)?;
-        Ok(Encoded { bytes, mask })
+        Ok(EncodedPiece { bytes, mask })
     }
 }

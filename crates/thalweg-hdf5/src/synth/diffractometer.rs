@@ -3,7 +3,7 @@
 use thalweg_codec::splitmix::mix;
 use thalweg_io::random::Chance;
 
-use super::Recipe;
+use super::NexusRecipe;
 
 /// Events that a bank may see, but for the last bits of their times.
 const KINDS: usize = 1 << 14;
@@ -45,14 +45,14 @@ const REFLECTED: f64 = 0.4;
 /// What a bank sees: drawn once, so that an event costs a look into a table that stays in the
 /// cache.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(super) struct BankTable {
     first_id: u32,
     /// Pixel above the clock's step.
     kinds: Vec<u32>,
 }
 
-impl Table {
-    pub(super) fn new(recipe: &Recipe, bank: u32) -> Self {
+impl BankTable {
+    pub(super) fn new(recipe: &NexusRecipe, bank: u32) -> Self {
         let purpose = u64::from_be_bytes(*b"detector");
         let mut chance = Chance::new(recipe.seed ^ mix(purpose), u64::from(bank));
         let pixels =

@@ -5,7 +5,7 @@ use std::ops::Range;
 use thalweg_codec::splitmix::mix;
 use thalweg_io::random::{Chance, hash01};
 
-use super::{PulseTimes, Recipe, Run};
+use super::{NexusRecipe, PulseTimes, SynthRun};
 
 /// Pulses whose numbers of events come from one stream of random numbers.
 const BLOCK: u64 = 1024;
@@ -21,7 +21,7 @@ const START: u64 = 1_715_673_600;
 /// The pulses of a run. Their numbers of events are drawn anew whenever they are asked for; what is
 /// kept is the sum before each block.
 #[derive(Debug)]
-pub(super) struct Pulses {
+pub(super) struct SynthPulses {
     seed: u64,
     count: u64,
     frequency: f64,
@@ -29,8 +29,8 @@ pub(super) struct Pulses {
     banks: Vec<(f64, Vec<u64>)>,
 }
 
-impl Pulses {
-    pub(super) fn new(recipe: &Recipe) -> Self {
+impl SynthPulses {
+    pub(super) fn new(recipe: &NexusRecipe) -> Self {
         let count = ((recipe.events as f64 / recipe.events_per_pulse).ceil() as u64).max(1);
         let mut pulses =
             Self { seed: recipe.seed, count, frequency: recipe.frequency, banks: Vec::new() };
@@ -98,7 +98,7 @@ impl Pulses {
     }
 }
 
-impl Run {
+impl SynthRun {
     /// Appends `event_index` of some pulses of a bank, little-endian.
     pub fn index(&self, bank: u32, pulses: Range<u64>, out: &mut Vec<u8>) {
         self.pulses.firsts(bank, &pulses, |first| out.extend(first.to_le_bytes()));

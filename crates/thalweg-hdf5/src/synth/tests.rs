@@ -2,17 +2,17 @@ use std::collections::HashSet;
 
 use super::*;
 
-fn small() -> Recipe {
-    Recipe {
+fn small() -> NexusRecipe {
+    NexusRecipe {
         banks: 4,
-        layout: Layout::Chunked(256),
+        layout: DatasetLayout::Chunked(256),
         events_per_pulse: 500.0,
-        ..Recipe::with_bytes(3, 400_000)
+        ..NexusRecipe::with_bytes(3, 400_000)
     }
 }
 
-fn run(recipe: Recipe) -> Run {
-    Run::new(recipe).unwrap_or_else(|error| unreachable!("{error}"))
+fn run(recipe: NexusRecipe) -> SynthRun {
+    SynthRun::new(recipe).unwrap_or_else(|error| unreachable!("{error}"))
 }
 
 fn u32s(bytes: &[u8]) -> Vec<u32> {
@@ -39,7 +39,7 @@ fn values_are_the_same_everywhere() {
 
 #[test]
 fn another_seed_makes_other_values_and_another_layout_does_not() {
-    let of = |recipe: Recipe| {
+    let of = |recipe: NexusRecipe| {
         let run = run(recipe);
         let mut bytes = Vec::new();
         run.ids(0, 0..1000, &mut bytes);
@@ -47,9 +47,10 @@ fn another_seed_makes_other_values_and_another_layout_does_not() {
         run.index(0, 0..50, &mut bytes);
         bytes
     };
-    let laid = Recipe { layout: Layout::Contiguous, order: Order::Ordered, ..small() };
+    let laid =
+        NexusRecipe { layout: DatasetLayout::Contiguous, order: ChunkOrder::Ordered, ..small() };
     assert_eq!(of(small()), of(laid));
-    assert_ne!(of(small()), of(Recipe { seed: 4, ..small() }));
+    assert_ne!(of(small()), of(NexusRecipe { seed: 4, ..small() }));
 }
 
 #[test]
@@ -70,7 +71,8 @@ fn parts_are_parts_of_the_whole() {
 #[test]
 fn every_event_belongs_to_a_pulse() {
     // More than a block of pulses, and banks with less than an event a pulse.
-    let recipe = Recipe { banks: 3, events_per_pulse: 3.0, ..Recipe::with_bytes(1, 64_000) };
+    let recipe =
+        NexusRecipe { banks: 3, events_per_pulse: 3.0, ..NexusRecipe::with_bytes(1, 64_000) };
     let run = run(recipe);
     assert!(run.pulses() > 2048);
     for bank in 0..3 {
@@ -87,7 +89,7 @@ fn every_event_belongs_to_a_pulse() {
 
 #[test]
 fn as_many_events_as_were_asked_for_and_weighted() {
-    let run = run(Recipe { banks: 40, ..Recipe::with_bytes(1, 80_000_000) });
+    let run = run(NexusRecipe { banks: 40, ..NexusRecipe::with_bytes(1, 80_000_000) });
     assert!((run.bytes() as f64 / 8e7 - 1.0).abs() < 0.01, "{}", run.bytes());
     let share = run.events(0) as f64 * 8.0 / run.bytes() as f64;
     assert!((0.085..0.088).contains(&share), "{share}");
@@ -96,7 +98,7 @@ fn as_many_events_as_were_asked_for_and_weighted() {
 
 #[test]
 fn what_is_seen_looks_like_a_powder() {
-    let run = run(Recipe { banks: 2, ..Recipe::with_bytes(1, 8_000_000) });
+    let run = run(NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 8_000_000) });
     let (mut ids, mut offsets) = (Vec::new(), Vec::new());
     run.ids(1, 0..400_000, &mut ids);
     run.offsets(1, 0..400_000, &mut offsets);
@@ -119,29 +121,29 @@ fn what_is_seen_looks_like_a_powder() {
 /// consecutive numbers.
 #[test]
 fn values_are_as_hard_to_compress_as_real_ones() {
-    let run = run(Recipe::with_bytes(1, 40_000_000));
-    let coding = Coding { shuffle: false, press: Press::Gzip(6) };
+    let run = run(NexusRecipe::with_bytes(1, 40_000_000));
+    let coding = ChunkCoding { shuffle: false, press: Press::Gzip(6) };
     let mut encoder = Encoder::new(coding);
     let mut ratio = |field| {
-        let piece = Piece { bank: 3, field, number: 0 };
+        let piece = DatasetPiece { bank: 3, field, number: 0 };
         let Ok(packed) = encoder.encode(&run, piece) else { unreachable!("level 6 exists") };
         8192.0 / packed.bytes.len() as f64
     };
-    let (id, offset) = (ratio(Field::EventId), ratio(Field::EventTimeOffset));
+    let (id, offset) = (ratio(BankField::EventId), ratio(BankField::EventTimeOffset));
     assert!((1.8..3.0).contains(&id), "ids: {id}");
     assert!((1.1..1.8).contains(&offset), "times: {offset}");
 }
 
 #[test]
 fn each_piece_comes_once_in_every_order() {
-    for order in [Order::Live, Order::Interleaved, Order::Ordered] {
-        let run = run(Recipe { order, ..small() });
-        let pieces: Vec<Piece> = run.pieces().collect();
+    for order in [ChunkOrder::Live, ChunkOrder::Interleaved, ChunkOrder::Ordered] {
+        let run = run(NexusRecipe { order, ..small() });
+        let pieces: Vec<DatasetPiece> = run.pieces().collect();
         assert_eq!(pieces.len() as u64, run.piece_count());
         let mut once = HashSet::new();
         assert!(pieces.iter().all(|piece| once.insert((piece.bank, piece.field, piece.number))));
         for bank in 0..4 {
-            for field in Field::ALL {
+            for field in BankField::ALL {
                 let numbers: Vec<u64> = pieces
                     .iter()
                     .filter(|p| (p.bank, p.field) == (bank, field))
@@ -165,48 +167,49 @@ fn each_piece_comes_once_in_every_order() {
 fn a_live_run_is_scattered_and_an_ordered_one_is_not() {
     // How often the next chunk of ids is another bank's.
     let changes = |order| {
-        let run = run(Recipe { order, ..small() });
+        let run = run(NexusRecipe { order, ..small() });
         let banks: Vec<u32> =
-            run.pieces().filter(|p| p.field == Field::EventId).map(|p| p.bank).collect();
+            run.pieces().filter(|p| p.field == BankField::EventId).map(|p| p.bank).collect();
         let changes = banks.windows(2).filter(|pair| pair[0] != pair[1]).count();
         changes as f64 / (banks.len() - 1) as f64
     };
     // By chance, 1 - the sum of the squared shares: 0.58 for four banks that are skewed.
-    assert!((0.45..0.75).contains(&changes(Order::Live)), "{}", changes(Order::Live));
-    assert!(changes(Order::Interleaved) > 0.5);
-    assert!(changes(Order::Ordered) < 0.02);
+    assert!((0.45..0.75).contains(&changes(ChunkOrder::Live)), "{}", changes(ChunkOrder::Live));
+    assert!(changes(ChunkOrder::Interleaved) > 0.5);
+    assert!(changes(ChunkOrder::Ordered) < 0.02);
 }
 
 #[test]
 fn what_cannot_be_made_is_refused() {
-    let coding = Coding { shuffle: true, press: Press::Gzip(4) };
-    let contiguous = Recipe { layout: Layout::Contiguous, order: Order::Ordered, ..small() };
+    let coding = ChunkCoding { shuffle: true, press: Press::Gzip(4) };
+    let contiguous =
+        NexusRecipe { layout: DatasetLayout::Contiguous, order: ChunkOrder::Ordered, ..small() };
     for wrong in [
-        Recipe { banks: 0, ..small() },
-        Recipe { layout: Layout::Chunked(1 << 40), ..small() },
-        Recipe { order: Order::Live, ..contiguous.clone() },
-        Recipe { coding, ..contiguous.clone() },
-        Recipe { events_per_pulse: f64::NAN, ..small() },
-        Recipe { events: u64::MAX, ..small() },
+        NexusRecipe { banks: 0, ..small() },
+        NexusRecipe { layout: DatasetLayout::Chunked(1 << 40), ..small() },
+        NexusRecipe { order: ChunkOrder::Live, ..contiguous.clone() },
+        NexusRecipe { coding, ..contiguous.clone() },
+        NexusRecipe { events_per_pulse: f64::NAN, ..small() },
+        NexusRecipe { events: u64::MAX, ..small() },
     ] {
-        assert!(matches!(Run::new(wrong.clone()), Err(Error::Usage(_))), "{wrong:?}");
+        assert!(matches!(SynthRun::new(wrong.clone()), Err(Error::Usage(_))), "{wrong:?}");
     }
     assert!(contiguous.check().is_ok());
 }
 
 #[test]
 fn words_are_understood() {
-    assert_eq!("1Mi".parse(), Ok(Layout::Chunked(1 << 20)));
-    assert_eq!("contiguous".parse(), Ok(Layout::Contiguous));
+    assert_eq!("1Mi".parse(), Ok(DatasetLayout::Chunked(1 << 20)));
+    assert_eq!("contiguous".parse(), Ok(DatasetLayout::Contiguous));
     for coding in ["none", "gzip:4", "shuffle+gzip:1", "zstd:3", "shuffle+lz4"] {
-        assert_eq!(coding.parse::<Coding>().map(|c| c.to_string()), Ok(coding.to_owned()));
+        assert_eq!(coding.parse::<ChunkCoding>().map(|c| c.to_string()), Ok(coding.to_owned()));
     }
-    assert_eq!("gzip".parse::<Coding>(), "gzip:4".parse());
+    assert_eq!("gzip".parse::<ChunkCoding>(), "gzip:4".parse());
     for wrong in ["shuffle+none", "gzip:13", "lz4:1", "szip", "gzip:", ""] {
-        assert!(wrong.parse::<Coding>().is_err(), "{wrong}");
+        assert!(wrong.parse::<ChunkCoding>().is_err(), "{wrong}");
     }
     for wrong in ["0", "1Gi", "-1", "", "Mi", "99999999999999999999Mi"] {
-        assert!(wrong.parse::<Layout>().is_err(), "{wrong}");
+        assert!(wrong.parse::<DatasetLayout>().is_err(), "{wrong}");
     }
 }
 
@@ -214,8 +217,8 @@ fn words_are_understood() {
 #[test]
 fn the_same_recipe_is_the_same_file() {
     let folder = tempfile::tempdir().unwrap_or_else(|error| unreachable!("{error}"));
-    let coding = Coding { shuffle: true, press: Press::Gzip(4) };
-    for recipe in [small(), Recipe { coding, libver: Libver::Latest, ..small() }] {
+    let coding = ChunkCoding { shuffle: true, press: Press::Gzip(4) };
+    for recipe in [small(), NexusRecipe { coding, libver: Libver::Latest, ..small() }] {
         let run = run(recipe);
         let bytes = ["a.nxs", "b.nxs"].map(|name| {
             let path = folder.path().join(name);

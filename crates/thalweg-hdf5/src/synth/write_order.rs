@@ -7,11 +7,11 @@ use thalweg_codec::splitmix::mix;
 use thalweg_io::Fault;
 use thalweg_io::random::Chance;
 
-use super::Run;
+use super::SynthRun;
 
 /// The order of chunks in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum ChunkOrder {
     /// As neutrons arrive: whose chunk is full next is a matter of chance and of the banks'
     /// weights.
     Live,
@@ -21,7 +21,7 @@ pub enum Order {
     Ordered,
 }
 
-impl Order {
+impl ChunkOrder {
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -33,7 +33,7 @@ impl Order {
 }
 
 /// By its word.
-impl FromStr for Order {
+impl FromStr for ChunkOrder {
     type Err = Fault;
 
     fn from_str(name: &str) -> Result<Self, Fault> {
@@ -46,7 +46,7 @@ impl FromStr for Order {
 
 /// The datasets of a bank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Field {
+pub enum BankField {
     /// The pixel of each event.
     EventId,
     /// The time of flight of each event.
@@ -57,7 +57,7 @@ pub enum Field {
     EventTimeZero,
 }
 
-impl Field {
+impl BankField {
     /// All of them.
     pub const ALL: [Self; 4] =
         [Self::EventTimeZero, Self::EventIndex, Self::EventId, Self::EventTimeOffset];
@@ -75,19 +75,19 @@ impl Field {
 
 /// Part of a dataset: a chunk where it has chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Piece {
+pub struct DatasetPiece {
     /// From 0.
     pub bank: u32,
     /// Which of its datasets.
-    pub field: Field,
-    /// From 0, each of [`Run::piece`] elements.
+    pub field: BankField,
+    /// From 0, each of [`SynthRun::piece`] elements.
     pub number: u64,
 }
 
 /// The pieces of all datasets, in the order of the file.
 #[derive(Debug)]
-pub struct Pieces<'a> {
-    run: &'a Run,
+pub struct DatasetPieces<'a> {
+    run: &'a SynthRun,
     chance: Chance,
     /// For each bank: chunks of events that are still to come, and how many there are in all.
     left: Vec<(u64, u64)>,
@@ -97,16 +97,16 @@ pub struct Pieces<'a> {
     pulses: (u64, u64),
     /// Whose turn it is.
     turn: usize,
-    next: VecDeque<Piece>,
+    next: VecDeque<DatasetPiece>,
 }
 
-impl<'a> Pieces<'a> {
-    pub(super) fn new(run: &'a Run) -> Self {
-        let count = |bank| run.pieces_of(bank, Field::EventId);
+impl<'a> DatasetPieces<'a> {
+    pub(super) fn new(run: &'a SynthRun) -> Self {
+        let count = |bank| run.pieces_of(bank, BankField::EventId);
         let left: Vec<(u64, u64)> = (0..run.recipe.banks).map(count).map(|n| (n, n)).collect();
         let steps = left.iter().map(|(left, _)| left).sum();
         let chance = Chance::new(run.recipe.seed ^ mix(u64::from_be_bytes(*b"arriving")), 0);
-        let pulses = (0, run.pieces_of(0, Field::EventIndex));
+        let pulses = (0, run.pieces_of(0, BankField::EventIndex));
         Self { run, chance, left, steps, done: 0, pulses, turn: 0, next: VecDeque::new() }
     }
 
@@ -117,7 +117,7 @@ impl<'a> Pieces<'a> {
         }
         let bank = match self.run.recipe.order {
             // Drawing from what is left gives every order of the chunks the same chance.
-            Order::Live => {
+            ChunkOrder::Live => {
                 let mut drawn = self.chance.bits() % (self.steps - self.done);
                 self.left.iter().position(|(left, _)| match drawn.checked_sub(*left) {
                     Some(rest) => {
@@ -142,15 +142,15 @@ impl<'a> Pieces<'a> {
     /// Puts what comes next into the queue.
     fn step(&mut self) {
         let banks = self.run.recipe.banks;
-        if self.run.recipe.order == Order::Ordered {
+        if self.run.recipe.order == ChunkOrder::Ordered {
             // A bank a step.
             let Some(bank) = u32::try_from(self.done).ok().filter(|bank| *bank < banks) else {
                 return;
             };
             self.done += 1;
-            for field in Field::ALL {
+            for field in BankField::ALL {
                 let count = self.run.pieces_of(bank, field);
-                self.next.extend((0..count).map(|number| Piece { bank, field, number }));
+                self.next.extend((0..count).map(|number| DatasetPiece { bank, field, number }));
             }
             return;
         }
@@ -159,11 +159,13 @@ impl<'a> Pieces<'a> {
         {
             let (bank, number) = (bank as u32, *all - *left);
             *left -= 1;
-            self.next.extend([Field::EventId, Field::EventTimeOffset].map(|field| Piece {
-                bank,
-                field,
-                number,
-            }));
+            self.next.extend(
+                [BankField::EventId, BankField::EventTimeOffset].map(|field| DatasetPiece {
+                    bank,
+                    field,
+                    number,
+                }),
+            );
         }
         // The pulses come with their events.
         while self.pulses.0 < self.pulses.1
@@ -172,21 +174,23 @@ impl<'a> Pieces<'a> {
         {
             let number = self.pulses.0;
             for bank in 0..banks {
-                self.next.extend([Field::EventTimeZero, Field::EventIndex].map(|field| Piece {
-                    bank,
-                    field,
-                    number,
-                }));
+                self.next.extend(
+                    [BankField::EventTimeZero, BankField::EventIndex].map(|field| DatasetPiece {
+                        bank,
+                        field,
+                        number,
+                    }),
+                );
             }
             self.pulses.0 += 1;
         }
     }
 }
 
-impl Iterator for Pieces<'_> {
-    type Item = Piece;
+impl Iterator for DatasetPieces<'_> {
+    type Item = DatasetPiece;
 
-    fn next(&mut self) -> Option<Piece> {
+    fn next(&mut self) -> Option<DatasetPiece> {
         if self.next.is_empty() {
             self.step();
         }

@@ -5,23 +5,25 @@ use std::path::Path;
 use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
-use super::{Encoded, Encoder, Field, Layout, Libver, Piece, PulseTimes, Run};
-use crate::libhdf5::{Group, Number, Vector, VectorOf, Writer};
+use super::{
+    BankField, DatasetLayout, DatasetPiece, EncodedPiece, Encoder, Libver, PulseTimes, SynthRun,
+};
+use crate::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, Vector, VectorOf};
 
 /// When runs start, as attributes say it.
 const START: &str = "2024-05-14T08:00:00Z";
 /// Seconds from one reading of the sample's temperature to the next.
 const READING_S: f64 = 1.0;
 
-/// A file of a [`Run`] being written; it appears when it is whole. Dropped unfinished, it is
+/// A file of a [`SynthRun`] being written; it appears when it is whole. Dropped unfinished, it is
 /// removed.
 #[derive(Debug)]
 pub struct NexusWriter<'a> {
     // Before the file that it writes to, so that it is closed before that is removed.
     banks: Vec<[Vector; 4]>,
-    writer: Writer,
+    writer: Hdf5Writer,
     file: NewFile,
-    run: &'a Run,
+    run: &'a SynthRun,
 }
 
 impl<'a> NexusWriter<'a> {
@@ -29,9 +31,9 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
-    pub fn create(path: &Path, run: &'a Run) -> Result<Self> {
+    pub fn create(path: &Path, run: &'a SynthRun) -> Result<Self> {
         let file = NewFile::create(path)?;
-        let writer = Writer::create_for(
+        let writer = Hdf5Writer::create_for(
             file.temporary(),
             file.name(),
             run.recipe().libver == Libver::Latest,
@@ -54,16 +56,18 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
-    pub fn push(&mut self, piece: Piece, encoded: &Encoded) -> Result<()> {
-        let Piece { bank, field, number } = piece;
+    pub fn push(&mut self, piece: DatasetPiece, encoded: &EncodedPiece) -> Result<()> {
+        let DatasetPiece { bank, field, number } = piece;
         let first = number * self.run.piece(bank, field);
         let Some(vector) = self.banks.get(bank as usize).and_then(|bank| bank.get(place(field)))
         else {
             return Ok(());
         };
         match self.run.recipe().layout {
-            Layout::Contiguous => self.writer.values(vector, first, &encoded.bytes),
-            Layout::Chunked(_) => self.writer.chunk(vector, first, &encoded.bytes, encoded.mask),
+            DatasetLayout::Contiguous => self.writer.values(vector, first, &encoded.bytes),
+            DatasetLayout::Chunked(_) => {
+                self.writer.chunk(vector, first, &encoded.bytes, encoded.mask)
+            }
         }
     }
 
@@ -81,7 +85,7 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// As the other steps.
-    pub fn write(path: &Path, run: &'a Run) -> Result<()> {
+    pub fn write(path: &Path, run: &'a SynthRun) -> Result<()> {
         let failed = |fault: thalweg_io::Fault| {
             thalweg_io::Error::Usage(format!("{}: {fault}", path.display()).into())
         };
@@ -95,35 +99,47 @@ impl<'a> NexusWriter<'a> {
 }
 
 /// Where a bank keeps its vector.
-fn place(field: Field) -> usize {
-    Field::ALL.iter().position(|known| *known == field).unwrap_or(0)
+fn place(field: BankField) -> usize {
+    BankField::ALL.iter().position(|known| *known == field).unwrap_or(0)
 }
 
 /// A group of a NeXus class.
-fn class(writer: &Writer, parent: Option<&Group>, name: &str, class: &str) -> Result<Group> {
+fn class(
+    writer: &Hdf5Writer,
+    parent: Option<&NewGroup>,
+    name: &str,
+    class: &str,
+) -> Result<NewGroup> {
     let group = writer.group(parent, name)?;
     writer.text(Some(&group), "NX_class", class)?;
     Ok(group)
 }
 
 /// The group of a bank's events, its values still missing.
-fn bank_of(writer: &Writer, entry: &Group, run: &Run, bank: u32) -> Result<[Vector; 4]> {
+fn bank_of(
+    writer: &Hdf5Writer,
+    entry: &NewGroup,
+    run: &SynthRun,
+    bank: u32,
+) -> Result<[Vector; 4]> {
     let group = class(writer, Some(entry), &format!("bank{}_events", bank + 1), "NXevent_data")?;
     let coders = run.recipe().coding.coders();
-    let make = |field: Field| {
+    let make = |field: BankField| {
         let filters: Vec<(i32, [u32; 1])> =
             (coders.iter().map(|coder| coder.registered(field.bytes())))
                 .map(|(number, value)| (number, [value]))
                 .collect();
         let filters: Vec<(i32, &[u32])> =
             filters.iter().map(|(number, values)| (*number, &values[..])).collect();
-        let chunk =
-            matches!(run.recipe().layout, Layout::Chunked(_)).then(|| run.piece(bank, field));
+        let chunk = matches!(run.recipe().layout, DatasetLayout::Chunked(_))
+            .then(|| run.piece(bank, field));
         let kind = match (field, run.recipe().pulse_times) {
-            (Field::EventId, _) => Number::U32,
-            (Field::EventTimeOffset, _) => Number::F32,
-            (Field::EventTimeZero, PulseTimes::Seconds) => Number::F64,
-            (Field::EventIndex, _) | (Field::EventTimeZero, PulseTimes::Nanoseconds) => Number::U64,
+            (BankField::EventId, _) => StoredNumber::U32,
+            (BankField::EventTimeOffset, _) => StoredNumber::F32,
+            (BankField::EventTimeZero, PulseTimes::Seconds) => StoredNumber::F64,
+            (BankField::EventIndex, _) | (BankField::EventTimeZero, PulseTimes::Nanoseconds) => {
+                StoredNumber::U64
+            }
         };
         writer.vector(
             &group,
@@ -131,7 +147,7 @@ fn bank_of(writer: &Writer, entry: &Group, run: &Run, bank: u32) -> Result<[Vect
             VectorOf { kind, len: run.len(bank, field), chunk, filters: &filters },
         )
     };
-    let [zero, index, id, offset] = Field::ALL.map(make);
+    let [zero, index, id, offset] = BankField::ALL.map(make);
     let (zero, offset) = (zero?, offset?);
     let (units, start) = match run.recipe().pulse_times {
         PulseTimes::Seconds => ("second", START),
@@ -140,14 +156,14 @@ fn bank_of(writer: &Writer, entry: &Group, run: &Run, bank: u32) -> Result<[Vect
     writer.describe(&zero, "units", units)?;
     writer.describe(&zero, "offset", start)?;
     writer.describe(&offset, "units", "microsecond")?;
-    let total = VectorOf { kind: Number::U64, len: 1, chunk: None, filters: &[] };
+    let total = VectorOf { kind: StoredNumber::U64, len: 1, chunk: None, filters: &[] };
     let total = writer.vector(&group, "total_counts", total)?;
     writer.values(&total, 0, &run.events(bank).to_le_bytes())?;
     Ok([zero, index?, id?, offset])
 }
 
 /// What the instrument noted: the proton charge of every pulse, and the sample's temperature.
-fn logs(writer: &Writer, entry: &Group, run: &Run) -> Result<()> {
+fn logs(writer: &Hdf5Writer, entry: &NewGroup, run: &SynthRun) -> Result<()> {
     let logs = class(writer, Some(entry), "DASlogs", "NXcollection")?;
     let pulses = run.pulses();
     log(writer, &logs, "proton_charge", "picoCoulomb", pulses, |range, times, values| {
@@ -165,15 +181,15 @@ fn logs(writer: &Writer, entry: &Group, run: &Run) -> Result<()> {
 const LOG_PIECE: u64 = 1 << 16;
 
 fn log(
-    writer: &Writer,
-    parent: &Group,
+    writer: &Hdf5Writer,
+    parent: &NewGroup,
     name: &str,
     units: &str,
     len: u64,
     fill: impl Fn(std::ops::Range<u64>, &mut Vec<u8>, &mut Vec<u8>),
 ) -> Result<()> {
     let group = class(writer, Some(parent), name, "NXlog")?;
-    let of = VectorOf { kind: Number::F64, len, chunk: None, filters: &[] };
+    let of = VectorOf { kind: StoredNumber::F64, len, chunk: None, filters: &[] };
     let (time, value) = (writer.vector(&group, "time", of)?, writer.vector(&group, "value", of)?);
     writer.describe(&time, "units", "second")?;
     writer.describe(&time, "start", START)?;

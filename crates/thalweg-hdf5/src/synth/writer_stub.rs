@@ -5,13 +5,13 @@ use std::path::Path;
 
 use thalweg_io::{Error, Result};
 
-use super::{Encoded, Piece, Run};
+use super::{DatasetPiece, EncodedPiece, SynthRun};
 
 /// A file of events that cannot be written.
 #[derive(Debug)]
 pub struct NexusWriter<'a> {
     never: std::convert::Infallible,
-    run: PhantomData<&'a Run>,
+    run: PhantomData<&'a SynthRun>,
 }
 
 impl<'a> NexusWriter<'a> {
@@ -19,7 +19,7 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// Always [`Error::Unsupported`].
-    pub fn create(path: &Path, _: &'a Run) -> Result<Self> {
+    pub fn create(path: &Path, _: &'a SynthRun) -> Result<Self> {
         Err(Error::Unsupported {
             file: path.to_string_lossy().into(),
             what: "writing NeXus files".into(),
@@ -31,7 +31,7 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// None: there is no such file.
-    pub fn push(&mut self, _: Piece, _: &Encoded) -> Result<()> {
+    pub fn push(&mut self, _: DatasetPiece, _: &EncodedPiece) -> Result<()> {
         match self.never {}
     }
 
@@ -47,7 +47,7 @@ impl<'a> NexusWriter<'a> {
     ///
     /// # Errors
     /// Always [`Error::Unsupported`].
-    pub fn write(path: &Path, run: &'a Run) -> Result<()> {
+    pub fn write(path: &Path, run: &'a SynthRun) -> Result<()> {
         Self::create(path, run)?.finish()
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use arrow_array::{Array, BooleanArray, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 
-use super::{Condition, Expr, Kind, Sign, Test, Word, wrong};
+use super::{Condition, ConditionKind, Expr, Sign, Test, Word, wrong};
 use crate::cells::{Number, TYPE_KEY, numbers, texts};
 use crate::error::Result;
 
@@ -100,8 +100,8 @@ impl Condition {
         };
         let class = class(field);
         Ok(match &test.kind {
-            Kind::Missing => Check::Missing(column),
-            Kind::Compare(sign, value) => match &class {
+            ConditionKind::Missing => Check::Missing(column),
+            ConditionKind::Compare(sign, value) => match &class {
                 Class::Number { single } => {
                     Check::Number(column, *sign, self.number(value, *single)?)
                 }
@@ -123,7 +123,7 @@ impl Condition {
                 }
                 Class::Other => return Err(self.no_scalar(*at, field)),
             },
-            Kind::OneOf(values) => match &class {
+            ConditionKind::OneOf(values) => match &class {
                 Class::Number { single } => Check::Numbers(
                     column,
                     values.iter().map(|v| self.number(v, *single)).collect::<Result<_>>()?,

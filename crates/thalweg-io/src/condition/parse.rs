@@ -1,6 +1,6 @@
 //! From text to an expression.
 
-use super::{Expr, Kind, Sign, Test, Word, wrong};
+use super::{ConditionKind, Expr, Sign, Test, Word, wrong};
 use crate::error::Result;
 
 /// Parentheses and `not`s inside each other; nobody writes more, and a parser that recurses needs
@@ -164,11 +164,11 @@ impl Parser<'_> {
                     "\"missing\" or \"not missing\""
                 }));
             }
-            return Ok(negated(not, Expr::Test(Test { column, kind: Kind::Missing })));
+            return Ok(negated(not, Expr::Test(Test { column, kind: ConditionKind::Missing })));
         }
         let not = self.took("not");
         if self.took("in") {
-            let kind = Kind::OneOf(self.list()?);
+            let kind = ConditionKind::OneOf(self.list()?);
             return Ok(negated(not, Expr::Test(Test { column, kind })));
         }
         let signs = "== != < <= > >=, \"in\" or \"is missing\"";
@@ -186,7 +186,7 @@ impl Parser<'_> {
             _ => return Err(self.unexpected(signs)),
         };
         self.next += 1;
-        let kind = Kind::Compare(sign, self.word("a value")?);
+        let kind = ConditionKind::Compare(sign, self.word("a value")?);
         Ok(negated(not, Expr::Test(Test { column, kind })))
     }
 

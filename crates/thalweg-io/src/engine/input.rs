@@ -11,7 +11,7 @@ use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Source, Step};
 use crate::store::{AlignedBuf, Store};
 
 /// What was asked of the store and has not been turned into groups yet.
-pub(super) struct Input {
+pub(super) struct EngineInput {
     source: Cutter,
     /// One entry a request, from the oldest that has not been framed; `None` until it arrives.
     pending: VecDeque<Pending>,
@@ -71,7 +71,7 @@ pub(super) struct Bench<'a> {
     pub(super) oversize: &'a mut u64,
 }
 
-impl Input {
+impl EngineInput {
     pub(super) fn new(source: Source) -> Self {
         let source = match source {
             Source::Framed { range, framer } => Cutter::Framed {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
 use super::depth::Depth;
-use super::input::{Arrived, Bench, Input, NO_ROOM, Wish};
+use super::input::{Arrived, Bench, EngineInput, NO_ROOM, Wish};
 use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
@@ -20,7 +20,7 @@ pub(super) struct Shared<D: Decoder> {
     pub(super) decoder: D,
     pub(super) shape: Shape,
     control: Control,
-    state: Mutex<State<D::Batch>>,
+    state: Mutex<RunState<D::Batch>>,
     can_fetch: Condvar,
     can_decode: Condvar,
     can_deliver: Condvar,
@@ -33,8 +33,8 @@ pub(super) struct Taken<B> {
     pub(super) batch: B,
 }
 
-struct State<B> {
-    input: Input,
+struct RunState<B> {
+    input: EngineInput,
     buffers: Vec<AlignedBuf>,
     /// Pooled buffers (or, for stores with bytes of their own, turns) handed out and not back yet.
     buffers_out: usize,
@@ -75,7 +75,7 @@ impl<B> Default for Slot<B> {
     }
 }
 
-impl<B> State<B> {
+impl<B> RunState<B> {
     /// No group is left to decode and none will come.
     fn drained(&self) -> bool {
         self.ready.is_empty()
@@ -114,8 +114,8 @@ impl<D: Decoder> Shared<D> {
         control: Control,
         horizon: u64,
     ) -> Self {
-        let state = State {
-            input: Input::new(source),
+        let state = RunState {
+            input: EngineInput::new(source),
             buffers: Vec::with_capacity(shape.buffers),
             buffers_out: 0,
             in_flight: 0,
@@ -150,15 +150,15 @@ impl<D: Decoder> Shared<D> {
 
     /// A thread that panicked while it held the lock left counts that may be off by one, and has
     /// stopped the run.
-    fn lock(&self) -> MutexGuard<'_, State<D::Batch>> {
+    fn lock(&self) -> MutexGuard<'_, RunState<D::Batch>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn wait<'a>(
         &self,
         condition: &Condvar,
-        state: MutexGuard<'a, State<D::Batch>>,
-    ) -> MutexGuard<'a, State<D::Batch>> {
+        state: MutexGuard<'a, RunState<D::Batch>>,
+    ) -> MutexGuard<'a, RunState<D::Batch>> {
         let (mut state, _) =
             condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
         self.heed_cancel(&mut state);
@@ -166,7 +166,7 @@ impl<D: Decoder> Shared<D> {
     }
 
     /// Whoever never has to wait must look, too.
-    fn heed_cancel(&self, state: &mut State<D::Batch>) {
+    fn heed_cancel(&self, state: &mut RunState<D::Batch>) {
         if self.control.is_cancelled() && !state.stopped {
             state.failed = Some(Error::Cancelled);
             state.outbox.clear();
@@ -174,7 +174,7 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    fn stop_locked(&self, state: &mut State<D::Batch>) {
+    fn stop_locked(&self, state: &mut RunState<D::Batch>) {
         state.stopped = true;
         state.input.end();
         self.can_fetch.notify_all();
@@ -186,11 +186,11 @@ impl<D: Decoder> Shared<D> {
         self.stop_locked(&mut self.lock());
     }
 
-    fn room(&self, state: &State<D::Batch>) -> usize {
+    fn room(&self, state: &RunState<D::Batch>) -> usize {
         blocks_alive(state.depth.target(), self.shape.threads).min(self.shape.buffers)
     }
 
-    fn may_fetch(&self, state: &State<D::Batch>) -> bool {
+    fn may_fetch(&self, state: &RunState<D::Batch>) -> bool {
         state.in_flight < state.depth.target() && state.buffers_out < self.room(state)
     }
 
@@ -265,7 +265,7 @@ impl<D: Decoder> Shared<D> {
         state.in_flight -= 1;
         let mut freed = Vec::new();
         let mut oversize = state.oversize;
-        let State { input, ready, spare, clocks, failed, .. } = &mut *state;
+        let RunState { input, ready, spare, clocks, failed, .. } = &mut *state;
         if let Err(error) = outcome {
             // Later requests may have failed first; the earliest is the one to tell.
             failed.get_or_insert(error);
@@ -350,7 +350,7 @@ impl<D: Decoder> Shared<D> {
     }
 
     /// A pooled batch, or leave to make one; `None` if one must be waited for.
-    fn batch(&self, state: &mut State<D::Batch>, seq: u64) -> Option<Option<D::Batch>> {
+    fn batch(&self, state: &mut RunState<D::Batch>, seq: u64) -> Option<Option<D::Batch>> {
         // The head of the line always gets one, so that it can be delivered and the others freed;
         // but not a second before the first was taken, or a slow consumer would let them pile up.
         let head =

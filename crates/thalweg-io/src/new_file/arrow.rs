@@ -12,7 +12,7 @@ use super::NewFile;
 use crate::{Error, Result};
 
 /// An Arrow IPC file being written, batch by batch. Dropped unfinished, it is removed.
-pub struct ArrowWriter(FileWriter<Sink>);
+pub struct ArrowWriter(FileWriter<ArrowSink>);
 
 impl fmt::Debug for ArrowWriter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -21,12 +21,12 @@ impl fmt::Debug for ArrowWriter {
 }
 
 /// Remembers what went wrong, for Arrow passes on words only.
-struct Sink {
+struct ArrowSink {
     file: NewFile,
     failed: Option<Error>,
 }
 
-impl Write for Sink {
+impl Write for ArrowSink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.file.push(bytes) {
             Ok(()) => Ok(bytes.len()),
@@ -50,7 +50,7 @@ impl ArrowWriter {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
     pub fn create(path: &Path, schema: &Schema) -> Result<Self> {
-        let sink = Sink { file: NewFile::create(path)?, failed: None };
+        let sink = ArrowSink { file: NewFile::create(path)?, failed: None };
         FileWriter::try_new(sink, schema).map(Self).map_err(refused)
     }
 

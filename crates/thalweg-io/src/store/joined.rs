@@ -24,13 +24,13 @@ pub struct JoinedStore {
 #[derive(Default)]
 struct Pieces {
     /// By place.
-    list: Vec<Piece>,
+    list: Vec<JoinedPiece>,
     files: HashMap<PathBuf, Arc<FileStore>>,
 }
 
 /// Bytes of another file.
 #[derive(Debug, Clone)]
-pub struct Piece {
+pub struct JoinedPiece {
     /// Where they stand in the joined store.
     at: u64,
     /// The file.
@@ -86,7 +86,13 @@ impl JoinedStore {
                     file
                 }
             };
-            pieces.list.push(Piece { at, path: path.clone(), offset: *offset, len: *len, file });
+            pieces.list.push(JoinedPiece {
+                at,
+                path: path.clone(),
+                offset: *offset,
+                len: *len,
+                file,
+            });
             at += len;
         }
         Ok(Some(start))
@@ -94,7 +100,7 @@ impl JoinedStore {
 
     /// The pieces that `len` bytes from `offset` on are made of, each cut to them. None for bytes
     /// of the store itself.
-    pub fn pieces(&self, offset: u64, len: u64) -> Vec<Piece> {
+    pub fn pieces(&self, offset: u64, len: u64) -> Vec<JoinedPiece> {
         if offset < FIRST {
             return Vec::new();
         }
@@ -102,9 +108,9 @@ impl JoinedStore {
         let end = offset.saturating_add(len);
         let first = pieces.list.partition_point(|piece| piece.at + piece.len <= offset);
         let here = pieces.list[first..].iter().take_while(|piece| piece.at < end);
-        let cut = |piece: &Piece| {
+        let cut = |piece: &JoinedPiece| {
             let (from, to) = (piece.at.max(offset), (piece.at + piece.len).min(end));
-            Piece {
+            JoinedPiece {
                 at: from,
                 offset: piece.offset + (from - piece.at),
                 len: to - from,

@@ -24,13 +24,13 @@ impl Digest {
 
 /// The auxiliary fields to compare, by name.
 #[derive(Debug, Clone)]
-pub(super) struct Fields {
+pub(super) struct ComparedFields {
     names: Vec<String>,
     /// Where they stand in a record's values; `None` for one that its header does not have.
     places: Vec<Option<usize>>,
 }
 
-impl Fields {
+impl ComparedFields {
     /// The fields of a header that another format holds.
     pub(super) fn of(header: &Header, holds: impl Fn(&str) -> bool) -> Self {
         let names: Vec<String> =

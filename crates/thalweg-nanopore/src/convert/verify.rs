@@ -6,14 +6,14 @@ use std::sync::Arc;
 use thalweg_io::open::Options;
 use thalweg_io::{Error, InFile, Result};
 
-use super::digest::{Digest, Fields};
+use super::digest::{ComparedFields, Digest};
 use crate::reads::{ReadFile, Selection};
 use crate::record::Header;
 
 /// What should be in a file.
-pub(super) struct Wanted<'a> {
+pub(super) struct VerifiedReads<'a> {
     /// The auxiliary fields that the digests are of.
-    pub(super) fields: &'a Fields,
+    pub(super) fields: &'a ComparedFields,
     /// Of the reads, in the order in which they were written.
     pub(super) digests: Vec<Digest>,
     /// Whether they come back in that order.
@@ -35,9 +35,9 @@ pub(super) fn verify(
     name: &Arc<str>,
     options: &Options,
     header: &Header,
-    wanted: Wanted<'_>,
+    wanted: VerifiedReads<'_>,
 ) -> Result<()> {
-    let Wanted { fields, digests: mut expected, ordered, attributes } = wanted;
+    let VerifiedReads { fields, digests: mut expected, ordered, attributes } = wanted;
     let file = ReadFile::open(path, options.clone())?;
     let differs = |what: String, found: String, wanted: String| Error::Malformed {
         file: name.clone(),

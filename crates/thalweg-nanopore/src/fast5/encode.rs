@@ -25,16 +25,16 @@ impl Default for Compression {
 
 /// Compresses signals; one for a thread.
 #[derive(Debug)]
-pub enum Compressor {
+pub enum SignalCompressor {
     /// See [`Compression::None`].
     None,
     /// See [`Compression::Gzip`].
-    Gzip(deflate::Compressor),
+    Gzip(deflate::DeflateCompressor),
     /// See [`Compression::Vbz`].
-    Vbz(vbz::Compressor),
+    Vbz(vbz::VbzCompressor),
 }
 
-impl Compressor {
+impl SignalCompressor {
     /// A context.
     ///
     /// # Errors
@@ -42,8 +42,8 @@ impl Compressor {
     pub fn new(compression: Compression) -> Result<Self, Fault> {
         Ok(match compression {
             Compression::None => Self::None,
-            Compression::Gzip(level) => Self::Gzip(deflate::Compressor::new(level)?),
-            Compression::Vbz(level) => Self::Vbz(vbz::Compressor::new(level)?),
+            Compression::Gzip(level) => Self::Gzip(deflate::DeflateCompressor::new(level)?),
+            Compression::Vbz(level) => Self::Vbz(vbz::VbzCompressor::new(level)?),
         })
     }
 
@@ -51,7 +51,7 @@ impl Compressor {
     ///
     /// # Errors
     /// A read id that no group can have, or more samples than a chunk can.
-    pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<Encoded, Fault> {
+    pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<EncodedRead, Fault> {
         if record.read_id.is_empty() || record.read_id.contains(['/', '\0']) {
             return Err(Fault::new(
                 0,
@@ -74,7 +74,7 @@ impl Compressor {
                 "a chunk below 4 GiB, for FAST5",
             ));
         }
-        Ok(Encoded {
+        Ok(EncodedRead {
             read_id: record.read_id.to_owned(),
             read_group: record.read_group,
             channel: [record.digitisation, record.offset, record.range, record.sampling_rate],
@@ -87,7 +87,7 @@ impl Compressor {
 
 /// A read as it will be stored.
 #[derive(Debug)]
-pub struct Encoded {
+pub struct EncodedRead {
     /// Its id.
     pub read_id: String,
     /// Its read group.

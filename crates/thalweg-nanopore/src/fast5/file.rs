@@ -18,13 +18,14 @@ use thalweg_io::open::Options;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::{Layout, Rows, Unpacker};
+use super::{Fast5Layout, RowUnpacker, WantedRows};
 use crate::file;
 use crate::file::{
-    FormatFile, IndexOrigin, LIKELY_RATIO, NewUnpacker, OpenFile, Report, Selection, UnpackReads,
+    CheckReport, FormatFile, IndexOrigin, LIKELY_RATIO, NewUnpacker, OpenFile, Selection,
+    UnpackReads,
 };
 use crate::record::{Entry, Header, Index, Record, StoredRow};
-use open::Opened;
+use open::OpenedFast5;
 use stream::{Stream, StreamUnpacker};
 
 /// What is known of all reads may take this part of the memory budget.
@@ -36,26 +37,29 @@ pub(crate) enum Fast5File {
     /// Its reads are parsed on the way.
     Stream(Arc<Stream>),
     /// All of its reads are known.
-    Table(Arc<Layout>),
+    Table(Arc<Fast5Layout>),
 }
 
 /// Opens a FAST5 file and finds its reads.
-pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<file::Opened<Fast5File>> {
+pub(crate) fn open(
+    store: &Arc<dyn Store>,
+    options: &Options,
+) -> Result<file::OpenedFormat<Fast5File>> {
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let memory = options.budget.memory / TABLE_SHARE;
     let opened = open::open(open::OpenContext { store, control: &options.control, model, memory })?;
     let (file, header, requests) = match opened {
-        Opened::Stream(stream) => {
+        OpenedFast5::Stream(stream) => {
             let (header, requests) = (stream.first_header().clone(), stream.requests());
             (Fast5File::Stream(stream), header, requests)
         }
-        Opened::Table(layout) => {
+        OpenedFast5::Table(layout) => {
             let (header, requests) = (layout.header().clone(), layout.requests());
             (Fast5File::Table(Arc::new(layout)), header, requests)
         }
     };
     // One more told the format.
-    Ok(file::Opened { file, header, requests: 1 + requests })
+    Ok(file::OpenedFormat { file, header, requests: 1 + requests })
 }
 
 impl Fast5File {
@@ -87,7 +91,11 @@ impl Fast5File {
     }
 
     /// Where the bytes lie that hold the reads, in order; without `signal`, their fields.
-    fn extents(&self, rows: &Rows, signal: bool) -> Box<dyn Iterator<Item = Range<u64>> + Send> {
+    fn extents(
+        &self,
+        rows: &WantedRows,
+        signal: bool,
+    ) -> Box<dyn Iterator<Item = Range<u64>> + Send> {
         match self {
             Self::Stream(stream) => {
                 let (stream, rows) = (stream.clone(), rows.clone());
@@ -106,12 +114,12 @@ impl Fast5File {
     }
 
     /// For a worker that decodes these reads.
-    fn unpack(&self, rows: &Rows, store: &Arc<dyn Store>) -> Fast5Unpacker {
+    fn unpack(&self, rows: &WantedRows, store: &Arc<dyn Store>) -> Fast5Unpacker {
         match self {
             Self::Stream(stream) => {
                 Fast5Unpacker::Stream(Box::new(StreamUnpacker::new(stream.clone(), rows.clone())))
             }
-            Self::Table(layout) => Fast5Unpacker::Table(Box::new(Unpacker::new(
+            Self::Table(layout) => Fast5Unpacker::Table(Box::new(RowUnpacker::new(
                 layout.clone(),
                 rows.clone(),
                 store.clone(),
@@ -123,7 +131,7 @@ impl Fast5File {
 /// Decodes reads for one worker.
 pub(crate) enum Fast5Unpacker {
     Stream(Box<StreamUnpacker>),
-    Table(Box<Unpacker>),
+    Table(Box<RowUnpacker>),
 }
 
 impl UnpackReads for Fast5Unpacker {
@@ -202,7 +210,7 @@ impl FormatFile for Fast5File {
     }
 
     fn single_unpacker(&self, file: &OpenFile) -> Fast5Unpacker {
-        self.unpack(&Rows::ALL, &file.store)
+        self.unpack(&WantedRows::ALL, &file.store)
     }
 
     /// Where the read with a number lies; its entry's offset is that number.
@@ -227,7 +235,7 @@ impl FormatFile for Fast5File {
         })
     }
 
-    fn salvage(&self, file: &OpenFile, _out: &Path) -> Result<Report> {
+    fn salvage(&self, file: &OpenFile, _out: &Path) -> Result<CheckReport> {
         Err(Error::Unsupported {
             file: file.name().clone(),
             what: "salvaging a FAST5 file record by record".into(),
@@ -240,11 +248,11 @@ impl FormatFile for Fast5File {
 
 impl Fast5File {
     /// Which reads are selected, by their numbers.
-    fn rows(&self, file: &OpenFile, selection: &Selection) -> Result<Rows> {
-        let Some(places) = self.places(file, selection)? else { return Ok(Rows::ALL) };
+    fn rows(&self, file: &OpenFile, selection: &Selection) -> Result<WantedRows> {
+        let Some(places) = self.places(file, selection)? else { return Ok(WantedRows::ALL) };
         let number = |place: Range<u64>| {
             u32::try_from(place.start).map_err(|_| Error::Usage("more than 2^32 reads".into()))
         };
-        Ok(Rows::some(places.into_iter().map(number).collect::<Result<_>>()?))
+        Ok(WantedRows::some(places.into_iter().map(number).collect::<Result<_>>()?))
     }
 }

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use thalweg_hdf5::metadata as meta;
-use thalweg_hdf5::metadata::{File, Object, Reader, Refused, Source};
-use thalweg_hdf5::types::{Dataset, Storage, Value};
+use thalweg_hdf5::metadata::{ByteSource, MetadataFile, Object, Reader, Refused};
+use thalweg_hdf5::types::{SampleDataset, Storage, Value};
 
 /// What a group of a multi-read file is called before its read's id.
 pub(super) const PREFIX: &str = "read_";
@@ -14,7 +14,7 @@ pub(super) type Attributes = Vec<(String, Value)>;
 
 /// Everything that a file says about one read.
 #[derive(Debug, PartialEq)]
-pub struct Found {
+pub struct FoundRead {
     /// The group, for messages.
     pub(super) path: String,
     /// The id in the group's name.
@@ -24,20 +24,20 @@ pub struct Found {
     pub(super) raw: Attributes,
     pub(super) channel: Attributes,
     /// Where the groups are that a run's reads share.
-    pub(super) shared: Shared,
+    pub(super) shared: SharedGroups,
     /// Groups of which nothing is known, in words.
     pub(super) others: Vec<String>,
-    pub(super) signal: Dataset,
+    pub(super) signal: SampleDataset,
 }
 
 /// Addresses of groups that reads share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(super) struct Shared {
+pub(super) struct SharedGroups {
     pub(super) tracking_id: Option<u64>,
     pub(super) context_tags: Option<u64>,
 }
 
-impl Found {
+impl FoundRead {
     /// Whether it goes by the name that its group has, as it should.
     pub fn is_named_rightly(&self) -> bool {
         let id = self.raw.iter().find(|(name, _)| name == "read_id").map(|(_, value)| value);
@@ -60,7 +60,7 @@ impl Found {
     }
 }
 
-impl Shared {
+impl SharedGroups {
     /// Takes the address of one of them; whether it is one.
     pub(super) fn take(&mut self, name: &str, at: u64) -> bool {
         match name {
@@ -81,7 +81,7 @@ impl Shared {
 
 /// A read's group: its address, and what follows `read_` in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct ReadAddress {
     /// Address of the group's header.
     pub at: u64,
     /// The id.
@@ -91,7 +91,7 @@ pub struct Place {
 /// A file's root group.
 #[derive(Debug)]
 pub struct Root {
-    pub(super) file: File,
+    pub(super) file: MetadataFile,
     pub(super) attributes: Attributes,
     pub(super) reads: Reads,
     /// Groups of which nothing is known, in words.
@@ -102,9 +102,9 @@ pub struct Root {
 #[derive(Debug)]
 pub(super) enum Reads {
     /// Each in a group of its own, in the order of their addresses.
-    Multi(Vec<Place>),
+    Multi(Vec<ReadAddress>),
     /// Below `Raw/Reads`, with what all of them share.
-    Single { reads: Vec<Place>, channel_id: Option<u64>, shared: Shared },
+    Single { reads: Vec<ReadAddress>, channel_id: Option<u64>, shared: SharedGroups },
 }
 
 /// Metadata of the root group may take this many bytes, those of one read this many.
@@ -115,9 +115,9 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn parse<S: Source + ?Sized>(source: &S, limit: u64) -> meta::Result<Self> {
+    pub fn parse<S: ByteSource + ?Sized>(source: &S, limit: u64) -> meta::Result<Self> {
         let reader = &Reader::new(source, limit);
-        let file = File::open(reader)?;
+        let file = MetadataFile::open(reader)?;
         let root = Object::read(reader, file.root)?;
         let (mut reads, mut others) = (Vec::new(), Vec::new());
         let (mut raw, mut key) = (None, None);
@@ -125,7 +125,7 @@ impl Root {
             if let Some(id) = name.strip_prefix(PREFIX.as_bytes()) {
                 let id = std::str::from_utf8(id)
                     .map_err(|_| Refused::Foreign("a read id that is no UTF-8".into()))?;
-                reads.push(Place { at, id: id.into() });
+                reads.push(ReadAddress { at, id: id.into() });
                 return Ok(());
             }
             match name {
@@ -150,11 +150,11 @@ impl Root {
             !["the group Raw", "the group UniqueGlobalKey"].contains(&group.as_str())
         });
         Object::read(reader, single)?.links(&file, reader, &mut |name, at| {
-            reads.push(Place { at, id: String::from_utf8_lossy(name).into() });
+            reads.push(ReadAddress { at, id: String::from_utf8_lossy(name).into() });
             Ok(())
         })?;
         reads.sort_by_key(|place| place.at);
-        let (mut channel_id, mut shared) = (None, Shared::default());
+        let (mut channel_id, mut shared) = (None, SharedGroups::default());
         if let Some(key) = key {
             Object::read(reader, key)?.links(&file, reader, &mut |name, at| {
                 let name = String::from_utf8_lossy(name);
@@ -176,7 +176,7 @@ impl Root {
 
     /// Where the groups of reads are whose names are their ids; none where there are no such
     /// groups.
-    pub fn places(&self) -> &[Place] {
+    pub fn places(&self) -> &[ReadAddress] {
         match &self.reads {
             Reads::Multi(reads) => reads,
             Reads::Single { .. } => &[],
@@ -192,7 +192,11 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn read<S: Source + ?Sized>(&self, source: &S, number: usize) -> meta::Result<Found> {
+    pub fn read<S: ByteSource + ?Sized>(
+        &self,
+        source: &S,
+        number: usize,
+    ) -> meta::Result<FoundRead> {
         let reader = &Reader::new(source, MOST_OF_READ);
         let none = || Refused::Foreign("a read that there is not".into());
         match &self.reads {
@@ -203,7 +207,7 @@ impl Root {
             Reads::Single { reads, channel_id, shared } => {
                 let place = reads.get(number).ok_or_else(none)?;
                 let raw = Object::read(reader, place.at)?;
-                Ok(Found {
+                Ok(FoundRead {
                     path: format!("/Raw/Reads/{}", place.id),
                     named: None,
                     own: Vec::new(),
@@ -218,14 +222,14 @@ impl Root {
     }
 
     /// Parses the group of a read.
-    fn group<S: Source + ?Sized>(
+    fn group<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
         at: u64,
         id: Option<&str>,
-    ) -> meta::Result<Found> {
+    ) -> meta::Result<FoundRead> {
         let read = Object::read(reader, at)?;
-        let (mut raw, mut channel_id, mut shared) = (None, None, Shared::default());
+        let (mut raw, mut channel_id, mut shared) = (None, None, SharedGroups::default());
         let mut others = Vec::new();
         read.links(&self.file, reader, &mut |name, at| {
             match name {
@@ -244,7 +248,7 @@ impl Root {
             return Err(Refused::Foreign("a read without a group Raw".into()));
         };
         let raw = Object::read(reader, raw)?;
-        Ok(Found {
+        Ok(FoundRead {
             path: id.map(|id| format!("/{PREFIX}{id}")).unwrap_or_default(),
             named: id.map(str::to_owned),
             own: read.attributes(reader)?,
@@ -256,12 +260,12 @@ impl Root {
         })
     }
 
-    fn signal<S: Source + ?Sized>(
+    fn signal<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
         raw: &Object,
         id: &str,
-    ) -> meta::Result<Dataset> {
+    ) -> meta::Result<SampleDataset> {
         let Some(signal) = raw.child(&self.file, reader, "Signal")? else {
             return Err(Refused::Foreign(format!("read {id} without a dataset Signal").into()));
         };
@@ -272,7 +276,7 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub(super) fn attributes_at<S: Source + ?Sized>(
+    pub(super) fn attributes_at<S: ByteSource + ?Sized>(
         source: &S,
         at: u64,
     ) -> meta::Result<Attributes> {
@@ -280,7 +284,7 @@ impl Root {
     }
 }
 
-fn attributes<S: Source + ?Sized>(
+fn attributes<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: Option<u64>,
 ) -> meta::Result<Attributes> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use thalweg_hdf5::filter::{Contexts, Pipeline};
-use thalweg_hdf5::types::{Chunk, Dataset, Storage};
+use thalweg_hdf5::types::{Chunk, SampleDataset, Storage};
 use thalweg_io::extent::Extent;
 use thalweg_io::plan::is_one_extent;
 use thalweg_io::store::Store;
@@ -21,9 +21,9 @@ const SAMPLE: usize = 2;
 
 /// A file's header and reads.
 #[derive(Debug)]
-pub struct Layout {
+pub struct Fast5Layout {
     pub(super) header: Arc<Header>,
-    pub(super) reads: Vec<Row>,
+    pub(super) reads: Vec<Fast5Row>,
     /// What the model of a read has no place for, in words, each once.
     pub(super) left_out: Vec<String>,
     pub(super) requests: u64,
@@ -31,7 +31,7 @@ pub struct Layout {
 
 /// One read: its fields, and where its signal lies.
 #[derive(Debug)]
-pub struct Row {
+pub struct Fast5Row {
     pub(super) read_id: Box<str>,
     pub(super) read_group: u32,
     pub(super) calibration: Calibration,
@@ -51,8 +51,8 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    pub(super) fn new(dataset: Dataset, known: &mut Vec<Arc<Pipeline>>) -> Self {
-        let Dataset { len, fill, storage, pipeline } = dataset;
+    pub(super) fn new(dataset: SampleDataset, known: &mut Vec<Arc<Pipeline>>) -> Self {
+        let SampleDataset { len, fill, storage, pipeline } = dataset;
         let shared =
             known.iter().find(|known| ***known == pipeline).cloned().unwrap_or_else(|| {
                 known.push(Arc::new(pipeline));
@@ -99,9 +99,9 @@ impl Signal {
 
 /// Which reads of a file a run wants: all, or these.
 #[derive(Debug, Clone)]
-pub struct Rows(Option<Arc<Vec<u32>>>);
+pub struct WantedRows(Option<Arc<Vec<u32>>>);
 
-impl Rows {
+impl WantedRows {
     /// Every read.
     pub const ALL: Self = Self(None);
 
@@ -120,14 +120,14 @@ impl Rows {
     }
 }
 
-impl Row {
+impl Fast5Row {
     /// The read's id.
     pub fn read_id(&self) -> &str {
         &self.read_id
     }
 }
 
-impl Layout {
+impl Fast5Layout {
     /// The header that the file presents.
     pub fn header(&self) -> &Arc<Header> {
         &self.header
@@ -166,24 +166,24 @@ impl Layout {
         Ok(index)
     }
 
-    fn row(&self, rows: &Rows, ordinal: u64) -> Option<&Row> {
+    fn row(&self, rows: &WantedRows, ordinal: u64) -> Option<&Fast5Row> {
         self.reads.get(rows.number(ordinal)?)
     }
 
     /// The row of the read with this number.
-    pub fn number(&self, number: usize) -> Option<&Row> {
+    pub fn number(&self, number: usize) -> Option<&Fast5Row> {
         self.reads.get(number)
     }
 
     /// Where the signal of the read with this number lies.
     pub fn extent(&self, number: u64) -> Range<u64> {
-        self.row(&Rows::ALL, number).map_or(0..0, |row| row.signal.extent())
+        self.row(&WantedRows::ALL, number).map_or(0..0, |row| row.signal.extent())
     }
 
     /// Where the reads' signals lie, in order.
     pub fn extents(
         self: &Arc<Self>,
-        rows: &Rows,
+        rows: &WantedRows,
     ) -> impl Iterator<Item = Range<u64>> + Send + 'static {
         let (layout, rows) = (self.clone(), rows.clone());
         (0..).map_while(move |ordinal| Some(layout.row(&rows, ordinal)?.signal.extent()))
@@ -209,16 +209,16 @@ impl Layout {
 
 /// What a worker keeps to decode the reads of a layout.
 #[derive(Debug)]
-pub struct Unpacker {
-    layout: Arc<Layout>,
-    rows: Rows,
-    decoder: RowDecoder,
+pub struct RowUnpacker {
+    layout: Arc<Fast5Layout>,
+    rows: WantedRows,
+    decoder: Fast5RowDecoder,
 }
 
-impl Unpacker {
+impl RowUnpacker {
     /// For the reads that `rows` names.
-    pub fn new(layout: Arc<Layout>, rows: Rows, store: Arc<dyn Store>) -> Self {
-        Self { layout, rows, decoder: RowDecoder::new(store) }
+    pub fn new(layout: Arc<Fast5Layout>, rows: WantedRows, store: Arc<dyn Store>) -> Self {
+        Self { layout, rows, decoder: Fast5RowDecoder::new(store) }
     }
 
     /// Decodes the read of an extent, and appends its samples to `out`. They may be `limit` bytes.
@@ -254,7 +254,7 @@ impl Unpacker {
 
 /// Decodes reads whose rows are known.
 #[derive(Debug)]
-pub struct RowDecoder {
+pub struct Fast5RowDecoder {
     store: Arc<dyn Store>,
     contexts: Contexts,
     aux: Vec<u8>,
@@ -262,7 +262,7 @@ pub struct RowDecoder {
     chunk: Vec<i16>,
 }
 
-impl RowDecoder {
+impl Fast5RowDecoder {
     /// Of a store's reads.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
@@ -274,7 +274,7 @@ impl RowDecoder {
         }
     }
 
-    fn known<'r>(&self, row: Option<&'r Row>, ordinal: u64) -> Result<&'r Row> {
+    fn known<'r>(&self, row: Option<&'r Fast5Row>, ordinal: u64) -> Result<&'r Fast5Row> {
         row.ok_or_else(|| {
             Error::Usage(format!("{}: no read number {ordinal}", self.store.name()).into())
         })
@@ -287,7 +287,7 @@ impl RowDecoder {
     /// What is wrong with its stored bytes.
     pub fn samples(
         &mut self,
-        row: &Row,
+        row: &Fast5Row,
         extent: &Extent<'_>,
         limit: usize,
         out: &mut Vec<i16>,
@@ -304,7 +304,7 @@ impl RowDecoder {
 
     /// A read without its samples, as a record of a file with this header; and how many samples it
     /// has.
-    pub fn fields<'a>(&'a mut self, row: &'a Row, header: &Header) -> (Record<'a>, u64) {
+    pub fn fields<'a>(&'a mut self, row: &'a Fast5Row, header: &Header) -> (Record<'a>, u64) {
         let aux: &[u8] = if row.known == header.aux.len() {
             &row.aux
         } else {
@@ -341,7 +341,7 @@ impl RowDecoder {
 /// The decoding of one read.
 struct Decode<'a> {
     store: &'a dyn Store,
-    row: &'a Row,
+    row: &'a Fast5Row,
     extent: &'a Extent<'a>,
     limit: usize,
     contexts: &'a mut Contexts,
@@ -351,7 +351,7 @@ struct Decode<'a> {
 
 impl<'a> Decode<'a> {
     fn signal(&mut self, out: &mut Vec<i16>) -> Result<()> {
-        let row: &'a Row = self.row;
+        let row: &'a Fast5Row = self.row;
         let Signal { len, storage, .. } = &row.signal;
         let len = self.fits(*len, self.extent.offset)?;
         match storage {
@@ -394,7 +394,7 @@ impl<'a> Decode<'a> {
         chunks: &[Chunk],
         out: &mut Vec<i16>,
     ) -> Result<()> {
-        let row: &'a Row = self.row;
+        let row: &'a Fast5Row = self.row;
         let Signal { fill, pipeline, .. } = &row.signal;
         let start = out.len();
         for chunk in chunks {

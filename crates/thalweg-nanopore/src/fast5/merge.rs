@@ -9,12 +9,12 @@ use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
 use super::fields::{Calibration, Fields, GroupAttributes, attributes, text};
-use super::found::{Attributes, Found, Shared};
-use super::layout::{Layout, Row, Signal};
+use super::found::{Attributes, FoundRead, SharedGroups};
+use super::layout::{Fast5Layout, Fast5Row, Signal};
 use crate::record::Header;
 
 /// What a read takes at least beside its own values, for the check of the budget.
-const ROW_BYTES: usize = size_of::<Row>() + 64;
+const ROW_BYTES: usize = size_of::<Fast5Row>() + 64;
 
 /// The read groups and fields of the reads that have been seen so far, in their order: those of
 /// later reads come behind them, and nothing that was said of a read becomes wrong.
@@ -40,7 +40,7 @@ const MOST_KEYS: usize = 4096;
 /// their own.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
-    shared: Shared,
+    shared: SharedGroups,
     own: Vec<(String, String)>,
 }
 
@@ -75,10 +75,10 @@ impl KnownFields {
     /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
     pub(super) fn row<E: From<Error>>(
         &mut self,
-        found: Found,
+        found: FoundRead,
         attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
-    ) -> Result<Row, E> {
-        let Found { path, named, mut own, raw, channel, shared, others, signal } = found;
+    ) -> Result<Fast5Row, E> {
+        let FoundRead { path, named, mut own, raw, channel, shared, others, signal } = found;
         others.into_iter().for_each(|what| self.leave_out(what));
         let signal = Signal::new(signal, &mut self.pipelines);
         let mut values = Vec::new();
@@ -122,7 +122,7 @@ impl KnownFields {
             advice: "split the file so that each part has one type".into(),
         })?;
         let (aux, known) = (self.aux.as_slice().into(), self.fields.len());
-        Ok(Row { read_id: read_id.into(), read_group, calibration, aux, known, signal })
+        Ok(Fast5Row { read_id: read_id.into(), read_group, calibration, aux, known, signal })
     }
 
     /// The number of a read's group, which is made where it is the first of its kind.
@@ -130,7 +130,7 @@ impl KnownFields {
         &mut self,
         path: &str,
         own: Attributes,
-        shared: Shared,
+        shared: SharedGroups,
         attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
     ) -> Result<u32, E> {
         let mut texts = Vec::with_capacity(own.len());
@@ -179,7 +179,7 @@ impl KnownFields {
 
     /// The header of the reads so far.
     pub(super) fn header(&self) -> Header {
-        Layout::header_of(
+        Fast5Layout::header_of(
             self.fields.fields().to_vec(),
             attributes(&self.groups),
             self.groups.len(),
@@ -200,7 +200,7 @@ pub(super) struct Merge {
     pub(super) known: KnownFields,
     memory: usize,
     taken: usize,
-    rows: Vec<Row>,
+    rows: Vec<Fast5Row>,
 }
 
 impl Merge {
@@ -212,7 +212,7 @@ impl Merge {
     /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
     pub(super) fn read<E: From<Error>>(
         &mut self,
-        found: Found,
+        found: FoundRead,
         attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
     ) -> Result<(), E> {
         let row = self.known.row(found, attributes_at)?;
@@ -225,7 +225,7 @@ impl Merge {
     }
 
     /// The layout, once all reads were taken in.
-    pub(super) fn finish(self, requests: u64) -> Result<Layout> {
+    pub(super) fn finish(self, requests: u64) -> Result<Fast5Layout> {
         let Self { known, rows, .. } = self;
         if rows.is_empty() && !known.is_fast5 {
             return Err(Error::Unsupported {
@@ -234,7 +234,7 @@ impl Merge {
                 advice: "a FAST5 file has groups named read_<id>, or one named Raw/Reads".into(),
             });
         }
-        Ok(Layout {
+        Ok(Fast5Layout {
             header: Arc::new(known.header()),
             reads: rows,
             left_out: known.left_out(),

@@ -8,7 +8,7 @@ use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::{Compression, Encoded, Layout};
+use super::{Compression, EncodedRead, Fast5Layout};
 use crate::record::{AuxField, Header};
 
 fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
@@ -19,7 +19,7 @@ fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
     }
 }
 
-impl Layout {
+impl Fast5Layout {
     /// Finds all reads of a file by libhdf5, which this build does not have.
     ///
     /// # Errors
@@ -56,7 +56,7 @@ impl FileWriter {
     ///
     /// # Errors
     /// None: there is no such file.
-    pub fn push(&mut self, _: &Encoded) -> Result<()> {
+    pub fn push(&mut self, _: &EncodedRead) -> Result<()> {
         match *self {}
     }
 

@@ -9,8 +9,8 @@ use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::found::{Attributes, Found, PREFIX, Shared};
-use super::layout::Layout;
+use super::found::{Attributes, FoundRead, PREFIX, SharedGroups};
+use super::layout::Fast5Layout;
 use super::merge::{KnownFields, Merge, missing};
 
 /// Whether an HDF5 file has the groups of FAST5.
@@ -26,17 +26,17 @@ pub fn has_reads(file: &ArrayFile) -> Result<bool> {
 /// FAST5.
 ///
 /// # Errors
-/// As [`Layout::scan`].
+/// As [`Fast5Layout::scan`].
 pub fn try_reads(file: &ArrayFile) -> Result<bool> {
     if !has_reads(file)? {
         return Ok(false);
     }
     let options = file.options();
-    Layout::scan(file.store(), &options.control, options.budget.memory)?;
+    Fast5Layout::scan(file.store(), &options.control, options.budget.memory)?;
     Ok(true)
 }
 
-impl Layout {
+impl Fast5Layout {
     /// Finds all reads of a file by libhdf5, which takes 0.1 ms for each. What is known of them may
     /// take `memory` bytes.
     ///
@@ -47,7 +47,7 @@ impl Layout {
         let root = file.root()?;
         let links = root.links()?;
         let merge = Merge::new(KnownFields::new(store.name(), root.attributes()?), memory);
-        let mut scan = Scan { name: store.name().clone(), control, merge };
+        let mut scan = FileScan { name: store.name().clone(), control, merge };
         let raw = root.child(c"Raw")?;
         if let Some(reads) = raw.map_or(Ok(None), |raw| raw.child(c"Reads"))? {
             scan.single(&file, &root, &reads)?;
@@ -59,24 +59,24 @@ impl Layout {
 }
 
 /// The way through a file.
-struct Scan<'a> {
+struct FileScan<'a> {
     name: Arc<str>,
     control: &'a Control,
     merge: Merge,
 }
 
 /// The groups that make up a read.
-struct Parts {
+struct ReadParts {
     raw: Option<Node>,
     channel_id: Option<Node>,
-    shared: Shared,
+    shared: SharedGroups,
     own: Attributes,
     others: Vec<String>,
     /// The id in the group's name.
     named: Option<String>,
 }
 
-impl Scan<'_> {
+impl FileScan<'_> {
     fn multi(&mut self, file: &File, mut links: Vec<Link>) -> Result<()> {
         // In the order in which they were written, so that the file is gone through once.
         links.sort_by_key(|link| link.address);
@@ -87,7 +87,7 @@ impl Scan<'_> {
             };
             let read = file.follow(link)?;
             let (mut raw, mut channel_id, mut shared, mut others) =
-                (None, None, Shared::default(), Vec::new());
+                (None, None, SharedGroups::default(), Vec::new());
             for part in read.links()? {
                 match part.name.as_str() {
                     "Raw" => raw = Some(file.follow(&part)?),
@@ -97,7 +97,8 @@ impl Scan<'_> {
                 }
             }
             let own = read.attributes()?;
-            let parts = Parts { raw, channel_id, shared, own, others, named: Some(id.to_owned()) };
+            let parts =
+                ReadParts { raw, channel_id, shared, own, others, named: Some(id.to_owned()) };
             self.read(file, read.path(), parts)?;
         }
         Ok(())
@@ -110,7 +111,7 @@ impl Scan<'_> {
             }
         }
         let key = root.child(c"UniqueGlobalKey")?;
-        let mut shared = Shared::default();
+        let mut shared = SharedGroups::default();
         for link in key.as_ref().map_or_else(|| Ok(Vec::new()), Node::links)? {
             shared.take(&link.name, link.address);
         }
@@ -118,7 +119,7 @@ impl Scan<'_> {
         links.sort_by_key(|link| link.address);
         for link in links {
             let name = CString::new(link.name.as_str()).unwrap_or_default();
-            let parts = Parts {
+            let parts = ReadParts {
                 raw: reads.child(&name)?,
                 channel_id: key.as_ref().map_or(Ok(None), |key| key.child(c"channel_id"))?,
                 shared,
@@ -132,16 +133,16 @@ impl Scan<'_> {
     }
 
     /// Takes in one read.
-    fn read(&mut self, file: &File, path: &str, parts: Parts) -> Result<()> {
+    fn read(&mut self, file: &File, path: &str, parts: ReadParts) -> Result<()> {
         if self.control.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let Parts { raw, channel_id, shared, own, others, named } = parts;
+        let ReadParts { raw, channel_id, shared, own, others, named } = parts;
         let Some(raw) = raw else { return Err(missing(&self.name, path, "a group Raw")) };
         let Some(signal) = raw.child(c"Signal")? else {
             return Err(missing(&self.name, path, "a dataset Signal"));
         };
-        let found = Found {
+        let found = FoundRead {
             path: path.to_owned(),
             named,
             own,

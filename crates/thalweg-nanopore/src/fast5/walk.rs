@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use thalweg_hdf5::metadata as meta;
-use thalweg_hdf5::metadata::Source;
+use thalweg_hdf5::metadata::ByteSource;
 use thalweg_io::Result;
 
-use super::found::{Found, Root};
-use super::layout::{Layout, Row};
+use super::found::{FoundRead, Root};
+use super::layout::{Fast5Layout, Fast5Row};
 use super::merge::{KnownFields, Merge};
 use crate::record::Header;
 
@@ -31,7 +31,11 @@ impl Walk {
     /// # Errors
     /// [`Refused`](meta::Refused): what is wrong with a group that it shares with others, and what
     /// does not fit the reads before it.
-    pub fn read<S: Source + ?Sized>(&mut self, source: &S, found: Found) -> meta::Result<()> {
+    pub fn read<S: ByteSource + ?Sized>(
+        &mut self,
+        source: &S,
+        found: FoundRead,
+    ) -> meta::Result<()> {
         self.0.read(found, &mut |_, at| Root::attributes_at(source, at))
     }
 
@@ -39,7 +43,7 @@ impl Walk {
     ///
     /// # Errors
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a file that has no reads.
-    pub fn finish(self, requests: u64) -> Result<Layout> {
+    pub fn finish(self, requests: u64) -> Result<Fast5Layout> {
         self.0.finish(requests)
     }
 }
@@ -55,13 +59,13 @@ impl Root {
 
 /// What is known of some reads of a file, and the header that goes with it.
 #[derive(Debug, Clone)]
-pub struct State {
+pub struct KnownReads {
     known: KnownFields,
     header: Arc<Header>,
     left_out: Vec<String>,
 }
 
-impl State {
+impl KnownReads {
     /// The state after reads that were taken in.
     pub fn new(known: KnownFields) -> Self {
         Self { header: Arc::new(known.header()), left_out: known.left_out(), known }
@@ -89,11 +93,11 @@ impl KnownFields {
     ///
     /// # Errors
     /// [`Refused`](meta::Refused).
-    pub fn take<S: Source + ?Sized>(
+    pub fn take<S: ByteSource + ?Sized>(
         &mut self,
         source: &S,
-        found: Found,
-    ) -> meta::Result<(Row, bool)> {
+        found: FoundRead,
+    ) -> meta::Result<(Fast5Row, bool)> {
         let before = self.extent();
         let row = self.row(found, &mut |_, at| Root::attributes_at(source, at))?;
         Ok((row, self.extent() != before))

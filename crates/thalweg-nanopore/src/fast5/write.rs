@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_codec::vbz;
-use thalweg_hdf5::libhdf5::{Enumeration, Group, Number, Stored, Writer};
+use thalweg_hdf5::libhdf5::{Enumeration, Hdf5Writer, NewGroup, StoredNumber, StoredSignal};
 use thalweg_io::{Error, InFile, Result};
 
-use super::encode::{Compression, Encoded};
+use super::encode::{Compression, EncodedRead};
 use crate::pod5::fields::{CONTEXT_TAGS, END_REASONS};
 use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
@@ -36,15 +36,15 @@ const DEFLATE: i32 = 1;
 
 /// Where an auxiliary field goes.
 #[derive(Debug)]
-struct Place {
+struct AuxPlace {
     of_channel: bool,
     name: String,
-    kind: Kind,
+    kind: AuxKind,
 }
 
 #[derive(Debug)]
-enum Kind {
-    Number(Number),
+enum AuxKind {
+    Number(StoredNumber),
     Text,
     /// With the code that each code of the header becomes.
     Enum(Enumeration, Vec<u8>),
@@ -82,21 +82,21 @@ pub fn holds(field: &AuxField) -> bool {
 }
 
 /// Whether FAST5 has a place for a field, and what it is there; an enumeration is left for later.
-fn kind_of(field: &AuxField) -> Option<Kind> {
+fn kind_of(field: &AuxField) -> Option<AuxKind> {
     Some(match field.kind {
-        AuxType::Array(Scalar::Char) | AuxType::Scalar(Scalar::Char) => Kind::Text,
+        AuxType::Array(Scalar::Char) | AuxType::Scalar(Scalar::Char) => AuxKind::Text,
         AuxType::Array(_) => return None,
-        AuxType::Scalar(scalar) => Kind::Number(match scalar {
-            Scalar::Int8 => Number::I8,
-            Scalar::Int16 => Number::I16,
-            Scalar::Int32 => Number::I32,
-            Scalar::Int64 => Number::I64,
-            Scalar::Uint8 | Scalar::Enum | Scalar::Char => Number::U8,
-            Scalar::Uint16 => Number::U16,
-            Scalar::Uint32 => Number::U32,
-            Scalar::Uint64 => Number::U64,
-            Scalar::Float => Number::F32,
-            Scalar::Double => Number::F64,
+        AuxType::Scalar(scalar) => AuxKind::Number(match scalar {
+            Scalar::Int8 => StoredNumber::I8,
+            Scalar::Int16 => StoredNumber::I16,
+            Scalar::Int32 => StoredNumber::I32,
+            Scalar::Int64 => StoredNumber::I64,
+            Scalar::Uint8 | Scalar::Enum | Scalar::Char => StoredNumber::U8,
+            Scalar::Uint16 => StoredNumber::U16,
+            Scalar::Uint32 => StoredNumber::U32,
+            Scalar::Uint64 => StoredNumber::U64,
+            Scalar::Float => StoredNumber::F32,
+            Scalar::Double => StoredNumber::F64,
         }),
     })
 }
@@ -104,13 +104,13 @@ fn kind_of(field: &AuxField) -> Option<Kind> {
 /// A multi-read file being written, to a path that is not the file's last.
 #[derive(Debug)]
 pub struct FileWriter {
-    file: Writer,
+    file: Hdf5Writer,
     name: Arc<str>,
     header: Header,
-    places: Vec<Place>,
+    places: Vec<AuxPlace>,
     compression: Compression,
     /// `context_tags` and `tracking_id` of each read group, once it has a read.
-    shared: Vec<Option<[Group; 2]>>,
+    shared: Vec<Option<[NewGroup; 2]>>,
 }
 
 impl FileWriter {
@@ -124,7 +124,7 @@ impl FileWriter {
         header: &Header,
         compression: Compression,
     ) -> Result<Self> {
-        let file = Writer::create(path, name)?;
+        let file = Hdf5Writer::create(path, name)?;
         for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
             // A single-read file has another version and no type.
             let own = (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE))
@@ -132,17 +132,17 @@ impl FileWriter {
                 .flatten();
             file.text(None, attribute, own.unwrap_or(otherwise))?;
         }
-        let place = |field: &AuxField| -> Result<Place> {
+        let place = |field: &AuxField| -> Result<AuxPlace> {
             let kind = match kind_of(field) {
                 Some(_) if field.kind == AuxType::Scalar(Scalar::Enum) => {
                     let (labels, codes) = labels(field);
-                    Kind::Enum(file.enumeration(&labels)?, codes)
+                    AuxKind::Enum(file.enumeration(&labels)?, codes)
                 }
-                kind => kind.unwrap_or(Kind::Lost),
+                kind => kind.unwrap_or(AuxKind::Lost),
             };
             Ok(match field.name.strip_prefix("channel_id/") {
-                Some(name) => Place { of_channel: true, name: name.into(), kind },
-                None => Place {
+                Some(name) => AuxPlace { of_channel: true, name: name.into(), kind },
+                None => AuxPlace {
                     of_channel: field.name == "channel_number",
                     name: field.name.clone(),
                     kind,
@@ -158,7 +158,7 @@ impl FileWriter {
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk, and for an id that was written before.
-    pub fn push(&mut self, read: &Encoded) -> Result<()> {
+    pub fn push(&mut self, read: &EncodedRead) -> Result<()> {
         let Self { file, header, .. } = self;
         let group = read.read_group;
         let node = file.group(None, &format!("read_{}", read.read_id))?;
@@ -171,7 +171,7 @@ impl FileWriter {
             ["digitisation", "offset", "range", "sampling_rate"].into_iter().zip(read.channel)
         {
             if !value.is_nan() {
-                file.number(Some(&channel), name, Number::F64, &value.to_le_bytes())?;
+                file.number(Some(&channel), name, StoredNumber::F64, &value.to_le_bytes())?;
             }
         }
         file.text(Some(&raw), "read_id", &read.read_id)?;
@@ -189,16 +189,22 @@ impl FileWriter {
                 Some((DEFLATE, &gzip))
             }
             Compression::Vbz(level) => {
-                vbz = vbz::Params { level: level.unsigned_abs(), ..vbz::Params::SIGNAL }.values();
+                vbz = vbz::VbzParams { level: level.unsigned_abs(), ..vbz::VbzParams::SIGNAL }
+                    .values();
                 Some((vbz::FILTER, &vbz))
             }
         };
-        file.signal(&raw, "Signal", Stored { len: read.len, filter, chunk: &read.chunk })?;
+        file.signal(&raw, "Signal", StoredSignal { len: read.len, filter, chunk: &read.chunk })?;
         self.share(group, &node)
     }
 
     /// Writes a read's own fields; the type of its pore, which has a place of its own.
-    fn auxiliary(&self, read: &Encoded, raw: &Group, channel: &Group) -> Result<Option<String>> {
+    fn auxiliary(
+        &self,
+        read: &EncodedRead,
+        raw: &NewGroup,
+        channel: &NewGroup,
+    ) -> Result<Option<String>> {
         let file = &self.file;
         let record = Record {
             read_id: &read.read_id,
@@ -218,28 +224,32 @@ impl FileWriter {
             // ONT's readers want numbers such as median_before to be there, and NaN says as well
             // that one is missing.
             let value = match (&place.kind, value) {
-                (Kind::Number(Number::F32), AuxValue::Missing) => AuxValue::Float(f32::NAN),
-                (Kind::Number(Number::F64), AuxValue::Missing) => AuxValue::Double(f64::NAN),
+                (AuxKind::Number(StoredNumber::F32), AuxValue::Missing) => {
+                    AuxValue::Float(f32::NAN)
+                }
+                (AuxKind::Number(StoredNumber::F64), AuxValue::Missing) => {
+                    AuxValue::Double(f64::NAN)
+                }
                 (_, AuxValue::Missing) => continue,
                 (_, value) => value,
             };
             has_duration |= place.name == "duration" && !place.of_channel;
             match (&place.kind, value) {
-                (Kind::Text, AuxValue::String(bytes)) => {
+                (AuxKind::Text, AuxValue::String(bytes)) => {
                     let text = String::from_utf8_lossy(bytes);
                     file.text(Some(at), &place.name, &text)?;
                     if place.name == PORE_TYPE {
                         pore_type = Some(text.into_owned());
                     }
                 }
-                (Kind::Text, AuxValue::Char(byte)) => {
+                (AuxKind::Text, AuxValue::Char(byte)) => {
                     file.text(Some(at), &place.name, &char::from(byte).to_string())?;
                 }
-                (Kind::Enum(kind, codes), AuxValue::Enum(code)) => {
+                (AuxKind::Enum(kind, codes), AuxValue::Enum(code)) => {
                     let code = codes.get(usize::from(code)).copied().unwrap_or(code);
                     file.code(at, &place.name, kind, code)?;
                 }
-                (Kind::Number(kind), value) => {
+                (AuxKind::Number(kind), value) => {
                     file.number(Some(at), &place.name, *kind, &bytes_of(value))?;
                 }
                 _ => {}
@@ -248,14 +258,14 @@ impl FileWriter {
         if !has_duration {
             // 32 bits, as all readers expect; a chunk has no more samples.
             let duration = u32::try_from(read.len).unwrap_or(u32::MAX);
-            file.number(Some(raw), "duration", Number::U32, &duration.to_le_bytes())?;
+            file.number(Some(raw), "duration", StoredNumber::U32, &duration.to_le_bytes())?;
         }
         Ok(pore_type)
     }
 
     /// Gives a read its group's attributes: written with the first of its reads, linked to from the
     /// others.
-    fn share(&mut self, group: u32, node: &Group) -> Result<()> {
+    fn share(&mut self, group: u32, node: &NewGroup) -> Result<()> {
         const NAMES: [&str; 2] = ["context_tags", "tracking_id"];
         let Self { file, header, shared, .. } = self;
         let Some(slot) = shared.get_mut(group as usize) else {
@@ -274,9 +284,9 @@ impl FileWriter {
             let Some(Some(text)) = attribute.values.get(group as usize) else { continue };
             let (part, name) = place_of(&attribute.name);
             match part {
-                Part::File | Part::Read => {}
-                Part::Context => file.text(Some(&groups[0]), name, text)?,
-                Part::Tracking => file.text(Some(&groups[1]), name, text)?,
+                WritePart::File | WritePart::Read => {}
+                WritePart::Context => file.text(Some(&groups[0]), name, text)?,
+                WritePart::Tracking => file.text(Some(&groups[1]), name, text)?,
             }
         }
         *slot = Some(groups);
@@ -294,7 +304,7 @@ impl FileWriter {
     }
 }
 
-enum Part {
+enum WritePart {
     File,
     Read,
     Context,
@@ -302,14 +312,14 @@ enum Part {
 }
 
 /// Where an attribute of a read group goes, and its name there.
-fn place_of(name: &str) -> (Part, &str) {
+fn place_of(name: &str) -> (WritePart, &str) {
     match name.split_once('/') {
-        Some(("context_tags", own)) => (Part::Context, own),
-        Some(("tracking_id", own)) => (Part::Tracking, own),
-        _ if OF_FILE.contains(&name) => (Part::File, name),
-        _ if name == PORE_TYPE => (Part::Read, name),
-        _ if CONTEXT_TAGS.contains(&name) => (Part::Context, name),
-        _ => (Part::Tracking, name),
+        Some(("context_tags", own)) => (WritePart::Context, own),
+        Some(("tracking_id", own)) => (WritePart::Tracking, own),
+        _ if OF_FILE.contains(&name) => (WritePart::File, name),
+        _ if name == PORE_TYPE => (WritePart::Read, name),
+        _ if CONTEXT_TAGS.contains(&name) => (WritePart::Context, name),
+        _ => (WritePart::Tracking, name),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
-use crate::fast5::{Compression, Encoded, FileWriter};
+use crate::fast5::{Compression, EncodedRead, FileWriter};
 use crate::record::Header;
 
 /// A multi-read FAST5 file being written, read by read. Dropped unfinished, it is removed.
@@ -27,12 +27,12 @@ impl Fast5Writer {
         Ok(Self { writer, file })
     }
 
-    /// Appends a read as [`Compressor::encode`](crate::fast5::Compressor::encode) made it.
+    /// Appends a read as [`Compressor::encode`](crate::fast5::SignalCompressor::encode) made it.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk, and for an id that was written
     /// before.
-    pub fn push(&mut self, read: &Encoded) -> Result<()> {
+    pub fn push(&mut self, read: &EncodedRead) -> Result<()> {
         self.writer.push(read)
     }
 

@@ -8,7 +8,7 @@ use thalweg_io::engine::{Decoder, Delivery};
 use thalweg_io::extent::{Extent, Group, Source};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::{NewUnpacker, OpenFile, Report, UnpackReads};
+use super::{CheckReport, NewUnpacker, OpenFile, UnpackReads};
 use crate::losses::Losses;
 use crate::record::{Header, Record, StoredRow};
 
@@ -61,15 +61,15 @@ type Intact<T> = (u64, T);
 /// Where a read's signal is, and what became of it.
 type Checked<T> = (Range<u64>, Result<Intact<T>>);
 
-struct Worker<U> {
+struct CheckWorker<U> {
     unpacker: U,
     samples: Vec<i16>,
     bytes: u64,
 }
 
 impl<U: UnpackReads, K: KeepIntact> CheckDecoder<U, K> {
-    fn read(&self, worker: &mut Worker<U>, extent: &Extent<'_>) -> Result<Intact<K::Kept>> {
-        let Worker { unpacker, samples, .. } = worker;
+    fn read(&self, worker: &mut CheckWorker<U>, extent: &Extent<'_>) -> Result<Intact<K::Kept>> {
+        let CheckWorker { unpacker, samples, .. } = worker;
         let mut rows = Vec::new();
         let mut push = |row: StoredRow<'_>| {
             rows.push(StoredRow { samples: row.samples, bytes: row.bytes.into_owned().into() });
@@ -85,11 +85,11 @@ impl<U: UnpackReads, K: KeepIntact> CheckDecoder<U, K> {
 }
 
 impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
-    type Worker = Worker<U>;
+    type Worker = CheckWorker<U>;
     type Batch = Vec<Checked<K::Kept>>;
 
-    fn worker(&self) -> Worker<U> {
-        Worker { unpacker: (self.unpacker)(self.limit), samples: Vec::new(), bytes: 0 }
+    fn worker(&self) -> CheckWorker<U> {
+        CheckWorker { unpacker: (self.unpacker)(self.limit), samples: Vec::new(), bytes: 0 }
     }
 
     fn batch(&self) -> Self::Batch {
@@ -98,7 +98,7 @@ impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
 
     fn decode(
         &self,
-        worker: &mut Worker<U>,
+        worker: &mut CheckWorker<U>,
         group: &Group,
         next: &mut usize,
         batch: &mut Self::Batch,
@@ -121,7 +121,7 @@ impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
         Ok(())
     }
 
-    fn decoded_bytes(worker: &Worker<U>) -> u64 {
+    fn decoded_bytes(worker: &CheckWorker<U>) -> u64 {
         worker.bytes
     }
 }
@@ -136,7 +136,7 @@ pub fn check_reads<U: UnpackReads, K: KeepIntact>(
     (source, unpacker): (Source, NewUnpacker<U>),
     keep: K,
     mut sink: impl FnMut(K::Kept) -> Result<Losses>,
-    report: &mut Report,
+    report: &mut CheckReport,
 ) -> Result<()> {
     let decoder = CheckDecoder {
         name: file.name().clone(),

@@ -11,7 +11,7 @@ const LISTED: usize = 100;
 
 /// What a check found.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct CheckReport {
     /// Reads that are intact.
     pub reads: u64,
     /// Samples in them.
@@ -61,7 +61,7 @@ pub enum IndexState {
     Wrong,
 }
 
-impl Report {
+impl CheckReport {
     /// Whether nothing is wrong.
     pub fn is_whole(&self) -> bool {
         self.defect_count == 0

@@ -6,11 +6,11 @@ use std::ops::Range;
 use thalweg_io::Fault;
 use thalweg_io::arrow_ipc::Head;
 
-use super::schema::{Column, Kind};
+use super::schema::{ColumnKind, ColumnSchema};
 
 /// A batch in memory.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
+pub struct TableBatch<'a> {
     /// What its head says.
     pub head: &'a Head,
     /// All of its body.
@@ -19,8 +19,8 @@ pub struct Batch<'a> {
 
 /// The values of one column.
 #[derive(Debug, Clone, Copy)]
-pub struct Array<'a> {
-    kind: Kind,
+pub struct BatchArray<'a> {
+    kind: ColumnKind,
     len: usize,
     /// Bits; empty where no value is missing.
     validity: &'a [u8],
@@ -30,7 +30,7 @@ pub struct Array<'a> {
     second: &'a [u8],
 }
 
-impl<'a> Batch<'a> {
+impl<'a> TableBatch<'a> {
     fn buffer(&self, index: usize) -> Result<&'a [u8], Fault> {
         let range = self
             .head
@@ -46,7 +46,7 @@ impl<'a> Batch<'a> {
     ///
     /// # Errors
     /// When the batch has no such column, or its buffers are too small for its values.
-    pub fn array(&self, column: &Column) -> Result<Array<'a>, Fault> {
+    pub fn array(&self, column: &ColumnSchema) -> Result<BatchArray<'a>, Fault> {
         let node = self
             .head
             .nodes
@@ -54,8 +54,8 @@ impl<'a> Batch<'a> {
             .ok_or_else(|| too_few(self.head.nodes.len(), "columns"))?;
         let kind = column.dictionary.map_or(column.kind, |(_, index)| index);
         let len = usize::try_from(node.len).map_err(|_| too_small(column, node.len, 0))?;
-        let mut array = Array { kind, len, validity: &[], first: &[], second: &[] };
-        if kind == Kind::Null {
+        let mut array = BatchArray { kind, len, validity: &[], first: &[], second: &[] };
+        if kind == ColumnKind::Null {
             return Ok(array);
         }
         if node.nulls > 0 {
@@ -65,8 +65,8 @@ impl<'a> Batch<'a> {
             }
         }
         let need = match kind {
-            Kind::Bool => len.div_ceil(8),
-            Kind::Struct | Kind::FixedList => return Ok(array),
+            ColumnKind::Bool => len.div_ceil(8),
+            ColumnKind::Struct | ColumnKind::FixedList => return Ok(array),
             // One more offset than values; no values may come without any.
             _ => match (kind.width(), kind.offset_width()) {
                 (Some(width), _) => len.saturating_mul(width),
@@ -78,7 +78,7 @@ impl<'a> Batch<'a> {
         if array.first.len() < need {
             return Err(too_small(column, node.len, array.first.len()));
         }
-        if matches!(kind, Kind::Text(_) | Kind::Binary(_)) {
+        if matches!(kind, ColumnKind::Text(_) | ColumnKind::Binary(_)) {
             array.second = self.buffer(column.buffer + 2)?;
         }
         Ok(array)
@@ -87,8 +87,8 @@ impl<'a> Batch<'a> {
     /// The values of a top-level column, as many as the batch has rows.
     ///
     /// # Errors
-    /// As [`Batch::array`]; when there are more or fewer.
-    pub fn column(&self, column: &Column) -> Result<Array<'a>, Fault> {
+    /// As [`TableBatch::array`]; when there are more or fewer.
+    pub fn column(&self, column: &ColumnSchema) -> Result<BatchArray<'a>, Fault> {
         let array = self.array(column)?;
         if array.len as u64 == self.head.rows {
             return Ok(array);
@@ -98,7 +98,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-impl<'a> Array<'a> {
+impl<'a> BatchArray<'a> {
     /// How many values there are.
     pub const fn len(&self) -> usize {
         self.len
@@ -129,12 +129,12 @@ impl<'a> Array<'a> {
     #[inline]
     pub fn integer(&self, i: usize) -> Result<i64, Fault> {
         Ok(match self.kind {
-            Kind::Unsigned(1) => i64::from(self.fixed::<1>(i)?[0]),
-            Kind::Signed(1) => i64::from(i8::from_le_bytes(self.fixed(i)?)),
-            Kind::Unsigned(2) => i64::from(u16::from_le_bytes(self.fixed(i)?)),
-            Kind::Signed(2) => i64::from(i16::from_le_bytes(self.fixed(i)?)),
-            Kind::Unsigned(4) => i64::from(u32::from_le_bytes(self.fixed(i)?)),
-            Kind::Signed(4) => i64::from(i32::from_le_bytes(self.fixed(i)?)),
+            ColumnKind::Unsigned(1) => i64::from(self.fixed::<1>(i)?[0]),
+            ColumnKind::Signed(1) => i64::from(i8::from_le_bytes(self.fixed(i)?)),
+            ColumnKind::Unsigned(2) => i64::from(u16::from_le_bytes(self.fixed(i)?)),
+            ColumnKind::Signed(2) => i64::from(i16::from_le_bytes(self.fixed(i)?)),
+            ColumnKind::Unsigned(4) => i64::from(u32::from_le_bytes(self.fixed(i)?)),
+            ColumnKind::Signed(4) => i64::from(i32::from_le_bytes(self.fixed(i)?)),
             _ => i64::from_le_bytes(self.fixed(i)?),
         })
     }
@@ -142,7 +142,7 @@ impl<'a> Array<'a> {
     /// Value `i` of a column of bits.
     #[inline]
     pub fn bool(&self, i: usize) -> Result<bool, Fault> {
-        if i < self.len && self.kind == Kind::Bool {
+        if i < self.len && self.kind == ColumnKind::Bool {
             Ok(bit(self.first, i))
         } else {
             Err(no_value(i, self.len))
@@ -217,7 +217,7 @@ fn too_few(there: usize, what: &str) -> Fault {
 }
 
 #[cold]
-fn too_small(column: &Column, len: u64, bytes: usize) -> Fault {
+fn too_small(column: &ColumnSchema, len: u64, bytes: usize) -> Fault {
     let found = format!("{bytes} bytes for {len} values of the column {:?}", column.name);
     Fault::new(0, found, "enough bytes")
 }

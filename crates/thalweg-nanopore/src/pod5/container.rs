@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use thalweg_io::Fault;
 
-use super::flatbuffer::Table;
+use super::flatbuffer::FlatTable;
 
 /// First and last bytes of the file.
 pub const SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
@@ -29,7 +29,7 @@ pub const TAIL_BYTES: usize = 8 + MARKER_BYTES + SIGNATURE.len();
 
 /// What a section holds; the numbers are the footer's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Content {
+pub enum SectionContent {
     /// One row a read.
     Reads,
     /// One row a chunk of signal.
@@ -40,7 +40,7 @@ pub enum Content {
     Other(i16),
 }
 
-impl Content {
+impl SectionContent {
     fn of(number: i16) -> Self {
         match number {
             0 => Self::Reads,
@@ -65,7 +65,7 @@ impl Content {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
     /// What it holds.
-    pub content: Content,
+    pub content: SectionContent,
     /// Where it is.
     pub range: Range<u64>,
 }
@@ -154,12 +154,12 @@ impl Container {
     /// # Errors
     /// Offsets that lead out of the footer, and sections outside the file.
     pub fn parse(footer: &[u8], limit: u64) -> Result<Self, Fault> {
-        let root = Table::root(footer)?;
+        let root = FlatTable::root(footer)?;
         let mut sections = Vec::new();
         for entry in root.tables(3)? {
             let entry = entry?;
             let (offset, length, format) = (entry.i64(0)?, entry.i64(1)?, entry.i16(2)?);
-            let content = Content::of(entry.i16(3)?);
+            let content = SectionContent::of(entry.i16(3)?);
             let start = u64::try_from(offset).ok().filter(|&start| start >= FIRST_SECTION);
             let end = start
                 .zip(u64::try_from(length).ok())
@@ -187,7 +187,7 @@ impl Container {
     }
 
     /// Where a table is.
-    pub fn section(&self, content: Content) -> Option<Range<u64>> {
+    pub fn section(&self, content: SectionContent) -> Option<Range<u64>> {
         self.sections
             .iter()
             .find(|section| section.content == content)

@@ -3,17 +3,17 @@
 use thalweg_io::Fault;
 use thalweg_io::arrow_ipc::Head;
 
-use super::batch::{Array, Batch};
-use super::schema::Column;
+use super::batch::{BatchArray, TableBatch};
+use super::schema::ColumnSchema;
 
 /// All dictionaries of a table.
 #[derive(Debug, Default)]
 pub struct Dictionaries {
-    parts: Vec<Part>,
+    parts: Vec<DictionaryPart>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct DictionaryPart {
     id: i64,
     head: Head,
     body: Vec<u8>,
@@ -35,27 +35,27 @@ impl Dictionaries {
                 "an extension of it",
             ));
         }
-        self.parts.push(Part { id, head, body });
+        self.parts.push(DictionaryPart { id, head, body });
         Ok(())
     }
 
     /// The batches of a column's dictionary.
     pub(super) fn parts<'a>(
         &'a self,
-        column: &Column,
-    ) -> impl Iterator<Item = Result<Batch<'a>, Fault>> + use<'a> {
+        column: &ColumnSchema,
+    ) -> impl Iterator<Item = Result<TableBatch<'a>, Fault>> + use<'a> {
         let id = column.dictionary.map(|(id, _)| id);
         let parts = self.parts.iter().filter(move |part| Some(part.id) == id);
-        parts.map(|part| Ok(Batch { head: &part.head, body: &part.body }))
+        parts.map(|part| Ok(TableBatch { head: &part.head, body: &part.body }))
     }
 
     /// Shows every value of `leaf`, which is `column` or a child of it, in the order of the
     /// indices.
     pub(super) fn each(
         &self,
-        column: &Column,
-        leaf: &Column,
-        mut f: impl FnMut(&Array<'_>, usize) -> Result<(), Fault>,
+        column: &ColumnSchema,
+        leaf: &ColumnSchema,
+        mut f: impl FnMut(&BatchArray<'_>, usize) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let inner = column.in_dictionary();
         let leaf = if std::ptr::eq(column, leaf) { Some(&inner) } else { inner.child(&leaf.name) };

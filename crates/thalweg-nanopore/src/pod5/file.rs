@@ -27,10 +27,10 @@ use thalweg_io::Result;
 use thalweg_io::engine::Shape;
 use thalweg_io::extent::{Extent, Source};
 
-use super::{Container, SignalCoding};
+use super::{Container, RowCoding};
 use crate::file::{
-    FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, Report, RequestTotals, Selection,
-    UnpackReads,
+    CheckReport, FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, RequestTotals,
+    Selection, UnpackReads,
 };
 use crate::record::{Header, Index, Record, StoredRow};
 use get::Pod5Getter;
@@ -62,7 +62,7 @@ pub struct Pod5Info<'a> {
     /// What wrote it.
     pub software: &'a str,
     /// How its signal is stored.
-    pub signal: SignalCoding,
+    pub signal: RowCoding,
     /// Batches of the Reads table.
     pub reads_batches: usize,
     /// Batches of the Signal table.
@@ -85,7 +85,7 @@ impl Pod5File {
     }
 
     /// How its signal is stored.
-    pub(crate) fn signal_coding(&self) -> SignalCoding {
+    pub(crate) fn signal_coding(&self) -> RowCoding {
         self.tables.coding()
     }
 
@@ -211,13 +211,13 @@ impl FormatFile for Pod5File {
         Ok(totals)
     }
 
-    fn check(&self, file: &OpenFile) -> Result<Report> {
+    fn check(&self, file: &OpenFile) -> Result<CheckReport> {
         self.check_all(file, None)
     }
 
     /// Makes a new file, because tables belong together: the rows of the Reads table anew, their
     /// signal as it is stored. Reads with the same id are all kept.
-    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<Report> {
+    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
         self.salvage_to(file, out)
     }
 }

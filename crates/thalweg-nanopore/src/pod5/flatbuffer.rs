@@ -8,7 +8,7 @@ use thalweg_io::Fault;
 
 /// A table whose vtable lies within the bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Table<'a> {
+pub(super) struct FlatTable<'a> {
     bytes: &'a [u8],
     at: usize,
     vtable: &'a [u8],
@@ -30,7 +30,7 @@ fn follow(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     at.checked_add(distance).filter(|&to| to < bytes.len()).ok_or_else(|| outside(bytes, at))
 }
 
-impl<'a> Table<'a> {
+impl<'a> FlatTable<'a> {
     /// The table that the buffer starts with.
     pub(super) fn root(bytes: &'a [u8]) -> Result<Self, Fault> {
         Self::new(bytes, follow(bytes, 0)?)

@@ -28,7 +28,7 @@ pub const MOST_HEAD: usize = 1 << 20;
 
 /// Where a batch is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block {
+pub struct IpcBlock {
     /// Where it starts, from the start of the table.
     pub offset: u64,
     /// Bytes of its head, prefix and padding included.
@@ -37,7 +37,7 @@ pub struct Block {
     pub body: u64,
 }
 
-impl Block {
+impl IpcBlock {
     /// Where its body is, from the start of the table.
     pub fn body_range(&self) -> Range<u64> {
         let start = self.offset + u64::from(self.head);
@@ -52,13 +52,13 @@ impl Block {
 
 /// A table's footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Footer {
+pub struct TableFooter {
     /// Its columns.
     pub schema: Schema,
     /// The dictionary batches.
-    pub dictionaries: Vec<Block>,
+    pub dictionaries: Vec<IpcBlock>,
     /// The record batches.
-    pub batches: Vec<Block>,
+    pub batches: Vec<IpcBlock>,
 }
 
 /// Bytes of the footer before the last [`END_BYTES`] bytes of a table, given those.
@@ -81,7 +81,7 @@ pub fn footer_len(end: &[u8], len: u64) -> Result<u64, Fault> {
     })
 }
 
-impl Footer {
+impl TableFooter {
     /// Reads the footer of a table whose batches lie in its first `limit` bytes.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Footer {
     /// that the footer has lost.
     fn check_gaps(&self, limit: u64) -> Result<(), Fault> {
         let mut blocks: Vec<Range<u64>> =
-            self.dictionaries.iter().chain(&self.batches).map(Block::range).collect();
+            self.dictionaries.iter().chain(&self.batches).map(IpcBlock::range).collect();
         blocks.sort_unstable_by_key(|block| block.start);
         let ends = blocks.iter().map(|block| block.end);
         let next = blocks.iter().skip(1).map(|block| block.start).chain([limit]);
@@ -138,18 +138,16 @@ impl Footer {
 /// Between two batches there is padding at most, and behind the last one the mark that ends them.
 const MOST_GAP: u64 = 64;
 
-fn place(block: &arrow_ipc::Block, limit: u64) -> Result<Block, Fault> {
-    let parts = || {
-        let offset = u64::try_from(block.offset()).ok()?;
-        let head = u32::try_from(block.metaDataLength()).ok()?;
-        let body = u64::try_from(block.bodyLength()).ok()?;
-        let fits = offset.checked_add(u64::from(head))?.checked_add(body)? <= limit;
-        (fits && head as usize >= PREFIX_BYTES && head as usize <= MOST_HEAD).then_some(Block {
-            offset,
-            head,
-            body,
-        })
-    };
+fn place(block: &arrow_ipc::Block, limit: u64) -> Result<IpcBlock, Fault> {
+    let parts =
+        || {
+            let offset = u64::try_from(block.offset()).ok()?;
+            let head = u32::try_from(block.metaDataLength()).ok()?;
+            let body = u64::try_from(block.bodyLength()).ok()?;
+            let fits = offset.checked_add(u64::from(head))?.checked_add(body)? <= limit;
+            (fits && head as usize >= PREFIX_BYTES && head as usize <= MOST_HEAD)
+                .then_some(IpcBlock { offset, head, body })
+        };
     parts().ok_or_else(|| {
         let (offset, head, body) = (block.offset(), block.metaDataLength(), block.bodyLength());
         let found =

@@ -11,29 +11,29 @@ use std::ops::Range;
 use arrow_schema::DataType;
 use thalweg_io::Fault;
 
-use super::batch::{Array, Batch};
+use super::batch::{BatchArray, TableBatch};
 use super::fields::{self, COLUMNS_ATTRIBUTE};
 use super::run_info::{RunInfo, attributes};
-use super::schema::Column;
+use super::schema::ColumnSchema;
 use super::uuid::{UUID_BYTES, format_uuid};
 use crate::record::{
     Attribute, AuxField, Encoding, Header, Record, RecordPress, SignalPress, Version,
 };
-use value::{Aux, Source, index, pick, push_decimal};
+use value::{AuxSource, ColumnSource, index, pick, push_decimal};
 
 /// What turns rows into records.
 #[derive(Debug)]
 pub struct ReadsTable {
-    read_id: Column,
-    signal: Column,
-    rows: Column,
-    num_samples: Option<Column>,
-    offset: Source<Vec<f32>>,
-    scale: Source<Vec<f32>>,
-    group: Source<Vec<u32>>,
-    runs: Vec<Run>,
-    aux: Vec<Aux>,
-    wide_channel: Option<Column>,
+    read_id: ColumnSchema,
+    signal: ColumnSchema,
+    rows: ColumnSchema,
+    num_samples: Option<ColumnSchema>,
+    offset: ColumnSource<Vec<f32>>,
+    scale: ColumnSource<Vec<f32>>,
+    group: ColumnSource<Vec<u32>>,
+    runs: Vec<RunFields>,
+    aux: Vec<AuxSource>,
+    wide_channel: Option<ColumnSchema>,
     fields: Vec<AuxField>,
     /// The version that the columns show.
     pub version: u8,
@@ -47,7 +47,7 @@ pub struct ReadsTable {
 
 /// What a record takes from its run.
 #[derive(Debug)]
-struct Run {
+struct RunFields {
     acquisition_id: String,
     digitisation: f64,
     sampling_rate: f64,
@@ -99,7 +99,7 @@ impl ReadsTable {
     ///
     /// # Errors
     /// When the batch has no such row.
-    pub fn read_id(&self, batch: &Batch<'_>, row: usize) -> Result<[u8; UUID_BYTES], Fault> {
+    pub fn read_id(&self, batch: &TableBatch<'_>, row: usize) -> Result<[u8; UUID_BYTES], Fault> {
         batch.column(&self.read_id)?.fixed(row)
     }
 
@@ -107,7 +107,7 @@ impl ReadsTable {
     ///
     /// # Errors
     /// When the batch has no such column.
-    pub fn read_ids<'a>(&self, batch: &Batch<'a>) -> Result<Array<'a>, Fault> {
+    pub fn read_ids<'a>(&self, batch: &TableBatch<'a>) -> Result<BatchArray<'a>, Fault> {
         batch.column(&self.read_id)
     }
 
@@ -115,7 +115,7 @@ impl ReadsTable {
     ///
     /// # Errors
     /// When the batch has no such column.
-    pub fn signal_rows<'a>(&self, batch: &Batch<'a>) -> Result<Array<'a>, Fault> {
+    pub fn signal_rows<'a>(&self, batch: &TableBatch<'a>) -> Result<BatchArray<'a>, Fault> {
         batch.array(&self.rows)
     }
 
@@ -123,7 +123,7 @@ impl ReadsTable {
     ///
     /// # Errors
     /// When its list leads out of the batch.
-    pub fn signal(&self, batch: &Batch<'_>, row: usize) -> Result<SignalRows, Fault> {
+    pub fn signal(&self, batch: &TableBatch<'_>, row: usize) -> Result<SignalRows, Fault> {
         let lists = batch.column(&self.signal)?;
         let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
         let rows = self.signal_rows(batch)?.len();
@@ -154,7 +154,7 @@ impl ReadsTable {
     /// When its values are not there, or its run is in no table.
     pub fn record<'s>(
         &self,
-        batch: &Batch<'_>,
+        batch: &TableBatch<'_>,
         row: usize,
         scratch: &'s mut RecordScratch,
     ) -> Result<Record<'s>, Fault> {
@@ -187,7 +187,7 @@ impl ReadsTable {
         })
     }
 
-    fn wide_channel(&self, batch: &Batch<'_>, row: usize) -> Result<Option<u32>, Fault> {
+    fn wide_channel(&self, batch: &TableBatch<'_>, row: usize) -> Result<Option<u32>, Fault> {
         let Some(column) = &self.wide_channel else { return Ok(None) };
         let channels = batch.column(column)?;
         let channel =
@@ -195,16 +195,16 @@ impl ReadsTable {
         Ok((channel != 0).then_some(channel))
     }
 
-    fn group(&self, batch: &Batch<'_>, row: usize) -> Result<u32, Fault> {
+    fn group(&self, batch: &TableBatch<'_>, row: usize) -> Result<u32, Fault> {
         match &self.group {
-            Source::Indexed(column, groups) => {
+            ColumnSource::Indexed(column, groups) => {
                 let index = index(batch, column, row)?;
                 let group = index.and_then(|index| groups.get(index)).copied();
                 group.ok_or_else(|| {
                     Fault::new(0, format!("run {index:?}"), format!("one of {} runs", groups.len()))
                 })
             }
-            Source::Plain(column) => {
+            ColumnSource::Plain(column) => {
                 let id = batch.column(column)?.text(row)?;
                 let group = self.runs.iter().position(|run| run.acquisition_id == id);
                 group.map(|group| group as u32).ok_or_else(|| no_run(id))
@@ -213,7 +213,7 @@ impl ReadsTable {
     }
 }
 
-impl Run {
+impl RunFields {
     fn of(run: &RunInfo) -> Self {
         let adc = |name| i16::try_from(run.integer(name)).unwrap_or_default();
         Self {

@@ -14,9 +14,9 @@
 use serde_json::{Value, json};
 use thalweg_io::Fault;
 
-use super::batch::{Array, Batch};
+use super::batch::{BatchArray, TableBatch};
 use super::fields::{CONTEXT_TAGS, RUN_INFO, RunStored};
-use super::schema::{Column, Kind};
+use super::schema::{ColumnKind, ColumnSchema};
 use crate::record::{Attribute, Header};
 
 /// A value of a run's column.
@@ -79,7 +79,10 @@ impl RunInfo {
     ///
     /// # Errors
     /// Columns that are not what their type says.
-    pub fn rows(batch: &Batch<'_>, columns: &[Column]) -> Result<(Vec<Self>, Vec<String>), Fault> {
+    pub fn rows(
+        batch: &TableBatch<'_>,
+        columns: &[ColumnSchema],
+    ) -> Result<(Vec<Self>, Vec<String>), Fault> {
         let mut lost = Vec::new();
         let mut runs: Vec<Self> = Vec::new();
         for column in columns {
@@ -101,44 +104,44 @@ impl RunInfo {
     }
 }
 
-fn is_held(column: &Column) -> bool {
+fn is_held(column: &ColumnSchema) -> bool {
     column.dictionary.is_none()
         && match column.kind {
-            Kind::Text(_)
-            | Kind::Unsigned(_)
-            | Kind::Signed(_)
-            | Kind::Float(_)
-            | Kind::Bool
-            | Kind::Millis => true,
-            Kind::Map => column
+            ColumnKind::Text(_)
+            | ColumnKind::Unsigned(_)
+            | ColumnKind::Signed(_)
+            | ColumnKind::Float(_)
+            | ColumnKind::Bool
+            | ColumnKind::Millis => true,
+            ColumnKind::Map => column
                 .children
                 .iter()
                 .flat_map(|pair| &pair.children)
-                .all(|c| matches!(c.kind, Kind::Text(_))),
+                .all(|c| matches!(c.kind, ColumnKind::Text(_))),
             _ => false,
         }
 }
 
 fn value(
-    batch: &Batch<'_>,
-    column: &Column,
-    values: &Array<'_>,
+    batch: &TableBatch<'_>,
+    column: &ColumnSchema,
+    values: &BatchArray<'_>,
     i: usize,
 ) -> Result<RunValue, Fault> {
     if !values.is_valid(i) {
         return Ok(RunValue::Missing);
     }
     Ok(match column.kind {
-        Kind::Text(_) => RunValue::Text(values.text(i)?.to_owned()),
-        Kind::Bool => RunValue::Integer(i64::from(values.bool(i)?)),
-        Kind::Float(4) => RunValue::Float(f64::from(f32::from_le_bytes(values.fixed(i)?))),
-        Kind::Float(_) => RunValue::Float(f64::from_le_bytes(values.fixed(i)?)),
-        Kind::Millis => RunValue::Millis(i64::from_le_bytes(values.fixed(i)?)),
-        Kind::Map => {
+        ColumnKind::Text(_) => RunValue::Text(values.text(i)?.to_owned()),
+        ColumnKind::Bool => RunValue::Integer(i64::from(values.bool(i)?)),
+        ColumnKind::Float(4) => RunValue::Float(f64::from(f32::from_le_bytes(values.fixed(i)?))),
+        ColumnKind::Float(_) => RunValue::Float(f64::from_le_bytes(values.fixed(i)?)),
+        ColumnKind::Millis => RunValue::Millis(i64::from_le_bytes(values.fixed(i)?)),
+        ColumnKind::Map => {
             let [pair] = column.children.as_slice() else { return Ok(RunValue::Missing) };
             let [key, value] = pair.children.as_slice() else { return Ok(RunValue::Missing) };
             let (keys, values_of) = (batch.array(key)?, batch.array(value)?);
-            let text = |values: &Array<'_>, i: usize| -> Result<String, Fault> {
+            let text = |values: &BatchArray<'_>, i: usize| -> Result<String, Fault> {
                 Ok(if values.is_valid(i) { values.text(i)?.to_owned() } else { String::new() })
             };
             let span = values.span(i)?;

@@ -10,7 +10,7 @@ use thalweg_io::Fault;
 
 /// How the values of a column are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// Unsigned integers of so many bytes.
     Unsigned(usize),
     /// Signed integers of so many bytes.
@@ -39,7 +39,7 @@ pub enum Kind {
     Null,
 }
 
-impl Kind {
+impl ColumnKind {
     /// Bytes of a value in the first buffer after the validity; `None` where that holds offsets or
     /// nothing.
     pub(super) const fn width(self) -> Option<usize> {
@@ -74,13 +74,13 @@ impl Kind {
 
 /// A column, or a child of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
+pub struct ColumnSchema {
     /// Its name.
     pub name: String,
     /// How its values are stored: of a dictionary-encoded column, the values in the dictionary.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// The dictionary's number and the kind of the indices, if it is encoded by one.
-    pub dictionary: Option<(i64, Kind)>,
+    pub dictionary: Option<(i64, ColumnKind)>,
     /// Its type in Arrow's own words, where [`super::write`] can write a column of it. Without a
     /// dictionary.
     pub arrow: Option<DataType>,
@@ -92,7 +92,7 @@ pub struct Column {
     pub(super) buffer: usize,
 }
 
-impl Column {
+impl ColumnSchema {
     /// The child of a name.
     pub fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
@@ -101,12 +101,12 @@ impl Column {
     /// The column as the dictionary's own batch holds it.
     pub(super) fn in_dictionary(&self) -> Self {
         let mut column = Self { dictionary: None, ..self.clone() };
-        column.number(&mut Counts::default());
+        column.number(&mut ColumnCounts::default());
         column
     }
 
     /// Gives the column and its children their nodes and buffers.
-    fn number(&mut self, counts: &mut Counts) {
+    fn number(&mut self, counts: &mut ColumnCounts) {
         (self.node, self.buffer) = (counts.nodes, counts.buffers);
         counts.nodes += 1;
         counts.buffers += self.dictionary.map_or(self.kind, |(_, index)| index).buffers();
@@ -119,7 +119,7 @@ impl Column {
 }
 
 #[derive(Default)]
-struct Counts {
+struct ColumnCounts {
     nodes: usize,
     buffers: usize,
 }
@@ -128,7 +128,7 @@ struct Counts {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
     /// In the order of the table.
-    pub columns: Vec<Column>,
+    pub columns: Vec<ColumnSchema>,
     /// Names and values.
     pub metadata: Vec<(String, String)>,
     /// Nodes and buffers of a batch.
@@ -150,7 +150,7 @@ impl Schema {
         }
         let fields = schema.fields().into_iter().flatten();
         let mut columns = fields.map(|field| column(field, 0)).collect::<Result<Vec<_>, _>>()?;
-        let mut counts = Counts::default();
+        let mut counts = ColumnCounts::default();
         for column in &mut columns {
             column.number(&mut counts);
         }
@@ -161,12 +161,12 @@ impl Schema {
     }
 
     /// The column of a name.
-    pub fn column(&self, name: &str) -> Option<&Column> {
+    pub fn column(&self, name: &str) -> Option<&ColumnSchema> {
         self.columns.iter().find(|column| column.name == name)
     }
 }
 
-fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
+fn column(field: Field<'_>, depth: usize) -> Result<ColumnSchema, Fault> {
     let name = field.name().unwrap_or_default();
     if depth == DEEPEST {
         return Err(Fault::new(
@@ -182,11 +182,11 @@ fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
         Fault::new(0, found, "one of the types that POD5 files have")
     })?;
     let right = match kind {
-        Kind::List(_) | Kind::FixedList => children.len() == 1,
-        Kind::Map => {
-            matches!(children.as_slice(), [pair] if pair.kind == Kind::Struct && pair.children.len() == 2)
+        ColumnKind::List(_) | ColumnKind::FixedList => children.len() == 1,
+        ColumnKind::Map => {
+            matches!(children.as_slice(), [pair] if pair.kind == ColumnKind::Struct && pair.children.len() == 2)
         }
-        Kind::Struct => true,
+        ColumnKind::Struct => true,
         _ => children.is_empty(),
     };
     if !right {
@@ -199,7 +199,7 @@ fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
     let dictionary = match field.dictionary() {
         None => None,
         Some(encoding) => {
-            let index = encoding.indexType().map_or(Some(Kind::Signed(4)), integer);
+            let index = encoding.indexType().map_or(Some(ColumnKind::Signed(4)), integer);
             let index = index.ok_or_else(|| {
                 Fault::new(
                     0,
@@ -211,11 +211,19 @@ fn column(field: Field<'_>, depth: usize) -> Result<Column, Fault> {
         }
     };
     let arrow = arrow(&field, kind, children.first());
-    Ok(Column { name: name.to_owned(), kind, dictionary, arrow, children, node: 0, buffer: 0 })
+    Ok(ColumnSchema {
+        name: name.to_owned(),
+        kind,
+        dictionary,
+        arrow,
+        children,
+        node: 0,
+        buffer: 0,
+    })
 }
 
 /// The type of a column whose values are numbers, text, bytes, times, or lists of numbers.
-fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataType> {
+fn arrow(field: &Field<'_>, kind: ColumnKind, child: Option<&ColumnSchema>) -> Option<DataType> {
     let unit = |unit| match unit {
         TimeUnit::SECOND => arrow_schema::TimeUnit::Second,
         TimeUnit::MILLISECOND => arrow_schema::TimeUnit::Millisecond,
@@ -224,23 +232,26 @@ fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataTy
     };
     let item = || {
         let child = child.filter(|child| child.dictionary.is_none())?;
-        let number = matches!(child.kind, Kind::Unsigned(_) | Kind::Signed(_) | Kind::Float(_));
+        let number = matches!(
+            child.kind,
+            ColumnKind::Unsigned(_) | ColumnKind::Signed(_) | ColumnKind::Float(_)
+        );
         let kind = child.arrow.clone().filter(|_| number)?;
         Some(Arc::new(arrow_schema::Field::new(&child.name, kind, true)))
     };
     Some(match field.type_type() {
         Type::Int => match kind {
-            Kind::Unsigned(1) => DataType::UInt8,
-            Kind::Unsigned(2) => DataType::UInt16,
-            Kind::Unsigned(4) => DataType::UInt32,
-            Kind::Unsigned(_) => DataType::UInt64,
-            Kind::Signed(1) => DataType::Int8,
-            Kind::Signed(2) => DataType::Int16,
-            Kind::Signed(4) => DataType::Int32,
+            ColumnKind::Unsigned(1) => DataType::UInt8,
+            ColumnKind::Unsigned(2) => DataType::UInt16,
+            ColumnKind::Unsigned(4) => DataType::UInt32,
+            ColumnKind::Unsigned(_) => DataType::UInt64,
+            ColumnKind::Signed(1) => DataType::Int8,
+            ColumnKind::Signed(2) => DataType::Int16,
+            ColumnKind::Signed(4) => DataType::Int32,
             _ => DataType::Int64,
         },
-        Type::FloatingPoint if kind == Kind::Float(4) => DataType::Float32,
-        Type::FloatingPoint if kind == Kind::Float(8) => DataType::Float64,
+        Type::FloatingPoint if kind == ColumnKind::Float(4) => DataType::Float32,
+        Type::FloatingPoint if kind == ColumnKind::Float(8) => DataType::Float64,
         Type::Bool => DataType::Boolean,
         Type::Utf8 => DataType::Utf8,
         Type::LargeUtf8 => DataType::LargeUtf8,
@@ -254,7 +265,7 @@ fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataTy
             DataType::Timestamp(unit(stamp.unit()), stamp.timezone().map(Arc::from))
         }
         Type::Duration => DataType::Duration(unit(field.type_as_duration()?.unit())),
-        Type::Date if kind == Kind::Fixed(4) => DataType::Date32,
+        Type::Date if kind == ColumnKind::Fixed(4) => DataType::Date32,
         Type::Date => DataType::Date64,
         Type::List => DataType::List(item()?),
         Type::LargeList => DataType::LargeList(item()?),
@@ -262,7 +273,7 @@ fn arrow(field: &Field<'_>, kind: Kind, child: Option<&Column>) -> Option<DataTy
     })
 }
 
-fn integer(int: arrow_ipc::Int<'_>) -> Option<Kind> {
+fn integer(int: arrow_ipc::Int<'_>) -> Option<ColumnKind> {
     let bytes = match int.bitWidth() {
         8 => 1,
         16 => 2,
@@ -270,44 +281,48 @@ fn integer(int: arrow_ipc::Int<'_>) -> Option<Kind> {
         64 => 8,
         _ => return None,
     };
-    Some(if int.is_signed() { Kind::Signed(bytes) } else { Kind::Unsigned(bytes) })
+    Some(if int.is_signed() { ColumnKind::Signed(bytes) } else { ColumnKind::Unsigned(bytes) })
 }
 
-fn kind(field: &Field<'_>) -> Option<Kind> {
+fn kind(field: &Field<'_>) -> Option<ColumnKind> {
     Some(match field.type_type() {
-        Type::Null => Kind::Null,
+        Type::Null => ColumnKind::Null,
         Type::Int => integer(field.type_as_int()?)?,
         Type::FloatingPoint => match field.type_as_floating_point()?.precision() {
-            Precision::SINGLE => Kind::Float(4),
-            Precision::DOUBLE => Kind::Float(8),
-            _ => Kind::Fixed(2),
+            Precision::SINGLE => ColumnKind::Float(4),
+            Precision::DOUBLE => ColumnKind::Float(8),
+            _ => ColumnKind::Fixed(2),
         },
-        Type::Bool => Kind::Bool,
+        Type::Bool => ColumnKind::Bool,
         Type::Timestamp if field.type_as_timestamp()?.unit() == TimeUnit::MILLISECOND => {
-            Kind::Millis
+            ColumnKind::Millis
         }
-        Type::Timestamp | Type::Duration => Kind::Fixed(8),
+        Type::Timestamp | Type::Duration => ColumnKind::Fixed(8),
         Type::FixedSizeBinary => {
-            Kind::Fixed(usize::try_from(field.type_as_fixed_size_binary()?.byteWidth()).ok()?)
+            ColumnKind::Fixed(usize::try_from(field.type_as_fixed_size_binary()?.byteWidth()).ok()?)
         }
         Type::Decimal => {
-            Kind::Fixed(usize::try_from(field.type_as_decimal()?.bitWidth()).ok()? / 8)
+            ColumnKind::Fixed(usize::try_from(field.type_as_decimal()?.bitWidth()).ok()? / 8)
         }
-        Type::Date => Kind::Fixed(if field.type_as_date()?.unit() == arrow_ipc::DateUnit::DAY {
-            4
-        } else {
-            8
-        }),
-        Type::Time => Kind::Fixed(usize::try_from(field.type_as_time()?.bitWidth()).ok()? / 8),
-        Type::Utf8 => Kind::Text(4),
-        Type::LargeUtf8 => Kind::Text(8),
-        Type::Binary => Kind::Binary(4),
-        Type::LargeBinary => Kind::Binary(8),
-        Type::List => Kind::List(4),
-        Type::LargeList => Kind::List(8),
-        Type::FixedSizeList => Kind::FixedList,
-        Type::Map => Kind::Map,
-        Type::Struct_ => Kind::Struct,
+        Type::Date => {
+            ColumnKind::Fixed(if field.type_as_date()?.unit() == arrow_ipc::DateUnit::DAY {
+                4
+            } else {
+                8
+            })
+        }
+        Type::Time => {
+            ColumnKind::Fixed(usize::try_from(field.type_as_time()?.bitWidth()).ok()? / 8)
+        }
+        Type::Utf8 => ColumnKind::Text(4),
+        Type::LargeUtf8 => ColumnKind::Text(8),
+        Type::Binary => ColumnKind::Binary(4),
+        Type::LargeBinary => ColumnKind::Binary(8),
+        Type::List => ColumnKind::List(4),
+        Type::LargeList => ColumnKind::List(8),
+        Type::FixedSizeList => ColumnKind::FixedList,
+        Type::Map => ColumnKind::Map,
+        Type::Struct_ => ColumnKind::Struct,
         _ => return None,
     })
 }

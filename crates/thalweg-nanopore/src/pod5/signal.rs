@@ -5,17 +5,17 @@
 use std::ops::Range;
 
 use thalweg_codec::svb16;
-use thalweg_codec::zstd::Decompressor;
+use thalweg_codec::zstd::ZstdDecompressor;
 use thalweg_io::Fault;
 use thalweg_io::arrow_ipc::Head;
 
-use super::ipc::Block;
-use super::schema::{Kind, Schema};
+use super::ipc::IpcBlock;
+use super::schema::{ColumnKind, Schema};
 use super::uuid::UUID_BYTES;
 
 /// How a row's samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SignalCoding {
+pub enum RowCoding {
     /// zstd over svb16, in a column of large binary.
     Vbz,
     /// Plain 16-bit samples, in a column of large lists.
@@ -26,7 +26,7 @@ pub enum SignalCoding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalLayout {
     /// How samples are stored.
-    pub coding: SignalCoding,
+    pub coding: RowCoding,
     offset_width: usize,
     /// Which buffer has the ids of the rows' reads, if there is such a column.
     ids: Option<usize>,
@@ -73,7 +73,7 @@ impl SignalLayout {
         let missing = |what: &'static str| Fault::new(0, "a Signal table without it", what);
         let signal = schema.column("signal").ok_or_else(|| missing("a column `signal`"))?;
         let samples = schema.column("samples").ok_or_else(|| missing("a column `samples`"))?;
-        if samples.kind != Kind::Unsigned(SAMPLES_BYTES) || samples.dictionary.is_some() {
+        if samples.kind != ColumnKind::Unsigned(SAMPLES_BYTES) || samples.dictionary.is_some() {
             return Err(Fault::new(
                 0,
                 format!("the column `samples` of type {:?}", samples.kind),
@@ -81,11 +81,11 @@ impl SignalLayout {
             ));
         }
         let (coding, offset_width, data) = match (signal.kind, signal.children.first()) {
-            (Kind::Binary(width), _) => (SignalCoding::Vbz, width, signal.buffer + 2),
-            (Kind::List(width), Some(item))
-                if item.kind == Kind::Signed(2) && item.dictionary.is_none() =>
+            (ColumnKind::Binary(width), _) => (RowCoding::Vbz, width, signal.buffer + 2),
+            (ColumnKind::List(width), Some(item))
+                if item.kind == ColumnKind::Signed(2) && item.dictionary.is_none() =>
             {
-                (SignalCoding::Plain, width, item.buffer + 1)
+                (RowCoding::Plain, width, item.buffer + 1)
             }
             (kind, _) => {
                 let found = format!("the column `signal` of type {kind:?}");
@@ -97,7 +97,7 @@ impl SignalLayout {
         }
         let ids = schema
             .column("read_id")
-            .filter(|c| c.kind == Kind::Fixed(UUID_BYTES) && c.dictionary.is_none());
+            .filter(|c| c.kind == ColumnKind::Fixed(UUID_BYTES) && c.dictionary.is_none());
         Ok(Self {
             coding,
             offset_width,
@@ -114,7 +114,7 @@ impl SignalLayout {
     ///
     /// # Errors
     /// When its buffers are too small for its rows, or values are missing.
-    pub fn places(&self, block: &Block, head: &Head) -> Result<SignalPlaces, Fault> {
+    pub fn places(&self, block: &IpcBlock, head: &Head) -> Result<SignalPlaces, Fault> {
         let body = block.body_range().start;
         let buffer = |index: usize| {
             let range = head.buffers.get(index).map(|range| body + range.start..body + range.end);
@@ -194,7 +194,7 @@ impl SignalLayout {
                 _ => u64::try_from(i64::from_le_bytes(*bytes.first_chunk()?)).ok(),
             }
         };
-        let unit = if self.coding == SignalCoding::Plain { size_of::<i16>() as u64 } else { 1 };
+        let unit = if self.coding == RowCoding::Plain { size_of::<i16>() as u64 } else { 1 };
         let len = places.data.end - places.data.start;
         let (start, end) = (offset(row), offset(row + 1));
         let range = start.zip(end).filter(|(start, end)| start <= end);
@@ -209,7 +209,7 @@ impl SignalLayout {
         let Some(samples) = count.map(|count| u32::from_le_bytes(*count)) else {
             return Err(Fault::new(0, format!("no sample count of row {row}"), "one for each row"));
         };
-        if self.coding == SignalCoding::Plain && end - start != u64::from(samples) * unit {
+        if self.coding == RowCoding::Plain && end - start != u64::from(samples) * unit {
             return Err(Fault::new(
                 0,
                 format!("{} bytes of samples", end - start),
@@ -223,7 +223,7 @@ impl SignalLayout {
 /// What decoding keeps from row to row.
 #[derive(Debug, Default)]
 pub struct SignalDecoder {
-    zstd: Decompressor,
+    zstd: ZstdDecompressor,
     coded: Vec<u8>,
 }
 
@@ -234,14 +234,14 @@ impl SignalDecoder {
     /// When the bytes are damaged, or hold more or fewer samples.
     pub fn decode(
         &mut self,
-        coding: SignalCoding,
+        coding: RowCoding,
         bytes: &[u8],
         samples: u32,
         out: &mut Vec<i16>,
     ) -> Result<(), Fault> {
         let samples = samples as usize;
         match coding {
-            SignalCoding::Plain => {
+            RowCoding::Plain => {
                 if bytes.len() != samples * size_of::<i16>() {
                     return Err(Fault::new(
                         0,
@@ -255,8 +255,8 @@ impl SignalDecoder {
                 Ok(())
             }
             // No samples may be written as no bytes or as a frame of none.
-            SignalCoding::Vbz if bytes.is_empty() && samples == 0 => Ok(()),
-            SignalCoding::Vbz => {
+            RowCoding::Vbz if bytes.is_empty() && samples == 0 => Ok(()),
+            RowCoding::Vbz => {
                 let least = samples.div_ceil(8) + samples;
                 self.zstd.decompress(bytes, &mut self.coded, least + samples)?;
                 if self.coded.len() < least {

@@ -24,16 +24,16 @@ use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::Fault;
 
 use crate::pod5::{RunInfo, format_uuid};
-use footer::{Content, Section, push_footer, push_section_end, push_start};
+use footer::{TableContent, WrittenSection, push_footer, push_section_end, push_start};
 use ipc::IpcFile;
-use reads::ReadsTable;
+use reads::ReadsTableWriter;
 use signal::SignalTable;
 
-pub use column::Value;
+pub use column::ColumnValue;
 pub(super) use column::type_of;
 pub use encode::{EncodedSignal, SignalEncoder};
 pub use model::{Mapping, Runs};
-pub use reads::{More, Row};
+pub use reads::{More, ReadsRow};
 
 /// How samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Default for SignalCoding {
 
 /// How a file is laid out. The defaults are the POD5 library's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Layout {
+pub struct Pod5Layout {
     /// How samples are stored.
     pub coding: SignalCoding,
     /// Samples of a row of the Signal table at most.
@@ -70,7 +70,7 @@ pub struct Layout {
     pub identity: Option<Identity>,
 }
 
-impl Default for Layout {
+impl Default for Pod5Layout {
     fn default() -> Self {
         Self {
             coding: SignalCoding::default(),
@@ -118,12 +118,12 @@ impl Identity {
 /// A POD5 file being written, as bytes: what is appended to `out` belongs to the file, what is
 /// appended to `kept` comes later.
 #[derive(Debug)]
-pub struct Tables {
+pub struct Pod5Encoder {
     identity: Identity,
-    layout: Layout,
+    layout: Pod5Layout,
     signal: SignalTable,
     signal_from: u64,
-    reads: ReadsTable,
+    reads: ReadsTableWriter,
 }
 
 /// The Reads table being put behind the others.
@@ -131,14 +131,14 @@ pub struct Tables {
 pub struct Ending {
     identity: Identity,
     software: String,
-    sections: Vec<Section>,
+    sections: Vec<WrittenSection>,
     from: u64,
     reads: IpcFile,
 }
 
-impl Tables {
+impl Pod5Encoder {
     /// Starts a file. `more` are the columns of the Reads table that POD5 does not define.
-    pub fn start(layout: Layout, more: &[More], out: &mut Vec<u8>) -> Self {
+    pub fn start(layout: Pod5Layout, more: &[More], out: &mut Vec<u8>) -> Self {
         let identity = layout.identity.clone().unwrap_or_else(Identity::random);
         let before = out.len();
         push_start(&identity, out);
@@ -146,7 +146,7 @@ impl Tables {
         let signal_rows = layout.signal_rows.max(1);
         let signal =
             SignalTable::start(&identity, &layout.software, layout.coding, signal_rows, out);
-        let reads = ReadsTable::new(layout.reads_rows.max(1), more);
+        let reads = ReadsTableWriter::new(layout.reads_rows.max(1), more);
         Self { identity, layout, signal, signal_from, reads }
     }
 
@@ -156,7 +156,7 @@ impl Tables {
     /// When a column cannot hold its value.
     pub fn push(
         &mut self,
-        row: &Row,
+        row: &ReadsRow,
         signal: EncodedSignal,
         out: &mut Vec<u8>,
         kept: &mut Vec<u8>,
@@ -180,11 +180,12 @@ impl Tables {
         let Self { identity, layout, signal, signal_from, mut reads } = self;
         reads.flush(kept)?;
         let len = signal.finish(out);
-        let mut sections = vec![Section { content: Content::Signal, offset: signal_from, len }];
+        let mut sections =
+            vec![WrittenSection { content: TableContent::Signal, offset: signal_from, len }];
         push_section_end(&identity, len, out);
         let from = next_section(signal_from, len);
         let len = run_info::table(run_infos, &identity, &layout.software, out)?;
-        sections.push(Section { content: Content::RunInfo, offset: from, len });
+        sections.push(WrittenSection { content: TableContent::RunInfo, offset: from, len });
         push_section_end(&identity, len, out);
         let from = next_section(from, len);
         let ids: Vec<&str> = run_infos.iter().map(|run| run.text("acquisition_id")).collect();
@@ -203,7 +204,7 @@ impl Ending {
     pub fn finish(mut self, out: &mut Vec<u8>) {
         let len = self.reads.finish(out);
         push_section_end(&self.identity, len, out);
-        self.sections.push(Section { content: Content::Reads, offset: self.from, len });
+        self.sections.push(WrittenSection { content: TableContent::Reads, offset: self.from, len });
         push_footer(&self.identity, &self.software, &self.sections, out);
     }
 }

@@ -7,7 +7,7 @@ use thalweg_io::{Error, Fault, Result};
 
 use super::spill::Spill;
 use crate::pod5::RunInfo;
-use crate::pod5::write::{EncodedSignal, Layout, More, Row, Tables};
+use crate::pod5::write::{EncodedSignal, More, Pod5Encoder, Pod5Layout, ReadsRow};
 
 /// A POD5 file being written. Dropped unfinished, it is removed.
 ///
@@ -16,7 +16,7 @@ use crate::pod5::write::{EncodedSignal, Layout, More, Row, Tables};
 #[derive(Debug)]
 pub struct Pod5Writer {
     file: NewFile,
-    tables: Tables,
+    tables: Pod5Encoder,
     late: Spill,
     out: Vec<u8>,
 }
@@ -26,11 +26,11 @@ impl Pod5Writer {
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
-    pub fn create(path: &Path, layout: Layout, more: &[More]) -> Result<Self> {
+    pub fn create(path: &Path, layout: Pod5Layout, more: &[More]) -> Result<Self> {
         let file = NewFile::create(path)?;
         let late = Spill::new(file.path(), file.name());
         let mut out = Vec::new();
-        let tables = Tables::start(layout, more, &mut out);
+        let tables = Pod5Encoder::start(layout, more, &mut out);
         Ok(Self { file, tables, late, out })
     }
 
@@ -38,7 +38,7 @@ impl Pod5Writer {
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a row that does not fit its columns.
-    pub fn push(&mut self, row: &Row, signal: EncodedSignal) -> Result<()> {
+    pub fn push(&mut self, row: &ReadsRow, signal: EncodedSignal) -> Result<()> {
         let outcome = self.tables.push(row, signal, &mut self.out, self.late.buffer());
         outcome.map_err(|fault| refused(&self.file, &fault))?;
         self.late.settle()?;

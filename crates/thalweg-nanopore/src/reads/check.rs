@@ -7,7 +7,7 @@ use std::path::Path;
 use thalweg_io::{Error, Result};
 
 use super::ReadFile;
-use crate::file::Report;
+use crate::file::CheckReport;
 
 impl ReadFile {
     /// Decodes the whole file and says everything that is wrong with it, and with the index beside
@@ -19,7 +19,7 @@ impl ReadFile {
     /// # Errors
     /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file
     /// are no errors: they are in the report.
-    pub fn check(&self) -> Result<Report> {
+    pub fn check(&self) -> Result<CheckReport> {
         self.reads.check(&self.file)
     }
 
@@ -29,14 +29,14 @@ impl ReadFile {
     ///
     /// Of a POD5 file, whose tables belong together, a new one is made: the rows of the Reads table
     /// anew, their signal as it is stored, and reads with the same id all kept.
-    /// [`Report::left_out`] says what a row has no place for.
+    /// [`CheckReport::left_out`] says what a row has no place for.
     ///
     /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
     ///
     /// # Errors
     /// As [`ReadFile::check`]; [`Error::Usage`] when `out` is the file itself; [`Error::Io`] when
     /// it cannot be written; [`Error::Unsupported`] for FAST5.
-    pub fn salvage(&self, out: &Path) -> Result<Report> {
+    pub fn salvage(&self, out: &Path) -> Result<CheckReport> {
         if self.file.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
             return Err(Error::Usage(
                 format!("{}: a file cannot be salvaged to itself", out.display()).into(),

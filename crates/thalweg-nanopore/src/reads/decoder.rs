@@ -88,7 +88,7 @@ const LEAST_KEEP: usize = 512 << 10;
 /// which it may fill a few.
 const BATCH_SHARE: usize = 16;
 
-pub(super) struct Worker<S> {
+pub(super) struct ReadWorker<S> {
     pub(super) state: S,
     pub(super) reads: u64,
     pub(super) samples: u64,
@@ -123,7 +123,7 @@ impl<C: Collect> ReadDecoder<C> {
     /// batch has room for more.
     fn read(
         &self,
-        worker: &mut Worker<C::State>,
+        worker: &mut ReadWorker<C::State>,
         extent: &Extent<'_>,
         batch: &mut C::Batch,
         samples: &mut Vec<i16>,
@@ -158,11 +158,11 @@ impl<C: Collect> ReadDecoder<C> {
 }
 
 impl<C: Collect> Decoder for ReadDecoder<C> {
-    type Worker = Worker<C::State>;
+    type Worker = ReadWorker<C::State>;
     type Batch = C::Batch;
 
     fn worker(&self) -> Self::Worker {
-        Worker {
+        ReadWorker {
             state: self.collect.state(),
             reads: 0,
             samples: 0,

@@ -50,7 +50,7 @@ impl ReadFile {
         let mut head = vec![0; HEAD.min(store.size()) as usize];
         store.read_at(0, &mut head)?;
         let format = Format::of(&head);
-        let file::Opened { file: reads, header, requests } = format.open(&store, &options)?;
+        let file::OpenedFormat { file: reads, header, requests } = format.open(&store, &options)?;
         let note = reads.note();
         let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
         let model = options.model.unwrap_or(StoreModel::MEMORY);

@@ -64,7 +64,7 @@ impl ReadSet {
         let everything: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
         let asked = options.condition.iter().flat_map(Condition::columns);
         let headers: Vec<&Header> = self.headers().collect();
-        let mut attributes: Vec<Attribute> = Vec::new();
+        let mut attributes: Vec<ScanAttribute> = Vec::new();
         for name in options.columns.iter().map(String::as_str).chain(asked) {
             if !fields.iter().any(|field| field.name() == name) {
                 attributes.push(attribute(name, &headers, &everything)?);
@@ -92,14 +92,14 @@ fn text_field(name: &str, nullable: bool) -> Field {
 
 /// An attribute of the read groups of all files.
 #[derive(Debug)]
-struct Attribute {
+struct ScanAttribute {
     /// Its distinct values.
     values: ArrayRef,
     /// For each file and read group, which value.
     codes: Vec<Vec<Option<i32>>>,
 }
 
-fn attribute(name: &str, headers: &[&Header], columns: &[String]) -> Result<Attribute> {
+fn attribute(name: &str, headers: &[&Header], columns: &[String]) -> Result<ScanAttribute> {
     let mut values: Vec<&str> = Vec::new();
     let mut known: HashMap<&str, i32> = HashMap::new();
     let mut found = false;
@@ -134,7 +134,7 @@ fn attribute(name: &str, headers: &[&Header], columns: &[String]) -> Result<Attr
             .into(),
         });
     }
-    Ok(Attribute { values: Arc::new(StringArray::from_iter_values(values)), codes })
+    Ok(ScanAttribute { values: Arc::new(StringArray::from_iter_values(values)), codes })
 }
 
 /// The rows of a scan, in batches of some thousands. After an error there are no more.
@@ -146,7 +146,7 @@ pub struct Scan {
     condition: Option<Bound>,
     batches: Box<dyn Iterator<Item = Result<Batch>>>,
     files: ArrayRef,
-    attributes: Vec<Attribute>,
+    attributes: Vec<ScanAttribute>,
     over: bool,
 }
 

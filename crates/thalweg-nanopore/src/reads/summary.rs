@@ -88,7 +88,7 @@ impl ReadSet {
         ];
         let known = wanted.into_iter().filter(|name| own.column_with_name(name).is_some());
         let columns = known.chain([FILE_COLUMN]).map(str::to_owned).collect();
-        let mut count = Count::default();
+        let mut count = LengthCounts::default();
         for batch in
             self.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })?
         {
@@ -110,7 +110,7 @@ impl ReadSet {
 
 /// The figures while they are made.
 #[derive(Debug, Default)]
-struct Count {
+struct LengthCounts {
     summary: RunSummary,
     lengths: Lengths,
     channels: HashSet<String>,
@@ -118,7 +118,7 @@ struct Count {
     groups: HashMap<(i32, u32), (u64, u64)>,
 }
 
-impl Count {
+impl LengthCounts {
     fn batch(&mut self, batch: &RecordBatch) -> Option<()> {
         let samples = batch.column_by_name("samples")?.as_primitive_opt::<UInt64Type>()?;
         let rates = batch.column_by_name("sampling_rate")?.as_primitive_opt::<Float64Type>()?;

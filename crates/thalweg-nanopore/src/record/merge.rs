@@ -14,12 +14,12 @@ use super::{Attribute, AuxArray, AuxField, AuxValue, Header, Record, Scalar};
 #[derive(Debug, Clone)]
 pub struct Merged {
     header: Header,
-    places: Vec<Place>,
+    places: Vec<MergedPlaces>,
 }
 
 /// Where what a file has goes.
 #[derive(Debug, Clone)]
-struct Place {
+struct MergedPlaces {
     /// For each of its read groups the one of the merged header; `None` for those that were left
     /// out.
     groups: Vec<Option<u32>>,
@@ -44,7 +44,7 @@ impl Merged {
         };
         if let [only] = headers.as_slice() {
             let groups = (0..only.read_groups).map(Some).collect();
-            let places = vec![Place::new(groups, &only.aux, &only.aux)];
+            let places = vec![MergedPlaces::new(groups, &only.aux, &only.aux)];
             return Ok(Self { header: (*first).clone(), places });
         }
         let mut aux: Vec<AuxField> = Vec::new();
@@ -79,7 +79,7 @@ impl Merged {
                 });
                 mapped.push(Some(number));
             }
-            places.push(Place::new(mapped, &header.aux, &aux));
+            places.push(MergedPlaces::new(mapped, &header.aux, &aux));
         }
         let attribute = |name: &str| Attribute {
             name: name.to_owned(),
@@ -127,7 +127,7 @@ impl Merged {
         let moved = |group: &Option<u32>| {
             kept.iter().position(|kept| Some(*kept) == *group).map(|at| at as u32)
         };
-        let places = self.places.iter().map(|place| Place {
+        let places = self.places.iter().map(|place| MergedPlaces {
             groups: place.groups.iter().map(moved).collect(),
             ..place.clone()
         });
@@ -188,7 +188,7 @@ fn translated(code: u8, codes: &[u8]) -> u8 {
     codes.get(usize::from(code)).copied().unwrap_or(code)
 }
 
-impl Place {
+impl MergedPlaces {
     fn new(groups: Vec<Option<u32>>, own: &[AuxField], all: &[AuxField]) -> Self {
         let mut fields = Vec::new();
         for field in own {

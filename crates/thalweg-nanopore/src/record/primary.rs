@@ -41,12 +41,12 @@ pub struct Record<'a> {
 }
 
 /// Takes fields off the front of a record.
-struct Fields<'a> {
+struct FieldReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> FieldReader<'a> {
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Fault> {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let Some(value) = rest.first_chunk() else { return Err(self.cut_short(what)) };
@@ -94,7 +94,7 @@ impl<'a> Record<'a> {
     /// the id is not UTF-8.
     #[inline]
     pub fn parse(payload: &'a [u8], header: &Header) -> Result<Self, Fault> {
-        let mut fields = Fields { bytes: payload, at: 0 };
+        let mut fields = FieldReader { bytes: payload, at: 0 };
         let id_len = u16::from_le_bytes(fields.array("the length of the read id")?);
         let read_id = read_id(fields.slice(usize::from(id_len), "the read id")?)?;
         let group_at = fields.at;

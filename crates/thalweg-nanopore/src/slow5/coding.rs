@@ -25,14 +25,14 @@ const ZLIB_LEVEL: i32 = 6;
 const ZSTD_LEVEL: i32 = 1;
 
 /// Decodes records for one worker.
-pub struct Decoder {
+pub struct RecordDecoder {
     limit: usize,
     codecs: Codecs,
     payload: Vec<u8>,
     samples: Vec<i16>,
 }
 
-impl fmt::Debug for Decoder {
+impl fmt::Debug for RecordDecoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Decoder").field("limit", &self.limit).finish_non_exhaustive()
     }
@@ -41,19 +41,19 @@ impl fmt::Debug for Decoder {
 /// What decompresses, and the bytes between two decompressions. Apart from the payload, which
 /// records borrow from.
 struct Codecs {
-    zstd: zstd::Decompressor,
-    deflate: deflate::Decompressor,
+    zstd: zstd::ZstdDecompressor,
+    deflate: deflate::DeflateDecompressor,
     plain: Vec<u8>,
     samples: Vec<i16>,
 }
 
-impl Decoder {
+impl RecordDecoder {
     /// A decoder that refuses records, and compressed signals, of more than `limit` decompressed
     /// bytes: what a small file unfolds to is for the caller's memory budget to say.
     pub fn new(limit: usize) -> Self {
         let codecs = Codecs {
-            zstd: zstd::Decompressor::new(),
-            deflate: deflate::Decompressor::new(),
+            zstd: zstd::ZstdDecompressor::new(),
+            deflate: deflate::DeflateDecompressor::new(),
             plain: Vec::new(),
             samples: Vec::new(),
         };
@@ -123,7 +123,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// As [`Decoder::record`], but for defects inside the signal, which it does not look at.
+    /// As [`RecordDecoder::record`], but for defects inside the signal, which it does not look at.
     pub fn fields<'a>(
         &'a mut self,
         header: &Header,
@@ -277,7 +277,7 @@ fn push_plain(samples: &[i16], out: &mut Vec<u8>) {
 }
 
 /// Encodes records for one worker.
-pub struct Encoder {
+pub struct RecordEncoder {
     codecs: Compressors,
     plain: Vec<u8>,
     signal: Vec<u8>,
@@ -285,13 +285,13 @@ pub struct Encoder {
     stored: Vec<u8>,
 }
 
-impl fmt::Debug for Encoder {
+impl fmt::Debug for RecordEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Encoder").finish_non_exhaustive()
     }
 }
 
-impl Encoder {
+impl RecordEncoder {
     /// An encoder that compresses as slow5lib does.
     ///
     /// # Errors
@@ -300,8 +300,8 @@ impl Encoder {
     pub fn new() -> Result<Self, Fault> {
         Ok(Self {
             codecs: Compressors {
-                zstd: zstd::Compressor::new(ZSTD_LEVEL)?,
-                deflate: deflate::Compressor::new(ZLIB_LEVEL)?,
+                zstd: zstd::ZstdCompressor::new(ZSTD_LEVEL)?,
+                deflate: deflate::DeflateCompressor::new(ZLIB_LEVEL)?,
                 runs: deflate::RunCompressor::default(),
             },
             plain: Vec::new(),
@@ -382,8 +382,8 @@ impl Encoder {
 
 /// What compresses.
 struct Compressors {
-    zstd: zstd::Compressor,
-    deflate: deflate::Compressor,
+    zstd: zstd::ZstdCompressor,
+    deflate: deflate::DeflateCompressor,
     runs: deflate::RunCompressor,
 }
 

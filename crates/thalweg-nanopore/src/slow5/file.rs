@@ -17,9 +17,9 @@ use thalweg_io::engine::Shape;
 use thalweg_io::extent::{Extent, Framer, Source};
 use thalweg_io::{Fault, InFile, Result};
 
-use super::{Decoder, Frame, Framing, ReadWriter};
+use super::{Frame, Framing, ReadWriter, RecordDecoder};
 use crate::file::{
-    FormatFile, LIKELY_RATIO, NewUnpacker, OpenFile, Report, Selection, UnpackReads,
+    CheckReport, FormatFile, LIKELY_RATIO, NewUnpacker, OpenFile, Selection, UnpackReads,
 };
 use crate::record::{Encoding, Header, Index, Record, StoredRow};
 use framer::RecordFramer;
@@ -60,7 +60,7 @@ impl FormatFile for Slow5File {
         self
     }
 
-    fn check(&self, file: &OpenFile) -> Result<Report> {
+    fn check(&self, file: &OpenFile) -> Result<CheckReport> {
         check::check(file, None)
     }
 
@@ -68,7 +68,7 @@ impl FormatFile for Slow5File {
     /// its size gets the right one. Of reads with the same id the first is kept.
     ///
     /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
-    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<Report> {
+    fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
         let mut stored = vec![0; file.header.data_offset as usize];
         file.store.read_at(0, &mut stored)?;
         check::check(file, Some(ReadWriter::copying(out, &file.header, &stored)?))
@@ -89,12 +89,12 @@ fn stream(file: &OpenFile) -> Result<Source> {
 /// Decodes records for one worker.
 pub(crate) struct Slow5Unpacker {
     name: Arc<str>,
-    contexts: Decoder,
+    contexts: RecordDecoder,
 }
 
 impl Slow5Unpacker {
     fn new(name: Arc<str>, limit: usize) -> Self {
-        Self { name, contexts: Decoder::new(limit) }
+        Self { name, contexts: RecordDecoder::new(limit) }
     }
 
     fn set_limit(&mut self, extent: &Extent<'_>, limit: usize) {

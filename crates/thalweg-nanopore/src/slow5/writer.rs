@@ -45,7 +45,7 @@ impl ReadWriter {
         Ok(Self { file, encoding: header.encoding, index: Index::new(header.version) })
     }
 
-    /// Appends a record as [`Encoder::record`](crate::slow5::Encoder::record) made it.
+    /// Appends a record as [`Encoder::record`](crate::slow5::RecordEncoder::record) made it.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for a read id that was written before.

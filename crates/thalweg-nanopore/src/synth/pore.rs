@@ -36,7 +36,7 @@ pub(crate) struct Level {
 
 /// Tables that depend on the recipe alone.
 #[derive(Debug)]
-pub(crate) struct Tables {
+pub(crate) struct PoreTables {
     pub(crate) levels: Box<[Level]>,
     /// Equally likely values of a standard normal variable.
     pub(crate) normal: Box<[f32; QUANTILES]>,
@@ -44,7 +44,7 @@ pub(crate) struct Tables {
     pub(crate) dwell: Box<[f32; DWELLS]>,
 }
 
-impl Tables {
+impl PoreTables {
     pub(crate) fn new(recipe: &Recipe) -> Self {
         let mut normal = Box::new([0f32; QUANTILES]);
         for (to, from) in normal.iter_mut().zip(normals::<QUANTILES>()) {

@@ -4,7 +4,7 @@
 use thalweg_io::random::Chance;
 
 use super::Recipe;
-use super::pore::{QUANTILES, Tables, WORD_MASK};
+use super::pore::{PoreTables, QUANTILES, WORD_MASK};
 
 /// For each base, 16 equally likely successors. Rough shares of human DNA: A and T are more common,
 /// CG is rare.
@@ -24,7 +24,7 @@ const GROUP: usize = 8;
 /// Replaces `samples` by `len` new ones and returns the number of bases that passed.
 pub(crate) fn fill(
     recipe: &Recipe,
-    tables: &Tables,
+    tables: &PoreTables,
     chance: &mut Chance,
     offset: f64,
     len: usize,
@@ -109,7 +109,7 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn new(recipe: &Recipe, tables: &'a Tables, out: &'a mut [i16], len: usize) -> Self {
+    fn new(recipe: &Recipe, tables: &'a PoreTables, out: &'a mut [i16], len: usize) -> Self {
         let rho = recipe.noise_correlation;
         let fresh = (0.5 + 0.5 * (1.0 - 4.0 * rho * rho).max(0.0).sqrt()).sqrt();
         let (kept, fresh) = ((rho / fresh) as f32, fresh as f32);

@@ -8,7 +8,7 @@ use crate::record::{
     Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordPress, Scalar,
     SignalPress, Version,
 };
-use crate::slow5::Encoder;
+use crate::slow5::RecordEncoder;
 
 /// The auxiliary fields of a current run, in the order in which real files have them. FAST5 files
 /// had the first few.
@@ -136,7 +136,7 @@ impl SynthRead {
     ///
     /// # Errors
     /// When the read does not fit the header.
-    pub fn frame(&self, header: &Header, encoder: &mut Encoder) -> Result<Vec<u8>, Fault> {
+    pub fn frame(&self, header: &Header, encoder: &mut RecordEncoder) -> Result<Vec<u8>, Fault> {
         let (mut aux, mut frame) = (Vec::new(), Vec::new());
         let record = self.record(header, &mut aux)?;
         encoder.record(header, &record, &self.samples, &mut frame)?;

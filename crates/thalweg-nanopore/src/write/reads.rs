@@ -12,7 +12,7 @@ use thalweg_io::{Error, Fault, Result};
 
 use super::{Pod5Writer, ReadWriter};
 use crate::format::{Format, Loss, Losses};
-use crate::pod5::write::{EncodedSignal, Layout, Mapping, Row, Runs, SignalEncoder};
+use crate::pod5::write::{EncodedSignal, Mapping, Pod5Layout, ReadsRow, Runs, SignalEncoder};
 use crate::record::StoredRow;
 use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress};
 use crate::slow5;
@@ -28,7 +28,7 @@ pub enum Coding {
     /// BLOW5, with compression of records and of signals.
     Blow5(RecordPress, SignalPress),
     /// POD5.
-    Pod5(Layout),
+    Pod5(Pod5Layout),
     /// Multi-read FAST5.
     Fast5(fast5::Compression),
 }
@@ -50,11 +50,13 @@ impl Coding {
     /// When there is no memory for its contexts, or for a compression level that there is not.
     pub fn encoder(&self) -> Result<ReadEncoder, Fault> {
         Ok(ReadEncoder(match self {
-            Self::Slow5 | Self::Blow5(..) => EncoderKind::Slow5(slow5::Encoder::new()?),
+            Self::Slow5 | Self::Blow5(..) => EncoderKind::Slow5(slow5::RecordEncoder::new()?),
             Self::Pod5(layout) => {
                 EncoderKind::Pod5(SignalEncoder::new(layout.coding, layout.row_samples)?)
             }
-            Self::Fast5(compression) => EncoderKind::Fast5(fast5::Compressor::new(*compression)?),
+            Self::Fast5(compression) => {
+                EncoderKind::Fast5(fast5::SignalCompressor::new(*compression)?)
+            }
         }))
     }
 }
@@ -66,7 +68,7 @@ pub struct Target(Arc<Kind>);
 #[derive(Debug)]
 enum Kind {
     Slow5(Header),
-    Pod5 { header: Header, layout: Layout, mapping: Box<Mapping> },
+    Pod5 { header: Header, layout: Pod5Layout, mapping: Box<Mapping> },
     Fast5 { header: Header, compression: fast5::Compression, lost: Vec<String> },
 }
 
@@ -148,9 +150,9 @@ pub struct ReadEncoder(EncoderKind);
 
 #[derive(Debug)]
 enum EncoderKind {
-    Slow5(slow5::Encoder),
+    Slow5(slow5::RecordEncoder),
     Pod5(SignalEncoder),
-    Fast5(fast5::Compressor),
+    Fast5(fast5::SignalCompressor),
 }
 
 /// A read as its sink takes it.
@@ -169,8 +171,8 @@ pub struct Encoded {
 #[derive(Debug)]
 enum Body {
     Slow5(Vec<u8>),
-    Pod5(Box<Row>, EncodedSignal),
-    Fast5(fast5::Encoded),
+    Pod5(Box<ReadsRow>, EncodedSignal),
+    Fast5(fast5::EncodedRead),
 }
 
 impl ReadEncoder {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use thalweg::format::slow5::{
-    Decoder, Encoding, Frame, Framing, Header, Parsed, RecordPress, SignalPress,
+    Encoding, Frame, Framing, Header, Parsed, RecordDecoder, RecordPress, SignalPress,
 };
 use thalweg::plan::Budget;
-use thalweg::reads::{IndexState, LostReads, Options, ReadFile, Report, Selection};
+use thalweg::reads::{CheckReport, IndexState, LostReads, Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
 use thalweg_testing::slow5::{self, SampleFile, header, headers, sample, samples};
 
@@ -24,7 +24,7 @@ fn open(bytes: &[u8]) -> ReadFile {
 }
 
 /// Salvages bytes: the report, and the new file.
-fn salvage(bytes: &[u8]) -> (Report, Vec<u8>) {
+fn salvage(bytes: &[u8]) -> (CheckReport, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let report = open(bytes).salvage(&out).unwrap();
@@ -152,7 +152,7 @@ fn check_salvage(file: &SampleFile, header: &Header, edits: &[(f64, Edit)]) {
     assert!(others.len() <= file.frames.len() - expected.len(), "records from nowhere; {context}");
     if header.record_press == RecordPress::Zlib {
         let plain = |frame: &[u8]| {
-            let mut decoder = Decoder::new(1 << 20);
+            let mut decoder = RecordDecoder::new(1 << 20);
             decoder.payload(RecordPress::Zlib, &frame[8..]).unwrap().to_vec()
         };
         let plains: HashSet<_> = originals.iter().map(|frame| plain(frame)).collect();

@@ -9,7 +9,7 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use proptest::prelude::*;
 use thalweg::format::slow5::{
-    AuxField, AuxType, Encoder, Encoding, Framing, Header, Record, RecordPress, Scalar,
+    AuxField, AuxType, Encoding, Framing, Header, Record, RecordEncoder, RecordPress, Scalar,
     SignalPress, Version,
 };
 use thalweg::model::StoreModel;
@@ -176,7 +176,7 @@ fn header(aux: Vec<AuxField>) -> Header {
 
 fn file_bytes(header: &Header, reads: &[Written]) -> Vec<u8> {
     let mut bytes = header.write().unwrap();
-    let mut encoder = Encoder::new().unwrap();
+    let mut encoder = RecordEncoder::new().unwrap();
     for read in reads {
         let mut aux = Vec::new();
         for (field, stored) in header.aux.iter().zip(&read.aux) {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use thalweg::Error;
-use thalweg::convert::{Conversion, Report, convert};
+use thalweg::convert::{Conversion, ConvertReport, convert};
 use thalweg::format::pod5::fields::{END_REASONS, FIELDS};
-use thalweg::format::pod5::write::{Layout, SignalCoding};
+use thalweg::format::pod5::write::{Pod5Layout, SignalCoding};
 use thalweg::format::slow5::{
-    Attribute, AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar,
-    SignalPress, Version,
+    Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordEncoder, RecordPress,
+    Scalar, SignalPress, Version,
 };
 use thalweg::reads::{Options, ReadFile, ReadSet, Selection};
 use thalweg::synth::{Recipe, Synth, SynthRead};
@@ -20,7 +20,7 @@ use thalweg::write::{Coding, ReadWriter};
 const BLOW5: Coding = Coding::Blow5(RecordPress::Zstd, SignalPress::SvbZd);
 
 fn pod5() -> Coding {
-    Coding::Pod5(Layout::default())
+    Coding::Pod5(Pod5Layout::default())
 }
 
 /// Everything about a read, auxiliary values by name.
@@ -69,7 +69,7 @@ fn with_fields_of(reads: &[Seen], others: &[Seen]) -> Vec<Seen> {
     reads.iter().map(keep).collect()
 }
 
-fn converted(from: &[&Path], to: &Path, conversion: &Conversion) -> Result<Report, Error> {
+fn converted(from: &[&Path], to: &Path, conversion: &Conversion) -> Result<ConvertReport, Error> {
     convert(&ReadSet::open(from, Options::default()).unwrap(), &Selection::All, to, conversion)
 }
 
@@ -83,7 +83,7 @@ fn synth(path: &Path, recipe: Recipe) {
     let synth = Synth::new(recipe).unwrap();
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
     let mut out = ReadWriter::create(path, &header).unwrap();
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    let (mut read, mut encoder) = (SynthRead::default(), RecordEncoder::new().unwrap());
     for i in 0..synth.recipe().reads {
         synth.read(i, &mut read);
         out.push(&read.read_id, &read.frame(&header, &mut encoder).unwrap()).unwrap();
@@ -106,10 +106,10 @@ fn blow5_to_pod5_and_back() {
     );
     let wanted = seen(&at("a.blow5"));
     let layouts = [
-        Layout::default(),
-        Layout { coding: SignalCoding::Plain, ..Layout::default() },
-        Layout { row_samples: 777, signal_rows: 7, reads_rows: 3, ..Layout::default() },
-        Layout { coding: SignalCoding::Vbz { level: 9 }, ..Layout::default() },
+        Pod5Layout::default(),
+        Pod5Layout { coding: SignalCoding::Plain, ..Pod5Layout::default() },
+        Pod5Layout { row_samples: 777, signal_rows: 7, reads_rows: 3, ..Pod5Layout::default() },
+        Pod5Layout { coding: SignalCoding::Vbz { level: 9 }, ..Pod5Layout::default() },
     ];
     for layout in layouts {
         exactly(&at("a.blow5"), &at("a.pod5"), Coding::Pod5(layout));
@@ -205,7 +205,7 @@ fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
     change(&mut header, &mut record);
     let mut out = ReadWriter::create(path, &header).unwrap();
     let mut frame = Vec::new();
-    Encoder::new().unwrap().record(&header, &record, &[1, 2, 3], &mut frame).unwrap();
+    RecordEncoder::new().unwrap().record(&header, &record, &[1, 2, 3], &mut frame).unwrap();
     out.push(record.read_id, &frame).unwrap();
     out.finish().unwrap();
 }
@@ -352,7 +352,7 @@ proptest! {
             data_offset: 0,
         };
         let mut out = ReadWriter::create(&at("a.blow5"), &header).unwrap();
-        let mut encoder = Encoder::new().unwrap();
+        let mut encoder = RecordEncoder::new().unwrap();
         for (i, (uuid, offset, scale, fields, samples)) in reads.iter().enumerate() {
             let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
             // Ids must differ.
@@ -373,7 +373,7 @@ proptest! {
             out.push(&id, &frame).unwrap();
         }
         out.finish().unwrap();
-        let layout = Layout { row_samples, signal_rows: rows, reads_rows: rows, ..Layout::default() };
+        let layout = Pod5Layout { row_samples, signal_rows: rows, reads_rows: rows, ..Pod5Layout::default() };
         exactly(&at("a.blow5"), &at("a.pod5"), Coding::Pod5(layout));
         prop_assert_eq!(seen(&at("a.pod5")), seen(&at("a.blow5")));
         exactly(&at("a.pod5"), &at("b.blow5"), BLOW5);

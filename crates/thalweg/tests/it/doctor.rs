@@ -6,7 +6,7 @@ use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::hdf5::libhdf5::Found;
 use thalweg::model::StoreModel;
 use thalweg::reads::Options;
-use thalweg::synth::nexus::{Layout, NexusWriter, Order, Recipe, Run};
+use thalweg::synth::nexus::{ChunkOrder, DatasetLayout, NexusRecipe, NexusWriter, SynthRun};
 use thalweg_testing::real_files;
 
 const DISC: StoreModel =
@@ -28,17 +28,22 @@ fn both(path: &Path, model: StoreModel) -> Option<[(u64, u64); 2]> {
 fn a_run_makes_the_requests_that_are_predicted() {
     let dir = tempfile::tempdir().unwrap();
     for (number, (layout, order)) in [
-        (Layout::Chunked(512), Order::Live),
-        (Layout::Chunked(4096), Order::Ordered),
-        (Layout::Contiguous, Order::Ordered),
+        (DatasetLayout::Chunked(512), ChunkOrder::Live),
+        (DatasetLayout::Chunked(4096), ChunkOrder::Ordered),
+        (DatasetLayout::Contiguous, ChunkOrder::Ordered),
     ]
     .into_iter()
     .enumerate()
     {
         let path = dir.path().join(format!("{number}.nxs"));
-        let run =
-            Run::new(Recipe { events: 2_000_000, banks: 8, layout, order, ..Recipe::default() })
-                .unwrap();
+        let run = SynthRun::new(NexusRecipe {
+            events: 2_000_000,
+            banks: 8,
+            layout,
+            order,
+            ..NexusRecipe::default()
+        })
+        .unwrap();
         NexusWriter::write(&path, &run).unwrap();
         for model in [DISC, StoreModel::LOCAL, StoreModel::HDD, StoreModel::S3] {
             let [planned, done] = both(&path, model).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use thalweg::format::fast5::{Compression, Compressor, lost};
+use thalweg::format::fast5::{Compression, SignalCompressor, lost};
 use thalweg::format::slow5::{
     Attribute, AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordPress, Scalar,
     SignalPress, Version,
@@ -100,7 +100,7 @@ fn write_with(
     let header = header();
     assert!(lost(&header).is_empty());
     let mut file = Fast5Writer::create(path, &header, compression).unwrap();
-    let mut compressor = Compressor::new(compression).unwrap();
+    let mut compressor = SignalCompressor::new(compression).unwrap();
     for i in 0..reads {
         let (read_group, values) = of(i);
         let mut aux = Vec::new();
@@ -252,7 +252,7 @@ fn what_it_cannot_hold_is_said() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("twice.fast5");
     let mut file = Fast5Writer::create(&path, &header, Compression::default()).unwrap();
-    let mut compressor = Compressor::new(Compression::default()).unwrap();
+    let mut compressor = SignalCompressor::new(Compression::default()).unwrap();
     let mut aux = Vec::new();
     for field in &header.aux {
         field.push(AuxValue::Missing, &mut aux).unwrap();

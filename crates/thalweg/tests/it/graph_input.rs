@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use thalweg::Error;
 use thalweg::graph::input::{InputOptions as Options, ngv, open};
 use thalweg::graph::{EdgeBatch, Input, VertexBatch};
-use thalweg::hdf5::libhdf5::{Group, Number, VectorOf, Writer};
+use thalweg::hdf5::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, VectorOf};
 use thalweg_testing::real_files::shared;
 
 /// Edges of a population, and their attributes piece by piece.
@@ -60,23 +60,24 @@ fn bytes(numbers: &[u64]) -> Vec<u8> {
 
 /// A file of datasets as they are.
 struct Made {
-    writer: Writer,
+    writer: Hdf5Writer,
     path: PathBuf,
 }
 
 impl Made {
     fn new(folder: &tempfile::TempDir, name: &str) -> Self {
         let path = folder.path().join(name);
-        let writer = Writer::create(&path, &path.to_string_lossy().into()).unwrap();
+        let writer = Hdf5Writer::create(&path, &path.to_string_lossy().into()).unwrap();
         Self { writer, path }
     }
 
-    fn group(&self, name: &str) -> Group {
+    fn group(&self, name: &str) -> NewGroup {
         self.writer.group(None, name).unwrap()
     }
 
-    fn list(&self, group: &Group, name: &str, numbers: &[u64], chunk: Option<u64>) {
-        let of = VectorOf { kind: Number::U64, len: numbers.len() as u64, chunk, filters: &[] };
+    fn list(&self, group: &NewGroup, name: &str, numbers: &[u64], chunk: Option<u64>) {
+        let of =
+            VectorOf { kind: StoredNumber::U64, len: numbers.len() as u64, chunk, filters: &[] };
         let vector = self.writer.vector(group, name, of).unwrap();
         match chunk {
             None => self.writer.values(&vector, 0, &bytes(numbers)).unwrap(),
@@ -90,8 +91,8 @@ impl Made {
         }
     }
 
-    fn offsets(&self, group: &Group, columns: &[&str], numbers: &[u64]) {
-        self.writer.table(group, "offsets", Number::U64, columns, &bytes(numbers)).unwrap();
+    fn offsets(&self, group: &NewGroup, columns: &[&str], numbers: &[u64]) {
+        self.writer.table(group, "offsets", StoredNumber::U64, columns, &bytes(numbers)).unwrap();
     }
 
     fn done(self) -> PathBuf {
@@ -292,7 +293,7 @@ fn other_files_are_refused() {
     let made = Made::new(&folder, "floats.h5");
     let group = made.group("Astrocyte");
     made.offsets(&group, &["synapse"], &[0, 2]);
-    let of = VectorOf { kind: Number::F64, len: 2, chunk: None, filters: &[] };
+    let of = VectorOf { kind: StoredNumber::F64, len: 2, chunk: None, filters: &[] };
     let vector = made.writer.vector(&group, "synapse", of).unwrap();
     let values: Vec<u8> = [3.0_f64, -1.5].iter().flat_map(|value| value.to_le_bytes()).collect();
     made.writer.values(&vector, 0, &values).unwrap();

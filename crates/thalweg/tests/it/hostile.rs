@@ -170,13 +170,19 @@ fn with_record(header: &Header, stored: &[u8]) -> Vec<u8> {
 
 fn zstd_bomb(len: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    thalweg::codec::zstd::Compressor::new(9).unwrap().compress(&vec![0; len], &mut out).unwrap();
+    thalweg::codec::zstd::ZstdCompressor::new(9)
+        .unwrap()
+        .compress(&vec![0; len], &mut out)
+        .unwrap();
     out
 }
 
 fn zlib_bomb(len: usize) -> Vec<u8> {
     let mut out = Vec::new();
-    thalweg::codec::deflate::Compressor::new(9).unwrap().compress(&vec![0; len], &mut out).unwrap();
+    thalweg::codec::deflate::DeflateCompressor::new(9)
+        .unwrap()
+        .compress(&vec![0; len], &mut out)
+        .unwrap();
     out
 }
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg::convert::{Conversion, convert};
-use thalweg::format::pod5::write::Layout;
-use thalweg::format::slow5::{Encoder, RecordPress, SignalPress};
+use thalweg::format::pod5::write::Pod5Layout;
+use thalweg::format::slow5::{RecordEncoder, RecordPress, SignalPress};
 use thalweg::plan::Budget;
 use thalweg::reads::{
     BatchOptions, Options, Order, Read, ReadFile, ReadSet, Selection, Visitor, index_path,
@@ -41,7 +41,7 @@ fn write(path: &Path, bytes: u64, recipe: Recipe) {
     let mut reads = vec![SynthRead::default(); 40];
     reads.iter_mut().enumerate().for_each(|(i, read)| synth.read(i as u64, read));
     let (mut out, mut encoder) =
-        (ReadWriter::create(path, &header).unwrap(), Encoder::new().unwrap());
+        (ReadWriter::create(path, &header).unwrap(), RecordEncoder::new().unwrap());
     let mut written = 0;
     for number in 0.. {
         let read = &mut reads[number % 40];
@@ -138,7 +138,7 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
             let coding = match job {
                 "slow5" => Coding::Slow5,
                 "blow5" => Coding::Blow5(RecordPress::Zstd, SignalPress::SvbZd),
-                "pod5" => Coding::Pod5(Layout::default()),
+                "pod5" => Coding::Pod5(Pod5Layout::default()),
                 #[cfg(feature = "hdf5")]
                 _ => Coding::Fast5(Compression::default()),
                 #[cfg(not(feature = "hdf5"))]
@@ -236,7 +236,7 @@ fn a_read_larger_than_the_budget_is_read_and_reported() {
     };
     let synth = Synth::new(recipe).unwrap();
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
-    let (mut read, mut encoder) = (SynthRead::default(), Encoder::new().unwrap());
+    let (mut read, mut encoder) = (SynthRead::default(), RecordEncoder::new().unwrap());
     synth.read(0, &mut read);
     let mut out = ReadWriter::create(&path, &header).unwrap();
     for number in 0..4 {

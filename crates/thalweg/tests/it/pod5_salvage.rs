@@ -6,15 +6,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use thalweg::Error;
-use thalweg::format::pod5::write::{Identity, Layout, SignalCoding};
-use thalweg::reads::{LostReads, Options, ReadFile, Report, Selection};
+use thalweg::format::pod5::write::{Identity, Pod5Layout, SignalCoding};
+use thalweg::reads::{CheckReport, LostReads, Options, ReadFile, Selection};
 use thalweg_testing::pod5;
 
 const LENGTHS: [usize; 9] = [120, 0, 250, 30, 100, 410, 7, 90, 333];
 
 fn small(coding: SignalCoding) -> Vec<u8> {
     let identity = Some(Identity::from_seed(1));
-    let layout = Layout {
+    let layout = Pod5Layout {
         coding,
         row_samples: 100,
         signal_rows: 3,
@@ -61,7 +61,7 @@ impl Case {
 
     /// What is salvaged of the file after `damage`, and the report. All of it is as it was, for the
     /// damage is where it cannot go unseen.
-    fn salvage(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(Reads, Report), Error> {
+    fn salvage(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(Reads, CheckReport), Error> {
         let (path, out) =
             (self.folder.path().join("damaged.pod5"), self.folder.path().join("saved.pod5"));
         let mut bytes = self.bytes.clone();

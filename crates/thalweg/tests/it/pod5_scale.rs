@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use thalweg::engine::Delivery;
 use thalweg::format::pod5::format_uuid;
-use thalweg::format::pod5::write::{EncodedSignal, Identity, Layout, Mapping, SignalEncoder};
+use thalweg::format::pod5::write::{EncodedSignal, Identity, Mapping, Pod5Layout, SignalEncoder};
 use thalweg::plan::Budget;
 use thalweg::reads::{
     BatchOptions, IndexOrigin, Options, Read, ReadFile, ReadSet, Selection, Visitor, index_path,
@@ -53,7 +53,7 @@ fn write(path: &Path, reads: u64) {
     let (mut row, _) = mapping.row(&record, &header).unwrap();
     let mut runs = mapping.runs();
     let _ = runs.note(0, record.digitisation, record.sampling_rate);
-    let layout = Layout::default();
+    let layout = Pod5Layout::default();
     let signal = SignalEncoder::new(layout.coding, layout.row_samples)
         .unwrap()
         .encode(&read.samples)

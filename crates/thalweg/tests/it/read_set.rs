@@ -11,7 +11,7 @@ use arrow_ipc::reader::FileReader;
 use thalweg::Error;
 use thalweg::condition::Condition;
 use thalweg::format::slow5::{
-    AuxField, AuxType, AuxValue, Encoder, Encoding, Header, Record, RecordPress, Scalar,
+    AuxField, AuxType, AuxValue, Encoding, Header, Record, RecordEncoder, RecordPress, Scalar,
     SignalPress, Version,
 };
 use thalweg::new_file::ArrowWriter;
@@ -45,7 +45,7 @@ fn mux() -> AuxField {
 fn write(path: &Path, header: &Header, ids: &[&str], values: &[AuxValue<'_>]) {
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     let (mut out, mut encoder) =
-        (ReadWriter::create(path, header).unwrap(), Encoder::new().unwrap());
+        (ReadWriter::create(path, header).unwrap(), RecordEncoder::new().unwrap());
     for id in ids {
         let mut aux = Vec::new();
         for (field, value) in header.aux.iter().zip(values) {

@@ -8,8 +8,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thalweg::Fault;
 use thalweg::format::slow5::{
-    Decoder, Encoder, Encoding, Entry, Frame, Framing, Header, Index, Parsed, Record, RecordPress,
-    SignalPress, Version, ascii,
+    Encoding, Entry, Frame, Framing, Header, Index, Parsed, Record, RecordDecoder, RecordEncoder,
+    RecordPress, SignalPress, Version, ascii,
 };
 use thalweg_testing::real_files::nanopore;
 
@@ -97,7 +97,7 @@ fn sha256(samples: &[i16]) -> String {
 /// The reads of a file as the expectations have them.
 fn reads(bytes: &[u8]) -> Result<Vec<Value>, Fault> {
     let header = parse(bytes)?;
-    let mut decoder = Decoder::new(LIMIT);
+    let mut decoder = RecordDecoder::new(LIMIT);
     let mut samples = Vec::new();
     let mut reads = Vec::new();
     for frame in frames(bytes, &header) {
@@ -166,8 +166,8 @@ fn payloads_are_encoded_as_they_were() {
     for (name, bytes, header) in
         good_files().filter(|(.., header)| header.encoding == Encoding::Binary)
     {
-        let mut decoder = Decoder::new(LIMIT);
-        let mut encoder = Encoder::new().unwrap();
+        let mut decoder = RecordDecoder::new(LIMIT);
+        let mut encoder = RecordEncoder::new().unwrap();
         for frame in frames(&bytes, &header) {
             let (_, stored) = frame.unwrap();
             let payload = decoder.payload(header.record_press, stored).unwrap().to_vec();
@@ -190,8 +190,8 @@ fn uncompressed_files_and_rows_are_written_as_they_were() {
         if header.record_press != RecordPress::None {
             continue;
         }
-        let mut decoder = Decoder::new(LIMIT);
-        let mut encoder = Encoder::new().unwrap();
+        let mut decoder = RecordDecoder::new(LIMIT);
+        let mut encoder = RecordEncoder::new().unwrap();
         let mut again = header.write().unwrap();
         let mut samples = Vec::new();
         for frame in frames(&bytes, &header) {
@@ -215,7 +215,7 @@ fn text_and_binary_hold_the_same() {
         let target = parse(to).unwrap();
         let mut out = Header { encoding: target.encoding, ..header.clone() }.write().unwrap();
         let (mut decoder, mut encoder, mut samples) =
-            (Decoder::new(LIMIT), Encoder::new().unwrap(), Vec::new());
+            (RecordDecoder::new(LIMIT), RecordEncoder::new().unwrap(), Vec::new());
         for frame in frames(from, &header) {
             samples.clear();
             let record = decoder.record(&header, frame.unwrap().1, &mut samples).unwrap();
@@ -242,7 +242,7 @@ fn every_file_converts_to_every_compression() {
                 };
                 let mut out = header_out.write().unwrap();
                 let (mut decoder, mut encoder, mut samples) =
-                    (Decoder::new(LIMIT), Encoder::new().unwrap(), Vec::new());
+                    (RecordDecoder::new(LIMIT), RecordEncoder::new().unwrap(), Vec::new());
                 for frame in frames(&bytes, &header) {
                     samples.clear();
                     let record = decoder.record(&header, frame.unwrap().1, &mut samples).unwrap();
@@ -275,7 +275,7 @@ fn indexes_are_written_as_they_were() {
         let bytes = fs::read(folder.join(name)).unwrap();
         let stored = fs::read(folder.join(format!("{name}.idx"))).unwrap();
         let header = parse(&bytes).unwrap();
-        let mut decoder = Decoder::new(LIMIT);
+        let mut decoder = RecordDecoder::new(LIMIT);
         let mut built = Index::new(header.version);
         for frame in frames(&bytes, &header) {
             let (entry, stored) = frame.unwrap();
@@ -340,7 +340,7 @@ fn flipped_bits_never_panic() {
             let bit = 1u8 << (at % 8);
             bytes[at] ^= bit;
             if let Ok(header) = parse(&bytes) {
-                let (mut decoder, mut samples) = (Decoder::new(1 << 20), Vec::new());
+                let (mut decoder, mut samples) = (RecordDecoder::new(1 << 20), Vec::new());
                 for frame in frames(&bytes, &header) {
                     let Ok((_, stored)) = frame else { break };
                     let _ = decoder.record(&header, stored, &mut samples);

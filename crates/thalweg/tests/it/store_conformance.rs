@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use thalweg::Result;
 use thalweg::store::throttled::Limits;
 use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
-use thalweg_testing::{Fault, Faulty, path_suite, race_suite, shrink_suite, store_suite};
+use thalweg_testing::{Faulty, StoreFault, path_suite, race_suite, shrink_suite, store_suite};
 
 fn dir() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
@@ -69,7 +69,10 @@ fn file_direct() {
 #[test]
 fn faulty_without_a_fault() {
     store_suite(&|bytes| {
-        Arc::new(Faulty::new(Arc::new(MemoryStore::new("memory", bytes.to_vec())), Fault::None))
+        Arc::new(Faulty::new(
+            Arc::new(MemoryStore::new("memory", bytes.to_vec())),
+            StoreFault::None,
+        ))
     });
 }
 

@@ -9,7 +9,7 @@ use thalweg::engine::{Decoder, Delivery, Run, Shape};
 use thalweg::extent::{Fetch, Framer, Group, Source, Step, Wanted};
 use thalweg::store::{MemoryStore, Store};
 use thalweg::{Error, Result};
-use thalweg_testing::{Fault, Faulty, no_hang, sample};
+use thalweg_testing::{Faulty, StoreFault, no_hang, sample};
 
 const RECORD: usize = 1000;
 const SIZE: usize = 400 * RECORD;
@@ -110,7 +110,7 @@ fn an_unreadable_byte_is_named() {
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new("a/file", sample(SIZE)));
     for shape in shapes() {
         for at in [0, 8191, 8192, 200_123, SIZE as u64 - 1] {
-            let store = Arc::new(Faulty::new(memory.clone(), Fault::Byte(at)));
+            let store = Arc::new(Faulty::new(memory.clone(), StoreFault::Byte(at)));
             let (rows, error) = run(store, framed(), shape);
             let error = error.expect("the run went on over an unreadable byte");
             let Error::Io { file, offset, source, .. } = &error else { panic!("{error:?}") };
@@ -128,7 +128,7 @@ fn an_unreadable_byte_is_named() {
 fn a_failing_read_ends_the_run() {
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new("a/file", sample(SIZE)));
     for shape in shapes() {
-        for fault in [Fault::Read(0), Fault::Read(17), Fault::From(3)] {
+        for fault in [StoreFault::Read(0), StoreFault::Read(17), StoreFault::From(3)] {
             for source in [framed(), planned((0..300).map(|i| i * 1000..i * 1000 + 900))] {
                 let (_, error) = run(Arc::new(Faulty::new(memory.clone(), fault)), source, shape);
                 assert!(
@@ -144,7 +144,7 @@ fn a_failing_read_ends_the_run() {
 fn an_extent_outside_the_store_is_an_error() {
     let bytes = sample(SIZE);
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new("a/file", bytes));
-    let copied: Arc<dyn Store> = Arc::new(Faulty::new(memory.clone(), Fault::None));
+    let copied: Arc<dyn Store> = Arc::new(Faulty::new(memory.clone(), StoreFault::None));
     for store in [memory, copied] {
         for shape in shapes() {
             for beyond in [SIZE as u64 - 10..SIZE as u64 + 1, 1 << 40..(1 << 40) + 5] {

@@ -254,7 +254,7 @@ fn basecalls_are_fastq_with_the_lengths_and_qualities_of_a_real_run() {
     // A gzip file of real reads takes about a byte a base.
     let mut packed = Vec::new();
     let text = lines.join("\n");
-    thalweg::codec::deflate::Compressor::new(6)
+    thalweg::codec::deflate::DeflateCompressor::new(6)
         .unwrap()
         .gzip(text.as_bytes(), &mut packed)
         .unwrap();

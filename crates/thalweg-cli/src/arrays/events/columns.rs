@@ -12,7 +12,9 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use glob::Pattern;
-use thalweg::nexus::{Bank, Batch, Column, Log, LogValues, NO_TIME, Nexus, Number, Values};
+use thalweg::nexus::{
+    Bank, EventBatch, EventColumn, Log, LogColumn, LogValues, NO_TIME, Nexus, NumericType,
+};
 
 use super::super::table::numbers;
 use super::{is_npy, npy, table};
@@ -45,8 +47,8 @@ pub(super) struct Events {
     schema: SchemaRef,
     names: Arc<StringArray>,
     keys: HashMap<String, i32>,
-    /// The number type of each column, in the order of [`Column::ALL`]; `None` if no bank has it.
-    numbers: [Option<Number>; 3],
+    /// The number type of each column, in the order of [`EventColumn::ALL`]; `None` if no bank has it.
+    numbers: [Option<NumericType>; 3],
 }
 
 impl Events {
@@ -54,13 +56,13 @@ impl Events {
     pub(super) fn new(banks: &[&Bank], file: &str) -> Result<Self, Failure> {
         let mut numbers = [None; 3];
         let mut fields = vec![Field::new("bank", name_type(), false)];
-        for (column, number) in Column::ALL.into_iter().zip(&mut numbers) {
+        for (column, number) in EventColumn::ALL.into_iter().zip(&mut numbers) {
             *number = common(banks, file, column.name(), |bank| bank.number(column))?;
             let Some(number) = *number else { continue };
             let all = banks.iter().all(|bank| bank.number(column).is_some());
             let mut field = Field::new(column.name(), numbers::data_type(number), !all);
             let own = |bank: &Bank| bank.number(column).map(|_| bank.unit());
-            if column == Column::Offset
+            if column == EventColumn::Offset
                 && let Some(unit) = common(banks, file, "the unit of event_time_offset", own)?
             {
                 field = field.with_metadata([("units".to_owned(), unit.to_string())]);
@@ -78,7 +80,11 @@ impl Events {
         &self.schema
     }
 
-    pub(super) fn batch(&self, bank: &Bank, batch: &Batch<'_>) -> Result<RecordBatch, Failure> {
+    pub(super) fn batch(
+        &self,
+        bank: &Bank,
+        batch: &EventBatch<'_>,
+    ) -> Result<RecordBatch, Failure> {
         let rows = batch.pulses.len();
         let key = self.keys.get(bank.path()).copied().unwrap_or(0);
         let bank_column = names_column(vec![key; rows].into(), &self.names)?;
@@ -86,7 +92,7 @@ impl Events {
             batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
         let mut columns = vec![bank_column];
         for ((column, number), bytes) in
-            Column::ALL.into_iter().zip(self.numbers).zip(batch.columns)
+            EventColumn::ALL.into_iter().zip(self.numbers).zip(batch.columns)
         {
             columns.extend(number.map(|number| match bank.number(column) {
                 Some(_) => numbers::array(number, bytes),
@@ -245,14 +251,14 @@ impl LogColumns {
 }
 
 /// The columns `value` and `text` of some rows; one of them is empty.
-fn value_and_text(values: &Values, rows: Range<usize>) -> (ArrayRef, ArrayRef) {
+fn value_and_text(values: &LogColumn, rows: Range<usize>) -> (ArrayRef, ArrayRef) {
     let count = rows.len();
     match values {
-        Values::Numbers(numbers) => {
+        LogColumn::Numbers(numbers) => {
             let numbers = numbers.get(rows).unwrap_or_default().to_vec();
             (Arc::new(Float64Array::from(numbers)), new_null_array(&DataType::Utf8, count))
         }
-        Values::Text(text) => {
+        LogColumn::Text(text) => {
             let text = StringArray::from_iter_values(text.get(rows).unwrap_or_default());
             (new_null_array(&DataType::Float64, count), Arc::new(text))
         }

@@ -4,17 +4,17 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use thalweg::new_file::{NpyArray, NpyFolder};
-use thalweg::nexus::{Bank, Batch, Column, Log, NO_TIME, Nexus, Number, Values};
+use thalweg::nexus::{Bank, EventBatch, EventColumn, Log, LogColumn, NO_TIME, Nexus, NumericType};
 
 use super::columns::{read, seconds};
 use crate::common::VerbResult;
 
 /// numpy's name of a type of numbers.
-fn descr(number: Number) -> String {
+fn descr(number: NumericType) -> String {
     let kind = match number {
-        Number::F32 | Number::F64 => 'f',
-        Number::I8 | Number::I16 | Number::I32 | Number::I64 => 'i',
-        Number::U8 | Number::U16 | Number::U32 | Number::U64 => 'u',
+        NumericType::F32 | NumericType::F64 => 'f',
+        NumericType::I8 | NumericType::I16 | NumericType::I32 | NumericType::I64 => 'i',
+        NumericType::U8 | NumericType::U16 | NumericType::U32 | NumericType::U64 => 'u',
     };
     format!("{}{kind}{}", if number.size() == 1 { '|' } else { '<' }, number.size())
 }
@@ -36,7 +36,7 @@ pub(super) struct Arrays {
 
 /// The arrays of a bank that are being written.
 struct BankColumns {
-    /// In the order of [`Column::ALL`].
+    /// In the order of [`EventColumn::ALL`].
     own: [Option<NpyArray>; 3],
     times: NpyArray,
     pulses: NpyArray,
@@ -48,7 +48,7 @@ impl BankColumns {
             folder.array(&format!("{}/{name}", bank.name()), descr, size, &[])
         };
         let mut own = [None, None, None];
-        for (column, own) in Column::ALL.into_iter().zip(&mut own) {
+        for (column, own) in EventColumn::ALL.into_iter().zip(&mut own) {
             *own = bank
                 .number(column)
                 .map(|n| array(column.name(), &descr(n), n.size()))
@@ -62,7 +62,7 @@ impl BankColumns {
         })
     }
 
-    fn push(&mut self, batch: &Batch<'_>) -> thalweg::Result<()> {
+    fn push(&mut self, batch: &EventBatch<'_>) -> thalweg::Result<()> {
         for (own, bytes) in self.own.iter_mut().zip(batch.columns) {
             own.as_mut().map_or(Ok(()), |own| own.push(bytes))?;
         }
@@ -86,7 +86,7 @@ impl Arrays {
         Ok(Self { folder: NpyFolder::create(path)?, open: HashMap::new(), most, done: Vec::new() })
     }
 
-    pub(super) fn push(&mut self, bank: &Bank, batch: &Batch<'_>) -> thalweg::Result<()> {
+    pub(super) fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>) -> thalweg::Result<()> {
         self.columns_of(bank)?.push(batch)
     }
 
@@ -140,12 +140,12 @@ pub(super) fn logs(nexus: &Nexus<'_>, logs: &[&Log], to: &Path) -> VerbResult {
         let since = read.times.iter().flat_map(|&time| seconds(time, start).to_le_bytes());
         write("seconds", "<f8", size_of::<f64>(), &since.collect::<Vec<u8>>())?;
         match &read.values {
-            Values::Numbers(numbers) => {
+            LogColumn::Numbers(numbers) => {
                 let bytes: Vec<u8> =
                     numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
                 write("value", "<f8", size_of::<f64>(), &bytes)?;
             }
-            Values::Text(texts) => {
+            LogColumn::Text(texts) => {
                 let longest = texts.iter().map(String::len).max().unwrap_or(0).max(1);
                 let mut bytes = Vec::with_capacity(texts.len() * longest);
                 for text in texts {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use thalweg::Error;
 use thalweg::arrays::ArrayFile;
-use thalweg::nexus::{Bank, Column, Entry, Finding, Log, Nexus, iso};
+use thalweg::nexus::{Bank, EventColumn, EventFinding, Log, Nexus, NexusEntry, iso};
 use thalweg_gauge::units::digits;
 
 use super::super::events::finding_as_json;
@@ -36,7 +36,7 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     if nexus.banks().is_empty() && nexus.logs().is_empty() {
         return Ok(None);
     }
-    let mut findings: Vec<Finding> = Vec::new();
+    let mut findings: Vec<EventFinding> = Vec::new();
     let mut spans: Vec<Option<(i64, i64)>> = Vec::new();
     for bank in nexus.banks() {
         let (pulses, found) = nexus.pulses(bank)?;
@@ -53,7 +53,7 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
 /// The events and logs of a file.
 struct EventsFound<'a> {
     nexus: Nexus<'a>,
-    findings: Vec<Finding>,
+    findings: Vec<EventFinding>,
     /// The times of the first and the last pulse of each bank.
     spans: Vec<Option<(i64, i64)>>,
     /// The times of the first and the last pulse of all banks.
@@ -78,8 +78,8 @@ impl EventsFound<'_> {
                 "duration_s": span.map(seconds),
             })
         };
-        let entry = |entry: &Entry| {
-            let Entry { path, start_time, title, .. } = entry;
+        let entry = |entry: &NexusEntry| {
+            let NexusEntry { path, start_time, title, .. } = entry;
             json!({ "path": path, "start_time": start_time, "title": title })
         };
         let log =
@@ -125,7 +125,7 @@ impl EventsFound<'_> {
 }
 
 fn weighted(bank: &Bank) -> bool {
-    bank.number(Column::Weight).is_some()
+    bank.number(EventColumn::Weight).is_some()
 }
 
 fn seconds(span: (i64, i64)) -> f64 {

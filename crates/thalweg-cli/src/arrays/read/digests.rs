@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use sha2::{Digest, Sha256};
-use thalweg::arrays::{ArrayFile, Dataset, Memory, Selection, Want};
+use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Memory, Selection};
 use thalweg::hdf5::libhdf5::Array;
 
 use super::super::checksum::WordSum;
@@ -109,10 +109,14 @@ pub(super) fn selected(
         values.push(Memory::new(count as usize * array.dtype.size())?);
         parts.push(SelectedPart { dataset, array, selection, shape });
     }
-    let mut wants: Vec<Want<'_>> = parts
+    let mut wants: Vec<ArrayRequest<'_>> = parts
         .iter()
         .zip(&mut values)
-        .map(|(part, out)| Want { dataset: part.dataset, selection: part.selection.clone(), out })
+        .map(|(part, out)| ArrayRequest {
+            dataset: part.dataset,
+            selection: part.selection.clone(),
+            out,
+        })
         .collect();
     let summary = file.read(&mut wants)?;
     drop(wants);

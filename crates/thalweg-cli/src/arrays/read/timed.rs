@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use serde_json::json;
-use thalweg::arrays::{ArrayFile, Dataset, Memory, Selection, Summary, Want};
+use thalweg::arrays::{ArrayFile, ArrayRequest, ArraySummary, Dataset, Memory, Selection};
 use thalweg::engine::Clocks;
 use thalweg::hdf5::libhdf5::Array;
 
@@ -52,7 +52,7 @@ pub(super) fn run(
 
 /// What was read.
 struct ArraysRead {
-    summary: Summary,
+    summary: ArraySummary,
     /// The values of each array, if they were put into memory at once.
     values: Vec<Memory>,
     /// The checksum of each array, if the values came part by part.
@@ -99,8 +99,8 @@ fn read_at_once(
     };
     let mut values: Vec<Memory> =
         all.iter().zip(elements).map(memory).collect::<thalweg::Result<_>>()?;
-    let mut wants: Vec<Want<'_>> = (all.iter().zip(elements).zip(&mut values))
-        .map(|((dataset, elements), out)| Want {
+    let mut wants: Vec<ArrayRequest<'_>> = (all.iter().zip(elements).zip(&mut values))
+        .map(|((dataset, elements), out)| ArrayRequest {
             dataset,
             selection: Selection::Elements(elements.clone()),
             out,

@@ -12,37 +12,37 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{ArrowError, DataType, Field};
 use thalweg::hdf5::libhdf5::Array;
-use thalweg::nexus::Number;
+use thalweg::nexus::NumericType;
 
 /// Arrow's name of a type of numbers.
-pub(in crate::arrays) fn data_type(number: Number) -> DataType {
+pub(in crate::arrays) fn data_type(number: NumericType) -> DataType {
     match number {
-        Number::U8 => DataType::UInt8,
-        Number::U16 => DataType::UInt16,
-        Number::U32 => DataType::UInt32,
-        Number::U64 => DataType::UInt64,
-        Number::I8 => DataType::Int8,
-        Number::I16 => DataType::Int16,
-        Number::I32 => DataType::Int32,
-        Number::I64 => DataType::Int64,
-        Number::F32 => DataType::Float32,
-        Number::F64 => DataType::Float64,
+        NumericType::U8 => DataType::UInt8,
+        NumericType::U16 => DataType::UInt16,
+        NumericType::U32 => DataType::UInt32,
+        NumericType::U64 => DataType::UInt64,
+        NumericType::I8 => DataType::Int8,
+        NumericType::I16 => DataType::Int16,
+        NumericType::I32 => DataType::Int32,
+        NumericType::I64 => DataType::Int64,
+        NumericType::F32 => DataType::Float32,
+        NumericType::F64 => DataType::Float64,
     }
 }
 
 /// Little-endian numbers as an array.
-pub(in crate::arrays) fn array(number: Number, bytes: &[u8]) -> ArrayRef {
+pub(in crate::arrays) fn array(number: NumericType, bytes: &[u8]) -> ArrayRef {
     match number {
-        Number::U8 => fixed::<UInt8Type>(bytes),
-        Number::U16 => fixed::<UInt16Type>(bytes),
-        Number::U32 => fixed::<UInt32Type>(bytes),
-        Number::U64 => fixed::<UInt64Type>(bytes),
-        Number::I8 => fixed::<Int8Type>(bytes),
-        Number::I16 => fixed::<Int16Type>(bytes),
-        Number::I32 => fixed::<Int32Type>(bytes),
-        Number::I64 => fixed::<Int64Type>(bytes),
-        Number::F32 => fixed::<Float32Type>(bytes),
-        Number::F64 => fixed::<Float64Type>(bytes),
+        NumericType::U8 => fixed::<UInt8Type>(bytes),
+        NumericType::U16 => fixed::<UInt16Type>(bytes),
+        NumericType::U32 => fixed::<UInt32Type>(bytes),
+        NumericType::U64 => fixed::<UInt64Type>(bytes),
+        NumericType::I8 => fixed::<Int8Type>(bytes),
+        NumericType::I16 => fixed::<Int16Type>(bytes),
+        NumericType::I32 => fixed::<Int32Type>(bytes),
+        NumericType::I64 => fixed::<Int64Type>(bytes),
+        NumericType::F32 => fixed::<Float32Type>(bytes),
+        NumericType::F64 => fixed::<Float64Type>(bytes),
     }
 }
 
@@ -60,13 +60,13 @@ pub(super) struct Element {
 }
 
 enum ElementKind {
-    Number(Number),
+    Number(NumericType),
     Half,
     Boolean,
     /// Strings of this size; zero bytes at their ends are left out.
     Text(usize),
     Bytes(i32),
-    Complex(Number),
+    Complex(NumericType),
 }
 
 impl Element {
@@ -74,12 +74,12 @@ impl Element {
     pub(super) fn new(array: &Array) -> Option<Self> {
         let name = array.dtype.to_string();
         let size = array.dtype.size();
-        let kind = match (Number::of(&array.dtype), name.as_str()) {
+        let kind = match (NumericType::of(&array.dtype), name.as_str()) {
             (Some(number), _) => ElementKind::Number(number),
             (None, "<f2") => ElementKind::Half,
             (None, "|b1") => ElementKind::Boolean,
-            (None, "<c8") => ElementKind::Complex(Number::F32),
-            (None, "<c16") => ElementKind::Complex(Number::F64),
+            (None, "<c8") => ElementKind::Complex(NumericType::F32),
+            (None, "<c16") => ElementKind::Complex(NumericType::F64),
             (None, name) if name.starts_with("|S") => ElementKind::Text(size),
             (None, name) if name.starts_with("|V") => ElementKind::Bytes(i32::try_from(size).ok()?),
             _ => return None,

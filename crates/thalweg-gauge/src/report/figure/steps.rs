@@ -23,7 +23,7 @@ pub(in crate::report) fn steps(entries: &[ResultEntry]) -> Vec<Figure> {
 }
 
 /// The rows and the arms of one pipeline.
-struct Pipeline<'a> {
+struct PipelineFigure<'a> {
     entries: &'a [&'a ResultEntry],
     /// The steps, in the order of the entries.
     steps: Vec<&'a str>,
@@ -33,7 +33,7 @@ struct Pipeline<'a> {
     rows: Vec<String>,
 }
 
-impl<'a> Pipeline<'a> {
+impl<'a> PipelineFigure<'a> {
     fn new(entries: &'a [&'a ResultEntry]) -> Self {
         let mut steps: Vec<&str> = Vec::new();
         let mut arms: Vec<&str> = Vec::new();
@@ -130,7 +130,7 @@ impl<'a> Pipeline<'a> {
 }
 
 fn draw(suite: &str, entries: &[&ResultEntry]) -> Option<Figure> {
-    let pipeline = Pipeline::new(entries);
+    let pipeline = PipelineFigure::new(entries);
     let baseline = *pipeline.arms.first()?;
     let arms = || pipeline.arms.iter().enumerate();
     let labels: Vec<Value> = arms().flat_map(|(i, a)| pipeline.labels(i, a, baseline)).collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::{Peer, Resolver};
-use crate::suite::files::{Make, NeededFile};
+use crate::suite::files::{FileOrigin, NeededFile};
 use crate::suite::parse::DEFAULT_PLACE;
 use crate::suite::template::{Template, quoted};
 use crate::suite::{ArmDecl, Command, FileDecl, FileSource, Program, SettingValue, Span, value};
@@ -242,7 +242,7 @@ impl Resolver<'_> {
             }
             FileSource::Synth(synthetic) => Some(NeededFile {
                 path: folder.join(synthetic.file_name()),
-                make: Make::Synth(synthetic.clone()),
+                make: FileOrigin::Synth(synthetic.clone()),
             }),
             FileSource::Ids { of, list } => {
                 let of = self.file(&of.value, scope, being_resolved)?;
@@ -251,7 +251,7 @@ impl Resolver<'_> {
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
                 let path =
                     self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
-                Some(NeededFile { path, make: Make::Ids { of, list: *list } })
+                Some(NeededFile { path, make: FileOrigin::Ids { of, list: *list } })
             }
             FileSource::Command(program, command) => {
                 let program = match self.program(program) {
@@ -292,7 +292,7 @@ impl Resolver<'_> {
         let workload = self.file_command(program, command, scope, being_resolved);
         scope.out = arm_out;
         scope.out_used = out_used;
-        let make = Make::Command { workload: workload?, partial };
+        let make = FileOrigin::Command { workload: workload?, partial };
         Some(NeededFile { path: folder.join(file_name), make })
     }
 
@@ -316,7 +316,7 @@ impl Resolver<'_> {
     fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<NeededFile> {
         match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() || meta.is_dir() => {
-                Some(NeededFile { path, make: Make::Given })
+                Some(NeededFile { path, make: FileOrigin::Given })
             }
             Ok(_) => {
                 self.problems.add(

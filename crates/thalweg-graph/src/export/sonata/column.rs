@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Fields};
-use thalweg_hdf5::libhdf5::{Group, Number, Rows, RowsOf, Writer, is_name};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber, is_name};
 use thalweg_io::{Error, Result};
 
 /// The most names of codes: `input/columns.rs` reads no more.
@@ -19,13 +19,13 @@ const MISSING: u32 = u32::MAX;
 pub(super) struct AttributeWriter {
     columns: Vec<AttributeDataset>,
     /// The group `0`, which holds the datasets.
-    group: Group,
+    group: NewGroup,
     file: Arc<str>,
 }
 
 struct AttributeDataset {
     name: String,
-    rows: Rows,
+    rows: RowsWriter,
     kind: AttributeEncoding,
 }
 
@@ -62,18 +62,18 @@ impl StringLibrary {
     }
 }
 
-fn number(kind: &DataType) -> Option<Number> {
+fn number(kind: &DataType) -> Option<StoredNumber> {
     Some(match kind {
-        DataType::Int8 => Number::I8,
-        DataType::Int16 => Number::I16,
-        DataType::Int32 => Number::I32,
-        DataType::Int64 => Number::I64,
-        DataType::UInt8 => Number::U8,
-        DataType::UInt16 => Number::U16,
-        DataType::UInt32 => Number::U32,
-        DataType::UInt64 => Number::U64,
-        DataType::Float32 => Number::F32,
-        DataType::Float64 => Number::F64,
+        DataType::Int8 => StoredNumber::I8,
+        DataType::Int16 => StoredNumber::I16,
+        DataType::Int32 => StoredNumber::I32,
+        DataType::Int64 => StoredNumber::I64,
+        DataType::UInt8 => StoredNumber::U8,
+        DataType::UInt16 => StoredNumber::U16,
+        DataType::UInt32 => StoredNumber::U32,
+        DataType::UInt64 => StoredNumber::U64,
+        DataType::Float32 => StoredNumber::F32,
+        DataType::Float64 => StoredNumber::F64,
         _ => return None,
     })
 }
@@ -99,8 +99,8 @@ impl AttributeWriter {
     /// Creates a dataset for each attribute in the group `0`, in chunks of `chunk` rows. The names
     /// of codes take up to `memory` bytes for each dataset.
     pub(super) fn new(
-        writer: &Writer,
-        population: &Group,
+        writer: &Hdf5Writer,
+        population: &NewGroup,
         fields: &Fields,
         chunk: u64,
         memory: usize,
@@ -124,12 +124,12 @@ impl AttributeWriter {
             }
             let parent = if inside.is_some() { inner.as_ref().unwrap_or(&group) } else { &group };
             let of = RowsOf { columns: None, chunk };
-            let list = |kind: Number| writer.rows(parent, own, kind, None, of);
+            let list = |kind: StoredNumber| writer.rows(parent, own, kind, None, of);
             let (rows, kind) = match field.data_type() {
-                DataType::Boolean => (list(Number::U8)?, AttributeEncoding::Boolean),
+                DataType::Boolean => (list(StoredNumber::U8)?, AttributeEncoding::Boolean),
                 DataType::Utf8 if field.is_nullable() && inside.is_none() => {
                     let names = StringLibrary { codes: HashMap::new(), bytes: 0, most: memory };
-                    (list(Number::U32)?, AttributeEncoding::Codes(names))
+                    (list(StoredNumber::U32)?, AttributeEncoding::Codes(names))
                 }
                 DataType::Utf8 => (writer.texts(parent, own, chunk)?, AttributeEncoding::Text),
                 kind => match (number(kind), kind.primitive_width()) {
@@ -150,7 +150,7 @@ impl AttributeWriter {
     /// Appends the columns of a batch from number `first` on. `of` names a row in errors.
     pub(super) fn push(
         &mut self,
-        writer: &Writer,
+        writer: &Hdf5Writer,
         batch: &RecordBatch,
         first: usize,
         of: &dyn Fn(usize) -> String,
@@ -196,7 +196,7 @@ impl AttributeWriter {
     }
 
     /// Writes the names of the codes.
-    pub(super) fn finish(self, writer: &Writer) -> Result<()> {
+    pub(super) fn finish(self, writer: &Hdf5Writer) -> Result<()> {
         let mut library = None;
         for AttributeDataset { name, kind, .. } in self.columns {
             let AttributeEncoding::Codes(names) = kind else { continue };

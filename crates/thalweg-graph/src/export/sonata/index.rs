@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use thalweg_hdf5::libhdf5::{Group, Number, Rows, RowsOf, Writer};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber};
 use thalweg_io::Result;
 
 /// Rows that are written together.
@@ -20,29 +20,29 @@ pub(super) struct EdgeIndex {
 
 /// A dataset of ranges, two numbers a row.
 struct RangeDataset {
-    rows: Rows,
+    rows: RowsWriter,
     waiting: Vec<u8>,
     len: u64,
 }
 
 impl RangeDataset {
-    fn new(writer: &Writer, group: &Group, name: &str, rows: u64) -> Result<Self> {
+    fn new(writer: &Hdf5Writer, group: &NewGroup, name: &str, rows: u64) -> Result<Self> {
         let of = RowsOf { columns: Some(2), chunk: rows.clamp(1, super::CHUNK / 2) };
         Ok(Self {
-            rows: writer.rows(group, name, Number::U64, None, of)?,
+            rows: writer.rows(group, name, StoredNumber::U64, None, of)?,
             waiting: Vec::new(),
             len: 0,
         })
     }
 
-    fn push(&mut self, writer: &Writer, range: Range<u64>) -> Result<()> {
+    fn push(&mut self, writer: &Hdf5Writer, range: Range<u64>) -> Result<()> {
         self.waiting.extend_from_slice(&range.start.to_le_bytes());
         self.waiting.extend_from_slice(&range.end.to_le_bytes());
         self.len += 1;
         if self.waiting.len() == TOGETHER * 16 { self.flush(writer) } else { Ok(()) }
     }
 
-    fn flush(&mut self, writer: &Writer) -> Result<()> {
+    fn flush(&mut self, writer: &Hdf5Writer) -> Result<()> {
         writer.push(&mut self.rows, &self.waiting)?;
         self.waiting.clear();
         Ok(())
@@ -58,8 +58,8 @@ impl EdgeIndex {
 
     /// Starts an index of `ids` nodes and at most `edges` edges.
     pub(super) fn new(
-        writer: &Writer,
-        indices: &Group,
+        writer: &Hdf5Writer,
+        indices: &NewGroup,
         name: &str,
         ids: u64,
         edges: u64,
@@ -74,7 +74,12 @@ impl EdgeIndex {
     }
 
     /// Adds the edges of a node, which is greater than all before.
-    pub(super) fn push(&mut self, writer: &Writer, node: u64, edges: &[Range<u64>]) -> Result<()> {
+    pub(super) fn push(
+        &mut self,
+        writer: &Hdf5Writer,
+        node: u64,
+        edges: &[Range<u64>],
+    ) -> Result<()> {
         self.skip(writer, node)?;
         let first = self.ranges.len;
         edges.iter().try_for_each(|range| self.ranges.push(writer, range.clone()))?;
@@ -82,7 +87,7 @@ impl EdgeIndex {
     }
 
     /// Adds empty rows for the nodes before `node`.
-    fn skip(&mut self, writer: &Writer, node: u64) -> Result<()> {
+    fn skip(&mut self, writer: &Hdf5Writer, node: u64) -> Result<()> {
         let here = self.ranges.len;
         while self.nodes.len < node {
             self.nodes.push(writer, here..here)?;
@@ -91,7 +96,7 @@ impl EdgeIndex {
     }
 
     /// Writes the rows that are still in memory.
-    pub(super) fn finish(mut self, writer: &Writer) -> Result<()> {
+    pub(super) fn finish(mut self, writer: &Hdf5Writer) -> Result<()> {
         self.skip(writer, self.ids)?;
         self.nodes.flush(writer)?;
         self.ranges.flush(writer)

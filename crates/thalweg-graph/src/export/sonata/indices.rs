@@ -1,6 +1,6 @@
 //! Both indices of a population's edges: by source, and by target.
 
-use thalweg_hdf5::libhdf5::{Group, Writer};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup};
 use thalweg_io::Result;
 
 use super::index::EdgeIndex;
@@ -23,8 +23,8 @@ impl EdgeIndices {
     /// Starts both indices. An index that would consist mostly of empty rows is left out; also
     /// returns descriptions of these.
     pub(super) fn create(
-        writer: &Writer,
-        group: &Group,
+        writer: &Hdf5Writer,
+        group: &NewGroup,
         network: &Network,
         population: usize,
         sorter: EdgeSorter,
@@ -52,7 +52,12 @@ impl EdgeIndices {
     }
 
     /// Adds the next edges.
-    pub(super) fn push(&mut self, writer: &Writer, sources: &[u64], targets: &[u64]) -> Result<()> {
+    pub(super) fn push(
+        &mut self,
+        writer: &Hdf5Writer,
+        sources: &[u64],
+        targets: &[u64],
+    ) -> Result<()> {
         let mut at = 0;
         for run in sources.chunk_by(|one, two| one == two) {
             let source = run[0];
@@ -72,7 +77,7 @@ impl EdgeIndices {
     }
 
     /// Writes the rows of the current source, which end before row `end`.
-    fn end_source(&mut self, writer: &Writer, end: u64) -> Result<()> {
+    fn end_source(&mut self, writer: &Hdf5Writer, end: u64) -> Result<()> {
         if let Some((source, start)) = self.current.take()
             && let Some(index) = &mut self.by_source
         {
@@ -82,7 +87,11 @@ impl EdgeIndices {
     }
 
     /// Ends both indices. Returns how many edges there were.
-    pub(super) fn finish(mut self, writer: &Writer, progress: &mut dyn FnMut(u64)) -> Result<u64> {
+    pub(super) fn finish(
+        mut self,
+        writer: &Hdf5Writer,
+        progress: &mut dyn FnMut(u64),
+    ) -> Result<u64> {
         self.end_source(writer, self.rows)?;
         if let Some(index) = self.by_source {
             index.finish(writer)?;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use thalweg_io::{Fault, InFile, Result};
 
-use super::{Coding, ColumnMeta, MOST_PACKED, PAGE_HEAD, RAW, RUN};
+use super::{ColumnMeta, MOST_PACKED, NumberCoding, PAGE_HEAD, RAW, RUN};
 use crate::storage::pack::{self, GROUP};
 use crate::storage::segment::{PAGE, SegmentPages};
 
@@ -37,10 +37,10 @@ impl ColumnReader {
         };
         let index = |meta: &Option<Box<ColumnMeta>>| -> Result<Vec<u64>> {
             let Some(meta) = meta else { return Ok(Vec::new()) };
-            if meta.coding == Coding::Packed || meta.keys.is_some() {
+            if meta.coding == NumberCoding::Packed || meta.keys.is_some() {
                 return Err(wrong("a packed list of pages".into(), "one that is not"));
             }
-            if meta.coding == Coding::Raw && meta.len > segment.pages() * RAW
+            if meta.coding == NumberCoding::Raw && meta.len > segment.pages() * RAW
                 || meta.len > segment.pages()
             {
                 return Err(wrong(format!("{} pages", meta.len), "not more than the file has"));
@@ -54,9 +54,11 @@ impl ColumnReader {
         let keys = index(&meta.keys)?;
         let pages = meta.page_count();
         let fits = match meta.coding {
-            Coding::Range { start } => start.checked_add(meta.len.saturating_sub(1)).is_some(),
-            Coding::Raw => pages == meta.len.div_ceil(RAW),
-            Coding::Packed => {
+            NumberCoding::Range { start } => {
+                start.checked_add(meta.len.saturating_sub(1)).is_some()
+            }
+            NumberCoding::Raw => pages == meta.len.div_ceil(RAW),
+            NumberCoding::Packed => {
                 places.len() as u64 == pages
                     && places.first().is_none_or(|first| *first == 0)
                     && places
@@ -86,16 +88,16 @@ impl ColumnReader {
 
     /// Whether the column takes no room in the file.
     pub(crate) fn is_range(&self) -> bool {
-        matches!(self.meta.coding, Coding::Range { .. })
+        matches!(self.meta.coding, NumberCoding::Range { .. })
     }
 
     /// The pages that hold the numbers at these places.
     pub(crate) fn spans(&self, numbers: Range<u64>) -> impl Iterator<Item = PageSpan> {
         let (first, end) = match self.meta.coding {
             _ if numbers.is_empty() => (0, 0),
-            Coding::Range { .. } => (0, 0),
-            Coding::Raw => (numbers.start / RAW, (numbers.end - 1) / RAW + 1),
-            Coding::Packed => (
+            NumberCoding::Range { .. } => (0, 0),
+            NumberCoding::Raw => (numbers.start / RAW, (numbers.end - 1) / RAW + 1),
+            NumberCoding::Packed => (
                 self.places.partition_point(|place| *place <= numbers.start).saturating_sub(1)
                     as u64,
                 self.places.partition_point(|place| *place < numbers.end) as u64,
@@ -122,7 +124,9 @@ impl ColumnReader {
     /// The place of a page's first number.
     pub(super) fn first(&self, page: u64) -> u64 {
         match self.meta.coding {
-            Coding::Packed => self.places.get(page as usize).copied().unwrap_or(self.meta.len),
+            NumberCoding::Packed => {
+                self.places.get(page as usize).copied().unwrap_or(self.meta.len)
+            }
             _ => (page * RAW).min(self.meta.len),
         }
     }
@@ -135,7 +139,7 @@ impl ColumnReader {
         out: &mut [u64],
     ) -> Result<(), Fault> {
         let Range { start, end } = span.numbers;
-        if self.meta.coding == Coding::Raw {
+        if self.meta.coding == NumberCoding::Raw {
             let at = (start - self.first(span.page)) as usize * 8;
             let bytes = &bytes[at..at + (end - start) as usize * 8];
             for (value, bytes) in out.iter_mut().zip(bytes.as_chunks().0) {
@@ -199,7 +203,7 @@ impl ColumnReader {
                 Fault::new(0, format!("numbers {numbers:?}"), format!("some of {}", self.meta.len));
             return Err(fault.in_file(segment.store().name(), 0, "a column"));
         }
-        if let Coding::Range { start } = self.meta.coding {
+        if let NumberCoding::Range { start } = self.meta.coding {
             out.iter_mut().zip(numbers).for_each(|(value, number)| *value = start + number);
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use thalweg_io::{InFile, Result};
 
-use super::{Coding, ColumnMeta, ColumnReader, PageSpan, RAW, RUN};
+use super::{ColumnMeta, ColumnReader, NumberCoding, PageSpan, RAW, RUN};
 use crate::storage::segment::SegmentPages;
 
 impl ColumnReader {
@@ -16,14 +16,16 @@ impl ColumnReader {
         }
         let pages = meta.page_count();
         let fits = match meta.coding {
-            Coding::Range { start } => start.checked_add(meta.len.saturating_sub(1)).is_some(),
-            Coding::Raw => pages == meta.len.div_ceil(RAW),
-            Coding::Packed => meta.places.as_ref().is_some_and(|places| places.len == pages),
+            NumberCoding::Range { start } => {
+                start.checked_add(meta.len.saturating_sub(1)).is_some()
+            }
+            NumberCoding::Raw => pages == meta.len.div_ceil(RAW),
+            NumberCoding::Packed => meta.places.as_ref().is_some_and(|places| places.len == pages),
         };
         if !fits || pages > segment.pages() {
             return None;
         }
-        let is_packed = meta.coding == Coding::Packed;
+        let is_packed = meta.coding == NumberCoding::Packed;
         let mut column = Self { meta: meta.clone(), places: Vec::new(), keys: Vec::new() };
         if is_packed {
             column.places = column.salvage_places(segment, pages)?;

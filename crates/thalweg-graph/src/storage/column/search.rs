@@ -5,7 +5,7 @@ use std::ops::Range;
 use thalweg_io::{Fault, InFile, Result};
 
 use super::reader::ColumnReader;
-use super::{Coding, PAGE_HEAD};
+use super::{NumberCoding, PAGE_HEAD};
 use crate::storage::pack::{self, GROUP};
 use crate::storage::segment::{PAGE, SegmentPages};
 
@@ -65,7 +65,7 @@ impl ColumnFinder<'_> {
 
     /// The place of a number in an ascending column, as [`ColumnReader::find`] gives it.
     pub(crate) fn find(&mut self, value: u64) -> Result<Result<u64, u64>> {
-        if self.column.meta.coding != Coding::Packed || self.column.len() == 0 {
+        if self.column.meta.coding != NumberCoding::Packed || self.column.len() == 0 {
             return self.column.find(self.segment, value);
         }
         if !matches!(self.values(), [first, .., last] if (*first..=*last).contains(&value)) {
@@ -81,7 +81,7 @@ impl ColumnFinder<'_> {
 
     /// Reads the number at one place.
     pub(crate) fn get(&mut self, number: u64) -> Result<u64> {
-        if self.column.meta.coding != Coding::Packed || number >= self.column.len() {
+        if self.column.meta.coding != NumberCoding::Packed || number >= self.column.len() {
             return self.column.get(self.segment, number);
         }
         if !self.held.contains(&number) {
@@ -102,7 +102,7 @@ impl ColumnReader {
     /// The place of a number in an ascending column; `Err` with the place where it would be
     /// inserted.
     pub(crate) fn find(&self, segment: &SegmentPages, value: u64) -> Result<Result<u64, u64>> {
-        if let Coding::Range { start } = self.meta.coding {
+        if let NumberCoding::Range { start } = self.meta.coding {
             let place = value.saturating_sub(start).min(self.meta.len);
             return Ok(if value >= start && place < self.meta.len {
                 Ok(place)
@@ -110,7 +110,7 @@ impl ColumnReader {
                 Err(place)
             });
         }
-        if self.meta.coding == Coding::Packed && self.meta.len > 0 {
+        if self.meta.coding == NumberCoding::Packed && self.meta.len > 0 {
             return self.finder(segment).find(value);
         }
         let page = self.page_with(value);
@@ -149,7 +149,7 @@ impl ColumnReader {
         let first = |from: Range<u64>, is_before: &dyn Fn(u64) -> bool| -> Result<u64> {
             let Range { mut start, mut end } = from;
             // First find the page: the first number of a page is quickest to read.
-            if self.meta.coding == Coding::Packed && start < end {
+            if self.meta.coding == NumberCoding::Packed && start < end {
                 let (mut low, mut high) = (self.page_of_place(start), self.page_of_place(end - 1));
                 while low < high {
                     let middle = (low + high).div_ceil(2);

@@ -9,7 +9,7 @@ use crate::storage::segment::{SegmentPages, SegmentWriter};
 /// A column of these numbers, opened.
 fn column(
     values: &[u64],
-    coding: Coding,
+    coding: NumberCoding,
     is_keyed: bool,
     in_pieces: usize,
 ) -> (SegmentPages, ColumnReader) {
@@ -59,7 +59,7 @@ proptest! {
         a in 0.0..=1.0_f64,
         b in 0.0..=1.0_f64,
     ) {
-        let coding = if raw { Coding::Raw } else { Coding::Packed };
+        let coding = if raw { NumberCoding::Raw } else { NumberCoding::Packed };
         let (segment, column) = column(&values, coding, false, pieces);
         let at = |part: f64| (values.len() as f64 * part) as u64;
         let range = at(a).min(at(b))..at(a).max(at(b));
@@ -84,7 +84,7 @@ proptest! {
     ) {
         values.sort_unstable();
         values.dedup();
-        let coding = if raw { Coding::Raw } else { Coding::Packed };
+        let coding = if raw { NumberCoding::Raw } else { NumberCoding::Packed };
         let (segment, column) = column(&values, coding, true, 100);
         let searched =
             |value: u64| values.binary_search(&value).map(|i| i as u64).map_err(|i| i as u64);
@@ -117,7 +117,7 @@ proptest! {
 fn a_column_longer_than_a_run_of_pages_comes_back() {
     let values: Vec<u64> =
         (0..600_000_u64).map(|i| thalweg_codec::splitmix::mix(i) >> 20).collect();
-    for coding in [Coding::Raw, Coding::Packed] {
+    for coding in [NumberCoding::Raw, NumberCoding::Packed] {
         let (segment, column) = column(&values, coding, false, 4096);
         let mut out = vec![0; values.len()];
         column.read(&segment, 0..values.len() as u64, &mut out).unwrap();

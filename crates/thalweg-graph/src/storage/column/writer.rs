@@ -2,15 +2,15 @@
 
 use thalweg_io::Result;
 
-use super::{Coding, ColumnMeta, PAGE_HEAD, RUN};
+use super::{ColumnMeta, NumberCoding, PAGE_HEAD, RUN};
 use crate::storage::pack::{self, GROUP};
 use crate::storage::segment::{PAGE, SegmentWriter};
 
 /// A column being written.
 pub(crate) struct ColumnWriter {
-    coding: Coding,
+    coding: NumberCoding,
     /// The coding once the numbers are no range any more.
-    wanted: Coding,
+    wanted: NumberCoding,
     is_keyed: bool,
     len: u64,
     runs: Vec<u64>,
@@ -28,9 +28,9 @@ pub(crate) struct ColumnWriter {
 
 impl ColumnWriter {
     /// Starts an empty column. `is_keyed`: the numbers will ascend and be searched.
-    pub(crate) fn new(coding: Coding, is_keyed: bool) -> Self {
+    pub(crate) fn new(coding: NumberCoding, is_keyed: bool) -> Self {
         Self {
-            coding: Coding::Range { start: 0 },
+            coding: NumberCoding::Range { start: 0 },
             wanted: coding,
             is_keyed,
             len: 0,
@@ -48,7 +48,7 @@ impl ColumnWriter {
 
     /// Starts a column that never becomes a range: each number takes room in the file, so that a
     /// footer cannot claim more numbers than the file holds.
-    pub(crate) fn solid(coding: Coding) -> Self {
+    pub(crate) fn solid(coding: NumberCoding) -> Self {
         Self { coding, ..Self::new(coding, false) }
     }
 
@@ -60,7 +60,7 @@ impl ColumnWriter {
     /// Appends a number.
     pub(crate) fn push(&mut self, segment: &mut SegmentWriter, value: u64) -> Result<()> {
         match self.coding {
-            Coding::Packed => {
+            NumberCoding::Packed => {
                 self.group[self.filled] = value;
                 self.filled += 1;
                 self.len += 1;
@@ -69,7 +69,7 @@ impl ColumnWriter {
                 }
                 return Ok(());
             }
-            Coding::Raw => {
+            NumberCoding::Raw => {
                 if self.page.is_empty() && self.is_keyed {
                     self.keys.push(value);
                 }
@@ -80,14 +80,15 @@ impl ColumnWriter {
                 }
                 return Ok(());
             }
-            Coding::Range { start }
+            NumberCoding::Range { start }
                 if self.len == 0 || start.checked_add(self.len) == Some(value) =>
             {
-                self.coding = Coding::Range { start: if self.len == 0 { value } else { start } };
+                self.coding =
+                    NumberCoding::Range { start: if self.len == 0 { value } else { start } };
                 self.len += 1;
                 return Ok(());
             }
-            Coding::Range { .. } => {}
+            NumberCoding::Range { .. } => {}
         }
         self.end_range(segment)?;
         self.push(segment, value)
@@ -96,7 +97,7 @@ impl ColumnWriter {
     /// Appends numbers.
     pub(crate) fn extend(&mut self, segment: &mut SegmentWriter, mut values: &[u64]) -> Result<()> {
         while let Some((first, rest)) = values.split_first() {
-            if let Coding::Range { start } = self.coding
+            if let NumberCoding::Range { start } = self.coding
                 && self.len > 0
             {
                 let next = start.wrapping_add(self.len);
@@ -113,7 +114,7 @@ impl ColumnWriter {
                 self.end_range(segment)?;
                 continue;
             }
-            if self.coding == Coding::Packed && self.filled == 0 && values.len() >= GROUP {
+            if self.coding == NumberCoding::Packed && self.filled == 0 && values.len() >= GROUP {
                 let (whole, later) = values.split_at(values.len() / GROUP * GROUP);
                 for group in whole.as_chunks().0 {
                     self.len += GROUP as u64;
@@ -122,7 +123,7 @@ impl ColumnWriter {
                 values = later;
                 continue;
             }
-            if self.coding == Coding::Raw && !self.page.is_empty() {
+            if self.coding == NumberCoding::Raw && !self.page.is_empty() {
                 let (now, later) = values.split_at(values.len().min((PAGE - self.page.len()) / 8));
                 self.page.extend(now.iter().flat_map(|value| value.to_le_bytes()));
                 self.len += now.len() as u64;
@@ -132,7 +133,7 @@ impl ColumnWriter {
                 }
                 continue;
             }
-            if self.coding == Coding::Packed && self.filled > 0 {
+            if self.coding == NumberCoding::Packed && self.filled > 0 {
                 let (now, later) = values.split_at(values.len().min(GROUP - self.filled));
                 self.group[self.filled..self.filled + now.len()].copy_from_slice(now);
                 self.filled += now.len();
@@ -151,7 +152,7 @@ impl ColumnWriter {
 
     /// Gives up the range: writes its numbers in the wanted coding.
     fn end_range(&mut self, segment: &mut SegmentWriter) -> Result<()> {
-        let Coding::Range { start } = self.coding else { return Ok(()) };
+        let NumberCoding::Range { start } = self.coding else { return Ok(()) };
         let len = std::mem::take(&mut self.len);
         self.coding = self.wanted;
         (0..len).try_for_each(|i| self.push(segment, start + i))
@@ -196,7 +197,7 @@ impl ColumnWriter {
 
     fn flush_page(&mut self, segment: &mut SegmentWriter) -> Result<()> {
         let (groups, numbers) = std::mem::take(&mut self.held);
-        if self.coding == Coding::Packed {
+        if self.coding == NumberCoding::Packed {
             self.page[..2].copy_from_slice(&groups.to_le_bytes());
             self.page[2..4].copy_from_slice(&numbers.to_le_bytes());
         }
@@ -231,7 +232,7 @@ impl ColumnWriter {
                 if values.is_empty() {
                     return Ok(None);
                 }
-                let mut column = Self::new(Coding::Raw, false);
+                let mut column = Self::new(NumberCoding::Raw, false);
                 column.extend(segment, values)?;
                 Ok(Some(Box::new(column.finish(segment)?)))
             };

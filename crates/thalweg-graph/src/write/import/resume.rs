@@ -3,7 +3,7 @@
 use thalweg_io::{Error, Result};
 
 use super::ImportRun;
-use crate::input::{Input, Origin};
+use crate::input::{ImportOrigin, Input};
 use crate::storage::checkpoint::ImportCheckpoint;
 use crate::storage::segment::SegmentWriter;
 use crate::write::writer::Writer;
@@ -23,7 +23,7 @@ impl Writer {
     }
 
     /// Whether there is a checkpoint of the same file, with other contents or options.
-    pub(super) fn has_checkpoint_of_changed(&self, origin: Option<&Origin>) -> bool {
+    pub(super) fn has_checkpoint_of_changed(&self, origin: Option<&ImportOrigin>) -> bool {
         let unfinished = &self.network.state.manifest.unfinished;
         origin
             .zip(unfinished.as_ref())
@@ -56,7 +56,12 @@ impl Writer {
         Ok(segment.map(|segment| (segment, old.clone())))
     }
 
-    fn changed_input(&self, origin: &Origin, old: &ImportCheckpoint, populations: usize) -> Error {
+    fn changed_input(
+        &self,
+        origin: &ImportOrigin,
+        old: &ImportCheckpoint,
+        populations: usize,
+    ) -> Error {
         let what = format!(
             "{}: the file or the options were others when an import of it into {} was stopped, \
              which kept {} of its {populations} populations: put it back as it was, or forget \
@@ -72,7 +77,7 @@ impl Writer {
     pub(super) fn save_checkpoint(
         &mut self,
         run: &mut ImportRun,
-        origin: &Origin,
+        origin: &ImportOrigin,
         next_file: u64,
     ) -> Result<()> {
         let hash = run.segment.sync()?;

@@ -8,7 +8,7 @@ use super::ImportRun;
 use crate::input::{VertexBatch, VertexSource};
 use crate::read::merge::MergedVertices;
 use crate::storage::checkpoint::Imported;
-use crate::storage::column::{Coding, ColumnMeta, ColumnReader, ColumnWriter};
+use crate::storage::column::{ColumnMeta, ColumnReader, ColumnWriter, NumberCoding};
 use crate::storage::footer::{Footer, VERSION, VertexSection};
 use crate::storage::manifest::{Manifest, SegmentEntry};
 use crate::storage::schema::Side;
@@ -23,7 +23,7 @@ pub(super) fn import_vertices(
     source: &mut dyn VertexSource,
     vertex_type: usize,
 ) -> Result<VertexSection> {
-    let mut column = ColumnWriter::new(Coding::Packed, true);
+    let mut column = ColumnWriter::new(NumberCoding::Packed, true);
     let mut table = TableWriter::new();
     let mut batch = VertexBatch::default();
     let mut last = None;
@@ -106,7 +106,7 @@ impl Writer {
             vertex_type,
             0..=u64::MAX,
         )?;
-        let mut out = ColumnWriter::new(Coding::Packed, true);
+        let mut out = ColumnWriter::new(NumberCoding::Packed, true);
         let mut known = Vec::new();
         let mut place = 0;
         let mut has_more = old.next(&mut known)?;

@@ -4,20 +4,20 @@ use proptest::prelude::*;
 use thalweg_io::open::Options;
 
 use super::*;
-use crate::libhdf5::{Number, VectorOf, Writer};
+use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorOf};
 
 /// A dataset of strings, or lists of numbers, and a list of numbers beside it.
 fn written(
     shape: &[u64],
-    item: Option<Number>,
+    item: Option<StoredNumber>,
     elements: Option<&[Vec<u8>]>,
 ) -> (tempfile::TempDir, ArrayFile) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("f.h5");
-    let writer = Writer::create(&path, &"f.h5".into()).unwrap();
+    let writer = Hdf5Writer::create(&path, &"f.h5".into()).unwrap();
     let group = writer.group(None, "g").unwrap();
     writer.variable(&group, "any", shape, item, elements).unwrap();
-    let numbers = VectorOf { kind: Number::U32, len: 3, chunk: None, filters: &[] };
+    let numbers = VectorOf { kind: StoredNumber::U32, len: 3, chunk: None, filters: &[] };
     writer.values(&writer.vector(&group, "numbers", numbers).unwrap(), 0, &[7; 12]).unwrap();
     drop(group);
     writer.finish().unwrap();
@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn lists_come_as_their_bytes((shape, lists) in shaped()) {
         let lists: Vec<Vec<u8>> = lists.into_iter().map(|list| list[..list.len() / 4 * 4].to_vec()).collect();
-        let (_folder, file) = written(&shape, Some(Number::I32), Some(&lists));
+        let (_folder, file) = written(&shape, Some(StoredNumber::I32), Some(&lists));
         let any = dataset(&file, "/g/any");
         let item = file.variable(&any).unwrap().unwrap().item.unwrap();
         prop_assert_eq!(item.to_string(), "<i4");

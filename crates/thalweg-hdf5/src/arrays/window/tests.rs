@@ -41,7 +41,7 @@ impl StoredArray {
         let place = match chunk {
             None => {
                 values.iter().for_each(|value| file.extend(value.to_be_bytes()));
-                Place::Contiguous(Some(HEAD))
+                ElementPlace::Contiguous(Some(HEAD))
             }
             Some(chunk) => {
                 let grid: Vec<u64> =
@@ -83,7 +83,7 @@ impl StoredArray {
                     file.extend(bytes);
                 }
                 chunks.sort_by_key(|chunk| chunk.first);
-                Place::Chunked(chunk.to_vec(), chunks)
+                ElementPlace::Chunked(chunk.to_vec(), chunks)
             }
         };
         let filters = if shuffled { vec![Filter::Shuffle(2)] } else { Vec::new() };

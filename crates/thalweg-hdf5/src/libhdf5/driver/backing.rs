@@ -30,7 +30,7 @@ const DEPTH: usize = 16;
 const IN_VAIN: u64 = 512;
 
 /// A part of the file.
-struct Block {
+struct BackingBlock {
     number: u64,
     bytes: Vec<u8>,
     /// Nobody has asked for it yet.
@@ -45,7 +45,7 @@ pub(super) struct Backing {
     /// Whether the file changes meanwhile, so that blocks are not kept.
     changes: bool,
     /// The latest used last.
-    blocks: Vec<Block>,
+    blocks: Vec<BackingBlock>,
     /// Blocks that were expected, less those that were asked for.
     in_vain: u64,
     trees: Trees,
@@ -131,7 +131,11 @@ impl Backing {
             for (i, part) in bytes.chunks(BLOCK as usize).enumerate().rev() {
                 let number = number + i as u64;
                 if !self.has(number) {
-                    self.blocks.push(Block { number, bytes: part.to_vec(), expected: false });
+                    self.blocks.push(BackingBlock {
+                        number,
+                        bytes: part.to_vec(),
+                        expected: false,
+                    });
                 }
             }
             self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));
@@ -185,7 +189,7 @@ impl Backing {
         for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
             let Ok(bytes) = bytes else { continue };
             self.in_vain += 1;
-            self.blocks.push(Block { number, bytes, expected: true });
+            self.blocks.push(BackingBlock { number, bytes, expected: true });
         }
         self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));
     }

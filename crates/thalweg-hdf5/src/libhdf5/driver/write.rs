@@ -1,6 +1,6 @@
 //! The other way: libhdf5 writes metadata to a file, and for values it only finds places.
 //!
-//! What is written of values in [`Sink::reserve`] goes nowhere: its place is kept, and whoever
+//! What is written of values in [`DriverFile::reserve`] goes nowhere: its place is kept, and whoever
 //! asked puts the bytes there, in whatever order and from whatever thread they come.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
@@ -14,8 +14,10 @@ use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::H5Pset_driver;
 use thalweg_io::{Error, Result};
 
-use super::{Base, CLASS_VALUE, CLASS_VERSION, Class, Driven, DriverStatus, H5FDregister, NAME};
-use crate::libhdf5::handle::{Id, Refused, status};
+use super::{
+    Base, CLASS_VALUE, CLASS_VERSION, Driven, DriverClass, DriverStatus, H5FDregister, NAME,
+};
+use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 
 /// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
 /// (H5FDpublic.h): small pieces come together. Not `_DATA_SIEVE`, which would write values that
@@ -27,7 +29,7 @@ const HEAP: &[u8] = b"GCOL";
 
 /// A file that libhdf5 writes.
 #[derive(Debug)]
-pub(in crate::libhdf5) struct Sink {
+pub(in crate::libhdf5) struct DriverFile {
     file: File,
     name: Arc<str>,
     status: DriverStatus,
@@ -35,7 +37,7 @@ pub(in crate::libhdf5) struct Sink {
     reserved: AtomicU64,
 }
 
-impl Sink {
+impl DriverFile {
     /// `file` is to be written and read; errors call it `name`.
     pub(in crate::libhdf5) fn new(file: File, name: Arc<str>) -> Self {
         Self {
@@ -50,15 +52,15 @@ impl Sink {
     /// Where values go that `write` would have the library write. The lock is held.
     pub(in crate::libhdf5) fn reserve(
         &self,
-        write: impl FnOnce() -> Result<(), Refused>,
-    ) -> Result<u64, Refused> {
+        write: impl FnOnce() -> Result<(), LibraryRefusal>,
+    ) -> Result<u64, LibraryRefusal> {
         self.reserved.store(u64::MAX, Ordering::Relaxed);
         self.reserving.store(true, Ordering::Relaxed);
         let written = write();
         self.reserving.store(false, Ordering::Relaxed);
         written?;
         match self.reserved.load(Ordering::Relaxed) {
-            u64::MAX => Err(Refused("values without a place".into())),
+            u64::MAX => Err(LibraryRefusal("values without a place".into())),
             place => Ok(place),
         }
     }
@@ -73,7 +75,7 @@ impl Sink {
         self: &Arc<Self>,
         make: &Id,
         access: &Id,
-    ) -> Result<Id, Refused> {
+    ) -> Result<Id, LibraryRefusal> {
         static DRIVER: OnceLock<hid_t> = OnceLock::new();
         // SAFETY: under the lock; the class is a constant with the layout that the library expects;
         // the lists are open.
@@ -121,10 +123,10 @@ impl Sink {
 struct Driving {
     base: Base,
     end_of_addresses: u64,
-    sink: Arc<Sink>,
+    sink: Arc<DriverFile>,
 }
 
-static CLASS: Class = Class {
+static CLASS: DriverClass = DriverClass {
     version: CLASS_VERSION,
     value: CLASS_VALUE + 1,
     open: Some(open),
@@ -141,7 +143,7 @@ static CLASS: Class = Class {
 
 thread_local! {
     /// What the file that this thread is making goes to.
-    static OPENING: std::cell::RefCell<Option<Arc<Sink>>> = const { std::cell::RefCell::new(None) };
+    static OPENING: std::cell::RefCell<Option<Arc<DriverFile>>> = const { std::cell::RefCell::new(None) };
 }
 
 unsafe extern "C" fn open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {

@@ -31,7 +31,7 @@ use crate::filter;
 use crate::filter::Pipeline;
 use crate::libhdf5::dataset;
 use crate::libhdf5::dataset::{pipeline, run};
-use crate::libhdf5::handle::{Id, Refused, status};
+use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::Node;
 use crate::types::{Chunk, NOWHERE};
 
@@ -383,7 +383,10 @@ impl Rewrite<'_> {
         mask: u32,
     ) -> Result<u64, RewriteError> {
         let Ok(bytes) = u32::try_from(size) else {
-            return Err(Refused(format!("a chunk of {size} bytes, where 4 GiB is too much")).into());
+            return Err(LibraryRefusal(format!(
+                "a chunk of {size} bytes, where 4 GiB is too much"
+            ))
+            .into());
         };
         if self.blank.len() < bytes as usize {
             // Never touched, so that it takes no memory.
@@ -447,7 +450,7 @@ impl Rewrite<'_> {
                 .map(drop)
             })?;
         }
-        run(made)?.ok_or_else(|| Refused("no place for values".into()).into())
+        run(made)?.ok_or_else(|| LibraryRefusal("no place for values".into()).into())
     }
 }
 
@@ -455,7 +458,11 @@ impl Rewrite<'_> {
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.
-unsafe fn apply(target: &TargetStorage, form: &DatasetForm, make: &Id) -> Result<(), Refused> {
+unsafe fn apply(
+    target: &TargetStorage,
+    form: &DatasetForm,
+    make: &Id,
+) -> Result<(), LibraryRefusal> {
     // SAFETY: as the caller says; arrays are as long as the calls are told.
     unsafe {
         if *target == TargetStorage::Contiguous {
@@ -519,7 +526,7 @@ unsafe fn apply(target: &TargetStorage, form: &DatasetForm, make: &Id) -> Result
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.
-unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, Refused> {
+unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, LibraryRefusal> {
     let mut chunk = vec![0; rank];
     // SAFETY: as the caller says; the shape is as long as the call is told.
     unsafe {
@@ -535,7 +542,7 @@ unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, Refused> {
 ///
 /// # Safety
 /// The lock is held.
-unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, Refused> {
+unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, LibraryRefusal> {
     let mut coders = Vec::new();
     // SAFETY: as the caller says; there is room for one value.
     unsafe {
@@ -575,7 +582,7 @@ unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, Refused> {
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.
-unsafe fn stand_in(make: &Id) -> Result<(), Refused> {
+unsafe fn stand_in(make: &Id) -> Result<(), LibraryRefusal> {
     unsafe extern "C" fn fail(
         _: c_uint,
         _: usize,
@@ -630,7 +637,7 @@ pub(super) unsafe fn select_rows(
     shape: &[u64],
     from: u64,
     rows: u64,
-) -> Result<hid_t, Refused> {
+) -> Result<hid_t, LibraryRefusal> {
     let (mut start, mut count) = (vec![0; shape.len()], shape.to_vec());
     // SAFETY: as the caller says.
     unsafe {

@@ -9,7 +9,7 @@ use hdf5_metno_sys::h5t::{
 };
 
 use super::{Rewrite, RewriteError, info};
-use crate::libhdf5::handle::{Id, Refused, status};
+use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
 
 /// Types inside each other deeper than this are taken for malformed.
@@ -17,7 +17,7 @@ pub(super) const MOST_LEVELS: usize = 32;
 
 /// What elements hold beside plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Contents {
+pub(super) struct ElementContents {
     /// Pointers to strings or lists that stand elsewhere.
     pub(super) pointers: bool,
     pub(super) references: bool,
@@ -46,19 +46,19 @@ impl Rewrite<'_> {
 }
 
 /// What elements of a type hold. The lock is held.
-pub(super) fn contents(kind: &Id, level: usize) -> Result<Contents, Refused> {
+pub(super) fn contents(kind: &Id, level: usize) -> Result<ElementContents, LibraryRefusal> {
     if level > MOST_LEVELS {
-        return Err(Refused("types inside each other".into()));
+        return Err(LibraryRefusal("types inside each other".into()));
     }
-    let plain = Contents::default();
+    let plain = ElementContents::default();
     // SAFETY: under the lock, with types that are open; the numbers ask for members that there are.
     unsafe {
         Ok(match H5Tget_class(kind.raw()) {
             H5T_class_t::H5T_STRING => {
-                Contents { pointers: status(H5Tis_variable_str(kind.raw()))? > 0, ..plain }
+                ElementContents { pointers: status(H5Tis_variable_str(kind.raw()))? > 0, ..plain }
             }
-            H5T_class_t::H5T_REFERENCE => Contents { references: true, ..plain },
-            H5T_class_t::H5T_VLEN => Contents {
+            H5T_class_t::H5T_REFERENCE => ElementContents { references: true, ..plain },
+            H5T_class_t::H5T_VLEN => ElementContents {
                 pointers: true,
                 ..contents(&Id::new(H5Tget_super(kind.raw()))?, level + 1)?
             },

@@ -15,7 +15,7 @@ use hdf5_metno_sys::h5t::{
 
 use super::datatype::{MOST_LEVELS, StoredSequence};
 use super::{Rewrite, info};
-use crate::libhdf5::handle::{Id, Refused, status};
+use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
 use crate::types::NOWHERE;
 
@@ -38,9 +38,9 @@ impl Rewrite<'_> {
         at: *mut u8,
         count: usize,
         level: usize,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), LibraryRefusal> {
         if level > MOST_LEVELS {
-            return Err(Refused("types inside each other".into()));
+            return Err(LibraryRefusal("types inside each other".into()));
         }
         // SAFETY: as the caller says; members and elements lie inside of what they are part of.
         unsafe {
@@ -83,7 +83,12 @@ impl Rewrite<'_> {
 
     /// # Safety
     /// As [`Rewrite::set`], for one reference.
-    unsafe fn set_one(&mut self, kind: &Id, at: *mut u8, size: usize) -> Result<(), Refused> {
+    unsafe fn set_one(
+        &mut self,
+        kind: &Id,
+        at: *mut u8,
+        size: usize,
+    ) -> Result<(), LibraryRefusal> {
         // SAFETY: as the caller says; each reference is copied to where it is aligned, and back.
         unsafe {
             if size == OBJECT && status(H5Tequal(kind.raw(), *H5T_STD_REF_OBJ))? > 0 {
@@ -108,7 +113,7 @@ impl Rewrite<'_> {
                 at.cast::<H5R_ref_t>().write_unaligned(reference);
                 return Ok(());
             }
-            Err(Refused(format!("references of {size} bytes")))
+            Err(LibraryRefusal(format!("references of {size} bytes")))
         }
     }
 
@@ -120,7 +125,7 @@ impl Rewrite<'_> {
 
     /// # Safety
     /// The lock is held; the library read the reference.
-    unsafe fn set_region(&mut self, reference: &mut [u8; REGION]) -> Result<(), Refused> {
+    unsafe fn set_region(&mut self, reference: &mut [u8; REGION]) -> Result<(), LibraryRefusal> {
         let (at, class) =
             (reference.as_mut_ptr().cast::<c_void>(), H5R_type_t::H5R_DATASET_REGION1);
         // SAFETY: as the caller says; the name ends with NUL.
@@ -138,7 +143,7 @@ impl Rewrite<'_> {
 
     /// # Safety
     /// The lock is held; the library read the reference, whose memory is given back.
-    unsafe fn set_any(&mut self, reference: &mut H5R_ref_t) -> Result<(), Refused> {
+    unsafe fn set_any(&mut self, reference: &mut H5R_ref_t) -> Result<(), LibraryRefusal> {
         // SAFETY: as the caller says; names end with NUL.
         unsafe {
             let class = H5Rget_type(&raw const *reference);

@@ -8,12 +8,12 @@ use hdf5_metno_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t, H5Screate_simple, H5Ssel
 use hdf5_metno_sys::h5t::{H5T_C_S1, H5T_VARIABLE, H5T_cset_t, H5Tcopy, H5Tset_cset, H5Tset_size};
 use thalweg_io::{Error, Result};
 
-use super::{Group, Number, Writer, untimed};
-use crate::libhdf5::handle::{Id, Refused, locked, status};
+use super::{Hdf5Writer, NewGroup, StoredNumber, untimed};
+use crate::libhdf5::handle::{Id, LibraryRefusal, locked, status};
 
 /// A dataset of numbers or strings of a file being written, which grows.
 #[derive(Debug)]
-pub struct Rows {
+pub struct RowsWriter {
     id: Id,
     kind: Id,
     /// Bytes of a row in memory.
@@ -23,7 +23,7 @@ pub struct Rows {
     len: u64,
 }
 
-/// What [`Rows`] are made as.
+/// What [`RowsWriter`] are made as.
 #[derive(Debug, Clone, Copy)]
 pub struct RowsOf {
     /// Columns of a dataset of two dimensions.
@@ -32,7 +32,7 @@ pub struct RowsOf {
     pub chunk: u64,
 }
 
-impl Rows {
+impl RowsWriter {
     /// How many there are.
     pub fn len(&self) -> u64 {
         self.len
@@ -52,7 +52,7 @@ impl Rows {
     ///
     /// # Safety
     /// `from` is null or has as many elements of the memory's type as these rows have.
-    unsafe fn grow(&mut self, count: u64, from: *const c_void) -> Result<(), Refused> {
+    unsafe fn grow(&mut self, count: u64, from: *const c_void) -> Result<(), LibraryRefusal> {
         let whole = self.shape(self.len + count);
         // SAFETY: under the lock, an open dataset of as many dimensions as the shapes have; the
         // memory is as the caller says.
@@ -91,7 +91,7 @@ fn shape(rows: u64, columns: Option<u64>) -> Vec<u64> {
     std::iter::once(rows).chain(columns).collect()
 }
 
-impl Writer {
+impl Hdf5Writer {
     /// Makes a dataset of numbers without rows. Rows that are not written are `fill`, a number's
     /// little-endian bytes, or 0.
     ///
@@ -99,12 +99,12 @@ impl Writer {
     /// [`Error::Io`]; a name that is there already.
     pub fn rows(
         &self,
-        parent: &Group,
+        parent: &NewGroup,
         name: &str,
-        kind: Number,
+        kind: StoredNumber,
         fill: Option<&[u8]>,
         of: RowsOf,
-    ) -> Result<Rows> {
+    ) -> Result<RowsWriter> {
         if fill.is_some_and(|fill| fill.len() != kind.bytes()) {
             return Err(Error::Usage(
                 format!("{}: {name}: filled with another type", self.name).into(),
@@ -118,8 +118,8 @@ impl Writer {
     /// Makes a dataset of strings of any length without rows.
     ///
     /// # Errors
-    /// As [`Writer::rows`].
-    pub fn texts(&self, parent: &Group, name: &str, chunk: u64) -> Result<Rows> {
+    /// As [`Hdf5Writer::rows`].
+    pub fn texts(&self, parent: &NewGroup, name: &str, chunk: u64) -> Result<RowsWriter> {
         let of = RowsOf { columns: None, chunk };
         self.growing(parent, name, size_of::<*const c_char>(), None, of, || {
             // SAFETY: under the lock, a type that is ours.
@@ -134,13 +134,13 @@ impl Writer {
 
     fn growing(
         &self,
-        parent: &Group,
+        parent: &NewGroup,
         name: &str,
         size: usize,
         fill: Option<&[u8]>,
         of: RowsOf,
-        kind: impl FnOnce() -> Result<Id, Refused>,
-    ) -> Result<Rows> {
+        kind: impl FnOnce() -> Result<Id, LibraryRefusal>,
+    ) -> Result<RowsWriter> {
         let name = self.c_string(name)?;
         let (none, most) = (shape(0, of.columns), shape(H5S_UNLIMITED, of.columns));
         let chunk = shape(of.chunk.max(1), of.columns);
@@ -160,17 +160,17 @@ impl Writer {
                 let (name, to) = (name.as_ptr(), space.raw());
                 let id =
                     Id::new(H5Dcreate2(parent, name, kind.raw(), to, plain, make.raw(), plain))?;
-                Ok(Rows { id, kind, size, columns: of.columns, len: 0 })
+                Ok(RowsWriter { id, kind, size, columns: of.columns, len: 0 })
             }
         });
-        made.map_err(|refused: Refused| self.failed(refused))
+        made.map_err(|refused: LibraryRefusal| self.failed(refused))
     }
 
     /// Appends rows of numbers, little-endian.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk; [`Error::Usage`] for bytes that do not fill rows.
-    pub fn push(&self, rows: &mut Rows, bytes: &[u8]) -> Result<()> {
+    pub fn push(&self, rows: &mut RowsWriter, bytes: &[u8]) -> Result<()> {
         if !bytes.len().is_multiple_of(rows.size) {
             let what = format!("{}: {} bytes for rows of {}", self.name, bytes.len(), rows.size);
             return Err(Error::Usage(what.into()));
@@ -185,7 +185,7 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn push_filled(&self, rows: &mut Rows, count: u64) -> Result<()> {
+    pub fn push_filled(&self, rows: &mut RowsWriter, count: u64) -> Result<()> {
         // SAFETY: under the lock; nothing is taken from memory.
         locked(|| unsafe { rows.grow(count, std::ptr::null()) })
             .map_err(|refused| self.failed(refused))
@@ -197,7 +197,7 @@ impl Writer {
     /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a string with a NUL in it.
     pub fn push_texts<'a>(
         &self,
-        rows: &mut Rows,
+        rows: &mut RowsWriter,
         texts: impl Iterator<Item = &'a str>,
     ) -> Result<()> {
         let (mut bytes, mut starts) = (Vec::new(), Vec::new());
@@ -217,8 +217,8 @@ impl Writer {
     /// Gives a dataset a string for an attribute.
     ///
     /// # Errors
-    /// As [`Writer::text`].
-    pub fn describe_rows(&self, rows: &Rows, name: &str, text: &str) -> Result<()> {
+    /// As [`Hdf5Writer::text`].
+    pub fn describe_rows(&self, rows: &RowsWriter, name: &str, text: &str) -> Result<()> {
         self.text_at(rows.id.raw(), name, text)
     }
 }

@@ -9,10 +9,10 @@ use hdf5_metno_sys::h5s::{H5S_ALL, H5Screate_simple};
 use hdf5_metno_sys::h5t::{H5T_C_S1, H5T_VARIABLE, H5T_cset_t, H5Tcopy, H5Tset_cset, H5Tset_size};
 use thalweg_io::{Error, Result};
 
-use super::{Group, Number, Vector, Writer, untimed};
+use super::{Hdf5Writer, NewGroup, StoredNumber, Vector, untimed};
 use crate::libhdf5::handle::{Id, locked, status};
 
-impl Writer {
+impl Hdf5Writer {
     /// Writes a dataset of rows of so many columns, and names the columns in its attribute
     /// `column_names`.
     ///
@@ -20,9 +20,9 @@ impl Writer {
     /// [`Error::Io`]; [`Error::Usage`] for bytes that do not fill rows.
     pub fn table(
         &self,
-        parent: &Group,
+        parent: &NewGroup,
         name: &str,
-        kind: Number,
+        kind: StoredNumber,
         columns: &[&str],
         bytes: &[u8],
     ) -> Result<()> {
@@ -60,7 +60,7 @@ impl Writer {
     /// Names a dataset's columns in its attribute `column_names`.
     ///
     /// # Errors
-    /// As [`Writer::text`].
+    /// As [`Hdf5Writer::text`].
     pub fn name_columns(&self, vector: &Vector, columns: &[&str]) -> Result<()> {
         self.texts_at(vector.id(), "column_names", columns)
     }

@@ -8,19 +8,19 @@ use hdf5_metno_sys::h5s::{H5S_ALL, H5Screate_simple};
 use hdf5_metno_sys::h5t::{H5T_C_S1, H5T_VARIABLE, H5Tcopy, H5Tset_size, H5Tvlen_create};
 use thalweg_io::Result;
 
-use super::{Group, Number, Writer, untimed};
+use super::{Hdf5Writer, NewGroup, StoredNumber, untimed};
 use crate::libhdf5::handle::{Id, locked, status};
 use crate::libhdf5::variable::VariableList;
 
-impl Writer {
+impl Hdf5Writer {
     /// Writes strings, or lists of `item`; `None` for those that are never written. As many as the
     /// shape has elements.
     pub(crate) fn variable(
         &self,
-        parent: &Group,
+        parent: &NewGroup,
         name: &str,
         shape: &[u64],
-        item: Option<Number>,
+        item: Option<StoredNumber>,
         elements: Option<&[Vec<u8>]>,
     ) -> Result<()> {
         let name = self.c_string(name)?;

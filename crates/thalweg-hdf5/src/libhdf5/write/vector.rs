@@ -11,15 +11,15 @@ use hdf5_metno_sys::h5s::{
 use hdf5_metno_sys::h5z::H5Z_FLAG_OPTIONAL;
 use thalweg_io::{Error, Result};
 
-use super::{Group, Number, Writer, string_of, untimed};
-use crate::libhdf5::handle::{Id, Refused, locked, status};
+use super::{Hdf5Writer, NewGroup, StoredNumber, string_of, untimed};
+use crate::libhdf5::handle::{Id, LibraryRefusal, locked, status};
 
 /// A dataset of one dimension of a file being written.
 #[derive(Debug)]
 pub struct Vector {
     id: Id,
     space: Id,
-    kind: Number,
+    kind: StoredNumber,
 }
 
 impl Vector {
@@ -33,7 +33,7 @@ impl Vector {
 #[derive(Debug, Clone, Copy)]
 pub struct VectorOf<'a> {
     /// The type of its elements.
-    pub kind: Number,
+    pub kind: StoredNumber,
     /// How many there are.
     pub len: u64,
     /// Elements of a chunk: it can then grow. Without, it is contiguous.
@@ -42,12 +42,12 @@ pub struct VectorOf<'a> {
     pub filters: &'a [(i32, &'a [u32])],
 }
 
-impl Writer {
+impl Hdf5Writer {
     /// Makes a dataset, without its values.
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
-    pub fn vector(&self, parent: &Group, name: &str, of: VectorOf<'_>) -> Result<Vector> {
+    pub fn vector(&self, parent: &NewGroup, name: &str, of: VectorOf<'_>) -> Result<Vector> {
         let name = self.c_string(name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with open objects; one dimension, so one number each.
@@ -142,13 +142,13 @@ impl Writer {
                 status(H5Dwrite(id, kind, memory.raw(), to, H5P_DEFAULT, bytes.as_ptr().cast()))
             }
         });
-        written.map(drop).map_err(|refused: Refused| self.failed(refused))
+        written.map(drop).map_err(|refused: LibraryRefusal| self.failed(refused))
     }
 
     /// Gives a dataset a string for an attribute.
     ///
     /// # Errors
-    /// As [`Writer::text`].
+    /// As [`Hdf5Writer::text`].
     pub fn describe(&self, vector: &Vector, name: &str, text: &str) -> Result<()> {
         self.text_at(vector.id.raw(), name, text)
     }
@@ -156,8 +156,8 @@ impl Writer {
     /// Writes a dataset of one element, a string.
     ///
     /// # Errors
-    /// As [`Writer::text`].
-    pub fn string(&self, parent: &Group, name: &str, text: &str) -> Result<()> {
+    /// As [`Hdf5Writer::text`].
+    pub fn string(&self, parent: &NewGroup, name: &str, text: &str) -> Result<()> {
         let (name, text) = (self.c_string(name)?, self.c_string(text)?);
         let (bytes, one) = (text.as_bytes_with_nul(), 1);
         let made = locked(|| {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Delivery, Shared, State};
+use super::{Delivery, RunState, Shared};
 use crate::engine::Decoder;
 use crate::error::Result;
 
@@ -28,7 +28,7 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    fn part(&self, state: &mut State<D::Batch>) -> Option<Result<D::Batch>> {
+    fn part(&self, state: &mut RunState<D::Batch>) -> Option<Result<D::Batch>> {
         if self.shape.delivery == Delivery::AsTheyCome
             && let Some(part) = state.outbox.iter_mut().find_map(|slot| slot.parts.pop_front())
         {

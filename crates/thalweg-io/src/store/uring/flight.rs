@@ -18,7 +18,7 @@ pub(super) struct Flight {
 
 /// What the kernel is to read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Read {
+pub(super) struct KernelRead {
     pub(super) offset: u64,
     pub(super) buf: *mut u8,
     pub(super) len: u32,
@@ -27,7 +27,7 @@ pub(super) struct Read {
 
 /// What an answer of the kernel makes of a request.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum FlightStep {
     /// Ask for the rest, or once more.
     Again,
     /// It is over.
@@ -47,45 +47,45 @@ impl Flight {
     }
 
     /// The rest of the request. `None` if it has no buffer.
-    pub(super) fn read(&mut self, file: &FileStore) -> Option<Read> {
+    pub(super) fn read(&mut self, file: &FileStore) -> Option<KernelRead> {
         let unit = if self.direct { file.direct().map_or(1, |direct| direct.alignment) } else { 1 };
         let start = self.request.at + self.done;
         let len = (self.request.len - self.done).next_multiple_of(unit).min(LONGEST);
         let buf = self.request.buf.as_mut()?.get_mut(start..start + len)?;
         let offset = self.request.offset + self.done as u64;
-        Some(Read { offset, buf: buf.as_mut_ptr(), len: len as u32, direct: self.direct })
+        Some(KernelRead { offset, buf: buf.as_mut_ptr(), len: len as u32, direct: self.direct })
     }
 
     /// Takes the result of a read: bytes that came, or a negative error number.
-    pub(super) fn completed(&mut self, file: &FileStore, result: i32) -> Step {
+    pub(super) fn completed(&mut self, file: &FileStore, result: i32) -> FlightStep {
         let here = self.request.offset + self.done as u64;
         match result {
-            0 => Step::Done(Err(file.shrunk(here))),
+            0 => FlightStep::Done(Err(file.shrunk(here))),
             n if n > 0 => {
                 self.done += n as usize;
                 let unit =
                     file.direct().filter(|_| self.direct).map_or(1, |direct| direct.alignment);
                 if self.done >= self.request.len {
-                    Step::Done(Ok(()))
+                    FlightStep::Done(Ok(()))
                 } else if !self.done.is_multiple_of(unit) {
                     // Only the end of the file makes an odd number of bytes.
-                    Step::Done(Err(file.shrunk(here + n as u64)))
+                    FlightStep::Done(Err(file.shrunk(here + n as u64)))
                 } else {
-                    Step::Again
+                    FlightStep::Again
                 }
             }
             n => match -n {
-                libc::EINTR | libc::EAGAIN => Step::Again,
+                libc::EINTR | libc::EAGAIN => FlightStep::Again,
                 libc::EINVAL if self.direct => {
                     if let Some(direct) = file.direct() {
                         direct.refuse();
                     }
                     self.direct = false;
-                    Step::Again
+                    FlightStep::Again
                 }
                 errno => {
                     let error = std::io::Error::from_raw_os_error(errno);
-                    Step::Done(Err(Error::io_at(file.name(), "reading", here, error)))
+                    FlightStep::Done(Err(Error::io_at(file.name(), "reading", here, error)))
                 }
             },
         }
@@ -123,13 +123,13 @@ mod tests {
         let (_temp, file) = file(false);
         let mut flight = Flight::new(&file, request(1000, 5000));
         assert_eq!(asked(&mut flight, &file), (1000, 4096, 5000, false));
-        assert!(matches!(flight.completed(&file, 1), Step::Again));
+        assert!(matches!(flight.completed(&file, 1), FlightStep::Again));
         assert_eq!(asked(&mut flight, &file), (1001, 4097, 4999, false));
         for again in [-libc::EINTR, -libc::EAGAIN] {
-            assert!(matches!(flight.completed(&file, again), Step::Again));
+            assert!(matches!(flight.completed(&file, again), FlightStep::Again));
             assert_eq!(asked(&mut flight, &file), (1001, 4097, 4999, false));
         }
-        assert!(matches!(flight.completed(&file, 4999), Step::Done(Ok(()))));
+        assert!(matches!(flight.completed(&file, 4999), FlightStep::Done(Ok(()))));
     }
 
     #[test]
@@ -137,11 +137,12 @@ mod tests {
         let (_temp, file) = file(false);
         let mut flight = Flight::new(&file, request(1000, 5000));
         flight.completed(&file, 500);
-        let Step::Done(Err(Error::Truncated { offset: 1500, .. })) = flight.completed(&file, 0)
+        let FlightStep::Done(Err(Error::Truncated { offset: 1500, .. })) =
+            flight.completed(&file, 0)
         else {
             panic!()
         };
-        let Step::Done(Err(Error::Io { offset, source, file: name, .. })) =
+        let FlightStep::Done(Err(Error::Io { offset, source, file: name, .. })) =
             flight.completed(&file, -libc::EIO)
         else {
             panic!()
@@ -160,10 +161,13 @@ mod tests {
             (offset, start, len as usize, direct),
             (8192, 4096, 10_001usize.next_multiple_of(unit), true)
         );
-        assert!(matches!(flight.completed(&file, 4096), Step::Again));
+        assert!(matches!(flight.completed(&file, 4096), FlightStep::Again));
         assert_eq!(asked(&mut flight, &file).0, 8192 + 4096);
         // An odd number of bytes is the end of the file: here it came too early.
-        assert!(matches!(flight.completed(&file, 13), Step::Done(Err(Error::Truncated { .. }))));
+        assert!(matches!(
+            flight.completed(&file, 13),
+            FlightStep::Done(Err(Error::Truncated { .. }))
+        ));
 
         let mut odd = Flight::new(&file, request(8193, 10));
         assert_eq!(asked(&mut odd, &file), (8193, 4096, 10, false));
@@ -176,12 +180,12 @@ mod tests {
         if !asked(&mut flight, &file).3 {
             return;
         }
-        assert!(matches!(flight.completed(&file, -libc::EINVAL), Step::Again));
+        assert!(matches!(flight.completed(&file, -libc::EINVAL), FlightStep::Again));
         assert!(!file.is_direct());
         assert_eq!(asked(&mut flight, &file), (8192, 4096, 10_001, false));
         assert!(matches!(
             flight.completed(&file, -libc::EINVAL),
-            Step::Done(Err(Error::Io { .. }))
+            FlightStep::Done(Err(Error::Io { .. }))
         ));
     }
 }

@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use io_uring::types::Fixed;
 use io_uring::{IoUring, Probe, opcode};
 
-use super::flight::{Flight, Step};
+use super::flight::{Flight, FlightStep};
 use crate::error::{Error, Result};
 use crate::store::{FileStore, Request, Store};
 
@@ -112,8 +112,8 @@ impl<'a> Ring<'a> {
                 continue;
             };
             match flight.completed(self.file, result) {
-                Step::Again => self.push(slot),
-                Step::Done(outcome) => {
+                FlightStep::Again => self.push(slot),
+                FlightStep::Done(outcome) => {
                     if let Some(flight) = self.flights[slot].take() {
                         self.free.push(slot);
                         done(flight.request, outcome);

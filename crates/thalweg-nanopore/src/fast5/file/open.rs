@@ -12,7 +12,7 @@ use thalweg_io::{Error, InFile, Result, pool};
 
 use super::pages::Pages;
 use super::stream::Stream;
-use crate::fast5::{Found, HAS_LIBHDF5, Layout, Root, Walk};
+use crate::fast5::{Fast5Layout, FoundRead, HAS_LIBHDF5, Root, Walk};
 
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
@@ -42,41 +42,41 @@ impl OpenContext<'_> {
 }
 
 /// What is known of a file's reads.
-pub(super) enum Opened {
+pub(super) enum OpenedFast5 {
     Stream(Arc<Stream>),
-    Table(Layout),
+    Table(Fast5Layout),
 }
 
 /// Finds the reads of a file.
-pub(super) fn open(context: OpenContext<'_>) -> Result<Opened> {
+pub(super) fn open(context: OpenContext<'_>) -> Result<OpenedFast5> {
     match parse(context) {
         Ok(opened) => Ok(opened),
         Err(Refused::Store(error)) => Err(error),
-        Err(refused) => otherwise(context, refused).map(Opened::Table),
+        Err(refused) => otherwise(context, refused).map(OpenedFast5::Table),
     }
 }
 
-fn parse(context: OpenContext<'_>) -> meta::Result<Opened> {
+fn parse(context: OpenContext<'_>) -> meta::Result<OpenedFast5> {
     let pages = context.pages();
     let root = Root::parse(&pages, context.memory as u64)?;
     match Stream::open(context, &pages, root)? {
-        Ok(stream) => Ok(Opened::Stream(Arc::new(stream))),
-        Err(root) => table(context, &pages, &root).map(Opened::Table),
+        Ok(stream) => Ok(OpenedFast5::Stream(Arc::new(stream))),
+        Err(root) => table(context, &pages, &root).map(OpenedFast5::Table),
     }
 }
 
 /// What libhdf5 makes of a file that is not read, or not understood, without it.
 pub(super) fn from_library(
     OpenContext { store, control, memory, .. }: OpenContext<'_>,
-) -> Result<Layout> {
+) -> Result<Fast5Layout> {
     let path = std::path::Path::new(&**store.name());
     if path.is_file() {
         control.inspect(path, None)?;
     }
-    Layout::scan(store, control, memory)
+    Fast5Layout::scan(store, control, memory)
 }
 
-fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Layout> {
+fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
     from_library(context).map_err(|error| match refused {
         // What was found here says more than that there is no library.
         Refused::Damaged(fault) if !HAS_LIBHDF5 => {
@@ -88,14 +88,14 @@ fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Layout> {
 
 /// Finds all reads without libhdf5.
 #[cfg(test)]
-pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Layout> {
+pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Fast5Layout> {
     let pages = context.pages();
     let root = Root::parse(&pages, context.memory as u64)?;
     table(context, &pages, &root)
 }
 
 /// Rows of all reads.
-fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Layout> {
+fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Fast5Layout> {
     let mut walk = Walk::new(context.store.name(), root, context.memory);
     let mut refused = None;
     all(root, context, &mut |found| match found.and_then(|found| walk.read(pages, found)) {
@@ -117,7 +117,7 @@ fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<L
 pub(super) fn all(
     root: &Root,
     context: OpenContext<'_>,
-    take: &mut dyn FnMut(meta::Result<Found>) -> Result<bool>,
+    take: &mut dyn FnMut(meta::Result<FoundRead>) -> Result<bool>,
 ) -> Result<()> {
     let OpenContext { store, control, model, .. } = context;
     let rule = GapRule::new(&model).lean();

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
-use thalweg_hdf5::metadata::Source;
+use thalweg_hdf5::metadata::ByteSource;
 use thalweg_io::control::Control;
 use thalweg_io::extent::Wanted;
 use thalweg_io::plan::{self, GapRule};
@@ -73,7 +73,7 @@ impl Pages {
     }
 }
 
-impl Source for Pages {
+impl ByteSource for Pages {
     fn size(&self) -> u64 {
         self.store.size()
     }

@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use thalweg_hdf5::metadata as meta;
-use thalweg_hdf5::metadata::{Refused, Source};
+use thalweg_hdf5::metadata::{ByteSource, Refused};
 use thalweg_io::control::Control;
 use thalweg_io::extent::Extent;
 use thalweg_io::model::StoreModel;
@@ -27,7 +27,9 @@ use thalweg_io::{Error, InFile, Result};
 
 use super::open::{OpenContext, all, from_library};
 use super::pages::{Pages, WINDOW};
-use crate::fast5::{KnownFields, Layout, Root, Row, RowDecoder, Rows, State};
+use crate::fast5::{
+    Fast5Layout, Fast5Row, Fast5RowDecoder, KnownFields, KnownReads, Root, WantedRows,
+};
 use crate::record::{Entry, Header, Index, Record, Version};
 
 /// Reads that make the header at first, and reads that are looked at beside them to see where
@@ -52,20 +54,20 @@ pub(crate) struct Stream {
     memory: usize,
     root: Root,
     reach: Reach,
-    first: Arc<State>,
+    first: Arc<KnownReads>,
     whole: OnceLock<Whole>,
     walking: Mutex<()>,
     /// What libhdf5 makes of the file; `None` if it refuses it, too.
-    library: OnceLock<Option<Arc<Layout>>>,
+    library: OnceLock<Option<Arc<Fast5Layout>>>,
     requests: u64,
 }
 
 /// What all of the reads have.
 #[derive(Debug, Clone)]
 enum Whole {
-    Parsed(Arc<State>),
+    Parsed(Arc<KnownReads>),
     /// There are reads that only libhdf5 reads, so it read all.
-    Library(Arc<Layout>),
+    Library(Arc<Fast5Layout>),
 }
 
 /// Where what a read needs lies: bytes before its group's header, headers of other reads after it.
@@ -83,7 +85,7 @@ struct Traced<'a> {
     gets: RefCell<Vec<Range<u64>>>,
 }
 
-impl Source for Traced<'_> {
+impl ByteSource for Traced<'_> {
     fn size(&self) -> u64 {
         self.pages.size()
     }
@@ -143,7 +145,7 @@ impl Stream {
             memory: context.memory,
             root,
             reach,
-            first: Arc::new(State::new(known)),
+            first: Arc::new(KnownReads::new(known)),
             whole: OnceLock::new(),
             walking: Mutex::new(()),
             library: OnceLock::new(),
@@ -207,13 +209,13 @@ impl Stream {
         })?;
         let whole = match library {
             Some(layout) => Whole::Library(layout),
-            None => Whole::Parsed(Arc::new(State::new(known))),
+            None => Whole::Parsed(Arc::new(KnownReads::new(known))),
         };
         Ok(self.whole.get_or_init(|| whole))
     }
 
     /// What libhdf5 makes of the file, if it reads it.
-    fn library(&self) -> Option<Arc<Layout>> {
+    fn library(&self) -> Option<Arc<Fast5Layout>> {
         self.library.get_or_init(|| from_library(self.context()).ok().map(Arc::new)).clone()
     }
 
@@ -285,7 +287,7 @@ struct Near<'a> {
     pages: &'a Pages,
 }
 
-impl Source for Near<'_> {
+impl ByteSource for Near<'_> {
     fn size(&self) -> u64 {
         self.pages.size()
     }
@@ -306,8 +308,8 @@ impl Source for Near<'_> {
 /// A worker's side: extents to reads.
 pub(crate) struct StreamUnpacker {
     stream: Arc<Stream>,
-    rows: Rows,
-    decoder: RowDecoder,
+    rows: WantedRows,
+    decoder: Fast5RowDecoder,
     pages: Pages,
     known: KnownFields,
     header: Arc<Header>,
@@ -316,12 +318,12 @@ pub(crate) struct StreamUnpacker {
 }
 
 enum Ready {
-    Parsed(Row),
-    Library(Arc<Layout>, usize),
+    Parsed(Fast5Row),
+    Library(Arc<Fast5Layout>, usize),
 }
 
 impl StreamUnpacker {
-    pub(super) fn new(stream: Arc<Stream>, rows: Rows) -> Self {
+    pub(super) fn new(stream: Arc<Stream>, rows: WantedRows) -> Self {
         let rule = GapRule::new(&stream.model).lean();
         let pages = Pages::new(&stream.store, &stream.control, rule, 1);
         let state = match stream.whole.get() {
@@ -330,7 +332,7 @@ impl StreamUnpacker {
         };
         let (known, header) = (state.known().clone(), state.header().clone());
         Self {
-            decoder: RowDecoder::new(stream.store.clone()),
+            decoder: Fast5RowDecoder::new(stream.store.clone()),
             stream,
             rows,
             pages,
@@ -376,13 +378,18 @@ impl StreamUnpacker {
         }
     }
 
-    fn parse(&mut self, extent: &Extent<'_>, number: usize) -> meta::Result<(Row, bool)> {
+    fn parse(&mut self, extent: &Extent<'_>, number: usize) -> meta::Result<(Fast5Row, bool)> {
         let near = Near { extent, pages: &self.pages };
         let found = self.stream.root.read(&near, number)?;
         self.known.take(&near, found)
     }
 
-    fn adopt(&mut self, extent: &Extent<'_>, layout: Arc<Layout>, number: usize) -> Arc<Header> {
+    fn adopt(
+        &mut self,
+        extent: &Extent<'_>,
+        layout: Arc<Fast5Layout>,
+        number: usize,
+    ) -> Arc<Header> {
         let header = layout.header().clone();
         self.ready = Some((extent.ordinal, Ready::Library(layout, number)));
         header

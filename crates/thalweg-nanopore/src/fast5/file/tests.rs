@@ -42,17 +42,17 @@ fn store(bytes: Vec<u8>) -> Arc<dyn Store> {
     Arc::new(MemoryStore::new("file", bytes))
 }
 
-fn ours(store: &Arc<dyn Store>, depth: usize) -> meta::Result<fast5::Layout> {
+fn ours(store: &Arc<dyn Store>, depth: usize) -> meta::Result<fast5::Fast5Layout> {
     let model = StoreModel { depth, ..StoreModel::MEMORY };
     table_of(OpenContext { store, control: &Control::new(), model, memory: 64 << 20 })
 }
 
-fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Layout> {
-    fast5::Layout::scan(store, &Control::new(), 64 << 20)
+fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Fast5Layout> {
+    fast5::Fast5Layout::scan(store, &Control::new(), 64 << 20)
 }
 
 /// Everything but how many requests it took. Numbers that are none are the same.
-fn shown(layout: &fast5::Layout) -> String {
+fn shown(layout: &fast5::Fast5Layout) -> String {
     format!("{layout:#?}")
         .lines()
         .filter(|line| !line.trim_start().starts_with("requests:"))
@@ -104,7 +104,7 @@ fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
         let table = theirs(&store).unwrap();
         let header = table.header().clone();
         let file = Fast5File::Table(Arc::new(table));
-        let opened = AnyFile::listed(file::Opened { file, header, requests: 0 });
+        let opened = AnyFile::listed(file::OpenedFormat { file, header, requests: 0 });
         (listed.file.header, listed.reads) = (opened.header, opened.file);
         // The header of all reads comes first: else a read would have fewer fields, not other ones.
         assert_eq!(ours.header(), listed.header(), "{}", path.display());

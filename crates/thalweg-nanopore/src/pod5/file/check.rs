@@ -10,11 +10,11 @@ use thalweg_io::{Error, Fault, Result};
 use super::open::footer_defects;
 use super::{Pod5File, ReadPurpose};
 use crate::file::{
-    CountIntact, IndexState, KeepIntact, LostReads, OpenFile, Report, Selection, check_reads,
+    CheckReport, CountIntact, IndexState, KeepIntact, LostReads, OpenFile, Selection, check_reads,
 };
 use crate::losses::Losses;
-use crate::pod5::write::{EncodedSignal, Layout, Mapping, Row, Runs};
-use crate::pod5::{Pod5Writer, SignalCoding, write};
+use crate::pod5::write::{EncodedSignal, Mapping, Pod5Layout, ReadsRow, Runs};
+use crate::pod5::{Pod5Writer, RowCoding, write};
 use crate::record::{Header, Record, StoredRow};
 
 /// A new file of intact reads.
@@ -34,7 +34,7 @@ struct KeepRows {
 
 /// An intact read on its way to the new file.
 struct IntactRead {
-    row: Row,
+    row: ReadsRow,
     signal: EncodedSignal,
     losses: Losses,
     digitisation: f64,
@@ -78,12 +78,12 @@ impl Salvage {
 
 impl Pod5File {
     /// Checks the file; intact reads go to a new one at `out`.
-    pub(super) fn salvage_to(&self, file: &OpenFile, out: &Path) -> Result<Report> {
+    pub(super) fn salvage_to(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
         let coding = match self.tables.coding() {
-            SignalCoding::Vbz => write::SignalCoding::default(),
-            SignalCoding::Plain => write::SignalCoding::Plain,
+            RowCoding::Vbz => write::SignalCoding::default(),
+            RowCoding::Plain => write::SignalCoding::Plain,
         };
-        let layout = Layout { coding, ..Layout::default() };
+        let layout = Pod5Layout { coding, ..Pod5Layout::default() };
         let mapping = Mapping::new(&file.header).map_err(|fault| {
             Error::Usage(
                 format!("{}: {}, expected {}", out.display(), fault.found, fault.expected).into(),
@@ -97,8 +97,12 @@ impl Pod5File {
     }
 
     /// Decodes all reads; what is wrong with them, and with the index.
-    pub(super) fn check_all(&self, file: &OpenFile, salvage: Option<Salvage>) -> Result<Report> {
-        let mut report = Report::default();
+    pub(super) fn check_all(
+        &self,
+        file: &OpenFile,
+        salvage: Option<Salvage>,
+    ) -> Result<CheckReport> {
+        let mut report = CheckReport::default();
         let shape = file.shape(Delivery::Ordered);
         let (source, queue) = self.plan(file, &Selection::All, &shape, ReadPurpose::Defects)?;
         let source = (source, self.unpacker(queue));
@@ -126,7 +130,7 @@ impl Pod5File {
         Ok(report)
     }
 
-    fn check_index(&self, file: &OpenFile, report: &mut Report) {
+    fn check_index(&self, file: &OpenFile, report: &mut CheckReport) {
         let verified = match self.saved_rows(file) {
             Ok(None) => return,
             Ok(Some(index)) => index.verify(),

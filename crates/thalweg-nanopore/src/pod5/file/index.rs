@@ -74,12 +74,12 @@ fn hash(id: &[u8; UUID_BYTES]) -> u64 {
 }
 
 /// Where the bytes of a new index go.
-enum Sink {
+enum IndexSink {
     File(NewFile),
     Memory(Vec<u8>),
 }
 
-impl Sink {
+impl IndexSink {
     fn push(&mut self, bytes: &[u8]) -> Result<()> {
         match self {
             Self::File(file) => file.push(bytes),
@@ -101,8 +101,8 @@ impl Pod5Index {
         control: &Control,
     ) -> Result<Self> {
         let mut sink = match place {
-            Some(place) => Sink::File(NewFile::create(place)?),
-            None => Sink::Memory(Vec::new()),
+            Some(place) => IndexSink::File(NewFile::create(place)?),
+            None => IndexSink::Memory(Vec::new()),
         };
         let mut entries = Sorter::new(place, memory / SORT_SHARE / ENTRY)?;
         let mut starts = vec![0];
@@ -137,14 +137,16 @@ impl Pod5Index {
             push_block(&mut sink, &mut block)?;
         }
         match (sink, place) {
-            (Sink::File(file), Some(place)) => {
+            (IndexSink::File(file), Some(place)) => {
                 file.finish()?;
                 let name: Arc<str> = place.to_string_lossy().into();
                 let gone = Fault::new(0, "another file", "the index that was just written");
                 Self::open(place, owner)?.ok_or_else(|| gone.in_file(&name, 0, "index"))
             }
-            (Sink::Memory(bytes), _) => Self::of(Box::new(MemoryStore::new("index", bytes)), owner),
-            (Sink::File(_), None) => Err(Error::Usage("an index without a place".into())),
+            (IndexSink::Memory(bytes), _) => {
+                Self::of(Box::new(MemoryStore::new("index", bytes)), owner)
+            }
+            (IndexSink::File(_), None) => Err(Error::Usage("an index without a place".into())),
         }
     }
 
@@ -290,7 +292,7 @@ impl Pod5Index {
     }
 }
 
-fn push_head(sink: &mut Sink, owner: Owner, starts: &[u64]) -> Result<()> {
+fn push_head(sink: &mut IndexSink, owner: Owner, starts: &[u64]) -> Result<()> {
     let Some((rows, starts)) = starts.split_last() else { return Ok(()) };
     let mut head = Vec::with_capacity(HEAD);
     head.extend(MAGIC);
@@ -304,7 +306,7 @@ fn push_head(sink: &mut Sink, owner: Owner, starts: &[u64]) -> Result<()> {
     sink.push(&checksum(&starts).to_le_bytes())
 }
 
-fn push_block(sink: &mut Sink, block: &mut Vec<u8>) -> Result<()> {
+fn push_block(sink: &mut IndexSink, block: &mut Vec<u8>) -> Result<()> {
     let count = (block.len() / ENTRY) as u64;
     block.resize(ENTRIES * ENTRY, 0);
     block.extend(count.to_le_bytes());

@@ -61,13 +61,13 @@ impl Lookup {
         batch: &ReadsBatch,
         row: usize,
         needed: &mut Needed,
-    ) -> Result<Listed> {
+    ) -> Result<ReadRows> {
         let at = self.at(batch, row);
         let view = batch.batch();
         let signal = self.tables.reads.signal(&view, row).map_err(&at)?;
         let numbers = self.tables.reads.signal_rows(&view).map_err(&at)?;
         if !self.signal && signal.samples.is_some() {
-            return Ok(Listed { rows: Vec::new(), samples: signal.samples });
+            return Ok(ReadRows { rows: Vec::new(), samples: signal.samples });
         }
         let mut rows = Vec::with_capacity(signal.span.len());
         let mut of_read = 0;
@@ -91,7 +91,7 @@ impl Lookup {
                 format!("at most {MOST_OF_READ}"),
             )));
         }
-        Ok(Listed { rows, samples: signal.samples })
+        Ok(ReadRows { rows, samples: signal.samples })
     }
 
     /// The batches that are needed; `needed` is put in order.
@@ -110,7 +110,7 @@ impl Lookup {
         &mut self,
         batch: &ReadsBatch,
         row: usize,
-        listed: &Listed,
+        listed: &ReadRows,
         needed: &Needed,
         found: &[Result<Arc<SignalBatch>>],
         list: &mut WorkList,
@@ -216,7 +216,7 @@ fn no_row(tables: &Tables, number: u64) -> Fault {
 
 /// A read's signal rows.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ReadRows {
     rows: Vec<(usize, usize)>,
     samples: Option<u64>,
 }

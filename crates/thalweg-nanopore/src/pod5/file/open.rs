@@ -16,11 +16,12 @@ use super::Pod5File;
 use super::cache::Cache;
 use super::recover::{self, FoundTable};
 use super::tables::{SignalRowPlace, Tables};
-use crate::file::Opened;
+use crate::file::OpenedFormat;
 use crate::pod5;
 use crate::pod5::{
-    Batch, Block, Container, Content, Dictionaries, END_BYTES, FIRST_SECTION, FOOTER_MAGIC, Footer,
-    MARKER_BYTES, ReadsTable, RunInfo, SIGNATURE, SignalLayout, TAIL_BYTES,
+    Container, Dictionaries, END_BYTES, FIRST_SECTION, FOOTER_MAGIC, IpcBlock, MARKER_BYTES,
+    ReadsTable, RunInfo, SIGNATURE, SectionContent, SignalLayout, TAIL_BYTES, TableBatch,
+    TableFooter,
 };
 
 /// First guess at how many bytes at the end of a table, and of the file, hold all footers.
@@ -45,7 +46,7 @@ struct Opening<'a> {
 }
 
 /// Opens a POD5 file.
-pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<Pod5File>> {
+pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFormat<Pod5File>> {
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let budget = options.budget;
     let control = &options.control;
@@ -58,13 +59,13 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<P
             (recover::container(&found), found)
         }
     };
-    let section = |content: Content| {
+    let section = |content: SectionContent| {
         container.section(content).ok_or_else(|| {
             let found = Fault::new(0, "none", "one in the file");
             found.in_file(store.name(), store.size(), content.name())
         })
     };
-    let (reads_at, signal_at) = (section(Content::Reads)?, section(Content::Signal)?);
+    let (reads_at, signal_at) = (section(SectionContent::Reads)?, section(SectionContent::Signal)?);
     let mut footer = |range: &Range<u64>, content| {
         if let Some(table) = found.iter().find(|table| table.content == content) {
             return Ok(table.footer.clone());
@@ -81,22 +82,23 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<P
         found.push(table);
         Ok(footer)
     };
-    let reads_footer = footer(&reads_at, Content::Reads)?;
-    let signal_footer = footer(&signal_at, Content::Signal)?;
-    let runs_at = container.section(Content::RunInfo);
-    let runs_footer = runs_at.as_ref().map(|range| footer(range, Content::RunInfo)).transpose()?;
+    let reads_footer = footer(&reads_at, SectionContent::Reads)?;
+    let signal_footer = footer(&signal_at, SectionContent::Signal)?;
+    let runs_at = container.section(SectionContent::RunInfo);
+    let runs_footer =
+        runs_at.as_ref().map(|range| footer(range, SectionContent::RunInfo)).transpose()?;
     let runs = match runs_at.zip(runs_footer) {
         Some((range, footer)) => opening.runs(&range, &footer, &mut left_out)?,
         None => Vec::new(),
     };
     let dictionaries = opening.dictionaries(&reads_footer, &reads_at, &model, control)?;
-    let at = |base: u64, what: Content| {
+    let at = |base: u64, what: SectionContent| {
         move |fault: Fault| fault.in_file(store.name(), base, what.name())
     };
     let reads = ReadsTable::new(&reads_footer.schema, &dictionaries, runs)
-        .map_err(at(reads_at.start, Content::Reads))?;
-    let layout =
-        SignalLayout::of(&signal_footer.schema).map_err(at(signal_at.start, Content::Signal))?;
+        .map_err(at(reads_at.start, SectionContent::Reads))?;
+    let layout = SignalLayout::of(&signal_footer.schema)
+        .map_err(at(signal_at.start, SectionContent::Signal))?;
     let (rows_per_batch, batch_margins) =
         opening.first_signal_batch(&layout, &signal_footer, &signal_at)?;
     left_out.extend(reads.lost.iter().map(|name| format!("column {name} of the Reads table")));
@@ -113,7 +115,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<P
         batch_margins,
         model,
         most_batch: share,
-        is_cut: found.iter().any(|table| table.content == Content::Reads && !table.is_whole),
+        is_cut: found.iter().any(|table| table.content == SectionContent::Reads && !table.is_whole),
         reads_cache: Cache::new(share),
         signal_cache: Cache::new(share / 2),
     };
@@ -127,7 +129,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<Opened<P
         left_out,
     };
     // One more told the format.
-    Ok(Opened { file, header, requests: 1 + opening.requests })
+    Ok(OpenedFormat { file, header, requests: 1 + opening.requests })
 }
 
 /// What is wrong with the footers of a file that opened all the same.
@@ -142,8 +144,10 @@ pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Er
             expected: "one, without which POD5's own programs open no file; `thalweg convert` makes it whole".into(),
         }]);
     };
-    let tables =
-        container.sections.iter().filter(|section| !matches!(section.content, Content::Other(_)));
+    let tables = container
+        .sections
+        .iter()
+        .filter(|section| !matches!(section.content, SectionContent::Other(_)));
     Ok(tables.filter_map(|table| opening.footer(&table.range, table.content).err()).collect())
 }
 
@@ -155,7 +159,7 @@ impl<'a> Opening<'a> {
     }
 
     /// Bytes of the file, at most as many as a table's metadata may have.
-    fn get(&mut self, range: &Range<u64>, what: Content) -> Result<Vec<u8>> {
+    fn get(&mut self, range: &Range<u64>, what: SectionContent) -> Result<Vec<u8>> {
         let (start, end) = &self.end;
         let at = |offset: u64| offset.checked_sub(*start).map(|at| at as usize);
         if let Some(bytes) =
@@ -192,14 +196,14 @@ impl<'a> Opening<'a> {
         if size < head_len + TAIL_BYTES as u64 {
             return Err(cut("a POD5 file"));
         }
-        let head = self.get(&(0..head_len), Content::Other(0))?;
+        let head = self.get(&(0..head_len), SectionContent::Other(0))?;
         let marker = pod5::head(&head).map_err(|fault| fault.in_file(store.name(), 0, "header"))?;
         let tail_at = size - TAIL_BYTES as u64;
-        let tail = self.get(&(tail_at..size), Content::Other(0))?;
+        let tail = self.get(&(tail_at..size), SectionContent::Other(0))?;
         let footer_at = pod5::tail(&tail, size, &marker)
             .map_err(|fault| fault.in_file(store.name(), tail_at, END))?;
         let magic_at = footer_at.start - FOOTER_MAGIC.len() as u64;
-        let footer = self.get(&(magic_at..footer_at.end), Content::Other(0))?;
+        let footer = self.get(&(magic_at..footer_at.end), SectionContent::Other(0))?;
         let (magic, footer) = footer.split_at(FOOTER_MAGIC.len());
         if magic != FOOTER_MAGIC {
             let fault = Fault::new(0, format!("\"{}\"", magic.escape_ascii()), "\"FOOTER\\0\\0\"");
@@ -212,20 +216,21 @@ impl<'a> Opening<'a> {
     /// The tables of a file that does not end as it should, if there are reads among them.
     fn recovered(&mut self, why: Error, control: &Control) -> Result<Vec<FoundTable>> {
         // A file that is too short or something else has no tables either.
-        let head = self.get(&(0..FIRST_SECTION.min(self.store.size())), Content::Other(0))?;
+        let head =
+            self.get(&(0..FIRST_SECTION.min(self.store.size())), SectionContent::Other(0))?;
         let Ok(marker) = pod5::head(&head) else { return Err(why) };
         let mut found = recover::tables(self.store, &marker, control)?;
         let has = |content| {
             found.iter().any(|table| table.content == content && !table.footer.batches.is_empty())
         };
-        if !(has(Content::Reads) && has(Content::Signal)) {
+        if !(has(SectionContent::Reads) && has(SectionContent::Signal)) {
             return Err(why);
         }
         found.retain(|table| !table.footer.batches.is_empty());
         Ok(found)
     }
 
-    fn footer(&mut self, table: &Range<u64>, what: Content) -> Result<Footer> {
+    fn footer(&mut self, table: &Range<u64>, what: SectionContent) -> Result<TableFooter> {
         let at = |offset: u64| {
             let name = self.store.name();
             move |fault: Fault| {
@@ -243,22 +248,22 @@ impl<'a> Opening<'a> {
             Some(start) => guess[start..known].to_vec(),
             None => self.get(&(footer_at..end_at), what)?,
         };
-        Footer::parse(&bytes, footer_at - table.start).map_err(at(footer_at))
+        TableFooter::parse(&bytes, footer_at - table.start).map_err(at(footer_at))
     }
 
     fn runs(
         &mut self,
         table: &Range<u64>,
-        footer: &Footer,
+        footer: &TableFooter,
         left_out: &mut Vec<String>,
     ) -> Result<Vec<RunInfo>> {
         let mut runs = Vec::new();
         for block in &footer.batches {
-            let (head, body) = self.batch(block, table, Content::RunInfo)?;
+            let (head, body) = self.batch(block, table, SectionContent::RunInfo)?;
             let at = |fault: Fault| {
                 fault.in_file(self.store.name(), table.start + block.offset, "RunInfo table")
             };
-            let batch = Batch { head: &head, body: &body };
+            let batch = TableBatch { head: &head, body: &body };
             let (rows, lost) = RunInfo::rows(&batch, &footer.schema.columns).map_err(at)?;
             if runs.is_empty() {
                 left_out.extend(
@@ -272,9 +277,9 @@ impl<'a> Opening<'a> {
 
     fn batch(
         &mut self,
-        block: &Block,
+        block: &IpcBlock,
         table: &Range<u64>,
-        what: Content,
+        what: SectionContent,
     ) -> Result<(Head, Vec<u8>)> {
         let range = block.range();
         let mut bytes = self.get(&(table.start + range.start..table.start + range.end), what)?;
@@ -288,13 +293,13 @@ impl<'a> Opening<'a> {
 
     fn dictionaries(
         &mut self,
-        footer: &Footer,
+        footer: &TableFooter,
         table: &Range<u64>,
         model: &StoreModel,
         control: &Control,
     ) -> Result<Dictionaries> {
         let place =
-            |block: &Block| table.start + block.range().start..table.start + block.range().end;
+            |block: &IpcBlock| table.start + block.range().start..table.start + block.range().end;
         let ranges: Vec<_> = footer.dictionaries.iter().map(place).collect();
         let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         if bytes > self.most {
@@ -331,12 +336,12 @@ impl<'a> Opening<'a> {
     fn first_signal_batch(
         &mut self,
         layout: &SignalLayout,
-        footer: &Footer,
+        footer: &TableFooter,
         table: &Range<u64>,
     ) -> Result<(u64, (u64, u64))> {
         let Some(block) = footer.batches.first() else { return Ok((0, (0, 0))) };
         let range = table.start + block.offset..table.start + block.offset + u64::from(block.head);
-        let head = self.get(&range, Content::Signal)?;
+        let head = self.get(&range, SectionContent::Signal)?;
         let at = |fault: Fault| {
             fault.in_file(self.store.name(), range.start, "batch 0 of the Signal table")
         };

@@ -14,16 +14,16 @@ use thalweg_io::store::many::read;
 use thalweg_io::{Error, Result};
 
 use crate::pod5::{
-    Block, Container, Content, FIRST_SECTION, Footer, MAGIC, MARKER_BYTES, MOST_HEAD, Schema,
-    Section,
+    Container, FIRST_SECTION, IpcBlock, MAGIC, MARKER_BYTES, MOST_HEAD, Schema, Section,
+    SectionContent, TableFooter,
 };
 
 /// A table that was found.
 pub(super) struct FoundTable {
-    pub(super) content: Content,
+    pub(super) content: SectionContent,
     /// Where its messages are.
     pub(super) range: Range<u64>,
-    pub(super) footer: Footer,
+    pub(super) footer: TableFooter,
     /// Whether its last message says that it is the last.
     pub(super) is_whole: bool,
 }
@@ -78,13 +78,13 @@ pub(super) fn container(found: &[FoundTable]) -> Container {
     }
 }
 
-fn content(schema: &Schema) -> Content {
+fn content(schema: &Schema) -> SectionContent {
     let has = |name| schema.column(name).is_some();
     match () {
-        () if has("samples") && has("signal") => Content::Signal,
-        () if has("adc_max") => Content::RunInfo,
-        () if has("read_number") => Content::Reads,
-        () => Content::Other(0),
+        () if has("samples") && has("signal") => SectionContent::Signal,
+        () if has("adc_max") => SectionContent::RunInfo,
+        () if has("read_number") => SectionContent::Reads,
+        () => SectionContent::Other(0),
     }
 }
 
@@ -123,7 +123,7 @@ pub(super) fn table(
                 at += len as u64;
             }
             Ok(Message::Batch { body, is_dictionary }) if body <= size - at - len as u64 => {
-                let block = Block { offset: at - start, head: len as u32, body };
+                let block = IpcBlock { offset: at - start, head: len as u32, body };
                 if Head::parse(&head, body).is_err() {
                     break;
                 }
@@ -138,7 +138,7 @@ pub(super) fn table(
         }
     }
     let found = schema.map(|schema| {
-        let footer = Footer { schema, dictionaries, batches };
+        let footer = TableFooter { schema, dictionaries, batches };
         (FoundTable { content: content(&footer.schema), range: start..at, footer, is_whole }, at)
     });
     Ok(found)

@@ -82,11 +82,14 @@ impl Sorter {
             return self.pairs.into_iter().try_for_each(take);
         };
         let room = (self.most / self.parts.len()).max(LEAST);
-        let mut parts: Vec<Part> =
-            self.parts.iter().map(|part| Part { rest: part.clone(), pairs: Vec::new() }).collect();
+        let mut parts: Vec<SortedPart> = self
+            .parts
+            .iter()
+            .map(|part| SortedPart { rest: part.clone(), pairs: Vec::new() })
+            .collect();
         // The last part never left memory.
         self.pairs.reverse();
-        parts.push(Part { rest: 0..0, pairs: std::mem::take(&mut self.pairs) });
+        parts.push(SortedPart { rest: 0..0, pairs: std::mem::take(&mut self.pairs) });
         let mut heap = BinaryHeap::with_capacity(parts.len());
         for (i, part) in parts.iter_mut().enumerate() {
             heap.extend(part.next(&file, room, &self.name)?.map(|pair| Reverse((pair, i))));
@@ -102,13 +105,13 @@ impl Sorter {
 }
 
 /// A sorted part that is being read.
-struct Part {
+struct SortedPart {
     rest: Range<u64>,
     /// The next pairs, last first.
     pairs: Vec<(u64, u64)>,
 }
 
-impl Part {
+impl SortedPart {
     fn next(&mut self, file: &File, room: usize, name: &Arc<str>) -> Result<Option<(u64, u64)>> {
         if self.pairs.is_empty() && !self.rest.is_empty() {
             let count = (self.rest.end - self.rest.start).min(room as u64);

@@ -12,7 +12,7 @@ use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::cache::Cache;
-use crate::pod5::{Batch, Block, ReadsTable, SignalCoding, SignalLayout, UUID_BYTES};
+use crate::pod5::{IpcBlock, ReadsTable, RowCoding, SignalLayout, TableBatch, UUID_BYTES};
 
 /// What is known of both tables without reading their batches.
 #[derive(Debug)]
@@ -20,10 +20,10 @@ pub(crate) struct Tables {
     pub(super) store: Arc<dyn Store>,
     pub(crate) reads: ReadsTable,
     pub(super) reads_at: u64,
-    pub(super) reads_blocks: Vec<Block>,
+    pub(super) reads_blocks: Vec<IpcBlock>,
     pub(super) layout: SignalLayout,
     pub(super) signal_at: u64,
-    pub(super) signal_blocks: Vec<Block>,
+    pub(super) signal_blocks: Vec<IpcBlock>,
     /// Rows of every Signal batch but the last.
     pub(super) rows_per_batch: u64,
     /// Bytes of a Signal batch before its signal, and after.
@@ -47,8 +47,8 @@ pub(crate) struct ReadsBatch {
 }
 
 impl ReadsBatch {
-    pub(super) fn batch(&self) -> Batch<'_> {
-        Batch { head: &self.head, body: &self.body }
+    pub(super) fn batch(&self) -> TableBatch<'_> {
+        TableBatch { head: &self.head, body: &self.body }
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -95,7 +95,7 @@ impl Tables {
         self.store.name()
     }
 
-    pub(crate) fn coding(&self) -> SignalCoding {
+    pub(crate) fn coding(&self) -> RowCoding {
         self.layout.coding
     }
 
@@ -131,7 +131,7 @@ impl Tables {
     fn strides_of(
         &self,
         ahead: usize,
-        size: impl Fn(&Block) -> u64,
+        size: impl Fn(&IpcBlock) -> u64,
     ) -> impl Iterator<Item = Range<usize>> {
         let mut next = 0;
         std::iter::from_fn(move || {
@@ -153,7 +153,7 @@ impl Tables {
         let mut rows = Vec::with_capacity(self.reads_blocks.len());
         for stride in self.strides_of(HEADS, |block| block.head.into()) {
             let blocks = &self.reads_blocks[stride];
-            let head = |block: &Block| {
+            let head = |block: &IpcBlock| {
                 let start = self.reads_at + block.offset;
                 start..start + u64::from(block.head)
             };

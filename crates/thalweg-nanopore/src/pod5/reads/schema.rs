@@ -4,12 +4,12 @@
 use arrow_schema::DataType;
 use thalweg_io::Fault;
 
-use super::value::{Aux, Encoded, How, Source, encode};
-use super::{ReadsTable, Run, no_run};
+use super::value::{AuxSource, ColumnSource, DictionaryBytes, How, encode};
+use super::{ReadsTable, RunFields, no_run};
 use crate::pod5::dictionary::Dictionaries;
 use crate::pod5::fields::{END_REASON_TEXT, FIELDS, PRIMARY, Stored, WIDE_CHANNEL};
 use crate::pod5::run_info::RunInfo;
-use crate::pod5::schema::{Column, Kind, Schema};
+use crate::pod5::schema::{ColumnKind, ColumnSchema, Schema};
 use crate::pod5::uuid::UUID_BYTES;
 use crate::pod5::write;
 use crate::record::{AuxField, AuxType, Scalar};
@@ -26,14 +26,14 @@ const STRUCTS: [(&str, &str, &str); 7] = [
 ];
 
 /// The top-level column that holds a flat column's values, and which child of it.
-fn locate<'a>(schema: &'a Schema, name: &str) -> Option<(&'a Column, &'a Column)> {
-    if let Some(column) = schema.column(name).filter(|column| column.kind != Kind::Struct) {
+fn locate<'a>(schema: &'a Schema, name: &str) -> Option<(&'a ColumnSchema, &'a ColumnSchema)> {
+    if let Some(column) = schema.column(name).filter(|column| column.kind != ColumnKind::Struct) {
         return Some((column, column));
     }
     let (_, outer, inner) = STRUCTS.iter().find(|(flat, ..)| *flat == name)?;
     let outer = schema
         .column(outer)
-        .filter(|column| column.kind == Kind::Struct && column.dictionary.is_some())?;
+        .filter(|column| column.kind == ColumnKind::Struct && column.dictionary.is_some())?;
     Some((outer, outer.child(inner)?))
 }
 
@@ -41,29 +41,29 @@ fn missing(name: &str) -> Fault {
     Fault::new(0, "a Reads table without it", format!("a column `{name}`"))
 }
 
-fn odd(column: &Column, expected: &'static str) -> Fault {
+fn odd(column: &ColumnSchema, expected: &'static str) -> Fault {
     Fault::new(0, format!("the column {:?} of type {:?}", column.name, column.kind), expected)
 }
 
-const fn stored_kind(stored: Stored) -> Kind {
+const fn stored_kind(stored: Stored) -> ColumnKind {
     match stored {
-        Stored::U8 => Kind::Unsigned(1),
-        Stored::U16 => Kind::Unsigned(2),
-        Stored::U32 => Kind::Unsigned(4),
-        Stored::U64 => Kind::Unsigned(8),
-        Stored::I8 => Kind::Signed(1),
-        Stored::I16 => Kind::Signed(2),
-        Stored::I32 => Kind::Signed(4),
-        Stored::I64 => Kind::Signed(8),
-        Stored::F32 => Kind::Float(4),
-        Stored::F64 => Kind::Float(8),
-        Stored::Bool => Kind::Bool,
-        Stored::Text => Kind::Text(4),
-        Stored::List(_) => Kind::List(4),
+        Stored::U8 => ColumnKind::Unsigned(1),
+        Stored::U16 => ColumnKind::Unsigned(2),
+        Stored::U32 => ColumnKind::Unsigned(4),
+        Stored::U64 => ColumnKind::Unsigned(8),
+        Stored::I8 => ColumnKind::Signed(1),
+        Stored::I16 => ColumnKind::Signed(2),
+        Stored::I32 => ColumnKind::Signed(4),
+        Stored::I64 => ColumnKind::Signed(8),
+        Stored::F32 => ColumnKind::Float(4),
+        Stored::F64 => ColumnKind::Float(8),
+        Stored::Bool => ColumnKind::Bool,
+        Stored::Text => ColumnKind::Text(4),
+        Stored::List(_) => ColumnKind::List(4),
     }
 }
 
-fn stored_of(kind: Kind) -> Option<Stored> {
+fn stored_of(kind: ColumnKind) -> Option<Stored> {
     const ALL: [Stored; 12] = [
         Stored::U8,
         Stored::U16,
@@ -78,15 +78,15 @@ fn stored_of(kind: Kind) -> Option<Stored> {
         Stored::Bool,
         Stored::Text,
     ];
-    let kind = if matches!(kind, Kind::Text(_)) { Kind::Text(4) } else { kind };
+    let kind = if matches!(kind, ColumnKind::Text(_)) { ColumnKind::Text(4) } else { kind };
     ALL.into_iter().find(|&stored| stored_kind(stored) == kind)
 }
 
 /// What holds the values of a column that POD5 does not define.
-fn more_of(column: &Column) -> Option<Stored> {
+fn more_of(column: &ColumnSchema) -> Option<Stored> {
     let plain = column.dictionary.is_none();
     Some(match (&column.arrow, column.kind) {
-        (_, Kind::Text(_)) => Stored::Text,
+        (_, ColumnKind::Text(_)) => Stored::Text,
         (None, _) => return None,
         (Some(DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64), _) => {
             Stored::I64
@@ -97,19 +97,21 @@ fn more_of(column: &Column) -> Option<Stored> {
         {
             Stored::List(Scalar::Uint8)
         }
-        (_, Kind::List(_)) if plain => match stored_of(column.children.first()?.kind)?.natural() {
-            AuxType::Scalar(items) => Stored::List(items),
-            AuxType::Array(_) => return None,
-        },
+        (_, ColumnKind::List(_)) if plain => {
+            match stored_of(column.children.first()?.kind)?.natural() {
+                AuxType::Scalar(items) => Stored::List(items),
+                AuxType::Array(_) => return None,
+            }
+        }
         (_, kind) => stored_of(kind)?,
     })
 }
 
 /// The type of a column of which its field says something else.
-fn type_of(column: &Column, stored: Stored) -> Option<DataType> {
+fn type_of(column: &ColumnSchema, stored: Stored) -> Option<DataType> {
     let kind = match column.dictionary {
         // As POD5's own.
-        Some((_, Kind::Signed(2))) if stored == Stored::Text => {
+        Some((_, ColumnKind::Signed(2))) if stored == Stored::Text => {
             return Some(DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::Utf8)));
         }
         Some(_) => return None,
@@ -141,24 +143,24 @@ impl ReadsTable {
         dictionaries: &Dictionaries,
         runs: Vec<RunInfo>,
     ) -> Result<Self, Fault> {
-        let top = |name: &str, kind: Kind| {
+        let top = |name: &str, kind: ColumnKind| {
             let column = schema.column(name).ok_or_else(|| missing(name))?;
             let right = column.kind == kind && column.dictionary.is_none();
             if right { Ok(column.clone()) } else { Err(odd(column, "another type")) }
         };
-        let signal = top("signal", Kind::List(4))?;
+        let signal = top("signal", ColumnKind::List(4))?;
         let rows = signal
             .children
             .first()
-            .filter(|item| item.kind == Kind::Unsigned(8) && item.dictionary.is_none());
+            .filter(|item| item.kind == ColumnKind::Unsigned(8) && item.dictionary.is_none());
         let rows = rows.cloned().ok_or_else(|| odd(&signal, "a list of uint64"))?;
-        let float = |name: &str| -> Result<Source<Vec<f32>>, Fault> {
+        let float = |name: &str| -> Result<ColumnSource<Vec<f32>>, Fault> {
             let (outer, leaf) = locate(schema, name).ok_or_else(|| missing(name))?;
-            if leaf.kind != Kind::Float(4) {
+            if leaf.kind != ColumnKind::Float(4) {
                 return Err(odd(leaf, "float"));
             }
             if outer.dictionary.is_none() {
-                return Ok(Source::Plain(outer.clone()));
+                return Ok(ColumnSource::Plain(outer.clone()));
             }
             let mut values = Vec::new();
             dictionaries.each(outer, leaf, |array, i| {
@@ -169,17 +171,17 @@ impl ReadsTable {
                 });
                 Ok(())
             })?;
-            Ok(Source::Indexed(outer.clone(), values))
+            Ok(ColumnSource::Indexed(outer.clone(), values))
         };
         let (group, run_infos) = groups(schema, dictionaries, runs)?;
-        let runs = run_infos.iter().map(Run::of).collect();
+        let runs = run_infos.iter().map(RunFields::of).collect();
         let mut table = Self {
-            read_id: top("read_id", Kind::Fixed(UUID_BYTES))?,
+            read_id: top("read_id", ColumnKind::Fixed(UUID_BYTES))?,
             signal,
             rows,
             num_samples: schema
                 .column("num_samples")
-                .filter(|c| c.kind == Kind::Unsigned(8) && c.dictionary.is_none())
+                .filter(|c| c.kind == ColumnKind::Unsigned(8) && c.dictionary.is_none())
                 .cloned(),
             offset: float("calibration_offset")?,
             scale: float("calibration_scale")?,
@@ -188,7 +190,7 @@ impl ReadsTable {
             aux: Vec::new(),
             wide_channel: schema
                 .column(WIDE_CHANNEL)
-                .filter(|c| c.kind == Kind::Unsigned(4) && c.dictionary.is_none())
+                .filter(|c| c.kind == ColumnKind::Unsigned(4) && c.dictionary.is_none())
                 .cloned(),
             fields: Vec::new(),
             version: version(schema),
@@ -248,26 +250,26 @@ impl ReadsTable {
         field: AuxField,
         stored: Stored,
         dictionaries: &Dictionaries,
-        outer: &Column,
-        leaf: &Column,
+        outer: &ColumnSchema,
+        leaf: &ColumnSchema,
     ) -> Result<(), Fault> {
         let how = match how(stored, field.kind) {
             _ if field.name == END_REASON_TEXT => How::Unlabelled,
-            How::Items(_) if !matches!(leaf.kind, Kind::List(_)) => How::Bytes,
+            How::Items(_) if !matches!(leaf.kind, ColumnKind::List(_)) => How::Bytes,
             how => how,
         };
         let source = if outer.dictionary.is_none() {
-            Source::Plain(outer.clone())
+            ColumnSource::Plain(outer.clone())
         } else {
-            let mut encoded = Encoded::default();
+            let mut encoded = DictionaryBytes::default();
             dictionaries.each(outer, leaf, |array, i| {
                 encode(how, &field.labels, field.kind, array, i, &mut encoded.bytes)?;
                 encoded.ends.push(encoded.bytes.len());
                 Ok(())
             })?;
-            Source::Indexed(outer.clone(), encoded)
+            ColumnSource::Indexed(outer.clone(), encoded)
         };
-        self.aux.push(Aux {
+        self.aux.push(AuxSource {
             how,
             kind: field.kind,
             source,
@@ -288,8 +290,8 @@ fn is_label(text: &str) -> bool {
 fn add_labels(
     labels: &mut Vec<String>,
     dictionaries: &Dictionaries,
-    outer: &Column,
-    leaf: &Column,
+    outer: &ColumnSchema,
+    leaf: &ColumnSchema,
 ) -> Result<bool, Fault> {
     if outer.dictionary.is_none() {
         return Ok(false);
@@ -314,18 +316,18 @@ fn groups(
     schema: &Schema,
     dictionaries: &Dictionaries,
     mut runs: Vec<RunInfo>,
-) -> Result<(Source<Vec<u32>>, Vec<RunInfo>), Fault> {
+) -> Result<(ColumnSource<Vec<u32>>, Vec<RunInfo>), Fault> {
     let column = schema.column("run_info").ok_or_else(|| missing("run_info"))?;
     let mut groups = Vec::new();
     match (column.kind, column.dictionary) {
-        (Kind::Text(_), None) => return Ok((Source::Plain(column.clone()), runs)),
-        (Kind::Text(_), Some(_)) => dictionaries.each(column, column, |array, i| {
+        (ColumnKind::Text(_), None) => return Ok((ColumnSource::Plain(column.clone()), runs)),
+        (ColumnKind::Text(_), Some(_)) => dictionaries.each(column, column, |array, i| {
             let id = if array.is_valid(i) { array.text(i)? } else { "" };
             let group = runs.iter().position(|run| run.text("acquisition_id") == id);
             groups.push(group.ok_or_else(|| no_run(id))? as u32);
             Ok(())
         })?,
-        (Kind::Struct, Some(_)) => {
+        (ColumnKind::Struct, Some(_)) => {
             for part in dictionaries.parts(column) {
                 let inner = column.in_dictionary();
                 let (rows, _) = RunInfo::rows(&part?, &inner.children)?;
@@ -340,7 +342,7 @@ fn groups(
         }
         _ => return Err(odd(column, "an acquisition id, or a run behind a dictionary")),
     }
-    Ok((Source::Indexed(column.clone(), groups), runs))
+    Ok((ColumnSource::Indexed(column.clone(), groups), runs))
 }
 
 /// The version of the table, from the columns that came with each.

@@ -2,23 +2,23 @@
 
 use thalweg_io::Fault;
 
-use crate::pod5::batch::{Array, Batch};
+use crate::pod5::batch::{BatchArray, TableBatch};
 use crate::pod5::fields::END_REASONS;
-use crate::pod5::schema::Column;
+use crate::pod5::schema::ColumnSchema;
 use crate::record::{AuxType, Scalar};
 
 /// A column, or the translation of what its indices stand for.
 #[derive(Debug)]
-pub(super) enum Source<T> {
-    Plain(Column),
-    Indexed(Column, T),
+pub(super) enum ColumnSource<T> {
+    Plain(ColumnSchema),
+    Indexed(ColumnSchema, T),
 }
 
 #[derive(Debug)]
-pub(super) struct Aux {
+pub(super) struct AuxSource {
     pub(super) how: How,
     pub(super) kind: AuxType,
-    pub(super) source: Source<Encoded>,
+    pub(super) source: ColumnSource<DictionaryBytes>,
     pub(super) is_channel: bool,
 }
 
@@ -41,34 +41,34 @@ pub(super) enum How {
 
 /// Auxiliary bytes of each entry of a dictionary.
 #[derive(Debug, Default)]
-pub(super) struct Encoded {
+pub(super) struct DictionaryBytes {
     pub(super) bytes: Vec<u8>,
     pub(super) ends: Vec<usize>,
 }
 
-impl Encoded {
+impl DictionaryBytes {
     fn get(&self, index: usize) -> Option<&[u8]> {
         let start = if index == 0 { 0 } else { *self.ends.get(index - 1)? };
         self.bytes.get(start..*self.ends.get(index)?)
     }
 }
 
-impl Aux {
+impl AuxSource {
     pub(super) fn push(
         &self,
-        batch: &Batch<'_>,
+        batch: &TableBatch<'_>,
         row: usize,
         labels: &[String],
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         match (&self.source, self.how) {
-            (Source::Plain(column), How::Items(items)) => {
+            (ColumnSource::Plain(column), How::Items(items)) => {
                 push_items(batch, column, row, items, out)
             }
-            (Source::Plain(column), how) => {
+            (ColumnSource::Plain(column), how) => {
                 encode(how, labels, self.kind, &batch.column(column)?, row, out)
             }
-            (Source::Indexed(column, encoded), _) => match index(batch, column, row)? {
+            (ColumnSource::Indexed(column, encoded), _) => match index(batch, column, row)? {
                 None => {
                     push_missing(self.kind, out);
                     Ok(())
@@ -87,8 +87,8 @@ impl Aux {
 
 /// The dictionary index of a row; `None` where the value is missing.
 pub(super) fn index(
-    batch: &Batch<'_>,
-    column: &Column,
+    batch: &TableBatch<'_>,
+    column: &ColumnSchema,
     row: usize,
 ) -> Result<Option<usize>, Fault> {
     let indices = batch.column(column)?;
@@ -100,15 +100,19 @@ pub(super) fn index(
 }
 
 #[cold]
-fn no_entry(column: &Column, index: usize, entries: usize) -> Fault {
+fn no_entry(column: &ColumnSchema, index: usize, entries: usize) -> Fault {
     let found = format!("entry {index} of the dictionary of {:?}", column.name);
     Fault::new(0, found, format!("one of {entries}"))
 }
 
-pub(super) fn pick(source: &Source<Vec<f32>>, batch: &Batch<'_>, row: usize) -> Result<f32, Fault> {
+pub(super) fn pick(
+    source: &ColumnSource<Vec<f32>>,
+    batch: &TableBatch<'_>,
+    row: usize,
+) -> Result<f32, Fault> {
     match source {
-        Source::Plain(column) => batch.column(column)?.fixed(row).map(f32::from_le_bytes),
-        Source::Indexed(column, values) => match index(batch, column, row)? {
+        ColumnSource::Plain(column) => batch.column(column)?.fixed(row).map(f32::from_le_bytes),
+        ColumnSource::Indexed(column, values) => match index(batch, column, row)? {
             None => Ok(f32::NAN),
             Some(index) => {
                 values.get(index).copied().ok_or_else(|| no_entry(column, index, values.len()))
@@ -122,7 +126,7 @@ pub(super) fn encode(
     how: How,
     labels: &[String],
     kind: AuxType,
-    array: &Array<'_>,
+    array: &BatchArray<'_>,
     i: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Fault> {
@@ -160,8 +164,8 @@ pub(super) fn encode(
 
 /// Appends a list. An item that is missing becomes what an auxiliary field has for that.
 fn push_items(
-    batch: &Batch<'_>,
-    column: &Column,
+    batch: &TableBatch<'_>,
+    column: &ColumnSchema,
     row: usize,
     kind: Scalar,
     out: &mut Vec<u8>,

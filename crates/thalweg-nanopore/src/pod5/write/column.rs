@@ -28,7 +28,7 @@ use crate::record::Scalar;
 
 /// A value of a column. Which numbers fit is the column's to say.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Value {
+pub enum ColumnValue {
     /// Nothing is known. Readers that look past the validity find zero, or the first entry of a
     /// dictionary; in a column of floats it is written as NaN.
     #[default]
@@ -85,7 +85,7 @@ impl Dictionary {
 
 /// A column that fills up.
 #[derive(Debug)]
-pub(super) enum Column {
+pub(super) enum GrowingColumn {
     U8(UInt8Builder),
     U16(UInt16Builder),
     U32(UInt32Builder),
@@ -163,7 +163,7 @@ impl List {
 
 /// The type of a column of values of this kind.
 pub(in crate::pod5) fn type_of(stored: Stored) -> DataType {
-    Column::new(stored).data_type()
+    GrowingColumn::new(stored).data_type()
 }
 
 /// Values of a column under another type of the same values: what [`super::super::schema`] names.
@@ -265,7 +265,7 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
     made.ok_or_else(misfit)
 }
 
-impl Column {
+impl GrowingColumn {
     pub(super) fn new(stored: Stored) -> Self {
         match stored {
             Stored::U8 => Self::U8(UInt8Builder::new()),
@@ -312,12 +312,12 @@ impl Column {
     ///
     /// # Errors
     /// When the column cannot hold it.
-    pub(super) fn push(&mut self, value: &Value) -> Result<(), Fault> {
-        fn whole<T: TryFrom<u64> + TryFrom<i64>>(value: &Value) -> Result<Option<T>, Fault> {
+    pub(super) fn push(&mut self, value: &ColumnValue) -> Result<(), Fault> {
+        fn whole<T: TryFrom<u64> + TryFrom<i64>>(value: &ColumnValue) -> Result<Option<T>, Fault> {
             match value {
-                Value::Missing => Ok(None),
-                Value::Unsigned(n) => T::try_from(*n).map(Some).map_err(|_| refused(value)),
-                Value::Signed(n) => T::try_from(*n).map(Some).map_err(|_| refused(value)),
+                ColumnValue::Missing => Ok(None),
+                ColumnValue::Unsigned(n) => T::try_from(*n).map(Some).map_err(|_| refused(value)),
+                ColumnValue::Signed(n) => T::try_from(*n).map(Some).map_err(|_| refused(value)),
                 _ => Err(refused(value)),
             }
         }
@@ -330,22 +330,22 @@ impl Column {
             (Self::I16(column), value) => column.append_option(whole(value)?),
             (Self::I32(column), value) => column.append_option(whole(value)?),
             (Self::I64(column), value) => column.append_option(whole(value)?),
-            (Self::F32(column), Value::Float(value)) => column.append_value(*value),
-            (Self::F32(column), Value::Missing) => column.append_value(f32::NAN),
-            (Self::F64(column), Value::Double(value)) => column.append_value(*value),
-            (Self::F64(column), Value::Missing) => column.append_value(f64::NAN),
-            (Self::Bool(column), Value::Unsigned(value @ 0..=1)) => {
+            (Self::F32(column), ColumnValue::Float(value)) => column.append_value(*value),
+            (Self::F32(column), ColumnValue::Missing) => column.append_value(f32::NAN),
+            (Self::F64(column), ColumnValue::Double(value)) => column.append_value(*value),
+            (Self::F64(column), ColumnValue::Missing) => column.append_value(f64::NAN),
+            (Self::Bool(column), ColumnValue::Unsigned(value @ 0..=1)) => {
                 column.append_value(*value == 1);
             }
-            (Self::Bool(column), Value::Missing) => column.append_null(),
-            (Self::Text(column), Value::Text(text)) => column.append_value(text),
-            (Self::Text(column), Value::Missing) => column.append_null(),
-            (Self::Codes(column, dictionary), Value::Text(text)) => {
+            (Self::Bool(column), ColumnValue::Missing) => column.append_null(),
+            (Self::Text(column), ColumnValue::Text(text)) => column.append_value(text),
+            (Self::Text(column), ColumnValue::Missing) => column.append_null(),
+            (Self::Codes(column, dictionary), ColumnValue::Text(text)) => {
                 column.append_value(dictionary.code(text)?);
             }
-            (Self::Codes(column, _), Value::Missing) => column.append_null(),
-            (Self::List(list), Value::List(items)) => list.push(Some(items))?,
-            (Self::List(list), Value::Missing) => list.push(None)?,
+            (Self::Codes(column, _), ColumnValue::Missing) => column.append_null(),
+            (Self::List(list), ColumnValue::List(items)) => list.push(Some(items))?,
+            (Self::List(list), ColumnValue::Missing) => list.push(None)?,
             (_, value) => return Err(refused(value)),
         }
         Ok(())
@@ -372,6 +372,6 @@ impl Column {
 }
 
 #[cold]
-fn refused(value: &Value) -> Fault {
+fn refused(value: &ColumnValue) -> Fault {
     Fault::new(0, format!("{value:?}"), "a value that the column can hold")
 }

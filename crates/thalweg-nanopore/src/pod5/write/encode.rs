@@ -35,7 +35,7 @@ impl EncodedSignal {
 pub struct SignalEncoder {
     coding: SignalCoding,
     row_samples: usize,
-    zstd: zstd::Compressor,
+    zstd: zstd::ZstdCompressor,
     plain: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ impl SignalEncoder {
             SignalCoding::Vbz { level } => level,
             SignalCoding::Plain => ZSTD_LEVEL,
         };
-        let zstd = zstd::Compressor::new(level)?;
+        let zstd = zstd::ZstdCompressor::new(level)?;
         Ok(Self { coding, row_samples: row_samples.max(1) as usize, zstd, plain: Vec::new() })
     }
 

@@ -12,7 +12,7 @@ pub(super) const POD5_VERSION: &str = "0.3.49";
 
 /// What a table is, by its number in the footer (`ContentType` of the footer's schema).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub(super) enum TableContent {
     Reads = 0,
     Signal = 1,
     RunInfo = 4,
@@ -20,8 +20,8 @@ pub(super) enum Content {
 
 /// A table within the file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Section {
-    pub(super) content: Content,
+pub(super) struct WrittenSection {
+    pub(super) content: TableContent,
     pub(super) offset: u64,
     pub(super) len: u64,
 }
@@ -43,7 +43,7 @@ pub(super) fn push_section_end(identity: &Identity, len: u64, out: &mut Vec<u8>)
 pub(super) fn push_footer(
     identity: &Identity,
     software: &str,
-    sections: &[Section],
+    sections: &[WrittenSection],
     out: &mut Vec<u8>,
 ) {
     out.extend(FOOTER_MAGIC);
@@ -63,7 +63,7 @@ const fn slot(n: u16) -> u16 {
 
 /// The tables `Footer` and `EmbeddedFile` of the footer's schema; the only format, Feather version
 /// 2, is its default.
-fn footer(identity: &Identity, software: &str, sections: &[Section]) -> Vec<u8> {
+fn footer(identity: &Identity, software: &str, sections: &[WrittenSection]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let files: Vec<_> = sections
         .iter()

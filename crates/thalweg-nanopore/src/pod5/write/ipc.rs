@@ -42,14 +42,14 @@ pub(super) fn push_metadata(metadata: &[u8], out: &mut Vec<u8>) -> i32 {
 
 /// A message that can be put into a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message {
+pub(super) struct EncodedMessage {
     /// Bytes of the metadata, all that stands before it included.
     pub(super) metadata: i32,
     /// Bytes of the body.
     pub(super) body: i64,
 }
 
-impl Message {
+impl EncodedMessage {
     fn len(self) -> i64 {
         i64::from(self.metadata) + self.body
     }
@@ -90,18 +90,18 @@ impl IpcFile {
     }
 
     /// Counts in a batch that was put behind all that came before.
-    pub(super) fn batch(&mut self, message: Message) {
+    pub(super) fn batch(&mut self, message: EncodedMessage) {
         self.batches.push(self.block(message));
         self.len += message.len();
     }
 
     /// Counts in the values of a dictionary.
-    pub(super) fn dictionary(&mut self, message: Message) {
+    pub(super) fn dictionary(&mut self, message: EncodedMessage) {
         self.dictionaries.push(self.block(message));
         self.len += message.len();
     }
 
-    fn block(&self, message: Message) -> Block {
+    fn block(&self, message: EncodedMessage) -> Block {
         Block::new(self.len, message.metadata, message.body)
     }
 

@@ -6,8 +6,8 @@ use arrow_array::new_empty_array;
 use arrow_schema::DataType;
 use thalweg_io::Fault;
 
-use super::column::{Value, retyped, type_of};
-use super::reads::{More, Row};
+use super::column::{ColumnValue, retyped, type_of};
+use super::reads::{More, ReadsRow};
 use crate::losses::{Loss, Losses};
 use crate::pod5::fields::{
     COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored,
@@ -19,7 +19,7 @@ use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
 /// Where an auxiliary field goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum AuxColumn {
     /// A column of [`FIELDS`].
     Field(usize),
     /// A column that POD5 does not define.
@@ -31,7 +31,7 @@ enum Place {
 
 /// What the runs of a file say of their converters and clocks.
 #[derive(Debug, Clone, PartialEq)]
-struct Run {
+struct RunClock {
     info: RunInfo,
     digitisation: f64,
     sampling_rate: f64,
@@ -41,14 +41,14 @@ struct Run {
 /// those of each group's first read: see [`Runs::note`].
 #[derive(Debug, Clone)]
 pub struct Mapping {
-    places: Vec<(AuxField, Place)>,
+    places: Vec<(AuxField, AuxColumn)>,
     more: Vec<More>,
     groups: Vec<RunInfo>,
     /// Of reads that do not say it themselves.
     pore_types: Vec<Option<Box<str>>>,
     has_reasons: bool,
     /// What stands in columns that the header has no field for.
-    absent: [Value; FIELDS.len()],
+    absent: [ColumnValue; FIELDS.len()],
     /// What of the header POD5 cannot hold, in words.
     lost: Vec<String>,
 }
@@ -143,21 +143,21 @@ impl Mapping {
         let place = |field: &AuxField| {
             let known = FIELDS.iter().position(|known| known.aux == field.name);
             let place = match known {
-                Some(i) if FIELDS[i].kind == field.kind => Place::Field(i),
+                Some(i) if FIELDS[i].kind == field.kind => AuxColumn::Field(i),
                 _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => {
-                    Place::EndReason
+                    AuxColumn::EndReason
                 }
                 None if !is_taken(&field.name) => {
-                    natural(field.kind).map_or(Place::Nowhere, |stored| {
+                    natural(field.kind).map_or(AuxColumn::Nowhere, |stored| {
                         let arrow =
                             types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
                         more.push(More { name: field.name.clone(), stored, arrow });
-                        Place::More(more.len() - 1)
+                        AuxColumn::More(more.len() - 1)
                     })
                 }
-                _ => Place::Nowhere,
+                _ => AuxColumn::Nowhere,
             };
-            if place == Place::Nowhere {
+            if place == AuxColumn::Nowhere {
                 let why = match known {
                     Some(i) => format!("POD5 has it as {}", FIELDS[i].aux_field().type_name()),
                     None if is_taken(&field.name) => {
@@ -173,7 +173,7 @@ impl Mapping {
             }
             (field.clone(), place)
         };
-        let places: Vec<(AuxField, Place)> = header.aux.iter().map(place).collect();
+        let places: Vec<(AuxField, AuxColumn)> = header.aux.iter().map(place).collect();
         let groups: Vec<RunInfo> =
             (0..header.read_groups).map(|group| RunInfo::of_group(header, group)).collect();
         lost.extend(lost_attributes(header, &groups));
@@ -184,13 +184,13 @@ impl Mapping {
                 .then(|| header.attribute("pore_type", group).unwrap_or(NO_PORE_TYPE).into())
         };
         let pore_types = (0..header.read_groups).map(pore_type).collect();
-        let reason = Place::Field(field_at("end_reason"));
+        let reason = AuxColumn::Field(field_at("end_reason"));
         let has_reasons = header.aux.iter().any(|field| field.name == END_REASON_TEXT)
             || places.iter().any(|(_, place)| *place == reason);
-        let mut absent: [Value; FIELDS.len()] = std::array::from_fn(absent);
+        let mut absent: [ColumnValue; FIELDS.len()] = std::array::from_fn(absent);
         for (_, place) in &places {
-            if let Place::Field(i) = *place {
-                absent[i] = Value::Missing;
+            if let AuxColumn::Field(i) = *place {
+                absent[i] = ColumnValue::Missing;
             }
         }
         Ok(Self { places, more, groups, pore_types, has_reasons, absent, lost })
@@ -203,7 +203,7 @@ impl Mapping {
 
     /// Whether there is a column for the auxiliary field of this name.
     pub fn holds(&self, name: &str) -> bool {
-        self.places.iter().any(|(field, place)| field.name == name && *place != Place::Nowhere)
+        self.places.iter().any(|(field, place)| field.name == name && *place != AuxColumn::Nowhere)
     }
 
     /// The columns of the Reads table that POD5 does not define.
@@ -215,7 +215,7 @@ impl Mapping {
     ///
     /// # Errors
     /// When the read id is no UUID, or an auxiliary field is damaged.
-    pub fn row(&self, record: &Record<'_>, header: &Header) -> Result<(Row, Losses), Fault> {
+    pub fn row(&self, record: &Record<'_>, header: &Header) -> Result<(ReadsRow, Losses), Fault> {
         let read_id = parse_uuid(record.read_id).filter(|id| {
             let mut text = String::new();
             format_uuid(id, &mut text);
@@ -236,25 +236,25 @@ impl Mapping {
         {
             losses.add(Loss::Range);
         }
-        let mut row = Row {
+        let mut row = ReadsRow {
             read_id,
             run_info: record.read_group as usize,
             calibration_offset: offset,
             calibration_scale: scale,
             fields: self.absent.clone(),
-            more: vec![Value::Missing; self.more.len()],
+            more: vec![ColumnValue::Missing; self.more.len()],
         };
         let end_reason = field_at("end_reason");
         for (value, (field, place)) in record.aux_values(header).zip(&self.places) {
             let (_, value) = value?;
             match *place {
-                Place::Field(i) => row.fields[i] = known(i, field, value, &mut losses),
-                Place::More(i) => row.more[i] = plain(value, &mut losses),
-                Place::EndReason => match plain(value, &mut losses) {
-                    Value::Missing => {}
+                AuxColumn::Field(i) => row.fields[i] = known(i, field, value, &mut losses),
+                AuxColumn::More(i) => row.more[i] = plain(value, &mut losses),
+                AuxColumn::EndReason => match plain(value, &mut losses) {
+                    ColumnValue::Missing => {}
                     text => row.fields[end_reason] = text,
                 },
-                Place::Nowhere => {}
+                AuxColumn::Nowhere => {}
             }
         }
         self.complete(&mut row, &mut losses);
@@ -262,26 +262,25 @@ impl Mapping {
     }
 
     /// What other fields tell of those that are missing.
-    fn complete(&self, row: &mut Row, losses: &mut Losses) {
+    fn complete(&self, row: &mut ReadsRow, losses: &mut Losses) {
         let (reason, forced) = (field_at("end_reason"), field_at("end_reason_forced"));
-        let known =
-            matches!(&row.fields[reason], Value::Text(text) if END_REASONS.contains(&&**text));
+        let known = matches!(&row.fields[reason], ColumnValue::Text(text) if END_REASONS.contains(&&**text));
         if !known {
             if self.has_reasons {
                 losses.add(Loss::EndReason);
             }
-            row.fields[reason] = Value::Text("unknown".into());
+            row.fields[reason] = ColumnValue::Text("unknown".into());
         }
-        if row.fields[forced] == Value::Missing
-            && let Value::Text(text) = &row.fields[reason]
+        if row.fields[forced] == ColumnValue::Missing
+            && let ColumnValue::Text(text) = &row.fields[reason]
         {
-            row.fields[forced] = Value::Unsigned(u64::from(is_forced(text)));
+            row.fields[forced] = ColumnValue::Unsigned(u64::from(is_forced(text)));
         }
         let pore = field_at("pore_type");
-        if row.fields[pore] == Value::Missing
+        if row.fields[pore] == ColumnValue::Missing
             && let Some(Some(text)) = self.pore_types.get(row.run_info)
         {
-            row.fields[pore] = Value::Text(text.clone());
+            row.fields[pore] = ColumnValue::Text(text.clone());
         }
     }
 
@@ -291,7 +290,7 @@ impl Mapping {
             runs: self
                 .groups
                 .iter()
-                .map(|info| Run { info: info.clone(), digitisation: 0.0, sampling_rate: 0.0 })
+                .map(|info| RunClock { info: info.clone(), digitisation: 0.0, sampling_rate: 0.0 })
                 .collect(),
         }
     }
@@ -300,7 +299,7 @@ impl Mapping {
 /// The runs of a file that is being written.
 #[derive(Debug, Clone)]
 pub struct Runs {
-    runs: Vec<Run>,
+    runs: Vec<RunClock>,
 }
 
 impl Runs {
@@ -326,7 +325,7 @@ impl Runs {
     }
 }
 
-impl Run {
+impl RunClock {
     /// Takes the converter and the clock of the first read, where the header's do not agree with
     /// them.
     fn begin(&mut self, digitisation: f64, sampling_rate: f64) {
@@ -364,11 +363,11 @@ const PROMETHION_STEPS: i64 = 2048;
 /// What a column of [`FIELDS`] holds where nobody ever knew its values: what the POD5 library puts
 /// there when it brings files from before the column up to date. Its readers rely on numbers being
 /// there.
-fn absent(i: usize) -> Value {
+fn absent(i: usize) -> ColumnValue {
     match FIELDS.get(i).map(|field| (field.column, field.stored)) {
-        Some((_, Stored::U8 | Stored::U16 | Stored::U32 | Stored::U64)) => Value::Unsigned(0),
-        Some(("time_since_mux_change", _)) => Value::Float(0.0),
-        _ => Value::Missing,
+        Some((_, Stored::U8 | Stored::U16 | Stored::U32 | Stored::U64)) => ColumnValue::Unsigned(0),
+        Some(("time_since_mux_change", _)) => ColumnValue::Float(0.0),
+        _ => ColumnValue::Missing,
     }
 }
 
@@ -378,61 +377,61 @@ fn is_forced(reason: &str) -> bool {
 }
 
 /// The value of a column of [`FIELDS`].
-fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -> Value {
+fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -> ColumnValue {
     let stored = FIELDS.get(i).map(|field| field.stored);
     let (value, loss) = match (stored, value) {
-        (_, AuxValue::Missing) => return Value::Missing,
+        (_, AuxValue::Missing) => return ColumnValue::Missing,
         (Some(Stored::U16), AuxValue::String(text)) => {
-            (decimal(text).map(Value::Unsigned), Loss::Channel)
+            (decimal(text).map(ColumnValue::Unsigned), Loss::Channel)
         }
         (Some(Stored::F32), AuxValue::Double(value)) => {
             if f64::from(value as f32).to_bits() != value.to_bits() {
                 losses.add(Loss::Current);
             }
-            (Some(Value::Float(value as f32)), Loss::Current)
+            (Some(ColumnValue::Float(value as f32)), Loss::Current)
         }
         // As its bits: see `Field`.
         (Some(Stored::U32), AuxValue::Int32(value)) => {
-            (Some(Value::Unsigned(u64::from(value.cast_unsigned()))), Loss::Value)
+            (Some(ColumnValue::Unsigned(u64::from(value.cast_unsigned()))), Loss::Value)
         }
         (Some(Stored::Text), AuxValue::Enum(code)) => {
-            (field.label(code).map(|label| Value::Text(label.into())), Loss::EndReason)
+            (field.label(code).map(|label| ColumnValue::Text(label.into())), Loss::EndReason)
         }
         (Some(Stored::Bool), AuxValue::Uint8(value @ 0..=1)) => {
-            (Some(Value::Unsigned(u64::from(value))), Loss::Value)
+            (Some(ColumnValue::Unsigned(u64::from(value))), Loss::Value)
         }
         (Some(Stored::Bool), _) => (None, Loss::Value),
         (_, value) => return plain(value, losses),
     };
     value.unwrap_or_else(|| {
         losses.add(loss);
-        Value::Missing
+        ColumnValue::Missing
     })
 }
 
 /// A value as it is.
-fn plain(value: AuxValue<'_>, losses: &mut Losses) -> Value {
+fn plain(value: AuxValue<'_>, losses: &mut Losses) -> ColumnValue {
     match value {
-        AuxValue::Int8(n) => Value::Signed(n.into()),
-        AuxValue::Int16(n) => Value::Signed(n.into()),
-        AuxValue::Int32(n) => Value::Signed(n.into()),
-        AuxValue::Int64(n) => Value::Signed(n),
-        AuxValue::Uint8(n) => Value::Unsigned(n.into()),
-        AuxValue::Uint16(n) => Value::Unsigned(n.into()),
-        AuxValue::Uint32(n) => Value::Unsigned(n.into()),
-        AuxValue::Uint64(n) => Value::Unsigned(n),
-        AuxValue::Float(n) => Value::Float(n),
-        AuxValue::Double(n) => Value::Double(n),
+        AuxValue::Int8(n) => ColumnValue::Signed(n.into()),
+        AuxValue::Int16(n) => ColumnValue::Signed(n.into()),
+        AuxValue::Int32(n) => ColumnValue::Signed(n.into()),
+        AuxValue::Int64(n) => ColumnValue::Signed(n),
+        AuxValue::Uint8(n) => ColumnValue::Unsigned(n.into()),
+        AuxValue::Uint16(n) => ColumnValue::Unsigned(n.into()),
+        AuxValue::Uint32(n) => ColumnValue::Unsigned(n.into()),
+        AuxValue::Uint64(n) => ColumnValue::Unsigned(n),
+        AuxValue::Float(n) => ColumnValue::Float(n),
+        AuxValue::Double(n) => ColumnValue::Double(n),
         AuxValue::String(text) => std::str::from_utf8(text).map_or_else(
             |_| {
                 losses.add(Loss::Text);
-                Value::Missing
+                ColumnValue::Missing
             },
-            |text| Value::Text(text.into()),
+            |text| ColumnValue::Text(text.into()),
         ),
         // Missing, or of a type that no column was made for.
-        AuxValue::Missing | AuxValue::Char(_) | AuxValue::Enum(_) => Value::Missing,
-        AuxValue::Array(items) => Value::List(items.bytes().into()),
+        AuxValue::Missing | AuxValue::Char(_) | AuxValue::Enum(_) => ColumnValue::Missing,
+        AuxValue::Array(items) => ColumnValue::List(items.bytes().into()),
     }
 }
 

@@ -15,15 +15,15 @@ use arrow_ipc::writer::{DictionaryTracker, EncodedData, IpcDataGenerator, IpcWri
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use thalweg_io::Fault;
 
-use super::column::{Column, Value, retyped};
-use super::ipc::{IpcFile, Message, options, push_metadata};
+use super::column::{ColumnValue, GrowingColumn, retyped};
+use super::ipc::{EncodedMessage, IpcFile, options, push_metadata};
 use super::model::NO_PORE_TYPE;
 use super::{Identity, schema};
 use crate::pod5::fields::{FIELDS, Stored, WIDE_CHANNEL};
 
 /// A read's row, but for its signal.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Row {
+pub struct ReadsRow {
     /// The read's UUID.
     pub read_id: [u8; 16],
     /// Which of the run infos it belongs to.
@@ -33,9 +33,9 @@ pub struct Row {
     /// Picoampere a step.
     pub calibration_scale: f32,
     /// The columns of [`FIELDS`], in that order. A channel may need 32 bits.
-    pub fields: [Value; FIELDS.len()],
+    pub fields: [ColumnValue; FIELDS.len()],
     /// The columns that POD5 does not define, in the order of the table's.
-    pub more: Vec<Value>,
+    pub more: Vec<ColumnValue>,
 }
 
 /// A column of the Reads table that POD5 does not define.
@@ -95,24 +95,24 @@ fn first_text(column: &str) -> &'static str {
 
 /// The Reads table being written.
 #[derive(Debug)]
-pub(super) struct ReadsTable {
+pub(super) struct ReadsTableWriter {
     rows_a_batch: usize,
     ids: FixedSizeBinaryBuilder,
     signal: ListBuilder<UInt64Builder>,
-    columns: Vec<(String, From, Column)>,
+    columns: Vec<(String, From, GrowingColumn)>,
     /// Types of columns that are not their natural ones.
     types: HashMap<String, DataType>,
     rows: usize,
     /// Encoded batches, in the order in which they were handed out.
-    batches: Vec<Message>,
+    batches: Vec<EncodedMessage>,
     context: IpcWriteContext,
 }
 
-impl ReadsTable {
+impl ReadsTableWriter {
     /// A table with the columns of the newest version and more.
     pub(super) fn new(rows_a_batch: usize, more: &[More]) -> Self {
         let own = ORDER.iter().map(|&name| {
-            let plain = |from, stored| (name.to_owned(), from, Column::new(stored));
+            let plain = |from, stored| (name.to_owned(), from, GrowingColumn::new(stored));
             match name {
                 "num_samples" => plain(From::Samples, Stored::U64),
                 "calibration_offset" => plain(From::Offset, Stored::F32),
@@ -123,9 +123,11 @@ impl ReadsTable {
                 _ => {
                     let known = FIELDS.iter().enumerate().find(|(_, field)| field.column == name);
                     match known {
-                        Some((i, field)) if field.stored == Stored::Text => {
-                            (name.to_owned(), From::Field(i), Column::dictionary(first_text(name)))
-                        }
+                        Some((i, field)) if field.stored == Stored::Text => (
+                            name.to_owned(),
+                            From::Field(i),
+                            GrowingColumn::dictionary(first_text(name)),
+                        ),
                         Some((i, field)) => plain(From::Field(i), field.stored),
                         // Not reached: a test goes through all names.
                         None => plain(From::More(usize::MAX), Stored::U8),
@@ -134,8 +136,8 @@ impl ReadsTable {
             }
         });
         let column = |more: &More| match more.arrow {
-            Some(DataType::Dictionary(..)) => Column::dictionary(""),
-            _ => Column::new(more.stored),
+            Some(DataType::Dictionary(..)) => GrowingColumn::dictionary(""),
+            _ => GrowingColumn::new(more.stored),
         };
         let types = more.iter().filter_map(|more| {
             let kind =
@@ -165,7 +167,7 @@ impl ReadsTable {
     /// When a column cannot hold its value.
     pub(super) fn push(
         &mut self,
-        row: &Row,
+        row: &ReadsRow,
         signal: Range<u64>,
         samples: u64,
         kept: &mut Vec<u8>,
@@ -173,17 +175,17 @@ impl ReadsTable {
         let channel = &row.fields[CHANNEL];
         for (name, from, column) in &mut self.columns {
             let outcome = match *from {
-                From::Samples => column.push(&Value::Unsigned(samples)),
-                From::Offset => column.push(&Value::Float(row.calibration_offset)),
-                From::Scale => column.push(&Value::Float(row.calibration_scale)),
-                From::RunInfo => column.push(&Value::Unsigned(row.run_info as u64)),
+                From::Samples => column.push(&ColumnValue::Unsigned(samples)),
+                From::Offset => column.push(&ColumnValue::Float(row.calibration_offset)),
+                From::Scale => column.push(&ColumnValue::Float(row.calibration_scale)),
+                From::RunInfo => column.push(&ColumnValue::Unsigned(row.run_info as u64)),
                 From::WideChannel => column.push(channel),
                 // Readers then look at the wide one.
-                From::Field(CHANNEL) if matches!(channel, Value::Unsigned(n) if *n > u64::from(u16::MAX)) => {
-                    column.push(&Value::Unsigned(0))
+                From::Field(CHANNEL) if matches!(channel, ColumnValue::Unsigned(n) if *n > u64::from(u16::MAX)) => {
+                    column.push(&ColumnValue::Unsigned(0))
                 }
-                From::Field(i) => column.push(row.fields.get(i).unwrap_or(&Value::Missing)),
-                From::More(i) => column.push(row.more.get(i).unwrap_or(&Value::Missing)),
+                From::Field(i) => column.push(row.fields.get(i).unwrap_or(&ColumnValue::Missing)),
+                From::More(i) => column.push(row.more.get(i).unwrap_or(&ColumnValue::Missing)),
             };
             outcome.map_err(|fault| {
                 Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected)
@@ -247,7 +249,7 @@ impl ReadsTable {
         for (name, from, column) in &self.columns {
             let array: ArrayRef = match (from, column) {
                 (From::RunInfo, _) => dictionary(StringArray::from_iter_values(run_infos))?,
-                (_, Column::Codes(_, texts)) => dictionary(texts.texts())?,
+                (_, GrowingColumn::Codes(_, texts)) => dictionary(texts.texts())?,
                 (_, other) => match self.types.get(name) {
                     Some(kind) => new_empty_array(kind),
                     None => new_empty_array(&other.data_type()),
@@ -289,10 +291,10 @@ fn dictionary(texts: StringArray) -> Result<ArrayRef, Fault> {
 }
 
 /// Appends a message as Arrow encoded it.
-pub(super) fn push(data: &EncodedData, out: &mut Vec<u8>) -> Message {
+pub(super) fn push(data: &EncodedData, out: &mut Vec<u8>) -> EncodedMessage {
     let metadata = push_metadata(&data.ipc_message, out);
     out.extend(&data.arrow_data);
-    Message { metadata, body: data.arrow_data.len() as i64 }
+    EncodedMessage { metadata, body: data.arrow_data.len() as i64 }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "for map_err")]
@@ -307,7 +309,7 @@ mod tests {
     #[test]
     fn every_column_has_a_source() {
         assert_eq!(FIELDS[CHANNEL].column, "channel");
-        let table = ReadsTable::new(10, &[]);
+        let table = ReadsTableWriter::new(10, &[]);
         assert_eq!(table.columns.len(), FIELDS.len() + 5);
         for field in FIELDS {
             assert!(

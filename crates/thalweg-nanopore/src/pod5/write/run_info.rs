@@ -19,7 +19,7 @@ use crate::pod5::{RunInfo, RunValue};
 
 /// What a column holds: of those that POD5 does not define, what their values are.
 #[derive(Clone, Copy)]
-enum Kind {
+enum RunColumnKind {
     Known(RunStored),
     Integer,
     Float,
@@ -27,20 +27,20 @@ enum Kind {
 
 /// The columns: POD5's, then those of the rows that are none of them, in the order of their first
 /// appearance.
-fn columns(rows: &[RunInfo]) -> Vec<(&str, Kind)> {
-    let mut columns: Vec<(&str, Kind)> =
-        RUN_INFO.iter().map(|&(name, stored)| (name, Kind::Known(stored))).collect();
+fn columns(rows: &[RunInfo]) -> Vec<(&str, RunColumnKind)> {
+    let mut columns: Vec<(&str, RunColumnKind)> =
+        RUN_INFO.iter().map(|&(name, stored)| (name, RunColumnKind::Known(stored))).collect();
     for (name, value) in rows.iter().flat_map(|row| &row.columns) {
         if columns.iter().all(|(known, _)| known != name) {
             columns.push((
                 name,
                 match value {
                     // Another row may know more, but text holds whatever it says.
-                    RunValue::Missing | RunValue::Text(_) => Kind::Known(RunStored::Text),
-                    RunValue::Millis(_) => Kind::Known(RunStored::Millis),
-                    RunValue::Tags(_) => Kind::Known(RunStored::Tags),
-                    RunValue::Integer(_) => Kind::Integer,
-                    RunValue::Float(_) => Kind::Float,
+                    RunValue::Missing | RunValue::Text(_) => RunColumnKind::Known(RunStored::Text),
+                    RunValue::Millis(_) => RunColumnKind::Known(RunStored::Millis),
+                    RunValue::Tags(_) => RunColumnKind::Known(RunStored::Tags),
+                    RunValue::Integer(_) => RunColumnKind::Integer,
+                    RunValue::Float(_) => RunColumnKind::Float,
                 },
             ));
         }
@@ -52,7 +52,7 @@ fn columns(rows: &[RunInfo]) -> Vec<(&str, Kind)> {
 ///
 /// # Errors
 /// When one is of another type.
-fn column(rows: &[RunInfo], name: &str, kind: Kind) -> Result<ArrayRef, Fault> {
+fn column(rows: &[RunInfo], name: &str, kind: RunColumnKind) -> Result<ArrayRef, Fault> {
     fn values<'a, T>(
         rows: &'a [RunInfo],
         name: &str,
@@ -66,32 +66,32 @@ fn column(rows: &[RunInfo], name: &str, kind: Kind) -> Result<ArrayRef, Fault> {
     }
     let integer = |value: &RunValue| if let RunValue::Integer(n) = value { Some(*n) } else { None };
     Ok(match kind {
-        Kind::Known(RunStored::Text) => {
+        RunColumnKind::Known(RunStored::Text) => {
             fn of(value: &RunValue) -> Option<&str> {
                 if let RunValue::Text(text) = value { Some(text) } else { None }
             }
             Arc::new(StringArray::from(values(rows, name, of)?))
         }
-        Kind::Known(RunStored::Millis) => {
+        RunColumnKind::Known(RunStored::Millis) => {
             let of =
                 |value: &RunValue| if let RunValue::Millis(n) = value { Some(*n) } else { None };
             Arc::new(TimestampMillisecondArray::from(values(rows, name, of)?).with_timezone("UTC"))
         }
-        Kind::Known(RunStored::I16) => {
+        RunColumnKind::Known(RunStored::I16) => {
             let of = |value: &RunValue| integer(value).and_then(|n| i16::try_from(n).ok());
             Arc::new(Int16Array::from(values(rows, name, of)?))
         }
-        Kind::Known(RunStored::U16) => {
+        RunColumnKind::Known(RunStored::U16) => {
             let of = |value: &RunValue| integer(value).and_then(|n| u16::try_from(n).ok());
             Arc::new(UInt16Array::from(values(rows, name, of)?))
         }
-        Kind::Integer => Arc::new(Int64Array::from(values(rows, name, integer)?)),
-        Kind::Float => {
+        RunColumnKind::Integer => Arc::new(Int64Array::from(values(rows, name, integer)?)),
+        RunColumnKind::Float => {
             let of =
                 |value: &RunValue| if let RunValue::Float(n) = value { Some(*n) } else { None };
             Arc::new(Float64Array::from(values(rows, name, of)?))
         }
-        Kind::Known(RunStored::Tags) => {
+        RunColumnKind::Known(RunStored::Tags) => {
             fn of(value: &RunValue) -> Option<&[(String, String)]> {
                 if let RunValue::Tags(tags) = value { Some(tags) } else { None }
             }

@@ -7,7 +7,7 @@ use arrow_ipc::{
 use arrow_schema::{DataType, Field, Schema};
 use flatbuffers::FlatBufferBuilder;
 
-use super::ipc::{IpcFile, Message, push_metadata};
+use super::ipc::{EncodedMessage, IpcFile, push_metadata};
 use super::{EncodedSignal, Identity, SignalCoding, schema};
 
 /// Buffers of a body start on multiples of this many bytes, as [`super::ipc::options`] has it.
@@ -134,7 +134,7 @@ impl SignalTable {
             out.extend(samples.to_le_bytes());
         }
         align(out, body);
-        self.file.batch(Message { metadata, body: at as i64 });
+        self.file.batch(EncodedMessage { metadata, body: at as i64 });
         self.ids.clear();
         self.samples.clear();
         self.chunks.clear();

@@ -50,8 +50,8 @@ fn stored(header: &Header, bytes: &[u8]) -> Option<std::ops::Range<usize>> {
 }
 
 fn check_round_trip(read_id: &str, samples: &[i16]) {
-    let mut encoder = Encoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
-    let mut decoder = Decoder::new(LIMIT);
+    let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
+    let mut decoder = RecordDecoder::new(LIMIT);
     for header in written() {
         let mut bytes = Vec::new();
         assert_eq!(
@@ -95,8 +95,8 @@ fn every_compression_round_trips() {
 
 #[test]
 fn a_bomb_is_refused() {
-    let mut encoder = Encoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
-    let mut decoder = Decoder::new(1000);
+    let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
+    let mut decoder = RecordDecoder::new(1000);
     let samples = vec![0; 100_000];
     for header in written().filter(|h| h.encoding == Encoding::Binary) {
         let inner =
@@ -131,17 +131,17 @@ fn records_coded_as_signals_are_read() {
     let shorts: Vec<i16> = pairs.iter().map(|&pair| i16::from_le_bytes(pair)).collect();
     let mut stored = Vec::new();
     assert_eq!(svb::zd::encode(&shorts, &mut stored), Ok(()));
-    let (mut decoder, mut out) = (Decoder::new(LIMIT), Vec::new());
+    let (mut decoder, mut out) = (RecordDecoder::new(LIMIT), Vec::new());
     assert_eq!(decoder.record(&header, &stored, &mut out), Ok(record));
     assert_eq!(out, [1, 2]);
     assert_eq!(decoder.read_id(&header, &stored), Ok("r"));
-    let mut encoder = Encoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
+    let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
     assert!(encoder.record(&header, &record, &out, &mut Vec::new()).is_err());
 }
 
 #[test]
 fn what_cannot_be_written() {
-    let mut encoder = Encoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
+    let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
     for header in written() {
         let mut out = Vec::new();
         assert!(
@@ -166,8 +166,8 @@ proptest! {
 
     #[test]
     fn flipped_bits_never_panic(samples in prop::collection::vec(400i16..600, 0..300), at: usize, bit in 0u32..8) {
-        let mut encoder = Encoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
-        let mut decoder = Decoder::new(LIMIT);
+        let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
+        let mut decoder = RecordDecoder::new(LIMIT);
         for header in written() {
             let mut bytes = Vec::new();
             prop_assert_eq!(encoder.record(&header, &record("read"), &samples, &mut bytes), Ok(()));
@@ -185,7 +185,7 @@ proptest! {
     #[test]
     fn any_bytes_decode_or_not(bytes: Vec<u8>, record in 0usize..4, signal in 0usize..7) {
         let header = header(RecordPress::ALL[record], SignalPress::ALL[signal]);
-        let mut decoder = Decoder::new(LIMIT);
+        let mut decoder = RecordDecoder::new(LIMIT);
         let mut out = Vec::new();
         let _ = decoder.record(&header, &bytes, &mut out);
         let signal = Record { signal: &bytes, ..self::record("r") };

@@ -11,7 +11,7 @@ use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::seeker::Seeker;
 use super::verify::{FramingEnd, VerifiedRecord, VerifyDecoder, VerifyFramer, WholeRecord};
-use crate::file::{IndexState, LostReads, OpenFile, Report, load_index_file};
+use crate::file::{CheckReport, IndexState, LostReads, OpenFile, load_index_file};
 use crate::record::{Encoding, Entry, Index};
 use crate::slow5::Framing;
 use crate::slow5::ReadWriter;
@@ -34,7 +34,7 @@ struct DamagedRun {
 /// One pass over a file.
 pub(super) struct DamageScan<'a> {
     file: &'a OpenFile,
-    report: Report,
+    report: CheckReport,
     found: Index,
     out: Option<ReadWriter>,
     seeker: Seeker,
@@ -48,7 +48,7 @@ impl<'a> DamageScan<'a> {
         let most = (file.options.budget.memory / GIANT_SHARE) as u64;
         Self {
             file,
-            report: Report::default(),
+            report: CheckReport::default(),
             found: Index::new(file.header.version),
             out,
             seeker: Seeker::new(file, most),
@@ -58,7 +58,7 @@ impl<'a> DamageScan<'a> {
     }
 
     /// Goes through the file; what it found, and where.
-    pub(super) fn run(mut self) -> Result<(Report, Index)> {
+    pub(super) fn run(mut self) -> Result<(CheckReport, Index)> {
         let size = self.file.store.size();
         let mut at = self.file.header.data_offset;
         let mut trusted = None;
@@ -262,14 +262,14 @@ impl<'a> DamageScan<'a> {
 }
 
 /// Checks a file and the index beside it; intact records go to `out`.
-pub(super) fn check(file: &OpenFile, out: Option<ReadWriter>) -> Result<Report> {
+pub(super) fn check(file: &OpenFile, out: Option<ReadWriter>) -> Result<CheckReport> {
     let (mut report, found) = DamageScan::new(file, out).run()?;
     check_index(file, &mut report, &found);
     Ok(report)
 }
 
 /// Compares the index beside the file with the intact reads.
-fn check_index(file: &OpenFile, report: &mut Report, found: &Index) {
+fn check_index(file: &OpenFile, report: &mut CheckReport, found: &Index) {
     let Some(path) = &file.path else { return };
     let place = index_path(path);
     let name: Arc<str> = place.to_string_lossy().into();
@@ -282,7 +282,7 @@ fn check_index(file: &OpenFile, report: &mut Report, found: &Index) {
         }
     };
     report.index = IndexState::Consistent;
-    let wrong = |report: &mut Report, found: String, expected: String| {
+    let wrong = |report: &mut CheckReport, found: String, expected: String| {
         report.index = IndexState::Wrong;
         report.defect(Error::Malformed {
             file: name.clone(),

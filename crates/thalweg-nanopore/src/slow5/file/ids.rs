@@ -9,7 +9,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use super::{label, stream, unframe};
 use crate::file::OpenFile;
 use crate::record::{Entry, Header, Index};
-use crate::slow5::Decoder;
+use crate::slow5::RecordDecoder;
 
 /// Builds the index of a file by reading it.
 pub(super) fn index(file: &OpenFile) -> Result<Index> {
@@ -43,11 +43,11 @@ struct IdDecoder {
 const ID_LIMIT: usize = 1 << 20;
 
 impl engine::Decoder for IdDecoder {
-    type Worker = (Decoder, u64);
+    type Worker = (RecordDecoder, u64);
     type Batch = Vec<(String, Entry)>;
 
     fn worker(&self) -> Self::Worker {
-        (Decoder::new(ID_LIMIT), 0)
+        (RecordDecoder::new(ID_LIMIT), 0)
     }
 
     fn batch(&self) -> Self::Batch {

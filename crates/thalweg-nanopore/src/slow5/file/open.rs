@@ -7,14 +7,14 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
 use super::Slow5File;
-use crate::file::Opened;
+use crate::file::OpenedFormat;
 use crate::record::Header;
 use crate::slow5::Parsed;
 
 /// Opens a SLOW5 or BLOW5 file.
-pub(crate) fn open(store: &Arc<dyn Store>, _options: &Options) -> Result<Opened<Slow5File>> {
+pub(crate) fn open(store: &Arc<dyn Store>, _options: &Options) -> Result<OpenedFormat<Slow5File>> {
     let (header, requests) = read_header(&**store)?;
-    Ok(Opened { file: Slow5File, header: Arc::new(header), requests })
+    Ok(OpenedFormat { file: Slow5File, header: Arc::new(header), requests })
 }
 
 /// First guess at how many bytes hold a header.

@@ -9,7 +9,7 @@ use thalweg_io::{Fault, Result, engine};
 use super::unframe;
 use crate::file::LIKELY_RATIO;
 use crate::record::{Encoding, Header, Record, RecordPress};
-use crate::slow5::{Decoder, Frame, Framing, resync};
+use crate::slow5::{Frame, Framing, RecordDecoder, resync};
 
 /// What a whole record holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,8 +23,8 @@ pub(super) struct Verifier {
     limit: usize,
     /// Undoes record compression; the record borrows from it while `signals` undoes that of its
     /// signal.
-    records: Decoder,
-    signals: Decoder,
+    records: RecordDecoder,
+    signals: RecordDecoder,
     samples: Vec<i16>,
 }
 
@@ -35,8 +35,8 @@ impl Verifier {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            records: Decoder::new(limit),
-            signals: Decoder::new(limit),
+            records: RecordDecoder::new(limit),
+            signals: RecordDecoder::new(limit),
             samples: Vec::new(),
         }
     }

@@ -11,8 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::disk::Disk;
 use thalweg::graph::{
-    EdgeBatch, EdgeSource, Imported, Input, Network, NetworkOptions as Options, Origin, Population,
-    VertexBatch, VertexSource, Writer,
+    EdgeBatch, EdgeSource, ImportOrigin, Imported, Input, Network, NetworkOptions as Options,
+    Population, VertexBatch, VertexSource, Writer,
 };
 use thalweg_testing::{CrashDisk, Failing};
 
@@ -129,7 +129,7 @@ fn watched(seed: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
 fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     let (mut input, reads) = watched(seed, breaks);
     input.origin =
-        Some(Origin { path: "a file".into(), bytes: 9, modified, options: String::new() });
+        Some(ImportOrigin { path: "a file".into(), bytes: 9, modified, options: String::new() });
     (input, reads)
 }
 

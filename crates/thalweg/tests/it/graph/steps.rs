@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
-use thalweg::graph::{Coding, Network, NetworkOptions as Options, Writer};
+use thalweg::graph::{Network, NetworkOptions as Options, NumberCoding, Writer};
 use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define};
@@ -25,7 +25,7 @@ fn a_network_is_what_a_model_in_memory_is() {
                         .unwrap();
                 define(&mut writer);
                 if seed % 2 == 0 {
-                    writer.set_coding(Coding::Raw);
+                    writer.set_coding(NumberCoding::Raw);
                 }
                 let mut step = 0;
                 while step < STEPS / 4 {
