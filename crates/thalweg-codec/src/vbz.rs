@@ -225,7 +225,8 @@ impl VbzCompressor {
         Ok(Self { zstd, coded: Vec::new(), frame: Vec::new() })
     }
 
-    /// Replaces `out` by the chunk of `samples`, as [`VbzParams::SIGNAL`] at this level describes it.
+    /// Replaces `out` by the chunk of `samples`, as [`VbzParams::SIGNAL`] at this level describes
+    /// it.
     ///
     /// # Errors
     /// More samples than 2^31.

@@ -1,10 +1,10 @@
 //! Synthetic neutron events, in NeXus files laid out as a run leaves them behind, or as one would
 //! wish them.
 //!
-//! A [`NexusRecipe`] says what a file looks like, and a [`SynthRun`] is that recipe made ready. Event `i` of
-//! a bank depends on nothing but the seed, the bank and `i`: files that differ in layout, order or
-//! compression hold the same values. As with synthetic reads, they are the same on every
-//! machine.
+//! A [`NexusRecipe`] says what a file looks like, and a [`SynthRun`] is that recipe made ready.
+//! Event `i` of a bank depends on nothing but the seed, the bank and `i`: files that differ in
+//! layout, order or compression hold the same values. As with synthetic reads, they are the same on
+//! every machine.
 //!
 //! ```
 //! use thalweg_hdf5::synth::Recipe;

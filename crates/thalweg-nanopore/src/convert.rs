@@ -53,8 +53,8 @@ pub struct Conversion {
     /// plain: whatever the level and the length of the rows. That takes a fraction of the time; but
     /// damage of it shows only where it is verified.
     pub copy: bool,
-    /// Whether to go on where the format cannot hold all there is. [`ConvertReport::lost`] says what was
-    /// lost.
+    /// Whether to go on where the format cannot hold all there is. [`ConvertReport::lost`] says
+    /// what was lost.
     pub lossy: bool,
     /// Whether to read what was written, and compare it, before the file gets its name; with these
     /// options.

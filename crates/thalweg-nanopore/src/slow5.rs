@@ -1,8 +1,8 @@
 //! SLOW5 (text) and BLOW5 (binary): nanopore reads, one record a read.
 //!
 //! Both encodings have one header and one record shape. A reader goes [`Header::parse`] →
-//! [`Framing::next`] → [`RecordDecoder::record`], and meets the same [`Record`] whichever encoding it
-//! came from. Section numbers in this module refer to the SLOW5 specification, version 1.0.0.
+//! [`Framing::next`] → [`RecordDecoder::record`], and meets the same [`Record`] whichever encoding
+//! it came from. Section numbers in this module refer to the SLOW5 specification, version 1.0.0.
 //!
 //! ```
 //! use thalweg_nanopore::slow5::Header;

@@ -60,8 +60,8 @@ pub fn replay_damaged((name, run): NamedTarget, step: usize, changes: &[u8]) {
     }
 }
 
-/// Checks that each target has a program in `fuzz/fuzz_targets`, an entry in `fuzz/Cargo.toml` and a
-/// corpus, and that no program or corpus is without a target. Only names that `belongs` accepts
+/// Checks that each target has a program in `fuzz/fuzz_targets`, an entry in `fuzz/Cargo.toml` and
+/// a corpus, and that no program or corpus is without a target. Only names that `belongs` accepts
 /// count.
 ///
 /// # Panics

@@ -40,9 +40,9 @@ impl Writer {
     /// two vertices. Attributes of vertices replace those that they had. `progress` receives, now
     /// and then, the number of edges read.
     ///
-    /// An import of an input with an [`ImportOrigin`](crate::ImportOrigin) can be interrupted: the populations
-    /// that it has read are kept, out of sight of readers. The next call with the same input
-    /// continues after them, unless the network was changed meanwhile.
+    /// An import of an input with an [`ImportOrigin`](crate::ImportOrigin) can be interrupted: the
+    /// populations that it has read are kept, out of sight of readers. The next call with the same
+    /// input continues after them, unless the network was changed meanwhile.
     ///
     /// # Errors
     /// The errors of the input; [`Error::Usage`] if an import of the same file was interrupted and

@@ -20,8 +20,8 @@ pub struct Explained {
     pub origin: Origin,
     /// The sizes of the run.
     pub shape: Shape,
-    /// What one more request costs the store, in bytes. Gaps between reads are fetched where they are
-    /// about this wide or narrower; [`GapRule`] says exactly.
+    /// What one more request costs the store, in bytes. Gaps between reads are fetched where they
+    /// are about this wide or narrower; [`GapRule`] says exactly.
     pub gap_bytes: u64,
     /// Where the memory goes.
     pub shares: Shares,

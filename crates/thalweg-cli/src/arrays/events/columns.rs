@@ -47,7 +47,8 @@ pub(super) struct Events {
     schema: SchemaRef,
     names: Arc<StringArray>,
     keys: HashMap<String, i32>,
-    /// The number type of each column, in the order of [`EventColumn::ALL`]; `None` if no bank has it.
+    /// The number type of each column, in the order of [`EventColumn::ALL`]; `None` if no bank has
+    /// it.
     numbers: [Option<NumericType>; 3],
 }
 

@@ -1,7 +1,7 @@
 //! The other way: libhdf5 writes metadata to a file, and for values it only finds places.
 //!
-//! What is written of values in [`DriverFile::reserve`] goes nowhere: its place is kept, and whoever
-//! asked puts the bytes there, in whatever order and from whatever thread they come.
+//! What is written of values in [`DriverFile::reserve`] goes nowhere: its place is kept, and
+//! whoever asked puts the bytes there, in whatever order and from whatever thread they come.
 
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::fs::File;

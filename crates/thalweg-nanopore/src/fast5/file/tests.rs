@@ -29,7 +29,8 @@ fn files() -> Vec<PathBuf> {
     for folder in
         [PathBuf::from(root).join("fuzz/corpus/hdf5_meta"), shared.join("data/nanopore/fast5")]
     {
-        // The real files are not everywhere; `thalweg_testing::real_files` says where they have to be.
+        // The real files are not everywhere; `thalweg_testing::real_files` says where they have to
+        // be.
         files
             .extend(fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()));
     }
