@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::json;
-use thalweg::convert::{Conversion, Made, Output, SetPart, make, merged};
+use thalweg::convert::{Conversion, MadeFile, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
@@ -122,7 +122,7 @@ fn write(
     first: usize,
     outputs: &[Output],
     conversion: &Conversion,
-) -> Result<Vec<Made>, Failure> {
+) -> Result<Vec<MadeFile>, Failure> {
     let mut parts = Vec::new();
     for file in 0..set.paths().len() {
         let reads = plan.reads(file);
@@ -143,7 +143,7 @@ fn write(
 }
 
 /// Gives all files their names, and prints what was written. After an error, no file stays.
-fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<Made>) -> VerbResult {
+fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<MadeFile>) -> VerbResult {
     let mut reports = Vec::with_capacity(made.len());
     for made in made {
         match made.publish() {

@@ -83,12 +83,12 @@
 //! ```
 //! # #[cfg(feature = "hdf5")]
 //! # fn main() -> thalweg_io::Result<()> {
-//! use thalweg_graph::synth::{NeuroglialWriter, Recipe, SynthNetwork};
+//! use thalweg_graph::synth::{NeuroglialWriter, CircuitRecipe, SynthNetwork};
 //! use thalweg_graph::{InputOptions, NetworkOptions, Writer, input};
 //!
 //! # let folder = tempfile::tempdir().unwrap();
 //! let file = folder.path().join("neuroglial.h5");
-//! let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) };
+//! let recipe = CircuitRecipe { astrocytes: Some(10), ..CircuitRecipe::with_neurons(1, 2_000) };
 //! let circuit = SynthNetwork::new(recipe)?;
 //! NeuroglialWriter::write(&file, &circuit)?;
 //!

@@ -26,10 +26,10 @@
 //! - The neurons of an astrocyte are those that own its synapses. All lists ascend.
 //!
 //! ```
-//! use thalweg_graph::synth::{Recipe, SynthNetwork};
+//! use thalweg_graph::synth::{CircuitRecipe, SynthNetwork};
 //!
 //! # fn main() -> thalweg_io::Result<()> {
-//! let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) };
+//! let recipe = CircuitRecipe { astrocytes: Some(10), ..CircuitRecipe::with_neurons(1, 2_000) };
 //! let network = SynthNetwork::new(recipe)?;
 //! let mut synapses = Vec::new();
 //! let mut neurons = Vec::new();

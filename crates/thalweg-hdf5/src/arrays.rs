@@ -1,8 +1,8 @@
 //! Arrays of HDF5 files (NeXus, netCDF-4, SONATA and any other), through the engine.
 //!
-//! libhdf5 says what a file's datasets are and where their bytes lie; these are fetched in the
-//! order of the file and decoded by all threads, outside the library's lock. What it alone can
-//! decode it reads, through the same store.
+//! libhdf5 finds the datasets of a file and the offsets of their bytes. The engine fetches the
+//! bytes in the order of the file, and all threads decode them outside the lock of the library.
+//! libhdf5 reads only what it alone can decode, through the store of the file.
 
 mod explain;
 mod fill;
@@ -224,7 +224,8 @@ impl ArrayFile {
             let name = CString::new(name).map_err(|_| missing())?;
             node = node.child(&name)?.ok_or_else(missing)?;
         }
-        let (mut found, mut seen) = (Vec::new(), HashSet::from([node.address()?]));
+        let mut found = Vec::new();
+        let mut seen = HashSet::from([node.address()?]);
         let mut links: Vec<(Link, usize)> = Vec::new();
         let mut next = Some((node, 0));
         while let Some((node, level)) = next.take() {

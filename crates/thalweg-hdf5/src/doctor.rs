@@ -9,7 +9,7 @@
 //! use std::time::Duration;
 //! use thalweg_hdf5::arrays::ArrayFile;
 //! use thalweg_hdf5::doctor::{Costs, diagnose};
-//! use thalweg_hdf5::synth::{NexusWriter, Recipe, Run};
+//! use thalweg_hdf5::synth::{NexusWriter, NexusRecipe, SynthRun};
 //! use thalweg_io::model::StoreModel;
 //! use thalweg_io::open::Options;
 //!
@@ -17,7 +17,8 @@
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("live.nxs");
 //! // The default recipe writes chunks of all banks in turns, as an acquisition does.
-//! NexusWriter::write(&path, &Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 1_000_000) })?)?;
+//! let recipe = NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 1_000_000) };
+//! NexusWriter::write(&path, &SynthRun::new(recipe)?)?;
 //!
 //! let file = ArrayFile::open(&path, Options::default())?;
 //! let datasets = file.datasets()?;
@@ -43,7 +44,7 @@ use thalweg_io::plan::{self, Load};
 use crate::arrays::{ArrayFile, Dataset, Requests};
 use crate::libhdf5::Found;
 
-pub use cost::{Costs, Undo, undo};
+pub use cost::{Costs, DecodingCost, decoding_costs};
 pub use findings::{Finding, FindingKind, Gain};
 pub use layout::ArrayLayout;
 
@@ -106,8 +107,8 @@ impl Predicted {
     ///
     /// ```
     /// use thalweg_hdf5::doctor::Predicted;
-    /// let time =
-    ///     Predicted { store_s: 2.0, cpu_s: 1.0, threads: 2, index_s: 0.1, ..Predicted::default() };
+    /// let none = Predicted::default();
+    /// let time = Predicted { store_s: 2.0, cpu_s: 1.0, threads: 2, index_s: 0.1, ..none };
     /// let (least, most) = time.range_s(2.0);
     /// assert!(least < 1.2 && most > 4.0);
     /// ```
@@ -150,7 +151,8 @@ pub fn diagnose(
     );
     let sum = |of: fn(&ArrayLayout) -> u64| layouts.iter().map(of).sum::<u64>();
     let (stored, chunks, pairs) = (sum(|l| l.stored), sum(|l| l.pieces), sum(|l| l.pairs));
-    let (followed, small) = (sum(|l| l.followed), sum(|l| l.small));
+    let followed = sum(|l| l.followed);
+    let small = sum(|l| l.small);
     let share =
         |part: u64, of: u64, none: f64| if of == 0 { none } else { part as f64 / of as f64 };
     let bytes = sum(|l| l.bytes);

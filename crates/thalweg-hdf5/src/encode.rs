@@ -1,4 +1,4 @@
-//! Filters, applied.
+//! Encoding of chunks: applies HDF5 filters.
 
 use thalweg_codec::{deflate, lz4, shuffle, zstd};
 use thalweg_io::Fault;
@@ -36,7 +36,7 @@ impl Coder {
     }
 }
 
-/// What applying filters needs; one for a thread.
+/// The contexts of the encoders of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct ChunkEncoder {
     /// By level.

@@ -113,7 +113,8 @@ struct Numbers<'a> {
 impl Numbers<'_> {
     fn next(&mut self) -> Result<u64, Fault> {
         let start = self.at;
-        let (mut number, mut shift) = (0u64, 0u32);
+        let mut number = 0u64;
+        let mut shift = 0u32;
         while let Some(&byte) = self.bytes.get(self.at) {
             self.at += 1;
             let bits = u64::from(byte & 0x7f);
@@ -264,7 +265,8 @@ impl Extents {
             return None;
         }
         let mut numbers = Numbers { bytes: &self.bytes[..entry.at.end], at: entry.at.start };
-        let (mut chunks, mut before) = (Vec::with_capacity(entry.count), NONE);
+        let mut chunks = Vec::with_capacity(entry.count);
+        let mut before = NONE;
         for _ in 0..entry.count {
             before = numbers.chunk(&before).ok()?;
             chunks.push(before);
@@ -313,7 +315,8 @@ fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<IndexEntry>, u64),
                 "lengths, and chunks of one element or more",
             ));
         };
-        let (count, len) = (numbers.next()?, numbers.next()?);
+        let count = numbers.next()?;
+        let len = numbers.next()?;
         let end = usize::try_from(len).ok().and_then(|len| numbers.at.checked_add(len));
         let Some(end) = end.filter(|&end| end <= body.len() && count <= len / LEAST as u64) else {
             return Err(bad(

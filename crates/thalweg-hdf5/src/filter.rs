@@ -414,7 +414,8 @@ fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
 
 /// Fletcher's checksum over big-endian 16-bit words, as libhdf5 takes it.
 pub(super) fn fletcher32(data: &[u8]) -> u32 {
-    let (mut low, mut high) = (0u32, 0u32);
+    let mut low = 0u32;
+    let mut high = 0u32;
     // As many words as cannot overflow between two reductions.
     for block in data.chunks(720) {
         for word in block.chunks(2) {

@@ -8,8 +8,8 @@
 //! # Read a selection of an array
 //!
 //! ```
-//! use thalweg_hdf5::arrays::{ArrayFile, Selection, Want};
-//! use thalweg_hdf5::libhdf5::{Number, VectorOf, Writer};
+//! use thalweg_hdf5::arrays::{ArrayFile, Selection, ArrayRequest};
+//! use thalweg_hdf5::libhdf5::{StoredNumber, VectorSpec, Hdf5Writer};
 //! use thalweg_io::open::Options;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,9 +17,9 @@
 //! let path = folder.path().join("counts.h5");
 //!
 //! // Write /detector/counts: eight 32-bit integers in two chunks.
-//! let writer = Writer::create(&path, &"counts.h5".into())?;
+//! let writer = Hdf5Writer::create(&path, &"counts.h5".into())?;
 //! let group = writer.group(None, "detector")?;
-//! let shape = VectorOf { kind: Number::U32, len: 8, chunk: Some(4), filters: &[] };
+//! let shape = VectorSpec { kind: StoredNumber::U32, len: 8, chunk: Some(4), filters: &[] };
 //! let counts = writer.vector(&group, "counts", shape)?;
 //! for (first, values) in [(0, [0u32, 10, 20, 30]), (4, [40, 50, 60, 70])] {
 //!     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -33,7 +33,8 @@
 //! let datasets = file.below("/detector/counts")?;
 //! let dataset = datasets.first().ok_or("no dataset")?;
 //! let mut out = [0; 3 * 4];
-//! file.read(&mut [Want { dataset, selection: Selection::Elements(3..6), out: &mut out }])?;
+//! let selection = Selection::Elements(3..6);
+//! file.read(&mut [ArrayRequest { dataset, selection, out: &mut out }])?;
 //! let values: Vec<u8> = [30u32, 40, 50].iter().flat_map(|value| value.to_le_bytes()).collect();
 //! assert_eq!(out, values[..]);
 //! # Ok(())

@@ -1,5 +1,5 @@
-//! What libhdf5 says of a file: what is in it and where it lies, for the engine to fetch and
-//! decode.
+//! Bindings of libhdf5: the objects of a file and the offsets of their bytes, for the engine to
+//! fetch and decode.
 //!
 //! libhdf5 reads through a driver over [`Store`](thalweg_io::store::Store), so that it works on
 //! every store, stays inside the file, and ends when the work is cancelled. It is not thread-safe:
@@ -31,6 +31,6 @@ pub use rewrite::{
 };
 pub use variable::Variable;
 pub use write::{
-    Enumeration, Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber, StoredSignal, Vector,
-    VectorOf, is_name,
+    Enumeration, Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNumber, StoredSignal, Vector,
+    VectorSpec, is_name,
 };

@@ -10,22 +10,23 @@
 //!
 //! ```
 //! use thalweg_hdf5::arrays::ArrayFile;
-//! use thalweg_hdf5::nexus::{Moment, Nexus, Wanted};
-//! use thalweg_hdf5::synth::{NexusWriter, Recipe, Run};
+//! use thalweg_hdf5::nexus::{Moment, Nexus, EventSelection};
+//! use thalweg_hdf5::synth::{NexusWriter, NexusRecipe, SynthRun};
 //! use thalweg_io::open::Options;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("run.nxs");
-//! let recipe = Recipe { banks: 2, events_per_pulse: 100.0, ..Recipe::with_bytes(1, 100_000) };
-//! NexusWriter::write(&path, &Run::new(recipe)?)?;
+//! let small = NexusRecipe::with_bytes(1, 100_000);
+//! let recipe = NexusRecipe { banks: 2, events_per_pulse: 100.0, ..small };
+//! NexusWriter::write(&path, &SynthRun::new(recipe)?)?;
 //!
 //! let file = ArrayFile::open(&path, Options::default())?;
 //! let nexus = Nexus::find(&file)?;
-//! let wanted = Wanted {
+//! let wanted = EventSelection {
 //!     banks: vec!["bank1_*".into()],
 //!     time: Some((Some(Moment::parse("0")?), Some(Moment::parse("1")?))),
-//!     ..Wanted::default()
+//!     ..EventSelection::default()
 //! };
 //! let mut events = 0;
 //! let summary = nexus.events(&wanted, &mut |batch| {
@@ -144,7 +145,7 @@ impl Bank {
         &self.path
     }
 
-    /// The last part of the path; the whole of it where another bank has the same.
+    /// The last part of the path, or the whole path if another bank has the same last part.
     pub fn name(&self) -> &str {
         &self.name
     }

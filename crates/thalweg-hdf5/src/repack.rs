@@ -3,14 +3,15 @@
 //!
 //! ```
 //! use thalweg_hdf5::repack::{Chunking, Repack, TargetLayout, repack};
-//! use thalweg_hdf5::synth::{NexusWriter, Recipe, Run};
+//! use thalweg_hdf5::synth::{NexusWriter, NexusRecipe, SynthRun};
 //! use thalweg_io::open::Options;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("live.nxs");
 //! // The default recipe writes chunks of all banks in turns, as an acquisition does.
-//! NexusWriter::write(&path, &Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 1_000_000) })?)?;
+//! let recipe = NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 1_000_000) };
+//! NexusWriter::write(&path, &SynthRun::new(recipe)?)?;
 //!
 //! let layout = TargetLayout { chunk: Some(Chunking::Rows(16 << 10)), ..TargetLayout::default() };
 //! let how = Repack { layout, verify: true, ..Repack::default() };
@@ -43,9 +44,9 @@ use thalweg_io::{Error, Result};
 use crate::libhdf5 as hdf5;
 use crate::libhdf5::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage};
 use crate::types::Chunk;
-use copy_bytes::{Move, OutputFile, carry};
+use copy_bytes::{ByteMove, OutputFile, copy_moves};
 use grid::RepackGrid;
-use reencode::{Job, recode};
+use reencode::{ReencodeJob, reencode};
 
 pub use crate::encode::Coder;
 pub use crate::libhdf5::LibraryVersion;
@@ -75,7 +76,7 @@ pub struct RepackReport {
     pub datasets: u64,
     /// Datasets that are stored otherwise now, beside the order of their chunks.
     pub changes: Vec<LayoutChange>,
-    /// Datasets that are stored as they were though something else was wished, and why.
+    /// Datasets that keep their storage although the options ask for another, and why.
     pub kept: Vec<(String, String)>,
     /// References to objects that no link leads to; they lead nowhere now.
     pub cleared: u64,
@@ -110,8 +111,8 @@ pub struct LayoutChange {
 /// Makes a file anew. It appears when it is whole.
 ///
 /// # Errors
-/// The first defect of the original; [`Error::Unsupported`] for what cannot be made anew;
-/// [`Error::Usage`] for wishes that make no sense for a dataset that they name; [`Error::Io`].
+/// The first defect of the original; [`Error::Unsupported`] for objects that cannot be rewritten;
+/// [`Error::Usage`] for options that do not fit a dataset that they name; [`Error::Io`].
 pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<RepackReport> {
     if let (Ok(a), Ok(b)) = (fs::canonicalize(path), fs::canonicalize(out))
         && a == b
@@ -198,7 +199,7 @@ fn fill(
     report.bytes_filling = made.iter().map(filling).sum();
     let (mut moves, mut jobs, mut target) = (Vec::new(), Vec::new(), Vec::new());
     if rewrite.user_block() > 0 {
-        moves.push(Move { from: 0, to: 0, len: rewrite.user_block() });
+        moves.push(ByteMove { from: 0, to: 0, len: rewrite.user_block() });
     }
     for (number, made) in made.iter().enumerate() {
         if !as_they_are(made, &mut moves) {
@@ -211,7 +212,7 @@ fn fill(
         let mut beside = new.temporary().as_os_str().to_owned();
         beside.push(".aside");
         let spill = Arc::new(nameless(Path::new(&beside)).map_err(failed)?);
-        let (passes, spilled) = recode(values, jobs, output, &spill)?;
+        let (passes, spilled) = reencode(values, jobs, output, &spill)?;
         report.passes = passes;
         let mut moves = Vec::with_capacity(spilled.len());
         for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
@@ -221,7 +222,7 @@ fn fill(
             };
             let chunks: Vec<Chunk> = spilled.iter().map(|spilled| spilled.chunk).collect();
             let places = rewrite.chunks(made, &chunks)?;
-            moves.extend(chunks.iter().zip(places).map(|(c, to)| Move {
+            moves.extend(chunks.iter().zip(places).map(|(c, to)| ByteMove {
                 from: c.offset,
                 to,
                 len: c.size,
@@ -230,10 +231,10 @@ fn fill(
         aside = Some((spill, moves));
     }
     rewrite.finish()?;
-    carry(values, moves, output)?;
+    copy_moves(values, moves, output)?;
     if let Some((spill, moves)) = aside {
         let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, output.name.clone())?);
-        carry(&spill, moves, &OutputFile { model: StoreModel::LOCAL, ..output.clone() })?;
+        copy_moves(&spill, moves, &OutputFile { model: StoreModel::LOCAL, ..output.clone() })?;
     }
     Ok(report)
 }
@@ -276,18 +277,18 @@ fn change(form: &DatasetForm, target: &TargetStorage) -> Option<LayoutChange> {
 
 /// Plans values that need not be decoded: whole chunks, and runs of elements that are consecutive
 /// in both files. False where they must be put together instead.
-fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<Move>) -> bool {
+fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<ByteMove>) -> bool {
     let form = &made.form;
     let bytes = form.bytes();
     match (&made.target, &form.storage) {
         (_, ValueStorage::Elsewhere { .. } | ValueStorage::Contiguous(None)) => true,
         (TargetStorage::Keep | TargetStorage::Contiguous, ValueStorage::Contiguous(Some(at))) => {
-            moves.extend(made.places.first().map(|&to| Move { from: *at, to, len: bytes }));
+            moves.extend(made.places.first().map(|&to| ByteMove { from: *at, to, len: bytes }));
             true
         }
         (TargetStorage::Keep, ValueStorage::Chunked(_, chunks)) => {
             let places = chunks.iter().zip(&made.places);
-            moves.extend(places.map(|(chunk, &to)| Move {
+            moves.extend(places.map(|(chunk, &to)| ByteMove {
                 from: chunk.offset,
                 to,
                 len: chunk.size,
@@ -312,7 +313,7 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<Move>) -> bool {
                     };
                     let piece =
                         |c: &Chunk| (c.first * band, c.offset, band.min(bytes - c.first * band));
-                    // Whoever wrote a chunk of another length should be told where it is decoded.
+                    // A chunk of another length is an error, which decoding reports.
                     if chunks.iter().any(|chunk| chunk.size != band) {
                         return false;
                     }
@@ -340,8 +341,9 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<Move>) -> bool {
                     if first >= start + len {
                         break;
                     }
-                    let (begin, end) = (start.max(first), (start + len).min(first + there));
-                    moves.push(Move {
+                    let begin = start.max(first);
+                    let end = (start + len).min(first + there);
+                    moves.push(ByteMove {
                         from: at + (begin - start),
                         to: place + (begin - first),
                         len: end - begin,
@@ -357,7 +359,7 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<Move>) -> bool {
 const SLICE: u64 = 256 << 10;
 
 /// What has to be put together.
-fn job(made: &RewrittenDataset) -> Option<Job> {
+fn job(made: &RewrittenDataset) -> Option<ReencodeJob> {
     let form = &made.form;
     let (from, stored) = match &form.storage {
         ValueStorage::Chunked(chunk, chunks) => {
@@ -390,7 +392,7 @@ fn job(made: &RewrittenDataset) -> Option<Job> {
         }
         TargetStorage::Keep => return None,
     };
-    Some(Job {
+    Some(ReencodeJob {
         path: form.path.as_str().into(),
         element: form.element,
         fill: form.fill.clone(),

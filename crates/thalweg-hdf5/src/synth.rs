@@ -1,17 +1,16 @@
-//! Synthetic neutron events, in NeXus files laid out as a run leaves them behind, or as one would
-//! wish them.
+//! Synthetic neutron events, in NeXus files laid out as an acquisition writes them, or as a reader
+//! prefers them.
 //!
-//! A [`NexusRecipe`] says what a file looks like, and a [`SynthRun`] is that recipe made ready.
-//! Event `i` of a bank depends on nothing but the seed, the bank and `i`: files that differ in
-//! layout, order or compression hold the same values. As with synthetic reads, they are the same on
-//! every machine.
+//! A [`NexusRecipe`] describes a file, and a [`SynthRun`] holds what the recipe determines. Event
+//! `i` of a bank depends only on the seed, the bank and `i`: files that differ in layout, order or
+//! compression hold the same values. The values are the same on every machine.
 //!
 //! ```
-//! use thalweg_hdf5::synth::Recipe;
-//! use thalweg_hdf5::synth::Run;
+//! use thalweg_hdf5::synth::NexusRecipe;
+//! use thalweg_hdf5::synth::SynthRun;
 //!
 //! # fn main() -> thalweg_io::Result<()> {
-//! let run = Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 100_000) })?;
+//! let run = SynthRun::new(NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 100_000) })?;
 //! let mut ids = Vec::new();
 //! run.ids(0, 0..10, &mut ids);
 //! assert_eq!(ids.len(), 10 * 4);
@@ -276,7 +275,7 @@ impl NexusRecipe {
         Err(Error::Usage(format!("recipe: {wrong}").into()))
     }
 
-    /// The share of the events that a bank gets.
+    /// The share of the events in a bank.
     fn share(&self, bank: u32) -> f64 {
         let of = |bank: u32| match self.weights {
             Weights::Even => 1.0,

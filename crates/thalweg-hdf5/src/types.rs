@@ -1,4 +1,4 @@
-//! What attributes and datasets hold, whoever parsed them.
+//! Values of attributes and storage of datasets, for both parsers of metadata.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::filter::Pipeline;
 /// Bytes of a sample.
 const SAMPLE: u64 = 2;
 
-/// What a scalar attribute holds.
+/// The value of a scalar attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// A signed integer of so many bytes.
@@ -22,7 +22,7 @@ pub enum Value {
     Text(String),
     /// A code, and the names of all codes.
     Enum(i64, Arc<Vec<(i64, String)>>),
-    /// What is none of these, in words.
+    /// A description of any other value.
     Other(&'static str),
 }
 
@@ -42,7 +42,7 @@ impl Value {
 pub struct SampleDataset {
     /// Samples.
     pub len: u64,
-    /// What stands where nothing is stored.
+    /// The value of elements that are not stored.
     pub fill: i16,
     /// Where they lie.
     pub storage: Storage,
@@ -104,7 +104,7 @@ impl SampleDataset {
     }
 }
 
-/// Puts chunks in order, without those that lie beyond the end.
+/// Sorts chunks by their first element and drops those beyond the end of the dataset.
 ///
 /// # Errors
 /// Chunks that overlap.

@@ -134,13 +134,13 @@ pub struct ConvertReport {
 
 /// A file that is whole but for its name. Dropped, it is removed.
 #[derive(Debug)]
-pub struct Made {
+pub struct MadeFile {
     sealed: Sealed,
     lost: Vec<Lost>,
     verified: bool,
 }
 
-impl Made {
+impl MadeFile {
     /// Gives the file its name.
     ///
     /// # Errors
@@ -205,9 +205,9 @@ pub fn make(
     parts: Vec<SetPart>,
     outputs: Vec<Output>,
     conversion: &Conversion,
-) -> Result<Vec<Made>> {
-    let (mut writings, mut places) =
-        (Vec::with_capacity(outputs.len()), Vec::with_capacity(outputs.len()));
+) -> Result<Vec<MadeFile>> {
+    let mut writings = Vec::with_capacity(outputs.len());
+    let mut places = Vec::with_capacity(outputs.len());
     for output in outputs {
         let seed = seed(set, &parts, &output, &conversion.coding);
         let (writing, place) = Writing::start(output, conversion, seed)?;
@@ -268,7 +268,8 @@ fn pour(
             writing.losing.leave_out(source.left_out(), source.store().name())?;
         }
     }
-    let (coding, places) = (conversion.coding.clone(), places.clone());
+    let coding = conversion.coding.clone();
+    let places = places.clone();
     let copied = conversion.copies(&source);
     let worker = move || ConvertWorker {
         encoder: coding.encoder(),
@@ -359,7 +360,7 @@ impl Writing {
     }
 
     /// Ends the file and, where that is asked for, compares it.
-    fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<Made> {
+    fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
         let Self { name, sink, losing, digests } = self;
         let sealed = sink.seal()?;
         let lost = losing.lost;
@@ -369,7 +370,7 @@ impl Writing {
                 VerifiedReads { fields, digests, ordered, attributes: ordered && lost.is_empty() };
             verify::verify(sealed.path(), &name, options, place.headers.header(), wanted)?;
         }
-        Ok(Made { sealed, lost, verified: conversion.verify.is_some() })
+        Ok(MadeFile { sealed, lost, verified: conversion.verify.is_some() })
     }
 }
 

@@ -61,7 +61,7 @@
 //! ```
 //! use std::sync::Arc;
 //! use thalweg_io::open::Options;
-//! use thalweg_nanopore::pod5::write::Layout;
+//! use thalweg_nanopore::pod5::write::Pod5Layout;
 //! use thalweg_nanopore::reads::{ReadFile, Selection};
 //! use thalweg_nanopore::synth::{Recipe, Synth};
 //! use thalweg_nanopore::write::Coding;
@@ -70,7 +70,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("reads.pod5");
 //! let synth = Synth::new(Recipe { reads: 5, mean_length: 4000.0, ..Recipe::default() })?;
-//! synth.write(&path, Coding::Pod5(Layout::default()))?;
+//! synth.write(&path, Coding::Pod5(Pod5Layout::default()))?;
 //!
 //! let file = ReadFile::open(&path, Options::default())?;
 //! let ids = file.read_ids()?;
@@ -93,7 +93,7 @@
 //! use thalweg_io::condition::Condition;
 //! use thalweg_io::open::Options;
 //! use thalweg_nanopore::convert::{Conversion, convert};
-//! use thalweg_nanopore::pod5::write::Layout;
+//! use thalweg_nanopore::pod5::write::Pod5Layout;
 //! use thalweg_nanopore::reads::{ReadSet, ScanOptions, Selection};
 //! use thalweg_nanopore::slow5::{RecordPress, SignalPress};
 //! use thalweg_nanopore::synth::{Recipe, Synth};
@@ -107,7 +107,7 @@
 //! synth.write(&blow5, Coding::Blow5(RecordPress::Zlib, SignalPress::SvbZd))?;
 //!
 //! let set = ReadSet::open([&blow5], Options::default())?;
-//! let conversion = Conversion::new(Coding::Pod5(Layout::default()));
+//! let conversion = Conversion::new(Coding::Pod5(Pod5Layout::default()));
 //! assert_eq!(convert(&set, &Selection::All, &pod5, &conversion)?.reads, 5);
 //!
 //! let set = ReadSet::open([&pod5], Options::default())?;

@@ -48,7 +48,8 @@ impl Loss {
             Self::Offset => "the offset is rounded to a float",
             Self::Range => "range / digitisation is rounded to a float",
             Self::Digitisation => {
-                "the digitisation is not that of its run (adc_max - adc_min + 1), which takes its place"
+                "the digitisation is not that of its run (adc_max - adc_min + 1), \
+                 which takes its place"
             }
             Self::SamplingRate => "the sampling rate is not that of its run, which takes its place",
             Self::Current => "median_before is rounded to a float",

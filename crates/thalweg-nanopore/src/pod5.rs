@@ -36,6 +36,6 @@ pub use ipc::{END_BYTES, IpcBlock, MAGIC, MOST_HEAD, TableFooter, footer_len};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
 pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
 pub use schema::{ColumnKind, ColumnSchema, Schema};
-pub use signal::{Piece, RowCoding, SignalDecoder, SignalLayout, SignalPlaces};
+pub use signal::{RowCoding, SignalDecoder, SignalLayout, SignalPlaces, SignalRowExtent};
 pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};
 pub use writer::Pod5Writer;

@@ -10,7 +10,8 @@
 //!
 //! let text = b"#slow5_version\t0.2.0\n#num_read_groups\t1\n@run_id\tabc\n\
 //!     #char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\n\
-//!     #read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\n";
+//!     #read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\t\
+//!     len_raw_signal\traw_signal\n";
 //! let Parsed::Done(header) = Header::parse(text)? else { return Ok(()) };
 //! assert_eq!(header.attribute("run_id", 0), Some("abc"));
 //! assert_eq!(header.data_offset, text.len() as u64);

@@ -22,7 +22,7 @@ use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::MemoryStore;
 use thalweg_nanopore::bam::BamIds;
-use thalweg_nanopore::fast5::{Root, Walk};
+use thalweg_nanopore::fast5::{LayoutBuilder, Root};
 use thalweg_nanopore::reads::{Read, ReadFile, Selection, Visitor};
 use thalweg_nanopore::slow5::{
     Attribute, AuxField, AuxType, Encoding, Frame, Framing, Header, Index, Parsed, Record,
@@ -466,7 +466,7 @@ pub fn hdf5_meta(data: &[u8]) {
     // wait.
     let Ok(root) = Root::parse(&data, 1 << 20) else { return };
     let name: Arc<str> = "fuzz".into();
-    let mut walk = Walk::new(&name, &root, 1 << 20);
+    let mut walk = LayoutBuilder::new(&name, &root, 1 << 20);
     for number in 0..root.len().min(64) {
         let Ok(found) = root.read(&data, number) else { return };
         assert_eq!(

@@ -19,7 +19,7 @@ const CYCLES: &[&str] = &[];
 /// `user -> used` that the table of crates does not allow yet.
 const DEPENDENCIES: &[&str] = &[];
 /// Crates that still have lines wider than 100 characters.
-const WIDE_LINES: &[&str] = &["thalweg", "thalweg-hdf5", "thalweg-nanopore"];
+const WIDE_LINES: &[&str] = &[];
 /// Files that still start threads of their own.
 const THREADS: &[&str] = &[];
 /// Files that still ask for the feature in a function's body, or deep in a module folder.

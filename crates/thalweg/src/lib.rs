@@ -34,7 +34,7 @@
 //! on all cores, in the order of the file. `signal_sum` runs on the thread that decodes the read.
 //!
 //! ```
-//! use thalweg::format::slow5::{Encoder, Framing, RecordPress, SignalPress};
+//! use thalweg::format::slow5::{Framing, RecordEncoder, RecordPress, SignalPress};
 //! use thalweg::reads::{Read, Selection};
 //! use thalweg::synth::{Recipe, Synth, SynthRead};
 //! use thalweg::{Opened, Options, open};
@@ -50,7 +50,7 @@
 //! let synth = Synth::new(Recipe::with_samples(1, 200_000))?;
 //! # let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
 //! # let mut bytes = header.write()?;
-//! # let mut encoder = Encoder::new()?;
+//! # let mut encoder = RecordEncoder::new()?;
 //! # let mut read = SynthRead::default();
 //! # for number in 0..synth.recipe().reads {
 //! #     synth.read(number, &mut read);
@@ -81,12 +81,12 @@
 //! # fn main() {}
 //! # #[cfg(feature = "hdf5")]
 //! # fn main() -> thalweg::Result<()> {
-//! use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
+//! use thalweg::synth::nexus::{NexusRecipe, NexusWriter, SynthRun};
 //! use thalweg::{Opened, Options, open};
 //!
 //! # let folder = tempfile::tempdir().expect("a folder");
 //! # let path = folder.path().join("run.nxs");
-//! let run = Run::new(Recipe { banks: 2, ..Recipe::with_bytes(1, 100_000) })?;
+//! let run = SynthRun::new(NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 100_000) })?;
 //! NexusWriter::write(&path, &run)?;
 //!
 //! let Opened::Arrays(file) = open(&path, Options::default())? else { panic!("no arrays") };
@@ -111,18 +111,18 @@
 //! # fn main() {}
 //! # #[cfg(feature = "hdf5")]
 //! # fn main() -> thalweg::Result<()> {
-//! use thalweg::nexus::{Nexus, Wanted};
-//! use thalweg::synth::nexus::{NexusWriter, Recipe, Run};
+//! use thalweg::nexus::{EventSelection, Nexus};
+//! use thalweg::synth::nexus::{NexusRecipe, NexusWriter, SynthRun};
 //! use thalweg::{Opened, Options, open};
 //!
 //! # let folder = tempfile::tempdir().expect("a folder");
 //! # let path = folder.path().join("run.nxs");
-//! let run = Run::new(Recipe { banks: 3, ..Recipe::with_bytes(1, 100_000) })?;
+//! let run = SynthRun::new(NexusRecipe { banks: 3, ..NexusRecipe::with_bytes(1, 100_000) })?;
 //! NexusWriter::write(&path, &run)?;
 //!
 //! let Opened::Arrays(file) = open(&path, Options::default())? else { panic!("no arrays") };
 //! let nexus = Nexus::find(&file)?;
-//! let wanted = Wanted { banks: vec!["bank[12]_*".into()], ..Wanted::default() };
+//! let wanted = EventSelection { banks: vec!["bank[12]_*".into()], ..Default::default() };
 //! let mut events = 0;
 //! let summary = nexus.events(&wanted, &mut |batch| {
 //!     events += batch.pulses.len() as u64;
@@ -144,14 +144,14 @@
 //! # fn main() {}
 //! # #[cfg(feature = "hdf5")]
 //! # fn main() -> thalweg::Result<()> {
-//! use thalweg::graph::synth::{NeuroglialWriter, Recipe, SynthNetwork};
+//! use thalweg::graph::synth::{CircuitRecipe, NeuroglialWriter, SynthNetwork};
 //! use thalweg::graph::{Direction, InputOptions, Neighbours, NetworkOptions, Writer, input};
 //! use thalweg::{Opened, Options, open};
 //!
 //! # let folder = tempfile::tempdir().expect("a folder");
 //! # let file = folder.path().join("circuit.h5");
 //! # let path = folder.path().join("network");
-//! let recipe = Recipe { astrocytes: Some(10), ..Recipe::with_neurons(1, 2_000) };
+//! let recipe = CircuitRecipe { astrocytes: Some(10), ..CircuitRecipe::with_neurons(1, 2_000) };
 //! NeuroglialWriter::write(&file, &SynthNetwork::new(recipe)?)?;
 //! let mut writer = Writer::open(&path, NetworkOptions::default())?;
 //! writer.import(input::open(&file, &InputOptions::default())?, &mut |_| {})?;

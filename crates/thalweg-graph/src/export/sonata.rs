@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_schema::Fields;
-use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber, is_name};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNumber, is_name};
 use thalweg_io::condition::Condition;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Result};
@@ -55,8 +55,8 @@ fn ids(batch: &RecordBatch, column: usize) -> &[u64] {
     batch.column(column).as_primitive::<UInt64Type>().values()
 }
 
-fn chunk_for(rows: u64) -> RowsOf {
-    RowsOf { columns: None, chunk: rows.clamp(1, CHUNK) }
+fn chunk_for(rows: u64) -> RowsSpec {
+    RowsSpec { columns: None, chunk: rows.clamp(1, CHUNK) }
 }
 
 impl TypeAndPlaceColumns {

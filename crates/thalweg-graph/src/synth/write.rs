@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg_hdf5::libhdf5::{Hdf5Writer, StoredNumber, Vector, VectorOf};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, StoredNumber, Vector, VectorSpec};
 use thalweg_io::Result;
 use thalweg_io::new_file::NewFile;
 
@@ -50,7 +50,7 @@ impl NeuroglialWriter {
             &["synapse", "neuron"],
             &offsets,
         )?;
-        let of = |len| VectorOf { kind: StoredNumber::U64, len, chunk: None, filters: &[] };
+        let of = |len| VectorSpec { kind: StoredNumber::U64, len, chunk: None, filters: &[] };
         let synapse = writer.vector(&astrocytes, "synapse", of(ends[0]))?;
         let neuron = writer.vector(&astrocytes, "neuron", of(ends[1]))?;
         let offsets = writer.vector(&neurons, "offsets", of(network.recipe().neurons + 1))?;

@@ -37,7 +37,8 @@ impl ArrayFile {
         let shape = self.shape(&first, model, Delivery::AsTheyCome);
         let mut requests = Requests { count: 0, fetched: 0, wanted: 0, jumps: 0, shape };
         let rule = self.gap_rule(model);
-        let (align, mut end) = (self.store.alignment() as u64, None);
+        let align = self.store.alignment() as u64;
+        let mut end = None;
         for (number, parts) in parts.iter().enumerate() {
             let window = window(&subjects, parts, piece);
             requests.wanted += window.stored();

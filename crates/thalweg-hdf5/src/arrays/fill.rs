@@ -96,7 +96,8 @@ impl ArrayFile {
     /// The memory then holds some of the values.
     pub fn read(&self, wanted: &mut [ArrayRequest<'_>]) -> Result<ArraySummary> {
         let model = self.model();
-        let (mut window, mut nodes) = (Window::new(), Vec::new());
+        let mut window = Window::new();
+        let mut nodes = Vec::new();
         let mut summary = ArraySummary::default();
         for (number, ArrayRequest { dataset, selection, out }) in wanted.iter_mut().enumerate() {
             let subject = self.subject(dataset)?;
@@ -170,14 +171,16 @@ impl ArrayFile {
         f: &mut dyn FnMut(usize, &[u8]) -> Result<()>,
     ) -> Result<ArraySummary> {
         let subjects = self.subjects(datasets)?;
-        let (model, piece) = (self.model(), self.piece());
+        let model = self.model();
+        let piece = self.piece();
         for (subject, elements) in subjects.iter().zip(elements) {
             subject.check(elements, piece)?;
         }
         let parts: Arc<[Vec<ElementRange>]> = self.windows(&subjects, elements, piece).into();
         let control = &self.options.control;
         let make = {
-            let (subjects, parts) = (subjects.clone(), parts.clone());
+            let subjects = subjects.clone();
+            let parts = parts.clone();
             move |number: usize| {
                 parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
             }

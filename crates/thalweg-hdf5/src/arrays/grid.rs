@@ -68,14 +68,16 @@ impl Grid {
     /// `piece` bytes.
     pub(super) fn new(array: &Array, selection: &Selection, piece: u64) -> Self {
         let size = array.dtype.size() as u64;
-        let (mut shape, mut tile) = (array.shape.clone(), tile_of(array, piece));
+        let mut shape = array.shape.clone();
+        let mut tile = tile_of(array, piece);
         if shape.is_empty() {
             (shape, tile) = (vec![1], vec![1]);
         }
         let picks = match selection {
             Selection::Points(points) => {
                 let point = |(to, point): (u64, &Vec<u64>)| {
-                    let (mut number, mut at) = (0, 0);
+                    let mut number = 0;
+                    let mut at = 0;
                     for ((&x, &length), &tile) in point.iter().zip(&shape).zip(&tile) {
                         number = number * length.div_ceil(tile) + x / tile;
                         at = at * tile + x % tile;
@@ -100,7 +102,7 @@ impl Grid {
         }
         grid.is_plain = match &array.place {
             ElementPlace::Contiguous(_) => true,
-            // A chunk of another size is malformed: whoever decodes it says so.
+            // A chunk of another size is malformed; its decoder reports the error.
             ElementPlace::Chunked(_, chunks) => {
                 let size = grid.tile_bytes();
                 array.pipeline.0.is_empty() && chunks.iter().all(|chunk| chunk.size == size)
@@ -146,7 +148,7 @@ impl Grid {
                     .iter()
                     .map(|chunk| chunk.offset)
                     .min();
-                // Of a part of a chunk that can be had by itself.
+                // A chunk without filters is read in parts.
                 let inside = if self.is_plain {
                     rows.start % self.tile[0] * self.row() * self.size
                 } else {
@@ -161,7 +163,7 @@ impl Grid {
         }
     }
 
-    /// The numbers of the tiles that rows lie in.
+    /// The numbers of the tiles that hold rows.
     fn tiles(&self, rows: &Range<u64>) -> Range<u64> {
         let band: u64 = self
             .shape
@@ -196,7 +198,7 @@ impl Grid {
         }
     }
 
-    /// Rows of the array that a tile of whole rows has.
+    /// Rows of the array in a tile of whole rows.
     pub(super) fn rows(&self, tile: u64) -> Range<u64> {
         tile * self.tile[0]..((tile + 1) * self.tile[0]).min(self.shape[0])
     }
@@ -235,7 +237,7 @@ impl Grid {
         part
     }
 
-    /// Bytes of the elements that are wanted.
+    /// Bytes of the selected elements.
     pub(super) fn bytes(&self) -> u64 {
         self.size
             * match &self.picks {
@@ -259,7 +261,8 @@ impl Grid {
     }
 
     fn parts(&self, stored: &[Chunk], slabs: &[Slab]) -> (Vec<TileEntry>, bool) {
-        let (mut entries, mut tiles) = (Vec::new(), 0);
+        let mut entries = Vec::new();
+        let mut tiles = 0;
         let wanted =
             slabs.iter().zip(&self.tile).map(|(slab, tile)| tiles_of(slab, *tile)).product::<u64>();
         let span = slabs.first().and_then(|slab| slab.within(0..self.shape[0]));
@@ -293,13 +296,15 @@ impl Grid {
     fn points(&self, stored: &[Chunk], points: &[Point]) -> (Vec<TileEntry>, bool) {
         let whole = self.part == self.tile;
         let part: u64 = self.part.iter().product();
-        let (mut entries, mut found) = (Vec::new(), 0);
+        let mut entries = Vec::new();
+        let mut found = 0;
         let mut at = 0;
         while let Some(first) = points.get(at) {
             let near =
                 |point: &Point| point.tile == first.tile && (whole || point.at - first.at < part);
             let count = points[at..].iter().take_while(|point| near(point)).count();
-            let (which, last) = (at..at + count, points[at + count - 1].at);
+            let which = at..at + count;
+            let last = points[at + count - 1].at;
             at += count;
             let Ok(place) = stored.binary_search_by_key(&first.tile, |chunk| chunk.first) else {
                 continue;
@@ -332,8 +337,10 @@ impl Grid {
             dimension = dimension.checked_sub(1)?;
             let (length, size, cut) =
                 (self.shape[dimension], self.tile[dimension], self.part[dimension]);
-            let (tiles, parts) = (length.div_ceil(size), size.div_ceil(cut));
-            let (origin, inside) = (tile % tiles * size, part % parts * cut);
+            let tiles = length.div_ceil(size);
+            let parts = size.div_ceil(cut);
+            let origin = tile % tiles * size;
+            let inside = part % parts * cut;
             (tile, part) = (tile / tiles, part / parts);
             let end = (origin + size.min(inside + cut)).min(length);
             Some((dimension, origin, origin + inside..end.max(origin + inside)))
@@ -382,7 +389,8 @@ impl Grid {
     ) {
         let size = self.size as usize;
         let put = |from: u64, to: u64, count: u64| {
-            let (from, len) = (from as usize * size, count as usize * size);
+            let from = from as usize * size;
+            let len = count as usize * size;
             // SAFETY: the caller's promise.
             let out = unsafe { canvas.part(to as usize * size, len) };
             out.copy_from_slice(&bytes[from..from + len]);
@@ -427,7 +435,8 @@ impl Grid {
             return;
         }
         loop {
-            let (mut source, mut target) = (0, 0);
+            let mut source = 0;
+            let mut target = 0;
             for (&(run, element), (runs, stride, out)) in at.iter().zip(outer) {
                 source += runs[run].0 + element * stride;
                 target += runs[run].1 + element * out;
@@ -471,7 +480,8 @@ fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
 
 /// Tiles of a dimension with something that is wanted.
 fn tiles_of(slab: &Slab, tile: u64) -> u64 {
-    let (mut count, mut from) = (0, 0);
+    let mut count = 0;
+    let mut from = 0;
     if slab.step <= tile {
         // No tile between the first and the last is without.
         return slab

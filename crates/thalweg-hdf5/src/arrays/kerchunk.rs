@@ -26,7 +26,7 @@ pub struct References {
     pub set: Json,
     /// Arrays in it.
     pub arrays: usize,
-    /// What is not in it, and why: `/path: reason`.
+    /// Objects that the references leave out, and why: `/path: reason`.
     pub left_out: Vec<String>,
 }
 
@@ -114,7 +114,8 @@ impl ArrayFile {
                 }
             };
         let path = dataset.path().trim_start_matches('/');
-        let (mut refs, mut chunks) = (Map::new(), array.shape.clone());
+        let mut refs = Map::new();
+        let mut chunks = array.shape.clone();
         let whole = if array.shape.is_empty() {
             "0".to_owned()
         } else {
@@ -230,7 +231,8 @@ impl ReferenceSet {
 
 /// A chunk's key: its place in the grid.
 fn key(array: &Array, chunk: &[u64], one: &Chunk) -> String {
-    let (mut number, mut places) = (one.first, Vec::new());
+    let mut number = one.first;
+    let mut places = Vec::new();
     for (length, part) in array.shape.iter().zip(chunk).rev() {
         let count = length.div_ceil(*part).max(1);
         places.push((number % count).to_string());

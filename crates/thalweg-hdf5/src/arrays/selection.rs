@@ -145,7 +145,8 @@ impl Selection {
             Self::Slab(slabs) => {
                 match slabs.iter().zip(shape).position(|(slab, length)| !slab.fits(*length)) {
                     Some(dimension) => Err(format!(
-                        "{:?} in dimension {dimension}, which has {} elements: blocks must lie inside and apart",
+                        "{:?} in dimension {dimension}, which has {} elements: blocks must \
+                         lie inside and apart",
                         slabs[dimension], shape[dimension]
                     )),
                     None => Ok(slabs.iter().map(Slab::len).product()),
@@ -181,21 +182,27 @@ mod tests {
     proptest! {
         #[test]
         fn runs_are_the_selected_elements(
-            start in 0..20_u64, count in 0..6_u64, block in 0..5_u64, apart in 0..4_u64, from in 0..60_u64, len in 0..40_u64,
+            start in 0..20_u64, count in 0..6_u64, block in 0..5_u64, apart in 0..4_u64,
+            from in 0..60_u64, len in 0..40_u64,
         ) {
             let slab = Slab { start, count, step: (block + apart).max(1), block };
             let all = elements(&slab);
-            let here: Vec<(u64, u64)> =
-                all.iter().enumerate().filter(|(_, at)| (from..from + len).contains(at)).map(|(i, at)| (*at, i as u64)).collect();
+            let here: Vec<(u64, u64)> = (0..)
+                .zip(&all)
+                .filter(|(_, at)| (from..from + len).contains(at))
+                .map(|(i, at)| (*at, i))
+                .collect();
             for slab in [slab, slab.scaled(1)] {
                 let runs = slab.runs(from..from + len);
-                let found: Vec<(u64, u64)> = runs.flat_map(|(at, to, n)| (0..n).map(move |i| (at + i, to + i))).collect();
+                let each = |(at, to, n)| (0..n).map(move |i| (at + i, to + i));
+                let found: Vec<(u64, u64)> = runs.flat_map(each).collect();
                 prop_assert_eq!(&found, &here);
             }
             let span = here.first().zip(here.last()).map(|(first, last)| first.0..last.0 + 1);
             prop_assert_eq!(slab.within(from..from + len), span);
             prop_assert_eq!(slab.first_from(from), all.iter().copied().find(|at| *at >= from));
-            let scaled: Vec<u64> = all.iter().flat_map(|at| [3 * at, 3 * at + 1, 3 * at + 2]).collect();
+            let thrice = |at: &u64| [3 * at, 3 * at + 1, 3 * at + 2];
+            let scaled: Vec<u64> = all.iter().flat_map(thrice).collect();
             prop_assert_eq!(elements(&slab.scaled(3)), scaled);
             let fits = all.last().is_none_or(|last| *last < 40);
             prop_assert_eq!(Selection::Slab(vec![slab]).count(&[40]).is_ok(), fits);

@@ -43,7 +43,8 @@ impl ArrayFile {
         let total: u64 = subjects.iter().map(|subject| subject.array.bytes()).sum();
         let count = count.max(1);
         let window = total / (count as u64 * WINDOWS_A_SLICE) + 1;
-        let (mut slices, mut bytes) = (vec![Slice::default(); count], 0);
+        let mut slices = vec![Slice::default(); count];
+        let mut bytes = 0;
         for parts in row_bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
             // By its middle.
             let own: u64 = parts.iter().map(size).sum();

@@ -57,7 +57,8 @@ impl ArrayFile {
         }
         let rows = variable.shape.first().copied().unwrap_or(1);
         let step = (AT_A_TIME.min(most) / (variable.len() / rows).max(1)).max(1);
-        let (mut from, mut left) = (0, most);
+        let mut from = 0;
+        let mut left = most;
         let mut f = |element: &[u8]| match left.checked_sub(1) {
             Some(fewer) => {
                 left = fewer;

@@ -39,14 +39,14 @@ impl Default for Costs {
 /// How fast one thread undoes a filter. What deflate takes goes by the bytes that it reads, what
 /// others take by those that they make.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Undo {
+pub struct DecodingCost {
     /// Decoded bytes a second.
     pub decoded: f64,
     /// Stored bytes a second; what both take adds up.
     pub stored: f64,
 }
 
-impl Undo {
+impl DecodingCost {
     const fn of(decoded: f64) -> Self {
         Self { decoded, stored: f64::INFINITY }
     }
@@ -57,8 +57,8 @@ impl Undo {
 }
 
 /// How fast one thread undoes a filter: here, and in libhdf5 with its usual plugins.
-pub fn undo(filter: &str) -> (Undo, Undo) {
-    let both = |here, library| (Undo::of(here), Undo::of(library));
+pub fn decoding_costs(filter: &str) -> (DecodingCost, DecodingCost) {
+    let both = |here, library| (DecodingCost::of(here), DecodingCost::of(library));
     match filter
         .split_once(" with ")
         .map_or(filter, |(_, inner)| inner)
@@ -66,9 +66,10 @@ pub fn undo(filter: &str) -> (Undo, Undo) {
         .next()
         .unwrap_or(filter)
     {
-        "deflate" => {
-            (Undo { decoded: 8e9, stored: 0.24e9 }, Undo { decoded: 8e9, stored: 0.105e9 })
-        }
+        "deflate" => (
+            DecodingCost { decoded: 8e9, stored: 0.24e9 },
+            DecodingCost { decoded: 8e9, stored: 0.105e9 },
+        ),
         "shuffle" => both(8e9, 2.5e9),
         "fletcher32" => both(1.1e9, 1.1e9),
         "zstd" => both(0.8e9, 0.8e9),
@@ -88,7 +89,7 @@ impl Costs {
         let each = |layout: &ArrayLayout| {
             let bytes = layout.bytes as f64;
             let decode: f64 =
-                layout.filters.iter().map(|filter| undo(filter).0.seconds(layout)).sum();
+                layout.filters.iter().map(|filter| decoding_costs(filter).0.seconds(layout)).sum();
             layout.pieces as f64 * self.chunk_s + bytes / self.deliver + decode / self.decode
         };
         fetch + layouts.iter().map(each).sum::<f64>()
@@ -99,7 +100,7 @@ impl Costs {
         let each = |layout: &ArrayLayout| {
             let bytes = layout.bytes as f64;
             let decode: f64 =
-                layout.filters.iter().map(|filter| undo(filter).1.seconds(layout)).sum();
+                layout.filters.iter().map(|filter| decoding_costs(filter).1.seconds(layout)).sum();
             layout.stored as f64 / self.fetch
                 + layout.pieces as f64 * self.library_chunk_s
                 + bytes / self.deliver

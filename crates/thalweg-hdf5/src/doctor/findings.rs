@@ -136,7 +136,8 @@ pub(super) fn findings(
     let small = share(layouts.iter().map(|layout| layout.small).sum());
     if pairs > 0 && (followed as f64) < pairs as f64 * (1.0 - WORTH) {
         let what = format!(
-            "{:.0} % of {pairs} chunks do not follow the one before of their dataset: {} jumps for a reader of whole datasets",
+            "{:.0} % of {pairs} chunks do not follow the one before of their dataset: \
+             {} jumps for a reader of whole datasets",
             100.0 * (pairs - followed) as f64 / pairs as f64,
             libhdf5.jumps
         );
@@ -144,7 +145,8 @@ pub(super) fn findings(
         found.push(Finding {
             kind: FindingKind::Scattered,
             what,
-            writer: "write each dataset's chunks together: gather more of a dataset before it is flushed, in longer chunks",
+            writer: "write each dataset's chunks together: gather more of a dataset \
+                before it is flushed, in longer chunks",
             repack: Some(chunk.map_or_else(String::new, |rows| format!("--chunk {}", count(rows)))),
             gain: Some(gain(&mended(layouts, chunk, None))),
         });
@@ -157,7 +159,8 @@ pub(super) fn findings(
         found.push(Finding {
             kind: FindingKind::SmallChunks,
             what,
-            writer: "set chunks of about 1 to 4 MiB (H5Pset_chunk), and a cache that holds them (H5Pset_chunk_cache)",
+            writer: "set chunks of about 1 to 4 MiB (H5Pset_chunk), and a cache that \
+                holds them (H5Pset_chunk_cache)",
             repack: Some(format!("--chunk {}", count(rows))),
             gain: Some(gain(&mended(layouts, Some(rows), None))),
         });
@@ -182,10 +185,12 @@ pub(super) fn findings(
             found.push(Finding {
                 kind: FindingKind::SlowFilter,
                 what: format!(
-                    "decoding takes {:.2} s of processor time ({:.2} s through libhdf5), the store {:.2} s",
+                    "decoding takes {:.2} s of processor time ({:.2} s through libhdf5), \
+                     the store {:.2} s",
                     thalweg.cpu_s, libhdf5.cpu_s, thalweg.store_s
                 ),
-                writer: "leave compression out, or take LZ4 or zstd with shuffle, where reading must be fast",
+                writer: "leave compression out, or take LZ4 or zstd with shuffle, \
+                    where reading must be fast",
                 repack: Some(format!("{chunk}--filter {name}")),
                 gain: Some(gain),
             });
@@ -201,11 +206,14 @@ pub(super) fn findings(
         found.push(Finding {
             kind: FindingKind::LargeChunks,
             what: format!(
-                "chunks of up to {:.1} MiB do not fit into the cache of 1 MiB that libhdf5 before 2.0 gives a dataset: who reads \
-                 parts of a chunk through it decodes, or reads, all of it each time; thalweg and reads of whole chunks do not mind",
+                "chunks of up to {:.1} MiB do not fit into the cache of 1 MiB that \
+                 libhdf5 before 2.0 gives a dataset: who reads parts of a chunk through it \
+                 decodes, or reads, all of it each time; thalweg and reads of whole chunks do not \
+                 mind",
                 most as f64 / f64::from(1 << 20)
             ),
-            writer: "have readers set a cache of chunks that holds a few (rdcc_nbytes in h5py, H5Pset_chunk_cache)",
+            writer: "have readers set a cache of chunks that holds a few \
+                (rdcc_nbytes in h5py, H5Pset_chunk_cache)",
             repack: None,
             gain: None,
         });

@@ -47,7 +47,8 @@ proptest! {
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
         prop_assert_eq!(extents.state(), state());
-        prop_assert_eq!(extents.chunks(), grids.iter().map(|grid| grid.chunks.len() as u64).sum::<u64>());
+        let chunks: u64 = grids.iter().map(|grid| grid.chunks.len() as u64).sum();
+        prop_assert_eq!(extents.chunks(), chunks);
         for grid in &grids {
             let (shape, chunk): (Vec<u64>, Vec<u64>) = grid.dimensions.iter().copied().unzip();
             prop_assert_eq!(extents.get(grid.address, &shape, &chunk), Some(grid.chunks.clone()));

@@ -320,10 +320,8 @@ impl Node {
                 return status(H5Dread(self.id.raw(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, out))
                     .map(drop);
             }
-            let (here, set) = (
-                Id::new(H5Screate_simple(rank, count.as_ptr(), std::ptr::null()))?,
-                H5S_seloper_t::H5S_SELECT_SET,
-            );
+            let here = Id::new(H5Screate_simple(rank, count.as_ptr(), std::ptr::null()))?;
+            let set = H5S_seloper_t::H5S_SELECT_SET;
             status(H5Sselect_hyperslab(
                 space.raw(),
                 set,

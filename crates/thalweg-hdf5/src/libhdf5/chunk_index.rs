@@ -50,7 +50,8 @@ impl Node {
             if offset == NOWHERE || first.iter().zip(seen.shape).any(|(at, len)| at >= len) {
                 return 0;
             }
-            let (mut number, mut mask) = (0u64, mask);
+            let mut number = 0u64;
+            let mut mask = mask;
             for ((&at, &len), &chunk) in first.iter().zip(seen.shape).zip(seen.chunk) {
                 seen.askew |= !at.is_multiple_of(chunk);
                 mask |= if len - at < chunk { seen.bare } else { 0 };
@@ -67,7 +68,8 @@ impl Node {
         }
         // SAFETY: under the lock, an open dataset.
         let made = Id::new(unsafe { H5Dget_create_plist(self.id.raw()) })?;
-        let (turned, bare) = (self.turned(chunk)?, bare(&made)?);
+        let turned = self.turned(chunk)?;
+        let bare = bare(&made)?;
         let mut seen = Seen { shape, chunk, turned, bare, chunks: Vec::new(), askew: false };
         // SAFETY: under the lock; the structure outlives the call.
         status(unsafe {
@@ -137,7 +139,8 @@ impl Turned {
             .fold(0u64, |number, ((at, chunk), cells)| {
                 number.wrapping_mul(*cells).wrapping_add(at / chunk)
             });
-        let (mut place, mut rest) = (vec![0; told.len()], number);
+        let mut place = vec![0; told.len()];
+        let mut rest = number;
         for dimension in (0..told.len()).rev().filter(|&dimension| dimension != self.grows) {
             place[dimension] = rest % self.cells[dimension] * chunk[dimension];
             rest /= self.cells[dimension];

@@ -23,7 +23,7 @@ use super::object::Node;
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, NOWHERE, SampleDataset, Storage, in_order};
 
-/// Most client data of a filter that are looked at.
+/// Most client data of a filter that are read.
 const MOST_VALUES: usize = 64;
 
 /// What goes wrong: the library's word, or a layout that is not read.
@@ -216,7 +216,8 @@ pub(super) fn pipeline(made: &Id) -> Result<Pipeline, DatasetError> {
             let mut values = [0; MOST_VALUES];
             let mut value_count = MOST_VALUES;
             let mut name = [0u8; 64];
-            let (mut flags, mut config) = (0, 0);
+            let mut flags = 0;
+            let mut config = 0;
             let number = status(H5Pget_filter2(
                 made.raw(),
                 place,

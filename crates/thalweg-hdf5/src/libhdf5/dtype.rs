@@ -16,7 +16,7 @@ pub struct Dtype {
 /// Most that are listed for one element.
 const MOST_FIXES: usize = 1 << 12;
 
-/// Bytes of an element that are not as they should be.
+/// Bytes of an element that must change to become the form that numpy uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fix {
     pub(super) at: usize,

@@ -69,7 +69,8 @@ impl Node {
 /// The lock is held.
 fn piece(made: &Id, place: c_uint) -> Result<(Vec<u8>, u64, u64), DatasetError> {
     let mut name = vec![0u8; MOST_NAME + 1];
-    let (mut offset, mut size) = (0, 0);
+    let mut offset = 0;
+    let mut size = 0;
     // SAFETY: under the lock; the name has a byte more than the call is told of, so that it ends
     // with NUL.
     status(unsafe {

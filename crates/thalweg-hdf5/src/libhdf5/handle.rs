@@ -67,7 +67,8 @@ fn refused() -> LibraryRefusal {
         // SAFETY: `told` is the string below; the library passes an error whose text is null or
         // ends with NUL.
         unsafe {
-            let (told, error) = (&mut *told.cast::<String>(), &*error);
+            let told = &mut *told.cast::<String>();
+            let error = &*error;
             if told.is_empty() && !error.desc.is_null() {
                 told.push_str(&CStr::from_ptr(error.desc).to_string_lossy());
             }

@@ -429,7 +429,8 @@ impl Node {
         }
         let mut names: Vec<CString> = Vec::new();
         let outcome: Result<_, LibraryRefusal> = locked(|| {
-            let (by, out) = (H5_index_t::H5_INDEX_NAME, (&raw mut names).cast());
+            let by = H5_index_t::H5_INDEX_NAME;
+            let out = (&raw mut names).cast();
             let order = H5_iter_order_t::H5_ITER_NATIVE;
             // SAFETY: under the lock; the vector outlives the call.
             status(unsafe {

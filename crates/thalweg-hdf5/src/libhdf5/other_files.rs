@@ -85,7 +85,8 @@ mod tests {
     #[test]
     fn names_lead_into_the_folder_and_no_further() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
-        let (inner, root) = (folder.path().join("inner"), folder.path().canonicalize()?);
+        let inner = folder.path().join("inner");
+        let root = folder.path().canonicalize()?;
         fs::create_dir_all(inner.join("below"))?;
         for name in ["outside", "inner/f.h5", "inner/beside", "inner/below/deep"] {
             fs::write(folder.path().join(name), name)?;

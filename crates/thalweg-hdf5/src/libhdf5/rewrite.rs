@@ -127,7 +127,8 @@ impl<'a> Rewrite<'a> {
         control: &Control,
     ) -> Result<Self> {
         let sink = Arc::new(DriverFile::new(out, name.clone()));
-        let (mut address_bytes, mut length_bytes) = (0, 0);
+        let mut address_bytes = 0;
+        let mut length_bytes = 0;
         let begun = locked(|| -> Result<_, LibraryRefusal> {
             // SAFETY: under the lock, with lists that are open and numbers that outlive the calls.
             unsafe {
@@ -173,7 +174,8 @@ impl<'a> Rewrite<'a> {
         let begun = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
         let Some((to, low, root, here, user_block)) = begun else {
             let what = format!(
-                "addresses of {address_bytes} bytes and lengths of {length_bytes} in a file to be made anew"
+                "addresses of {address_bytes} bytes and lengths of {length_bytes} in a \
+                 file to be made anew"
             );
             return Err(from.shared.unsupported(what, "make it one of 8 and 8 with h5py first"));
         };
@@ -241,7 +243,8 @@ impl<'a> Rewrite<'a> {
             let (from, to, path) = (twin.from, twin.to, twin.path.clone());
             self.check_cancelled()?;
             self.said(&path, |rewrite| {
-                let (from, to) = (rewrite.open_from(from)?, rewrite.open_to(to)?);
+                let from = rewrite.open_from(from)?;
+                let to = rewrite.open_to(to)?;
                 rewrite.attributes(&from, &to)?;
                 comment(&from, &to)?;
                 Ok(())
@@ -285,7 +288,8 @@ impl<'a> Rewrite<'a> {
         path: &str,
         work: impl FnOnce(&mut Self) -> Result<T, RewriteError>,
     ) -> Result<T> {
-        let (from, sink) = (self.from, self.sink.clone());
+        let from = self.from;
+        let sink = self.sink.clone();
         locked(|| work(self)).map_err(|trouble| match trouble {
             RewriteError::Refused(refused) => refused_by(from, &sink, path, refused),
             RewriteError::Said(error) => error,
@@ -310,7 +314,7 @@ impl<'a> Rewrite<'a> {
         Id::new(unsafe { H5Oopen_by_token(self.to.raw(), token(address)) })
     }
 
-    /// Keeps in mind what was made of an object.
+    /// Records the copy of an object.
     fn met(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, LibraryRefusal> {
         // SAFETY: under the lock, an open object.
         let to = address(&unsafe { info(to.raw()) }?.token);

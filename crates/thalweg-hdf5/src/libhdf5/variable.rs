@@ -159,7 +159,8 @@ impl Node {
                 let mut start = [0; MOST_RANK];
                 start[0] = from;
                 let set = H5S_seloper_t::H5S_SELECT_SET;
-                let (null, start) = (std::ptr::null(), start.as_ptr());
+                let null = std::ptr::null();
+                let start = start.as_ptr();
                 status(H5Sselect_hyperslab(space.raw(), set, start, null, shape.as_ptr(), null))?;
             }
             let mut strings =

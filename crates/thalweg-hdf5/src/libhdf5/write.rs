@@ -27,8 +27,8 @@ use thalweg_io::{Error, Result};
 
 use super::handle::{Id, LibraryRefusal, access, locked, status};
 
-pub use rows::{RowsOf, RowsWriter};
-pub use vector::{Vector, VectorOf};
+pub use rows::{RowsSpec, RowsWriter};
+pub use vector::{Vector, VectorSpec};
 
 mod rows;
 mod table;
@@ -157,7 +157,8 @@ impl Hdf5Writer {
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
     pub fn group(&self, parent: Option<&NewGroup>, name: &str) -> Result<NewGroup> {
-        let (name, parent) = (self.c_string(name)?, self.at(parent));
+        let name = self.c_string(name)?;
+        let parent = self.at(parent);
         let made = locked(|| {
             // SAFETY: under the lock, with an open parent and a name that ends with NUL.
             Id::new(unsafe {
@@ -298,7 +299,8 @@ impl Hdf5Writer {
                         ))?;
                     }
                 }
-                let (parent, kind) = (group.0.raw(), *H5T_STD_I16LE);
+                let parent = group.0.raw();
+                let kind = *H5T_STD_I16LE;
                 let made = Id::new(H5Dcreate2(
                     parent,
                     name.as_ptr(),

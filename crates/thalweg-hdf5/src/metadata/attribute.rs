@@ -14,7 +14,7 @@ const ATTRIBUTES_BY_NAME: u8 = 8;
 /// Such a record: an id, the message's flags, the order of creation, a hash.
 const RECORD: usize = 17;
 const ID: usize = 8;
-/// Flag of a message that stands elsewhere.
+/// Flag of a message that is stored outside the header.
 const SHARED: u8 = 0x02;
 
 /// What an element is.
@@ -58,14 +58,15 @@ impl Type {
         let bits = [cursor.u8()?, cursor.u8()?, cursor.u8()?];
         let size = cursor.u32()? as usize;
         let version = class >> 4;
-        // What is parsed here has been the same since version 3.
+        // The parsed fields have not changed since version 3.
         if !(1..=5).contains(&version) {
             return foreign(format!("version {version} of a type"));
         }
         let big_endian = bits[0] & 1 != 0;
         let kind = match class & 15 {
             0 => {
-                let (offset, precision) = (cursor.u16()?, cursor.u16()?);
+                let offset = cursor.u16()?;
+                let precision = cursor.u16()?;
                 // The bits beside its number are those that padding is made of.
                 if offset != 0
                     || usize::from(precision) != size.saturating_mul(8)
@@ -162,7 +163,8 @@ impl Object {
             if info.u8()? & 1 != 0 {
                 info.skip(2)?;
             }
-            let (heap, names) = (info.u64()?, info.u64()?);
+            let heap = info.u64()?;
+            let names = info.u64()?;
             if heap != NOWHERE {
                 dense(reader, heap, names, &mut found)?;
             }

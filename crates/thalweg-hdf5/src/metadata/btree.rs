@@ -47,7 +47,8 @@ fn nodes1<S: ByteSource + ?Sized>(
         let mut cursor = Cursor::new(&head, at);
         cursor.magic("TREE")?;
         cursor.version(kind, "a B-tree")?;
-        let (level, used) = (cursor.u8()?, cursor.u16()?);
+        let level = cursor.u8()?;
+        let used = cursor.u16()?;
         match expected {
             None => all.level = level,
             Some(expected) if level != expected => {
@@ -125,7 +126,7 @@ struct NodeShape {
     totals: Vec<usize>,
 }
 
-/// Bytes of a node that are no records: signature, version, type, checksum.
+/// Bytes of a node besides its records: signature, version, type, checksum.
 const OVERHEAD: u64 = 10;
 
 impl NodeShape {
@@ -184,7 +185,8 @@ impl NodeShape {
         }
         if level > 0 {
             for _ in 0..=count {
-                let (place, count) = (cursor.u64()?, cursor.uint(self.count)?);
+                let place = cursor.u64()?;
+                let count = cursor.uint(self.count)?;
                 cursor.skip(self.totals[level - 1])?;
                 children.push((place, count));
             }
@@ -198,7 +200,7 @@ pub(super) fn bytes_for(most: u64) -> usize {
     most.checked_ilog2().unwrap_or(0) as usize / 8 + 1
 }
 
-/// Refuses trees whose records are of a kind that is not read.
+/// Refuses trees whose records have an unsupported type.
 pub(super) fn check_filters(len: u16) -> Result<()> {
     if len == 0 { Ok(()) } else { foreign("dense storage that is compressed") }
 }

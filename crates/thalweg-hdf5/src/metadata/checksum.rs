@@ -8,7 +8,8 @@ pub(super) fn verified(bytes: &[u8], at: u64) -> Result<&[u8]> {
     let Some((data, sum)) = bytes.split_last_chunk::<4>() else {
         return damaged(at, format!("{} bytes", bytes.len()), "a structure and its checksum");
     };
-    let (stored, computed) = (u32::from_le_bytes(*sum), lookup3(data));
+    let stored = u32::from_le_bytes(*sum);
+    let computed = lookup3(data);
     if stored == computed {
         return Ok(data);
     }

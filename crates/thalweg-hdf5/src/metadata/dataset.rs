@@ -76,7 +76,8 @@ impl Object {
                 )
             }
             (3..=5, 1) => {
-                let (offset, size) = (layout.u64()?, layout.u64()?);
+                let offset = layout.u64()?;
+                let size = layout.u64()?;
                 if len.checked_mul(SAMPLE) != Some(size) {
                     return foreign("a signal that does not fill its room");
                 }
@@ -85,14 +86,16 @@ impl Object {
             (3, 2) => {
                 rank(&mut layout)?;
                 let tree = layout.u64()?;
-                let (chunk, element) = (u64::from(layout.u32()?), u64::from(layout.u32()?));
+                let chunk = u64::from(layout.u32()?);
+                let element = u64::from(layout.u32()?);
                 chunked(reader, len, (chunk, element), &pipeline, &ChunkIndexType::Tree(tree))?
             }
             (4..=5, 2) => {
                 let flags = layout.u8()?;
                 rank(&mut layout)?;
                 let width = usize::from(layout.u8()?);
-                let (chunk, element) = (layout.uint(width)?, layout.uint(width)?);
+                let chunk = layout.uint(width)?;
+                let element = layout.uint(width)?;
                 let index = match layout.u8()? {
                     1 => {
                         let filtered = if flags & 2 == 0 {

@@ -39,7 +39,8 @@ impl Object {
         if info.u8()? & 1 != 0 {
             info.skip(8)?;
         }
-        let (heap, names) = (info.u64()?, info.u64()?);
+        let heap = info.u64()?;
+        let names = info.u64()?;
         for link in self.all(LINK) {
             show(link?, visit)?;
         }

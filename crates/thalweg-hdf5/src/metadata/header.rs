@@ -60,7 +60,8 @@ impl MetadataFile {
                 cursor.skip(4)?;
                 sizes(&mut cursor)?;
                 cursor.skip(1)?;
-                let (leaf, internal) = (cursor.u16()?, cursor.u16()?);
+                let leaf = cursor.u16()?;
+                let internal = cursor.u16()?;
                 cursor.skip(if version == 0 { 4 } else { 8 })?;
                 let (base, _, end, driver) =
                     (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
@@ -100,14 +101,16 @@ impl MetadataFile {
                 format!("{end} bytes, as its header says"),
             );
         }
-        let (leaf, internal) = (u64::from(leaf), u64::from(internal));
+        let leaf = u64::from(leaf);
+        let internal = u64::from(internal);
         Ok(Self { root, leaf_bytes: 8 + 2 * leaf * 40, node_bytes: 24 + 2 * internal * 16 + 8 })
     }
 }
 
 /// Sizes of offsets and lengths.
 fn sizes(cursor: &mut Cursor<'_>) -> Result<()> {
-    let (offsets, lengths) = (cursor.u8()?, cursor.u8()?);
+    let offsets = cursor.u8()?;
+    let lengths = cursor.u8()?;
     if (offsets, lengths) == (8, 8) {
         return Ok(());
     }
@@ -132,7 +135,7 @@ struct HeaderMessage {
     len: usize,
 }
 
-/// A part of a header that stands elsewhere.
+/// A continuation block of an object header.
 type ObjectPart = (u64, u64);
 
 impl Object {

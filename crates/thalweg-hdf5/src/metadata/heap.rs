@@ -112,10 +112,12 @@ impl Fractal {
         let most = u64::from(cursor.u32()?);
         cursor.skip(12 * 8)?;
         let width = u64::from(cursor.u16()?);
-        let (start, direct) = (cursor.u64()?, cursor.u64()?);
+        let start = cursor.u64()?;
+        let direct = cursor.u64()?;
         let bits = cursor.u16()?;
         cursor.skip(2)?;
-        let (root, rows) = (cursor.u64()?, cursor.u16()?);
+        let root = cursor.u64()?;
+        let rows = cursor.u16()?;
         verified(&bytes, at)?;
         let sound = start.is_power_of_two()
             && direct.is_power_of_two()
@@ -279,7 +281,8 @@ impl Fractal {
     fn check_head(&self, cursor: &mut Cursor<'_>, first: u64) -> Result<()> {
         let at = cursor.at();
         cursor.version(0, "a fractal heap's block")?;
-        let (heap, offset) = (cursor.u64()?, cursor.uint(self.offset)?);
+        let heap = cursor.u64()?;
+        let offset = cursor.uint(self.offset)?;
         if (heap, offset) == (self.at, first) {
             return Ok(());
         }

@@ -40,7 +40,8 @@ impl PendingColumns {
         let Self { columns, pulses, times } = self;
         let before = pulses.len();
         known.of_events(range.clone(), pulses, times);
-        let (from, to) = ((range.start - bytes.first) as usize, (range.end - bytes.first) as usize);
+        let from = (range.start - bytes.first) as usize;
+        let to = (range.end - bytes.first) as usize;
         let sizes =
             bank.columns.each_ref().map(|list| list.as_ref().map_or(0, |list| list.number.size()));
         let own = |column: usize| &bytes.columns[column][from * sizes[column]..to * sizes[column]];
@@ -53,7 +54,8 @@ impl PendingColumns {
         };
         let ns = bank.unit.ns() as f64;
         let flight = flight.start / ns..flight.end / ns;
-        let (mut event, mut kept) = (0, before);
+        let mut event = 0;
+        let mut kept = before;
         bank.number(EventColumn::Offset).unwrap_or(NumericType::F64).floats(
             own(EventColumn::Offset as usize),
             |offset| {

@@ -30,7 +30,8 @@ impl<'a> Nexus<'a> {
         let mut nexus = Self { file, banks: Vec::new(), logs: Vec::new(), entries: Vec::new() };
         let root = file.hdf5().root()?;
         // What holds a bank's events, for links lead to datasets too.
-        let (mut seen, mut events) = (HashSet::from([root.address()?]), HashSet::new());
+        let mut seen = HashSet::from([root.address()?]);
+        let mut events = HashSet::new();
         let mut links: Vec<(Link, usize)> = Vec::new();
         let mut next = Some((root, 0));
         while let Some((node, level)) = next.take() {

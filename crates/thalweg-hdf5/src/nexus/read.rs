@@ -116,7 +116,8 @@ impl Nexus<'_> {
                 }
             });
             reader.map_err(|e| Error::io(self.file.store().name(), "starting a thread for", e))?;
-            let (flight, pending) = (wanted.flight.as_ref(), PendingColumns::default());
+            let flight = wanted.flight.as_ref();
+            let pending = PendingColumns::default();
             let mut turns = EventWindows {
                 nexus: self,
                 flight,

@@ -23,7 +23,7 @@ pub struct EventSelection {
 }
 
 impl EventSelection {
-    /// The places of the banks that are wanted.
+    /// The numbers of the selected banks.
     ///
     /// # Errors
     /// [`Error::Usage`] for what is no pattern, [`Error::NotFound`] for one that no bank matches.

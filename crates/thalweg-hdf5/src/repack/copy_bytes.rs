@@ -17,7 +17,7 @@ use super::slot_writer::SlotWriter;
 
 /// A byte range that is copied from one offset to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Move {
+pub(super) struct ByteMove {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) len: u64,
@@ -49,9 +49,14 @@ pub(super) const WINDOW: u64 = 256 << 20;
 const WRITERS: usize = 4;
 
 /// Carries bytes from a store to the output, in the order of the store.
-pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, output: &OutputFile) -> Result<()> {
+pub(super) fn copy_moves(
+    store: &Arc<dyn Store>,
+    moves: Vec<ByteMove>,
+    output: &OutputFile,
+) -> Result<()> {
     // SlotWriter take up to half of the memory, blocks three eighths.
-    let (memory, threads) = (output.budget.memory, output.budget.threads.max(WRITERS));
+    let memory = output.budget.memory;
+    let threads = output.budget.threads.max(WRITERS);
     let shape =
         plan::shape(&output.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
     let block = shape.block - store.alignment();
@@ -70,9 +75,9 @@ pub(super) fn carry(store: &Arc<dyn Store>, moves: Vec<Move>, output: &OutputFil
 
 /// Moves in the order of their sources, those that follow each other at both ends as one, none
 /// longer than `most`.
-fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
+fn joined(mut moves: Vec<ByteMove>, most: u64) -> Vec<ByteMove> {
     moves.sort_unstable();
-    let mut all: Vec<Move> = Vec::with_capacity(moves.len());
+    let mut all: Vec<ByteMove> = Vec::with_capacity(moves.len());
     for next in moves {
         match all.last_mut() {
             Some(last) if last.from + last.len == next.from && last.to + last.len == next.to => {
@@ -84,17 +89,17 @@ fn joined(mut moves: Vec<Move>, most: u64) -> Vec<Move> {
     if all.iter().all(|one| one.len <= most) {
         return all;
     }
-    let cut = |one: Move| {
+    let cut = |one: ByteMove| {
         (0..one.len.div_ceil(most)).map(move |i| {
             let at = i * most;
-            Move { from: one.from + at, to: one.to + at, len: most.min(one.len - at) }
+            ByteMove { from: one.from + at, to: one.to + at, len: most.min(one.len - at) }
         })
     };
     all.into_iter().flat_map(cut).collect()
 }
 
 struct Carrier {
-    moves: Arc<Vec<Move>>,
+    moves: Arc<Vec<ByteMove>>,
     slots: Option<SlotWriter>,
     output: OutputFile,
 }
@@ -131,22 +136,28 @@ impl Decoder for Carrier {
 
 #[cfg(test)]
 mod tests {
-    use super::{Move, joined};
+    use super::{ByteMove, joined};
     use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn the_same_bytes_go_to_the_same_places(
-            parts in prop::collection::vec((1..50_u64, 0..3_u64, 0..3_u64), 1..60), most in 1..80_u64,
+            parts in prop::collection::vec((1..50_u64, 0..3_u64, 0..3_u64), 1..60),
+            most in 1..80_u64,
         ) {
-            let (mut from, mut to) = (0, 1000);
-            let moves: Vec<Move> = parts.iter().map(|&(len, gap, other)| {
-                let one = Move { from: from + gap, to: to + other, len };
+            let mut from = 0;
+            let mut to = 1000;
+            let moves: Vec<ByteMove> = parts.iter().map(|&(len, gap, other)| {
+                let one = ByteMove { from: from + gap, to: to + other, len };
                 (from, to) = (one.from + len, one.to + len);
                 one
             }).collect();
-            let bytes = |moves: &[Move]| -> Vec<(u64, u64)> {
-                moves.iter().flat_map(|one| (0..one.len).map(|i| (one.from + i, one.to + i))).collect()
+            let bytes = |moves: &[ByteMove]| -> Vec<(u64, u64)> {
+                let each = |one: &ByteMove| {
+                    let ByteMove { from, to, len } = *one;
+                    (0..len).map(move |i| (from + i, to + i))
+                };
+                moves.iter().flat_map(each).collect()
             };
             let all = joined(moves.iter().rev().copied().collect(), most);
             prop_assert_eq!(bytes(&all), bytes(&moves));

@@ -99,7 +99,8 @@ impl RepackGrid {
         let mut numbers = vec![0];
         let dimensions = area.start.iter().zip(&area.extent).zip(&self.tile).zip(self.counts());
         for (((&start, &extent), &tile), count) in dimensions {
-            let (first, end) = (start / tile, (start + extent).div_ceil(tile));
+            let first = start / tile;
+            let end = (start + extent).div_ceil(tile);
             numbers = numbers
                 .iter()
                 .flat_map(|number| (first..end).map(move |at| number * count + at))
@@ -124,8 +125,10 @@ impl RepackGrid {
         other_number: u64,
         to: &mut [u8],
     ) {
-        let (here, there) = (self.area(number), other.area(other_number));
-        let (from_lengths, to_lengths) = (self.stored(&here), other.stored(&there));
+        let here = self.area(number);
+        let there = other.area(other_number);
+        let from_lengths = self.stored(&here);
+        let to_lengths = other.stored(&there);
         let rank = self.shape.len();
         let start: Vec<u64> = here.start.iter().zip(&there.start).map(|(a, b)| *a.max(b)).collect();
         let extent: Vec<u64> = (0..rank)
@@ -141,13 +144,15 @@ impl RepackGrid {
         // The place of the run in what is shared, in all dimensions but the last.
         let mut at = vec![0; rank - 1];
         loop {
-            let (mut a, mut b) = (0, 0);
+            let mut a = 0;
+            let mut b = 0;
             for d in 0..rank {
                 let place = start[d] + at.get(d).copied().unwrap_or(0);
                 a = a * from_lengths[d] + place - here.start[d];
                 b = b * to_lengths[d] + place - there.start[d];
             }
-            let (a, b) = ((a * self.element) as usize, (b * self.element) as usize);
+            let a = (a * self.element) as usize;
+            let b = (b * self.element) as usize;
             to[b..b + run].copy_from_slice(&from[a..a + run]);
             let Some(next) = (0..rank - 1).rev().find(|&d| at[d] + 1 < extent[d]) else { return };
             at[next] += 1;
@@ -185,10 +190,15 @@ mod tests {
             let chunk: Vec<u64> = dimensions.iter().map(|d| d.1).collect();
             let other: Vec<u64> = dimensions.iter().map(|d| d.2).collect();
             let array: Vec<u16> = (0..shape.iter().product::<u64>() as u16).collect();
-            let from = if from_run { RepackGrid::run(&shape, 2, slice) } else { RepackGrid::chunks(&shape, &chunk, 2) };
+            let from = if from_run {
+                RepackGrid::run(&shape, 2, slice)
+            } else {
+                RepackGrid::chunks(&shape, &chunk, 2)
+            };
             let to = RepackGrid::chunks(&shape, &other, 2);
             let sources = tiles(&from, &array);
-            let mut made: Vec<Vec<u8>> = (0..to.count()).map(|number| vec![0xee; to.bytes(number) as usize]).collect();
+            let empty = |number| vec![0xee; to.bytes(number) as usize];
+            let mut made: Vec<Vec<u8>> = (0..to.count()).map(empty).collect();
             for (number, tile) in (0..).zip(&sources) {
                 for over in to.over(&from.area(number)) {
                     from.copy(number, tile, &to, over, &mut made[over as usize]);
@@ -197,7 +207,8 @@ mod tests {
             prop_assert_eq!(&made, &tiles(&to, &array));
             if from_run {
                 let joined: Vec<u8> = sources.concat();
-                let expected: Vec<u8> = array.iter().flat_map(|value| value.to_le_bytes()).collect();
+                let expected: Vec<u8> =
+                    array.iter().flat_map(|value| value.to_le_bytes()).collect();
                 prop_assert_eq!(joined, expected);
                 let mut end = 0;
                 for number in 0..from.count() {

@@ -25,7 +25,7 @@ use crate::types::Chunk;
 
 /// A dataset whose tiles change.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(super) struct ReencodeJob {
     pub(super) path: Arc<str>,
     pub(super) element: usize,
     pub(super) fill: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) struct Job {
 
 /// A tile that was put aside until its place is known: of a job, what it is, and where it is now.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Aside {
+pub(super) struct SpilledChunk {
     pub(super) job: usize,
     pub(super) chunk: Chunk,
 }
@@ -58,7 +58,7 @@ struct OpenTile {
 }
 
 /// Stored tiles, by job and place in its list, and for each new tile how many of them it needs.
-struct Pass {
+struct ReencodePass {
     extents: Vec<(u32, u32)>,
     pieces: HashMap<(usize, u64), u32>,
 }
@@ -71,7 +71,7 @@ type Partials = HashMap<(usize, u64), Arc<Mutex<Partial>>>;
 
 /// Which new tiles are made in which pass, so that no more than `most` bytes of them are open at a
 /// time.
-fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
+fn passes(jobs: &[ReencodeJob], most: u64) -> Vec<ReencodePass> {
     let mut open: HashMap<(usize, u64), OpenTile> = HashMap::new();
     for (job, what) in jobs.iter().enumerate() {
         for stored in &what.stored {
@@ -91,7 +91,7 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
     let mut assigned: HashMap<(usize, u64), usize> = HashMap::new();
     // For each pass, what is open: how many bytes, and until where.
     let mut loads: Vec<(u64, Ends)> = Vec::new();
-    let mut made: Vec<Pass> = Vec::new();
+    let mut made: Vec<ReencodePass> = Vec::new();
     for one in open {
         let fits = loads.iter_mut().position(|(bytes, ends)| {
             while let Some(&Reverse((_, closed))) =
@@ -104,7 +104,7 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
         });
         let at = fits.unwrap_or_else(|| {
             loads.push((0, BinaryHeap::new()));
-            made.push(Pass { extents: Vec::new(), pieces: HashMap::new() });
+            made.push(ReencodePass { extents: Vec::new(), pieces: HashMap::new() });
             loads.len() - 1
         });
         loads[at].0 += one.bytes;
@@ -129,17 +129,19 @@ fn passes(jobs: &[Job], most: u64) -> Vec<Pass> {
 
 /// Makes the tiles of all jobs: those with places go there, the others into `spill`. How often the
 /// store was gone through, and what was put aside.
-pub(super) fn recode(
+pub(super) fn reencode(
     store: &Arc<dyn Store>,
-    jobs: Vec<Job>,
+    jobs: Vec<ReencodeJob>,
     output: &OutputFile,
     spill: &Arc<File>,
-) -> Result<(usize, Vec<Aside>)> {
+) -> Result<(usize, Vec<SpilledChunk>)> {
     // The other half is the engine's.
     let most = (output.budget.memory / 2) as u64;
     let passes = passes(&jobs, most);
-    let (count, end) = (passes.len(), Arc::new(AtomicU64::new(0)));
-    let (jobs, aside) = (Arc::new(jobs), Arc::new(Mutex::new(Vec::new())));
+    let count = passes.len();
+    let end = Arc::new(AtomicU64::new(0));
+    let jobs = Arc::new(jobs);
+    let aside = Arc::new(Mutex::new(Vec::new()));
     for mut pass in passes {
         let budget = plan::Budget { memory: output.budget.memory / 2, ..output.budget };
         let shape = plan::shape(&output.model, budget, Delivery::Worker);
@@ -147,7 +149,8 @@ pub(super) fn recode(
         let offset = |&(job, place): &(u32, u32)| jobs[job as usize].stored[place as usize].offset;
         pass.extents.sort_unstable_by_key(offset);
         let extents = Arc::new(pass.extents);
-        let (listed, known) = (extents.clone(), jobs.clone());
+        let listed = extents.clone();
+        let known = jobs.clone();
         let ranges = (0..extents.len()).map(move |i| {
             let (job, place) = listed[i];
             let chunk = known[job as usize].stored[place as usize];
@@ -175,7 +178,7 @@ pub(super) fn recode(
         .finish()?;
     }
     let mut aside = std::mem::take(&mut *aside.lock().unwrap_or_else(PoisonError::into_inner));
-    aside.sort_unstable_by_key(|one: &Aside| (one.job, one.chunk.first));
+    aside.sort_unstable_by_key(|one: &SpilledChunk| (one.job, one.chunk.first));
     Ok((count, aside))
 }
 
@@ -188,7 +191,7 @@ struct Partial {
 
 struct Recoder {
     file: Arc<str>,
-    jobs: Arc<Vec<Job>>,
+    jobs: Arc<Vec<ReencodeJob>>,
     extents: Arc<Vec<(u32, u32)>>,
     pieces: HashMap<(usize, u64), u32>,
     open: Mutex<Partials>,
@@ -196,7 +199,7 @@ struct Recoder {
     spill: Arc<File>,
     /// Where the spill ends.
     end: Arc<AtomicU64>,
-    aside: Arc<Mutex<Vec<Aside>>>,
+    aside: Arc<Mutex<Vec<SpilledChunk>>>,
 }
 
 #[derive(Default)]
@@ -210,7 +213,8 @@ impl Recoder {
     fn tile(&self, worker: &mut ReencodeWorker, extent: &Extent<'_>) -> Result<()> {
         let ReencodeWorker { contexts, encoder, done } = worker;
         let (number, place) = self.extents[extent.ordinal as usize];
-        let (at, place) = (number as usize, place as usize);
+        let at = number as usize;
+        let place = place as usize;
         let job = &self.jobs[at];
         let stored = job.stored[place];
         let bytes = job.from.bytes(stored.first) as usize;
@@ -249,7 +253,13 @@ impl Recoder {
         whole.into_iter().try_for_each(|(number, bytes)| self.write(encoder, at, number, bytes))
     }
 
-    fn partial(&self, at: usize, job: &Job, number: u64, pieces: u32) -> Arc<Mutex<Partial>> {
+    fn partial(
+        &self,
+        at: usize,
+        job: &ReencodeJob,
+        number: u64,
+        pieces: u32,
+    ) -> Arc<Mutex<Partial>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let new = || {
             let size = job.to.bytes(number) as usize;
@@ -283,7 +293,10 @@ impl Recoder {
             .write_all_at(&bytes, offset)
             .map_err(|e| Error::io(&self.output.name, "putting chunks aside for", e))?;
         let chunk = Chunk { first: number, offset, size: bytes.len() as u64, mask };
-        self.aside.lock().unwrap_or_else(PoisonError::into_inner).push(Aside { job: at, chunk });
+        self.aside
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(SpilledChunk { job: at, chunk });
         Ok(())
     }
 }
@@ -324,10 +337,10 @@ mod tests {
 
     /// A dataset of 64 tiles of 8 bytes that lie where the permutation says, to be put together in
     /// fours.
-    fn job(order: &[u64]) -> Job {
+    fn job(order: &[u64]) -> ReencodeJob {
         let tile =
             |(first, &place): (u64, &u64)| Chunk { first, offset: place * 8, size: 8, mask: 0 };
-        Job {
+        ReencodeJob {
             path: "d".into(),
             element: 1,
             fill: Vec::new(),
@@ -342,15 +355,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_more_is_open_than_may_be(order in Just((0..128).collect::<Vec<u64>>()).prop_shuffle(), most in 32..600_u64) {
+        fn no_more_is_open_than_may_be(
+            order in Just((0..128).collect::<Vec<u64>>()).prop_shuffle(), most in 32..600_u64,
+        ) {
             let jobs = [job(&order[..64]), job(&order[64..])];
             let passes = passes(&jobs, most);
             let mut seen = HashMap::new();
             for pass in &passes {
                 // As a run goes: by offset, each tile open from its first piece to its last.
                 let mut extents = pass.extents.clone();
-                extents.sort_by_key(|&(job, place)| jobs[job as usize].stored[place as usize].offset);
-                let (mut missing, mut open) = (pass.pieces.clone(), 0);
+                extents.sort_by_key(|&(job, place)| {
+                    jobs[job as usize].stored[place as usize].offset
+                });
+                let mut missing = pass.pieces.clone();
+                let mut open = 0;
                 for (job, place) in extents {
                     let what = &jobs[job as usize];
                     for number in what.to.over(&what.from.area(what.stored[place as usize].first)) {

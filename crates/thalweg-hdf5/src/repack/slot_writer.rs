@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::fs::{FallocateFlags, OFlags};
 use thalweg_io::store::AlignedBuf;
 
-use super::copy_bytes::Move;
+use super::copy_bytes::ByteMove;
 
 /// Lengths of a slot, the best first: from 1 MiB on a disc is as fast as it gets.
 const LENGTHS: [u64; 5] = [1 << 20, 512 << 10, 256 << 10, 128 << 10, 64 << 10];
@@ -50,7 +50,7 @@ impl SlotWriter {
     /// Makes slots for moves, as long as `most` bytes of memory allow. The moves are in the order
     /// in which they will come and do not overlap. `None` if slots would not pay, or if the file
     /// system does not support direct writes.
-    pub(super) fn new(path: &Path, moves: &[Move], most: u64) -> Option<Self> {
+    pub(super) fn new(path: &Path, moves: &[ByteMove], most: u64) -> Option<Self> {
         if moves.iter().map(|one| one.len).sum::<u64>() < LEAST {
             return None;
         }
@@ -62,7 +62,7 @@ impl SlotWriter {
         Self::over(direct, moves, most)
     }
 
-    fn over(direct: File, moves: &[Move], most: u64) -> Option<Self> {
+    fn over(direct: File, moves: &[ByteMove], most: u64) -> Option<Self> {
         let (len, whole) = LENGTHS.into_iter().find_map(|len| {
             let (whole, peak) = plan(moves, len);
             (peak * len <= most && whole.contains(&true)).then_some((len, whole))
@@ -70,13 +70,15 @@ impl SlotWriter {
         // In one piece on the disc, where it can be had; it is no matter where not.
         let mut at = 0;
         for run in whole.chunk_by(|a, b| a == b) {
-            let (start, bytes) = (at * len, run.len() as u64 * len);
+            let start = at * len;
+            let bytes = run.len() as u64 * len;
             at += run.len() as u64;
             if run.first() == Some(&true) {
                 let _ = rustix::fs::fallocate(&direct, FallocateFlags::KEEP_SIZE, start, bytes);
             }
         }
-        let (open, spare) = (Mutex::default(), Mutex::default());
+        let open = Mutex::default();
+        let spare = Mutex::default();
         Some(Self { len, whole, open, spare, direct, refused: AtomicBool::new(false) })
     }
 
@@ -89,7 +91,8 @@ impl SlotWriter {
         mut write: impl FnMut(&[u8], u64) -> Result<(), E>,
     ) -> Result<(), E> {
         while !bytes.is_empty() {
-            let (number, inside) = (at / self.len, at % self.len);
+            let number = at / self.len;
+            let inside = at % self.len;
             let here = (self.len - inside).min(bytes.len() as u64) as usize;
             let (part, rest) = bytes.split_at(here);
             if self.whole.get(number as usize) == Some(&true) {
@@ -135,12 +138,13 @@ impl SlotWriter {
 
 /// Which slots of such a length moves fill wholly, and how many of these are open at a time at
 /// most.
-fn plan(moves: &[Move], len: u64) -> (Vec<bool>, u64) {
+fn plan(moves: &[ByteMove], len: u64) -> (Vec<bool>, u64) {
     let end = moves.iter().map(|one| one.to + one.len).max().unwrap_or(0);
     let mut coming = vec![0; end.div_ceil(len) as usize];
     let each = |f: &mut dyn FnMut(usize, u64)| {
         for one in moves {
-            let (mut at, end) = (one.to, one.to + one.len);
+            let mut at = one.to;
+            let end = one.to + one.len;
             while at < end {
                 let part = (len - at % len).min(end - at);
                 f((at / len) as usize, part);
@@ -152,7 +156,8 @@ fn plan(moves: &[Move], len: u64) -> (Vec<bool>, u64) {
     // More than fits, as of a malformed file, is not gathered: what comes last counts there.
     let whole: Vec<bool> = coming.iter().map(|&bytes| bytes == len).collect();
     let mut filled = vec![0; whole.len()];
-    let (mut open, mut peak) = (0_u64, 0);
+    let mut open = 0_u64;
+    let mut peak = 0;
     each(&mut |number, part| {
         if whole[number] {
             open += u64::from(filled[number] == 0);
@@ -176,18 +181,20 @@ mod tests {
         /// Whatever the order, and whether or not a file is written past the page cache.
         #[test]
         fn all_bytes_come_to_their_places(
-            parts in prop::collection::vec((1..90_000_u64, prop::bool::weighted(0.1)), 1..30), seed in any::<u64>(),
-            most in (64 << 10)..(4_u64 << 20), direct in any::<bool>(),
+            parts in prop::collection::vec((1..90_000_u64, prop::bool::weighted(0.1)), 1..30),
+            seed in any::<u64>(), most in (64 << 10)..(4_u64 << 20), direct in any::<bool>(),
         ) {
             let mut at = 100;
-            let mut moves: Vec<Move> = parts.iter().map(|&(len, gap)| {
+            let mut moves: Vec<ByteMove> = parts.iter().map(|&(len, gap)| {
                 at += u64::from(gap) * 5000;
                 at += len;
-                Move { from: at.wrapping_mul(seed | 1), to: at - len, len }
+                ByteMove { from: at.wrapping_mul(seed | 1), to: at - len, len }
             }).collect();
             moves.sort_unstable();
             let mut expected = vec![0; at as usize];
-            let bytes = |one: &Move| -> Vec<u8> { (one.to..one.to + one.len).map(|i| (i % 251) as u8).collect() };
+            let bytes = |one: &ByteMove| -> Vec<u8> {
+                (one.to..one.to + one.len).map(|i| (i % 251) as u8).collect()
+            };
             for one in &moves {
                 expected[one.to as usize..(one.to + one.len) as usize].copy_from_slice(&bytes(one));
             }
@@ -196,7 +203,8 @@ mod tests {
             let plain = File::create(&path).unwrap();
             plain.set_len(at).unwrap();
             let flags = if direct { OFlags::DIRECT.bits() as i32 } else { 0 };
-            let Ok(other) = File::options().write(true).custom_flags(flags).open(&path) else { return Ok(()) };
+            let opened = File::options().write(true).custom_flags(flags).open(&path);
+            let Ok(other) = opened else { return Ok(()) };
             let write = |bytes: &[u8], at| plain.write_all_at(bytes, at);
             match SlotWriter::over(other, &moves, most) {
                 Some(slots) => {

@@ -44,7 +44,8 @@ impl FromStr for Chunking {
             Some(&[rows]) => Ok(Self::Rows(rows)),
             Some(shape) => Ok(Self::Shape(shape.to_vec())),
             None => Err(format!(
-                "`{text}` is neither a number (1Mi, 65536), a shape (128x64), `contiguous` nor `keep`"
+                "`{text}` is neither a number (1Mi, 65536), a shape (128x64), `contiguous` \
+                 nor `keep`"
             )),
         }
     }
@@ -151,7 +152,7 @@ pub(super) fn decide(
     }
 }
 
-/// What comes of a wish, or why nothing can.
+/// The new storage of a dataset, or why the layout cannot be applied to it.
 fn target(
     form: &DatasetForm,
     layout: &TargetLayout,
@@ -167,24 +168,11 @@ fn target(
     if form.bytes() == 0 || shape.is_empty() {
         return Err("it has no elements to cut into chunks".into());
     }
-    let is_fixed = shape.iter().zip(&form.most).all(|(length, most)| Some(*length) == *most);
     if layout.chunk == Some(Chunking::Contiguous) {
         if chunk.is_none() {
             return Ok(TargetStorage::Keep);
         }
-        if !is_fixed {
-            return Err("it can grow, which takes chunks".into());
-        }
-        if layout.coders.as_ref().is_some_and(|coders| !coders.is_empty()) {
-            return Err("filters take chunks".into());
-        }
-        let missing = chunk.zip(chunks).is_some_and(|(chunk, chunks)| {
-            !chunks.is_empty()
-                && (chunks.len() as u64) < RepackGrid::chunks(shape, chunk, form.element).count()
-        });
-        if missing {
-            return Err("some of its chunks were never written, which takes chunks".into());
-        }
+        check_contiguous(form, layout, chunk.zip(chunks))?;
         check_decodes(form, chunk, chunks, memory)?;
         return Ok(TargetStorage::Contiguous);
     }
@@ -192,34 +180,7 @@ fn target(
         // One run is as good as it gets.
         return Ok(TargetStorage::Keep);
     }
-    let element = form.element as u64;
-    // A run is cut where nobody says otherwise, but only where there are filters to apply.
-    let slices = || RepackGrid::run(shape, form.element, 1 << 20).tile().to_vec();
-    let mut after = match &layout.chunk {
-        Some(Chunking::Shape(lengths)) if lengths.len() != shape.len() => {
-            return Err(format!("it has {} dimensions", shape.len()));
-        }
-        Some(Chunking::Shape(lengths)) => lengths.clone(),
-        Some(Chunking::Rows(rows)) => {
-            let mut lengths = chunk.cloned().unwrap_or_else(|| shape.clone());
-            let row: u64 = lengths.iter().skip(1).product::<u64>() * element;
-            let most = if lengths.len() > 1 { (MOST_WIDE / row.max(1)).max(1) } else { u64::MAX };
-            lengths[0] = (*rows).min(most);
-            lengths
-        }
-        _ => match chunk {
-            Some(chunk) => chunk.clone(),
-            None if layout.coders.as_ref().is_none_or(Vec::is_empty) => {
-                return Ok(TargetStorage::Keep);
-            }
-            None => slices(),
-        },
-    };
-    for (d, length) in after.iter_mut().enumerate() {
-        // No longer than there are elements, unless it was so before.
-        let most = shape[d].max(chunk.map_or(1, |chunk| chunk[d]));
-        *length = (*length).min(most).min(form.most[d].unwrap_or(u64::MAX)).max(1);
-    }
+    let Some(after) = new_chunk(form, layout, chunk)? else { return Ok(TargetStorage::Keep) };
     let coders = match (&layout.coders, &form.coders) {
         (Some(coders), _) => coders.clone(),
         (None, Some(coders)) => coders.clone(),
@@ -231,15 +192,7 @@ fn target(
     if chunk == Some(&after) && form.coders.as_ref() == Some(&coders) {
         return Ok(TargetStorage::Keep);
     }
-    let bytes = after
-        .iter()
-        .try_fold(element, |bytes, &n| bytes.checked_mul(n))
-        .filter(|&bytes| bytes <= MOST);
-    if bytes.is_none_or(|bytes| bytes > (memory / 2) as u64) {
-        return Err(format!(
-            "chunks of {after:?} elements do not fit into the memory that there is"
-        ));
-    }
+    check_fits(&after, form.element, memory)?;
     check_decodes(form, chunk, chunks, memory)?;
     let to = RepackGrid::chunks(shape, &after, form.element);
     if to.count() > MOST_CHUNKS {
@@ -256,6 +209,76 @@ fn target(
     numbers.sort_unstable();
     numbers.dedup();
     Ok(TargetStorage::Chunked { chunk: after, coders, numbers })
+}
+
+/// Refuses a contiguous target for a dataset that can grow, has filters to apply, or lacks chunks.
+fn check_contiguous(
+    form: &DatasetForm,
+    layout: &TargetLayout,
+    stored: Option<(&Vec<u64>, &Vec<crate::types::Chunk>)>,
+) -> Result<(), String> {
+    let is_fixed = form.shape.iter().zip(&form.most).all(|(length, most)| Some(*length) == *most);
+    if !is_fixed {
+        return Err("it can grow, which takes chunks".into());
+    }
+    if layout.coders.as_ref().is_some_and(|coders| !coders.is_empty()) {
+        return Err("filters take chunks".into());
+    }
+    let is_sparse = stored.is_some_and(|(chunk, chunks)| {
+        !chunks.is_empty()
+            && (chunks.len() as u64) < RepackGrid::chunks(&form.shape, chunk, form.element).count()
+    });
+    if is_sparse {
+        return Err("some of its chunks were never written, which takes chunks".into());
+    }
+    Ok(())
+}
+
+/// The shape of the new chunks; `None` if a contiguous dataset stays contiguous. `chunk` is the
+/// shape of the stored chunks.
+fn new_chunk(
+    form: &DatasetForm,
+    layout: &TargetLayout,
+    chunk: Option<&Vec<u64>>,
+) -> Result<Option<Vec<u64>>, String> {
+    let shape = &form.shape;
+    let mut after = match (&layout.chunk, chunk) {
+        (Some(Chunking::Shape(lengths)), _) if lengths.len() != shape.len() => {
+            return Err(format!("it has {} dimensions", shape.len()));
+        }
+        (Some(Chunking::Shape(lengths)), _) => lengths.clone(),
+        (Some(Chunking::Rows(rows)), _) => {
+            let mut lengths = chunk.cloned().unwrap_or_else(|| shape.clone());
+            let row: u64 = lengths.iter().skip(1).product::<u64>() * form.element as u64;
+            let most = if lengths.len() > 1 { (MOST_WIDE / row.max(1)).max(1) } else { u64::MAX };
+            lengths[0] = (*rows).min(most);
+            lengths
+        }
+        (_, Some(chunk)) => chunk.clone(),
+        (_, None) if layout.coders.as_ref().is_none_or(Vec::is_empty) => return Ok(None),
+        // A contiguous dataset is cut into chunks only if there are filters to apply.
+        (_, None) => RepackGrid::run(shape, form.element, 1 << 20).tile().to_vec(),
+    };
+    for (d, length) in after.iter_mut().enumerate() {
+        // No longer than there are elements, unless it was so before.
+        let most = shape[d].max(chunk.map_or(1, |chunk| chunk[d]));
+        *length = (*length).min(most).min(form.most[d].unwrap_or(u64::MAX)).max(1);
+    }
+    Ok(Some(after))
+}
+
+/// Refuses new chunks that take more than half of the memory, or more than HDF5 allows.
+fn check_fits(chunk: &[u64], element: usize, memory: usize) -> Result<(), String> {
+    let bytes = chunk
+        .iter()
+        .try_fold(element as u64, |bytes, &n| bytes.checked_mul(n))
+        .filter(|&bytes| bytes <= MOST);
+    if bytes.is_none_or(|bytes| bytes > (memory / 2) as u64) {
+        return Err(format!(
+            "chunks of {chunk:?} elements do not fit into the memory that there is"
+        ));
+    }
+    Ok(())
 }
 
 /// Whether chunks can be decoded here, in the memory that there is.
@@ -361,9 +384,10 @@ mod tests {
         let form = form(&[1 << 20], Some(&[2048]));
         assert!(matches!(decided(&form, &how).0, Err(Error::Usage(_))));
         how.paths.reverse();
-        assert!(
-            matches!(decided(&form, &how).0.unwrap(), TargetStorage::Chunked { chunk, .. } if chunk == [512])
-        );
+        let TargetStorage::Chunked { chunk, .. } = decided(&form, &how).0.unwrap() else {
+            panic!("the target is not chunked")
+        };
+        assert_eq!(chunk, [512]);
         how.paths = vec![("/entry/bank".into(), layout("512"))];
         assert_eq!(decided(&form, &how).0.unwrap(), TargetStorage::Keep, "a path is no prefix");
     }

@@ -24,12 +24,14 @@ pub(super) fn verify(
     let before = ArrayFile::from_store(store.clone(), options.clone())?;
     let made: Arc<dyn Store> = Arc::new(FileStore::open(new.temporary())?);
     let after = ArrayFile::from_store(made, Options { model: None, throttle: None, ..options })?;
-    let (old, all) = (before.datasets()?, after.datasets()?);
+    let old = before.datasets()?;
+    let all = after.datasets()?;
     if old.len() != all.len() {
         return Err(other(new, "datasets", &format!("{}", all.len()), &format!("{}", old.len())));
     }
     for (old, new_one) in old.iter().zip(&all) {
-        let (is, was) = (described(new_one), described(old));
+        let is = described(new_one);
+        let was = described(old);
         if is != was {
             return Err(other(new, old.path(), &is, &was));
         }

@@ -39,7 +39,7 @@ impl ChunkCoding {
 const LEVELS: &str =
     "none, gzip, lz4, zstd, shuffle+gzip, shuffle+lz4 or shuffle+zstd, with a level as in gzip:6";
 
-/// As in `gzip`, `shuffle+gzip:1`, `zstd`; the levels are 4 (h5py's) and 3 unless told otherwise.
+/// As in `gzip`, `shuffle+gzip:1`, `zstd`. The default levels are 4 (that of h5py) and 3.
 impl FromStr for ChunkCoding {
     type Err = Fault;
 

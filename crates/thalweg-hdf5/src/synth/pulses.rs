@@ -41,7 +41,8 @@ impl SynthPulses {
             .sum::<u64>();
         for bank in 0..recipe.banks {
             let mean = recipe.events as f64 * recipe.share(bank) / on.max(1) as f64;
-            let (mut before, mut sum) = (vec![0], 0);
+            let mut before = vec![0];
+            let mut sum = 0;
             for block in 0..count.div_ceil(BLOCK) {
                 pulses.block(bank, mean, block, |events| sum += events);
                 before.push(sum);
@@ -152,7 +153,8 @@ fn poisson(chance: &mut Chance, mean: f64) -> u64 {
     }
     // Knuth's way: uniform numbers are multiplied until the product is too small.
     let least = libm::exp(-mean);
-    let (mut product, mut events) = (chance.unit(), 0);
+    let mut product = chance.unit();
+    let mut events = 0;
     while product > least {
         product *= chance.unit();
         events += 1;

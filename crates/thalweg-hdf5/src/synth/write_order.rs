@@ -157,7 +157,8 @@ impl<'a> DatasetPieces<'a> {
         if let Some(bank) = self.bank()
             && let Some((left, all)) = self.left.get_mut(bank)
         {
-            let (bank, number) = (bank as u32, *all - *left);
+            let bank = bank as u32;
+            let number = *all - *left;
             *left -= 1;
             self.next.extend(
                 [BankField::EventId, BankField::EventTimeOffset].map(|field| DatasetPiece {

@@ -8,7 +8,7 @@ use thalweg_io::new_file::NewFile;
 use super::{
     BankField, DatasetLayout, DatasetPiece, EncodedPiece, Encoder, Libver, PulseTimes, SynthRun,
 };
-use crate::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, Vector, VectorOf};
+use crate::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, Vector, VectorSpec};
 
 /// When runs start, as attributes say it.
 const START: &str = "2024-05-14T08:00:00Z";
@@ -51,8 +51,8 @@ impl<'a> NexusWriter<'a> {
         Ok(Self { banks, writer, file, run })
     }
 
-    /// Writes a piece as [`Encoder::encode`] made it. Chunks lie in the file in the order in which
-    /// they are pushed.
+    /// Writes a piece as [`Encoder::encode`] made it. Chunks lie in the file in the order in
+    /// which they are pushed.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
@@ -144,11 +144,12 @@ fn bank_of(
         writer.vector(
             &group,
             field.name(),
-            VectorOf { kind, len: run.len(bank, field), chunk, filters: &filters },
+            VectorSpec { kind, len: run.len(bank, field), chunk, filters: &filters },
         )
     };
     let [zero, index, id, offset] = BankField::ALL.map(make);
-    let (zero, offset) = (zero?, offset?);
+    let zero = zero?;
+    let offset = offset?;
     let (units, start) = match run.recipe().pulse_times {
         PulseTimes::Seconds => ("second", START),
         PulseTimes::Nanoseconds => ("ns", "1970-01-01T00:00:00Z"),
@@ -156,7 +157,7 @@ fn bank_of(
     writer.describe(&zero, "units", units)?;
     writer.describe(&zero, "offset", start)?;
     writer.describe(&offset, "units", "microsecond")?;
-    let total = VectorOf { kind: StoredNumber::U64, len: 1, chunk: None, filters: &[] };
+    let total = VectorSpec { kind: StoredNumber::U64, len: 1, chunk: None, filters: &[] };
     let total = writer.vector(&group, "total_counts", total)?;
     writer.values(&total, 0, &run.events(bank).to_le_bytes())?;
     Ok([zero, index?, id?, offset])
@@ -177,7 +178,7 @@ fn logs(writer: &Hdf5Writer, entry: &NewGroup, run: &SynthRun) -> Result<()> {
     })
 }
 
-/// Values of a log that are written together.
+/// Number of values of a log that one call writes.
 const LOG_PIECE: u64 = 1 << 16;
 
 fn log(
@@ -189,12 +190,14 @@ fn log(
     fill: impl Fn(std::ops::Range<u64>, &mut Vec<u8>, &mut Vec<u8>),
 ) -> Result<()> {
     let group = class(writer, Some(parent), name, "NXlog")?;
-    let of = VectorOf { kind: StoredNumber::F64, len, chunk: None, filters: &[] };
-    let (time, value) = (writer.vector(&group, "time", of)?, writer.vector(&group, "value", of)?);
+    let of = VectorSpec { kind: StoredNumber::F64, len, chunk: None, filters: &[] };
+    let time = writer.vector(&group, "time", of)?;
+    let value = writer.vector(&group, "value", of)?;
     writer.describe(&time, "units", "second")?;
     writer.describe(&time, "start", START)?;
     writer.describe(&value, "units", units)?;
-    let (mut times, mut values) = (Vec::new(), Vec::new());
+    let mut times = Vec::new();
+    let mut values = Vec::new();
     for first in (0..len).step_by(LOG_PIECE as usize) {
         times.clear();
         values.clear();

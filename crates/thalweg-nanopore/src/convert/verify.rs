@@ -39,34 +39,9 @@ pub(super) fn verify(
 ) -> Result<()> {
     let VerifiedReads { fields, digests: mut expected, ordered, attributes } = wanted;
     let file = ReadFile::open(path, options.clone())?;
-    let differs = |what: String, found: String, wanted: String| Error::Malformed {
-        file: name.clone(),
-        what: format!("verification of {what}").into(),
-        offset: 0,
-        found: found.into(),
-        expected: format!("{wanted}; nothing was kept").into(),
-    };
+    let differs = |what, found, wanted| difference(name, what, found, wanted);
     if attributes {
-        let groups = file.header().read_groups;
-        if groups != header.read_groups {
-            return Err(differs(
-                "the header".into(),
-                format!("{groups} read groups"),
-                header.read_groups.to_string(),
-            ));
-        }
-        for attribute in header.attributes.iter().filter(|a| !COMPLETED.contains(&a.name.as_str()))
-        {
-            for group in 0..groups {
-                let value =
-                    |header: &Header| header.attribute(&attribute.name, group).map(str::to_owned);
-                let (wanted, found) = (value(header), value(file.header()));
-                if wanted.is_some() && found != wanted {
-                    let what = format!("attribute {} of read group {group}", attribute.name);
-                    return Err(differs(what, format!("{found:?}"), format!("{wanted:?}")));
-                }
-            }
-        }
+        compare_attributes(file.header(), header, name)?;
     }
     if !ordered {
         expected.sort_unstable_by_key(|digest| digest.signal);
@@ -110,4 +85,36 @@ pub(super) fn verify(
         ));
     }
     Ok(())
+}
+
+/// Compares the read groups of a file with those that were written, and their attributes.
+fn compare_attributes(found: &Header, wanted: &Header, name: &Arc<str>) -> Result<()> {
+    let groups = found.read_groups;
+    if groups != wanted.read_groups {
+        let found = format!("{groups} read groups");
+        let wanted = wanted.read_groups.to_string();
+        return Err(difference(name, "the header".into(), found, wanted));
+    }
+    for attribute in wanted.attributes.iter().filter(|a| !COMPLETED.contains(&a.name.as_str())) {
+        for group in 0..groups {
+            let wanted = wanted.attribute(&attribute.name, group);
+            let found = found.attribute(&attribute.name, group);
+            if wanted.is_some() && found != wanted {
+                let what = format!("attribute {} of read group {group}", attribute.name);
+                return Err(difference(name, what, format!("{found:?}"), format!("{wanted:?}")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error for something that is not as it was written.
+fn difference(name: &Arc<str>, what: String, found: String, wanted: String) -> Error {
+    Error::Malformed {
+        file: name.clone(),
+        what: format!("verification of {what}").into(),
+        offset: 0,
+        found: found.into(),
+        expected: format!("{wanted}; nothing was kept").into(),
+    }
 }

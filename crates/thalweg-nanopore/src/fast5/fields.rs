@@ -141,7 +141,8 @@ fn push_missing(field: &AuxField, out: &mut Vec<u8>) {
 
 /// Appends a value, converted to the field's type where nothing is lost by it.
 fn push(field: &mut AuxField, value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
-    let (name, kind) = (field.name.clone(), field.type_name());
+    let name = field.name.clone();
+    let kind = field.type_name();
     let lost = || format!("{name}: {} does not fit the type of earlier reads, {kind}", word(value));
     let AuxType::Scalar(scalar) = field.kind else {
         let text = match value {

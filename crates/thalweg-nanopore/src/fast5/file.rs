@@ -50,11 +50,13 @@ pub(crate) fn open(
     let opened = open::open(open::OpenContext { store, control: &options.control, model, memory })?;
     let (file, header, requests) = match opened {
         OpenedFast5::Stream(stream) => {
-            let (header, requests) = (stream.first_header().clone(), stream.requests());
+            let header = stream.first_header().clone();
+            let requests = stream.requests();
             (Fast5File::Stream(stream), header, requests)
         }
         OpenedFast5::Table(layout) => {
-            let (header, requests) = (layout.header().clone(), layout.requests());
+            let header = layout.header().clone();
+            let requests = layout.requests();
             (Fast5File::Table(Arc::new(layout)), header, requests)
         }
     };
@@ -98,7 +100,8 @@ impl Fast5File {
     ) -> Box<dyn Iterator<Item = Range<u64>> + Send> {
         match self {
             Self::Stream(stream) => {
-                let (stream, rows) = (stream.clone(), rows.clone());
+                let stream = stream.clone();
+                let rows = rows.clone();
                 let number = move |ordinal| {
                     rows.number(ordinal)
                         .filter(|&number| number < stream.len())

@@ -185,7 +185,8 @@ impl Fast5Layout {
         self: &Arc<Self>,
         rows: &WantedRows,
     ) -> impl Iterator<Item = Range<u64>> + Send + 'static {
-        let (layout, rows) = (self.clone(), rows.clone());
+        let layout = self.clone();
+        let rows = rows.clone();
         (0..).map_while(move |ordinal| Some(layout.row(&rows, ordinal)?.signal.extent()))
     }
 

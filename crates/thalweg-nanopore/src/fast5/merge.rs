@@ -9,8 +9,8 @@ use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
 use super::fields::{Calibration, Fields, GroupAttributes, attributes, text};
-use super::found::{Attributes, FoundRead, SharedGroups};
 use super::layout::{Fast5Layout, Fast5Row, Signal};
+use super::read_groups::{Attributes, FoundRead, SharedGroups};
 use crate::record::Header;
 
 /// What a read takes at least beside its own values, for the check of the budget.
@@ -121,7 +121,8 @@ impl KnownFields {
             what: format!("{path}: {what}").into(),
             advice: "split the file so that each part has one type".into(),
         })?;
-        let (aux, known) = (self.aux.as_slice().into(), self.fields.len());
+        let aux = self.aux.as_slice().into();
+        let known = self.fields.len();
         Ok(Fast5Row { read_id: read_id.into(), read_group, calibration, aux, known, signal })
     }
 

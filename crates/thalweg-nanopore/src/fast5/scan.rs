@@ -9,9 +9,9 @@ use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::found::{Attributes, FoundRead, PREFIX, SharedGroups};
 use super::layout::Fast5Layout;
 use super::merge::{KnownFields, Merge, missing};
+use super::read_groups::{Attributes, FoundRead, PREFIX, SharedGroups};
 
 /// Whether an HDF5 file has the groups of FAST5.
 ///
@@ -86,8 +86,10 @@ impl FileScan<'_> {
                 continue;
             };
             let read = file.follow(link)?;
-            let (mut raw, mut channel_id, mut shared, mut others) =
-                (None, None, SharedGroups::default(), Vec::new());
+            let mut raw = None;
+            let mut channel_id = None;
+            let mut shared = SharedGroups::default();
+            let mut others = Vec::new();
             for part in read.links()? {
                 match part.name.as_str() {
                     "Raw" => raw = Some(file.follow(&part)?),

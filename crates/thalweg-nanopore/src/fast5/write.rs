@@ -216,7 +216,8 @@ impl FileWriter {
             signal: &[],
             aux: &read.aux,
         };
-        let (mut has_duration, mut pore_type) = (false, None);
+        let mut has_duration = false;
+        let mut pore_type = None;
         for (place, value) in self.places.iter().zip(record.aux_values(&self.header)) {
             let (_, value) =
                 value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;

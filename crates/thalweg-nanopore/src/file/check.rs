@@ -59,7 +59,7 @@ const SCRATCH: usize = 1 << 20;
 type Intact<T> = (u64, T);
 
 /// Where a read's signal is, and what became of it.
-type Checked<T> = (Range<u64>, Result<Intact<T>>);
+type CheckedExtent<T> = (Range<u64>, Result<Intact<T>>);
 
 struct CheckWorker<U> {
     unpacker: U,
@@ -86,7 +86,7 @@ impl<U: UnpackReads, K: KeepIntact> CheckDecoder<U, K> {
 
 impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
     type Worker = CheckWorker<U>;
-    type Batch = Vec<Checked<K::Kept>>;
+    type Batch = Vec<CheckedExtent<K::Kept>>;
 
     fn worker(&self) -> CheckWorker<U> {
         CheckWorker { unpacker: (self.unpacker)(self.limit), samples: Vec::new(), bytes: 0 }

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! signature (8)  marker (16)  { section, zeros to a multiple of 8, marker }*
-//! "FOOTER\0\0"  footer (FlatBuffers), zeros to a multiple of 8  i64 footer length  marker (16)  signature (8)
+//! "FOOTER\0\0"  footer (FlatBuffers), zeros to a multiple of 8
+//! i64 footer length  marker (16)  signature (8)
 //! ```
 
 use std::ops::Range;
@@ -158,7 +159,9 @@ impl Container {
         let mut sections = Vec::new();
         for entry in root.tables(3)? {
             let entry = entry?;
-            let (offset, length, format) = (entry.i64(0)?, entry.i64(1)?, entry.i16(2)?);
+            let offset = entry.i64(0)?;
+            let length = entry.i64(1)?;
+            let format = entry.i16(2)?;
             let content = SectionContent::of(entry.i16(3)?);
             let start = u64::try_from(offset).ok().filter(|&start| start >= FIRST_SECTION);
             let end = start

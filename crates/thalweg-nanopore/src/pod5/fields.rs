@@ -9,7 +9,7 @@ use crate::record::{AuxField, AuxType, Scalar};
 
 /// What a column holds. Text may be stored plain or through a dictionary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stored {
+pub enum StoredType {
     /// `uint8`
     U8,
     /// `uint16`
@@ -38,7 +38,7 @@ pub enum Stored {
     List(Scalar),
 }
 
-impl Stored {
+impl StoredType {
     /// The type of an auxiliary field that holds any value of this one: what a column that is in no
     /// table becomes.
     pub const fn natural(self) -> AuxType {
@@ -63,14 +63,14 @@ impl Stored {
 ///
 /// The pair of types says how a value changes: `uint16` to `char*` is written in decimal, `float`
 /// to `double` widened, `utf8` to `enum` is the label's code; all others keep their bytes
-/// ([`Stored::Bool`] takes one, 0 or 1), so that a `read_number` of 2^31 or more is negative as an
-/// `int32_t` and comes back as it was.
+/// ([`Stored::Bool`] takes one, 0 or 1), so that a `read_number` of 2^31 or more is negative
+/// as an `int32_t` and comes back as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
     /// The column.
     pub column: &'static str,
     /// What it holds.
-    pub stored: Stored,
+    pub stored: StoredType,
     /// The version of the Reads table that brought it.
     pub since: u8,
     /// The auxiliary field.
@@ -81,7 +81,7 @@ pub struct Field {
 
 const fn field(
     column: &'static str,
-    stored: Stored,
+    stored: StoredType,
     since: u8,
     aux: &'static str,
     kind: AuxType,
@@ -89,7 +89,7 @@ const fn field(
     Field { column, stored, since, aux, kind }
 }
 
-const fn same(column: &'static str, stored: Stored, since: u8) -> Field {
+const fn same(column: &'static str, stored: StoredType, since: u8) -> Field {
     field(column, stored, since, column, stored.natural())
 }
 
@@ -99,24 +99,24 @@ const fn same(column: &'static str, stored: Stored, since: u8) -> Field {
 /// table), `num_samples`, `calibration_offset` and `calibration_scale` (see [`range`]), `run_info`
 /// (the read group), and [`WIDE_CHANNEL`].
 pub const FIELDS: [Field; 18] = [
-    field("channel", Stored::U16, 0, "channel_number", AuxType::STRING),
-    field("median_before", Stored::F32, 0, "median_before", AuxType::Scalar(Scalar::Double)),
-    field("read_number", Stored::U32, 0, "read_number", AuxType::Scalar(Scalar::Int32)),
-    field("well", Stored::U8, 0, "start_mux", AuxType::Scalar(Scalar::Uint8)),
-    field("start", Stored::U64, 0, "start_time", AuxType::Scalar(Scalar::Uint64)),
-    field("end_reason", Stored::Text, 0, "end_reason", AuxType::Scalar(Scalar::Enum)),
-    same("tracked_scaling_shift", Stored::F32, 1),
-    same("tracked_scaling_scale", Stored::F32, 1),
-    same("predicted_scaling_shift", Stored::F32, 1),
-    same("predicted_scaling_scale", Stored::F32, 1),
-    same("num_reads_since_mux_change", Stored::U32, 1),
-    same("time_since_mux_change", Stored::F32, 1),
-    same("num_minknow_events", Stored::U64, 1),
-    same("open_pore_level", Stored::F32, 4),
-    same("expected_open_pore_level", Stored::F32, 4),
-    same("selected_read_level", Stored::F32, 4),
-    same("pore_type", Stored::Text, 0),
-    same("end_reason_forced", Stored::Bool, 0),
+    field("channel", StoredType::U16, 0, "channel_number", AuxType::STRING),
+    field("median_before", StoredType::F32, 0, "median_before", AuxType::Scalar(Scalar::Double)),
+    field("read_number", StoredType::U32, 0, "read_number", AuxType::Scalar(Scalar::Int32)),
+    field("well", StoredType::U8, 0, "start_mux", AuxType::Scalar(Scalar::Uint8)),
+    field("start", StoredType::U64, 0, "start_time", AuxType::Scalar(Scalar::Uint64)),
+    field("end_reason", StoredType::Text, 0, "end_reason", AuxType::Scalar(Scalar::Enum)),
+    same("tracked_scaling_shift", StoredType::F32, 1),
+    same("tracked_scaling_scale", StoredType::F32, 1),
+    same("predicted_scaling_shift", StoredType::F32, 1),
+    same("predicted_scaling_scale", StoredType::F32, 1),
+    same("num_reads_since_mux_change", StoredType::U32, 1),
+    same("time_since_mux_change", StoredType::F32, 1),
+    same("num_minknow_events", StoredType::U64, 1),
+    same("open_pore_level", StoredType::F32, 4),
+    same("expected_open_pore_level", StoredType::F32, 4),
+    same("selected_read_level", StoredType::F32, 4),
+    same("pore_type", StoredType::Text, 0),
+    same("end_reason_forced", StoredType::Bool, 0),
 ];
 
 /// The channel in 32 bits, written since 0.3.49. Where it is not zero, it is the channel; `channel`
@@ -268,10 +268,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_scale_survives_being_a_range(scale in any::<f32>(), min in any::<i16>(), max in any::<i16>()) {
+        fn a_scale_survives_being_a_range(
+            scale in any::<f32>(),
+            min in any::<i16>(),
+            max in any::<i16>(),
+        ) {
             prop_assume!(scale.is_finite() && max >= min);
             let steps = digitisation(min, max);
-            prop_assert_eq!(calibration_scale(range(scale, steps), steps).to_bits(), scale.to_bits());
+            let back = calibration_scale(range(scale, steps), steps);
+            prop_assert_eq!(back.to_bits(), scale.to_bits());
         }
     }
 }

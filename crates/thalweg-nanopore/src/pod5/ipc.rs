@@ -149,7 +149,9 @@ fn place(block: &arrow_ipc::Block, limit: u64) -> Result<IpcBlock, Fault> {
                 .then_some(IpcBlock { offset, head, body })
         };
     parts().ok_or_else(|| {
-        let (offset, head, body) = (block.offset(), block.metaDataLength(), block.bodyLength());
+        let offset = block.offset();
+        let head = block.metaDataLength();
+        let body = block.bodyLength();
         let found =
             format!("a batch at byte {offset} with a head of {head} and a body of {body} bytes");
         Fault::new(

@@ -140,7 +140,8 @@ fn value(
         ColumnKind::Map => {
             let [pair] = column.children.as_slice() else { return Ok(RunValue::Missing) };
             let [key, value] = pair.children.as_slice() else { return Ok(RunValue::Missing) };
-            let (keys, values_of) = (batch.array(key)?, batch.array(value)?);
+            let keys = batch.array(key)?;
+            let values_of = batch.array(value)?;
             let text = |values: &BatchArray<'_>, i: usize| -> Result<String, Fault> {
                 Ok(if values.is_valid(i) { values.text(i)?.to_owned() } else { String::new() })
             };
@@ -188,7 +189,9 @@ fn is_name(name: &str) -> bool {
 fn time_text(millis: i64) -> String {
     let (days, of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
-    let (hour, minute, second) = (of_day / 3_600_000, of_day / 60_000 % 60, of_day / 1000 % 60);
+    let hour = of_day / 3_600_000;
+    let minute = of_day / 60_000 % 60;
+    let second = of_day / 1000 % 60;
     let fraction = match of_day % 1000 {
         0 => String::new(),
         millis => format!(".{:06}", millis * 1000),
@@ -391,7 +394,9 @@ fn unlisted(header: &Header, group: u32, column: &str) -> Vec<(String, String)> 
 fn parse_time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
-    let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
+    let year = parts.next()??;
+    let month = parts.next()??;
+    let day = parts.next()??;
     let rest = rest.strip_prefix([' ', 'T'])?;
     let zone_at = rest.find(['+', '-', 'Z']).unwrap_or(rest.len());
     let (clock, zone) = rest.split_at(zone_at);

@@ -184,7 +184,9 @@ fn column(field: Field<'_>, depth: usize) -> Result<ColumnSchema, Fault> {
     let right = match kind {
         ColumnKind::List(_) | ColumnKind::FixedList => children.len() == 1,
         ColumnKind::Map => {
-            matches!(children.as_slice(), [pair] if pair.kind == ColumnKind::Struct && pair.children.len() == 2)
+            let is_pair =
+                |one: &ColumnSchema| one.kind == ColumnKind::Struct && one.children.len() == 2;
+            matches!(children.as_slice(), [pair] if is_pair(pair))
         }
         ColumnKind::Struct => true,
         _ => children.is_empty(),

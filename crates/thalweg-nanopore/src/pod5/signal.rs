@@ -54,7 +54,7 @@ pub struct SignalPlaces {
 
 /// One row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct SignalRowExtent {
     /// Where it is, from the start of the table.
     pub range: Range<u64>,
     /// How many samples it holds.
@@ -186,7 +186,7 @@ impl SignalLayout {
         offsets: &[u8],
         samples: &[u8],
         row: usize,
-    ) -> Result<Piece, Fault> {
+    ) -> Result<SignalRowExtent, Fault> {
         let offset = |i: usize| -> Option<u64> {
             let bytes = offsets.get(i * self.offset_width..)?;
             match self.offset_width {
@@ -216,7 +216,7 @@ impl SignalLayout {
                 format!("those of {samples} samples"),
             ));
         }
-        Ok(Piece { range: places.data.start + start..places.data.start + end, samples })
+        Ok(SignalRowExtent { range: places.data.start + start..places.data.start + end, samples })
     }
 }
 

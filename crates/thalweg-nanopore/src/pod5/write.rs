@@ -1,7 +1,8 @@
 //! POD5 files written: the newest version of the three tables, their order and the footer.
 //!
 //! ```text
-//! signature, marker, Signal, marker, RunInfo, marker, Reads, marker, footer, its length, marker, signature
+//! signature, marker, Signal, marker, RunInfo, marker, Reads, marker,
+//! footer, its length, marker, signature
 //! ```
 //!
 //! The Signal table comes first and is by far the largest, so it goes out as reads come in. Rows of

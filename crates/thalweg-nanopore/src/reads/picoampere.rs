@@ -64,8 +64,9 @@ pub fn in_picoampere(batch: &RecordBatch) -> Result<RecordBatch> {
             refused(ArrowError::SchemaError(format!("no column of doubles {name:?}")))
         })
     };
-    let (offset, range, digitisation) =
-        (double("offset")?, double("range")?, double("digitisation")?);
+    let offset = double("offset")?;
+    let range = double("range")?;
+    let digitisation = double("digitisation")?;
     let samples = batch.column(at).as_list_opt::<i32>();
     let samples =
         samples.ok_or_else(|| refused(ArrowError::SchemaError("no lists of samples".into())))?;

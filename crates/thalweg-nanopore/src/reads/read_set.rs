@@ -51,12 +51,12 @@ pub struct ReadSet(Arc<Files>);
 
 #[derive(Debug)]
 struct Files {
-    files: Vec<Member>,
+    files: Vec<SetMember>,
     options: Options,
 }
 
 #[derive(Debug, Clone)]
-struct Member {
+struct SetMember {
     path: PathBuf,
     name: Arc<str>,
     /// What the file said when it was opened, and, where it does not stay open, what it says of all
@@ -67,7 +67,7 @@ struct Member {
     open: Option<Arc<ReadFile>>,
 }
 
-impl Member {
+impl SetMember {
     fn header(&self) -> &Header {
         self.open.as_ref().map_or(&*self.header, |file| file.header())
     }
@@ -142,7 +142,7 @@ impl ReadSet {
             };
             // What lies in memory was read once and for all, and needs no descriptor.
             let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
-            files.push(Member {
+            files.push(SetMember {
                 path,
                 name: file.file.name().clone(),
                 first: file.file.header.clone(),
@@ -166,7 +166,7 @@ impl ReadSet {
 
     /// The files' headers, in the same order.
     pub fn headers(&self) -> impl ExactSizeIterator<Item = &Header> {
-        self.0.files.iter().map(Member::header)
+        self.0.files.iter().map(SetMember::header)
     }
 
     /// A file of the set.
@@ -233,7 +233,8 @@ impl ReadSet {
         let visitor = Arc::new(visitor);
         let mut summary = Summary::default();
         for (index, selection) in self.turns(selection, false)? {
-            let (idle_here, new) = (idle.clone(), visitor.clone());
+            let idle_here = idle.clone();
+            let new = visitor.clone();
             let take = move || {
                 let used = idle_here.lock().unwrap_or_else(PoisonError::into_inner).pop();
                 used.unwrap_or_else(|| new())

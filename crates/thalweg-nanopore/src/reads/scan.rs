@@ -191,11 +191,14 @@ impl Scan {
     }
 
     fn gather(&mut self) -> Result<Option<RecordBatch>> {
-        let (mut parts, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        let mut parts = Vec::new();
+        let mut rows = 0;
+        let mut bytes = 0;
         let most = if joinable(&self.out) { BATCH_ROWS } else { 1 };
         while rows < most && bytes < BATCH_BYTES {
             let Some(batch) = self.batches.next().transpose()? else { break };
-            let (all, size) = (batch.num_rows(), batch.get_array_memory_size());
+            let all = batch.num_rows();
+            let size = batch.get_array_memory_size();
             let batch = self.complete(batch).map_err(refused)?;
             // Without rows it has lost its dictionaries, too.
             if batch.num_rows() == 0 {
@@ -244,7 +247,10 @@ fn joined(schema: &SchemaRef, parts: &[RecordBatch]) -> Result<RecordBatch, Arro
 
 /// Whether batches can be put together: not where lists hold labels, whose dictionaries would grow.
 fn joinable(schema: &Schema) -> bool {
-    let labels = |field: &Field| matches!(field.data_type(), DataType::List(item) if matches!(item.data_type(), DataType::Dictionary(..)));
+    let labels = |field: &Field| match field.data_type() {
+        DataType::List(item) => matches!(item.data_type(), DataType::Dictionary(..)),
+        _ => false,
+    };
     !schema.fields().iter().any(|field| labels(field))
 }
 

@@ -126,7 +126,8 @@ impl LengthCounts {
         let files = batch.column_by_name(FILE_COLUMN)?.as_dictionary_opt::<Int32Type>()?.keys();
         let starts = batch.column_by_name("start_time").map(|column| numbers(column));
         for row in 0..batch.num_rows() {
-            let (length, rate) = (samples.value(row), rates.value(row));
+            let length = samples.value(row);
+            let rate = rates.value(row);
             self.lengths.push(length);
             let group = self.groups.entry((files.value(row), groups.value(row))).or_default();
             *group = (group.0 + 1, group.1 + length);

@@ -3,9 +3,12 @@
 //!
 //! ```text
 //! "SLOW5IDX\1", version (3 bytes), zeros to 64
-//! per read: u16 id length, id, u64 offset, u64 size    offset of the size before a BLOW5 record, or of a SLOW5 row;
-//! "XDI5WOLS"                                           size with those 8 bytes, or with the row's newline
+//! per read: u16 id length, id, u64 offset, u64 size
+//! "XDI5WOLS"
 //! ```
+//!
+//! An offset is that of the size before a BLOW5 record, or of a SLOW5 row. A size includes those 8
+//! bytes, or the row's newline.
 //!
 //! An index of ten million reads must fit beside the work that needs it. So the file's own bytes
 //! are the arena, and the only thing built on top is one table of 8-byte slots: about 65 bytes a
@@ -115,7 +118,8 @@ impl Index {
 
         // Counted first, so that the table is allocated once and is no larger than the file has
         // entries.
-        let (mut at, mut len) = (ENTRIES_AT, 0usize);
+        let mut at = ENTRIES_AT;
+        let mut len = 0usize;
         while bytes.get(at..) != Some(END_MARKER) {
             let (id, _, next) = entry(&bytes, at).ok_or_else(|| cut_short(&bytes, at))?;
             if let Err(e) = std::str::from_utf8(id) {

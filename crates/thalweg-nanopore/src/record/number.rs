@@ -186,7 +186,8 @@ mod tests {
     proptest! {
         #[test]
         fn integers_round_trip(signed: i64, unsigned: u64) {
-            prop_assert_eq!(parse_signed(integer(signed).as_bytes(), i64::MIN, i64::MAX), Some(signed));
+            let text = integer(signed);
+            prop_assert_eq!(parse_signed(text.as_bytes(), i64::MIN, i64::MAX), Some(signed));
             prop_assert_eq!(parse_unsigned(integer(unsigned).as_bytes(), u64::MAX), Some(unsigned));
         }
 
@@ -195,12 +196,14 @@ mod tests {
             let once = double(value);
             let back = parse_double(once.as_bytes());
             prop_assert_eq!(back.map(double), Some(once));
-            prop_assert!(back.is_some_and(|b| (b - value).abs() <= 0.5e-6 + value.abs() * f64::EPSILON));
+            let most = 0.5e-6 + value.abs() * f64::EPSILON;
+            prop_assert!(back.is_some_and(|b| (b - value).abs() <= most));
         }
 
         #[test]
         fn any_bytes_parse_or_not(text: Vec<u8>) {
-            let _ = (parse_double(&text), parse_float(&text), parse_unsigned(&text, 9), parse_signed(&text, -9, 9));
+            let _ = (parse_double(&text), parse_float(&text));
+            let _ = (parse_unsigned(&text, 9), parse_signed(&text, -9, 9));
         }
     }
 }

@@ -69,12 +69,12 @@ fn read_id(bytes: &[u8]) -> Result<&str, Fault> {
 }
 
 /// Takes columns off the front of a row.
-struct Columns<'a> {
+struct TextColumns<'a> {
     rest: Option<&'a [u8]>,
     at: usize,
 }
 
-impl<'a> Columns<'a> {
+impl<'a> TextColumns<'a> {
     /// The next column and where it stands.
     fn next(&mut self, name: &str) -> Result<(usize, &'a [u8]), Fault> {
         let at = self.at;
@@ -115,10 +115,11 @@ fn parse<'a>(
     samples: Option<&mut Vec<i16>>,
 ) -> Result<(Record<'a>, u64), Fault> {
     if row.last() == Some(&b'\r') {
-        let expected = "rows that end with a newline alone; carriage returns came from a Windows editor or transfer";
+        let expected = "rows that end with a newline alone; \
+                        carriage returns came from a Windows editor or transfer";
         return Err(Fault::new(row.len() - 1, "a carriage return", expected));
     }
-    let mut columns = Columns { rest: Some(row), at: 0 };
+    let mut columns = TextColumns { rest: Some(row), at: 0 };
     let read_id = read_id(columns.next("read_id")?.1)?;
     let group_at = columns.at;
     let read_group = columns.parsed("read_group", "a decimal number", |text| {

@@ -222,8 +222,12 @@ mod tests {
             let framing = Framing::new(if ascii { Encoding::Ascii } else { Encoding::Binary });
             let remaining = (bytes.len() as u64).saturating_add(more);
             match framing.next(&bytes, remaining) {
-                Ok(Frame::Record { stored, len }) => prop_assert!(stored.end <= len && len <= bytes.len()),
-                Ok(Frame::NeedMore(needed)) => prop_assert!(needed > bytes.len() && needed as u64 <= remaining),
+                Ok(Frame::Record { stored, len }) => {
+                    prop_assert!(stored.end <= len && len <= bytes.len());
+                }
+                Ok(Frame::NeedMore(needed)) => {
+                    prop_assert!(needed > bytes.len() && needed as u64 <= remaining);
+                }
                 Ok(Frame::End) => prop_assert!(remaining == 0 || bytes == END_MARKER),
                 Err(_) => {}
             }

@@ -47,7 +47,8 @@ impl Resync {
     /// end with a newline whatever happens to them.
     pub fn new(header: &Header, most: u64) -> Option<Self> {
         let binary = header.encoding == Encoding::Binary;
-        let (press, least) = (header.record_press, least_bytes(header.record_press));
+        let press = header.record_press;
+        let least = least_bytes(header.record_press);
         binary.then_some(Self { press, read_groups: header.read_groups, least, most })
     }
 

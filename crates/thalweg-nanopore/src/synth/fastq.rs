@@ -87,12 +87,15 @@ impl Basecalls {
         let sigma = self.length_sigma;
         let length = self.mean_length * libm::exp(sigma * chance.normal() - 0.5 * sigma * sigma);
         let length = (length.round() as u32).clamp(self.min_length, self.max_length) as usize;
-        let (high, low) = (chance.bits(), chance.bits());
-        let (channel, second) = (1 + chance.bits() % 3000, i.wrapping_mul(3) % 86_400);
+        let high = chance.bits();
+        let low = chance.bits();
+        let channel = 1 + chance.bits() % 3000;
+        let second = i.wrapping_mul(3) % 86_400;
         // Writing to a vector cannot fail.
         let _ = writeln!(
             out,
-            "@{:08x}-{:04x}-4{:03x}-{:04x}-{:012x} runid=5f1e{:012x} read={} ch={channel} start_time=2024-05-14T{:02}:{:02}:{:02}Z",
+            "@{:08x}-{:04x}-4{:03x}-{:04x}-{:012x} runid=5f1e{:012x} \
+             read={} ch={channel} start_time=2024-05-14T{:02}:{:02}:{:02}Z",
             high >> 32,
             (high >> 16) & 0xffff,
             high & 0xfff,
@@ -111,7 +114,8 @@ impl Basecalls {
             // One bit of each byte is used twice: it is even among the small and among the large
             // values alike.
             for _ in 0..8 {
-                let (value, odd) = (bits & 0xff, bits & 1 == 1);
+                let value = bits & 0xff;
+                let odd = bits & 1 == 1;
                 out.push(match (value < gc, odd) {
                     (true, true) => b'G',
                     (true, false) => b'C',
@@ -125,7 +129,8 @@ impl Basecalls {
         out.extend_from_slice(b"\n+\n");
         let mean = (self.mean_quality + self.quality_sd * chance.normal()).clamp(5.0, 40.0);
         let mut deviation = 0.0;
-        let (mut bits, mut left) = (0, 0);
+        let mut bits = 0;
+        let mut left = 0;
         for _ in 0..length {
             if left == 0 {
                 (bits, left) = (chance.bits(), 2);

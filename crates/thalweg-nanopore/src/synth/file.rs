@@ -7,7 +7,7 @@ use thalweg_io::{Error, Fault, Result};
 use super::{Synth, SynthRead};
 use crate::format::Format;
 use crate::record::{RecordPress, SignalPress};
-use crate::write::{Coding, Target, Written};
+use crate::write::{Coding, Target, WrittenFile};
 
 impl Synth {
     /// Writes all reads to a file, one after the other on the caller's thread, and gives the file
@@ -16,7 +16,7 @@ impl Synth {
     /// # Errors
     /// [`Error::Io`] if the file cannot be written; [`Error::Usage`] for a coding that this build
     /// does not have.
-    pub fn write(&self, path: &Path, coding: Coding) -> Result<Written> {
+    pub fn write(&self, path: &Path, coding: Coding) -> Result<WrittenFile> {
         let failed = |fault: Fault| {
             let Fault { found, expected, .. } = fault;
             Error::Usage(format!("{}: {found}, expected {expected}", path.display()).into())

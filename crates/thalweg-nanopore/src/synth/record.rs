@@ -124,7 +124,8 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
         66..80 => 5,
         _ => 4,
     };
-    let (shift, scale) = (recipe.level_mean, 0.7 * recipe.level_sd);
+    let shift = recipe.level_mean;
+    let scale = 0.7 * recipe.level_sd;
     let mut near = |x: f64, spread: f64| (x * (1.0 + spread * chance.normal())) as f32;
     aux.tracked_scaling_shift = near(shift, 0.1);
     aux.tracked_scaling_scale = near(scale, 0.15);

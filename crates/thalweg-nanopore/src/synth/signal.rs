@@ -50,7 +50,8 @@ pub(crate) fn fill(
     let stall = (recipe.stalls_per_base * 65_536.0) as u64;
 
     let mut word = chance.bits() as usize & WORD_MASK;
-    let (mut wander, mut bases) = (0f32, 0u64);
+    let mut wander = 0f32;
+    let mut bases = 0u64;
     while trace.at < len {
         let bits = chance.bits();
         word = (word << 2 | NEXT[word & 3][(bits & 15) as usize] as usize) & WORD_MASK;
@@ -112,7 +113,8 @@ impl<'a> Trace<'a> {
     fn new(recipe: &Recipe, tables: &'a PoreTables, out: &'a mut [i16], len: usize) -> Self {
         let rho = recipe.noise_correlation;
         let fresh = (0.5 + 0.5 * (1.0 - 4.0 * rho * rho).max(0.0).sqrt()).sqrt();
-        let (kept, fresh) = ((rho / fresh) as f32, fresh as f32);
+        let kept = (rho / fresh) as f32;
+        let fresh = fresh as f32;
         let bounds = bounds(recipe.digitisation);
         Self {
             normal: &tables.normal,

@@ -137,7 +137,8 @@ impl SynthRead {
     /// # Errors
     /// When the read does not fit the header.
     pub fn frame(&self, header: &Header, encoder: &mut RecordEncoder) -> Result<Vec<u8>, Fault> {
-        let (mut aux, mut frame) = (Vec::new(), Vec::new());
+        let mut aux = Vec::new();
+        let mut frame = Vec::new();
         let record = self.record(header, &mut aux)?;
         encoder.record(header, &record, &self.samples, &mut frame)?;
         Ok(frame)

@@ -1,8 +1,8 @@
-//! One way to write reads in any format: a [`Target`] says how, a [`ReadEncoder`] a worker does
-//! what takes time, a [`ReadSink`] puts the pieces into the file in their order.
+//! Writes reads in any format. A [`Target`] says how, a [`ReadEncoder`] for each worker does
+//! what takes time, and a [`ReadSink`] puts the encoded reads into the file in their order.
 //!
-//! A format joins with a variant of each of [`Coding`], [`Target`], [`ReadEncoder`], [`Encoded`]'s
-//! body and [`ReadSink`].
+//! A format joins with a variant of each of [`Coding`], [`Target`], [`ReadEncoder`],
+//! [`Encoded`]'s body and [`ReadSink`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -272,7 +272,7 @@ enum SinkKind {
 
 /// What was written.
 #[derive(Debug)]
-pub struct Written {
+pub struct WrittenFile {
     /// Reads.
     pub reads: u64,
     /// Samples.
@@ -313,14 +313,17 @@ impl ReadSink {
             SinkKind::Pod5 { writer, runs } => (writer.seal(&runs.into_infos())?, None),
             SinkKind::Fast5(writer) => (writer.seal()?, None),
         };
-        Ok(Sealed { file, written: Written { reads: self.reads, samples: self.samples, index } })
+        Ok(Sealed {
+            file,
+            written: WrittenFile { reads: self.reads, samples: self.samples, index },
+        })
     }
 
     /// Ends the file and gives it its name.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
-    pub fn finish(self) -> Result<Written> {
+    pub fn finish(self) -> Result<WrittenFile> {
         self.seal()?.publish()
     }
 }
@@ -329,7 +332,7 @@ impl ReadSink {
 #[derive(Debug)]
 pub struct Sealed {
     file: NewFile,
-    written: Written,
+    written: WrittenFile,
 }
 
 impl Sealed {
@@ -342,7 +345,7 @@ impl Sealed {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub fn publish(self) -> Result<Written> {
+    pub fn publish(self) -> Result<WrittenFile> {
         self.file.finish()?;
         Ok(self.written)
     }

@@ -243,21 +243,31 @@ proptest! {
 
     #[test]
     fn batches_hold_what_was_written(
-        reads in reads(60), threads in 1..3_usize, picks in prop::collection::vec(any::<u16>(), 0..60), keep in 1..4_usize,
+        reads in reads(60),
+        threads in 1..3_usize,
+        picks in prop::collection::vec(any::<u16>(), 0..60),
+        keep in 1..4_usize,
     ) {
         let fields = fields();
         let file = open(file_bytes(&header(fields.clone()), &reads), threads);
-        let picks: Vec<usize> = picks.iter().filter(|_| !reads.is_empty()).map(|&p| p as usize % reads.len()).collect();
+        let picks: Vec<usize> =
+            picks.iter().filter(|_| !reads.is_empty()).map(|&p| p as usize % reads.len()).collect();
         let ids = Selection::Ids(Arc::new(picks.iter().map(|&p| reads[p].id.clone()).collect()));
         for (selection, order) in [
             (&Selection::All, Order::Selection), (&Selection::All, Order::AsTheyCome),
             (&ids, Order::Selection), (&ids, Order::AsTheyCome),
         ] {
-            let mut want: Vec<usize> = if *selection == Selection::All { (0..reads.len()).collect() } else { picks.clone() };
+            let mut want: Vec<usize> = if *selection == Selection::All {
+                (0..reads.len()).collect()
+            } else {
+                picks.clone()
+            };
             // Some batches are kept, and must be what they were when all others have come and gone.
             let mut kept = Vec::new();
             let mut got = Vec::new();
-            let batches = file.batches_with(selection, BatchOptions { order, ..BatchOptions::default() }).unwrap();
+            let batches = file
+                .batches_with(selection, BatchOptions { order, ..BatchOptions::default() })
+                .unwrap();
             let schema = batches.schema();
             for (i, batch) in batches.enumerate() {
                 let batch = batch.unwrap();

@@ -36,6 +36,8 @@ fn real_files_give_what_pyslow5_gave() {
                 let samples = signal.as_primitive::<Int16Type>().values();
                 let bytes: Vec<u8> =
                     samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+                let digest = Sha256::digest(&bytes);
+                let sha256: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
                 rows.push(serde_json::json!({
                     "read_id": batch.column(0).as_string::<i32>().value(row),
                     "read_group": batch.column(1).as_primitive::<UInt32Type>().value(row),
@@ -45,7 +47,7 @@ fn real_files_give_what_pyslow5_gave() {
                     "sampling_rate": float(5, row),
                     "n": samples.len(),
                     "sum": samples.iter().map(|&s| i64::from(s)).sum::<i64>(),
-                    "sha256": Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect::<String>(),
+                    "sha256": sha256,
                 }));
             }
         }

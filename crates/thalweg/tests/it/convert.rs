@@ -338,7 +338,11 @@ fn any_read() -> impl Strategy<Value = ([u8; 16], f32, f32, Vec<Vec<u8>>, Vec<i1
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
     #[test]
-    fn any_reads_survive(reads in prop::collection::vec(any_read(), 0..12), rows in 1..4_usize, row_samples in 1..2000_u32) {
+    fn any_reads_survive(
+        reads in prop::collection::vec(any_read(), 0..12),
+        rows in 1..4_usize,
+        row_samples in 1..2000_u32,
+    ) {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let header = Header {
@@ -356,7 +360,8 @@ proptest! {
         for (i, (uuid, offset, scale, fields, samples)) in reads.iter().enumerate() {
             let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
             // Ids must differ.
-            let id = format!("{i:08x}-{}-{}-{}-{}", &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
+            let id =
+                format!("{i:08x}-{}-{}-{}-{}", &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]);
             let aux = fields.concat();
             let record = Record {
                 read_id: &id,
@@ -373,7 +378,12 @@ proptest! {
             out.push(&id, &frame).unwrap();
         }
         out.finish().unwrap();
-        let layout = Pod5Layout { row_samples, signal_rows: rows, reads_rows: rows, ..Pod5Layout::default() };
+        let layout = Pod5Layout {
+            row_samples,
+            signal_rows: rows,
+            reads_rows: rows,
+            ..Pod5Layout::default()
+        };
         exactly(&at("a.blow5"), &at("a.pod5"), Coding::Pod5(layout));
         prop_assert_eq!(seen(&at("a.pod5")), seen(&at("a.blow5")));
         exactly(&at("a.pod5"), &at("b.blow5"), BLOW5);

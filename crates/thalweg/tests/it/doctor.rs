@@ -16,7 +16,10 @@ const DISC: StoreModel =
 fn both(path: &Path, model: StoreModel) -> Option<[(u64, u64); 2]> {
     let file = ArrayFile::open(path, Options { model: Some(model), ..Options::default() }).ok()?;
     let datasets = file.datasets().ok()?;
-    let is_fetched = |dataset: &&Dataset| matches!(&dataset.found, Found::Array(array) if array.library().is_none());
+    let is_fetched = |dataset: &&Dataset| match &dataset.found {
+        Found::Array(array) => array.library().is_none(),
+        _ => false,
+    };
     let all: Vec<&Dataset> = datasets.iter().filter(is_fetched).collect();
     let planned = file.explain(&all, &model).ok()?;
     let done = file.each(&all, &mut |_, _| Ok(())).ok()?;

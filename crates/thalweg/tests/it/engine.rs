@@ -192,7 +192,10 @@ proptest! {
 
     #[test]
     fn streams_every_record(
-        lengths in prop::collection::vec(prop_oneof![4 => 0..300u16, 2 => 0..9000u16, 1 => 0..=u16::MAX], 0..80),
+        lengths in prop::collection::vec(
+            prop_oneof![4 => 0..300u16, 2 => 0..9000u16, 1 => 0..=u16::MAX],
+            0..80,
+        ),
         shape in shapes(), limit in 1..40usize, first in any::<u16>(),
     ) {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -201,7 +204,9 @@ proptest! {
             // As a file has a header, reading starts at the first byte of any record.
             let first = first as usize % (lengths.len() + 1);
             let start = ranges.get(first).map_or(bytes.len() as u64, |r| r.start);
-            let rows = run(store, framed_from(start, &bytes), Copy { limit, poison: u64::MAX }, shape).unwrap();
+            let rows =
+                run(store, framed_from(start, &bytes), Copy { limit, poison: u64::MAX }, shape)
+                    .unwrap();
             prop_assert_eq!(rows.len(), lengths.len() - first);
             for (i, (ordinal, offset, row)) in rows.iter().enumerate() {
                 prop_assert_eq!(*ordinal, i as u64);
@@ -217,7 +222,8 @@ proptest! {
 
     #[test]
     fn gathers_planned_extents(
-        lengths in prop::collection::vec(0..9000u16, 1..60), picks in prop::collection::vec(any::<u16>(), 0..40),
+        lengths in prop::collection::vec(0..9000u16, 1..60),
+        picks in prop::collection::vec(any::<u16>(), 0..40),
         shape in shapes(), together in 1..5usize,
     ) {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -225,24 +231,37 @@ proptest! {
         let mut picks: Vec<usize> = picks.iter().map(|p| *p as usize % lengths.len()).collect();
         picks.sort_unstable();
         let wanted: Vec<Wanted> =
-            picks.iter().enumerate().map(|(i, p)| Wanted { range: ranges[*p].clone(), ordinal: i as u64 }).collect();
+            picks
+                .iter()
+                .enumerate()
+                .map(|(i, p)| Wanted { range: ranges[*p].clone(), ordinal: i as u64 })
+                .collect();
         let fetches: Vec<Fetch> = wanted
             .chunks(together)
-            .map(|c| Fetch { range: c[0].range.start..c[c.len() - 1].range.end, extents: c.to_vec() })
+            .map(|c| Fetch {
+                range: c[0].range.start..c[c.len() - 1].range.end,
+                extents: c.to_vec(),
+            })
             .collect();
         for store in stores(&bytes, &dir) {
             let source = Source::Planned(Box::new(fetches.clone().into_iter()));
             let rows = run(store, source, Copy { limit: 7, poison: u64::MAX }, shape).unwrap();
             let got: Vec<&[u8]> = rows.iter().map(|r| &r.2[..]).collect();
             let want: Vec<&[u8]> =
-                picks.iter().map(|p| &bytes[ranges[*p].start as usize..ranges[*p].end as usize]).collect();
+                picks
+                    .iter()
+                    .map(|p| &bytes[ranges[*p].start as usize..ranges[*p].end as usize])
+                    .collect();
             prop_assert_eq!(got, want);
         }
     }
 
     #[test]
     fn delivers_what_lies_before_a_defect(
-        lengths in prop::collection::vec(0..3000u16, 2..60), cut in any::<u16>(), shape in shapes(), poisoned in any::<bool>(),
+        lengths in prop::collection::vec(0..3000u16, 2..60),
+        cut in any::<u16>(),
+        shape in shapes(),
+        poisoned in any::<bool>(),
     ) {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let shape = Shape { delivery: Delivery::Ordered, ..shape };
@@ -253,7 +272,8 @@ proptest! {
         }
         for store in stores(&bytes, &dir) {
             let decoder = Copy { limit: 3, poison: if poisoned { bad as u64 } else { u64::MAX } };
-            let mut run = Run::start(store, framed(&bytes), decoder, shape, Control::new()).unwrap();
+            let mut run =
+                Run::start(store, framed(&bytes), decoder, shape, Control::new()).unwrap();
             let mut rows = 0;
             let error = loop {
                 match run.next() {

@@ -120,7 +120,8 @@ fn what_has_no_place_is_listed() {
     let (_, (fields, samples)) = all(&single).pop_first().unwrap();
     assert_eq!(samples.len(), 175_865);
     assert_eq!(fields.len(), 8);
-    let reason = "end_reason: enum{unknown,partial,mux_change,unblock_mux_change,signal_positive,signal_negative}";
+    let reason = "end_reason: \
+        enum{unknown,partial,mux_change,unblock_mux_change,signal_positive,signal_negative}";
     assert!(fields.contains(&format!("{reason} = signal_positive")), "{fields:?}");
     // This one has nothing but signals.
     let bare = open(&path(&folder, "multi_fast5_vbz_v1"));

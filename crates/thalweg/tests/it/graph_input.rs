@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use thalweg::Error;
 use thalweg::graph::input::{InputOptions as Options, ngv, open};
 use thalweg::graph::{EdgeBatch, Input, VertexBatch};
-use thalweg::hdf5::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, VectorOf};
+use thalweg::hdf5::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, VectorSpec};
 use thalweg_testing::real_files::shared;
 
 /// Edges of a population, and their attributes piece by piece.
@@ -77,7 +77,7 @@ impl Made {
 
     fn list(&self, group: &NewGroup, name: &str, numbers: &[u64], chunk: Option<u64>) {
         let of =
-            VectorOf { kind: StoredNumber::U64, len: numbers.len() as u64, chunk, filters: &[] };
+            VectorSpec { kind: StoredNumber::U64, len: numbers.len() as u64, chunk, filters: &[] };
         let vector = self.writer.vector(group, name, of).unwrap();
         match chunk {
             None => self.writer.values(&vector, 0, &bytes(numbers)).unwrap(),
@@ -293,7 +293,7 @@ fn other_files_are_refused() {
     let made = Made::new(&folder, "floats.h5");
     let group = made.group("Astrocyte");
     made.offsets(&group, &["synapse"], &[0, 2]);
-    let of = VectorOf { kind: StoredNumber::F64, len: 2, chunk: None, filters: &[] };
+    let of = VectorSpec { kind: StoredNumber::F64, len: 2, chunk: None, filters: &[] };
     let vector = made.writer.vector(&group, "synapse", of).unwrap();
     let values: Vec<u8> = [3.0_f64, -1.5].iter().flat_map(|value| value.to_le_bytes()).collect();
     made.writer.values(&vector, 0, &values).unwrap();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Fields};
-use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber, is_name};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNumber, is_name};
 use thalweg_io::{Error, Result};
 
 /// The most names of codes: `input/columns.rs` reads no more.
@@ -123,7 +123,7 @@ impl AttributeWriter {
                 inner = Some(writer.group(Some(&group), DYNAMICS_PARAMS)?);
             }
             let parent = if inside.is_some() { inner.as_ref().unwrap_or(&group) } else { &group };
-            let of = RowsOf { columns: None, chunk };
+            let of = RowsSpec { columns: None, chunk };
             let list = |kind: StoredNumber| writer.rows(parent, own, kind, None, of);
             let (rows, kind) = match field.data_type() {
                 DataType::Boolean => (list(StoredNumber::U8)?, AttributeEncoding::Boolean),

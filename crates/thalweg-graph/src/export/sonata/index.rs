@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsOf, RowsWriter, StoredNumber};
+use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNumber};
 use thalweg_io::Result;
 
 /// Rows that are written together.
@@ -27,7 +27,7 @@ struct RangeDataset {
 
 impl RangeDataset {
     fn new(writer: &Hdf5Writer, group: &NewGroup, name: &str, rows: u64) -> Result<Self> {
-        let of = RowsOf { columns: Some(2), chunk: rows.clamp(1, super::CHUNK / 2) };
+        let of = RowsSpec { columns: Some(2), chunk: rows.clamp(1, super::CHUNK / 2) };
         Ok(Self {
             rows: writer.rows(group, name, StoredNumber::U64, None, of)?,
             waiting: Vec::new(),

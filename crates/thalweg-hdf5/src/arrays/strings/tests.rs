@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use thalweg_io::open::Options;
 
 use super::*;
-use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorOf};
+use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorSpec};
 
 /// A dataset of strings, or lists of numbers, and a list of numbers beside it.
 fn written(
@@ -17,7 +17,7 @@ fn written(
     let writer = Hdf5Writer::create(&path, &"f.h5".into()).unwrap();
     let group = writer.group(None, "g").unwrap();
     writer.variable(&group, "any", shape, item, elements).unwrap();
-    let numbers = VectorOf { kind: StoredNumber::U32, len: 3, chunk: None, filters: &[] };
+    let numbers = VectorSpec { kind: StoredNumber::U32, len: 3, chunk: None, filters: &[] };
     writer.values(&writer.vector(&group, "numbers", numbers).unwrap(), 0, &[7; 12]).unwrap();
     drop(group);
     writer.finish().unwrap();
@@ -70,7 +70,8 @@ proptest! {
 
     #[test]
     fn lists_come_as_their_bytes((shape, lists) in shaped()) {
-        let lists: Vec<Vec<u8>> = lists.into_iter().map(|list| list[..list.len() / 4 * 4].to_vec()).collect();
+        let whole = |list: Vec<u8>| list[..list.len() / 4 * 4].to_vec();
+        let lists: Vec<Vec<u8>> = lists.into_iter().map(whole).collect();
         let (_folder, file) = written(&shape, Some(StoredNumber::I32), Some(&lists));
         let any = dataset(&file, "/g/any");
         let item = file.variable(&any).unwrap().unwrap().item.unwrap();
@@ -79,7 +80,9 @@ proptest! {
     }
 
     #[test]
-    fn parts_are_those_of_the_whole(count in 1_u64..9000, start in 0_u64..9000, len in 0_u64..9000) {
+    fn parts_are_those_of_the_whole(
+        count in 1_u64..9000, start in 0_u64..9000, len in 0_u64..9000,
+    ) {
         // More than are read at a time.
         let strings: Vec<Vec<u8>> = (0..count).map(|i| i.to_string().into_bytes()).collect();
         let (_folder, file) = written(&[count], None, Some(&strings));

@@ -129,7 +129,8 @@ impl StoredArray {
 prop_compose! {
     fn stored()(
         dimensions in prop::collection::vec((1..8_u64, 1..9_u64), 0..4),
-        is_empty in 0..20, is_chunked in any::<bool>(), shuffled in any::<bool>(), kept in any::<u64>(), order in any::<u64>(),
+        is_empty in 0..20, is_chunked in any::<bool>(), shuffled in any::<bool>(),
+        kept in any::<u64>(), order in any::<u64>(),
     ) -> StoredArray {
         let (mut shape, chunk): (Vec<_>, Vec<_>) = dimensions.into_iter().unzip();
         if let (0, Some(length)) = (is_empty, shape.last_mut()) {
@@ -143,7 +144,8 @@ prop_compose! {
 proptest! {
     #[test]
     fn hyperslabs_and_points_are_numpys(
-        stored in stored(), picks in prop::collection::vec((0..8_u64, 1..4_u64, 1..4_u64, 0..3_u64), 3),
+        stored in stored(),
+        picks in prop::collection::vec((0..8_u64, 1..4_u64, 1..4_u64, 0..3_u64), 3),
         points in prop::collection::vec(any::<[u64; 3]>(), 0..20), piece in 1..200_u64,
     ) {
         let shape = &stored.subject.array.shape;
@@ -156,11 +158,13 @@ proptest! {
         };
         let slabs: Vec<Slab> = shape.iter().zip(&picks).map(slab).collect();
         let within = |slab: &Slab| -> Vec<u64> {
-            (0..slab.count).flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j)).collect()
+            let block = |i| (0..slab.block).map(move |j| slab.start + i * slab.step + j);
+            (0..slab.count).flat_map(block).collect()
         };
         let lengths: Vec<u64> = slabs.iter().map(Slab::len).collect();
         let elements = places(&lengths).into_iter().map(|place| {
-            let at: Vec<u64> = place.iter().zip(&slabs).map(|(i, slab)| within(slab)[*i as usize]).collect();
+            let dimensions = place.iter().zip(&slabs);
+            let at: Vec<u64> = dimensions.map(|(i, slab)| within(slab)[*i as usize]).collect();
             stored.values[number(&at, shape) as usize]
         });
         let expected: Vec<u16> = elements.collect();
@@ -168,15 +172,21 @@ proptest! {
         prop_assert_eq!(selection.count(shape), Ok(expected.len() as u64));
         prop_assert_eq!(stored.selected(&selection, piece), expected, "{:?}", selection);
 
+        let inside = |point: &[u64; 3]| -> Vec<u64> {
+            point.iter().zip(shape).map(|(at, length)| at % length).collect()
+        };
         let points: Vec<Vec<u64>> =
-            points.iter().filter(|_| !shape.contains(&0)).map(|point| point.iter().zip(shape).map(|(at, length)| at % length).collect()).collect();
-        let expected: Vec<u16> = points.iter().map(|at| stored.values[number(at, shape) as usize]).collect();
+            points.iter().filter(|_| !shape.contains(&0)).map(inside).collect();
+        let value = |at: &Vec<u64>| stored.values[number(at, shape) as usize];
+        let expected: Vec<u16> = points.iter().map(value).collect();
         prop_assert_eq!(stored.selected(&Selection::Points(points), piece), expected);
     }
 
     /// Windows hold every element once, in C order, and little more than they should.
     #[test]
-    fn windows_make_the_arrays(arrays in prop::collection::vec(stored(), 1..4), size in 1..400_u64, piece in 1..200_u64) {
+    fn windows_make_the_arrays(
+        arrays in prop::collection::vec(stored(), 1..4), size in 1..400_u64, piece in 1..200_u64,
+    ) {
         let subjects: Vec<Subject> = arrays.iter().map(|stored| stored.subject.clone()).collect();
         let all: Vec<Range<u64>> = subjects.iter().map(|subject| 0..subject.array.len()).collect();
         let mut made = vec![Vec::new(); arrays.len()];

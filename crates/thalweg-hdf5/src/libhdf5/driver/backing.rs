@@ -74,7 +74,7 @@ impl Backing {
         self.store.size()
     }
 
-    /// Keeps the store's error for whoever asks what libhdf5 means.
+    /// Keeps the store's error, for the caller that turns the error of libhdf5 into its own.
     pub(super) fn fail(&self, error: Error) {
         self.driver_status.fail(error);
     }

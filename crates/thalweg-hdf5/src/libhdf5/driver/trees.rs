@@ -48,8 +48,9 @@ impl IndexNode {
     fn pointer(&self) -> Option<(usize, usize)> {
         let leaf = self.size.checked_sub(AROUND)?.checked_div(self.record)? as u64;
         let count = bytes_of(leaf);
-        // Of a child that has children there stands how many records are below it, too.
-        let (mut pointer, mut below) = (ADDRESS + count, leaf);
+        // The entry of a child that has children also holds the number of records below it.
+        let mut pointer = ADDRESS + count;
+        let mut below = leaf;
         for _ in 1..self.depth {
             let most = (self.size.checked_sub(AROUND + pointer)? / (self.record + pointer)) as u64;
             below = most.checked_add(1)?.checked_mul(below)?.checked_add(most)?;
@@ -94,7 +95,8 @@ impl Trees {
     fn root(&mut self, header: &[u8]) -> Option<()> {
         let small = |at, size| number(header, at, size).map(|number| number as usize);
         let (size, record, depth) = (small(6, 4)?, small(10, 2)?, number(header, 12, 2)? as u16);
-        let (address, records) = (number(header, 16, ADDRESS)?, small(24, 2)?);
+        let address = number(header, 16, ADDRESS)?;
+        let records = small(24, 2)?;
         if record > 0 && (1..=MOST_LEVELS).contains(&depth) && self.0.len() < MOST {
             self.0.insert(address, IndexNode { size, record, depth, records });
         }
@@ -153,7 +155,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_taken(head in prop::collection::vec(any::<u8>(), 40), node in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn any_bytes_are_taken(
+            head in prop::collection::vec(any::<u8>(), 40),
+            node in prop::collection::vec(any::<u8>(), 0..300),
+        ) {
             let mut trees = Trees::default();
             let mut header = header(3, 500, 9);
             header[6..28].copy_from_slice(&head[..22]);

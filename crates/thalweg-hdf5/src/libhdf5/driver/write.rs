@@ -1,8 +1,9 @@
 //! The other way: libhdf5 writes metadata to a file, and for values it only finds places.
 //!
-//! What is written of values in [`DriverFile::reserve`] goes nowhere: its place is kept, and
-//! whoever asked puts the bytes there, in whatever order and from whatever thread they come.
+//! Bytes that libhdf5 writes into a place of [`DriverFile::reserve`] are dropped. The caller that
+//! reserved the place writes the bytes itself, in any order and from any thread.
 
+use std::cell::RefCell;
 use std::ffi::{c_char, c_int, c_uint, c_ulong, c_void};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -143,7 +144,7 @@ static CLASS: DriverClass = DriverClass {
 
 thread_local! {
     /// What the file that this thread is making goes to.
-    static OPENING: std::cell::RefCell<Option<Arc<DriverFile>>> = const { std::cell::RefCell::new(None) };
+    static OPENING: RefCell<Option<Arc<DriverFile>>> = const { RefCell::new(None) };
 }
 
 unsafe extern "C" fn open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {

@@ -108,7 +108,8 @@ fn names(object: &Id) -> Result<Vec<(u64, CString)>, RewriteError> {
     let mut found: Vec<(Option<u32>, CString)> = Vec::new();
     // SAFETY: under the lock; the vector outlives the call.
     status(unsafe {
-        let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
+        let by = H5_index_t::H5_INDEX_NAME;
+        let order = H5_iter_order_t::H5_ITER_INC;
         H5Aiterate2(
             object.raw(),
             by,

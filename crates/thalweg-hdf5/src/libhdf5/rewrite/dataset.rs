@@ -164,12 +164,13 @@ impl Rewrite<'_> {
             apply(&target, &form, &make)?;
             stand_in(&make)?;
             let kind = self.kind(&stored, path)?;
-            let (to, defaults) = (self.to.raw(), H5P_DEFAULT);
+            let to = self.to.raw();
+            let defaults = H5P_DEFAULT;
             let create =
                 || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
             let chunk = chunk(&make, form.shape.len())?;
             let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&target, &chunk)) {
-                // A B-tree then, of the chunks that there are.
+                // The chunk index is then a B-tree of the stored chunks.
                 status(H5Fset_libver_bounds(
                     to,
                     H5F_libver_t::H5F_LIBVER_EARLIEST,
@@ -199,7 +200,8 @@ impl Rewrite<'_> {
         let path = node.path.clone();
         // SAFETY: as the caller says; each buffer has the size that the call is told.
         unsafe {
-            let (mut shape, mut most) = ([0; MOST_RANK], [0; MOST_RANK]);
+            let mut shape = [0; MOST_RANK];
+            let mut most = [0; MOST_RANK];
             let rank = status(H5Sget_simple_extent_ndims(space.raw()))?.cast_unsigned() as usize;
             status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), most.as_mut_ptr()))?;
             let element = H5Tget_size(stored.raw());
@@ -210,7 +212,8 @@ impl Rewrite<'_> {
                     | H5T_class_t::H5T_ENUM
                     | H5T_class_t::H5T_BITFIELD
             );
-            let (shape, most) = (shape[..rank].to_vec(), &most[..rank]);
+            let shape = shape[..rank].to_vec();
+            let most = &most[..rank];
             let bytes = shape.iter().try_fold(element as u64, |bytes, &n| bytes.checked_mul(n));
             let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
                 let found = format!("{shape:?} elements of {element} bytes");
@@ -392,7 +395,8 @@ impl Rewrite<'_> {
             // Never touched, so that it takes no memory.
             self.blank = vec![0; bytes as usize];
         }
-        let (mut first, mut rest) = (vec![0; shape.len()], number);
+        let mut first = vec![0; shape.len()];
+        let mut rest = number;
         for ((first, &length), &part) in first.iter_mut().zip(shape).zip(chunk).rev() {
             let count = length.div_ceil(part).max(1);
             *first = rest % count * part;
@@ -420,13 +424,15 @@ impl Rewrite<'_> {
         stored: &Id,
     ) -> Result<u64, RewriteError> {
         let element = vec![0_u8; form.element];
-        let (start, one) = (vec![0; form.shape.len()], vec![1; form.shape.len()]);
+        let start = vec![0; form.shape.len()];
+        let one = vec![1; form.shape.len()];
         // SAFETY: as the caller says; the selection is the first element.
         unsafe {
             let space = Id::new(H5Dget_space(made.raw()))?;
             let here = Id::new(H5Screate_simple(1, [1].as_ptr(), std::ptr::null()))?;
             if !form.shape.is_empty() {
-                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                let set = H5S_seloper_t::H5S_SELECT_SET;
+                let none = std::ptr::null();
                 status(H5Sselect_hyperslab(
                     space.raw(),
                     set,
@@ -522,7 +528,7 @@ unsafe fn apply(
     Ok(())
 }
 
-/// The shape of the chunks that a creation list asks for.
+/// The chunk shape of a creation property list.
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.
@@ -548,7 +554,8 @@ unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, LibraryRefusal> {
     unsafe {
         for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
             let (mut flags, mut config, mut count, mut level) = (0, 0, 1, u32::MAX);
-            let (name, value) = (std::ptr::null_mut(), &raw mut level);
+            let name = std::ptr::null_mut();
+            let value = &raw mut level;
             let (flags, count, config) = (&raw mut flags, &raw mut count, &raw mut config);
             coders.push(
                 match status(H5Pget_filter2(
@@ -598,7 +605,8 @@ unsafe fn stand_in(make: &Id) -> Result<(), LibraryRefusal> {
     unsafe {
         for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
             let (mut flags, mut config, mut count) = (0, 0, 0);
-            let (values, name) = (std::ptr::null_mut(), std::ptr::null_mut());
+            let values = std::ptr::null_mut();
+            let name = std::ptr::null_mut();
             let id = status(H5Pget_filter2(
                 make.raw(),
                 place,
@@ -638,13 +646,15 @@ pub(super) unsafe fn select_rows(
     from: u64,
     rows: u64,
 ) -> Result<hid_t, LibraryRefusal> {
-    let (mut start, mut count) = (vec![0; shape.len()], shape.to_vec());
+    let mut start = vec![0; shape.len()];
+    let mut count = shape.to_vec();
     // SAFETY: as the caller says.
     unsafe {
         match (start.first_mut(), count.first_mut()) {
             (Some(start_row), Some(row_count)) => {
                 (*start_row, *row_count) = (from, rows);
-                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                let set = H5S_seloper_t::H5S_SELECT_SET;
+                let none = std::ptr::null();
                 status(H5Sselect_hyperslab(
                     space.raw(),
                     set,

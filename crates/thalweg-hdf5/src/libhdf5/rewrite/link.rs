@@ -204,7 +204,8 @@ fn links(group: &Id) -> Result<Vec<OriginalLink>, RewriteError> {
     let mut found: Vec<OriginalLink> = Vec::new();
     // SAFETY: under the lock; the vector outlives the call.
     status(unsafe {
-        let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
+        let by = H5_index_t::H5_INDEX_NAME;
+        let order = H5_iter_order_t::H5_ITER_INC;
         H5Literate2(
             group.raw(),
             by,

@@ -1,4 +1,4 @@
-//! References, set to what was made of the objects that they name.
+//! References, set to the copies of the objects that they name.
 
 use std::ffi::c_void;
 
@@ -24,7 +24,7 @@ const OBJECT: usize = 8;
 const REGION: usize = 12;
 const ANY: usize = size_of::<H5R_ref_t>();
 
-/// Longest name of an attribute that is referred to.
+/// Longest name of an attribute that a reference names, in bytes.
 const MOST_NAME: usize = 1 << 16;
 
 impl Rewrite<'_> {

@@ -45,11 +45,13 @@ impl Rewrite<'_> {
         step: u64,
         row: u64,
     ) -> Result<(), RewriteError> {
-        let (form, mut values) = (&made.form, Vec::<u64>::new());
+        let form = &made.form;
+        let mut values = Vec::<u64>::new();
         // SAFETY: under the lock, with identifiers that are open; the buffer has room for the
         // selected elements, whose size in memory is that of the type.
         unsafe {
-            let (from, to) = (self.open_from(made.from)?, self.open_to(made.to)?);
+            let from = self.open_from(made.from)?;
+            let to = self.open_to(made.to)?;
             let kind = Id::new(H5Dget_type(from.raw()))?;
             let held = contents(&kind, 0)?;
             let (there, then) =
@@ -70,10 +72,8 @@ impl Rewrite<'_> {
                 values.clear();
                 values.resize(((row * here) as usize).div_ceil(8), 0);
                 let bytes = values.as_mut_ptr().cast::<c_void>();
-                let (from_space, to_space) = (
-                    select_rows(&there, &form.shape, at, here)?,
-                    select_rows(&then, &form.shape, at, here)?,
-                );
+                let from_space = select_rows(&there, &form.shape, at, here)?;
+                let to_space = select_rows(&then, &form.shape, at, here)?;
                 status(H5Dread(
                     from.raw(),
                     kind.raw(),

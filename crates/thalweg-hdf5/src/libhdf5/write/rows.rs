@@ -25,7 +25,7 @@ pub struct RowsWriter {
 
 /// What [`RowsWriter`] are made as.
 #[derive(Debug, Clone, Copy)]
-pub struct RowsOf {
+pub struct RowsSpec {
     /// Columns of a dataset of two dimensions.
     pub columns: Option<u64>,
     /// Rows of a chunk.
@@ -38,7 +38,7 @@ impl RowsWriter {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the dataset has no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -59,11 +59,13 @@ impl RowsWriter {
         unsafe {
             status(H5Dset_extent(self.id.raw(), whole.as_ptr()))?;
             if !from.is_null() && count > 0 {
-                let (first, part) = (shape(self.len, self.columns.map(|_| 0)), self.shape(count));
+                let first = shape(self.len, self.columns.map(|_| 0));
+                let part = self.shape(count);
                 let memory =
                     Id::new(H5Screate_simple(part.len() as i32, part.as_ptr(), std::ptr::null()))?;
                 let space = Id::new(H5Dget_space(self.id.raw()))?;
-                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                let set = H5S_seloper_t::H5S_SELECT_SET;
+                let none = std::ptr::null();
                 status(H5Sselect_hyperslab(
                     space.raw(),
                     set,
@@ -103,7 +105,7 @@ impl Hdf5Writer {
         name: &str,
         kind: StoredNumber,
         fill: Option<&[u8]>,
-        of: RowsOf,
+        of: RowsSpec,
     ) -> Result<RowsWriter> {
         if fill.is_some_and(|fill| fill.len() != kind.bytes()) {
             return Err(Error::Usage(
@@ -120,7 +122,7 @@ impl Hdf5Writer {
     /// # Errors
     /// As [`Hdf5Writer::rows`].
     pub fn texts(&self, parent: &NewGroup, name: &str, chunk: u64) -> Result<RowsWriter> {
-        let of = RowsOf { columns: None, chunk };
+        let of = RowsSpec { columns: None, chunk };
         self.growing(parent, name, size_of::<*const c_char>(), None, of, || {
             // SAFETY: under the lock, a type that is ours.
             unsafe {
@@ -138,11 +140,12 @@ impl Hdf5Writer {
         name: &str,
         size: usize,
         fill: Option<&[u8]>,
-        of: RowsOf,
+        of: RowsSpec,
         kind: impl FnOnce() -> Result<Id, LibraryRefusal>,
     ) -> Result<RowsWriter> {
         let name = self.c_string(name)?;
-        let (none, most) = (shape(0, of.columns), shape(H5S_UNLIMITED, of.columns));
+        let none = shape(0, of.columns);
+        let most = shape(H5S_UNLIMITED, of.columns);
         let chunk = shape(of.chunk.max(1), of.columns);
         let made = locked(|| {
             // SAFETY: under the lock, with open objects; the shapes have as many numbers as there
@@ -156,8 +159,10 @@ impl Hdf5Writer {
                 if let Some(fill) = fill {
                     status(H5Pset_fill_value(make.raw(), kind.raw(), fill.as_ptr().cast()))?;
                 }
-                let (parent, plain) = (parent.0.raw(), H5P_DEFAULT);
-                let (name, to) = (name.as_ptr(), space.raw());
+                let parent = parent.0.raw();
+                let plain = H5P_DEFAULT;
+                let name = name.as_ptr();
+                let to = space.raw();
                 let id =
                     Id::new(H5Dcreate2(parent, name, kind.raw(), to, plain, make.raw(), plain))?;
                 Ok(RowsWriter { id, kind, size, columns: of.columns, len: 0 })
@@ -200,7 +205,8 @@ impl Hdf5Writer {
         rows: &mut RowsWriter,
         texts: impl Iterator<Item = &'a str>,
     ) -> Result<()> {
-        let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
+        let mut starts = Vec::new();
         for text in texts {
             starts.push(bytes.len());
             bytes.extend_from_slice(self.c_string(text)?.as_bytes_with_nul());

@@ -38,7 +38,8 @@ impl Hdf5Writer {
             // have elements.
             unsafe {
                 let space = Id::new(H5Screate_simple(2, shape.as_ptr(), std::ptr::null()))?;
-                let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
+                let make = untimed(*H5P_CLS_DATASET_CREATE)?;
+                let plain = H5P_DEFAULT;
                 let (parent, kind, to) = (parent.0.raw(), kind.id(), space.raw());
                 let id = Id::new(H5Dcreate2(
                     parent,
@@ -68,7 +69,8 @@ impl Hdf5Writer {
     fn texts_at(&self, at: &Id, name: &str, texts: &[&str]) -> Result<()> {
         let texts: Vec<CString> =
             texts.iter().map(|text| self.c_string(text)).collect::<Result<_>>()?;
-        let (name, count) = (self.c_string(name)?, texts.len() as u64);
+        let name = self.c_string(name)?;
+        let count = texts.len() as u64;
         let pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
         let made = locked(|| {
             // SAFETY: under the lock, an open object; one dimension, so one number, and as many
@@ -78,7 +80,8 @@ impl Hdf5Writer {
                 status(H5Tset_size(kind.raw(), H5T_VARIABLE))?;
                 status(H5Tset_cset(kind.raw(), H5T_cset_t::H5T_CSET_UTF8))?;
                 let space = Id::new(H5Screate_simple(1, &raw const count, std::ptr::null()))?;
-                let (kind, plain) = (kind.raw(), H5P_DEFAULT);
+                let kind = kind.raw();
+                let plain = H5P_DEFAULT;
                 let made =
                     Id::new(H5Acreate2(at.raw(), name.as_ptr(), kind, space.raw(), plain, plain))?;
                 status(H5Awrite(made.raw(), kind, pointers.as_ptr().cast()))

@@ -42,8 +42,10 @@ impl Hdf5Writer {
                     shape.as_ptr(),
                     std::ptr::null(),
                 ))?;
-                let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
-                let (to, make) = (space.raw(), make.raw());
+                let make = untimed(*H5P_CLS_DATASET_CREATE)?;
+                let plain = H5P_DEFAULT;
+                let to = space.raw();
+                let make = make.raw();
                 let id = Id::new(H5Dcreate2(
                     parent.0.raw(),
                     name.as_ptr(),

@@ -31,7 +31,7 @@ impl Vector {
 
 /// What a [`Vector`] is made as.
 #[derive(Debug, Clone, Copy)]
-pub struct VectorOf<'a> {
+pub struct VectorSpec<'a> {
     /// The type of its elements.
     pub kind: StoredNumber,
     /// How many there are.
@@ -47,7 +47,7 @@ impl Hdf5Writer {
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
-    pub fn vector(&self, parent: &NewGroup, name: &str, of: VectorOf<'_>) -> Result<Vector> {
+    pub fn vector(&self, parent: &NewGroup, name: &str, of: VectorSpec<'_>) -> Result<Vector> {
         let name = self.c_string(name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with open objects; one dimension, so one number each.
@@ -69,8 +69,10 @@ impl Hdf5Writer {
                         values.as_ptr(),
                     ))?;
                 }
-                let (parent, kind) = (parent.0.raw(), of.kind.id());
-                let (plain, make) = (H5P_DEFAULT, make.raw());
+                let parent = parent.0.raw();
+                let kind = of.kind.id();
+                let plain = H5P_DEFAULT;
+                let make = make.raw();
                 let id = Id::new(H5Dcreate2(
                     parent,
                     name.as_ptr(),
@@ -129,7 +131,8 @@ impl Hdf5Writer {
             // within the dataset.
             unsafe {
                 let memory = Id::new(H5Screate_simple(1, &raw const count, std::ptr::null()))?;
-                let (set, none) = (H5S_seloper_t::H5S_SELECT_SET, std::ptr::null());
+                let set = H5S_seloper_t::H5S_SELECT_SET;
+                let none = std::ptr::null();
                 status(H5Sselect_hyperslab(
                     vector.space.raw(),
                     set,
@@ -158,16 +161,20 @@ impl Hdf5Writer {
     /// # Errors
     /// As [`Hdf5Writer::text`].
     pub fn string(&self, parent: &NewGroup, name: &str, text: &str) -> Result<()> {
-        let (name, text) = (self.c_string(name)?, self.c_string(text)?);
-        let (bytes, one) = (text.as_bytes_with_nul(), 1);
+        let name = self.c_string(name)?;
+        let text = self.c_string(text)?;
+        let bytes = text.as_bytes_with_nul();
+        let one = 1;
         let made = locked(|| {
             // SAFETY: under the lock, with an open group; one element, and as many bytes as its
             // type takes.
             unsafe {
                 let kind = string_of(bytes.len())?;
                 let space = Id::new(H5Screate_simple(1, &raw const one, std::ptr::null()))?;
-                let (make, plain) = (untimed(*H5P_CLS_DATASET_CREATE)?, H5P_DEFAULT);
-                let (parent, to) = (parent.0.raw(), space.raw());
+                let make = untimed(*H5P_CLS_DATASET_CREATE)?;
+                let plain = H5P_DEFAULT;
+                let parent = parent.0.raw();
+                let to = space.raw();
                 let id = Id::new(H5Dcreate2(
                     parent,
                     name.as_ptr(),

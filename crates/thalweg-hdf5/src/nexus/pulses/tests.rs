@@ -134,10 +134,14 @@ proptest! {
         // The longest run of entries that may stay, by the textbook.
         let mut best = vec![0; index.len()];
         for (at, &start) in index.iter().enumerate().filter(|(_, start)| **start <= events) {
-            best[at] = 1 + (0..at).filter(|&from| index[from] <= start).map(|from| best[from]).max().unwrap_or(0);
+            let before = (0..at).filter(|&from| index[from] <= start).map(|from| best[from]);
+            best[at] = 1 + before.max().unwrap_or(0);
         }
         let most = best.iter().max().copied().unwrap_or(0);
-        let aside: u64 = found.iter().filter(|f| matches!(f.defect, Defect::Decreasing | Defect::Beyond)).map(|f| f.count).sum();
+        let is_aside = |finding: &&EventFinding| {
+            matches!(finding.defect, Defect::Decreasing | Defect::Beyond)
+        };
+        let aside: u64 = found.iter().filter(is_aside).map(|finding| finding.count).sum();
         prop_assert_eq!(aside, (index.len() - most) as u64);
         let kept = index.iter().zip(&pulses.starts).filter(|(was, is)| was == is).count();
         prop_assert!(kept >= most);
@@ -170,13 +174,17 @@ proptest! {
             prop_assert_eq!(at[event as usize], time.unwrap_or(NO_TIME));
             let wanted = (!by_pulse || pulse >= 0 && pulses.contains(&(pulse as u64)))
                 && (!by_time || time.is_some_and(|time| times.contains(&time)));
-            prop_assert_eq!(ranges.iter().any(|range| range.contains(&event)), wanted, "event {}", event);
+            let found = ranges.iter().any(|range| range.contains(&event));
+            prop_assert_eq!(found, wanted, "event {}", event);
         }
     }
 
     /// Any part says what the whole says.
     #[test]
-    fn parts_of_events_agree(mut index in prop::collection::vec(0..40_u64, 0..20), start in 0..40_u64, count in 0..40_u64) {
+    fn parts_of_events_agree(
+        mut index in prop::collection::vec(0..40_u64, 0..20),
+        start in 0..40_u64, count in 0..40_u64,
+    ) {
         index.sort_unstable();
         let (read, _) = Pulses::new(index.clone(), times(index.len()), 40);
         let part = start..(start + count).min(40).max(start);

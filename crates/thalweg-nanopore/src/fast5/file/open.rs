@@ -12,7 +12,7 @@ use thalweg_io::{Error, InFile, Result, pool};
 
 use super::pages::Pages;
 use super::stream::Stream;
-use crate::fast5::{Fast5Layout, FoundRead, HAS_LIBHDF5, Root, Walk};
+use crate::fast5::{Fast5Layout, FoundRead, HAS_LIBHDF5, LayoutBuilder, Root};
 
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
@@ -96,9 +96,9 @@ pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Fast5Layout> {
 
 /// Rows of all reads.
 fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Fast5Layout> {
-    let mut walk = Walk::new(context.store.name(), root, context.memory);
+    let mut builder = LayoutBuilder::new(context.store.name(), root, context.memory);
     let mut refused = None;
-    all(root, context, &mut |found| match found.and_then(|found| walk.read(pages, found)) {
+    all(root, context, &mut |found| match found.and_then(|found| builder.read(pages, found)) {
         Ok(()) => Ok(true),
         Err(Refused::Store(error)) => Err(error),
         Err(other) => {
@@ -108,7 +108,7 @@ fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<F
     })?;
     match refused {
         Some(refused) => Err(refused),
-        None => Ok(walk.finish(pages.requests() + 1)?),
+        None => Ok(builder.finish(pages.requests() + 1)?),
     }
 }
 

@@ -137,7 +137,8 @@ impl Stream {
         // One that needs more than all others is not worth fetching so much for each.
         needed.sort_unstable();
         reach.after = needed.iter().rev().nth(1).copied().unwrap_or(1);
-        let (store, control) = (context.store.clone(), context.control.clone());
+        let store = context.store.clone();
+        let control = context.control.clone();
         Ok(Ok(Self {
             store,
             control,
@@ -330,7 +331,8 @@ impl StreamUnpacker {
             Some(Whole::Parsed(state)) => state.clone(),
             _ => stream.first.clone(),
         };
-        let (known, header) = (state.known().clone(), state.header().clone());
+        let known = state.known().clone();
+        let header = state.header().clone();
         Self {
             decoder: Fast5RowDecoder::new(stream.store.clone()),
             stream,

@@ -99,7 +99,8 @@ fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
     for path in files() {
         let store = store(fs::read(&path).unwrap());
         let open = || ReadFile::from_store(store.clone(), Options::default()).unwrap();
-        let (ours, mut listed) = (open(), open());
+        let ours = open();
+        let mut listed = open();
         streams +=
             usize::from(matches!(ours.reads.as_any().downcast_ref(), Some(Fast5File::Stream(_))));
         let table = theirs(&store).unwrap();
@@ -123,7 +124,8 @@ fn damaged_files_are_refused_or_read_in_bounded_work() {
         let whole = fs::read(&path).unwrap();
         // The real files are mostly signal, which is not looked at here.
         let step = if whole.len() > 200_000 { 997 } else { 13 };
-        let (mut read, mut refused) = (0, 0);
+        let mut read = 0;
+        let mut refused = 0;
         for at in (0..whole.len()).step_by(step) {
             let mut bytes = whole.clone();
             bytes[at] ^= 1 << (at % 8);

@@ -47,7 +47,8 @@ impl Pod5File {
         if let Some(index) = self.saved_rows(file)? {
             return Ok((index, IndexOrigin::Loaded));
         }
-        let (owner, options) = (self.owner(file), &file.options);
+        let owner = self.owner(file);
+        let options = &file.options;
         let build = |place: Option<&Path>| {
             Pod5Index::build(&self.tables, owner, place, options.budget.memory, &options.control)
         };
@@ -67,7 +68,8 @@ impl Pod5File {
 
     /// Builds the index at `place`.
     pub(crate) fn write_row_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
-        let (memory, control) = (file.options.budget.memory, &file.options.control);
+        let memory = file.options.budget.memory;
+        let control = &file.options.control;
         Pod5Index::build(&self.tables, self.owner(file), Some(place), memory, control).map(|_| ())
     }
 

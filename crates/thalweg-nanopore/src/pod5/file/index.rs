@@ -1,9 +1,11 @@
 //! Where each read id is, in a file beside the POD5 file or in the user's cache folder.
 //!
 //! ```text
-//! "TWPOD5IX"  u64 version  u64 size of the POD5 file  u64 hash of its identifier  u64 rows  u64 batches  u64 checksum
+//! "TWPOD5IX"  u64 version  u64 size of the POD5 file  u64 hash of its identifier
+//!     u64 rows  u64 batches  u64 checksum
 //! u64 first row of each batch of the Reads table  u64 checksum
-//! { 255 x (u64 hash of a read id, u64 row), ascending; u64 how many; u64 checksum } blocks of 4096 bytes
+//! blocks of 4096 bytes:
+//!     { 255 x (u64 hash of a read id, u64 row), ascending; u64 how many; u64 checksum }
 //! ```
 //!
 //! All little-endian. Hashes of ids are evenly spread, so that the block of one is guessed: an

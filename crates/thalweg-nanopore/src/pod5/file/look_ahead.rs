@@ -159,7 +159,7 @@ impl Iterator for Fetches {
 
 /// A read to look up: which of the batches at hand, which row.
 #[derive(Clone, Copy)]
-struct Pick {
+struct PickedRow {
     batch: usize,
     row: usize,
 }
@@ -196,8 +196,8 @@ impl LookAhead {
             for batch in batches {
                 match batch {
                     Ok(batch) => {
-                        let picks: Vec<Pick> =
-                            (0..batch.rows()).map(|row| Pick { batch: 0, row }).collect();
+                        let picks: Vec<PickedRow> =
+                            (0..batch.rows()).map(|row| PickedRow { batch: 0, row }).collect();
                         self.look_ahead(&[batch], &picks)?;
                     }
                     Err(error) => self.fail(error)?,
@@ -206,7 +206,8 @@ impl LookAhead {
         }
         if self.lookup.tables.is_cut {
             // What was delivered is whole; that it is all there is must not go unsaid.
-            let (tables, size) = (&self.lookup.tables, self.lookup.tables.store.size());
+            let tables = &self.lookup.tables;
+            let size = self.lookup.tables.store.size();
             self.fail(Error::Truncated {
                 file: tables.name().clone(),
                 what: "the Reads table".into(),
@@ -256,9 +257,11 @@ impl LookAhead {
                 .iter()
                 .position(|(index, _)| position(*index).is_err())
                 .unwrap_or(these.len());
-            let pick =
-                |&(index, row): &(usize, usize)| Pick { batch: position(index).unwrap_or(0), row };
-            let picks: Vec<Pick> = these[..whole].iter().map(pick).collect();
+            let pick = |&(index, row): &(usize, usize)| PickedRow {
+                batch: position(index).unwrap_or(0),
+                row,
+            };
+            let picks: Vec<PickedRow> = these[..whole].iter().map(pick).collect();
             let batches: Vec<_> = batches.into_iter().map(|(_, batch)| batch).collect();
             self.look_ahead(&batches, &picks)?;
             if let Some((_, error)) = failed {
@@ -283,7 +286,11 @@ impl LookAhead {
     }
 
     /// Looks up reads, in lists of a size that memory has room for.
-    fn look_ahead(&mut self, batches: &[Arc<ReadsBatch>], picks: &[Pick]) -> Result<(), Stopped> {
+    fn look_ahead(
+        &mut self,
+        batches: &[Arc<ReadsBatch>],
+        picks: &[PickedRow],
+    ) -> Result<(), Stopped> {
         let mut rest = picks;
         while !rest.is_empty() {
             let mut needed = Needed::default();

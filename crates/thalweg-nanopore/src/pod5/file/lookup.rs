@@ -7,7 +7,7 @@ use thalweg_io::plan::GapRule;
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::tables::{ReadsBatch, SignalBatch, SignalRowPlace, Tables, owner};
-use super::work_list::{WorkEntry, WorkList};
+use super::work_list::WorkList;
 use crate::pod5::RecordScratch;
 
 /// Batches of the Signal table whose places are looked up at a time.
@@ -49,7 +49,8 @@ impl Lookup {
     }
 
     fn at(&self, batch: &ReadsBatch, row: usize) -> impl Fn(Fault) -> Error + use<> {
-        let (name, offset) = (self.tables.name().clone(), batch.offset);
+        let name = self.tables.name().clone();
+        let offset = batch.offset;
         move |fault| {
             fault.in_file(&name, offset, format!("row {row} of a batch of the Reads table"))
         }
@@ -118,13 +119,9 @@ impl Lookup {
         let at = self.at(batch, row);
         let record =
             self.tables.reads.record(&batch.batch(), row, &mut self.scratch).map_err(&at)?;
-        if self.owners {
-            let mut rows = listed.rows.clone();
-            rows.sort_unstable();
-            if rows.windows(2).any(|pair| pair[0] == pair[1]) {
-                let found = format!("a signal row twice in read {}", record.read_id);
-                return Err(at(Fault::new(0, found, "each once")));
-            }
+        if self.owners && listed.has_row_twice() {
+            let found = format!("a signal row twice in read {}", record.read_id);
+            return Err(at(Fault::new(0, found, "each once")));
         }
         let id = self.tables.reads.read_id(&batch.batch(), row).map_err(&at)?;
         let owner = owner(&id);
@@ -168,41 +165,28 @@ impl Lookup {
             list.pieces.truncate(pieces_from);
             return Err(at(Fault::new(0, found, format!("{samples}, those of its signal rows"))));
         }
-        let id = list.bytes.len()..list.bytes.len() + record.read_id.len();
-        list.bytes.extend_from_slice(record.read_id.as_bytes());
-        let aux = list.bytes.len()..list.bytes.len() + record.aux.len();
-        list.bytes.extend_from_slice(record.aux);
-        let pieces = pieces_from..list.pieces.len();
-        list.entries.push(WorkEntry {
-            read_group: record.read_group,
-            digitisation: record.digitisation,
-            offset: record.offset,
-            range: record.range,
-            sampling_rate: record.sampling_rate,
-            id,
-            aux,
-            samples,
-            near: self.near(&list.pieces[pieces.clone()]),
-            pieces,
-        });
+        let most_block = self.in_order.then_some(self.block);
+        let near = near(&list.pieces[pieces_from..], self.gaps.break_even(), most_block);
+        list.push(&record, samples, pieces_from, near);
         Ok(())
     }
+}
 
-    /// How many pieces, from the first, are fetched together: those that follow one another
-    /// closely. A pass over all reads fetches what lies between for other reads anyway.
-    fn near(&self, pieces: &[SignalRowPlace]) -> usize {
-        let Some(first) = pieces.first() else { return 0 };
-        let most = self.gaps.break_even();
-        let follows = |pair: &[SignalRowPlace]| {
-            let end = pair[0].offset + pair[0].len;
-            let gap = pair[1].offset.checked_sub(end);
-            gap.is_some_and(|gap| {
-                gap <= most
-                    || self.in_order && pair[1].offset + pair[1].len - first.offset <= self.block
-            })
-        };
-        1 + pieces.windows(2).take_while(|pair| follows(pair)).count()
-    }
+/// How many pieces, from the first, are fetched together: those that follow one another by at most
+/// `most_gap` bytes. A pass over all reads fetches what lies between for other reads anyway, so it
+/// also takes those that end within `most_block` bytes of the first one's start.
+fn near(pieces: &[SignalRowPlace], most_gap: u64, most_block: Option<u64>) -> usize {
+    let Some(first) = pieces.first() else { return 0 };
+    let follows = |pair: &[SignalRowPlace]| {
+        let end = pair[0].offset + pair[0].len;
+        let gap = pair[1].offset.checked_sub(end);
+        gap.is_some_and(|gap| {
+            gap <= most_gap
+                || most_block
+                    .is_some_and(|most| pair[1].offset + pair[1].len - first.offset <= most)
+        })
+    };
+    1 + pieces.windows(2).take_while(|pair| follows(pair)).count()
 }
 
 fn no_row(tables: &Tables, number: u64) -> Fault {
@@ -219,6 +203,15 @@ fn no_row(tables: &Tables, number: u64) -> Fault {
 pub(super) struct ReadRows {
     rows: Vec<(usize, usize)>,
     samples: Option<u64>,
+}
+
+impl ReadRows {
+    /// Whether a row is named more than once.
+    fn has_row_twice(&self) -> bool {
+        let mut rows = self.rows.clone();
+        rows.sort_unstable();
+        rows.windows(2).any(|pair| pair[0] == pair[1])
+    }
 }
 
 /// Batches of the Signal table.

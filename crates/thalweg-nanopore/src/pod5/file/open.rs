@@ -65,22 +65,10 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
             found.in_file(store.name(), store.size(), content.name())
         })
     };
-    let (reads_at, signal_at) = (section(SectionContent::Reads)?, section(SectionContent::Signal)?);
+    let reads_at = section(SectionContent::Reads)?;
+    let signal_at = section(SectionContent::Signal)?;
     let mut footer = |range: &Range<u64>, content| {
-        if let Some(table) = found.iter().find(|table| table.content == content) {
-            return Ok(table.footer.clone());
-        }
-        let why = match opening.footer(range, content) {
-            Err(error @ Error::Malformed { .. }) => error,
-            outcome => return outcome,
-        };
-        let walked = recover::table(&**store, range.clone(), control)?.map(|(table, _)| table);
-        let table = walked
-            .filter(|table| table.content == content && !table.footer.batches.is_empty())
-            .ok_or(why)?;
-        let footer = table.footer.clone();
-        found.push(table);
-        Ok(footer)
+        opening.footer_or_recovered(range, content, control, &mut found)
     };
     let reads_footer = footer(&reads_at, SectionContent::Reads)?;
     let signal_footer = footer(&signal_at, SectionContent::Signal)?;
@@ -141,7 +129,9 @@ pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Er
             what: "footer".into(),
             offset: store.size(),
             found: "no footer before the end, or a damaged one".into(),
-            expected: "one, without which POD5's own programs open no file; `thalweg convert` makes it whole".into(),
+            expected: "one, without which POD5's own programs open no file; \
+                       `thalweg convert` makes it whole"
+                .into(),
         }]);
     };
     let tables = container
@@ -184,7 +174,8 @@ impl<'a> Opening<'a> {
     }
 
     fn container(&mut self) -> Result<Container> {
-        let (store, size) = (self.store, self.store.size());
+        let store = self.store;
+        let size = self.store.size();
         let cut = |what: &'static str| Error::Truncated {
             file: store.name().clone(),
             what: what.into(),
@@ -228,6 +219,30 @@ impl<'a> Opening<'a> {
         }
         found.retain(|table| !table.footer.batches.is_empty());
         Ok(found)
+    }
+
+    /// A table's footer; of a damaged one, what its messages give, which `found` then has too.
+    fn footer_or_recovered(
+        &mut self,
+        range: &Range<u64>,
+        content: SectionContent,
+        control: &Control,
+        found: &mut Vec<FoundTable>,
+    ) -> Result<TableFooter> {
+        if let Some(table) = found.iter().find(|table| table.content == content) {
+            return Ok(table.footer.clone());
+        }
+        let why = match self.footer(range, content) {
+            Err(error @ Error::Malformed { .. }) => error,
+            outcome => return outcome,
+        };
+        let read = recover::table(self.store, range.clone(), control)?.map(|(table, _)| table);
+        let table = read
+            .filter(|table| table.content == content && !table.footer.batches.is_empty())
+            .ok_or(why)?;
+        let footer = table.footer.clone();
+        found.push(table);
+        Ok(footer)
     }
 
     fn footer(&mut self, table: &Range<u64>, what: SectionContent) -> Result<TableFooter> {

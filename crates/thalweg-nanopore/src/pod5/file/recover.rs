@@ -101,8 +101,10 @@ pub(super) fn table(
         return Ok(None);
     }
     let mut schema = None;
-    let (mut dictionaries, mut batches) = (Vec::new(), Vec::new());
-    let (mut at, mut is_whole) = (first, false);
+    let mut dictionaries = Vec::new();
+    let mut batches = Vec::new();
+    let mut at = first;
+    let mut is_whole = false;
     while !control.is_cancelled() {
         let guess = read(store, &(at..size.min(at + HEAD_GUESS)))?;
         let Some(len) =
@@ -146,7 +148,8 @@ pub(super) fn table(
 
 /// Where the section after the next marker starts.
 fn next_section(store: &dyn Store, from: u64, marker: &[u8; MARKER_BYTES]) -> Result<Option<u64>> {
-    let (mut at, end) = (from, store.size().min(from + MOST_FOOTER));
+    let mut at = from;
+    let end = store.size().min(from + MOST_FOOTER);
     while at + MARKER_BYTES as u64 <= end {
         let bytes = read(store, &(at..end.min(at + STRIDE + MARKER_BYTES as u64)))?;
         if let Some(i) = bytes.windows(MARKER_BYTES).position(|window| window == marker) {

@@ -153,7 +153,8 @@ mod tests {
             pairs.iter().for_each(|&pair| sorter.push(pair).unwrap());
             assert_eq!(sorter.parts.len(), beside.map_or(0, |_| count as usize / LEAST));
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing to clean up");
-            let (mut found, mut wanted) = (Vec::new(), pairs);
+            let mut found = Vec::new();
+            let mut wanted = pairs;
             sorter
                 .drain(|pair| {
                     found.push(pair);

@@ -135,7 +135,8 @@ impl Tables {
     ) -> impl Iterator<Item = Range<usize>> {
         let mut next = 0;
         std::iter::from_fn(move || {
-            let (from, mut bytes) = (next, 0);
+            let from = next;
+            let mut bytes = 0;
             while let Some(block) = self.reads_blocks.get(next).filter(|_| next - from < ahead) {
                 bytes += size(block);
                 if bytes > self.most_batch as u64 && next > from {

@@ -75,6 +75,33 @@ impl WorkQueue {
 }
 
 impl WorkList {
+    /// Adds a read of these samples. Its pieces are those from `pieces_from` on; the first `near`
+    /// of them lie in its extent.
+    pub(super) fn push(
+        &mut self,
+        record: &Record<'_>,
+        samples: u64,
+        pieces_from: usize,
+        near: usize,
+    ) {
+        let id = self.bytes.len()..self.bytes.len() + record.read_id.len();
+        self.bytes.extend_from_slice(record.read_id.as_bytes());
+        let aux = self.bytes.len()..self.bytes.len() + record.aux.len();
+        self.bytes.extend_from_slice(record.aux);
+        self.entries.push(WorkEntry {
+            read_group: record.read_group,
+            digitisation: record.digitisation,
+            offset: record.offset,
+            range: record.range,
+            sampling_rate: record.sampling_rate,
+            id,
+            aux,
+            samples,
+            pieces: pieces_from..self.pieces.len(),
+            near,
+        });
+    }
+
     /// Forgets all reads.
     pub(super) fn clear(&mut self) {
         self.entries.clear();

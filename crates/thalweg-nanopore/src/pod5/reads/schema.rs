@@ -7,7 +7,7 @@ use thalweg_io::Fault;
 use super::value::{AuxSource, ColumnSource, DictionaryBytes, How, encode};
 use super::{ReadsTable, RunFields, no_run};
 use crate::pod5::dictionary::Dictionaries;
-use crate::pod5::fields::{END_REASON_TEXT, FIELDS, PRIMARY, Stored, WIDE_CHANNEL};
+use crate::pod5::fields::{END_REASON_TEXT, FIELDS, PRIMARY, StoredType, WIDE_CHANNEL};
 use crate::pod5::run_info::RunInfo;
 use crate::pod5::schema::{ColumnKind, ColumnSchema, Schema};
 use crate::pod5::uuid::UUID_BYTES;
@@ -45,61 +45,61 @@ fn odd(column: &ColumnSchema, expected: &'static str) -> Fault {
     Fault::new(0, format!("the column {:?} of type {:?}", column.name, column.kind), expected)
 }
 
-const fn stored_kind(stored: Stored) -> ColumnKind {
+const fn stored_kind(stored: StoredType) -> ColumnKind {
     match stored {
-        Stored::U8 => ColumnKind::Unsigned(1),
-        Stored::U16 => ColumnKind::Unsigned(2),
-        Stored::U32 => ColumnKind::Unsigned(4),
-        Stored::U64 => ColumnKind::Unsigned(8),
-        Stored::I8 => ColumnKind::Signed(1),
-        Stored::I16 => ColumnKind::Signed(2),
-        Stored::I32 => ColumnKind::Signed(4),
-        Stored::I64 => ColumnKind::Signed(8),
-        Stored::F32 => ColumnKind::Float(4),
-        Stored::F64 => ColumnKind::Float(8),
-        Stored::Bool => ColumnKind::Bool,
-        Stored::Text => ColumnKind::Text(4),
-        Stored::List(_) => ColumnKind::List(4),
+        StoredType::U8 => ColumnKind::Unsigned(1),
+        StoredType::U16 => ColumnKind::Unsigned(2),
+        StoredType::U32 => ColumnKind::Unsigned(4),
+        StoredType::U64 => ColumnKind::Unsigned(8),
+        StoredType::I8 => ColumnKind::Signed(1),
+        StoredType::I16 => ColumnKind::Signed(2),
+        StoredType::I32 => ColumnKind::Signed(4),
+        StoredType::I64 => ColumnKind::Signed(8),
+        StoredType::F32 => ColumnKind::Float(4),
+        StoredType::F64 => ColumnKind::Float(8),
+        StoredType::Bool => ColumnKind::Bool,
+        StoredType::Text => ColumnKind::Text(4),
+        StoredType::List(_) => ColumnKind::List(4),
     }
 }
 
-fn stored_of(kind: ColumnKind) -> Option<Stored> {
-    const ALL: [Stored; 12] = [
-        Stored::U8,
-        Stored::U16,
-        Stored::U32,
-        Stored::U64,
-        Stored::I8,
-        Stored::I16,
-        Stored::I32,
-        Stored::I64,
-        Stored::F32,
-        Stored::F64,
-        Stored::Bool,
-        Stored::Text,
+fn stored_of(kind: ColumnKind) -> Option<StoredType> {
+    const ALL: [StoredType; 12] = [
+        StoredType::U8,
+        StoredType::U16,
+        StoredType::U32,
+        StoredType::U64,
+        StoredType::I8,
+        StoredType::I16,
+        StoredType::I32,
+        StoredType::I64,
+        StoredType::F32,
+        StoredType::F64,
+        StoredType::Bool,
+        StoredType::Text,
     ];
     let kind = if matches!(kind, ColumnKind::Text(_)) { ColumnKind::Text(4) } else { kind };
     ALL.into_iter().find(|&stored| stored_kind(stored) == kind)
 }
 
 /// What holds the values of a column that POD5 does not define.
-fn more_of(column: &ColumnSchema) -> Option<Stored> {
+fn more_of(column: &ColumnSchema) -> Option<StoredType> {
     let plain = column.dictionary.is_none();
     Some(match (&column.arrow, column.kind) {
-        (_, ColumnKind::Text(_)) => Stored::Text,
+        (_, ColumnKind::Text(_)) => StoredType::Text,
         (None, _) => return None,
         (Some(DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64), _) => {
-            Stored::I64
+            StoredType::I64
         }
-        (Some(DataType::Date32), _) => Stored::I32,
+        (Some(DataType::Date32), _) => StoredType::I32,
         (Some(DataType::Binary | DataType::LargeBinary | DataType::FixedSizeBinary(_)), _)
             if plain =>
         {
-            Stored::List(Scalar::Uint8)
+            StoredType::List(Scalar::Uint8)
         }
         (_, ColumnKind::List(_)) if plain => {
             match stored_of(column.children.first()?.kind)?.natural() {
-                AuxType::Scalar(items) => Stored::List(items),
+                AuxType::Scalar(items) => StoredType::List(items),
                 AuxType::Array(_) => return None,
             }
         }
@@ -108,26 +108,26 @@ fn more_of(column: &ColumnSchema) -> Option<Stored> {
 }
 
 /// The type of a column of which its field says something else.
-fn type_of(column: &ColumnSchema, stored: Stored) -> Option<DataType> {
+fn type_of(column: &ColumnSchema, stored: StoredType) -> Option<DataType> {
     let kind = match column.dictionary {
         // As POD5's own.
-        Some((_, ColumnKind::Signed(2))) if stored == Stored::Text => {
+        Some((_, ColumnKind::Signed(2))) if stored == StoredType::Text => {
             return Some(DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::Utf8)));
         }
         Some(_) => return None,
         None => column.arrow.clone()?,
     };
-    (kind != write::type_of(stored) || stored == Stored::Bool).then_some(kind)
+    (kind != write::type_of(stored) || stored == StoredType::Bool).then_some(kind)
 }
 
-fn how(stored: Stored, kind: AuxType) -> How {
+fn how(stored: StoredType, kind: AuxType) -> How {
     match (stored, kind) {
-        (Stored::List(items), _) => How::Items(items),
-        (Stored::Text, AuxType::Scalar(_)) => How::Label,
-        (Stored::Text, _) => How::Text,
+        (StoredType::List(items), _) => How::Items(items),
+        (StoredType::Text, AuxType::Scalar(_)) => How::Label,
+        (StoredType::Text, _) => How::Text,
         (_, AuxType::Array(_)) => How::Decimal,
-        (Stored::Bool, _) => How::Bit,
-        (Stored::F32, AuxType::Scalar(Scalar::Double)) => How::Widen,
+        (StoredType::Bool, _) => How::Bit,
+        (StoredType::F32, AuxType::Scalar(Scalar::Double)) => How::Widen,
         _ => How::Copy(kind.element().size()),
     }
 }
@@ -240,7 +240,7 @@ impl ReadsTable {
         }
         if let Some((outer, leaf)) = unlabelled {
             let aux = AuxField::new(END_REASON_TEXT, AuxType::STRING);
-            self.add(aux, Stored::Text, dictionaries, outer, leaf)?;
+            self.add(aux, StoredType::Text, dictionaries, outer, leaf)?;
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ impl ReadsTable {
     fn add(
         &mut self,
         field: AuxField,
-        stored: Stored,
+        stored: StoredType,
         dictionaries: &Dictionaries,
         outer: &ColumnSchema,
         leaf: &ColumnSchema,

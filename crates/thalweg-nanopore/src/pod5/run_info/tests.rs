@@ -131,7 +131,8 @@ proptest! {
         context in tags(),
         tracking in tags(),
     ) {
-        let runs = [run(&texts, start, context.clone(), tracking.clone()), run(&texts, 0, tracking, context)];
+        let swapped = run(&texts, 0, tracking.clone(), context.clone());
+        let runs = [run(&texts, start, context, tracking), swapped];
         let header = header(&runs);
         for (group, run) in runs.iter().enumerate() {
             prop_assert_eq!(&RunInfo::of_group(&header, group as u32), run);

@@ -23,7 +23,7 @@ use arrow_buffer::{Buffer, MutableBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, TimeUnit};
 use thalweg_io::Fault;
 
-use crate::pod5::fields::Stored;
+use crate::pod5::fields::StoredType;
 use crate::record::Scalar;
 
 /// A value of a column. Which numbers fit is the column's to say.
@@ -162,7 +162,7 @@ impl List {
 }
 
 /// The type of a column of values of this kind.
-pub(in crate::pod5) fn type_of(stored: Stored) -> DataType {
+pub(in crate::pod5) fn type_of(stored: StoredType) -> DataType {
     GrowingColumn::new(stored).data_type()
 }
 
@@ -171,9 +171,6 @@ pub(in crate::pod5) fn type_of(stored: Stored) -> DataType {
 /// # Errors
 /// When a value does not fit it.
 pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
-    fn numbers<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Option<PrimitiveArray<T>> {
-        Some(array.as_primitive_opt::<Int64Type>()?.reinterpret_cast())
-    }
     let misfit = || {
         Fault::new(0, format!("values of type {}", array.data_type()), format!("the type {kind}"))
     };
@@ -185,36 +182,9 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
         lists?.values().as_primitive_opt::<UInt8Type>().map(|bytes| bytes.values().inner().clone())
     };
     let made: Option<ArrayRef> = match kind {
-        DataType::Timestamp(unit, zone) => {
-            macro_rules! stamps {
-                ($kind:ty) => {
-                    numbers::<$kind>(&array)
-                        .map(|stamps| Arc::new(stamps.with_timezone_opt(zone.clone())) as ArrayRef)
-                };
-            }
-            match unit {
-                TimeUnit::Second => stamps!(TimestampSecondType),
-                TimeUnit::Millisecond => stamps!(TimestampMillisecondType),
-                TimeUnit::Microsecond => stamps!(TimestampMicrosecondType),
-                TimeUnit::Nanosecond => stamps!(TimestampNanosecondType),
-            }
+        DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64 | DataType::Date32 => {
+            retyped_times(&array, kind)
         }
-        DataType::Duration(TimeUnit::Second) => {
-            numbers::<DurationSecondType>(&array).map(|a| Arc::new(a) as _)
-        }
-        DataType::Duration(TimeUnit::Millisecond) => {
-            numbers::<DurationMillisecondType>(&array).map(|a| Arc::new(a) as _)
-        }
-        DataType::Duration(TimeUnit::Microsecond) => {
-            numbers::<DurationMicrosecondType>(&array).map(|a| Arc::new(a) as _)
-        }
-        DataType::Duration(TimeUnit::Nanosecond) => {
-            numbers::<DurationNanosecondType>(&array).map(|a| Arc::new(a) as _)
-        }
-        DataType::Date64 => numbers::<Date64Type>(&array).map(|a| Arc::new(a) as _),
-        DataType::Date32 => array
-            .as_primitive_opt::<Int32Type>()
-            .map(|days| Arc::new(days.reinterpret_cast::<Date32Type>()) as ArrayRef),
         DataType::Boolean => array.as_primitive_opt::<UInt8Type>().map(|bits| {
             let bits: BooleanArray = bits.iter().map(|bit| bit.map(|bit| bit != 0)).collect();
             Arc::new(bits) as ArrayRef
@@ -265,22 +235,62 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
     made.ok_or_else(misfit)
 }
 
+/// Whole numbers under a type of times.
+fn retyped_times(array: &ArrayRef, kind: &DataType) -> Option<ArrayRef> {
+    fn numbers<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Option<PrimitiveArray<T>> {
+        Some(array.as_primitive_opt::<Int64Type>()?.reinterpret_cast())
+    }
+    match kind {
+        DataType::Timestamp(unit, zone) => {
+            macro_rules! stamps {
+                ($kind:ty) => {
+                    numbers::<$kind>(array)
+                        .map(|stamps| Arc::new(stamps.with_timezone_opt(zone.clone())) as ArrayRef)
+                };
+            }
+            match unit {
+                TimeUnit::Second => stamps!(TimestampSecondType),
+                TimeUnit::Millisecond => stamps!(TimestampMillisecondType),
+                TimeUnit::Microsecond => stamps!(TimestampMicrosecondType),
+                TimeUnit::Nanosecond => stamps!(TimestampNanosecondType),
+            }
+        }
+        DataType::Duration(TimeUnit::Second) => {
+            numbers::<DurationSecondType>(array).map(|a| Arc::new(a) as _)
+        }
+        DataType::Duration(TimeUnit::Millisecond) => {
+            numbers::<DurationMillisecondType>(array).map(|a| Arc::new(a) as _)
+        }
+        DataType::Duration(TimeUnit::Microsecond) => {
+            numbers::<DurationMicrosecondType>(array).map(|a| Arc::new(a) as _)
+        }
+        DataType::Duration(TimeUnit::Nanosecond) => {
+            numbers::<DurationNanosecondType>(array).map(|a| Arc::new(a) as _)
+        }
+        DataType::Date64 => numbers::<Date64Type>(array).map(|a| Arc::new(a) as _),
+        DataType::Date32 => array
+            .as_primitive_opt::<Int32Type>()
+            .map(|days| Arc::new(days.reinterpret_cast::<Date32Type>()) as ArrayRef),
+        _ => None,
+    }
+}
+
 impl GrowingColumn {
-    pub(super) fn new(stored: Stored) -> Self {
+    pub(super) fn new(stored: StoredType) -> Self {
         match stored {
-            Stored::U8 => Self::U8(UInt8Builder::new()),
-            Stored::U16 => Self::U16(UInt16Builder::new()),
-            Stored::U32 => Self::U32(UInt32Builder::new()),
-            Stored::U64 => Self::U64(UInt64Builder::new()),
-            Stored::I8 => Self::I8(Int8Builder::new()),
-            Stored::I16 => Self::I16(Int16Builder::new()),
-            Stored::I32 => Self::I32(Int32Builder::new()),
-            Stored::I64 => Self::I64(Int64Builder::new()),
-            Stored::F32 => Self::F32(Float32Builder::new()),
-            Stored::F64 => Self::F64(Float64Builder::new()),
-            Stored::Bool => Self::Bool(BooleanBuilder::new()),
-            Stored::Text => Self::Text(StringBuilder::new()),
-            Stored::List(items) => Self::List(List::new(items)),
+            StoredType::U8 => Self::U8(UInt8Builder::new()),
+            StoredType::U16 => Self::U16(UInt16Builder::new()),
+            StoredType::U32 => Self::U32(UInt32Builder::new()),
+            StoredType::U64 => Self::U64(UInt64Builder::new()),
+            StoredType::I8 => Self::I8(Int8Builder::new()),
+            StoredType::I16 => Self::I16(Int16Builder::new()),
+            StoredType::I32 => Self::I32(Int32Builder::new()),
+            StoredType::I64 => Self::I64(Int64Builder::new()),
+            StoredType::F32 => Self::F32(Float32Builder::new()),
+            StoredType::F64 => Self::F64(Float64Builder::new()),
+            StoredType::Bool => Self::Bool(BooleanBuilder::new()),
+            StoredType::Text => Self::Text(StringBuilder::new()),
+            StoredType::List(items) => Self::List(List::new(items)),
         }
     }
 

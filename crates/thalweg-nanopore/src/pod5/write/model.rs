@@ -10,7 +10,7 @@ use super::column::{ColumnValue, retyped, type_of};
 use super::reads::{More, ReadsRow};
 use crate::losses::{Loss, Losses};
 use crate::pod5::fields::{
-    COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, Stored,
+    COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, StoredType,
     WIDE_CHANNEL, calibration_scale, range,
 };
 use crate::pod5::run_info::attributes;
@@ -73,22 +73,22 @@ fn is_taken(name: &str) -> bool {
 
 /// The column that holds any value of a field; `None` where Arrow or POD5's readers have no such
 /// type.
-fn natural(kind: AuxType) -> Option<Stored> {
+fn natural(kind: AuxType) -> Option<StoredType> {
     Some(match kind {
-        AuxType::Array(Scalar::Char) => Stored::Text,
+        AuxType::Array(Scalar::Char) => StoredType::Text,
         AuxType::Array(Scalar::Enum) => return None,
-        AuxType::Array(items) => Stored::List(items),
+        AuxType::Array(items) => StoredType::List(items),
         AuxType::Scalar(scalar) => match scalar {
-            Scalar::Int8 => Stored::I8,
-            Scalar::Int16 => Stored::I16,
-            Scalar::Int32 => Stored::I32,
-            Scalar::Int64 => Stored::I64,
-            Scalar::Uint8 => Stored::U8,
-            Scalar::Uint16 => Stored::U16,
-            Scalar::Uint32 => Stored::U32,
-            Scalar::Uint64 => Stored::U64,
-            Scalar::Float => Stored::F32,
-            Scalar::Double => Stored::F64,
+            Scalar::Int8 => StoredType::I8,
+            Scalar::Int16 => StoredType::I16,
+            Scalar::Int32 => StoredType::I32,
+            Scalar::Int64 => StoredType::I64,
+            Scalar::Uint8 => StoredType::U8,
+            Scalar::Uint16 => StoredType::U16,
+            Scalar::Uint32 => StoredType::U32,
+            Scalar::Uint64 => StoredType::U64,
+            Scalar::Float => StoredType::F32,
+            Scalar::Double => StoredType::F64,
             Scalar::Char | Scalar::Enum => return None,
         },
     })
@@ -110,10 +110,10 @@ fn types(header: &Header) -> HashMap<String, DataType> {
 }
 
 /// Whether a column of a type holds these values.
-fn fits(stored: Stored, kind: &DataType) -> bool {
+fn fits(stored: StoredType, kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(index, texts) => {
-            return stored == Stored::Text
+            return stored == StoredType::Text
                 && (&**index, &**texts) == (&DataType::Int16, &DataType::Utf8);
         }
         // A missing value takes as many bytes as another.
@@ -263,8 +263,12 @@ impl Mapping {
 
     /// What other fields tell of those that are missing.
     fn complete(&self, row: &mut ReadsRow, losses: &mut Losses) {
-        let (reason, forced) = (field_at("end_reason"), field_at("end_reason_forced"));
-        let known = matches!(&row.fields[reason], ColumnValue::Text(text) if END_REASONS.contains(&&**text));
+        let reason = field_at("end_reason");
+        let forced = field_at("end_reason_forced");
+        let known = match &row.fields[reason] {
+            ColumnValue::Text(text) => END_REASONS.contains(&&**text),
+            _ => false,
+        };
         if !known {
             if self.has_reasons {
                 losses.add(Loss::EndReason);
@@ -365,7 +369,9 @@ const PROMETHION_STEPS: i64 = 2048;
 /// there.
 fn absent(i: usize) -> ColumnValue {
     match FIELDS.get(i).map(|field| (field.column, field.stored)) {
-        Some((_, Stored::U8 | Stored::U16 | Stored::U32 | Stored::U64)) => ColumnValue::Unsigned(0),
+        Some((_, StoredType::U8 | StoredType::U16 | StoredType::U32 | StoredType::U64)) => {
+            ColumnValue::Unsigned(0)
+        }
         Some(("time_since_mux_change", _)) => ColumnValue::Float(0.0),
         _ => ColumnValue::Missing,
     }
@@ -381,26 +387,26 @@ fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -
     let stored = FIELDS.get(i).map(|field| field.stored);
     let (value, loss) = match (stored, value) {
         (_, AuxValue::Missing) => return ColumnValue::Missing,
-        (Some(Stored::U16), AuxValue::String(text)) => {
+        (Some(StoredType::U16), AuxValue::String(text)) => {
             (decimal(text).map(ColumnValue::Unsigned), Loss::Channel)
         }
-        (Some(Stored::F32), AuxValue::Double(value)) => {
+        (Some(StoredType::F32), AuxValue::Double(value)) => {
             if f64::from(value as f32).to_bits() != value.to_bits() {
                 losses.add(Loss::Current);
             }
             (Some(ColumnValue::Float(value as f32)), Loss::Current)
         }
         // As its bits: see `Field`.
-        (Some(Stored::U32), AuxValue::Int32(value)) => {
+        (Some(StoredType::U32), AuxValue::Int32(value)) => {
             (Some(ColumnValue::Unsigned(u64::from(value.cast_unsigned()))), Loss::Value)
         }
-        (Some(Stored::Text), AuxValue::Enum(code)) => {
+        (Some(StoredType::Text), AuxValue::Enum(code)) => {
             (field.label(code).map(|label| ColumnValue::Text(label.into())), Loss::EndReason)
         }
-        (Some(Stored::Bool), AuxValue::Uint8(value @ 0..=1)) => {
+        (Some(StoredType::Bool), AuxValue::Uint8(value @ 0..=1)) => {
             (Some(ColumnValue::Unsigned(u64::from(value))), Loss::Value)
         }
-        (Some(Stored::Bool), _) => (None, Loss::Value),
+        (Some(StoredType::Bool), _) => (None, Loss::Value),
         (_, value) => return plain(value, losses),
     };
     value.unwrap_or_else(|| {
@@ -485,7 +491,8 @@ fn lost_groups(groups: &[RunInfo]) -> Vec<String> {
         let id = run.text("acquisition_id");
         if let Some(other) = first.get(id) {
             lost.push(format!(
-                "read group {group}: its run id {id:?} is that of read group {other}, where its reads go"
+                "read group {group}: its run id {id:?} is that of read group {other}, \
+                 where its reads go"
             ));
         } else {
             first.insert(id, group);

@@ -19,7 +19,7 @@ use super::column::{ColumnValue, GrowingColumn, retyped};
 use super::ipc::{EncodedMessage, IpcFile, options, push_metadata};
 use super::model::NO_PORE_TYPE;
 use super::{Identity, schema};
-use crate::pod5::fields::{FIELDS, Stored, WIDE_CHANNEL};
+use crate::pod5::fields::{FIELDS, StoredType, WIDE_CHANNEL};
 
 /// A read's row, but for its signal.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,7 +44,7 @@ pub struct More {
     /// Its name.
     pub name: String,
     /// What it holds.
-    pub stored: Stored,
+    pub stored: StoredType,
     /// Its type, where that is another one with the same values; or text through a dictionary.
     pub arrow: Option<DataType>,
 }
@@ -114,23 +114,23 @@ impl ReadsTableWriter {
         let own = ORDER.iter().map(|&name| {
             let plain = |from, stored| (name.to_owned(), from, GrowingColumn::new(stored));
             match name {
-                "num_samples" => plain(From::Samples, Stored::U64),
-                "calibration_offset" => plain(From::Offset, Stored::F32),
-                "calibration_scale" => plain(From::Scale, Stored::F32),
+                "num_samples" => plain(From::Samples, StoredType::U64),
+                "calibration_offset" => plain(From::Offset, StoredType::F32),
+                "calibration_scale" => plain(From::Scale, StoredType::F32),
                 // Its dictionary is the run infos, which the writer knows.
-                "run_info" => plain(From::RunInfo, Stored::I16),
-                WIDE_CHANNEL => plain(From::WideChannel, Stored::U32),
+                "run_info" => plain(From::RunInfo, StoredType::I16),
+                WIDE_CHANNEL => plain(From::WideChannel, StoredType::U32),
                 _ => {
                     let known = FIELDS.iter().enumerate().find(|(_, field)| field.column == name);
                     match known {
-                        Some((i, field)) if field.stored == Stored::Text => (
+                        Some((i, field)) if field.stored == StoredType::Text => (
                             name.to_owned(),
                             From::Field(i),
                             GrowingColumn::dictionary(first_text(name)),
                         ),
                         Some((i, field)) => plain(From::Field(i), field.stored),
                         // Not reached: a test goes through all names.
-                        None => plain(From::More(usize::MAX), Stored::U8),
+                        None => plain(From::More(usize::MAX), StoredType::U8),
                     }
                 }
             }
@@ -173,6 +173,7 @@ impl ReadsTableWriter {
         kept: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let channel = &row.fields[CHANNEL];
+        let is_wide = matches!(channel, ColumnValue::Unsigned(n) if *n > u64::from(u16::MAX));
         for (name, from, column) in &mut self.columns {
             let outcome = match *from {
                 From::Samples => column.push(&ColumnValue::Unsigned(samples)),
@@ -181,9 +182,7 @@ impl ReadsTableWriter {
                 From::RunInfo => column.push(&ColumnValue::Unsigned(row.run_info as u64)),
                 From::WideChannel => column.push(channel),
                 // Readers then look at the wide one.
-                From::Field(CHANNEL) if matches!(channel, ColumnValue::Unsigned(n) if *n > u64::from(u16::MAX)) => {
-                    column.push(&ColumnValue::Unsigned(0))
-                }
+                From::Field(CHANNEL) if is_wide => column.push(&ColumnValue::Unsigned(0)),
                 From::Field(i) => column.push(row.fields.get(i).unwrap_or(&ColumnValue::Missing)),
                 From::More(i) => column.push(row.more.get(i).unwrap_or(&ColumnValue::Missing)),
             };

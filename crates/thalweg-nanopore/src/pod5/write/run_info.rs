@@ -129,7 +129,8 @@ pub(super) fn table(
     software: &str,
     out: &mut Vec<u8>,
 ) -> Result<u64, Fault> {
-    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    let mut fields = Vec::new();
+    let mut arrays = Vec::new();
     for (name, kind) in columns(rows) {
         let array = column(rows, name, kind)?;
         fields.push(Field::new(name, array.data_type().clone(), true));

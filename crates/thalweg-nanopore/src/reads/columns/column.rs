@@ -252,7 +252,8 @@ impl Column {
         Ok(Arc::new(DictionaryArray::<UInt8Type>::try_new(keys, labels.clone())?))
     }
 
-    /// Takes back the memory that [`Column::export`] handed over, as far as nobody else uses it.
+    /// Takes back the memory that [`Column::export`] handed over, as far as nobody else uses
+    /// it.
     pub(super) fn reclaim(&mut self, array: ArrayRef) {
         let data = array.to_data();
         drop(array);

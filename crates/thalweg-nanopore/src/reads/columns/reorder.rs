@@ -33,7 +33,7 @@ impl Pool {
 
 /// A decoded batch of which rows still wait for their turn.
 #[derive(Debug)]
-struct Held {
+struct HeldBatch {
     rows: Option<Rows>,
     waiting: usize,
 }
@@ -46,7 +46,7 @@ pub(super) struct Reorder {
     /// Bytes at which a batch is handed over.
     limit: usize,
     /// Decoded batches, the first being number `first`.
-    held: VecDeque<Held>,
+    held: VecDeque<HeldBatch>,
     first: u64,
     /// Batch, row and bytes of rows whose turn has not come.
     early: InOrder<(u64, usize, usize)>,
@@ -89,7 +89,7 @@ impl Reorder {
             .enumerate()
             .map(|(row, &(ordinal, bytes))| (ordinal, (number, row, bytes)));
         self.early.extend(items);
-        self.held.push_back(Held { waiting: rows.places.len(), rows: Some(rows) });
+        self.held.push_back(HeldBatch { waiting: rows.places.len(), rows: Some(rows) });
         while let Some(row) = self.early.pop() {
             self.ready_bytes += row.2;
             self.ready.push_back(row);

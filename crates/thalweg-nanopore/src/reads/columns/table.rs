@@ -96,7 +96,9 @@ fn merge(known: &mut AuxField, field: &AuxField, file: &Arc<str>) -> Result<()> 
         advice: "read files with different fields on their own".into(),
     };
     if known.kind != field.kind {
-        let (name, here, before) = (&field.name, field.type_name(), known.type_name());
+        let name = &field.name;
+        let here = field.type_name();
+        let before = known.type_name();
         return Err(unsupported(format!(
             "the auxiliary field {name:?} of type {here}, {before} in other files,"
         )));

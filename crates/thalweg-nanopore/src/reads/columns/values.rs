@@ -146,7 +146,8 @@ impl Values {
         }
     }
 
-    /// Takes the memory of `buffer`, which [`Values::export`] handed over, if nobody else uses it.
+    /// Takes the memory of `buffer`, which [`Values::export`] handed over, if nobody else
+    /// uses it.
     pub(super) fn reclaim(&mut self, buffer: Buffer) {
         each!(self, vec => *vec = reclaim(buffer));
     }

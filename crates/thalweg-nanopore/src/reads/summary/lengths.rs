@@ -53,14 +53,19 @@ impl Lengths {
                 .map(|(length, &count)| (length as u64, count))
                 .chain(self.long.iter().map(|&length| (length, 1)))
         };
-        let (mut reads, mut samples, mut max) = (0, 0_u128, 0);
+        let mut reads = 0;
+        let mut samples = 0_u128;
+        let mut max = 0;
         for (length, count) in ascending() {
             reads += count;
             samples += u128::from(length) * u128::from(count);
             max = length;
         }
         let min = ascending().next()?.0;
-        let (mut before, mut held, mut median, mut n50) = (0, 0_u128, None, max);
+        let mut before = 0;
+        let mut held = 0_u128;
+        let mut median = None;
+        let mut n50 = max;
         for (length, count) in ascending() {
             if median.is_none() && (before + count) * 2 >= reads {
                 median = Some(length);
@@ -113,16 +118,27 @@ mod tests {
     proptest! {
         /// Against the definitions, on sorted lengths; some are beyond what is counted.
         #[test]
-        fn exact(mut lengths in prop::collection::vec(prop_oneof![0u64..50, 1_048_570u64..1_048_580, any::<u32>().prop_map(u64::from)], 1..60)) {
+        fn exact(
+            mut lengths in prop::collection::vec(
+                prop_oneof![
+                    0u64..50,
+                    1_048_570u64..1_048_580,
+                    any::<u32>().prop_map(u64::from),
+                ],
+                1..60,
+            ),
+        ) {
             let figures = stats(&lengths);
             lengths.sort_unstable();
             let total: u64 = lengths.iter().sum();
-            let holds = |n: u64| lengths.iter().filter(|&&length| length >= n).sum::<u64>() * 2 >= total;
+            let from = |n: u64| lengths.iter().filter(move |&&length| length >= n);
+            let holds = |n: u64| from(n).sum::<u64>() * 2 >= total;
             let n50 = lengths.iter().copied().filter(|&n| holds(n)).max();
             let median = lengths.get((lengths.len() - 1) / 2).copied();
             prop_assert_eq!(figures.map(|f| f.n50), n50);
             prop_assert_eq!(figures.map(|f| f.median), median);
-            prop_assert_eq!(figures.map(|f| (f.min, f.max)), lengths.first().copied().zip(lengths.last().copied()));
+            let ends = lengths.first().copied().zip(lengths.last().copied());
+            prop_assert_eq!(figures.map(|f| (f.min, f.max)), ends);
             prop_assert_eq!(figures.map(|f| f.mean), Some(total as f64 / lengths.len() as f64));
         }
     }

@@ -100,7 +100,9 @@ fn a_long_id_is_not_the_end() {
 
 proptest! {
     #[test]
-    fn finds_what_a_map_finds(entries in prop::collection::vec(("[a-c]{0,4}", any::<u64>(), any::<u64>()), 0..200)) {
+    fn finds_what_a_map_finds(
+        entries in prop::collection::vec(("[a-c]{0,4}", any::<u64>(), any::<u64>()), 0..200),
+    ) {
         let mut index = Index::new(Version::V0_2_0);
         let mut map = HashMap::new();
         let mut order = Vec::new();

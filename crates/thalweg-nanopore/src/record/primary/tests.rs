@@ -97,12 +97,27 @@ fn hostile_lengths() {
 
 proptest! {
     #[test]
-    fn records_round_trip(id in "\\PC{0,40}", group in 0u32..2, doubles: [f64; 4], signal: Vec<u8>, press in 0usize..7) {
+    fn records_round_trip(
+        id in "\\PC{0,40}",
+        group in 0u32..2,
+        doubles: [f64; 4],
+        signal: Vec<u8>,
+        press in 0usize..7,
+    ) {
         let press = SignalPress::ALL[press];
-        let signal = if press == SignalPress::None { &signal[..signal.len() / 2 * 2] } else { &signal };
+        let even = signal.len() / 2 * 2;
+        let signal = if press == SignalPress::None { &signal[..even] } else { &signal };
         let [digitisation, offset, range, sampling_rate] = doubles;
-        let record =
-            Record { read_id: &id, read_group: group, digitisation, offset, range, sampling_rate, signal, aux: AUX };
+        let record = Record {
+            read_id: &id,
+            read_group: group,
+            digitisation,
+            offset,
+            range,
+            sampling_rate,
+            signal,
+            aux: AUX,
+        };
         let mut payload = Vec::new();
         prop_assert_eq!(record.encode(press, &mut payload), Ok(()));
         prop_assert_eq!(Record::read_id_of(&payload), Ok(Some(id.as_str())));

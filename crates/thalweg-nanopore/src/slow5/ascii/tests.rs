@@ -29,7 +29,9 @@ fn every_field() -> Vec<AuxField> {
 
 /// Parses a row and writes it again.
 fn again(row: &[u8], header: &Header) -> Result<Vec<u8>, Fault> {
-    let (mut aux, mut samples, mut out) = (Vec::new(), Vec::new(), Vec::new());
+    let mut aux = Vec::new();
+    let mut samples = Vec::new();
+    let mut out = Vec::new();
     let record = parse_row(row, header, &mut aux, &mut samples)?;
     write_row(&record, &samples, header, &mut out)?;
     Ok(out)
@@ -38,8 +40,9 @@ fn again(row: &[u8], header: &Header) -> Result<Vec<u8>, Fault> {
 #[test]
 fn rows_of_every_type() {
     let header = header(every_field());
-    let values = "-1\t-1,.,0\t-300\t1,2\t70000\t.\t-9223372036854775808\t5\t254\t.\t65534\t1\t4294967294\t2,3\t\
-        18446744073709551614\t7\t89.182999\t0.5,.\t-0.25\t1,2\tx\tsome text, with commas\t3\t0,.,1";
+    let values = "-1\t-1,.,0\t-300\t1,2\t70000\t.\t-9223372036854775808\t5\t254\t.\t\
+        65534\t1\t4294967294\t2,3\t18446744073709551614\t7\t89.182999\t0.5,.\t-0.25\t\
+        1,2\tx\tsome text, with commas\t3\t0,.,1";
     let row = format!("r1\t1\t8192\t-237\t748.580139\t4000\t3\t-32768,0,32767\t{values}\n");
     let body = row.trim_end_matches('\n');
     assert_eq!(
@@ -121,18 +124,31 @@ fn what_cannot_be_written() {
 proptest! {
     #[test]
     fn rows_round_trip(
-        id in "[^\t\n\r\0]{1,20}", numbers in prop::array::uniform4(-1e6f64..1e6), samples: Vec<i16>, float: f32,
+        id in "[^\t\n\r\0]{1,20}",
+        numbers in prop::array::uniform4(-1e6f64..1e6),
+        samples: Vec<i16>,
+        float: f32,
     ) {
         let header = header(vec![AuxField::new("f", AuxType::Scalar(Scalar::Float))]);
         let aux = float.to_le_bytes();
         let [digitisation, offset, range, sampling_rate] = numbers;
-        let record =
-            Record { read_id: &id, read_group: 1, digitisation, offset, range, sampling_rate, signal: &[], aux: &aux };
+        let record = Record {
+            read_id: &id,
+            read_group: 1,
+            digitisation,
+            offset,
+            range,
+            sampling_rate,
+            signal: &[],
+            aux: &aux,
+        };
         let mut out = Vec::new();
         prop_assert_eq!(write_row(&record, &samples, &header, &mut out), Ok(()));
         let row = out.strip_suffix(b"\n").unwrap_or_default();
-        let (mut aux, mut back) = (Vec::new(), Vec::new());
-        prop_assert_eq!(parse_row(row, &header, &mut aux, &mut back).map(|r| r.read_id), Ok(id.as_str()));
+        let mut aux = Vec::new();
+        let mut back = Vec::new();
+        let read_id = parse_row(row, &header, &mut aux, &mut back).map(|r| r.read_id);
+        prop_assert_eq!(read_id, Ok(id.as_str()));
         prop_assert_eq!(&back, &samples);
         prop_assert_eq!(again(row, &header), Ok(out));
     }

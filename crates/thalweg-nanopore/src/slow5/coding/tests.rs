@@ -131,7 +131,8 @@ fn records_coded_as_signals_are_read() {
     let shorts: Vec<i16> = pairs.iter().map(|&pair| i16::from_le_bytes(pair)).collect();
     let mut stored = Vec::new();
     assert_eq!(svb::zd::encode(&shorts, &mut stored), Ok(()));
-    let (mut decoder, mut out) = (RecordDecoder::new(LIMIT), Vec::new());
+    let mut decoder = RecordDecoder::new(LIMIT);
+    let mut out = Vec::new();
     assert_eq!(decoder.record(&header, &stored, &mut out), Ok(record));
     assert_eq!(out, [1, 2]);
     assert_eq!(decoder.read_id(&header, &stored), Ok("r"));
@@ -165,7 +166,11 @@ proptest! {
     }
 
     #[test]
-    fn flipped_bits_never_panic(samples in prop::collection::vec(400i16..600, 0..300), at: usize, bit in 0u32..8) {
+    fn flipped_bits_never_panic(
+        samples in prop::collection::vec(400i16..600, 0..300),
+        at: usize,
+        bit in 0u32..8,
+    ) {
         let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
         let mut decoder = RecordDecoder::new(LIMIT);
         for header in written() {

@@ -130,7 +130,8 @@ impl<'a> DamageScan<'a> {
         trusted: Option<u64>,
     ) -> Result<(FramingEnd, Option<DamagedRun>)> {
         let DamageScan { file, most, .. } = *self;
-        let (store, header) = (&file.store, &file.header);
+        let store = &file.store;
+        let header = &file.header;
         let stop = Arc::new(Mutex::new(None));
         let framer = VerifyFramer {
             size: store.size(),

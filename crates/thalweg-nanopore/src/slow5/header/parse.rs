@@ -34,7 +34,8 @@ impl Header {
     /// When the bytes are no SLOW5 or BLOW5 header, or one of a newer version or an unknown
     /// compression.
     pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
-        let (binary, text) = (MAGIC.as_slice(), VERSION_LINE.as_bytes());
+        let binary = MAGIC.as_slice();
+        let text = VERSION_LINE.as_bytes();
         if bytes.starts_with(binary) {
             parse_binary(bytes)
         } else if bytes.starts_with(text) {
@@ -255,7 +256,8 @@ impl<'a> Lines<'a> {
         };
         let Some(end) = end else { return Ok(None) };
         if line.last() == Some(&b'\r') {
-            let expected = "lines that end with a newline alone; carriage returns came from a Windows editor or transfer";
+            let expected = "lines that end with a newline alone; \
+                            carriage returns came from a Windows editor or transfer";
             return Err(Fault::new(self.at + end - 1, "a carriage return", expected));
         }
         let start = self.at + prefix.len();

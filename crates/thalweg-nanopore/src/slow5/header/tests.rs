@@ -41,8 +41,8 @@ fn written_text() {
         sample(Encoding::Ascii).write().map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let expected = "#slow5_version\t0.1.0\n#num_read_groups\t2\n@asic_id\tx y\t.\n@run_id\tb\t.\n\
         #char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\tchar*\tuint64_t\n\
-        #read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\
-        \tchannel_number\tt\n";
+        #read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\t\
+        raw_signal\tchannel_number\tt\n";
     assert_eq!(text.as_deref(), Ok(expected));
 }
 
@@ -172,7 +172,8 @@ prop_compose! {
         let mut column = || values.by_ref().take(groups as usize).collect::<Vec<_>>();
         let field = |(i, (scalar, array)): (usize, (usize, bool))| {
             let element = Scalar::ALL[scalar];
-            let labels = if element == Scalar::Enum { vec![format!("l{i}"), "other".into()] } else { Vec::new() };
+            let is_enum = element == Scalar::Enum;
+            let labels = if is_enum { vec![format!("l{i}"), "other".into()] } else { Vec::new() };
             let kind = if array { AuxType::Array(element) } else { AuxType::Scalar(element) };
             AuxField { name: format!("field{i}"), kind, labels }
         };
@@ -182,7 +183,10 @@ prop_compose! {
             record_press: if binary { RecordPress::ALL[record] } else { RecordPress::None },
             signal_press: if binary { SignalPress::ALL[signal] } else { SignalPress::None },
             read_groups: groups,
-            attributes: names.into_iter().map(|name| Attribute { name, values: column() }).collect(),
+            attributes: names
+                .into_iter()
+                .map(|name| Attribute { name, values: column() })
+                .collect(),
             aux: kinds.into_iter().enumerate().map(field).collect(),
             data_offset: 0,
         }

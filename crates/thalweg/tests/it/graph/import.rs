@@ -312,7 +312,8 @@ fn an_import_goes_on_with_the_same_file_only() {
         let before = contents(&left);
         let Err(changed) = goes_on(&left, of_file(seed, 2, false).0) else { continue };
         stopped += 1;
-        let words = "the file or the options were others when an import of it into disk was stopped, which kept 1 of its 2";
+        let words = "the file or the options were others when an import of it into disk was \
+            stopped, which kept 1 of its 2";
         assert!(changed.to_string().contains(words), "{changed}");
         assert_eq!(contents(&left), before);
         // It can still go on, or begin anew.

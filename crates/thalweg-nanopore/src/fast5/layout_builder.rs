@@ -1,4 +1,4 @@
-//! From what is parsed without libhdf5 to rows: all of them in a layout, or one after the other.
+//! Builds a file's layout from reads that are parsed without libhdf5, one after the other.
 
 use std::sync::Arc;
 
@@ -6,21 +6,21 @@ use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::ByteSource;
 use thalweg_io::Result;
 
-use super::found::{FoundRead, Root};
 use super::layout::{Fast5Layout, Fast5Row};
 use super::merge::{KnownFields, Merge};
+use super::read_groups::{FoundRead, Root};
 use crate::record::Header;
 
 /// A layout in the making.
-pub struct Walk(Merge);
+pub struct LayoutBuilder(Merge);
 
-impl std::fmt::Debug for Walk {
+impl std::fmt::Debug for LayoutBuilder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Walk").finish_non_exhaustive()
+        f.debug_struct("LayoutBuilder").finish_non_exhaustive()
     }
 }
 
-impl Walk {
+impl LayoutBuilder {
     /// Nothing yet, of the file with this root. What is known of its reads may take `memory` bytes.
     pub fn new(name: &Arc<str>, root: &Root, memory: usize) -> Self {
         Self(Merge::new(root.known(name), memory))

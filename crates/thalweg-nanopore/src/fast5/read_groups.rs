@@ -119,8 +119,10 @@ impl Root {
         let reader = &Reader::new(source, limit);
         let file = MetadataFile::open(reader)?;
         let root = Object::read(reader, file.root)?;
-        let (mut reads, mut others) = (Vec::new(), Vec::new());
-        let (mut raw, mut key) = (None, None);
+        let mut reads = Vec::new();
+        let mut others = Vec::new();
+        let mut raw = None;
+        let mut key = None;
         root.links(&file, reader, &mut |name, at| {
             if let Some(id) = name.strip_prefix(PREFIX.as_bytes()) {
                 let id = std::str::from_utf8(id)
@@ -154,7 +156,8 @@ impl Root {
             Ok(())
         })?;
         reads.sort_by_key(|place| place.at);
-        let (mut channel_id, mut shared) = (None, SharedGroups::default());
+        let mut channel_id = None;
+        let mut shared = SharedGroups::default();
         if let Some(key) = key {
             Object::read(reader, key)?.links(&file, reader, &mut |name, at| {
                 let name = String::from_utf8_lossy(name);
@@ -229,7 +232,9 @@ impl Root {
         id: Option<&str>,
     ) -> meta::Result<FoundRead> {
         let read = Object::read(reader, at)?;
-        let (mut raw, mut channel_id, mut shared) = (None, None, SharedGroups::default());
+        let mut raw = None;
+        let mut channel_id = None;
+        let mut shared = SharedGroups::default();
         let mut others = Vec::new();
         read.links(&self.file, reader, &mut |name, at| {
             match name {
