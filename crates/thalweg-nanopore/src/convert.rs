@@ -37,7 +37,6 @@ use thalweg_io::{Error, Fault, Result};
 use crate::losses::{Loss, Losses};
 use crate::pod5;
 use crate::pod5::SignalDecoder;
-use crate::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
 use crate::record::{Index, Merged};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
@@ -69,12 +68,8 @@ impl Conversion {
 
     /// How the signal of a file is stored that can go into the output as it is.
     fn copies(&self, file: &ReadFile) -> Option<pod5::RowCoding> {
-        let Coding::Pod5(Pod5Layout { coding, .. }) = &self.coding else { return None };
-        let wanted = match coding {
-            SignalCoding::Vbz { .. } => pod5::RowCoding::Vbz,
-            SignalCoding::Plain => pod5::RowCoding::Plain,
-        };
-        file.signal_coding().filter(|stored| self.copy && *stored == wanted)
+        let wanted = self.coding.copies().filter(|_| self.copy)?;
+        file.signal_coding().filter(|stored| *stored == wanted)
     }
 }
 
@@ -316,7 +311,7 @@ impl ConvertWorker {
             .map(|fields| fields.digest(&record, headers.header(), samples))
             .transpose()?;
         if self.copied.is_some() {
-            return Ok((Encoded::stored(target, &record, read.stored)?, digest));
+            return Ok((target.copy(&record, read.stored)?, digest));
         }
         let encoder = self.encoder.as_mut().map_err(|fault| fault.clone())?;
         Ok((encoder.encode(target, &record, samples)?, digest))
@@ -328,14 +323,8 @@ impl Writing {
         let Output { path, headers } = output;
         let name: Arc<str> = path.to_string_lossy().into();
         let header = headers.header();
-        let coding = match conversion.coding.clone() {
-            Coding::Pod5(mut layout) => {
-                layout.identity.get_or_insert_with(|| Identity::from_seed(seed));
-                Coding::Pod5(layout)
-            }
-            other => other,
-        };
-        let target = Target::new(coding, header).map_err(|fault| refused(&name, &fault))?;
+        let coding = conversion.coding.clone().seeded(seed);
+        let target = coding.target(header).map_err(|fault| refused(&name, &fault))?;
         let losing = Losing::new(&target, conversion, &name)?;
         let fields = conversion
             .verify

@@ -22,6 +22,7 @@ mod no_libhdf5;
 mod read_groups;
 #[cfg(feature = "hdf5")]
 mod scan;
+mod target;
 #[cfg(feature = "hdf5")]
 mod write;
 mod writer;
@@ -39,6 +40,7 @@ pub use scan::{has_reads, try_reads};
 #[cfg(feature = "hdf5")]
 pub use write::{FileWriter, holds, lost};
 
+pub(crate) use target::Fast5Target;
 pub use writer::Fast5Writer;
 
 /// Whether this build can fall back on libhdf5, and write.

@@ -1,7 +1,8 @@
-//! The list of formats: for each its name, extension, first bytes and reader.
+//! The list of formats: for each its name, extension, first bytes, reader and writer.
 //!
 //! A new format gets a variant of [`Format`] with its [`FormatEntry`], and a variant of
-//! [`Unpacker`]; `docs/adding-a-format.md` walks through it.
+//! [`Unpacker`]. A format that is also written gets a variant of [`Coding`].
+//! `docs/adding-a-format.md` walks through it.
 
 pub use crate::losses::{Loss, Losses};
 
@@ -19,14 +20,16 @@ use thalweg_io::open::Options;
 use thalweg_io::store::Store;
 use thalweg_io::{Fault, Result};
 
-use crate::fast5::Fast5Unpacker;
+use crate::fast5::{Fast5Target, Fast5Unpacker};
 use crate::file::{
     CheckReport, FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, OpenedFormat,
     RequestTotals, Selection, UnpackReads,
 };
-use crate::pod5::{Pod5File, Pod5Unpacker};
-use crate::record::{Entry, Header, Index, Record, StoredRow};
-use crate::slow5::Slow5Unpacker;
+use crate::output::{ReadEncoder, Target};
+use crate::pod5::write::{Identity, Pod5Layout};
+use crate::pod5::{Pod5File, Pod5Target, Pod5Unpacker};
+use crate::record::{Entry, Header, Index, Record, RecordPress, SignalPress, StoredRow};
+use crate::slow5::{Slow5Target, Slow5Unpacker};
 use crate::{fast5, pod5, slow5};
 
 /// The formats that reads come in.
@@ -102,6 +105,79 @@ static FAST5: FormatEntry = FormatEntry {
     is_start: |head| head.starts_with(&thalweg_hdf5::SIGNATURE),
     open: |store, options| fast5::open(store, options).map(AnyFile::listed),
 };
+
+/// A format to write, with what can be chosen about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Coding {
+    /// SLOW5.
+    Slow5,
+    /// BLOW5, with compression of records and of signals.
+    Blow5(RecordPress, SignalPress),
+    /// POD5.
+    Pod5(Pod5Layout),
+    /// Multi-read FAST5.
+    Fast5(fast5::Compression),
+}
+
+impl Coding {
+    /// The format.
+    pub fn format(&self) -> Format {
+        match self {
+            Self::Slow5 => Format::Slow5,
+            Self::Blow5(..) => Format::Blow5,
+            Self::Pod5(_) => Format::Pod5,
+            Self::Fast5(_) => Format::Fast5,
+        }
+    }
+
+    /// An encoder for one worker, which encodes reads for any target of this coding.
+    ///
+    /// # Errors
+    /// When there is no memory for its contexts, or for a compression level that does not exist.
+    pub fn encoder(&self) -> Result<ReadEncoder, Fault> {
+        Ok(match self {
+            Self::Slow5 | Self::Blow5(..) => {
+                ReadEncoder::new::<Slow5Target>(slow5::RecordEncoder::new()?)
+            }
+            Self::Pod5(layout) => ReadEncoder::new::<Pod5Target>(Pod5Target::encoder(layout)?),
+            Self::Fast5(compression) => {
+                ReadEncoder::new::<Fast5Target>(fast5::SignalCompressor::new(*compression)?)
+            }
+        })
+    }
+
+    /// How the reads that `header` describes are written.
+    ///
+    /// # Errors
+    /// When the format cannot hold them at all.
+    pub fn target(&self, header: &Header) -> Result<Target, Fault> {
+        Ok(match self {
+            Self::Slow5 => Target::new(Slow5Target::text(header)),
+            Self::Blow5(record, signal) => {
+                Target::new(Slow5Target::binary(header, *record, *signal))
+            }
+            Self::Pod5(layout) => Target::new(Pod5Target::new(header, layout.clone())?),
+            Self::Fast5(compression) => Target::new(Fast5Target::new(header, *compression)),
+        })
+    }
+
+    /// How the stored signal of another file must be coded for [`Target::copy`]. `None` for a
+    /// format that copies no signal.
+    pub(crate) fn copies(&self) -> Option<pod5::RowCoding> {
+        match self {
+            Self::Pod5(layout) => Some(Pod5Target::stored_coding(layout)),
+            _ => None,
+        }
+    }
+
+    /// With an identity drawn from `seed` where the file would get a random one.
+    pub(crate) fn seeded(mut self, seed: u64) -> Self {
+        if let Self::Pod5(layout) = &mut self {
+            layout.identity.get_or_insert_with(|| Identity::from_seed(seed));
+        }
+        self
+    }
+}
 
 /// Formats of other crates.
 static OTHERS: RwLock<Vec<&'static FormatEntry>> = RwLock::new(Vec::new());

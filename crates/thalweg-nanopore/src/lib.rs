@@ -129,6 +129,7 @@ pub mod fast5;
 pub mod file;
 pub mod format;
 pub mod losses;
+mod output;
 pub mod pod5;
 pub mod reads;
 pub mod record;

@@ -24,6 +24,7 @@ mod file;
 mod frame;
 mod header;
 pub mod resync;
+mod target;
 mod writer;
 
 pub use crate::record::{
@@ -35,6 +36,7 @@ pub(crate) use file::{Slow5Unpacker, open};
 pub use frame::{Frame, Framing};
 pub(crate) use header::MAGIC;
 pub use header::Parsed;
+pub(crate) use target::Slow5Target;
 pub use writer::ReadWriter;
 
 use crate::record::{auxiliary, number, quoted};

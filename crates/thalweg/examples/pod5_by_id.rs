@@ -12,7 +12,7 @@ use std::sync::Arc;
 use thalweg::format::pod5::write::{Identity, Pod5Layout};
 use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::synth::{Recipe, Synth, SynthRead};
-use thalweg::write::{Coding, Target};
+use thalweg::write::Coding;
 
 #[allow(clippy::print_stdout)]
 fn main() -> Result<(), Box<dyn Error>> {
@@ -48,7 +48,7 @@ fn synthetic(folder: &Path) -> Result<(PathBuf, Vec<String>), Box<dyn Error>> {
     let header = synth.full_header();
     let layout = Pod5Layout { identity: Some(Identity::from_seed(1)), ..Pod5Layout::default() };
     let coding = Coding::Pod5(layout);
-    let target = Target::new(coding.clone(), &header)?;
+    let target = coding.target(&header)?;
     let mut encoder = coding.encoder()?;
     let mut out = target.create(&path)?;
     let mut read = SynthRead::default();

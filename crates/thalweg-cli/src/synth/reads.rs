@@ -6,7 +6,7 @@ use thalweg::codec::deflate;
 use thalweg::format::slow5::Header;
 use thalweg::new_file::NewFile;
 use thalweg::synth::{Basecalls, Synth, SynthRead};
-use thalweg::write::{Coding, Target};
+use thalweg::write::Coding;
 use thalweg::{Error, Fault, Result};
 
 use super::{bar, in_order};
@@ -23,7 +23,7 @@ pub(super) fn signal(
         let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
         Error::Usage(message.into())
     };
-    let target = Target::new(coding.clone(), header).map_err(failed)?;
+    let target = coding.target(header).map_err(failed)?;
     let mut out = target.create(path)?;
     let bar = bar((synth.recipe().reads as f64 * synth.recipe().mean_length) as u64 * 2);
     let make = || {

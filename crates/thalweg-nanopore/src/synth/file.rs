@@ -7,7 +7,7 @@ use thalweg_io::{Error, Fault, Result};
 use super::{Synth, SynthRead};
 use crate::format::Format;
 use crate::record::{RecordPress, SignalPress};
-use crate::write::{Coding, Target, WrittenFile};
+use crate::write::{Coding, WrittenFile};
 
 impl Synth {
     /// Writes all reads to a file, one after the other on the caller's thread, and gives the file
@@ -26,7 +26,7 @@ impl Synth {
             _ => self.full_header(),
         };
         let mut encoder = coding.encoder().map_err(failed)?;
-        let target = Target::new(coding, &header).map_err(failed)?;
+        let target = coding.target(&header).map_err(failed)?;
         let mut out = target.create(path)?;
         let mut read = SynthRead::default();
         let mut aux = Vec::new();

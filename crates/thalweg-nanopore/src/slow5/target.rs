@@ -1,0 +1,73 @@
+//! How reads are written to SLOW5 and BLOW5.
+
+use std::path::Path;
+
+use thalweg_io::new_file::NewFile;
+use thalweg_io::{Fault, Result};
+
+use super::{ReadWriter, RecordEncoder, ascii};
+use crate::losses::{Loss, Losses};
+use crate::output::{WriteFile, WriteFormat};
+use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress};
+
+/// The header as the file has it: with the encoding and compressions of the file.
+#[derive(Debug)]
+pub(crate) struct Slow5Target(Header);
+
+impl Slow5Target {
+    pub(crate) fn text(header: &Header) -> Self {
+        Self::new(header, Encoding::Ascii, RecordPress::None, SignalPress::None)
+    }
+
+    pub(crate) fn binary(header: &Header, record: RecordPress, signal: SignalPress) -> Self {
+        Self::new(header, Encoding::Binary, record, signal)
+    }
+
+    fn new(
+        header: &Header,
+        encoding: Encoding,
+        record_press: RecordPress,
+        signal_press: SignalPress,
+    ) -> Self {
+        Self(Header { encoding, record_press, signal_press, ..header.clone() })
+    }
+}
+
+impl WriteFormat for Slow5Target {
+    type Encoder = RecordEncoder;
+    type Body = Vec<u8>;
+    type Writer = ReadWriter;
+
+    fn encode(
+        &self,
+        encoder: &mut RecordEncoder,
+        record: &Record<'_>,
+        samples: &[i16],
+    ) -> Result<(Vec<u8>, Losses), Fault> {
+        let mut frame = Vec::new();
+        encoder.record(&self.0, record, samples, &mut frame)?;
+        let mut losses = Losses::default();
+        if self.0.encoding == Encoding::Ascii && !ascii::holds(record, &self.0)? {
+            losses.add(Loss::Decimals);
+        }
+        Ok((frame, losses))
+    }
+
+    fn create(&self, path: &Path) -> Result<ReadWriter> {
+        ReadWriter::create(path, &self.0)
+    }
+}
+
+impl WriteFile for ReadWriter {
+    type Body = Vec<u8>;
+
+    fn push(&mut self, read_id: &str, frame: Vec<u8>) -> Result<Losses> {
+        self.push(read_id, &frame)?;
+        Ok(Losses::default())
+    }
+
+    fn seal(self) -> Result<(NewFile, Option<Index>)> {
+        let (file, index) = self.seal()?;
+        Ok((file, Some(index)))
+    }
+}
