@@ -63,7 +63,7 @@ impl StoredType {
 ///
 /// The pair of types says how a value changes: `uint16` to `char*` is written in decimal, `float`
 /// to `double` widened, `utf8` to `enum` is the label's code; all others keep their bytes
-/// ([`Stored::Bool`] takes one, 0 or 1), so that a `read_number` of 2^31 or more is negative
+/// ([`StoredType::Bool`] takes one, 0 or 1), so that a `read_number` of 2^31 or more is negative
 /// as an `int32_t` and comes back as it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
