@@ -1,4 +1,16 @@
 //! Shuffle: the bytes of elements sorted by significance.
+//!
+//! ```
+//! use thalweg_codec::shuffle;
+//!
+//! let plain = [1, 10, 2, 20, 3, 30];
+//! let mut sorted = Vec::new();
+//! shuffle::sort(&plain, 2, &mut sorted);
+//! assert_eq!(sorted, [1, 2, 3, 10, 20, 30]);
+//! let mut again = [0; 6];
+//! shuffle::undo(&sorted, 2, &mut again);
+//! assert_eq!(again, plain);
+//! ```
 
 /// Fills `out`, which is as long as `sorted`, with the elements of `size` bytes that `sorted` holds
 /// byte by byte. Bytes that do not fill an element stand at the end as they are.

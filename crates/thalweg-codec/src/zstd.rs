@@ -1,4 +1,18 @@
 //! Zstandard frames, with a context that is reused and an output that is never zeroed first.
+//!
+//! ```
+//! use thalweg_codec::zstd::{ZstdCompressor, ZstdDecompressor};
+//!
+//! # fn main() -> Result<(), thalweg_codec::Fault> {
+//! let plain = [7; 1000];
+//! let mut coded = Vec::new();
+//! ZstdCompressor::new(1)?.compress(&plain, &mut coded)?;
+//! let mut decoded = Vec::new();
+//! ZstdDecompressor::new().decompress(&coded, &mut decoded, 1 << 20)?;
+//! assert_eq!(decoded, plain);
+//! # Ok(())
+//! # }
+//! ```
 #![allow(unsafe_code)] // Only to let zstd-safe write into part of a vector's spare capacity.
 
 use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, WriteBuf};

@@ -21,13 +21,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result, syscalls};
 
-pub use folder::{files_of, largest_of, state_of};
+pub use folder::files_of;
+pub(crate) use folder::largest_of;
+pub(crate) use folder::state_of;
 pub use holders::{Hold, Holder, Holders, holders};
 pub use lower_caches::{ReadTwice, read_twice};
 
 /// The largest share of a file that may be in the wrong state: a cold trial leaves at most 1 %
 /// cached, and reads at least 99 % from the device.
-pub const CACHED_SHARE_SLACK: f64 = 0.01;
+pub(crate) const CACHED_SHARE_SLACK: f64 = 0.01;
 
 /// How residency was determined.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -14,7 +14,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-pub use mount::{BlockDevice, StoragePlace, is_remote, place};
+pub(crate) use mount::is_remote;
+pub use mount::{BlockDevice, StoragePlace, place};
 pub use stripe::Stripe;
 
 /// One cache of the first CPU.

@@ -104,7 +104,7 @@ impl Probe {
 
     /// The best bandwidth of the device: the fastest point, or the single stream where read-ahead
     /// is faster than all points.
-    pub fn device_bytes_per_s(&self) -> Option<f64> {
+    pub(crate) fn device_bytes_per_s(&self) -> Option<f64> {
         let sweep = self.best().map(|p| p.bytes_per_s);
         sweep
             .into_iter()
@@ -192,7 +192,7 @@ pub enum Term {
 
 impl Term {
     /// Whether the term belongs to the store: bytes from memory would not wait for it.
-    pub fn is_store(self) -> bool {
+    pub(crate) fn is_store(self) -> bool {
         matches!(self, Self::Device | Self::Requests | Self::Latency)
     }
 }
@@ -200,7 +200,7 @@ impl Term {
 impl Limit {
     /// The floor: the terms of the store and the memory, which no build can beat on this machine
     /// with these requests.
-    pub fn floor_s(&self) -> Option<f64> {
+    pub(crate) fn floor_s(&self) -> Option<f64> {
         let terms = [self.device_s, self.requests_s, self.latency_s, self.memcpy_s];
         terms.into_iter().flatten().max_by(f64::total_cmp).filter(|&s| s > 0.0)
     }

@@ -41,6 +41,16 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
 
 /// The interval for the median of `values` that misses it with a probability of at most `alpha`.
 /// `None` for too few values.
+///
+/// ```
+/// use thalweg_gauge::stats::{median, sign_interval};
+///
+/// let ratios = [0.97, 1.02, 0.99, 1.01, 1.00, 0.98, 1.04, 0.99];
+/// assert_eq!(median(&ratios), Some(0.995));
+/// // One value on each side may lie beyond an interval of 90 %.
+/// assert_eq!(sign_interval(&ratios, 0.1), Some((0.98, 1.02)));
+/// assert_eq!(sign_interval(&ratios[..4], 0.05), None);
+/// ```
 pub fn sign_interval(values: &[f64], alpha: f64) -> Option<(f64, f64)> {
     let rank = *ranks(&[(values.len(), alpha)]).first()?;
     order_statistics(values, rank?)
@@ -148,7 +158,7 @@ impl RatioFinding {
 ///
 /// This is the median of their ratio, or the far end of its interval if the interval excludes 1:
 /// then something favours one arm for its place in the plan.
-pub fn noise_floor(identical: &Ratio) -> f64 {
+pub(crate) fn noise_floor(identical: &Ratio) -> f64 {
     let fold = |x: f64| if x < 1.0 { 1.0 / x } else { x };
     match identical.interval {
         Some((low, high)) if low > 1.0 || high < 1.0 => fold(low).max(fold(high)),

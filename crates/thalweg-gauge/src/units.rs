@@ -73,6 +73,14 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
 }
 
 /// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+///
+/// ```
+/// use thalweg_gauge::units::parse_bytes;
+///
+/// assert_eq!(parse_bytes("1.5 kB"), Ok(1500));
+/// assert_eq!(parse_bytes("192MiB"), Ok(192 << 20));
+/// assert!(parse_bytes("3 parsec").is_err());
+/// ```
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);

@@ -162,7 +162,7 @@ impl WorkloadReport {
     }
 
     /// The stages in the order of the pipeline, where the names are known; others follow by name.
-    pub fn stage_list(&self) -> Vec<StageTimes> {
+    pub(crate) fn stage_list(&self) -> Vec<StageTimes> {
         let known = ["index", "fetch", "decode", "deliver"];
         let rank = |name: &str| known.iter().position(|k| *k == name).unwrap_or(known.len());
         let mut stages: Vec<StageTimes> = self

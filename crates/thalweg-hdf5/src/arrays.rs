@@ -124,7 +124,11 @@ impl ArrayFile {
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
-    pub fn open_with_access(path: &Path, reach: ExternalAccess, options: Options) -> Result<Self> {
+    pub(crate) fn open_with_access(
+        path: &Path,
+        reach: ExternalAccess,
+        options: Options,
+    ) -> Result<Self> {
         Self::from_opened(path, OpenedStore::new(path, &options)?, reach, options)
     }
 

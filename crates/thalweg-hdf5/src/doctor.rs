@@ -44,7 +44,7 @@ use thalweg_io::plan::{self, Load};
 use crate::arrays::{ArrayFile, Dataset, Requests};
 use crate::libhdf5::Found;
 
-pub use cost::{Costs, DecodingCost, decoding_costs};
+pub use cost::{Costs, DecodingCost};
 pub use findings::{Finding, FindingKind, Gain};
 pub use layout::ArrayLayout;
 

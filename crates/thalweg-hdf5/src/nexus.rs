@@ -62,7 +62,8 @@ pub use number::NumericType;
 pub use pulses::Pulses;
 pub use read::{EventBatch, EventOrder, EventsSummary};
 pub use selection::EventSelection;
-pub use time::{Moment, NO_TIME, Unit, iso, parse_iso};
+pub(crate) use time::parse_iso;
+pub use time::{Moment, NO_TIME, Unit, iso};
 
 /// The event data and logs of a file.
 #[derive(Debug)]

@@ -119,7 +119,7 @@ impl Head {
 }
 
 /// What a fault about a compressed body expects: such files are whole, but nobody writes them.
-pub const PLAIN_BODY: &str = "an uncompressed one, as POD5 files have";
+pub(crate) const PLAIN_BODY: &str = "an uncompressed one, as POD5 files have";
 
 /// The FlatBuffer of a message that starts `bytes`.
 fn message(bytes: &[u8]) -> Result<&[u8], Fault> {

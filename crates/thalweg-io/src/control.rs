@@ -1,4 +1,13 @@
 //! A handle on work from outside: it cancels the work, and tells how far it is.
+//!
+//! ```
+//! use thalweg_io::control::Control;
+//!
+//! let control = Control::new();
+//! let run = control.clone(); // handed to the run, for instance in `open::Options`
+//! control.cancel();
+//! assert!(run.is_cancelled());
+//! ```
 
 use std::fmt;
 use std::path::Path;

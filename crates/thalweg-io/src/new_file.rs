@@ -1,4 +1,19 @@
 //! Files that appear whole or not at all: a temporary sibling, fsync, rename.
+//!
+//! ```
+//! use thalweg_io::new_file::NewFile;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("values.bin");
+//! let mut file = NewFile::create(&path)?;
+//! file.push(b"values")?;
+//! assert!(!path.exists());
+//! file.finish()?;
+//! assert_eq!(std::fs::read(&path)?, b"values");
+//! # Ok(())
+//! # }
+//! ```
 
 use crate::error::{Error, Result};
 

@@ -67,7 +67,7 @@ pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
 /// Bytes that the page cache can take before it must throw out what it has: memory that is free or
 /// easily freed, or what the control group leaves, whichever is less. `None` where the system does
 /// not tell.
-pub fn cache_room() -> Option<u64> {
+pub(crate) fn cache_room() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     // "max", and the v1 way of saying it, are no limit.
@@ -88,7 +88,7 @@ fn available(meminfo: &str) -> Option<u64> {
 /// Whether reads of a file had better go past the page cache: it is too large to stay there, so
 /// caching it would help no later read and throw out what others need. Unknown room counts as
 /// enough.
-pub fn better_direct(size: u64, cached: Option<f64>, room: Option<u64>) -> bool {
+pub(crate) fn better_direct(size: u64, cached: Option<f64>, room: Option<u64>) -> bool {
     /// What is mostly cached already is best read from there, however large.
     const MOSTLY: f64 = 0.5;
     cached.unwrap_or(0.0) < MOSTLY && room.is_some_and(|room| size > room)

@@ -33,8 +33,10 @@ use crate::losses::Losses;
 use crate::record::{Entry, Header, Index};
 
 pub use check::{CountIntact, KeepIntact, check_reads};
-pub use decode::{LIKELY_RATIO, NewUnpacker, UnpackReads, check_id};
-pub use get::{GetReads, IndexedGetter, SingleRead, no_read};
+pub(crate) use decode::check_id;
+pub use decode::{LIKELY_RATIO, NewUnpacker, UnpackReads};
+pub(crate) use get::no_read;
+pub use get::{GetReads, IndexedGetter, SingleRead};
 pub(crate) use index::load_index_file;
 pub use index::{IndexOrigin, save_index};
 pub use report::{CheckReport, IndexState, LostReads};

@@ -26,18 +26,24 @@ mod writer;
 
 pub use crate::record::StoredRow;
 pub use batch::{BatchArray, TableBatch};
-pub use container::{
-    Container, FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES, SIGNATURE, Section, SectionContent,
-    TAIL_BYTES, head, tail,
-};
+pub(crate) use container::FIRST_SECTION;
+pub(crate) use container::FOOTER_MAGIC;
+pub(crate) use container::MARKER_BYTES;
+pub use container::TAIL_BYTES;
+pub use container::{Container, SIGNATURE, Section, SectionContent, head, tail};
 pub use dictionary::Dictionaries;
 pub use file::Pod5Info;
 pub(crate) use file::{Pod5File, Pod5Unpacker, open};
-pub use ipc::{END_BYTES, IpcBlock, MAGIC, MOST_HEAD, TableFooter, footer_len};
+pub(crate) use ipc::END_BYTES;
+pub(crate) use ipc::MOST_HEAD;
+pub(crate) use ipc::footer_len;
+pub use ipc::{IpcBlock, MAGIC, TableFooter};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};
-pub use run_info::{RUN_INFO_ATTRIBUTE, RunInfo, RunValue, TAGS_PREFIX, attributes};
+pub use run_info::{RunInfo, RunValue, attributes};
 pub use schema::{ColumnKind, ColumnSchema, Schema};
 pub use signal::{RowCoding, SignalDecoder, SignalLayout, SignalPlaces, SignalRowExtent};
 pub(crate) use target::Pod5Target;
-pub use uuid::{UUID_BYTES, UUID_TEXT, format_uuid, parse_uuid};
+pub(crate) use uuid::UUID_BYTES;
+pub use uuid::format_uuid;
+pub(crate) use uuid::parse_uuid;
 pub use writer::Pod5Writer;

@@ -34,9 +34,10 @@
 //! on all cores, in the order of the file. `signal_sum` runs on the thread that decodes the read.
 //!
 //! ```
-//! use thalweg::format::slow5::{Framing, RecordEncoder, RecordPress, SignalPress};
 //! use thalweg::reads::{Read, Selection};
-//! use thalweg::synth::{Recipe, Synth, SynthRead};
+//! use thalweg::format::slow5::{RecordPress, SignalPress};
+//! use thalweg::synth::{Recipe, Synth};
+//! use thalweg::write::Coding;
 //! use thalweg::{Opened, Options, open};
 //!
 //! fn signal_sum(read: &Read<'_>) -> (String, i64) {
@@ -48,17 +49,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("reads.blow5");
 //! let synth = Synth::new(Recipe::with_samples(1, 200_000))?;
-//! # let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
-//! # let mut bytes = header.write()?;
-//! # let mut encoder = RecordEncoder::new()?;
-//! # let mut read = SynthRead::default();
-//! # for number in 0..synth.recipe().reads {
-//! #     synth.read(number, &mut read);
-//! #     bytes.extend(read.frame(&header, &mut encoder)?);
-//! # }
-//! # bytes.extend(Framing::new(header.encoding).end_marker());
-//! # std::fs::write(&path, bytes)?;
-//! // ... and its reads are written to `path`.
+//! synth.write(&path, Coding::Blow5(RecordPress::Zstd, SignalPress::SvbZd))?;
 //!
 //! let Opened::Reads(file) = open(&path, Options::default())? else { panic!("no reads") };
 //! let mut count = 0;

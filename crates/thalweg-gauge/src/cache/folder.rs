@@ -47,7 +47,7 @@ fn io<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(std::io::Error) ->
 ///
 /// # Errors
 /// The errors of [`files_of`].
-pub fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
+pub(crate) fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
     files_of(path)?.iter().try_fold((0, None), |(bytes, latest), file| {
         let meta = fs::metadata(file).map_err(io(file, "looking up"))?;
         Ok((bytes + meta.len(), latest.max(meta.modified().ok())))
@@ -58,7 +58,7 @@ pub fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
 ///
 /// # Errors
 /// The errors of [`files_of`].
-pub fn largest_of(path: &Path) -> Result<PathBuf> {
+pub(crate) fn largest_of(path: &Path) -> Result<PathBuf> {
     let size = |file: &PathBuf| fs::metadata(file).map_or(0, |meta| meta.len());
     Ok(files_of(path)?.into_iter().max_by_key(size).unwrap_or_else(|| path.to_owned()))
 }

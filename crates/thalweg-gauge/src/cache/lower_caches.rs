@@ -31,14 +31,14 @@ pub struct ReadTwice {
 
 impl ReadTwice {
     /// The median speed-up of the second reads.
-    pub fn speedup(&self) -> Option<f64> {
+    pub(crate) fn speedup(&self) -> Option<f64> {
         stats::median(
             &self.seconds.iter().map(|(first, second)| first / second).collect::<Vec<_>>(),
         )
     }
 
     /// Whether there is a cache beneath: most second reads were much faster.
-    pub fn shows_a_cache(&self) -> bool {
+    pub(crate) fn shows_a_cache(&self) -> bool {
         let faster = self.seconds.iter().filter(|(first, second)| second < first).count();
         faster + 1 >= self.seconds.len() && self.speedup().is_some_and(|speedup| speedup >= FASTER)
     }

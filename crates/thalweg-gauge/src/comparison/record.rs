@@ -150,7 +150,7 @@ pub struct Trial {
 
 impl Trial {
     /// The compared time; `None` for a warm-up and for a rejected or failed trial.
-    pub fn counted_time_s(&self) -> Option<f64> {
+    pub(crate) fn counted_time_s(&self) -> Option<f64> {
         self.time_s
             .filter(|_| self.round.is_some() && self.rejected.is_none() && self.failed.is_none())
     }

@@ -147,7 +147,7 @@ impl Comparison {
 
     /// The line that closes a comparison in a results file. It repeats nothing that only the trials
     /// know.
-    pub fn last_line(&self) -> Value {
+    pub(crate) fn last_line(&self) -> Value {
         json!({
             "schema": COMPARISON_SCHEMA,
             "id": self.session.id,
@@ -164,7 +164,7 @@ impl Comparison {
 
     /// The ratio of any two arms, pair by pair, at the last look that was reached; `None` if the
     /// comparison was refused.
-    pub fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
+    pub(crate) fn paired(&self, arm: &str, baseline: &str) -> Option<Ratio> {
         let pairs = state::pairs(&self.trials, arm, baseline);
         stats::ratio(&pairs, &self.session.looks(), self.rounds).filter(|_| self.refused.is_none())
     }

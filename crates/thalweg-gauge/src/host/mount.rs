@@ -87,7 +87,7 @@ pub fn place(path: &Path) -> Option<StoragePlace> {
 }
 
 /// Whether `path` lies on another machine, as far as its mount shows.
-pub fn is_remote(path: &Path) -> bool {
+pub(crate) fn is_remote(path: &Path) -> bool {
     place(path).is_some_and(|p| p.remote)
 }
 

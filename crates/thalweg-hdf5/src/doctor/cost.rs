@@ -57,7 +57,7 @@ impl DecodingCost {
 }
 
 /// How fast one thread undoes a filter: here, and in libhdf5 with its usual plugins.
-pub fn decoding_costs(filter: &str) -> (DecodingCost, DecodingCost) {
+pub(crate) fn decoding_costs(filter: &str) -> (DecodingCost, DecodingCost) {
     let both = |here, library| (DecodingCost::of(here), DecodingCost::of(library));
     match filter
         .split_once(" with ")

@@ -22,7 +22,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
-    pub fn dimension_scales(&self) -> Result<Vec<Option<u64>>> {
+    pub(crate) fn dimension_scales(&self) -> Result<Vec<Option<u64>>> {
         self.shared.locked(|| self.scales_locked(), |refused| Err(self.refused(refused)))
     }
 

@@ -126,7 +126,7 @@ impl Dtype {
 
     /// What numpy calls the elements as they are stored: `>f8`; `None` where it has no name for
     /// them.
-    pub fn stored_name(&self) -> Option<String> {
+    pub(crate) fn stored_name(&self) -> Option<String> {
         match self.fixes[..] {
             // numpy, too, takes NUL at the end of a string for its end.
             [] | [Fix { kind: FixKind::Terminated, .. }] => Some(self.name.clone()),

@@ -12,8 +12,7 @@ use hdf5_metno_sys::h5a::{
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
 use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Lexists, H5Literate2};
 use hdf5_metno_sys::h5o::{
-    H5O_INFO_BASIC, H5O_INFO_NUM_ATTRS, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen,
-    H5Oopen_by_token,
+    H5O_INFO_BASIC, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token,
 };
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::H5Sget_simple_extent_npoints;
@@ -189,7 +188,7 @@ impl File {
     ///
     /// # Errors
     /// As [`File::open`].
-    pub fn open_joined(
+    pub(crate) fn open_joined(
         store: &Arc<JoinedStore>,
         other_files: OtherFiles,
         control: &Control,
@@ -270,7 +269,7 @@ impl File {
     }
 
     /// Whether the file says that it is open for writing: it is, or its writer was killed.
-    pub fn is_unclosed(&self) -> bool {
+    pub(crate) fn is_unclosed(&self) -> bool {
         self.shared.driver_status().is_unclosed()
     }
 
@@ -387,14 +386,6 @@ impl Node {
         let extents = self.shared.extents.get()?;
         let info = self.info_locked(H5O_INFO_BASIC).ok()?;
         extents.get(address(&info.token), shape, chunk)
-    }
-
-    /// How many attributes it has.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`].
-    pub fn attribute_count(&self) -> Result<u64> {
-        self.info(H5O_INFO_NUM_ATTRS).map(|info| info.num_attrs)
     }
 
     /// One of its attributes; `None` if it has none of that name.

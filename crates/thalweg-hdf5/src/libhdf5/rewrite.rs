@@ -194,7 +194,7 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Bytes before the file proper, which are their user's.
-    pub fn user_block(&self) -> u64 {
+    pub(crate) fn user_block(&self) -> u64 {
         self.user_block
     }
 
@@ -216,7 +216,7 @@ impl<'a> Rewrite<'a> {
     /// # Errors
     /// The first defect of the original; [`Error::Unsupported`] for what cannot be made;
     /// [`Error::Io`].
-    pub fn objects_of(
+    pub(crate) fn objects_of(
         &mut self,
         target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
     ) -> Result<Vec<RewrittenDataset>> {

@@ -75,7 +75,7 @@ impl NumericType {
     }
 
     /// Whether it has a fraction.
-    pub fn is_float(self) -> bool {
+    pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 

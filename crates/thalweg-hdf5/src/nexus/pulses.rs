@@ -179,7 +179,12 @@ impl Pulses {
 
     /// Says of each event of a range its pulse (-1 for none) and that pulse's time ([`NO_TIME`]
     /// where it is not known).
-    pub fn of_events(&self, events: Range<u64>, pulses: &mut Vec<i64>, times: &mut Vec<i64>) {
+    pub(crate) fn of_events(
+        &self,
+        events: Range<u64>,
+        pulses: &mut Vec<i64>,
+        times: &mut Vec<i64>,
+    ) {
         let mut at = events.start;
         // The last that begins at or before the event: those before it are empty, if they begin
         // there too.

@@ -75,7 +75,7 @@ impl fmt::Display for Unit {
 }
 
 /// Nanoseconds since 1970 of an ISO 8601 time; one without a zone is UTC.
-pub fn parse_iso(text: &str) -> Option<i64> {
+pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     let text = text.trim().trim_end_matches('\0').trim();
     let at = text.parse::<Timestamp>().ok().or_else(|| {
         let civil: DateTime = text.parse().ok()?;

@@ -39,7 +39,7 @@ pub(super) struct SharedGroups {
 
 impl FoundRead {
     /// Whether it goes by the name that its group has, as it should.
-    pub fn is_named_rightly(&self) -> bool {
+    pub(crate) fn is_named_rightly(&self) -> bool {
         let id = self.raw.iter().find(|(name, _)| name == "read_id").map(|(_, value)| value);
         self.named.is_some()
             && id.is_none_or(|id| matches!(id, Value::Text(id) if Some(id) == self.named.as_ref()))

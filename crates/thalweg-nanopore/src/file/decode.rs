@@ -115,7 +115,7 @@ impl UnpackReads for Box<dyn UnpackReads> {
 ///
 /// # Errors
 /// [`Error::Malformed`] where they differ.
-pub fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) -> Result<()> {
+pub(crate) fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) -> Result<()> {
     if wanted == found {
         return Ok(());
     }

@@ -91,7 +91,7 @@ impl<F: FormatFile + ?Sized> GetReads for IndexedGetter<'_, F> {
 }
 
 /// The error about a read that a file does not have.
-pub fn no_read(file: &OpenFile, read_id: &str) -> Error {
+pub(crate) fn no_read(file: &OpenFile, read_id: &str) -> Error {
     Error::NotFound {
         file: file.name().clone(),
         what: format!("read {read_id}").into(),

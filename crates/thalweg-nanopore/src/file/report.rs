@@ -76,7 +76,7 @@ impl CheckReport {
     }
 
     /// Takes note of what a read has that could not be written.
-    pub fn leave_out(&mut self, losses: Losses) {
+    pub(crate) fn leave_out(&mut self, losses: Losses) {
         for loss in losses.iter() {
             if !self.left_out.iter().any(|what| what == loss.what()) {
                 self.left_out.push(loss.what().to_owned());

@@ -25,7 +25,7 @@ impl RequestTotals {
     }
 
     /// Those of a run that streams over the whole file.
-    pub fn of_whole_file(file: &OpenFile, shape: &Shape) -> Self {
+    pub(crate) fn of_whole_file(file: &OpenFile, shape: &Shape) -> Self {
         let size = file.store.size();
         let data = file.header.data_offset;
         if data >= size {

@@ -17,13 +17,13 @@ use super::flatbuffer::FlatTable;
 pub const SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
 
 /// Size of a section marker: a UUID made for the file.
-pub const MARKER_BYTES: usize = 16;
+pub(crate) const MARKER_BYTES: usize = 16;
 
 /// Where the first section starts.
-pub const FIRST_SECTION: u64 = (SIGNATURE.len() + MARKER_BYTES) as u64;
+pub(crate) const FIRST_SECTION: u64 = (SIGNATURE.len() + MARKER_BYTES) as u64;
 
 /// Stands before the footer.
-pub const FOOTER_MAGIC: [u8; 8] = *b"FOOTER\0\0";
+pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"FOOTER\0\0";
 
 /// Footer length, marker and signature.
 pub const TAIL_BYTES: usize = 8 + MARKER_BYTES + SIGNATURE.len();

@@ -41,7 +41,7 @@ pub enum StoredType {
 impl StoredType {
     /// The type of an auxiliary field that holds any value of this one: what a column that is in no
     /// table becomes.
-    pub const fn natural(self) -> AuxType {
+    pub(crate) const fn natural(self) -> AuxType {
         AuxType::Scalar(match self {
             Self::U8 | Self::Bool => Scalar::Uint8,
             Self::U16 => Scalar::Uint16,
@@ -124,7 +124,7 @@ pub const FIELDS: [Field; 18] = [
 pub const WIDE_CHANNEL: &str = "channel_32bit";
 
 /// The columns that become a read's primary fields.
-pub const PRIMARY: [&str; 6] =
+pub(crate) const PRIMARY: [&str; 6] =
     ["read_id", "signal", "num_samples", "calibration_offset", "calibration_scale", "run_info"];
 
 /// What may end a read, by code. A file's own reasons that are not among them follow.
@@ -143,7 +143,7 @@ pub const END_REASONS: [&str; 10] = [
 
 /// The end reason's text where it cannot be the label of an enumeration (a SLOW5 label is a C
 /// identifier): an auxiliary field that only such files have. The enumeration then says `unknown`.
-pub const END_REASON_TEXT: &str = "pod5_end_reason";
+pub(crate) const END_REASON_TEXT: &str = "pod5_end_reason";
 
 impl Field {
     /// The auxiliary field of the header; an enumeration gets the labels of [`END_REASONS`].
@@ -232,7 +232,7 @@ pub const CONTEXT_TAGS: [&str; 30] = [
 
 /// An attribute that says of which Arrow type columns are that POD5 does not define, where their
 /// auxiliary field does not: JSON, the types as Arrow's Rust library writes them.
-pub const COLUMNS_ATTRIBUTE: &str = "pod5_columns";
+pub(crate) const COLUMNS_ATTRIBUTE: &str = "pod5_columns";
 
 /// Steps of the converter.
 pub fn digitisation(adc_min: i16, adc_max: i16) -> f64 {
@@ -245,7 +245,7 @@ pub fn range(calibration_scale: f32, digitisation: f64) -> f64 {
 }
 
 /// What [`range`] was made from.
-pub fn calibration_scale(range: f64, digitisation: f64) -> f32 {
+pub(crate) fn calibration_scale(range: f64, digitisation: f64) -> f32 {
     (range / digitisation) as f32
 }
 

@@ -21,10 +21,10 @@ use super::schema::Schema;
 pub const MAGIC: &[u8; 6] = b"ARROW1";
 
 /// Footer length and magic at the end of a table.
-pub const END_BYTES: usize = 4 + MAGIC.len();
+pub(crate) const END_BYTES: usize = 4 + MAGIC.len();
 
 /// Most bytes of a batch's head: it holds a few numbers for each column.
-pub const MOST_HEAD: usize = 1 << 20;
+pub(crate) const MOST_HEAD: usize = 1 << 20;
 
 /// Where a batch is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct IpcBlock {
 
 impl IpcBlock {
     /// Where its body is, from the start of the table.
-    pub fn body_range(&self) -> Range<u64> {
+    pub(crate) fn body_range(&self) -> Range<u64> {
         let start = self.offset + u64::from(self.head);
         start..start + self.body
     }
@@ -65,7 +65,7 @@ pub struct TableFooter {
 ///
 /// # Errors
 /// When the table of `len` bytes does not end as one, or its footer would not fit.
-pub fn footer_len(end: &[u8], len: u64) -> Result<u64, Fault> {
+pub(crate) fn footer_len(end: &[u8], len: u64) -> Result<u64, Fault> {
     let Some((length, _)) = end.split_first_chunk::<4>().filter(|(_, magic)| *magic == MAGIC)
     else {
         return Err(Fault::new(

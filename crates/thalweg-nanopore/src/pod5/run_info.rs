@@ -44,10 +44,10 @@ pub struct RunInfo {
 }
 
 /// The attribute that holds what other attributes do not.
-pub const RUN_INFO_ATTRIBUTE: &str = "pod5_run_info";
+pub(crate) const RUN_INFO_ATTRIBUTE: &str = "pod5_run_info";
 
 /// Before the name of a column of tags: the attribute with its keys.
-pub const TAGS_PREFIX: &str = "pod5_";
+pub(crate) const TAGS_PREFIX: &str = "pod5_";
 
 /// The acquisition id's other name, which SLOW5 files have from FAST5.
 const RUN_ID: &str = "run_id";

@@ -158,13 +158,13 @@ impl SignalLayout {
     }
 
     /// The bytes of `places.offsets` that a range of rows needs, from the start of the table.
-    pub fn offsets_of(&self, places: &SignalPlaces, rows: &Range<u64>) -> Range<u64> {
+    pub(crate) fn offsets_of(&self, places: &SignalPlaces, rows: &Range<u64>) -> Range<u64> {
         let width = self.offset_width as u64;
         places.offsets.start + rows.start * width..places.offsets.start + (rows.end + 1) * width
     }
 
     /// The bytes of `places.samples` that a range of rows needs, from the start of the table.
-    pub fn samples_of(&self, places: &SignalPlaces, rows: &Range<u64>) -> Range<u64> {
+    pub(crate) fn samples_of(&self, places: &SignalPlaces, rows: &Range<u64>) -> Range<u64> {
         let width = SAMPLES_BYTES as u64;
         places.samples.start + rows.start * width..places.samples.start + rows.end * width
     }

@@ -1,10 +1,10 @@
 //! Read ids: 16 bytes in POD5, text everywhere else (RFC 9562, section 4).
 
 /// Bytes of a read id.
-pub const UUID_BYTES: usize = 16;
+pub(crate) const UUID_BYTES: usize = 16;
 
 /// Bytes of its text.
-pub const UUID_TEXT: usize = 36;
+pub(crate) const UUID_TEXT: usize = 36;
 
 /// Hyphens stand before these bytes.
 const HYPHENS: [usize; 4] = [4, 6, 8, 10];
@@ -23,7 +23,7 @@ pub fn format_uuid(id: &[u8; UUID_BYTES], out: &mut String) {
 }
 
 /// The id that a text stands for: 32 hexadecimal digits of any case, hyphens where they belong.
-pub fn parse_uuid(text: &str) -> Option<[u8; UUID_BYTES]> {
+pub(crate) fn parse_uuid(text: &str) -> Option<[u8; UUID_BYTES]> {
     let text: &[u8; UUID_TEXT] = text.as_bytes().try_into().ok()?;
     let mut id = [0; UUID_BYTES];
     let mut at = 0;

@@ -16,6 +16,26 @@ impl ReadFile {
     /// Where a record is damaged but its size is not, the check goes on after it; where the framing
     /// is lost, at the next place where a record decodes in full.
     ///
+    /// ```
+    /// use thalweg_io::open::Options;
+    /// use thalweg_nanopore::reads::ReadFile;
+    /// # use thalweg_nanopore::{synth::{Recipe, Synth}, write::Coding};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("reads.slow5");
+    /// # let recipe = Recipe { reads: 4, mean_length: 500.0, ..Recipe::default() };
+    /// # Synth::new(recipe)?.write(&path, Coding::Slow5)?;
+    /// let whole = std::fs::read(&path)?;
+    /// std::fs::write(&path, &whole[..whole.len() - 100])?;
+    ///
+    /// let report = ReadFile::open(&path, Options::default())?.check()?;
+    /// assert_eq!(report.reads, 3);
+    /// assert_eq!(report.defects.len(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file
     /// are no errors: they are in the report.

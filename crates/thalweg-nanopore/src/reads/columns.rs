@@ -77,6 +77,29 @@ impl ReadFile {
     /// back for the next, unless the caller kept one of its arrays: what is kept is never
     /// overwritten.
     ///
+    /// ```
+    /// use arrow_array::cast::AsArray;
+    /// use thalweg_io::open::Options;
+    /// use thalweg_nanopore::reads::{ReadFile, Selection};
+    /// # use thalweg_nanopore::{synth::{Recipe, Synth}, write::Coding};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("reads.slow5");
+    /// # let recipe = Recipe { reads: 4, mean_length: 500.0, ..Recipe::default() };
+    /// # Synth::new(recipe)?.write(&path, Coding::Slow5)?;
+    /// let file = ReadFile::open(&path, Options::default())?;
+    /// let mut ids = Vec::new();
+    /// for batch in file.batches(&Selection::All)? {
+    ///     let batch = batch?;
+    ///     let column = batch.column_by_name("read_id").expect("every batch has it");
+    ///     ids.extend(column.as_string::<i32>().iter().flatten().map(str::to_owned));
+    /// }
+    /// assert_eq!(ids, file.read_ids()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NotFound`](thalweg_io::Error::NotFound) about ids,
     /// [`Error::Io`](thalweg_io::Error::Io) if no thread can be started. Defects come as an item in

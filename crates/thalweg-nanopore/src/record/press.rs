@@ -58,7 +58,7 @@ impl RecordPress {
     }
 
     /// The method that a code stands for.
-    pub fn from_code(code: u8) -> Option<Self> {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|press| press.code() == code)
     }
 
@@ -97,7 +97,7 @@ impl SignalPress {
     }
 
     /// The method that a code stands for.
-    pub fn from_code(code: u8) -> Option<Self> {
+    pub(crate) fn from_code(code: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|press| press.code() == code)
     }
 

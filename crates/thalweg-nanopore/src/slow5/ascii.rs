@@ -39,7 +39,7 @@ pub fn parse_row<'a>(
 /// # Errors
 ///
 /// As [`parse_row`], but for samples that are no numbers.
-pub fn parse_fields<'a>(
+pub(crate) fn parse_fields<'a>(
     row: &'a [u8],
     header: &Header,
     aux: &'a mut Vec<u8>,

@@ -61,7 +61,7 @@ impl RecordDecoder {
     }
 
     /// Sets the bytes that a record may decode to from now on.
-    pub fn set_limit(&mut self, limit: usize) {
+    pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 

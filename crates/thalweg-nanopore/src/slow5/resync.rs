@@ -41,7 +41,7 @@ pub struct Resync {
 impl Resync {
     /// Bytes from a candidate's start on that the tests look at. Windows over a file overlap by as
     /// many, so that no place is judged by fewer unless the file has no more.
-    pub const LOOK: usize = 128;
+    pub(crate) const LOOK: usize = 128;
 
     /// For the records of this file, of at most `most` stored bytes. `None` for text, whose rows
     /// end with a newline whatever happens to them.
@@ -107,7 +107,7 @@ impl Resync {
 }
 
 /// No record is stored in fewer bytes than this.
-pub fn least_bytes(press: RecordPress) -> u64 {
+pub(crate) fn least_bytes(press: RecordPress) -> u64 {
     match press {
         RecordPress::None => FIXED_BYTES,
         RecordPress::Zlib => LEAST_ZLIB_BYTES,
@@ -119,7 +119,7 @@ pub fn least_bytes(press: RecordPress) -> u64 {
 /// Whether a record's bytes are of a zlib stream that ends with them: decoders ignore what follows
 /// a stream, and so would take a record whose size was damaged for a whole one. `plain` is what the
 /// stream decodes to.
-pub fn zlib_ends(stored: &[u8], plain: &[u8]) -> bool {
+pub(crate) fn zlib_ends(stored: &[u8], plain: &[u8]) -> bool {
     stored.last_chunk().is_some_and(|&sum| u32::from_be_bytes(sum) == adler32(plain))
 }
 
