@@ -45,6 +45,7 @@ use crate::arrays::{ArrayFile, Dataset, Requests};
 use crate::libhdf5::Found;
 
 pub use cost::{Costs, DecodingCost};
+use findings::Examined;
 pub use findings::{Finding, FindingKind, Gain};
 pub use layout::ArrayLayout;
 
@@ -141,14 +142,16 @@ pub fn diagnose(
     let load = Load { requests: requests.count, bytes: requests.fetched };
     let thalweg = of_thalweg(&layouts, load, requests.jumps, model, index, costs, threads);
     let libhdf5 = of_libhdf5(&layouts, model, index, costs);
-    let findings = findings::findings(
-        &layouts,
-        (&thalweg, &libhdf5),
+    let examined = Examined {
+        layouts: &layouts,
+        thalweg: &thalweg,
+        libhdf5: &libhdf5,
         model,
         index,
         costs,
-        requests.shape.block,
-    );
+        block: requests.shape.block,
+    };
+    let findings = examined.findings();
     let sum = |of: fn(&ArrayLayout) -> u64| layouts.iter().map(of).sum::<u64>();
     let (stored, chunks, pairs) = (sum(|l| l.stored), sum(|l| l.pieces), sum(|l| l.pairs));
     let followed = sum(|l| l.followed);

@@ -295,62 +295,91 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<ByteMove>) -> bool {
             }));
             true
         }
-        (target, storage) => {
+        (target, _) => {
             let is_plain = form.pipeline.as_ref().is_ok_and(|pipeline| pipeline.0.is_empty());
             let is_coded =
                 matches!(target, TargetStorage::Chunked { coders, .. } if !coders.is_empty());
             if !is_plain || is_coded || !form.fill.is_empty() {
                 return false;
             }
-            // Pieces of the array that lie in one piece here and there, by where they start in the
-            // array.
-            let from: Vec<(u64, u64, u64)> = match storage {
-                ValueStorage::Contiguous(at) => vec![(0, at.unwrap_or(0), bytes)],
-                ValueStorage::Chunked(chunk, chunks) => {
-                    let Some(band) = RepackGrid::chunks(&form.shape, chunk, form.element).band()
-                    else {
-                        return false;
-                    };
-                    let piece =
-                        |c: &Chunk| (c.first * band, c.offset, band.min(bytes - c.first * band));
-                    // A chunk of another length is an error, which decoding reports.
-                    if chunks.iter().any(|chunk| chunk.size != band) {
-                        return false;
-                    }
-                    chunks.iter().map(piece).collect()
-                }
-                ValueStorage::Elsewhere { .. } => Vec::new(),
+            let (Some(from), Some(to)) = (stored_runs(form), target_runs(made)) else {
+                return false;
             };
-            let to: Vec<(u64, u64, u64)> = match target {
-                TargetStorage::Chunked { chunk, numbers, .. } => {
-                    let Some(band) = RepackGrid::chunks(&form.shape, chunk, form.element).band()
-                    else {
-                        return false;
-                    };
-                    let places = numbers.iter().zip(&made.places);
-                    places.map(|(&n, &to)| (n * band, to, band.min(bytes - n * band))).collect()
-                }
-                _ => made.places.first().map(|&to| (0, to, bytes)).into_iter().collect(),
-            };
-            let mut next = 0;
-            for (start, at, len) in from {
-                while to.get(next).is_some_and(|(first, _, len)| first + len <= start) {
-                    next += 1;
-                }
-                for &(first, place, there) in &to[next..] {
-                    if first >= start + len {
-                        break;
-                    }
-                    let begin = start.max(first);
-                    let end = (start + len).min(first + there);
-                    moves.push(ByteMove {
-                        from: at + (begin - start),
-                        to: place + (begin - first),
-                        len: end - begin,
-                    });
-                }
-            }
+            overlaps(&from, &to, moves);
             true
+        }
+    }
+}
+
+/// Bytes of an array that lie one after the other in a file.
+struct Run {
+    /// Where they start in the array.
+    start: u64,
+    /// Where they start in the file.
+    offset: u64,
+    len: u64,
+}
+
+impl Run {
+    fn end(&self) -> u64 {
+        self.start + self.len
+    }
+}
+
+/// The runs of a stored array; `None` if its chunks are not whole bands of rows.
+fn stored_runs(form: &DatasetForm) -> Option<Vec<Run>> {
+    let bytes = form.bytes();
+    match &form.storage {
+        ValueStorage::Contiguous(at) => {
+            Some(vec![Run { start: 0, offset: at.unwrap_or(0), len: bytes }])
+        }
+        ValueStorage::Chunked(chunk, chunks) => {
+            let band = RepackGrid::chunks(&form.shape, chunk, form.element).band()?;
+            let run = |chunk: &Chunk| {
+                let start = chunk.first * band;
+                Run { start, offset: chunk.offset, len: band.min(bytes - start) }
+            };
+            // A chunk of another length is an error, which decoding reports.
+            let whole = chunks.iter().all(|chunk| chunk.size == band);
+            whole.then(|| chunks.iter().map(run).collect())
+        }
+        ValueStorage::Elsewhere { .. } => Some(Vec::new()),
+    }
+}
+
+/// The runs of the array in the new file; `None` if its chunks are not whole bands of rows.
+fn target_runs(made: &RewrittenDataset) -> Option<Vec<Run>> {
+    let bytes = made.form.bytes();
+    match &made.target {
+        TargetStorage::Chunked { chunk, numbers, .. } => {
+            let band = RepackGrid::chunks(&made.form.shape, chunk, made.form.element).band()?;
+            let run = |(&number, &offset): (&u64, &u64)| {
+                let start = number * band;
+                Run { start, offset, len: band.min(bytes - start) }
+            };
+            Some(numbers.iter().zip(&made.places).map(run).collect())
+        }
+        _ => {
+            let run = |&offset: &u64| Run { start: 0, offset, len: bytes };
+            Some(made.places.first().map(run).into_iter().collect())
+        }
+    }
+}
+
+/// Appends a move for each run of bytes that lies in one run of both files.
+fn overlaps(from: &[Run], to: &[Run], moves: &mut Vec<ByteMove>) {
+    let mut next = 0;
+    for source in from {
+        while to.get(next).is_some_and(|target| target.end() <= source.start) {
+            next += 1;
+        }
+        for target in to[next..].iter().take_while(|target| target.start < source.end()) {
+            let begin = source.start.max(target.start);
+            moves.push(ByteMove {
+                from: source.offset + (begin - source.start),
+                to: target.offset + (begin - target.start),
+                len: source.end().min(target.end()) - begin,
+            });
         }
     }
 }

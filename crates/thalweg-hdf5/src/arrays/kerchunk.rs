@@ -123,31 +123,21 @@ impl ArrayFile {
         };
         match &array.place {
             ElementPlace::Library(why) => return Ok(Err(format!("only libhdf5 reads it: {why}"))),
-            ElementPlace::Inline(bytes) if array.is_empty() => drop(bytes.len()),
+            ElementPlace::Inline(_) | ElementPlace::Contiguous(_) if array.is_empty() => {}
+            ElementPlace::Contiguous(None) => {}
             ElementPlace::Inline(bytes) => {
                 refs.insert(format!("{path}/{whole}"), inline(bytes));
             }
-            ElementPlace::Contiguous(Some(offset)) if !array.is_empty() => {
-                let reference = match &self.elsewhere(dataset)[..] {
-                    [] if array.bytes() <= INLINE => self.stored(*offset, array.bytes())?,
-                    [] => json!([url, offset, array.bytes()]),
-                    [one] if one.len == array.bytes() => {
-                        json!([one.path.to_string_lossy(), one.offset, one.len])
-                    }
-                    pieces => {
-                        return Ok(Err(format!(
-                            "values in {} pieces of other files",
-                            pieces.len()
-                        )));
-                    }
+            ElementPlace::Contiguous(Some(offset)) => {
+                match self.run_reference(dataset, *offset, array.bytes(), url)? {
+                    Ok(reference) => refs.insert(format!("{path}/{whole}"), reference),
+                    Err(why) => return Ok(Err(why)),
                 };
-                refs.insert(format!("{path}/{whole}"), reference);
             }
-            ElementPlace::Contiguous(_) => {}
+            ElementPlace::Chunked(_, stored) if stored.iter().any(|chunk| chunk.mask != 0) => {
+                return Ok(Err("chunks that skipped filters".into()));
+            }
             ElementPlace::Chunked(chunk, stored) => {
-                if stored.iter().any(|chunk| chunk.mask != 0) {
-                    return Ok(Err("chunks that skipped filters".into()));
-                }
                 chunks.clone_from(chunk);
                 for one in stored {
                     let reference = match one.size {
@@ -171,6 +161,24 @@ impl ArrayFile {
         });
         refs.insert(format!("{path}/.zarray"), about.to_string().into());
         Ok(Ok(refs))
+    }
+
+    /// The reference of values that lie in one run, or why there is none.
+    fn run_reference(
+        &self,
+        dataset: &Dataset,
+        offset: u64,
+        bytes: u64,
+        url: &str,
+    ) -> Result<Result<Json, String>> {
+        Ok(Ok(match &self.elsewhere(dataset)[..] {
+            [] if bytes <= INLINE => self.stored(offset, bytes)?,
+            [] => json!([url, offset, bytes]),
+            [one] if one.len == bytes => json!([one.path.to_string_lossy(), one.offset, one.len]),
+            pieces => {
+                return Ok(Err(format!("values in {} pieces of other files", pieces.len())));
+            }
+        }))
     }
 
     fn stored(&self, offset: u64, size: u64) -> Result<Json> {

@@ -102,108 +102,148 @@ fn mended(
     layouts.iter().map(mend).collect()
 }
 
-/// Finds what is wrong. `block` is how long thalweg's requests are at most.
-pub(super) fn findings(
-    layouts: &[ArrayLayout],
-    (thalweg, libhdf5): (&Predicted, &Predicted),
-    model: &StoreModel,
-    index: Duration,
-    costs: &Costs,
-    block: usize,
-) -> Vec<Finding> {
-    let stored: u64 = layouts.iter().map(|layout| layout.stored).sum();
-    if stored == 0 {
-        return Vec::new();
+/// A file's arrays, and what is predicted of reading them.
+pub(super) struct Examined<'a> {
+    pub layouts: &'a [ArrayLayout],
+    /// The time that thalweg takes.
+    pub thalweg: &'a Predicted,
+    /// The time that a reader through libhdf5 takes.
+    pub libhdf5: &'a Predicted,
+    pub model: &'a StoreModel,
+    /// The time that finding the chunks takes.
+    pub index: Duration,
+    pub costs: &'a Costs,
+    /// The longest request of thalweg, in bytes.
+    pub block: usize,
+}
+
+impl Examined<'_> {
+    /// What is wrong; first what costs most.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        if self.stored() == 0 {
+            return Vec::new();
+        }
+        let small = self.share(|layout| layout.small) > WORTH;
+        let rows = small.then(|| good_rows(self.layouts));
+        let mut found = Vec::new();
+        found.extend(self.scattered(rows).or_else(|| self.small_chunks()));
+        found.extend(self.slow_filter(rows));
+        found.extend(self.large_chunks());
+        let saved = |finding: &Finding| {
+            finding.gain.map_or(0.0, |gain| self.libhdf5.total_s - gain.libhdf5.total_s)
+        };
+        found.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+        found
     }
-    let share = |bytes: u64| bytes as f64 / stored as f64;
-    let gain = |layouts: &[ArrayLayout]| {
+
+    fn stored(&self) -> u64 {
+        self.layouts.iter().map(|layout| layout.stored).sum()
+    }
+
+    /// The share of the stored bytes that `bytes` counts.
+    fn share(&self, bytes: impl Fn(&ArrayLayout) -> u64) -> f64 {
+        self.layouts.iter().map(bytes).sum::<u64>() as f64 / self.stored() as f64
+    }
+
+    /// What is predicted of mended layouts.
+    fn gain(&self, layouts: &[ArrayLayout]) -> Gain {
+        let Self { model, index, costs, .. } = *self;
         // One run of bytes, or a few. What fills up a last chunk is not fetched.
         let fetched = |layout: &ArrayLayout| {
             if layout.filters.is_empty() { layout.stored.min(layout.bytes) } else { layout.stored }
         };
         let bytes: u64 = layouts.iter().map(fetched).sum();
-        let load = Load { requests: bytes.div_ceil(block.max(1) as u64), bytes };
+        let load = Load { requests: bytes.div_ceil(self.block.max(1) as u64), bytes };
         Gain {
-            thalweg: of_thalweg(layouts, load, 1, model, index, costs, thalweg.threads),
+            thalweg: of_thalweg(layouts, load, 1, model, index, costs, self.thalweg.threads),
             libhdf5: of_libhdf5(layouts, model, index, costs),
             stored: layouts.iter().map(|layout| layout.stored).sum(),
         }
-    };
-    let mut found = Vec::new();
-    let (pairs, followed) =
-        layouts.iter().fold((0, 0), |(p, f), layout| (p + layout.pairs, f + layout.followed));
-    let rows = good_rows(layouts);
-    let small = share(layouts.iter().map(|layout| layout.small).sum());
-    if pairs > 0 && (followed as f64) < pairs as f64 * (1.0 - WORTH) {
+    }
+
+    /// Chunks that lie apart; `rows` is the length of better chunks where they are short, too.
+    fn scattered(&self, rows: Option<u64>) -> Option<Finding> {
+        let pairs: u64 = self.layouts.iter().map(|layout| layout.pairs).sum();
+        let followed: u64 = self.layouts.iter().map(|layout| layout.followed).sum();
+        if pairs == 0 || followed as f64 >= pairs as f64 * (1.0 - WORTH) {
+            return None;
+        }
         let what = format!(
             "{:.0} % of {pairs} chunks do not follow the one before of their dataset: \
              {} jumps for a reader of whole datasets",
             100.0 * (pairs - followed) as f64 / pairs as f64,
-            libhdf5.jumps
+            self.libhdf5.jumps
         );
-        let chunk = if small > WORTH { Some(rows) } else { None };
-        found.push(Finding {
+        Some(Finding {
             kind: FindingKind::Scattered,
             what,
             writer: "write each dataset's chunks together: gather more of a dataset \
                 before it is flushed, in longer chunks",
-            repack: Some(chunk.map_or_else(String::new, |rows| format!("--chunk {}", count(rows)))),
-            gain: Some(gain(&mended(layouts, chunk, None))),
-        });
-    } else if small > WORTH {
+            repack: Some(rows.map_or_else(String::new, |rows| format!("--chunk {}", count(rows)))),
+            gain: Some(self.gain(&mended(self.layouts, rows, None))),
+        })
+    }
+
+    fn small_chunks(&self) -> Option<Finding> {
+        let small = self.share(|layout| layout.small);
+        if small <= WORTH {
+            return None;
+        }
+        let rows = good_rows(self.layouts);
         let what = format!(
             "{:.0} % of the bytes are in chunks shorter than {} KiB",
             100.0 * small,
             SMALL >> 10
         );
-        found.push(Finding {
+        Some(Finding {
             kind: FindingKind::SmallChunks,
             what,
             writer: "set chunks of about 1 to 4 MiB (H5Pset_chunk), and a cache that \
                 holds them (H5Pset_chunk_cache)",
             repack: Some(format!("--chunk {}", count(rows))),
-            gain: Some(gain(&mended(layouts, Some(rows), None))),
-        });
+            gain: Some(self.gain(&mended(self.layouts, Some(rows), None))),
+        })
     }
-    if layouts.iter().any(ArrayLayout::is_compressed)
-        && (thalweg.is_bound_by_processor() || libhdf5.cpu_s > libhdf5.store_s)
-    {
-        let chunk = if small > WORTH { Some(rows) } else { None };
+
+    /// Filters that take longer than the store; `rows` as for [`Examined::scattered`].
+    fn slow_filter(&self, rows: Option<u64>) -> Option<Finding> {
+        let Self { thalweg, libhdf5, .. } = *self;
+        let slow = thalweg.is_bound_by_processor() || libhdf5.cpu_s > libhdf5.store_s;
+        if !slow || !self.layouts.iter().any(ArrayLayout::is_compressed) {
+            return None;
+        }
         let choices: [(&str, &[&str]); 3] = [
             ("none", &[]),
             ("shuffle+zstd", &["shuffle", "zstd"]),
             ("shuffle+lz4", &["shuffle", "lz4"]),
         ];
-        let best = choices
+        let (name, gain) = choices
             .iter()
-            .map(|(name, filters)| (*name, gain(&mended(layouts, chunk, Some(filters)))))
-            .min_by(|a, b| a.1.thalweg.total_s.total_cmp(&b.1.thalweg.total_s));
-        if let Some((name, gain)) =
-            best.filter(|(_, gain)| gain.thalweg.total_s < thalweg.total_s * (1.0 - WORTH))
-        {
-            let chunk = chunk.map_or_else(String::new, |rows| format!("--chunk {} ", count(rows)));
-            found.push(Finding {
-                kind: FindingKind::SlowFilter,
-                what: format!(
-                    "decoding takes {:.2} s of processor time ({:.2} s through libhdf5), \
-                     the store {:.2} s",
-                    thalweg.cpu_s, libhdf5.cpu_s, thalweg.store_s
-                ),
-                writer: "leave compression out, or take LZ4 or zstd with shuffle, \
-                    where reading must be fast",
-                repack: Some(format!("{chunk}--filter {name}")),
-                gain: Some(gain),
-            });
-        }
+            .map(|(name, filters)| (*name, self.gain(&mended(self.layouts, rows, Some(filters)))))
+            .min_by(|a, b| a.1.thalweg.total_s.total_cmp(&b.1.thalweg.total_s))
+            .filter(|(_, gain)| gain.thalweg.total_s < thalweg.total_s * (1.0 - WORTH))?;
+        let chunk = rows.map_or_else(String::new, |rows| format!("--chunk {} ", count(rows)));
+        Some(Finding {
+            kind: FindingKind::SlowFilter,
+            what: format!(
+                "decoding takes {:.2} s of processor time ({:.2} s through libhdf5), \
+                 the store {:.2} s",
+                thalweg.cpu_s, libhdf5.cpu_s, thalweg.store_s
+            ),
+            writer: "leave compression out, or take LZ4 or zstd with shuffle, \
+                where reading must be fast",
+            repack: Some(format!("{chunk}--filter {name}")),
+            gain: Some(gain),
+        })
     }
-    let large: u64 = layouts
-        .iter()
-        .filter(|layout| layout.chunk_bytes().is_some_and(|bytes| bytes > CACHE))
-        .map(|layout| layout.stored)
-        .sum();
-    if share(large) > WORTH {
-        let most = layouts.iter().filter_map(ArrayLayout::chunk_bytes).max().unwrap_or(0);
-        found.push(Finding {
+
+    fn large_chunks(&self) -> Option<Finding> {
+        let is_large = |layout: &ArrayLayout| layout.chunk_bytes().is_some_and(|n| n > CACHE);
+        if self.share(|layout| if is_large(layout) { layout.stored } else { 0 }) <= WORTH {
+            return None;
+        }
+        let most = self.layouts.iter().filter_map(ArrayLayout::chunk_bytes).max().unwrap_or(0);
+        Some(Finding {
             kind: FindingKind::LargeChunks,
             what: format!(
                 "chunks of up to {:.1} MiB do not fit into the cache of 1 MiB that \
@@ -216,12 +256,8 @@ pub(super) fn findings(
                 (rdcc_nbytes in h5py, H5Pset_chunk_cache)",
             repack: None,
             gain: None,
-        });
+        })
     }
-    let saved =
-        |finding: &Finding| finding.gain.map_or(0.0, |gain| libhdf5.total_s - gain.libhdf5.total_s);
-    found.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
-    found
 }
 
 /// Elements of the first dimension that make a good chunk, of the dataset with the most bytes.

@@ -48,6 +48,13 @@ fn the_time_through_libhdf5_is_a_request_a_chunk() {
     assert!((5.0..5.8).contains(&ordered.total_s), "requests at 2,000 a second: {ordered:?}");
 }
 
+/// What is found in arrays, with requests of 1 MiB at most.
+fn findings(layouts: &[ArrayLayout], thalweg: &Predicted, libhdf5: &Predicted) -> Vec<Finding> {
+    let costs = &Costs::default();
+    let (model, index, block) = (&MODEL, Duration::ZERO, 1 << 20);
+    Examined { layouts, thalweg, libhdf5, model, index, costs, block }.findings()
+}
+
 #[test]
 fn mending_is_named_with_what_it_gains() {
     let layouts = [ArrayLayout::of("/a", &array(10_000, 80))];
@@ -55,8 +62,7 @@ fn mending_is_named_with_what_it_gains() {
     let load = Load { requests: 10_000, bytes: 10_000 * 8192 };
     let thalweg = of_thalweg(&layouts, load, 10_000, &MODEL, Duration::ZERO, &costs, 2);
     let libhdf5 = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &costs);
-    let found =
-        findings::findings(&layouts, (&thalweg, &libhdf5), &MODEL, Duration::ZERO, &costs, 1 << 20);
+    let found = findings(&layouts, &thalweg, &libhdf5);
     let [finding] = &found[..] else { panic!("{found:?}") };
     assert_eq!(
         (finding.kind, finding.repack.as_deref()),
@@ -77,8 +83,5 @@ fn a_file_in_order_is_healthy() {
     let layouts = [ArrayLayout::of("/a", &contiguous)];
     let costs = Costs::default();
     let time = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &costs);
-    assert!(
-        findings::findings(&layouts, (&time, &time), &MODEL, Duration::ZERO, &costs, 1 << 20)
-            .is_empty()
-    );
+    assert!(findings(&layouts, &time, &time).is_empty());
 }

@@ -213,21 +213,7 @@ impl Node {
                 }
                 (_, Err(trouble), _) => return Err(trouble),
                 (None, Ok(_), H5D_layout_t::H5D_COMPACT) => {
-                    let mut values = vec![0; array.bytes() as usize];
-                    if values.len() > usize::from(u16::MAX) {
-                        let found = format!("{} bytes in a header", values.len());
-                        return Err(DatasetError::Malformed(0, found, "fewer".into()));
-                    }
-                    let out = values.as_mut_ptr().cast();
-                    status(H5Dread(
-                        self.id.raw(),
-                        stored.raw(),
-                        H5S_ALL,
-                        H5S_ALL,
-                        H5P_DEFAULT,
-                        out,
-                    ))?;
-                    ElementPlace::Inline(values)
+                    ElementPlace::Inline(self.compact_values(&stored, array.bytes() as usize)?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS)
                     if H5Pget_external_count(made.raw()) > 0 =>
@@ -239,39 +225,54 @@ impl Node {
                 }
                 (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
                     array.pipeline = filters;
-                    let mut chunk = [0; MOST_RANK];
-                    let rank = own.len();
-                    let found =
-                        status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
-                    if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
-                        let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
-                        return Err(DatasetError::Malformed(0, found, format!("chunks of {rank}")));
-                    }
-                    let chunks = self.grid(own, &chunk[..rank])?;
-                    ElementPlace::Chunked(
-                        chunk[..rank].iter().chain(&kind.inner).copied().collect(),
-                        chunks,
-                    )
+                    let (mut chunk, chunks) = self.chunk_grid(&made, own)?;
+                    chunk.extend(kind.inner);
+                    ElementPlace::Chunked(chunk, chunks)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => {
                     ElementPlace::Library("a virtual dataset".into())
                 }
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
-            let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
-            status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
-            if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
-                // It stood in a header, so that memory can hold it.
-                array.fill = vec![0; H5Tget_size(stored.raw())];
-                status(H5Pget_fill_value(
-                    made.raw(),
-                    stored.raw(),
-                    array.fill.as_mut_ptr().cast(),
-                ))?;
-                // The elements of an array type have one each.
-                array.fill.truncate(array.dtype.size());
-            }
+            array.fill = fill_value(&made, &stored)?;
+            // The elements of an array type have one each.
+            array.fill.truncate(array.dtype.size());
             Ok(Some(Found::Array(Arc::new(array))))
+        }
+    }
+
+    /// The values of a compact dataset, which stand in its header. The lock is held.
+    unsafe fn compact_values(&self, stored: &Id, bytes: usize) -> Result<Vec<u8>, DatasetError> {
+        if bytes > usize::from(u16::MAX) {
+            let found = format!("{bytes} bytes in a header");
+            return Err(DatasetError::Malformed(0, found, "fewer".into()));
+        }
+        let mut values = vec![0; bytes];
+        let out = values.as_mut_ptr().cast();
+        // SAFETY: under the lock, with open identifiers; `values` is as long as the dataset.
+        unsafe {
+            status(H5Dread(self.id.raw(), stored.raw(), H5S_ALL, H5S_ALL, H5P_DEFAULT, out))?;
+        }
+        Ok(values)
+    }
+
+    /// The shape of a chunk, and the chunks of a dataset of this shape. The lock is held.
+    pub(super) unsafe fn chunk_grid(
+        &self,
+        made: &Id,
+        shape: &[u64],
+    ) -> Result<(Vec<u64>, Vec<Chunk>), DatasetError> {
+        let mut chunk = [0; MOST_RANK];
+        let rank = shape.len();
+        // SAFETY: under the lock, with open identifiers; `chunk` has room for every rank.
+        unsafe {
+            let found = status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+            let chunk = &chunk[..rank];
+            if found.cast_unsigned() as usize != rank || chunk.contains(&0) {
+                let found = format!("chunks of {found} dimensions, {chunk:?}");
+                return Err(DatasetError::Malformed(0, found, format!("chunks of {rank}")));
+            }
+            Ok((chunk.to_vec(), self.grid(shape, chunk)?))
         }
     }
 
@@ -314,7 +315,8 @@ impl Node {
             ))?;
             let mut start = [0; MOST_RANK];
             (start[0], count[0]) = (from, rows);
-            let kind = if converts { plain(&stored) } else { None }.unwrap_or(stored.raw());
+            let kind =
+                if converts { number_in_memory(&stored) } else { None }.unwrap_or(stored.raw());
             let out = out.as_mut_ptr().cast();
             if rank == 0 {
                 return status(H5Dread(self.id.raw(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, out))
@@ -360,58 +362,19 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
     if level > MOST_LEVELS {
         return Err(DatasetError::Unsupported("types inside each other".into()));
     }
-    let plain = |dtype| ElementType { dtype, inner: Vec::new(), converted: None };
     // SAFETY: under the lock, with types that are open; arrays are as long as the library says.
     unsafe {
         let size = H5Tget_size(stored.raw());
         if size == 0 {
             return Err(DatasetError::Unsupported("elements without bytes".into()));
         }
-        // Numbers that do not fill their bytes.
-        let packed =
-            || H5Tget_offset(stored.raw()) != 0 || H5Tget_precision(stored.raw()) != 8 * size;
         Ok(match H5Tget_class(stored.raw()) {
-            class @ (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_BITFIELD) => {
-                if !matches!(size, 1 | 2 | 4 | 8) {
-                    return Err(DatasetError::Unsupported(format!("integers of {size} bytes")));
-                }
-                let signed = class == H5T_class_t::H5T_INTEGER
-                    && H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
-                let letter = if signed { 'i' } else { 'u' };
-                if class == H5T_class_t::H5T_INTEGER && packed() {
-                    let converted =
-                        Some(format!("integers of {} bits", H5Tget_precision(stored.raw())));
-                    return Ok(ElementType {
-                        converted,
-                        ..plain(Dtype::number(letter, size, false))
-                    });
-                }
-                plain(Dtype::number(letter, size, is_big_endian(stored)?))
+            H5T_class_t::H5T_INTEGER => {
+                let signed = H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
+                integer(stored, size, if signed { 'i' } else { 'u' })?
             }
-            H5T_class_t::H5T_FLOAT => {
-                let mut at = [0; 5];
-                let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut at;
-                status(H5Tget_fields(
-                    stored.raw(),
-                    sign,
-                    exponent,
-                    exponent_bits,
-                    mantissa,
-                    mantissa_bits,
-                ))?;
-                match (IEEE.contains(&(size, at)), size) {
-                    (true, _) => plain(Dtype::number('f', size, is_big_endian(stored)?)),
-                    (false, 4 | 8) => {
-                        let converted = Some("floating-point numbers other than IEEE 754's".into());
-                        ElementType { converted, ..plain(Dtype::number('f', size, false)) }
-                    }
-                    (false, _) => {
-                        return Err(DatasetError::Unsupported(format!(
-                            "floating-point numbers of {size} bytes"
-                        )));
-                    }
-                }
-            }
+            H5T_class_t::H5T_BITFIELD => bit_field(stored, size)?,
+            H5T_class_t::H5T_FLOAT => float(stored, size)?,
             H5T_class_t::H5T_STRING if status(H5Tis_variable_str(stored.raw()))? > 0 => {
                 return Err(DatasetError::Unsupported("strings of any length".into()));
             }
@@ -424,19 +387,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
                 },
             )),
             H5T_class_t::H5T_OPAQUE => plain(opaque(stored, size)),
-            H5T_class_t::H5T_ENUM => {
-                let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
-                let names = if size == 1 { labels(stored, size)? } else { Vec::new() };
-                let is = |name: &str, code| {
-                    names.iter().any(|(known, label)| *known == code && label == name)
-                };
-                // As h5py writes numpy's truth values.
-                if names.len() == 2 && is("FALSE", 0) && is("TRUE", 1) {
-                    plain(Dtype::boolean())
-                } else {
-                    base
-                }
-            }
+            H5T_class_t::H5T_ENUM => enumeration(stored, size, level)?,
             H5T_class_t::H5T_ARRAY => {
                 let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
                 let rank = status(H5Tget_array_ndims(stored.raw()))?.cast_unsigned() as usize;
@@ -450,15 +401,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
                 return Err(DatasetError::Unsupported("lists of any length".into()));
             }
             H5T_class_t::H5T_REFERENCE => {
-                let is = |kind| status(H5Tequal(stored.raw(), kind)).is_ok_and(|is| is > 0);
-                let what = if is(*H5T_STD_REF_OBJ) {
-                    "references to objects"
-                } else if is(*H5T_STD_REF_DSETREG) {
-                    "references to regions"
-                } else {
-                    "references"
-                };
-                return Err(DatasetError::Unsupported(what.into()));
+                return Err(DatasetError::Unsupported(reference(stored).into()));
             }
             H5T_class_t::H5T_TIME => return Err(DatasetError::Unsupported("times".into())),
             _ => {
@@ -467,6 +410,115 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
                 ));
             }
         })
+    }
+}
+
+/// The fill value that was set for a dataset, as it is stored; empty if none was. The lock is held.
+pub(super) unsafe fn fill_value(made: &Id, stored: &Id) -> Result<Vec<u8>, LibraryRefusal> {
+    let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
+    // SAFETY: under the lock, with open identifiers; `fill` is as long as an element.
+    unsafe {
+        status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
+        if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
+            return Ok(Vec::new());
+        }
+        // It stood in a header, so that memory can hold it.
+        let mut fill = vec![0; H5Tget_size(stored.raw())];
+        status(H5Pget_fill_value(made.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
+        Ok(fill)
+    }
+}
+
+/// Elements that are read as they are stored.
+fn plain(dtype: Dtype) -> ElementType {
+    ElementType { dtype, inner: Vec::new(), converted: None }
+}
+
+/// Elements that libhdf5 converts while it reads them, for the reason `why`.
+fn converted(dtype: Dtype, why: String) -> ElementType {
+    ElementType { converted: Some(why), ..plain(dtype) }
+}
+
+/// Integers of `size` bytes. The lock is held.
+unsafe fn integer(stored: &Id, size: usize, letter: char) -> Result<ElementType, DatasetError> {
+    check_integer(size)?;
+    // SAFETY: under the lock, with an open type.
+    unsafe {
+        let bits = H5Tget_precision(stored.raw());
+        Ok(if H5Tget_offset(stored.raw()) != 0 || bits != 8 * size {
+            converted(Dtype::number(letter, size, false), format!("integers of {bits} bits"))
+        } else {
+            plain(Dtype::number(letter, size, is_big_endian(stored)?))
+        })
+    }
+}
+
+/// Bit fields, which are read as unsigned integers of the same size. The lock is held.
+unsafe fn bit_field(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
+    check_integer(size)?;
+    // SAFETY: under the lock, with an open type.
+    Ok(plain(Dtype::number('u', size, unsafe { is_big_endian(stored)? })))
+}
+
+fn check_integer(size: usize) -> Result<(), DatasetError> {
+    match size {
+        1 | 2 | 4 | 8 => Ok(()),
+        _ => Err(DatasetError::Unsupported(format!("integers of {size} bytes"))),
+    }
+}
+
+/// Floating-point numbers of `size` bytes. The lock is held.
+unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
+    let mut at = [0; 5];
+    let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut at;
+    // SAFETY: under the lock, with an open type.
+    unsafe {
+        status(H5Tget_fields(
+            stored.raw(),
+            sign,
+            exponent,
+            exponent_bits,
+            mantissa,
+            mantissa_bits,
+        ))?;
+        if IEEE.contains(&(size, at)) {
+            return Ok(plain(Dtype::number('f', size, is_big_endian(stored)?)));
+        }
+    }
+    match size {
+        4 | 8 => {
+            let why = "floating-point numbers other than IEEE 754's";
+            Ok(converted(Dtype::number('f', size, false), why.into()))
+        }
+        _ => Err(DatasetError::Unsupported(format!("floating-point numbers of {size} bytes"))),
+    }
+}
+
+/// Enumerations are read as numbers; the one that h5py writes for numpy's truth values, as these.
+/// The lock is held.
+unsafe fn enumeration(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
+    // SAFETY: under the lock, with an open type.
+    let (base, names) = unsafe {
+        let base = kind(&Id::new(H5Tget_super(stored.raw()))?, level + 1)?;
+        (base, if size == 1 { labels(stored, size)? } else { Vec::new() })
+    };
+    let has = |name: &str, code| names.iter().any(|(at, label)| *at == code && label == name);
+    if names.len() == 2 && has("FALSE", 0) && has("TRUE", 1) {
+        return Ok(plain(Dtype::boolean()));
+    }
+    Ok(base)
+}
+
+/// What references of a type refer to, in words. The lock is held.
+unsafe fn reference(stored: &Id) -> &'static str {
+    // SAFETY: under the lock, with open types.
+    let is = |kind| unsafe { status(H5Tequal(stored.raw(), kind)).is_ok_and(|is| is > 0) };
+    if is(*H5T_STD_REF_OBJ) {
+        "references to objects"
+    } else if is(*H5T_STD_REF_DSETREG) {
+        "references to regions"
+    } else {
+        "references"
     }
 }
 
@@ -546,7 +598,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
 }
 
 /// What libhdf5 converts numbers to that are not as a machine has them. The lock is held.
-unsafe fn plain(stored: &Id) -> Option<i64> {
+unsafe fn number_in_memory(stored: &Id) -> Option<i64> {
     // SAFETY: under the lock, an open type; the others are the library's constants.
     unsafe {
         let signed = H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;

@@ -59,22 +59,7 @@ impl Object {
             .map_or_else(|| Ok(Pipeline::default()), |message| pipeline(message?))?;
         let mut layout = layout?;
         let storage = match (layout.u8()?, layout.u8()?) {
-            (3..=5, 0) => {
-                let size = usize::from(layout.u16()?);
-                let at = layout.at();
-                let bytes = layout.take(size)?;
-                let samples =
-                    usize::try_from(len).ok().and_then(|len| bytes.get(..len.checked_mul(2)?));
-                let Some(samples) = samples else {
-                    return damaged(at, format!("{size} bytes"), format!("{len} samples"));
-                };
-                Storage::Inline(
-                    samples
-                        .chunks_exact(2)
-                        .map(|pair| i16::from_le_bytes([pair[0], pair[1]]))
-                        .collect(),
-                )
-            }
+            (3..=5, 0) => Storage::Inline(compact(&mut layout, len)?),
             (3..=5, 1) => {
                 let offset = layout.u64()?;
                 let size = layout.u64()?;
@@ -96,22 +81,7 @@ impl Object {
                 let width = usize::from(layout.u8()?);
                 let chunk = layout.uint(width)?;
                 let element = layout.uint(width)?;
-                let index = match layout.u8()? {
-                    1 => {
-                        let filtered = if flags & 2 == 0 {
-                            None
-                        } else {
-                            Some((layout.u64()?, layout.u32()?))
-                        };
-                        ChunkIndexType::Single(layout.u64()?, filtered)
-                    }
-                    2 => ChunkIndexType::Implicit(layout.u64()?),
-                    3 => {
-                        layout.skip(1)?;
-                        ChunkIndexType::FixedArray(layout.u64()?)
-                    }
-                    kind => return foreign(format!("an index of chunks of type {kind}")),
-                };
+                let index = chunk_index(&mut layout, flags)?;
                 // Chunks at the edge may stand unfiltered.
                 if flags & 1 != 0 && !pipeline.0.is_empty() {
                     return foreign("edges that went through no filter");
@@ -159,6 +129,35 @@ impl Object {
             (size, _) => foreign(format!("a fill value of {size} bytes")),
         }
     }
+}
+
+/// The samples of a compact dataset, which stand in its layout message.
+fn compact(layout: &mut Cursor<'_>, len: u64) -> Result<Vec<i16>> {
+    let size = usize::from(layout.u16()?);
+    let at = layout.at();
+    let bytes = layout.take(size)?;
+    let samples = usize::try_from(len).ok().and_then(|len| bytes.get(..len.checked_mul(2)?));
+    let Some(samples) = samples else {
+        return damaged(at, format!("{size} bytes"), format!("{len} samples"));
+    };
+    let sample = |pair: &[u8]| i16::from_le_bytes([pair[0], pair[1]]);
+    Ok(samples.chunks_exact(2).map(sample).collect())
+}
+
+/// The index of chunks in a layout message of version 4 or 5.
+fn chunk_index(layout: &mut Cursor<'_>, flags: u8) -> Result<ChunkIndexType> {
+    Ok(match layout.u8()? {
+        1 => {
+            let filtered = if flags & 2 == 0 { None } else { Some((layout.u64()?, layout.u32()?)) };
+            ChunkIndexType::Single(layout.u64()?, filtered)
+        }
+        2 => ChunkIndexType::Implicit(layout.u64()?),
+        3 => {
+            layout.skip(1)?;
+            ChunkIndexType::FixedArray(layout.u64()?)
+        }
+        kind => return foreign(format!("an index of chunks of type {kind}")),
+    })
 }
 
 /// Chunks have one dimension, and their elements' bytes for another.

@@ -133,6 +133,26 @@ impl<'a> Nexus<'a> {
     }
 }
 
+/// How many events a bank has, by the lengths of `event_id` and `event_time_offset`.
+fn event_count(lens: [Option<u64>; 2], found: &mut Vec<EventFinding>) -> u64 {
+    let events = lens.iter().flatten().min().copied().unwrap_or(0);
+    match lens {
+        [Some(ids), Some(offsets)] if ids != offsets => {
+            let words = format!("{ids} entries of event_id, {offsets} of event_time_offset");
+            let done = format!("the first {events} are read");
+            let expected = "as many of one as of the other";
+            found.push(finding(Defect::Lengths, Some(events), words, expected, done));
+        }
+        [None, None] if !found.iter().any(|finding| finding.defect == Defect::Unusable) => {
+            let words = "neither event_id nor event_time_offset";
+            let done = "the bank has no events";
+            found.push(finding(Defect::Unusable, None, words, "both", done));
+        }
+        _ => {}
+    }
+    events
+}
+
 /// An attribute that is text, without what fills it up.
 fn words(attribute: Option<Value>) -> Option<String> {
     match attribute {
@@ -187,31 +207,7 @@ impl NexusGroup<'_> {
         let cue_timestamp_zero = self.list("cue_timestamp_zero", &mut found)?;
 
         let lens = [&*event_id, event_time_offset].map(|list| list.as_ref().map(|list| list.len));
-        let events = lens.iter().flatten().min().copied().unwrap_or(0);
-        match lens {
-            [Some(ids), Some(offsets)] if ids != offsets => {
-                let words = format!("{ids} entries of event_id, {offsets} of event_time_offset");
-                let done = format!("the first {events} are read");
-                found.push(finding(
-                    Defect::Lengths,
-                    Some(events),
-                    words,
-                    "as many of one as of the other",
-                    done,
-                ));
-            }
-            [None, None] if !found.iter().any(|finding| finding.defect == Defect::Unusable) => {
-                let words = "neither event_id nor event_time_offset";
-                found.push(finding(
-                    Defect::Unusable,
-                    None,
-                    words,
-                    "both",
-                    "the bank has no events",
-                ));
-            }
-            _ => {}
-        }
+        let events = event_count(lens, &mut found);
         if let Some(weights) = event_weight.take_if(|weights| weights.len != events) {
             let words = format!("{} entries of event_weight", weights.len);
             let expected = format!("{events}, one for each event");

@@ -3,16 +3,16 @@
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_alloc_time_t, H5D_fill_value_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist,
-    H5Dget_space, H5Dget_type, H5Dwrite, H5Dwrite_chunk,
+    H5D_alloc_time_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_space, H5Dget_type,
+    H5Dwrite, H5Dwrite_chunk,
 };
 use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pfill_value_defined, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count,
-    H5Pget_fill_value, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters, H5Premove_filter,
-    H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter,
-    H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
+    H5P_DEFAULT, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_filter2,
+    H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
+    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout,
+    H5Pset_shuffle,
 };
 use hdf5_metno_sys::h5s::{
     H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims,
@@ -24,11 +24,12 @@ use hdf5_metno_sys::h5z::{
 };
 use thalweg_io::Result;
 
-use super::datatype::contents;
+use super::datatype::{ElementContents, contents};
 use super::{Rewrite, RewriteError};
 use crate::encode::Coder;
 use crate::filter;
 use crate::filter::Pipeline;
+use crate::libhdf5::array::fill_value;
 use crate::libhdf5::dataset;
 use crate::libhdf5::dataset::{pipeline, run};
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
@@ -117,6 +118,10 @@ pub struct RewrittenDataset {
     pub places: Vec<u64>,
     pub(super) from: u64,
     pub(super) to: u64,
+}
+
+fn elsewhere(why: &'static str, copied: bool) -> ValueStorage {
+    ValueStorage::Elsewhere { why, copied }
 }
 
 impl DatasetForm {
@@ -224,16 +229,45 @@ impl Rewrite<'_> {
                 ));
             };
             let held = contents(stored, 0)?;
-            let elsewhere = |why, copied| ValueStorage::Elsewhere { why, copied };
             let pipeline = match pipeline(make) {
                 Ok(pipeline) => Ok(pipeline),
                 Err(dataset::DatasetError::Unsupported(why)) => Err(why),
                 Err(trouble) => return Err(self.trouble(&path, trouble)),
             };
-            let storage = match H5Pget_layout(make.raw()) {
-                _ if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL => {
-                    elsewhere("a dataset without values", false)
-                }
+            let storage = match H5Sget_simple_extent_type(space.raw()) {
+                H5S_class_t::H5S_NULL => elsewhere("a dataset without values", false),
+                _ => self.storage(node, make, &shape, bytes, &held)?,
+            };
+            let mut fill = match storage {
+                ValueStorage::Elsewhere { .. } => Vec::new(),
+                _ => fill_value(make, stored)?,
+            };
+            if fill.iter().all(|&byte| byte == 0) {
+                fill.clear();
+            }
+            let most =
+                most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
+            let coders = coders(make)?;
+            Ok(DatasetForm { path, shape, most, element, numbers, fill, storage, pipeline, coders })
+        }
+    }
+
+    /// Where the `bytes` bytes of a dataset of this shape lie.
+    ///
+    /// # Safety
+    /// The lock is held.
+    unsafe fn storage(
+        &self,
+        node: &Node,
+        make: &Id,
+        shape: &[u64],
+        bytes: u64,
+        held: &ElementContents,
+    ) -> Result<ValueStorage, RewriteError> {
+        let path = &node.path;
+        // SAFETY: as the caller says, with open identifiers.
+        unsafe {
+            Ok(match H5Pget_layout(make.raw()) {
                 H5D_layout_t::H5D_VIRTUAL => elsewhere("a virtual dataset", false),
                 _ if held.pointers => elsewhere("lists or strings of any length", true),
                 _ if held.references => elsewhere("references", true),
@@ -243,49 +277,22 @@ impl Rewrite<'_> {
                 }
                 H5D_layout_t::H5D_CONTIGUOUS => {
                     let at = run(&node.id)?.filter(|_| bytes > 0);
-                    self.check_inside(&path, at.map(|at| (at, bytes)))?;
+                    self.check_inside(path, at.map(|at| (at, bytes)))?;
                     ValueStorage::Contiguous(at)
                 }
                 H5D_layout_t::H5D_CHUNKED => {
-                    let mut chunk = [0; MOST_RANK];
-                    let found =
-                        status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
-                    if found.cast_unsigned() as usize != rank || chunk[..rank].contains(&0) {
-                        let found = format!("chunks of {found} dimensions, {:?}", &chunk[..rank]);
-                        return Err(self.malformed(&path, found, format!("chunks of {rank}")));
-                    }
-                    let chunks = node
-                        .grid(&shape, &chunk[..rank])
-                        .map_err(|trouble| self.trouble(&path, trouble))?;
-                    self.check_inside(
-                        &path,
-                        chunks.iter().map(|chunk| (chunk.offset, chunk.size)),
-                    )?;
-                    ValueStorage::Chunked(chunk[..rank].to_vec(), chunks)
+                    let (chunk, chunks) = node
+                        .chunk_grid(make, shape)
+                        .map_err(|trouble| self.trouble(path, trouble))?;
+                    let places = chunks.iter().map(|chunk| (chunk.offset, chunk.size));
+                    self.check_inside(path, places)?;
+                    ValueStorage::Chunked(chunk, chunks)
                 }
                 _ => {
-                    return Err(self.unsupported(
-                        &path,
-                        "a layout that is not known",
-                        "remove it first",
-                    ));
+                    let what = "a layout that is not known";
+                    return Err(self.unsupported(path, what, "remove it first"));
                 }
-            };
-            let mut fill = Vec::new();
-            let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
-            status(H5Pfill_value_defined(make.raw(), &raw mut defined))?;
-            if defined == H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED
-                && !matches!(storage, ValueStorage::Elsewhere { .. })
-            {
-                // It stood in a header, so that memory can hold it.
-                fill = vec![0; element];
-                status(H5Pget_fill_value(make.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
-                fill = if fill.iter().all(|&byte| byte == 0) { Vec::new() } else { fill };
-            }
-            let most =
-                most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
-            let coders = coders(make)?;
-            Ok(DatasetForm { path, shape, most, element, numbers, fill, storage, pipeline, coders })
+            })
         }
     }
 
