@@ -36,10 +36,7 @@ pub(super) enum WantedReads {
 /// A message of the look-ahead thread.
 enum LookedUp {
     /// Reads, and the requests for their extents.
-    Window {
-        list: Arc<WorkList>,
-        fetches: Vec<Fetch>,
-    },
+    Window { list: Arc<WorkList>, fetches: Vec<Fetch> },
     /// There are no more reads.
     End,
 }
