@@ -124,8 +124,8 @@ impl IpcFile {
         builder.finish(footer, None);
         let footer = builder.finished_data();
         out.extend(footer);
-        // The cast is exact: even with small batches, a footer of 2 GiB would need about 10^8 of
-        // them.
+        // The cast is exact: a batch takes 24 bytes in the footer, so that a footer of 2 GiB would
+        // need almost 10^8 batches.
         out.extend((footer.len() as i32).to_le_bytes());
         out.extend(MAGIC);
         self.len as u64 + (out.len() - from) as u64
