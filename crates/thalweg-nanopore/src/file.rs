@@ -135,7 +135,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Prepares to get single reads.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn getter<'a>(&'a self, file: &'a OpenFile) -> Result<Box<dyn GetReads + 'a>> {
         Ok(Box::new(IndexedGetter::new(self, file)?))
     }
@@ -151,7 +151,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The saved index, or a new one, which is saved if possible.
     ///
     /// # Errors
-    /// As [`FormatFile::load`] and [`FormatFile::build_index`].
+    /// Those of [`FormatFile::load`] and [`FormatFile::build_index`].
     fn load_or_build(&self, file: &OpenFile) -> Result<(Index, IndexOrigin)> {
         index::load_or_build(self, file)
     }
@@ -159,7 +159,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The index. It stays in memory after the first call.
     ///
     /// # Errors
-    /// As [`FormatFile::load_or_build`].
+    /// Those of [`FormatFile::load_or_build`].
     fn index(&self, file: &OpenFile) -> Result<(Arc<Index>, IndexOrigin)> {
         if let Some(index) = file.index.get() {
             return Ok((index.clone(), IndexOrigin::Loaded));
@@ -172,7 +172,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The index, if it is in memory or saved.
     ///
     /// # Errors
-    /// As [`FormatFile::load`].
+    /// Those of [`FormatFile::load`].
     fn saved_index(&self, file: &OpenFile) -> Result<Option<Arc<Index>>> {
         if let Some(index) = file.index.get() {
             return Ok(Some(index.clone()));
@@ -185,7 +185,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Whether reads can be found by id without reading the whole file.
     ///
     /// # Errors
-    /// As [`FormatFile::saved_index`].
+    /// Those of [`FormatFile::saved_index`].
     fn has_index(&self, file: &OpenFile) -> Result<bool> {
         self.saved_index(file).map(|index| index.is_some())
     }
@@ -193,7 +193,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Loads or builds the index that reading by id needs.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn load_index(&self, file: &OpenFile) -> Result<IndexOrigin> {
         self.index(file).map(|(_, origin)| origin)
     }
@@ -201,7 +201,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Builds the index and writes it to `place`.
     ///
     /// # Errors
-    /// As [`FormatFile::build_index`]; [`Error::Io`] if the index cannot be written.
+    /// Those of [`FormatFile::build_index`]; [`Error::Io`] if the index cannot be written.
     fn write_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
         save_index(&self.build_index(file)?, place)
     }
@@ -209,7 +209,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The number of reads, if it is known without reading the whole file.
     ///
     /// # Errors
-    /// As [`FormatFile::saved_index`].
+    /// Those of [`FormatFile::saved_index`].
     fn known_reads(&self, file: &OpenFile) -> Result<Option<u64>> {
         Ok(self.saved_index(file)?.map(|index| index.len() as u64))
     }
@@ -217,7 +217,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The ids of all reads in the order of the file.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn read_ids(&self, file: &OpenFile) -> Result<Vec<String>> {
         Ok(self.index(file)?.0.iter().map(|(id, _)| id.to_owned()).collect())
     }
@@ -225,7 +225,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// For each of `ids`, whether the file has the read.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn has(&self, file: &OpenFile, ids: &[&str]) -> Result<Vec<bool>> {
         let (index, _) = self.index(file)?;
         Ok(ids.iter().map(|id| index.get(id).is_some()).collect())
@@ -235,7 +235,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// [`Selection::All`].
     ///
     /// # Errors
-    /// As [`FormatFile::index`]; [`Error::NotFound`] for unknown ids.
+    /// Those of [`FormatFile::index`]; [`Error::NotFound`] for unknown ids.
     fn places(&self, file: &OpenFile, selection: &Selection) -> Result<Option<Vec<Range<u64>>>> {
         let Selection::Ids(ids) = selection else { return Ok(None) };
         let (index, _) = self.index(file)?;
@@ -245,7 +245,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The number of requests of a run over the selected reads, and their bytes.
     ///
     /// # Errors
-    /// As [`FormatFile::places`].
+    /// Those of [`FormatFile::places`].
     fn requests(
         &self,
         file: &OpenFile,
@@ -273,7 +273,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Checks the file, and writes every intact read to a new file at `out`.
     ///
     /// # Errors
-    /// As [`FormatFile::check`]; [`Error::Unsupported`] for a format without salvaging;
+    /// Those of [`FormatFile::check`]; [`Error::Unsupported`] for a format without salvaging;
     /// [`Error::Io`] if `out` cannot be written.
     fn salvage(&self, file: &OpenFile, _out: &Path) -> Result<CheckReport> {
         Err(Error::Unsupported {

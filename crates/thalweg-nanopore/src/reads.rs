@@ -213,7 +213,7 @@ impl ReadFile {
     /// read to read, for example an encoder or a buffer.
     ///
     /// # Errors
-    /// As [`ReadFile::map`].
+    /// Those of [`ReadFile::map`].
     pub fn map_with<S, T, I, F>(
         &self,
         selection: &Selection,

@@ -51,7 +51,7 @@ impl<'a, F: FormatFile + ?Sized> IndexedGetter<'a, F> {
     /// Prepares to get reads. Loads or builds the index.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     pub fn new(format: &'a F, file: &'a OpenFile) -> Result<Self> {
         let (index, _) = format.index(file)?;
         let unpacker = format.single_unpacker(file);

@@ -88,7 +88,7 @@ impl ReadFile {
     /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`].
+    /// Those of [`ReadFile::batches`].
     pub fn batches_with(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
         self.tabulate(selection, options, true)
     }

@@ -115,7 +115,7 @@ impl ReadSet {
     /// Opens the files that [`find`] finds, and reads their headers.
     ///
     /// # Errors
-    /// As for [`find`] and [`ReadFile::open`].
+    /// Those of [`find`] and [`ReadFile::open`].
     pub fn open<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: Options,
@@ -126,7 +126,7 @@ impl ReadSet {
     /// Opens the files that [`find`] finds. If `known` is one of them, it is not opened again.
     ///
     /// # Errors
-    /// As for [`ReadSet::open`].
+    /// Those of [`ReadSet::open`].
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         mut known: Option<ReadFile>,
@@ -207,7 +207,7 @@ impl ReadSet {
     /// The columns of [`ReadSet::scan`] without `file` and attributes.
     ///
     /// # Errors
-    /// As for [`ReadSet::schema`].
+    /// Those of [`ReadSet::schema`].
     pub fn scan_schema(&self, strings: Strings) -> Result<SchemaRef> {
         Ok(self.table(strings, false)?.schema)
     }
@@ -221,7 +221,7 @@ impl ReadSet {
     /// its file, or among the ids found there.
     ///
     /// # Errors
-    /// As for [`ReadFile::visit`]; [`Error::NotFound`] about ids that no file has.
+    /// Those of [`ReadFile::visit`]; [`Error::NotFound`] about ids that no file has.
     pub fn visit<V: Visitor>(
         &self,
         selection: &Selection,
@@ -248,7 +248,7 @@ impl ReadSet {
     /// Fetches the selected reads without decoding them, like [`ReadFile::fetch`].
     ///
     /// # Errors
-    /// As for [`ReadFile::fetch`]; [`Error::NotFound`] about ids that no file has.
+    /// Those of [`ReadFile::fetch`]; [`Error::NotFound`] about ids that no file has.
     pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
         let turns = self.turns(selection, false)?;
         turns.into_iter().try_fold(Summary::default(), |sum, (index, selection)| {
@@ -261,7 +261,7 @@ impl ReadSet {
     /// sort it by file, or use [`ReadSet::visit`].
     ///
     /// # Errors
-    /// As for [`ReadFile::map`]; [`Error::NotFound`] about ids that no file has.
+    /// Those of [`ReadFile::map`]; [`Error::NotFound`] about ids that no file has.
     pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
         &self,
         selection: &Selection,
@@ -280,7 +280,7 @@ impl ReadSet {
     /// number of the batch's file.
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has;
+    /// Those of [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has;
     /// [`Error::Unsupported`] if a field has different types in different files.
     pub fn batches(
         &self,
@@ -292,7 +292,7 @@ impl ReadSet {
     /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
-    /// As for [`ReadSet::batches`].
+    /// Those of [`ReadSet::batches`].
     pub fn batches_with(
         &self,
         selection: &Selection,
@@ -382,7 +382,7 @@ impl ReadSet {
     /// first counts.
     ///
     /// # Errors
-    /// As for [`ReadFile::index`].
+    /// Those of [`ReadFile::index`].
     pub fn locate<'a>(&self, ids: &'a [String]) -> Result<Located<'a>> {
         let mut files: Vec<(usize, Vec<String>)> =
             (0..self.0.files.len()).map(|file| (file, Vec::new())).collect();

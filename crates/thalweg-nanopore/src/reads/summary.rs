@@ -72,7 +72,7 @@ impl ReadSet {
     /// million samples.
     ///
     /// # Errors
-    /// As for [`ReadSet::scan`].
+    /// Those of [`ReadSet::scan`].
     pub fn summary(&self) -> Result<RunSummary> {
         let own = self.scan_schema(Strings::Text)?;
         let wanted = [

@@ -18,8 +18,8 @@ use crate::slow5::ReadWriter;
 use crate::slow5::resync::least_bytes;
 
 /// A frame larger than the memory budget divided by this number is searched for other records
-/// before it is accepted. Otherwise one flipped bit in a size could take as much memory as the whole
-/// file.
+/// before it is accepted. Otherwise one flipped bit in a size could take as much memory as the
+/// whole file.
 const GIANT_SHARE: usize = 4;
 
 /// Bytes that contain the columns of a row before its signal.

@@ -38,7 +38,7 @@ struct IdDecoder {
     header: Arc<Header>,
 }
 
-/// Limit of decompressed bytes of a record. A read id lies in the first 64 KiB.
+/// Limit of decompressed bytes of a record. A read id ends within the first 65,537 bytes.
 const ID_LIMIT: usize = 1 << 20;
 
 impl engine::Decoder for IdDecoder {
