@@ -30,7 +30,8 @@ enum AuxColumn {
     Nowhere,
 }
 
-/// A run, with the digitisation and sampling rate of its first read. Both are 0 before that read.
+/// A run, with the digitisation and sampling rate that its columns store. Both are 0 before the
+/// first read.
 #[derive(Debug, Clone, PartialEq)]
 struct RunClock {
     info: RunInfo,
