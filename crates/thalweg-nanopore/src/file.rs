@@ -1,9 +1,9 @@
-//! What a format implements: an open file of reads, as the rest of the crate sees it.
+//! The interface that a format implements: an open file of reads.
 //!
 //! ```text
 //! FormatFile  one open file: its extents, index, single reads, check and salvage
-//!   └─ UnpackReads  one worker of a run: an extent becomes a read
-//! OpenFile    what every open file has: store, header, options
+//!   └─ UnpackReads  one worker of a run: decodes an extent to a read
+//! OpenFile    the common parts of every open file: store, header, options
 //! ```
 //!
 //! `docs/adding-a-format.md` walks through adding a format.
@@ -42,58 +42,58 @@ pub use index::{IndexOrigin, save_index};
 pub use report::{CheckReport, IndexState, LostReads};
 pub use requests::RequestTotals;
 
-/// What the caller wants of a file.
+/// The reads that a run reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Selection {
-    /// Every read, in file order.
+    /// All reads, in file order.
     All,
-    /// These reads, in this order. A read may be asked for twice.
+    /// The reads with these ids, in this order. An id may occur twice.
     Ids(Arc<Vec<String>>),
 }
 
-/// What every open file of reads has, whatever its format.
+/// The parts of an open file of reads that do not depend on its format.
 #[derive(Debug)]
 pub struct OpenFile {
-    /// Where the bytes are.
+    /// The store that holds the bytes.
     pub store: Arc<dyn Store>,
-    /// Its path, unless it was opened from a store.
+    /// The file's path, unless it was opened from a store.
     pub path: Option<PathBuf>,
-    /// The header that it presents on opening.
+    /// The header on opening.
     pub header: Arc<Header>,
-    /// Requests, each after the other, that opening it took.
+    /// The number of successive requests that opening the file took.
     pub header_requests: u64,
     /// The index by read id, once it is loaded or built.
     pub index: OnceLock<Arc<Index>>,
-    /// How fast the store is.
+    /// The performance model of the store.
     pub model: StoreModel,
     /// Memory, threads, cancellation.
     pub options: Options,
 }
 
-/// What opening a file in one format gives.
+/// The result of opening a file in one format.
 #[derive(Debug)]
 pub struct OpenedFormat<F> {
     /// The file.
     pub file: F,
-    /// The header that it presents.
+    /// The file's header.
     pub header: Arc<Header>,
-    /// Requests, each after the other, that it took.
+    /// The number of successive requests that opening took.
     pub requests: u64,
 }
 
 /// An open file in one format. One value serves all runs over the file.
 ///
-/// A format whose records lie one after the other, each found by an index of offsets and sizes,
-/// implements the methods without a default and inherits the rest.
+/// A format with successive records, which an index of offsets and sizes can locate, implements
+/// only the methods without a default.
 pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
-    /// What one worker keeps to decode reads.
+    /// The state of one worker that decodes reads.
     type Unpacker: UnpackReads;
 
-    /// The extents of the selected reads, and what decodes them. Without `signal`, the extents
-    /// that hold their fields.
+    /// The extents of the selected reads, and a constructor of the unpackers that decode them.
+    /// Without `signal`, the extents that hold the fields.
     ///
     /// # Errors
-    /// [`Error::NotFound`] about ids; a defect of the file.
+    /// [`Error::NotFound`] for unknown ids; a defect of the file.
     fn source(
         &self,
         file: &OpenFile,
@@ -102,16 +102,16 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         signal: bool,
     ) -> Result<(Source, NewUnpacker<Self::Unpacker>)>;
 
-    /// What decodes any single read, whose stored bytes lie where [`FormatFile::place`] says.
+    /// An unpacker for single reads, whose stored bytes lie at [`FormatFile::place`].
     fn single_unpacker(&self, file: &OpenFile) -> Self::Unpacker;
 
-    /// Builds the index by reading the file, decoding no more of each read than its id takes.
+    /// Builds the index by reading the file. Only the id of each read is decoded.
     ///
     /// # Errors
     /// A defect of the file: a damaged record, a missing end, a read id that occurs twice.
     fn build_index(&self, file: &OpenFile) -> Result<Index>;
 
-    /// For callers that need what only this format has.
+    /// The file as its own type, for callers that need properties that only this format has.
     fn as_any(&self) -> &dyn Any;
 
     /// The header of all reads, which may have more fields than the header on opening.
@@ -119,7 +119,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         &file.header
     }
 
-    /// What the file has and the model of a read has no place for, in words.
+    /// Descriptions of the file's content that the model of a read cannot hold.
     fn left_out(&self) -> &[String] {
         &[]
     }
@@ -129,7 +129,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Where the stored bytes of a read lie that the index has, and the ordinal of its extent.
+    /// The range of a read's stored bytes, and the ordinal of its extent, from its index entry.
     fn place(&self, entry: Entry) -> (Range<u64>, u64) {
         (entry.offset..entry.offset + entry.size, 0)
     }
@@ -137,31 +137,31 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Prepares to get single reads.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn getter<'a>(&'a self, file: &'a OpenFile) -> Result<Box<dyn GetReads + 'a>> {
         Ok(Box::new(IndexedGetter::new(self, file)?))
     }
 
-    /// The index that is there already, for a file at `path`; nothing else is read.
+    /// The saved index of a file at `path`, if there is one. Only the index is read.
     ///
     /// # Errors
-    /// An index beside the file that is damaged, or another file's.
+    /// An index that is damaged, or that belongs to another file.
     fn load(&self, file: &OpenFile, path: &Path) -> Result<Option<Index>> {
         index::load_beside(file, path)
     }
 
-    /// The index that is there already, or a new one, saved where that is possible.
+    /// The saved index, or a new one, which is saved if possible.
     ///
     /// # Errors
-    /// As [`FormatFile::load`] and [`FormatFile::build_index`].
+    /// Those of [`FormatFile::load`] and [`FormatFile::build_index`].
     fn load_or_build(&self, file: &OpenFile) -> Result<(Index, IndexOrigin)> {
         index::load_or_build(self, file)
     }
 
-    /// The index, kept in memory from the first call on.
+    /// The index. It stays in memory after the first call.
     ///
     /// # Errors
-    /// As [`FormatFile::load_or_build`].
+    /// Those of [`FormatFile::load_or_build`].
     fn index(&self, file: &OpenFile) -> Result<(Arc<Index>, IndexOrigin)> {
         if let Some(index) = file.index.get() {
             return Ok((index.clone(), IndexOrigin::Loaded));
@@ -171,10 +171,10 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         Ok((index, origin))
     }
 
-    /// The index if there is one already.
+    /// The index, if it is in memory or saved.
     ///
     /// # Errors
-    /// As [`FormatFile::load`].
+    /// Those of [`FormatFile::load`].
     fn saved_index(&self, file: &OpenFile) -> Result<Option<Arc<Index>>> {
         if let Some(index) = file.index.get() {
             return Ok(Some(index.clone()));
@@ -187,15 +187,15 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Whether reads can be found by id without reading the whole file.
     ///
     /// # Errors
-    /// As [`FormatFile::saved_index`].
+    /// Those of [`FormatFile::saved_index`].
     fn has_index(&self, file: &OpenFile) -> Result<bool> {
         self.saved_index(file).map(|index| index.is_some())
     }
 
-    /// Makes ready what reads by id need.
+    /// Loads or builds the index that reading by id needs.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn load_index(&self, file: &OpenFile) -> Result<IndexOrigin> {
         self.index(file).map(|(_, origin)| origin)
     }
@@ -203,15 +203,15 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// Builds the index and writes it to `place`.
     ///
     /// # Errors
-    /// As [`FormatFile::build_index`]; [`Error::Io`] when it cannot be written.
+    /// Those of [`FormatFile::build_index`]; [`Error::Io`] if the index cannot be written.
     fn write_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
         save_index(&self.build_index(file)?, place)
     }
 
-    /// How many reads the file has, if that is known without reading all of it.
+    /// The number of reads, if it is known without reading the whole file.
     ///
     /// # Errors
-    /// As [`FormatFile::saved_index`].
+    /// Those of [`FormatFile::saved_index`].
     fn known_reads(&self, file: &OpenFile) -> Result<Option<u64>> {
         Ok(self.saved_index(file)?.map(|index| index.len() as u64))
     }
@@ -219,34 +219,35 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     /// The ids of all reads in the order of the file.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn read_ids(&self, file: &OpenFile) -> Result<Vec<String>> {
         Ok(self.index(file)?.0.iter().map(|(id, _)| id.to_owned()).collect())
     }
 
-    /// Which of `ids` the file has.
+    /// For each of `ids`, whether the file has the read.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     fn has(&self, file: &OpenFile, ids: &[&str]) -> Result<Vec<bool>> {
         let (index, _) = self.index(file)?;
         Ok(ids.iter().map(|id| index.get(id).is_some()).collect())
     }
 
-    /// Where the selected reads lie, in the order of the selection. `None` for all of them.
+    /// The ranges of the selected reads in the file, in the order of the selection. `None` for
+    /// [`Selection::All`].
     ///
     /// # Errors
-    /// As [`FormatFile::index`]; [`Error::NotFound`] about ids.
+    /// Those of [`FormatFile::index`]; [`Error::NotFound`] for unknown ids.
     fn places(&self, file: &OpenFile, selection: &Selection) -> Result<Option<Vec<Range<u64>>>> {
         let Selection::Ids(ids) = selection else { return Ok(None) };
         let (index, _) = self.index(file)?;
         index::places(file, &index, ids).map(Some)
     }
 
-    /// How many requests a run over the selected reads makes, and how many bytes.
+    /// The number of requests of a run over the selected reads, and their bytes.
     ///
     /// # Errors
-    /// As [`FormatFile::places`].
+    /// Those of [`FormatFile::places`].
     fn requests(
         &self,
         file: &OpenFile,
@@ -259,11 +260,11 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         })
     }
 
-    /// Decodes the whole file; says everything that is wrong with it, and with its index.
+    /// Decodes the whole file, and reports every defect of the file and of its index.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file
-    /// are in the report.
+    /// [`Error::Io`] and [`Error::Truncated`] if bytes cannot be read. Defects of the file are in
+    /// the report.
     fn check(&self, file: &OpenFile) -> Result<CheckReport> {
         let source = self.source(file, &Selection::All, &file.shape(Delivery::Ordered), true)?;
         let mut report = CheckReport::default();
@@ -271,11 +272,11 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         Ok(report)
     }
 
-    /// Checks the file, and writes every intact read to a new one at `out`.
+    /// Checks the file, and writes every intact read to a new file at `out`.
     ///
     /// # Errors
-    /// As [`FormatFile::check`]; [`Error::Unsupported`] for a format that cannot do that;
-    /// [`Error::Io`] when `out` cannot be written.
+    /// Those of [`FormatFile::check`]; [`Error::Unsupported`] for a format without salvaging;
+    /// [`Error::Io`] if `out` cannot be written.
     fn salvage(&self, file: &OpenFile, _out: &Path) -> Result<CheckReport> {
         Err(Error::Unsupported {
             file: file.name().clone(),
@@ -287,12 +288,12 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// A window of an id list is this part of the memory budget, in stored bytes: decoded, they are
-/// about three times as many, and all of a window's reads may have to wait for its first.
+/// The stored bytes of a window of an id list are the memory budget divided by this number. Decoded
+/// reads are about three times as large, and all reads of a window may have to wait for the first.
 const WINDOW_SHARE: usize = 8;
 
 impl OpenFile {
-    /// The name that messages give the file.
+    /// The name of the file in messages.
     pub fn name(&self) -> &Arc<str> {
         self.store.name()
     }
@@ -320,7 +321,7 @@ impl OpenFile {
         plan::gather(places, GapRule::new(&self.model), block, self.window())
     }
 
-    /// Stored bytes of an id list that are put into offset order at a time.
+    /// Stored bytes of an id list that are sorted by offset at a time.
     pub fn window(&self) -> u64 {
         (self.options.budget.memory / WINDOW_SHARE) as u64
     }

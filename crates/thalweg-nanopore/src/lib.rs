@@ -11,7 +11,7 @@
 //!  format     |        the list of formats
 //!    |        |
 //!    v        v
-//!  slow5  pod5  fast5  one folder a format
+//!  slow5  pod5  fast5  one folder per format
 //!    |      |     |
 //!    v      v     v
 //!        file          what a format implements
@@ -54,9 +54,9 @@
 //!
 //! # Read by id
 //!
-//! A list of ids is read in its own order. The index that this needs is made once, beside the file
-//! or in the user's cache folder. [`ReadFile::getter`](reads::ReadFile::getter) is for one read at
-//! a time:
+//! A list of ids is read in the order of the list. The index that this needs is made once, beside
+//! the file or in the user's cache folder. [`ReadFile::getter`](reads::ReadFile::getter) is for one
+//! read at a time:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -84,10 +84,10 @@
 //! # }
 //! ```
 //!
-//! # Convert, scan
+//! # Convert and scan
 //!
-//! [`ReadSet`](reads::ReadSet) is one or more files as one data set. A scan gives fields without
-//! decoding samples, as Arrow batches:
+//! A [`ReadSet`](reads::ReadSet) is one or more files as one data set. A scan yields fields as
+//! Arrow batches without decoding samples:
 //!
 //! ```
 //! use thalweg_io::condition::Condition;

@@ -1,9 +1,9 @@
 //! POD5: nanopore reads as three Arrow tables in one file.
 //!
-//! A reader goes [`Container`] → [`TableFooter`] of each table → [`ReadsTable`] for the rows,
-//! [`SignalLayout`] for where their signal is, [`SignalDecoder`] for the samples. A row of the
-//! Reads table becomes the [`Record`](crate::record::Record) that [`fields`] describes, a run the
-//! attributes of a read group ([`RunInfo`]).
+//! A reader parses the [`Container`], then the [`TableFooter`] of each table. [`ReadsTable`] gives
+//! the rows, [`SignalLayout`] the places of their signal, and [`SignalDecoder`] the samples. A row
+//! of the Reads table becomes the [`Record`](crate::record::Record) that [`fields`] describes. A
+//! run becomes the attributes of a read group ([`RunInfo`]).
 //!
 //! Section names refer to the POD5 specification, <https://pod5-file-format.readthedocs.io>.
 

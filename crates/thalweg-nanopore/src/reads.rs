@@ -1,4 +1,4 @@
-//! Files of reads, open for reading: select, map, get by id, scan, summarise, check.
+//! Reading files of reads: select, map, get by id, scan, summarise, check.
 //!
 //! ```
 //! use thalweg_io::open::Options;
@@ -65,37 +65,39 @@ pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};
 pub use thalweg_io::sidecar::{index_path, index_places};
 
-/// One decoded read, as a visitor sees it.
+/// One decoded read.
 #[derive(Debug, Clone, Copy)]
 pub struct Read<'a> {
-    /// Its place in the file, or in the selection.
+    /// The read's position in the file, or in the selection.
     pub ordinal: u64,
-    /// Where its record starts in the file.
+    /// The offset of the read's record in the file.
     pub offset: u64,
     /// The fields.
     pub record: &'a Record<'a>,
-    /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty where nobody
-    /// asked for them.
+    /// The raw samples: picoampere = (sample + offset) · range / digitisation. Empty if samples
+    /// were not requested.
     pub samples: &'a [i16],
-    /// The rows of a POD5 file's signal, where it was asked for in place of samples; else none.
+    /// The stored rows of a POD5 file's signal, if these were requested in place of samples;
+    /// otherwise empty.
     pub stored: &'a [StoredRow<'a>],
-    /// How many samples the read has.
+    /// The number of samples of the read.
     pub sample_count: u64,
-    /// The header that it goes with: the file's, or what was known of it by then.
+    /// The header that belongs to the record: that of the file, or the part of it that was known
+    /// when the read was decoded.
     pub header: &'a Header,
 }
 
-/// What a finished read leaves.
+/// The totals of a finished run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Summary {
     /// Reads decoded.
     pub reads: u64,
     /// Samples decoded.
     pub samples: u64,
-    /// Requests that had to wait for another one's answer, the first included: the data's after the
-    /// header's, one file after the other.
+    /// The length of the chain of requests that depend on each other's answers: those for the
+    /// header, then those for the data, summed over all files.
     pub dependent_requests: u64,
-    /// Where the time went.
+    /// The time that each part of the run took.
     pub clocks: Clocks,
 }
 
@@ -110,14 +112,14 @@ pub struct ReadFile {
 }
 
 impl ReadFile {
-    /// What kind of file it is.
+    /// The format of the file.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The file's header; for formats other than SLOW5, what they say in its words. Of a FAST5 file
-    /// it takes going through all reads' metadata, once; reads that were handed out before go with
-    /// [`Read::header`], of which this is more.
+    /// The file's header. Headers of other formats are converted to SLOW5's model. For a FAST5
+    /// file, the first call reads the metadata of all reads. Reads that were decoded before belong
+    /// to [`Read::header`], which may have fewer fields.
     pub fn header(&self) -> &Header {
         self.whole_header()
     }
@@ -126,8 +128,8 @@ impl ReadFile {
         self.reads.whole_header(&self.file)
     }
 
-    /// What the file has and the model of a read has no place for, in words. Empty for formats that
-    /// fit it.
+    /// Descriptions of the file's content that the model of a read cannot hold. Empty for formats
+    /// that fit the model.
     pub fn left_out(&self) -> &[String] {
         self.reads.left_out()
     }
@@ -137,44 +139,44 @@ impl ReadFile {
         self.reads.pod5().map(Pod5File::signal_coding)
     }
 
-    /// What a POD5 file says of itself.
+    /// General properties of a POD5 file.
     pub fn pod5_info(&self) -> Option<Pod5Info<'_>> {
         self.reads.pod5().map(Pod5File::info)
     }
 
-    /// Requests, each after the other, that opening it took.
+    /// The number of successive requests that opening the file took.
     pub fn header_requests(&self) -> u64 {
         self.file.header_requests
     }
 
-    /// Where the bytes come from.
+    /// The store that holds the file's bytes.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.file.store
     }
 
-    /// What the store is believed to do, and how that came to be known.
+    /// The performance model of the store, and where the model comes from.
     pub fn model(&self) -> (StoreModel, Origin) {
         (self.file.model, self.origin)
     }
 
-    /// What is not as it should be, if anything: io_uring that is forbidden here, a POD5 file
-    /// without its footer.
+    /// A warning about the file, if there is one: for example that io_uring is forbidden here, or
+    /// that a POD5 file has no footer.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
 
-    /// The sizes that a read will use.
+    /// The sizes of buffers and batches that a run will use.
     pub fn shape(&self, delivery: Delivery) -> Shape {
         self.file.shape(delivery)
     }
 
-    /// Shows every selected read to a visitor on the worker that decoded it, in no particular
-    /// order: the fastest way, because the samples are still in that core's cache. `visitor` makes
-    /// one visitor a worker; they come back.
+    /// Calls a visitor with every selected read on the worker that decoded it, in no particular
+    /// order. This is the fastest way, because the samples are still in that core's cache.
+    /// `visitor` makes one visitor per worker. Returns the visitors.
     ///
     /// # Errors
-    /// The first defect, or the first error of a visitor; other reads may or may not have been seen
-    /// by then.
+    /// The first defect, or the first error of a visitor. Any number of other reads may have been
+    /// visited before.
     pub fn visit<V: Visitor>(
         &self,
         selection: &Selection,
@@ -192,14 +194,13 @@ impl ReadFile {
         Ok((visitors, summary))
     }
 
-    /// What `f` makes of each selected read, in the order of the selection. `f` runs on the decode
-    /// workers.
+    /// Calls `f` with each selected read, and yields the results in the order of the selection. `f`
+    /// runs on the decode workers.
     ///
     /// # Errors
-    /// [`NotFound`](thalweg_io::Error::NotFound) about ids, [`Io`](thalweg_io::Error::Io) if no
-    /// thread can be started. Defects come as an
-    /// item in their place (at the latest at the end of their window of an id list), after which
-    /// there are none.
+    /// [`NotFound`](thalweg_io::Error::NotFound) for unknown ids, [`Io`](thalweg_io::Error::Io) if
+    /// no thread can be started. A defect is an item at the place of its read (for an id list, at
+    /// the latest at the end of its window). It is the last item.
     pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
         &self,
         selection: &Selection,
@@ -208,11 +209,11 @@ impl ReadFile {
         self.map_with(selection, || (), move |(), read| f(read))
     }
 
-    /// Maps each selected read, as [`ReadFile::map`] does, with a value that each worker keeps from
-    /// read to read: an encoder, a buffer.
+    /// Maps each selected read like [`ReadFile::map`], with a value that each worker keeps from
+    /// read to read, for example an encoder or a buffer.
     ///
     /// # Errors
-    /// As [`ReadFile::map`].
+    /// Those of [`ReadFile::map`].
     pub fn map_with<S, T, I, F>(
         &self,
         selection: &Selection,
@@ -228,9 +229,9 @@ impl ReadFile {
         self.map_as(false, selection, init, f)
     }
 
-    /// Maps each selected read. With `stored`, the signal comes as it is stored: [`Read::stored`]
-    /// in the place of [`Read::samples`]. Nothing is decoded then, so that damage of the signal
-    /// does not show.
+    /// Maps each selected read. If `stored` is set, reads have [`Read::stored`] in place of
+    /// [`Read::samples`]. The signal is not decoded then, so that damage of the signal is not
+    /// detected.
     pub(crate) fn map_as<S, T, I, F>(
         &self,
         stored: bool,
@@ -262,10 +263,10 @@ impl ReadFile {
         }))
     }
 
-    /// The summary of a run of which nothing but its clocks is known.
+    /// A summary with the clocks of a run, and without counts.
     fn summary(&self, clocks: Clocks) -> Summary {
-        // A store answers the requests of one run side by side, so all of them are one link of the
-        // chain.
+        // The requests of one run are independent of each other, so that all of them count as one
+        // link of the chain.
         let dependent_requests = self.file.header_requests + u64::from(clocks.requests > 0);
         Summary { dependent_requests, clocks, ..Summary::default() }
     }
@@ -296,7 +297,7 @@ impl ReadFile {
     }
 }
 
-/// Puts items that come in any order into the order of their ordinals.
+/// Sorts items that arrive in any order by their ordinals.
 #[derive(Debug)]
 struct InOrder<T> {
     next: u64,

@@ -1,8 +1,8 @@
 //! The model of a read that all formats share: a header with read groups and their attributes, a
 //! record with primary and auxiliary fields, and an index of records by read id.
 //!
-//! It is SLOW5's model, because that is the most general one. POD5 and FAST5 files present
-//! themselves in it, so that selections, Arrow columns and every verb serve all formats alike.
+//! It is SLOW5's model, because that is the most general one. POD5 and FAST5 files are converted to
+//! it, so that selections, Arrow columns and all operations work the same for all formats.
 
 pub(crate) mod auxiliary;
 mod header;
@@ -23,10 +23,10 @@ pub use primary::Record;
 pub use stored::StoredRow;
 pub use version::Version;
 
-/// What a fault quotes of the bytes it found: at most this many, so that a message stays one line.
+/// Most bytes that a fault quotes from the file, so that a message stays one line.
 pub(crate) const QUOTED_BYTES: usize = 40;
 
-/// The bytes as a message shows them: printable, short, in quotation marks.
+/// Formats bytes for a message: printable, short, in quotation marks.
 pub(crate) fn quoted(bytes: &[u8]) -> String {
     match bytes.get(..QUOTED_BYTES) {
         Some(head) if bytes.len() > QUOTED_BYTES => format!("\"{}...\"", head.escape_ascii()),

@@ -1,8 +1,9 @@
-//! SLOW5 (text) and BLOW5 (binary): nanopore reads, one record a read.
+//! SLOW5 (text) and BLOW5 (binary): nanopore reads, one record per read.
 //!
-//! Both encodings have one header and one record shape. A reader goes [`Header::parse`] →
-//! [`Framing::next`] → [`RecordDecoder::record`], and meets the same [`Record`] whichever encoding
-//! it came from. Section numbers in this module refer to the SLOW5 specification, version 1.0.0.
+//! Both encodings have the same header and the same fields of a record. A reader calls
+//! [`Header::parse`], then [`Framing::next`] and [`RecordDecoder::record`] for each record, and
+//! gets the same [`Record`] from either encoding. Section names in this module refer to the SLOW5
+//! specification, version 1.0.0.
 //!
 //! ```
 //! use thalweg_nanopore::slow5::Header;

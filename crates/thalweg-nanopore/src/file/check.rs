@@ -1,5 +1,5 @@
-//! Every read of a file decoded: damage is counted and does not end the pass. It serves formats
-//! whose reads can be told apart without their bytes.
+//! Checking a file by decoding every read. Damage is counted and does not end the pass. This serves
+//! formats whose reads can be located without decoding them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::{CheckReport, NewUnpacker, OpenFile, UnpackReads};
 use crate::losses::Losses;
 use crate::record::{Header, Record, StoredRow};
 
-/// What to make of intact reads, on the worker that decoded them.
+/// Converts intact reads on the worker that decoded them.
 pub trait KeepIntact: Send + Sync + 'static {
-    /// What becomes of a read.
+    /// The result for a read.
     type Kept: Send + 'static;
 
-    /// Whether [`KeepIntact::keep`] looks at rows.
+    /// Whether [`KeepIntact::keep`] uses stored rows.
     fn wants_rows(&self) -> bool;
 
-    /// Takes a read, and the rows of its signal as they are stored.
+    /// Converts a read and the stored rows of its signal.
     ///
     /// # Errors
-    /// Where the read has no place in what is made of it; it then counts as damaged.
+    /// When the read cannot be converted. It then counts as damaged.
     fn keep(&self, record: &Record<'_>, rows: &[StoredRow<'_>]) -> Result<Self::Kept, Fault>;
 }
 
@@ -43,7 +43,7 @@ impl KeepIntact for CountIntact {
     }
 }
 
-/// Decodes reads and keeps what became of each.
+/// Decodes reads, and collects the outcome for each.
 struct CheckDecoder<U, K> {
     name: Arc<str>,
     header: Arc<Header>,
@@ -52,13 +52,13 @@ struct CheckDecoder<U, K> {
     keep: K,
 }
 
-/// Bytes of scratch for samples that are kept between groups.
+/// Scratch memory that is kept between groups.
 const SCRATCH: usize = 1 << 20;
 
-/// How many samples an intact read has, and what was made of it.
+/// The number of samples of an intact read, and its converted value.
 type Intact<T> = (u64, T);
 
-/// Where a read's signal is, and what became of it.
+/// The range of a read's extent, and the outcome.
 type CheckedExtent<T> = (Range<u64>, Result<Intact<T>>);
 
 struct CheckWorker<U> {
@@ -108,7 +108,7 @@ impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
             worker.samples.clear();
             let range = extent.offset..extent.offset + extent.bytes.len() as u64;
             match self.read(worker, &extent) {
-                // What is wrong with the store or with this process is wrong with every read.
+                // A failure of the store or a cancellation concerns every read.
                 Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
                 outcome => batch.push((range, outcome)),
             }
@@ -126,11 +126,11 @@ impl<U: UnpackReads, K: KeepIntact> Decoder for CheckDecoder<U, K> {
     }
 }
 
-/// Decodes the reads of a source, and adds what becomes of them to `report`. What `keep` made of
-/// intact ones goes to `sink` in the order of the source; `sink` says what of a read was lost.
+/// Decodes the reads of a source, and adds the outcomes to `report`. `keep` converts intact reads.
+/// `sink` takes the results in the order of the source, and returns the losses of each.
 ///
 /// # Errors
-/// [`Error::Io`] and [`Error::Truncated`] where bytes cannot be had; the first error of `sink`.
+/// [`Error::Io`] and [`Error::Truncated`] if bytes cannot be read; the first error of `sink`.
 pub fn check_reads<U: UnpackReads, K: KeepIntact>(
     file: &OpenFile,
     (source, unpacker): (Source, NewUnpacker<U>),

@@ -1,4 +1,4 @@
-//! How an extent of a file becomes a read.
+//! Decoding an extent of a file to a read.
 
 use std::sync::Arc;
 
@@ -7,16 +7,18 @@ use thalweg_io::{Error, Result};
 
 use crate::record::{Header, Record, StoredRow};
 
-/// A record that decodes to more than the memory budget is believed up to this many bytes for each
-/// stored one. Signal compresses 2 to 4 times; a thousand times is a bomb.
+/// A record may decode to more than the memory budget if it has at most this many bytes for each
+/// stored byte. Signal usually compresses 2 to 4 times; a factor of a thousand is a decompression
+/// bomb.
 pub const LIKELY_RATIO: usize = 64;
 
-/// Makes what one worker of a run keeps; its argument is how many bytes a read may decode to.
+/// Makes the unpacker of one worker of a run. The argument is the number of bytes that a read may
+/// decode to.
 pub type NewUnpacker<U> = Arc<dyn Fn(usize) -> U + Send + Sync>;
 
-/// What one worker keeps from read to read: codec contexts, scratch memory.
+/// Decodes reads on one worker, and keeps codec contexts and scratch memory from read to read.
 pub trait UnpackReads: Send + 'static {
-    /// The header that the read of an extent goes with, where it may be another than the file's.
+    /// The header that belongs to the read of an extent, if it may differ from the file's.
     ///
     /// # Errors
     /// A defect of the read's metadata.
@@ -24,9 +26,9 @@ pub trait UnpackReads: Send + 'static {
         Ok(None)
     }
 
-    /// Decodes the read that an extent holds, and appends its samples to `samples`. They may take
-    /// `limit` bytes, or [`LIKELY_RATIO`] for each stored byte. A format that stores signal in rows
-    /// shows each of them to `rows`.
+    /// Decodes the read of an extent, and appends its samples to `samples`. They may take `limit`
+    /// bytes, or [`LIKELY_RATIO`] for each stored byte. A format that stores signal in rows calls
+    /// `rows` with each row.
     ///
     /// # Errors
     /// A defect of the read.
@@ -39,8 +41,7 @@ pub trait UnpackReads: Send + 'static {
         rows: Option<&mut dyn FnMut(StoredRow<'_>)>,
     ) -> Result<Record<'a>>;
 
-    /// The fields of the read that an extent holds, and how many samples it has; nothing is decoded
-    /// beyond that.
+    /// The fields of an extent's read, and its number of samples. Nothing else is decoded.
     ///
     /// # Errors
     /// A defect of the fields.
@@ -51,8 +52,8 @@ pub trait UnpackReads: Send + 'static {
         limit: usize,
     ) -> Result<(Record<'a>, u64)>;
 
-    /// The fields, how many samples there are, and the rows of the signal as they are stored. A
-    /// format without rows adds none.
+    /// The fields of an extent's read, and its number of samples. Appends the stored rows of the
+    /// signal to `rows`; a format without rows appends none.
     ///
     /// # Errors
     /// A defect of the fields.
@@ -66,7 +67,7 @@ pub trait UnpackReads: Send + 'static {
         self.fields(header, extent, limit)
     }
 
-    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    /// Frees scratch memory beyond `keep` bytes per buffer.
     fn trim(&mut self, _keep: usize) {}
 }
 
@@ -110,11 +111,10 @@ impl UnpackReads for Box<dyn UnpackReads> {
     }
 }
 
-/// Compares a read's id with the one that was asked for: an index that belongs to another file
-/// shows here at the latest.
+/// Compares a read's id with the requested one. This detects an index that belongs to another file.
 ///
 /// # Errors
-/// [`Error::Malformed`] where they differ.
+/// [`Error::Malformed`] if the ids differ.
 pub(crate) fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) -> Result<()> {
     if wanted == found {
         return Ok(());

@@ -1,4 +1,4 @@
-//! One read at a time, by id, on the caller's own thread.
+//! Getting single reads by id on the caller's thread.
 
 use std::sync::Arc;
 
@@ -8,32 +8,32 @@ use thalweg_io::{Error, Result};
 use super::{FormatFile, OpenFile, UnpackReads, check_id};
 use crate::record::{Header, Index, Record};
 
-/// A read that was got by its id; its samples are in the caller's buffer.
+/// A single read. Its samples are in the caller's buffer.
 #[derive(Debug)]
 pub struct SingleRead<'a> {
-    /// Where its record starts in the file.
+    /// The offset of the read's record in the file.
     pub offset: u64,
     /// The fields.
     pub record: Record<'a>,
-    /// The header that it goes with, where that is another than the file's.
+    /// The header that belongs to the record, if it differs from the file's.
     pub header: Option<Arc<Header>>,
 }
 
-/// Gets single reads; keeps codec contexts and buffers from one to the next.
+/// Gets single reads, and reuses codec contexts and buffers.
 pub trait GetReads {
     /// Decodes one read, and appends its samples to `samples`.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the index has no such read; a defect of its record.
+    /// [`Error::NotFound`] if the index does not have the read; a defect of the record.
     fn get(&mut self, read_id: &str, samples: &mut Vec<i16>) -> Result<SingleRead<'_>>;
 
-    /// Fetches one read's stored bytes; tells where they lie.
+    /// Fetches the stored bytes of one read. Returns their offset in the file.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the index has no such read.
+    /// [`Error::NotFound`] if the index does not have the read.
     fn fetch(&mut self, read_id: &str) -> Result<u64>;
 
-    /// Stored bytes of the read that was fetched last.
+    /// The number of stored bytes of the last fetched read.
     fn stored_bytes(&self) -> u64;
 }
 
@@ -48,21 +48,21 @@ pub struct IndexedGetter<'a, F: FormatFile + ?Sized> {
 }
 
 impl<'a, F: FormatFile + ?Sized> IndexedGetter<'a, F> {
-    /// Prepares to get reads; loads or builds the index.
+    /// Prepares to get reads. Loads or builds the index.
     ///
     /// # Errors
-    /// As [`FormatFile::index`].
+    /// Those of [`FormatFile::index`].
     pub fn new(format: &'a F, file: &'a OpenFile) -> Result<Self> {
         let (index, _) = format.index(file)?;
         let unpacker = format.single_unpacker(file);
         Ok(Self { format, file, index, unpacker, stored: Vec::new() })
     }
 
-    /// Fetches one read's stored bytes; where they lie, and the ordinal that the read's extent has.
+    /// Fetches the stored bytes of one read. Returns their offset and the ordinal of the extent.
     fn locate(&mut self, read_id: &str) -> Result<(u64, u64)> {
         let entry = self.index.get(read_id).ok_or_else(|| no_read(self.file, read_id))?;
-        // The index was checked against the file's size, so no more is allocated than the file
-        // holds.
+        // The index was checked against the file's size, so that at most the size of the file is
+        // allocated.
         let (range, ordinal) = self.format.place(entry);
         self.stored.resize((range.end - range.start) as usize, 0);
         self.file.store.read_at(range.start, &mut self.stored)?;

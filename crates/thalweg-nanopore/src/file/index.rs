@@ -1,4 +1,4 @@
-//! The index beside a file: loading, building, saving, and the places of a list of reads.
+//! The index beside a file: loading, building, saving, and locating a list of reads.
 
 use std::fs;
 use std::ops::Range;
@@ -12,24 +12,24 @@ use thalweg_io::{Error, InFile, Result};
 use super::{FormatFile, OpenFile};
 use crate::record::{Entry, Index};
 
-/// How many missing ids a message names.
+/// Most missing ids that a message names.
 const NAMED: usize = 3;
 
-/// Where an index came from.
+/// Where an index comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexOrigin {
-    /// It lay beside the file, or in the user's cache folder.
+    /// The index was loaded from beside the file, or from the user's cache folder.
     Loaded,
-    /// It was built by reading the file, and saved.
+    /// The index was built by reading the file, and saved.
     Built,
-    /// It was built by reading the file; it could be saved nowhere.
+    /// The index was built by reading the file, but it could not be saved.
     Unsaved,
 }
 
-/// Writes an index file, and the folder for it if need be.
+/// Writes an index file, and creates its folder if necessary.
 ///
 /// # Errors
-/// [`Error::Io`], as where the folder is read-only.
+/// [`Error::Io`], for example if the folder is read-only.
 pub fn save_index(index: &Index, path: &Path) -> Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)
@@ -42,7 +42,7 @@ pub fn save_index(index: &Index, path: &Path) -> Result<()> {
     file.finish()
 }
 
-/// The index beside a file or in the user's cache folder, if there is one that fits.
+/// The index beside a file or in the user's cache folder, if there is a current one.
 pub(super) fn load_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>> {
     for place in index_places(path) {
         if is_current(&place, path)
@@ -58,7 +58,7 @@ pub(super) fn load_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>>
     Ok(None)
 }
 
-/// The index that there is, or a new one, saved where that is possible.
+/// The saved index, or a new one, which is saved if possible.
 pub(super) fn load_or_build<F: FormatFile + ?Sized>(
     format: &F,
     file: &OpenFile,
@@ -74,7 +74,7 @@ pub(super) fn load_or_build<F: FormatFile + ?Sized>(
     Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
 }
 
-/// Where the reads with these ids lie.
+/// The ranges of the reads with these ids in the file.
 pub(super) fn places(file: &OpenFile, index: &Index, ids: &[String]) -> Result<Vec<Range<u64>>> {
     let mut missing = Vec::new();
     let mut places = Vec::with_capacity(ids.len());
@@ -88,7 +88,7 @@ pub(super) fn places(file: &OpenFile, index: &Index, ids: &[String]) -> Result<V
 }
 
 impl OpenFile {
-    /// The error about reads that are missing, out of `of` that were asked for.
+    /// The error about missing reads, out of `of` requested ones.
     pub fn not_found(&self, missing: &[&str], of: usize) -> Error {
         let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
         let more = if missing.len() > NAMED { ", ..." } else { "" };

@@ -1,4 +1,4 @@
-//! What a check of a file found.
+//! The report of a check.
 
 use std::ops::Range;
 
@@ -6,40 +6,40 @@ use thalweg_io::Error;
 
 use crate::losses::Losses;
 
-/// Defects and losses that a report lists; it counts all of them.
+/// Most defects and lost ranges that a report lists. It counts all of them.
 const LISTED: usize = 100;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Default)]
 pub struct CheckReport {
-    /// Reads that are intact.
+    /// The number of intact reads.
     pub reads: u64,
-    /// Samples in them.
+    /// The number of samples of the intact reads.
     pub samples: u64,
-    /// What is wrong, in the order of the file: the first hundred defects.
+    /// The first hundred defects, in the order of the file.
     pub defects: Vec<Error>,
-    /// How many defects there are.
+    /// The number of all defects.
     pub defect_count: u64,
-    /// Runs of bytes that belong to no intact read: the first hundred.
+    /// The first hundred ranges of bytes that belong to no intact read.
     pub lost: Vec<Range<u64>>,
-    /// Bytes in all such runs.
+    /// The number of bytes in all such ranges.
     pub lost_bytes: u64,
-    /// Reads lost.
+    /// The number of lost reads.
     pub lost_reads: LostReads,
-    /// What the index beside the file is worth.
+    /// The state of the index beside the file.
     pub index: IndexState,
-    /// Reads written to the salvaged file.
+    /// The number of reads written to the salvaged file.
     pub salvaged: u64,
-    /// What intact reads have and the salvaged file has not, in words.
+    /// Descriptions of the content of intact reads that the salvaged file lacks.
     pub left_out: Vec<String>,
 }
 
-/// How many reads are lost.
+/// The number of lost reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostReads {
-    /// So many: their records' sizes are intact, or the index names them.
+    /// The exact number: the sizes of the lost records are intact, or the index has them.
     Known(u64),
-    /// So many or more: what was lost does not say how many reads it held.
+    /// A lower bound: it is unknown how many reads the lost bytes held.
     AtLeast(u64),
 }
 
@@ -49,25 +49,25 @@ impl Default for LostReads {
     }
 }
 
-/// What an index beside a file is worth.
+/// The state of an index beside a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexState {
-    /// There is none.
+    /// There is no index.
     #[default]
     Absent,
-    /// It names every intact read, and its place.
+    /// The index has every intact read and its place.
     Consistent,
-    /// It does not, or it is itself damaged: a defect says how.
+    /// The index lacks reads, has wrong places, or is damaged. A defect describes the error.
     Wrong,
 }
 
 impl CheckReport {
-    /// Whether nothing is wrong.
+    /// Whether the file has no defects.
     pub fn is_whole(&self) -> bool {
         self.defect_count == 0
     }
 
-    /// Counts a defect, and lists it if few are listed yet.
+    /// Counts a defect. Lists it unless the list is full.
     pub fn defect(&mut self, error: Error) {
         self.defect_count += 1;
         if self.defects.len() < LISTED {
@@ -75,7 +75,7 @@ impl CheckReport {
         }
     }
 
-    /// Takes note of what a read has that could not be written.
+    /// Adds descriptions of the losses of a read to the report, each description once.
     pub(crate) fn leave_out(&mut self, losses: Losses) {
         for loss in losses.iter() {
             if !self.left_out.iter().any(|what| what == loss.what()) {
@@ -84,7 +84,8 @@ impl CheckReport {
         }
     }
 
-    /// Gives up bytes that held so many reads, or `None` for one or more.
+    /// Reports a range of lost bytes that held this many reads. `None` for an unknown number of at
+    /// least one.
     pub fn lose(&mut self, range: Range<u64>, reads: Option<u64>) {
         self.lost_bytes += range.end - range.start;
         self.lost_reads = match (self.lost_reads, reads) {

@@ -1,30 +1,30 @@
-//! How many requests a run makes, and how many bytes they transfer.
+//! Counting the requests of a run and the bytes that they transfer.
 
 use thalweg_io::engine::Shape;
 use thalweg_io::extent::Fetch;
 
 use super::OpenFile;
 
-/// The requests of a run, added up.
+/// The totals of the requests of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestTotals {
-    /// Requests to the store.
+    /// The number of requests to the store.
     pub requests: u64,
-    /// Bytes that they transfer.
+    /// Bytes that the requests transfer.
     pub fetched_bytes: u64,
-    /// Of these, bytes that were asked for.
+    /// Transferred bytes that belong to selected reads.
     pub wanted_bytes: u64,
 }
 
 impl RequestTotals {
-    /// Those of a plan.
+    /// The totals of a plan.
     pub fn of(file: &OpenFile, fetches: impl Iterator<Item = Fetch>) -> Self {
         let mut totals = Self::default();
         fetches.for_each(|fetch| totals.add(file, &fetch));
         totals
     }
 
-    /// Those of a run that streams over the whole file.
+    /// The totals of a run that streams over the whole file.
     pub(crate) fn of_whole_file(file: &OpenFile, shape: &Shape) -> Self {
         let size = file.store.size();
         let data = file.header.data_offset;
@@ -44,7 +44,7 @@ impl RequestTotals {
     /// Adds a request.
     pub fn add(&mut self, file: &OpenFile, fetch: &Fetch) {
         let align = file.store.alignment() as u64;
-        // The engine asks from the aligned offset on, too.
+        // The engine also starts requests at aligned offsets.
         let start = fetch.range.start / align * align;
         let mut end = start;
         for extent in &fetch.extents {

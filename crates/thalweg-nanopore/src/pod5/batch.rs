@@ -1,5 +1,5 @@
-//! The values of a batch, borrowed from its body. Every access is checked: a batch that lies ends
-//! in a fault.
+//! The values of a batch, borrowed from its body. Every access is checked: an inconsistent batch
+//! gives a fault.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use super::schema::{ColumnKind, ColumnSchema};
 /// A batch in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct TableBatch<'a> {
-    /// What its head says.
+    /// The parsed head of the batch.
     pub head: &'a Head,
-    /// All of its body.
+    /// The whole body of the batch.
     pub body: &'a [u8],
 }
 
@@ -22,11 +22,11 @@ pub struct TableBatch<'a> {
 pub struct BatchArray<'a> {
     kind: ColumnKind,
     len: usize,
-    /// Bits; empty where no value is missing.
+    /// One bit per value; empty if no value is missing.
     validity: &'a [u8],
-    /// Values of fixed width, or offsets.
+    /// Values of fixed width, bits, or offsets.
     first: &'a [u8],
-    /// What the offsets lead into, of text and binary.
+    /// The bytes that the offsets of text and binary point into.
     second: &'a [u8],
 }
 
@@ -42,7 +42,7 @@ impl<'a> TableBatch<'a> {
             .ok_or_else(|| cut_short(self.body, range))
     }
 
-    /// A column's values; of a dictionary-encoded one, its indices.
+    /// A column's values. For a dictionary-encoded column these are the indices.
     ///
     /// # Errors
     /// When the batch has no such column, or its buffers are too small for its values.
@@ -67,7 +67,7 @@ impl<'a> TableBatch<'a> {
         let need = match kind {
             ColumnKind::Bool => len.div_ceil(8),
             ColumnKind::Struct | ColumnKind::FixedList => return Ok(array),
-            // One more offset than values; no values may come without any.
+            // There is one more offset than values. A column without values may have no offsets.
             _ => match (kind.width(), kind.offset_width()) {
                 (Some(width), _) => len.saturating_mul(width),
                 (_, Some(width)) if len > 0 => len.saturating_add(1).saturating_mul(width),
@@ -84,10 +84,10 @@ impl<'a> TableBatch<'a> {
         Ok(array)
     }
 
-    /// The values of a top-level column, as many as the batch has rows.
+    /// The values of a top-level column: one per row of the batch.
     ///
     /// # Errors
-    /// As [`TableBatch::array`]; when there are more or fewer.
+    /// Those of [`TableBatch::array`], and a column with more or fewer values than rows.
     pub fn column(&self, column: &ColumnSchema) -> Result<BatchArray<'a>, Fault> {
         let array = self.array(column)?;
         if array.len as u64 == self.head.rows {
@@ -99,17 +99,17 @@ impl<'a> TableBatch<'a> {
 }
 
 impl<'a> BatchArray<'a> {
-    /// How many values there are.
+    /// The number of values.
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether value `i` is there and not missing.
+    /// Whether value `i` exists and is not missing.
     #[inline]
     pub fn is_valid(&self, i: usize) -> bool {
         i < self.len && (self.validity.is_empty() || bit(self.validity, i))
@@ -149,7 +149,8 @@ impl<'a> BatchArray<'a> {
         }
     }
 
-    /// The elements of value `i`: of text and binary in its bytes, of lists and maps in the child.
+    /// The elements of value `i`: a range of bytes for text and binary, a range of the child's
+    /// values for lists and maps.
     #[inline]
     pub fn span(&self, i: usize) -> Result<Range<usize>, Fault> {
         if i >= self.len {

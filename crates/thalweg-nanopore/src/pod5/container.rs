@@ -1,5 +1,5 @@
-//! The file around the tables: signatures, section markers, and the footer that says where the
-//! tables are (POD5 specification, "Combined File Layout").
+//! The file around the tables: signatures, section markers, and the footer with the places of the
+//! tables (POD5 specification, "Combined File Layout").
 //!
 //! ```text
 //! signature (8)  marker (16)  { section, zeros to a multiple of 8, marker }*
@@ -16,28 +16,28 @@ use super::flatbuffer::FlatTable;
 /// First and last bytes of the file.
 pub const SIGNATURE: [u8; 8] = *b"\x8bPOD\r\n\x1a\n";
 
-/// Size of a section marker: a UUID made for the file.
+/// Size of a section marker: a UUID that is new for each file.
 pub(crate) const MARKER_BYTES: usize = 16;
 
 /// Where the first section starts.
 pub(crate) const FIRST_SECTION: u64 = (SIGNATURE.len() + MARKER_BYTES) as u64;
 
-/// Stands before the footer.
+/// The bytes directly before the footer.
 pub(crate) const FOOTER_MAGIC: [u8; 8] = *b"FOOTER\0\0";
 
-/// Footer length, marker and signature.
+/// Size of the end of the file: footer length, marker and signature.
 pub const TAIL_BYTES: usize = 8 + MARKER_BYTES + SIGNATURE.len();
 
-/// What a section holds; the numbers are the footer's.
+/// What a section holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SectionContent {
-    /// One row a read.
+    /// The Reads table: one row per read.
     Reads,
-    /// One row a chunk of signal.
+    /// The Signal table: one row per chunk of signal.
     Signal,
-    /// One row a run.
+    /// The RunInfo table: one row per run.
     RunInfo,
-    /// An index or something newer: nothing that a reader needs.
+    /// An index or newer content, with its number in the footer. A reader does not need it.
     Other(i16),
 }
 
@@ -51,7 +51,7 @@ impl SectionContent {
         }
     }
 
-    /// Its name in messages.
+    /// The content's name in messages.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Reads => "Reads table",
@@ -62,23 +62,24 @@ impl SectionContent {
     }
 }
 
-/// A file within the file.
+/// A file embedded in the POD5 file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What it holds.
+    /// What the section holds.
     pub content: SectionContent,
-    /// Where it is.
+    /// The section's bytes in the file.
     pub range: Range<u64>,
 }
 
-/// What the footer says.
+/// The content of the footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Container {
-    /// A UUID as text, new for every file written.
+    /// A UUID as text, new for each written file.
     pub file_identifier: String,
-    /// What wrote it.
+    /// The software that wrote the file.
     pub software: String,
-    /// The version of the library that wrote it: of the format, as far as there is one.
+    /// The version of the library that wrote the file. POD5 has no other version number for the
+    /// format as a whole.
     pub version: String,
     /// The tables, in the footer's order.
     pub sections: Vec<Section>,
@@ -104,11 +105,12 @@ pub fn head(bytes: &[u8]) -> Result<[u8; MARKER_BYTES], Fault> {
         .ok_or_else(|| Fault::new(SIGNATURE.len(), "the end of the file", "a section marker"))
 }
 
-/// Checks the last [`TAIL_BYTES`] bytes of a file of `size` bytes; returns where the footer is, its
-/// magic excluded.
+/// Checks the last [`TAIL_BYTES`] bytes of a file of `size` bytes; returns the range of the footer
+/// without its magic.
 ///
 /// # Errors
-/// When they do not end a whole file: it was cut short, or its writer never came to an end.
+/// When these bytes are not the end of a complete file: the file was cut short, or its writer did
+/// not finish.
 pub fn tail(bytes: &[u8], size: u64, marker: &[u8; MARKER_BYTES]) -> Result<Range<u64>, Fault> {
     let Some((length, rest)) = bytes.split_first_chunk::<8>().filter(|_| bytes.len() == TAIL_BYTES)
     else {
@@ -150,10 +152,11 @@ pub fn tail(bytes: &[u8], size: u64, marker: &[u8; MARKER_BYTES]) -> Result<Rang
 }
 
 impl Container {
-    /// Reads the footer. `limit` is where it starts: sections end before it.
+    /// Parses the footer. No section may end after byte `limit` of the file, where the footer's
+    /// magic starts.
     ///
     /// # Errors
-    /// Offsets that lead out of the footer, and sections outside the file.
+    /// Offsets that point outside the footer, and sections outside the file.
     pub fn parse(footer: &[u8], limit: u64) -> Result<Self, Fault> {
         let root = FlatTable::root(footer)?;
         let mut sections = Vec::new();
@@ -189,7 +192,7 @@ impl Container {
         })
     }
 
-    /// Where a table is.
+    /// The range of the first section with this content.
     pub fn section(&self, content: SectionContent) -> Option<Range<u64>> {
         self.sections
             .iter()

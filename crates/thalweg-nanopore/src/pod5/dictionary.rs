@@ -1,4 +1,5 @@
-//! Dictionaries: what a table's indices stand for, from the batches that define and extend them.
+//! Dictionaries: the values that a table's indices refer to, from the batches that define and
+//! extend them.
 
 use thalweg_io::Fault;
 use thalweg_io::arrow_ipc::Head;
@@ -20,10 +21,10 @@ struct DictionaryPart {
 }
 
 impl Dictionaries {
-    /// Adds a batch, in the order of the table's footer.
+    /// Adds a dictionary batch. Batches are added in the order of the table's footer.
     ///
     /// # Errors
-    /// When it is no dictionary's, or replaces what an IPC file may only extend.
+    /// A record batch, and a batch that replaces a dictionary: an IPC file may only extend one.
     pub fn push(&mut self, head: Head, body: Vec<u8>) -> Result<(), Fault> {
         let Some((id, is_delta)) = head.dictionary else {
             return Err(Fault::new(0, "a record batch", "a dictionary's batch"));
@@ -49,8 +50,8 @@ impl Dictionaries {
         parts.map(|part| Ok(TableBatch { head: &part.head, body: &part.body }))
     }
 
-    /// Shows every value of `leaf`, which is `column` or a child of it, in the order of the
-    /// indices.
+    /// Calls `f` with every value of `leaf`, in the order of the indices. `leaf` is `column` or a
+    /// child of it.
     pub(super) fn each(
         &self,
         column: &ColumnSchema,

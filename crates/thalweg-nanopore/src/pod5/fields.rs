@@ -1,9 +1,9 @@
-//! How POD5's columns and the fields of a read correspond: one table for reading and writing.
+//! The mapping between POD5's columns and the fields of a read: one table for reading and writing.
 //!
-//! Names and types on the side of the read are those that blue-crab gives a BLOW5 file made from a
-//! POD5 file, in its order; columns that it drops follow under their POD5 names. Column names and
-//! types are POD5's, "Table Schema" of its specification, with version 0's structs flattened as
-//! version 3 does.
+//! The read's field names, types and order are those of a BLOW5 file that blue-crab makes from a
+//! POD5 file. Columns that blue-crab drops follow under their POD5 names. Column names and types
+//! are those of "Table Schema" in the POD5 specification. Version 0's structs are flattened as in
+//! version 3.
 
 use crate::record::{AuxField, AuxType, Scalar};
 
@@ -30,7 +30,7 @@ pub enum StoredType {
     F32,
     /// `double`
     F64,
-    /// `bool`, a bit a value
+    /// `bool`, one bit per value
     Bool,
     /// `utf8`
     Text,
@@ -39,8 +39,8 @@ pub enum StoredType {
 }
 
 impl StoredType {
-    /// The type of an auxiliary field that holds any value of this one: what a column that is in no
-    /// table becomes.
+    /// The type of an auxiliary field that holds every value of this type. A column that
+    /// [`FIELDS`] does not list becomes a field of this type.
     pub(crate) const fn natural(self) -> AuxType {
         AuxType::Scalar(match self {
             Self::U8 | Self::Bool => Scalar::Uint8,
@@ -61,21 +61,21 @@ impl StoredType {
 
 /// A column of the Reads table that becomes an auxiliary field.
 ///
-/// The pair of types says how a value changes: `uint16` to `char*` is written in decimal, `float`
-/// to `double` widened, `utf8` to `enum` is the label's code; all others keep their bytes
-/// ([`StoredType::Bool`] takes one, 0 or 1), so that a `read_number` of 2^31 or more is negative
-/// as an `int32_t` and comes back as it was.
+/// The pair of types determines how a value is converted. `uint16` to `char*` is written in
+/// decimal, `float` to `double` is widened, and `utf8` to `enum` becomes the label's code. All
+/// other values keep their bytes ([`StoredType::Bool`] takes one byte, 0 or 1). A `read_number` of
+/// 2^31 or more is therefore negative as an `int32_t`, and converts back to the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// The column.
+    /// The column's name.
     pub column: &'static str,
-    /// What it holds.
+    /// The column's type.
     pub stored: StoredType,
-    /// The version of the Reads table that brought it.
+    /// The version of the Reads table that introduced the column.
     pub since: u8,
-    /// The auxiliary field.
+    /// The auxiliary field's name.
     pub aux: &'static str,
-    /// Its type. [`Scalar::Enum`] has the labels of [`END_REASONS`] first.
+    /// The auxiliary field's type. The labels of [`Scalar::Enum`] start with [`END_REASONS`].
     pub kind: AuxType,
 }
 
@@ -93,11 +93,11 @@ const fn same(column: &'static str, stored: StoredType, since: u8) -> Field {
     field(column, stored, since, column, stored.natural())
 }
 
-/// The columns that become auxiliary fields, in the order of those.
+/// The columns that become auxiliary fields, in the order of the auxiliary fields.
 ///
-/// The others are the read's own: `read_id`, `signal` (the numbers of its rows in the Signal
-/// table), `num_samples`, `calibration_offset` and `calibration_scale` (see [`range`]), `run_info`
-/// (the read group), and [`WIDE_CHANNEL`].
+/// The other columns of the specification are `read_id`, `signal` (the numbers of the read's rows
+/// in the Signal table), `num_samples`, `calibration_offset` and `calibration_scale` (see
+/// [`range`]), `run_info` (the read group), and [`WIDE_CHANNEL`].
 pub const FIELDS: [Field; 18] = [
     field("channel", StoredType::U16, 0, "channel_number", AuxType::STRING),
     field("median_before", StoredType::F32, 0, "median_before", AuxType::Scalar(Scalar::Double)),
@@ -119,15 +119,15 @@ pub const FIELDS: [Field; 18] = [
     same("end_reason_forced", StoredType::Bool, 0),
 ];
 
-/// The channel in 32 bits, written since 0.3.49. Where it is not zero, it is the channel; `channel`
-/// is then zero if the channel needs more than its 16 bits.
+/// The column with the channel in 32 bits, written since 0.3.49. A value other than zero is the
+/// channel; `channel` is then zero if the channel does not fit in 16 bits.
 pub const WIDE_CHANNEL: &str = "channel_32bit";
 
 /// The columns that become a read's primary fields.
 pub(crate) const PRIMARY: [&str; 6] =
     ["read_id", "signal", "num_samples", "calibration_offset", "calibration_scale", "run_info"];
 
-/// What may end a read, by code. A file's own reasons that are not among them follow.
+/// The reasons why a read ends, by code. Further reasons of a file get the codes after these.
 pub const END_REASONS: [&str; 10] = [
     "unknown",
     "mux_change",
@@ -141,8 +141,9 @@ pub const END_REASONS: [&str; 10] = [
     "paused",
 ];
 
-/// The end reason's text where it cannot be the label of an enumeration (a SLOW5 label is a C
-/// identifier): an auxiliary field that only such files have. The enumeration then says `unknown`.
+/// The auxiliary field with the end reason's text. Only files with a reason that cannot be the
+/// label of an enumeration have it (a SLOW5 label is a C identifier). The enumeration's value is
+/// then `unknown`.
 pub(crate) const END_REASON_TEXT: &str = "pod5_end_reason";
 
 impl Field {
@@ -171,7 +172,7 @@ pub enum RunStored {
     Tags,
 }
 
-/// The columns of the RunInfo table (and of version 0's `run_info` struct), in their order there.
+/// The columns of the RunInfo table (and of version 0's `run_info` struct), in the table's order.
 pub const RUN_INFO: [(&str, RunStored); 20] = [
     ("acquisition_id", RunStored::Text),
     ("acquisition_start_time", RunStored::Millis),
@@ -195,8 +196,8 @@ pub const RUN_INFO: [(&str, RunStored); 20] = [
     ("tracking_id", RunStored::Tags),
 ];
 
-/// What MinKNOW has among the `context_tags` of a run, in POD5 and FAST5 alike; other tags are in
-/// `tracking_id`. No specification says which: these are what files have.
+/// The tags that MinKNOW writes as `context_tags` of a run, in POD5 and in FAST5. Other tags are
+/// `tracking_id`. No specification defines this split; the list is taken from existing files.
 pub const CONTEXT_TAGS: [&str; 30] = [
     "barcoding_enabled",
     "barcoding_kits",
@@ -230,21 +231,23 @@ pub const CONTEXT_TAGS: [&str; 30] = [
     "user_filename_input",
 ];
 
-/// An attribute that says of which Arrow type columns are that POD5 does not define, where their
-/// auxiliary field does not: JSON, the types as Arrow's Rust library writes them.
+/// The attribute with the Arrow types of columns that POD5 does not define. It lists a column only
+/// if the type of its auxiliary field does not imply the Arrow type. Its value is JSON, with types
+/// as Arrow's Rust library writes them.
 pub(crate) const COLUMNS_ATTRIBUTE: &str = "pod5_columns";
 
-/// Steps of the converter.
+/// The number of steps of the analog-to-digital converter.
 pub fn digitisation(adc_min: i16, adc_max: i16) -> f64 {
     f64::from(adc_max) - f64::from(adc_min) + 1.0
 }
 
-/// The converter's full scale. No bit is lost: a scale has 24 and a digitisation 17.
+/// The converter's full scale. The product is exact: a scale has 24 significant bits and a
+/// digitisation has 17.
 pub fn range(calibration_scale: f32, digitisation: f64) -> f64 {
     f64::from(calibration_scale) * digitisation
 }
 
-/// What [`range`] was made from.
+/// The calibration scale that [`range`] was computed from.
 pub(crate) fn calibration_scale(range: f64, digitisation: f64) -> f32 {
     (range / digitisation) as f32
 }

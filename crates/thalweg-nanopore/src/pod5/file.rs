@@ -1,10 +1,10 @@
 //! POD5 files through the engine.
 //!
-//! What a read needs lies in three places: its row in a batch of the Reads table, the places of its
-//! signal rows in the heads and tails of Signal batches, and the signal itself. A thread that looks
-//! ahead ([`look_ahead`]) gathers the first two in few small requests. It gives the engine extents
-//! of signal to fetch, and the workers a list of what to make of them ([`work_list`]). Neither
-//! table is ever held as a whole.
+//! The data of a read lies in three places: its row in a batch of the Reads table, the places of
+//! its signal rows in the heads and tails of Signal batches, and the signal itself. The look-ahead
+//! thread ([`look_ahead`]) fetches the first two in few small requests. It gives the engine the
+//! extents of signal to fetch, and the workers a list of the reads in them ([`work_list`]). Neither
+//! table is ever held in memory as a whole.
 
 mod cache;
 mod check;
@@ -42,37 +42,39 @@ use work_list::WorkQueue;
 pub(crate) use open::open;
 pub(crate) use work_list::Pod5Unpacker;
 
-/// A POD5 file, open.
+/// An open POD5 file.
 #[derive(Debug)]
 pub(crate) struct Pod5File {
     container: Container,
-    /// A footer is missing or damaged: the tables were found by walking through the file.
+    /// Whether a footer is missing or damaged, so that tables were found by walking through the
+    /// file.
     is_recovered: bool,
     tables: Arc<Tables>,
     index: OnceLock<Arc<Pod5Index>>,
-    /// What the file has and a read has no place for, in words.
+    /// Descriptions of the file's content that a read cannot hold.
     left_out: Vec<String>,
 }
 
-/// What a POD5 file says of itself.
+/// General properties of a POD5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pod5Info<'a> {
-    /// The version of the library that wrote it: of the format, as far as there is one.
+    /// The version of the library that wrote the file. POD5 has no other version number for the
+    /// format as a whole.
     pub version: &'a str,
-    /// What wrote it.
+    /// The software that wrote the file.
     pub software: &'a str,
-    /// How its signal is stored.
+    /// How the signal is stored.
     pub signal: RowCoding,
-    /// Batches of the Reads table.
+    /// The number of batches of the Reads table.
     pub reads_batches: usize,
-    /// Batches of the Signal table.
+    /// The number of batches of the Signal table.
     pub signal_batches: usize,
-    /// Rows of each of them but the last.
+    /// The number of rows of each Signal batch except the last.
     pub signal_rows: u64,
 }
 
 impl Pod5File {
-    /// What the file says of itself.
+    /// General properties of the file.
     pub(crate) fn info(&self) -> Pod5Info<'_> {
         Pod5Info {
             version: &self.container.version,
@@ -84,13 +86,13 @@ impl Pod5File {
         }
     }
 
-    /// How its signal is stored.
+    /// How the signal is stored.
     pub(crate) fn signal_coding(&self) -> RowCoding {
         self.tables.coding()
     }
 
-    /// The extents of the selected reads, and the queue on which a run's workers find what to make
-    /// of them.
+    /// The extents of the selected reads, and the queue that gives the workers of a run the reads
+    /// of each extent.
     fn plan(
         &self,
         file: &OpenFile,
@@ -109,7 +111,7 @@ impl Pod5File {
         )
     }
 
-    /// What decodes the reads of a run.
+    /// A constructor of the unpackers that decode the reads of a run.
     fn unpacker(&self, queue: Arc<WorkQueue>) -> NewUnpacker<Pod5Unpacker> {
         let tables = self.tables.clone();
         Arc::new(move |_| Pod5Unpacker::new(tables.clone(), queue.clone()))
@@ -157,8 +159,8 @@ impl FormatFile for Pod5File {
         self.entries(file)
     }
 
-    /// The file's own index knows rows and no sizes: enough for all but callers that ask for this
-    /// one.
+    /// The saved index of a POD5 file has rows but no sizes. It suffices for all operations except
+    /// for this method, which looks up the sizes.
     fn load(&self, file: &OpenFile, _path: &Path) -> Result<Option<Index>> {
         Ok(if self.saved_rows(file)?.is_some() { Some(self.entries(file)?) } else { None })
     }
@@ -194,7 +196,7 @@ impl FormatFile for Pod5File {
         ids.iter().map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
     }
 
-    /// The requests for signal alone: what a run reads of the tables on the way is not counted.
+    /// Counts the requests for signal only. The requests for parts of the tables are not counted.
     fn requests(
         &self,
         file: &OpenFile,
@@ -215,8 +217,8 @@ impl FormatFile for Pod5File {
         self.check_all(file, None)
     }
 
-    /// Makes a new file, because tables belong together: the rows of the Reads table anew, their
-    /// signal as it is stored. Reads with the same id are all kept.
+    /// Writes a new file, because the tables refer to each other. The rows of the Reads table are
+    /// encoded again; their signal is copied as stored. All reads with the same id are kept.
     fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
         self.salvage_to(file, out)
     }

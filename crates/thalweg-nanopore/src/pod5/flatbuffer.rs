@@ -1,8 +1,8 @@
-//! Just enough FlatBuffers to read POD5's footer: every offset is checked before it is followed.
+//! A minimal FlatBuffers reader for POD5's footer. Every offset is checked before it is followed.
 //!
-//! Layout: <https://flatbuffers.dev/internals/>. A table is an `i32` distance back to its vtable,
-//! then fields; the vtable is `u16` sizes of itself and the table, then one `u16` offset into the
-//! table for each field, 0 for absent ones.
+//! Layout: <https://flatbuffers.dev/internals/>. A table starts with an `i32` distance back to its
+//! vtable; its fields follow. The vtable has the `u16` sizes of itself and of the table, then one
+//! `u16` offset into the table for each field. The offset of an absent field is 0.
 
 use thalweg_io::Fault;
 
@@ -24,14 +24,14 @@ fn outside(bytes: &[u8], at: usize) -> Fault {
     Fault::new(at.min(bytes.len()), found, format!("one within the {} bytes", bytes.len()))
 }
 
-/// Where the unsigned offset at `at` leads.
+/// The position that the unsigned offset at `at` points to.
 fn follow(bytes: &[u8], at: usize) -> Result<usize, Fault> {
     let distance = u32::from_le_bytes(take(bytes, at)?) as usize;
     at.checked_add(distance).filter(|&to| to < bytes.len()).ok_or_else(|| outside(bytes, at))
 }
 
 impl<'a> FlatTable<'a> {
-    /// The table that the buffer starts with.
+    /// The root table, which the offset at the start of the buffer points to.
     pub(super) fn root(bytes: &'a [u8]) -> Result<Self, Fault> {
         Self::new(bytes, follow(bytes, 0)?)
     }
@@ -47,7 +47,7 @@ impl<'a> FlatTable<'a> {
         Ok(Self { bytes, at, vtable })
     }
 
-    /// Where the field is, if it is there.
+    /// The position of a field, if it is present.
     fn field(&self, index: usize) -> Option<usize> {
         let slot = self.vtable.get(4 + 2 * index..)?.first_chunk().copied()?;
         let offset = usize::from(u16::from_le_bytes(slot));
@@ -87,7 +87,7 @@ impl<'a> FlatTable<'a> {
             Some(at) => {
                 let at = follow(bytes, at)?;
                 let len = u32::from_le_bytes(take(bytes, at)?) as usize;
-                // A vector that the buffer cannot hold is refused before anybody counts through it.
+                // A vector larger than the buffer is refused before its elements are visited.
                 let fits = len.checked_mul(4).is_some_and(|size| size <= bytes.len() - at);
                 (at + 4, if fits { len } else { return Err(outside(bytes, at)) })
             }

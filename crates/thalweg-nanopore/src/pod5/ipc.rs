@@ -1,14 +1,13 @@
-//! Arrow IPC files: a footer with the schema and the places of all batches, and the head of each
-//! batch, which says where in it the buffers are (Arrow columnar format, "IPC File Format" and
-//! "Encapsulated message format").
+//! Arrow IPC files. The footer has the schema and the places of all batches. The head of each batch
+//! has the places of its buffers (Arrow columnar format, "IPC File Format" and "Encapsulated
+//! message format").
 //!
 //! ```text
 //! "ARROW1\0\0"  schema message  { batch: ff ff ff ff, i32 head length, head, padding, body }*
 //! footer (FlatBuffers)  i32 footer length  "ARROW1"
 //! ```
 //!
-//! All FlatBuffers are verified, all places checked against what they lie in, so that nothing here
-//! can be led astray.
+//! All FlatBuffers are verified, and all places are checked to lie within their table.
 
 use std::ops::Range;
 
@@ -17,34 +16,34 @@ use thalweg_io::arrow_ipc::{PREFIX_BYTES, unverified};
 
 use super::schema::Schema;
 
-/// First and, without its padding, last bytes of a table.
+/// The first bytes of a table and, without padding, also the last.
 pub const MAGIC: &[u8; 6] = b"ARROW1";
 
-/// Footer length and magic at the end of a table.
+/// Size of the footer length and the magic at the end of a table.
 pub(crate) const END_BYTES: usize = 4 + MAGIC.len();
 
-/// Most bytes of a batch's head: it holds a few numbers for each column.
+/// Largest allowed head of a batch. A head holds a few numbers for each column.
 pub(crate) const MOST_HEAD: usize = 1 << 20;
 
-/// Where a batch is.
+/// The place of a batch in its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IpcBlock {
-    /// Where it starts, from the start of the table.
+    /// The start of the batch, from the start of the table.
     pub offset: u64,
-    /// Bytes of its head, prefix and padding included.
+    /// Bytes of the batch's head, including prefix and padding.
     pub head: u32,
-    /// Bytes of its body.
+    /// Bytes of the batch's body.
     pub body: u64,
 }
 
 impl IpcBlock {
-    /// Where its body is, from the start of the table.
+    /// The range of the batch's body, from the start of the table.
     pub(crate) fn body_range(&self) -> Range<u64> {
         let start = self.offset + u64::from(self.head);
         start..start + self.body
     }
 
-    /// All of it, from the start of the table.
+    /// The range of the whole batch, from the start of the table.
     pub fn range(&self) -> Range<u64> {
         self.offset..self.body_range().end
     }
@@ -53,7 +52,7 @@ impl IpcBlock {
 /// A table's footer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableFooter {
-    /// Its columns.
+    /// The columns of the table.
     pub schema: Schema,
     /// The dictionary batches.
     pub dictionaries: Vec<IpcBlock>,
@@ -61,10 +60,11 @@ pub struct TableFooter {
     pub batches: Vec<IpcBlock>,
 }
 
-/// Bytes of the footer before the last [`END_BYTES`] bytes of a table, given those.
+/// The size of the footer, from the last [`END_BYTES`] bytes of a table of `len` bytes. The footer
+/// ends directly before these bytes.
 ///
 /// # Errors
-/// When the table of `len` bytes does not end as one, or its footer would not fit.
+/// When the bytes are not the end of a table, or the footer would not fit into the table.
 pub(crate) fn footer_len(end: &[u8], len: u64) -> Result<u64, Fault> {
     let Some((length, _)) = end.split_first_chunk::<4>().filter(|(_, magic)| *magic == MAGIC)
     else {
@@ -82,11 +82,10 @@ pub(crate) fn footer_len(end: &[u8], len: u64) -> Result<u64, Fault> {
 }
 
 impl TableFooter {
-    /// Reads the footer of a table whose batches lie in its first `limit` bytes.
+    /// Parses the footer of a table whose batches lie in its first `limit` bytes.
     ///
     /// # Errors
-    /// A FlatBuffer that does not verify, types that POD5 files do not have, batches outside the
-    /// table.
+    /// An invalid FlatBuffer, types that POD5 files do not have, and batches outside the table.
     pub fn parse(bytes: &[u8], limit: u64) -> Result<Self, Fault> {
         let footer = arrow_ipc::root_as_footer(bytes).map_err(|e| unverified("footer", &e))?;
         let schema = footer
@@ -112,8 +111,8 @@ impl TableFooter {
         Ok(footer)
     }
 
-    /// Batches follow one another up to the footer, as a stream's messages do: a gap is a batch
-    /// that the footer has lost.
+    /// Checks that the batches follow one another up to the footer. A gap means that a batch is
+    /// missing in the footer.
     fn check_gaps(&self, limit: u64) -> Result<(), Fault> {
         let mut blocks: Vec<Range<u64>> =
             self.dictionaries.iter().chain(&self.batches).map(IpcBlock::range).collect();
@@ -135,7 +134,8 @@ impl TableFooter {
     }
 }
 
-/// Between two batches there is padding at most, and behind the last one the mark that ends them.
+/// Largest gap between two batches, which can only be padding. After the last batch, the gap holds
+/// the end-of-stream marker.
 const MOST_GAP: u64 = 64;
 
 fn place(block: &arrow_ipc::Block, limit: u64) -> Result<IpcBlock, Fault> {

@@ -1,7 +1,7 @@
-//! The Reads table: from a row to a [`Record`], whatever the table's version.
+//! The Reads table of any version: converting a row to a [`Record`].
 //!
-//! What lies behind a dictionary (strings, and version 0's structs) is translated once, when the
-//! table is opened; a row then copies what its index stands for.
+//! Values in dictionaries (strings, and version 0's structs) are converted once, when the table is
+//! opened. A row then copies the converted value of its index.
 
 mod schema;
 mod value;
@@ -21,7 +21,7 @@ use crate::record::{
 };
 use value::{AuxSource, ColumnSource, index, pick, push_decimal};
 
-/// What turns rows into records.
+/// The columns of a Reads table, prepared to convert rows to records.
 #[derive(Debug)]
 pub struct ReadsTable {
     read_id: ColumnSchema,
@@ -35,17 +35,18 @@ pub struct ReadsTable {
     aux: Vec<AuxSource>,
     wide_channel: Option<ColumnSchema>,
     fields: Vec<AuxField>,
-    /// The version that the columns show.
+    /// The version of the table, derived from its columns.
     pub version: u8,
-    /// Columns that a record cannot hold.
+    /// Names of columns that a record cannot hold.
     pub lost: Vec<String>,
-    /// Types of columns that POD5 does not define, where the auxiliary field does not tell them.
+    /// Arrow types of columns that POD5 does not define, where the type of the auxiliary field does
+    /// not imply them.
     types: Vec<(String, DataType)>,
-    /// The runs, a read group each.
+    /// The runs. Each run is one read group.
     pub run_infos: Vec<RunInfo>,
 }
 
-/// What a record takes from its run.
+/// The fields of a record that come from its run.
 #[derive(Debug)]
 struct RunFields {
     acquisition_id: String,
@@ -53,24 +54,24 @@ struct RunFields {
     sampling_rate: f64,
 }
 
-/// Memory that a record borrows from.
+/// Reusable memory that a record borrows from.
 #[derive(Debug, Default)]
 pub struct RecordScratch {
     id: String,
     aux: Vec<u8>,
 }
 
-/// What a row says about its signal.
+/// The signal rows of a read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalRows {
-    /// Its part of [`ReadsTable::signal_rows`].
+    /// The range of the read's row numbers in [`ReadsTable::signal_rows`].
     pub span: Range<usize>,
-    /// Samples in all, where the table says.
+    /// The read's total number of samples, if the table has it.
     pub samples: Option<u64>,
 }
 
 impl ReadsTable {
-    /// The header that the file presents.
+    /// The header of the file: its read groups, attributes and auxiliary fields.
     pub fn header(&self) -> Header {
         let mut attributes = attributes(&self.run_infos);
         if !self.types.is_empty() {
@@ -119,10 +120,10 @@ impl ReadsTable {
         batch.array(&self.rows)
     }
 
-    /// A row's signal.
+    /// The signal rows of a row.
     ///
     /// # Errors
-    /// When its list leads out of the batch.
+    /// When the row's list extends beyond the batch.
     pub fn signal(&self, batch: &TableBatch<'_>, row: usize) -> Result<SignalRows, Fault> {
         let lists = batch.column(&self.signal)?;
         let span = if lists.is_valid(row) { lists.span(row)? } else { 0..0 };
@@ -151,7 +152,7 @@ impl ReadsTable {
     /// A row as a record without its signal.
     ///
     /// # Errors
-    /// When its values are not there, or its run is in no table.
+    /// When values are missing in the batch, or the row's run is unknown.
     pub fn record<'s>(
         &self,
         batch: &TableBatch<'_>,

@@ -1,15 +1,16 @@
-//! Runs: what is the same for all reads of an acquisition, and how that becomes a read group's
-//! attributes and back.
+//! Runs: the properties that all reads of an acquisition share, and their conversion to and from
+//! the attributes of a read group.
 //!
-//! As blue-crab does it, each column is an attribute of its name, the pairs of `context_tags` and
-//! `tracking_id` are attributes of their keys, later ones hide earlier ones, and `run_id` is the
-//! acquisition id. What that would lose is kept in three attributes of JSON that are there only
-//! when they are needed:
+//! The conversion is that of blue-crab. Each column is an attribute of the same name. The pairs of
+//! `context_tags` and `tracking_id` are attributes named by their keys. Later values hide earlier
+//! ones of the same name. `run_id` is the acquisition id. Three attributes hold, as JSON, the
+//! information that would be lost:
 //!
-//! - `pod5_context_tags`, `pod5_tracking_id`: the keys in their order; `[key, value]` where the
-//!   attribute of that name has another value.
-//! - `pod5_run_info`: the columns whose attribute has another value (hidden by a tag, or text that
-//!   an attribute cannot hold), and those that this library does not know.
+//! - `pod5_context_tags`, `pod5_tracking_id`: the keys in their order. An entry is `[key, value]`
+//!   if the attribute of that name has another value.
+//! - `pod5_run_info`, only if it is not empty: the columns whose attribute has another value
+//!   (because a tag hides it, or an attribute cannot hold the text), and the columns that this
+//!   library does not know.
 
 use serde_json::{Value, json};
 use thalweg_io::Fault;
@@ -22,7 +23,7 @@ use crate::record::{Attribute, Header};
 /// A value of a run's column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunValue {
-    /// Nothing.
+    /// No value.
     Missing,
     /// Text.
     Text(String),
@@ -43,13 +44,13 @@ pub struct RunInfo {
     pub columns: Vec<(String, RunValue)>,
 }
 
-/// The attribute that holds what other attributes do not.
+/// The attribute with the columns that other attributes cannot hold.
 pub(crate) const RUN_INFO_ATTRIBUTE: &str = "pod5_run_info";
 
-/// Before the name of a column of tags: the attribute with its keys.
+/// The prefix of an attribute with the keys of tags. The name of the column of tags follows.
 pub(crate) const TAGS_PREFIX: &str = "pod5_";
 
-/// The acquisition id's other name, which SLOW5 files have from FAST5.
+/// The other name of the acquisition id, which SLOW5 takes from FAST5.
 const RUN_ID: &str = "run_id";
 
 impl RunInfo {
@@ -74,11 +75,10 @@ impl RunInfo {
         }
     }
 
-    /// The rows of a batch whose columns are `columns`, and the names of those that a run cannot
-    /// hold.
+    /// The rows of a batch with these columns, and the names of columns that a run cannot hold.
     ///
     /// # Errors
-    /// Columns that are not what their type says.
+    /// Columns whose buffers do not fit their type.
     pub fn rows(
         batch: &TableBatch<'_>,
         columns: &[ColumnSchema],
@@ -91,8 +91,8 @@ impl RunInfo {
                 continue;
             }
             let values = batch.array(column)?;
-            // A row of nothing takes no bytes: only values that are stored may be believed to be
-            // there.
+            // The number of runs comes from a column with stored values, whose buffers bound it. A
+            // row count alone could be arbitrarily large.
             if runs.is_empty() {
                 runs.resize_with(values.len(), Self::default);
             }
@@ -162,7 +162,7 @@ fn value(
     })
 }
 
-/// The text of an attribute for a value; `None` where there is none.
+/// The text of the attribute for a value; `None` if the value has no attribute.
 fn shown(value: &RunValue) -> Option<String> {
     match value {
         RunValue::Missing | RunValue::Tags(_) => None,
@@ -173,8 +173,8 @@ fn shown(value: &RunValue) -> Option<String> {
     }
 }
 
-/// Whether a SLOW5 header gives this text back: `.` and nothing stand for a missing value there, a
-/// value lies between tabs on one line.
+/// Whether a SLOW5 header preserves this text. There, `.` and the empty text are missing values,
+/// and a value cannot contain a tab or a line break.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text != "." && !text.contains(['\t', '\n', '\r'])
 }
@@ -184,8 +184,7 @@ fn is_name(name: &str) -> bool {
     !name.is_empty() && !name.contains(['\t', '\n', '\r'])
 }
 
-/// Milliseconds since 1970 as Python shows a time of day in UTC: `2023-03-27
-/// 04:54:59.593000+00:00`.
+/// Milliseconds since 1970 as Python formats a time in UTC: `2023-03-27 04:54:59.593000+00:00`.
 fn time_text(millis: i64) -> String {
     let (days, of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
     let (year, month, day) = civil(days);
@@ -199,8 +198,8 @@ fn time_text(millis: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}{fraction}+00:00")
 }
 
-/// Year, month and day of a day since 1970, in the Gregorian calendar: it repeats every 400 years
-/// of 146,097 days, and years that start in March have their leap day last.
+/// Converts days since 1970 to year, month and day in the Gregorian calendar. The calendar repeats
+/// every 400 years (146,097 days). Years are counted from March, so that the leap day is the last.
 fn civil(days: i64) -> (i64, i64, i64) {
     let from_march = days + 719_468;
     let (era, day_of_era) = (from_march.div_euclid(146_097), from_march.rem_euclid(146_097));
@@ -223,7 +222,7 @@ fn to_json(value: &RunValue) -> Value {
     }
 }
 
-/// The value of a column that is in no table.
+/// The value of a column that POD5 does not define.
 fn of_json(value: &Value) -> RunValue {
     match value {
         Value::String(text) => RunValue::Text(text.clone()),
@@ -235,7 +234,7 @@ fn of_json(value: &Value) -> RunValue {
     }
 }
 
-/// The attributes of read groups that are these runs, sorted by name.
+/// The attributes of these runs, sorted by name. Each run is one read group.
 pub fn attributes(runs: &[RunInfo]) -> Vec<Attribute> {
     let mut attributes = Vec::new();
     for (group, run) in runs.iter().enumerate() {
@@ -254,7 +253,7 @@ pub fn attributes(runs: &[RunInfo]) -> Vec<Attribute> {
 
 /// The attributes of one run.
 fn group_attributes(run: &RunInfo) -> Vec<(String, String)> {
-    // The order in which later ones hide earlier ones.
+    // Later values replace earlier ones of the same name.
     let mut shown_as: std::collections::HashMap<String, String> = std::collections::HashMap::new();
     for (name, value) in &run.columns {
         if let RunValue::Tags(tags) = value {
@@ -294,11 +293,11 @@ fn group_attributes(run: &RunInfo) -> Vec<(String, String)> {
 }
 
 impl RunInfo {
-    /// The run that a read group of a header was. Columns of [`RUN_INFO`] come first and are all
-    /// there.
+    /// The run of a read group of a header. All columns of [`RUN_INFO`] are present and come first.
     ///
-    /// A header that came from elsewhere has no `pod5_` attributes: what is in no column is then
-    /// taken for a tag of `context_tags` if it is one of [`CONTEXT_TAGS`], else of `tracking_id`.
+    /// A header that was not made from a POD5 file has no `pod5_` attributes. An attribute that is
+    /// no column then becomes a tag: of `context_tags` if [`CONTEXT_TAGS`] contains it, otherwise
+    /// of `tracking_id`.
     pub fn of_group(header: &Header, group: u32) -> Self {
         let attribute = |name: &str| header.attribute(name, group);
         let rest: serde_json::Map<String, Value> = attribute(RUN_INFO_ATTRIBUTE)
@@ -345,8 +344,8 @@ impl RunInfo {
     }
 }
 
-/// Puts attributes that have the name of a column and say something else, or the same otherwise,
-/// among the tags that hide it: a time as FAST5 has it, say.
+/// Adds attributes to the tags of `tracking_id` if they have the name of a column but another text
+/// than the column's value gives. An example is a time in FAST5's notation.
 fn hide<'a>(columns: &mut [(String, RunValue)], attribute: impl Fn(&str) -> Option<&'a str>) {
     let hiding = |(name, value): &(String, RunValue)| {
         let text = attribute(name).filter(|_| !matches!(value, RunValue::Tags(_)))?;
@@ -360,7 +359,7 @@ fn hide<'a>(columns: &mut [(String, RunValue)], attribute: impl Fn(&str) -> Opti
     }
 }
 
-/// The tags that an attribute of ours lists.
+/// The tags that a `pod5_` attribute lists.
 fn listed<'a>(
     text: Option<&str>,
     attribute: impl Fn(&str) -> Option<&'a str>,
@@ -377,8 +376,7 @@ fn listed<'a>(
     entries.iter().filter_map(tag).collect()
 }
 
-/// All attributes that are no column, those that MinKNOW has among the context tags apart from the
-/// others.
+/// The attributes that are tags of `column`, in a header without `pod5_` attributes.
 fn unlisted(header: &Header, group: u32, column: &str) -> Vec<(String, String)> {
     let named = header.attributes.iter().filter(|attribute| {
         let name = attribute.name.as_str();
@@ -390,7 +388,8 @@ fn unlisted(header: &Header, group: u32, column: &str) -> Vec<(String, String)> 
         .collect()
 }
 
-/// What [`time_text`] wrote, also with a `T` between day and time, another zone, or none (UTC).
+/// Parses the format of [`time_text`] to milliseconds since 1970. Also accepts a `T` between date
+/// and time, and any time zone. Without a zone, the time is in UTC.
 fn parse_time(text: &str) -> Option<i64> {
     let (date, rest) = text.split_at_checked(10)?;
     let mut parts = date.splitn(3, '-').map(|part| part.parse::<i64>().ok());
@@ -420,7 +419,7 @@ fn parse_time(text: &str) -> Option<i64> {
     Some(minutes * 60_000 + (second * 1000.0 + 1e-6).floor() as i64)
 }
 
-/// Days since 1970: the inverse of [`civil`].
+/// Converts a date to days since 1970: the inverse of [`civil`].
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));

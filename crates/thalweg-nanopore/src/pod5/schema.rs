@@ -1,5 +1,5 @@
-//! An Arrow schema as its buffers see it: for each column how values are stored, and which of a
-//! batch's nodes and buffers are its own (Arrow columnar format, "Physical Memory Layout" and
+//! The physical layout of an Arrow schema: how each column stores its values, and which nodes and
+//! buffers of a batch belong to it (Arrow columnar format, "Physical Memory Layout" and
 //! "Flattening").
 
 use std::sync::Arc;
@@ -11,37 +11,37 @@ use thalweg_io::Fault;
 /// How the values of a column are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnKind {
-    /// Unsigned integers of so many bytes.
+    /// Unsigned integers of this many bytes.
     Unsigned(usize),
-    /// Signed integers of so many bytes.
+    /// Signed integers of this many bytes.
     Signed(usize),
     /// `float` (4) or `double` (8).
     Float(usize),
-    /// A bit a value.
+    /// One bit per value.
     Bool,
-    /// So many bytes a value, without further meaning here.
+    /// Values of this many bytes, which are not interpreted.
     Fixed(usize),
-    /// UTF-8 behind offsets of so many bytes.
+    /// UTF-8 text with offsets of this many bytes.
     Text(usize),
-    /// Bytes behind offsets of so many bytes.
+    /// Bytes with offsets of this many bytes.
     Binary(usize),
-    /// The values of the one child, behind offsets of so many bytes.
+    /// Lists of values of the one child, with offsets of this many bytes.
     List(usize),
-    /// Pairs of the one child, behind offsets of 4 bytes.
+    /// Lists of pairs of the one child, with offsets of 4 bytes.
     Map,
-    /// A value of each child.
+    /// One value of each child.
     Struct,
-    /// As many values of the one child for each.
+    /// Lists of equally many values of the one child.
     FixedList,
     /// Milliseconds since 1970.
     Millis,
-    /// Nothing.
+    /// No values.
     Null,
 }
 
 impl ColumnKind {
-    /// Bytes of a value in the first buffer after the validity; `None` where that holds offsets or
-    /// nothing.
+    /// Bytes of a value in the first buffer after the validity; `None` if that buffer holds bits or
+    /// offsets, or does not exist.
     pub(super) const fn width(self) -> Option<usize> {
         match self {
             Self::Unsigned(bytes)
@@ -75,37 +75,37 @@ impl ColumnKind {
 /// A column, or a child of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnSchema {
-    /// Its name.
+    /// The column's name.
     pub name: String,
-    /// How its values are stored: of a dictionary-encoded column, the values in the dictionary.
+    /// How values are stored. For a dictionary-encoded column: the values in the dictionary.
     pub kind: ColumnKind,
-    /// The dictionary's number and the kind of the indices, if it is encoded by one.
+    /// The dictionary's id and the kind of the indices, if the column is dictionary-encoded.
     pub dictionary: Option<(i64, ColumnKind)>,
-    /// Its type in Arrow's own words, where [`super::write`] can write a column of it. Without a
-    /// dictionary.
+    /// The Arrow type of the values, if [`super::write`] can write a column of this type. For a
+    /// dictionary-encoded column: the type of the values in the dictionary.
     pub arrow: Option<DataType>,
-    /// Its children: those of a dictionary-encoded column lie in the dictionary.
+    /// The column's children. Those of a dictionary-encoded column lie in the dictionary.
     pub children: Vec<Self>,
-    /// Its node in a batch.
+    /// The index of the column's node in a batch.
     pub(super) node: usize,
-    /// Its first buffer in a batch.
+    /// The index of the column's first buffer in a batch.
     pub(super) buffer: usize,
 }
 
 impl ColumnSchema {
-    /// The child of a name.
+    /// The child with this name.
     pub fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)
     }
 
-    /// The column as the dictionary's own batch holds it.
+    /// The column as it is stored in the batches of its dictionary.
     pub(super) fn in_dictionary(&self) -> Self {
         let mut column = Self { dictionary: None, ..self.clone() };
         column.number(&mut ColumnCounts::default());
         column
     }
 
-    /// Gives the column and its children their nodes and buffers.
+    /// Assigns the column and its children their nodes and buffers.
     fn number(&mut self, counts: &mut ColumnCounts) {
         (self.node, self.buffer) = (counts.nodes, counts.buffers);
         counts.nodes += 1;
@@ -118,32 +118,34 @@ impl ColumnSchema {
     }
 }
 
+/// The numbers of nodes and buffers that are assigned so far.
 #[derive(Default)]
 struct ColumnCounts {
     nodes: usize,
     buffers: usize,
 }
 
-/// The columns of a table, and what its writer noted about it.
+/// The columns and the metadata of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
-    /// In the order of the table.
+    /// The columns, in the order of the table.
     pub columns: Vec<ColumnSchema>,
-    /// Names and values.
+    /// Names and values of the custom metadata.
     pub metadata: Vec<(String, String)>,
-    /// Nodes and buffers of a batch.
+    /// The number of nodes of a batch.
     pub(super) nodes: usize,
+    /// The number of buffers of a batch.
     pub(super) buffers: usize,
 }
 
-/// Columns may be nested so deep; POD5's are three deep.
+/// Levels of nesting at which a column is refused. POD5's own columns have three levels.
 const DEEPEST: usize = 16;
 
 impl Schema {
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// # Errors
-    /// Types that POD5 files do not have.
+    /// Big-endian schemas, and types that POD5 files do not have.
     pub fn parse(schema: FlatSchema<'_>) -> Result<Self, Fault> {
         if schema.endianness() != arrow_ipc::Endianness::Little {
             return Err(Fault::new(0, "a big-endian table", "little-endian, as POD5 files are"));
@@ -160,7 +162,7 @@ impl Schema {
         Ok(Self { columns, metadata, nodes: counts.nodes, buffers: counts.buffers })
     }
 
-    /// The column of a name.
+    /// The top-level column with this name.
     pub fn column(&self, name: &str) -> Option<&ColumnSchema> {
         self.columns.iter().find(|column| column.name == name)
     }
@@ -224,7 +226,8 @@ fn column(field: Field<'_>, depth: usize) -> Result<ColumnSchema, Fault> {
     })
 }
 
-/// The type of a column whose values are numbers, text, bytes, times, or lists of numbers.
+/// The Arrow type of a column of numbers, text, bytes, times, or lists of numbers. `None` for other
+/// types.
 fn arrow(field: &Field<'_>, kind: ColumnKind, child: Option<&ColumnSchema>) -> Option<DataType> {
     let unit = |unit| match unit {
         TimeUnit::SECOND => arrow_schema::TimeUnit::Second,

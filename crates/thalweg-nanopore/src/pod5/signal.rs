@@ -1,6 +1,7 @@
-//! The Signal table: rows of at most some 100,000 samples, compressed (VBZ) or plain.
+//! The Signal table: rows of usually at most 102,400 samples, compressed (VBZ) or plain.
 //!
-//! VBZ is zstd over [`svb16`]; the number of samples is not in it but in the row's `samples`.
+//! VBZ is zstd over [`svb16`]. It does not contain the number of samples, which is in the row's
+//! column `samples`.
 
 use std::ops::Range;
 
@@ -22,13 +23,13 @@ pub enum RowCoding {
     Plain,
 }
 
-/// Which nodes and buffers of a batch hold what.
+/// The nodes and buffers of the columns in a batch of the Signal table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalLayout {
     /// How samples are stored.
     pub coding: RowCoding,
     offset_width: usize,
-    /// Which buffer has the ids of the rows' reads, if there is such a column.
+    /// The buffer with the read ids of the rows, if the table has this column.
     ids: Option<usize>,
     signal_node: usize,
     samples_node: usize,
@@ -37,27 +38,27 @@ pub struct SignalLayout {
     samples: usize,
 }
 
-/// Where a batch's columns are, from the start of the table.
+/// The places of a batch's columns, from the start of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalPlaces {
-    /// Rows.
+    /// The number of rows.
     pub rows: u64,
-    /// Where each row's bytes are within `data`: one more than rows.
+    /// The offsets of the rows within `data`: one more than there are rows.
     pub offsets: Range<u64>,
     /// The rows' bytes.
     pub data: Range<u64>,
     /// The rows' sample counts.
     pub samples: Range<u64>,
-    /// The ids of the reads that the rows belong to; empty where the table does not tell.
+    /// The ids of the reads that the rows belong to; empty if the table does not have them.
     pub ids: Range<u64>,
 }
 
-/// One row.
+/// The place of one row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalRowExtent {
-    /// Where it is, from the start of the table.
+    /// The range of the row's bytes, from the start of the table.
     pub range: Range<u64>,
-    /// How many samples it holds.
+    /// The number of samples of the row.
     pub samples: u32,
 }
 
@@ -68,7 +69,7 @@ impl SignalLayout {
     /// The layout of a Signal table.
     ///
     /// # Errors
-    /// When it is not one.
+    /// When the schema is not that of a Signal table.
     pub fn of(schema: &Schema) -> Result<Self, Fault> {
         let missing = |what: &'static str| Fault::new(0, "a Signal table without it", what);
         let signal = schema.column("signal").ok_or_else(|| missing("a column `signal`"))?;
@@ -110,10 +111,10 @@ impl SignalLayout {
         })
     }
 
-    /// Where the columns of a batch are.
+    /// The places of the columns of a batch.
     ///
     /// # Errors
-    /// When its buffers are too small for its rows, or values are missing.
+    /// When buffers are too small for the rows, or values are missing.
     pub fn places(&self, block: &IpcBlock, head: &Head) -> Result<SignalPlaces, Fault> {
         let body = block.body_range().start;
         let buffer = |index: usize| {
@@ -169,17 +170,19 @@ impl SignalLayout {
         places.samples.start + rows.start * width..places.samples.start + rows.end * width
     }
 
-    /// The bytes of `places.ids` for all rows, from the start of the table; none if they are not
-    /// all there.
+    /// The bytes of `places.ids` for all rows, from the start of the table. Empty if the buffer is
+    /// too small for all rows.
     pub fn ids_of(&self, places: &SignalPlaces) -> Range<u64> {
         let end = places.rows.saturating_mul(UUID_BYTES as u64).saturating_add(places.ids.start);
         if end <= places.ids.end { places.ids.start..end } else { 0..0 }
     }
 
-    /// Row `row` of those whose offsets and sample counts are given.
+    /// The place of row `row`. `offsets` and `samples` are the bytes of the offsets and of the
+    /// sample counts, from row 0 on.
     ///
     /// # Errors
-    /// When its bytes are not within the data, or plain samples are not as many as its count says.
+    /// When the row's bytes are not within the data, or the number of plain samples differs from
+    /// the row's sample count.
     pub fn piece(
         &self,
         places: &SignalPlaces,
@@ -220,7 +223,7 @@ impl SignalLayout {
     }
 }
 
-/// What decoding keeps from row to row.
+/// Decodes signal rows, and reuses its memory from row to row.
 #[derive(Debug, Default)]
 pub struct SignalDecoder {
     zstd: ZstdDecompressor,
@@ -231,7 +234,7 @@ impl SignalDecoder {
     /// Appends the `samples` samples of a row to `out`.
     ///
     /// # Errors
-    /// When the bytes are damaged, or hold more or fewer samples.
+    /// When the bytes are damaged, or hold another number of samples.
     pub fn decode(
         &mut self,
         coding: RowCoding,
@@ -254,7 +257,7 @@ impl SignalDecoder {
                 );
                 Ok(())
             }
-            // No samples may be written as no bytes or as a frame of none.
+            // A row without samples may be stored as no bytes, or as an empty zstd frame.
             RowCoding::Vbz if bytes.is_empty() && samples == 0 => Ok(()),
             RowCoding::Vbz => {
                 let least = samples.div_ceil(8) + samples;
@@ -272,7 +275,7 @@ impl SignalDecoder {
         }
     }
 
-    /// Gives back scratch memory beyond `keep` bytes.
+    /// Frees scratch memory beyond `keep` bytes.
     pub fn trim(&mut self, keep: usize) {
         self.coded.clear();
         self.coded.shrink_to(keep);

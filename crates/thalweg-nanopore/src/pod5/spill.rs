@@ -1,5 +1,5 @@
-//! Bytes that come early and are wanted late: in memory while they are few, else in a file without
-//! a name.
+//! A buffer for bytes that are produced before they can be written. Few bytes stay in memory; many
+//! go to an unnamed file.
 
 use std::fs::File;
 use std::io::{Read, Seek, Write};
@@ -9,13 +9,13 @@ use std::sync::Arc;
 use thalweg_io::new_file::nameless;
 use thalweg_io::{Error, Result};
 
-/// Bytes kept in memory.
+/// The buffer moves to the file when it has at least this many bytes.
 const MOST_IN_MEMORY: usize = 16 << 20;
 
-/// Bytes handed on at a time.
+/// Bytes read from the file at a time.
 const PIECE: usize = 1 << 20;
 
-/// Bytes in their order.
+/// A queue of bytes, partly in a file.
 #[derive(Debug)]
 pub(crate) struct Spill {
     beside: PathBuf,
@@ -25,23 +25,23 @@ pub(crate) struct Spill {
 }
 
 impl Spill {
-    /// Starts with none. What does not fit into memory goes beside `path`, where there should be
-    /// room.
+    /// An empty buffer. Bytes that do not fit into memory go to a file beside `path`, because that
+    /// disk should have room.
     pub(crate) fn new(path: &Path, name: &Arc<str>) -> Self {
         let mut beside = path.as_os_str().to_owned();
         beside.push(format!(".{}.late.tmp", std::process::id()));
         Self { beside: beside.into(), name: name.clone(), file: None, buffer: Vec::new() }
     }
 
-    /// Where to append bytes; [`Spill::settle`] is to follow.
+    /// The buffer to append bytes to. The caller then calls [`Spill::settle`].
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Moves what is too much for memory to the file.
+    /// Moves the buffer to the file if it is too large for memory.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], for example on a full disk.
     pub(crate) fn settle(&mut self) -> Result<()> {
         if self.buffer.len() < MOST_IN_MEMORY {
             return Ok(());
@@ -58,10 +58,10 @@ impl Spill {
         Ok(())
     }
 
-    /// Hands on all bytes, in pieces.
+    /// Calls `take` with all bytes in order, in pieces.
     ///
     /// # Errors
-    /// [`Error::Io`]; those of `take`.
+    /// [`Error::Io`], and the errors of `take`.
     pub(crate) fn drain(self, mut take: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         if let Some(mut file) = self.file {
             let failed = |e| Error::io(&self.name, "reading its last part again", e);

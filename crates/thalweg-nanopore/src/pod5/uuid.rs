@@ -1,12 +1,12 @@
-//! Read ids: 16 bytes in POD5, text everywhere else (RFC 9562, section 4).
+//! Read ids: 16 bytes in POD5, text in the other formats (RFC 9562, section 4).
 
 /// Bytes of a read id.
 pub(crate) const UUID_BYTES: usize = 16;
 
-/// Bytes of its text.
+/// Bytes of a read id's text.
 pub(crate) const UUID_TEXT: usize = 36;
 
-/// Hyphens stand before these bytes.
+/// The text has a hyphen before each of these bytes.
 const HYPHENS: [usize; 4] = [4, 6, 8, 10];
 
 /// Replaces `out` by the text of an id, in lower case.
@@ -22,7 +22,8 @@ pub fn format_uuid(id: &[u8; UUID_BYTES], out: &mut String) {
     }
 }
 
-/// The id that a text stands for: 32 hexadecimal digits of any case, hyphens where they belong.
+/// Parses the text of an id: 32 hexadecimal digits in upper or lower case, with hyphens. Returns
+/// `None` for other text.
 pub(crate) fn parse_uuid(text: &str) -> Option<[u8; UUID_BYTES]> {
     let text: &[u8; UUID_TEXT] = text.as_bytes().try_into().ok()?;
     let mut id = [0; UUID_BYTES];

@@ -1,13 +1,13 @@
-//! POD5 files written: the newest version of the three tables, their order and the footer.
+//! Writing POD5 files: the newest version of the three tables, their order and the footer.
 //!
 //! ```text
 //! signature, marker, Signal, marker, RunInfo, marker, Reads, marker,
 //! footer, its length, marker, signature
 //! ```
 //!
-//! The Signal table comes first and is by far the largest, so it goes out as reads come in. Rows of
-//! the Reads table are encoded at once and kept by the caller (a read takes about 200 bytes) until
-//! the signal has ended.
+//! The Signal table comes first and is by far the largest, so that it is written while reads
+//! arrive. Rows of the Reads table are encoded immediately, and the caller keeps them (about 200
+//! bytes per read) until the Signal table is complete.
 
 mod column;
 mod encode;
@@ -41,7 +41,7 @@ pub use reads::{More, ReadsRow};
 pub enum SignalCoding {
     /// VBZ: zstd over StreamVByte16 of zigzag differences.
     Vbz {
-        /// Level of zstd; the POD5 library has 1.
+        /// The compression level of zstd. The POD5 library uses 1.
         level: i32,
     },
     /// Plain 16-bit samples.
@@ -59,15 +59,15 @@ impl Default for SignalCoding {
 pub struct Pod5Layout {
     /// How samples are stored.
     pub coding: SignalCoding,
-    /// Samples of a row of the Signal table at most.
+    /// Most samples in a row of the Signal table.
     pub row_samples: u32,
     /// Rows of a batch of the Signal table.
     pub signal_rows: usize,
     /// Rows of a batch of the Reads table.
     pub reads_rows: usize,
-    /// The program that writes, as the file names it.
+    /// The name of the writing program in the file.
     pub software: String,
-    /// What tells the file from others; one that no other file has if `None`.
+    /// The identity of the file. A new random one if `None`.
     pub identity: Option<Identity>,
 }
 
@@ -84,17 +84,17 @@ impl Default for Pod5Layout {
     }
 }
 
-/// What tells a file from others.
+/// The UUIDs that distinguish a file from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// A UUID, as text.
+    /// The UUID of the file, as text.
     pub file_identifier: String,
-    /// A UUID that ends every section: whoever looks for the tables of a damaged file looks for it.
+    /// The UUID that ends every section. Recovery of a damaged file searches for it.
     pub section_marker: [u8; 16],
 }
 
 impl Identity {
-    /// One that follows from a number.
+    /// An identity that is derived from `seed`: equal seeds give equal identities.
     pub fn from_seed(seed: u64) -> Self {
         let word = |n: u64| u128::from(mix(seed.wrapping_add(n.wrapping_mul(STEP))));
         let uuid_of = |n| {
@@ -107,8 +107,8 @@ impl Identity {
         Self { file_identifier, section_marker: uuid_of(3) }
     }
 
-    /// One that no other file has. The standard library keeps random keys for its maps: as good as
-    /// any for a name.
+    /// A random identity. The random keys that the standard library uses for hash maps are the
+    /// source of randomness, which is good enough for an identifier.
     pub fn random() -> Self {
         let mut hasher = RandomState::new().build_hasher();
         hasher.write_u32(std::process::id());
@@ -116,8 +116,8 @@ impl Identity {
     }
 }
 
-/// A POD5 file being written, as bytes: what is appended to `out` belongs to the file, what is
-/// appended to `kept` comes later.
+/// Encodes a POD5 file. Bytes that are appended to `out` belong to the file now. Bytes that are
+/// appended to `kept` belong to it after [`Pod5Encoder::end_signal`].
 #[derive(Debug)]
 pub struct Pod5Encoder {
     identity: Identity,
@@ -127,7 +127,7 @@ pub struct Pod5Encoder {
     reads: ReadsTableWriter,
 }
 
-/// The Reads table being put behind the others.
+/// The end of a POD5 file, while the Reads table is written.
 #[derive(Debug)]
 pub struct Ending {
     identity: Identity,
@@ -138,7 +138,7 @@ pub struct Ending {
 }
 
 impl Pod5Encoder {
-    /// Starts a file. `more` are the columns of the Reads table that POD5 does not define.
+    /// Starts a file. `more` lists the columns of the Reads table that POD5 does not define.
     pub fn start(layout: Pod5Layout, more: &[More], out: &mut Vec<u8>) -> Self {
         let identity = layout.identity.clone().unwrap_or_else(Identity::random);
         let before = out.len();
@@ -151,7 +151,7 @@ impl Pod5Encoder {
         Self { identity, layout, signal, signal_from, reads }
     }
 
-    /// Takes a read.
+    /// Adds a read.
     ///
     /// # Errors
     /// When a column cannot hold its value.
@@ -167,8 +167,8 @@ impl Pod5Encoder {
         self.reads.push(row, rows, samples, kept)
     }
 
-    /// Ends the Signal table, and writes the RunInfo table and the beginning of the Reads table.
-    /// All that was kept is to follow, then [`Ending::finish`].
+    /// Ends the Signal table, and writes the RunInfo table and the start of the Reads table. The
+    /// caller then writes all of `kept`, and calls [`Ending::finish`].
     ///
     /// # Errors
     /// When a column cannot hold a value.
@@ -195,7 +195,8 @@ impl Pod5Encoder {
     }
 }
 
-/// Where the section behind one starts: padding and a marker stand between.
+/// The start of the section after one at `offset` of `len` bytes. Padding and a section marker lie
+/// between them.
 fn next_section(offset: u64, len: u64) -> u64 {
     offset + len.next_multiple_of(8) + 16
 }

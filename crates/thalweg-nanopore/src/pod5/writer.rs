@@ -1,4 +1,4 @@
-//! POD5 files, written read by read.
+//! Writing POD5 files read by read.
 
 use std::path::Path;
 
@@ -9,10 +9,11 @@ use super::spill::Spill;
 use crate::pod5::RunInfo;
 use crate::pod5::write::{EncodedSignal, More, Pod5Encoder, Pod5Layout, ReadsRow};
 
-/// A POD5 file being written. Dropped unfinished, it is removed.
+/// Writes a POD5 file. If it is dropped before it is finished, the file is removed.
 ///
-/// Memory does not grow with the file: signal is written as batches of it fill up, and rows of the
-/// Reads table, which stands last, go to a nameless file beside it when they are many.
+/// Memory does not grow with the file. Each full batch of signal is written. The Reads table is the
+/// last table, so that its rows wait in memory, or in an unnamed file beside the POD5 file if there
+/// are many.
 #[derive(Debug)]
 pub struct Pod5Writer {
     file: NewFile,
@@ -22,7 +23,7 @@ pub struct Pod5Writer {
 }
 
 impl Pod5Writer {
-    /// Starts a file. `more` are the columns of the Reads table that POD5 does not define.
+    /// Starts a file. `more` lists the columns of the Reads table that POD5 does not define.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
@@ -37,7 +38,8 @@ impl Pod5Writer {
     /// Appends a read.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for a row that does not fit its columns.
+    /// [`Error::Io`], for example on a full disk. [`Error::Usage`] for a row that does not fit its
+    /// columns.
     pub fn push(&mut self, row: &ReadsRow, signal: EncodedSignal) -> Result<()> {
         let outcome = self.tables.push(row, signal, &mut self.out, self.late.buffer());
         outcome.map_err(|fault| refused(&self.file, &fault))?;
@@ -45,11 +47,11 @@ impl Pod5Writer {
         self.write()
     }
 
-    /// Ends the file and gives it its name. A row of `run_infos` is what rows have called by its
-    /// number.
+    /// Ends the file and gives it its name. Rows refer to `run_infos` by index
+    /// ([`ReadsRow::run_info`]).
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Usage`] for a run info that does not fit its columns.
+    /// [`Error::Io`]. [`Error::Usage`] for a run info that does not fit its columns.
     pub fn finish(self, run_infos: &[RunInfo]) -> Result<()> {
         self.seal(run_infos)?.finish()
     }

@@ -1,4 +1,4 @@
-//! Integrity of a whole file, and recovery of what is intact in a damaged one.
+//! Checking a whole file, and recovering the intact reads of a damaged one.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -10,11 +10,10 @@ use super::ReadFile;
 use crate::file::CheckReport;
 
 impl ReadFile {
-    /// Decodes the whole file and says everything that is wrong with it, and with the index beside
-    /// it.
+    /// Decodes the whole file, and reports every defect of the file and of the index beside it.
     ///
-    /// Where a record is damaged but its size is not, the check goes on after it; where the framing
-    /// is lost, at the next place where a record decodes in full.
+    /// The check continues after a damaged record whose size is intact. If the framing is lost, it
+    /// continues at the next place where a record decodes in full.
     ///
     /// ```
     /// use thalweg_io::open::Options;
@@ -37,25 +36,25 @@ impl ReadFile {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Truncated`] where the bytes cannot be had. Defects of the file
-    /// are no errors: they are in the report.
+    /// [`Error::Io`] and [`Error::Truncated`] if bytes cannot be read. Defects of the file are not
+    /// errors: they are in the report.
     pub fn check(&self) -> Result<CheckReport> {
         self.reads.check(&self.file)
     }
 
-    /// Checks the file, and writes every intact record to a new one at `out`: the same header, the
-    /// same stored bytes, and the end that belongs there. A record that is whole but for its size
-    /// gets the right one. Of reads with the same id the first is kept.
+    /// Checks the file, and writes every intact record to a new file at `out`, with the same
+    /// header, the same stored bytes, and a correct end. If only the size of a record is wrong, the
+    /// size is corrected. If several reads have the same id, only the first is kept.
     ///
-    /// Of a POD5 file, whose tables belong together, a new one is made: the rows of the Reads table
-    /// anew, their signal as it is stored, and reads with the same id all kept.
-    /// [`CheckReport::left_out`] says what a row has no place for.
+    /// For a POD5 file, the tables are written again: rows of the Reads table are encoded anew, and
+    /// their signal is copied as stored. All reads with the same id are kept.
+    /// [`CheckReport::left_out`] lists content that a row cannot hold.
     ///
     /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
     ///
     /// # Errors
-    /// As [`ReadFile::check`]; [`Error::Usage`] when `out` is the file itself; [`Error::Io`] when
-    /// it cannot be written; [`Error::Unsupported`] for FAST5.
+    /// Those of [`ReadFile::check`]; [`Error::Usage`] if `out` is the file itself; [`Error::Io`] if
+    /// `out` cannot be written; [`Error::Unsupported`] for FAST5.
     pub fn salvage(&self, out: &Path) -> Result<CheckReport> {
         if self.file.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
             return Err(Error::Usage(

@@ -1,4 +1,4 @@
-//! Reads as Arrow batches: one row a read, one column a field.
+//! Reads as Arrow batches: one row per read, one column per field.
 //!
 //! | column | type |
 //! |---|---|
@@ -8,9 +8,10 @@
 //! | `signal` | list of int16, never null |
 //! | each auxiliary field | its own type; nullable |
 //!
-//! A missing scalar and an empty array are null (SLOW5 has one way to write both). Elements of
-//! arrays are as they are stored. Enumerations are dictionaries of the header's labels. `char` and
-//! `char*` are text, see [`Strings`]. The metadata of each field name its SLOW5 type.
+//! A missing scalar and an empty array are null, because SLOW5 does not distinguish a missing array
+//! from an empty one. Elements of arrays have their stored values. Enumerations are dictionaries of
+//! the header's labels. `char` and `char*` are text, see [`Strings`]. The metadata of each field
+//! contain its SLOW5 type.
 
 mod batch;
 mod column;
@@ -32,50 +33,49 @@ use table::Fit;
 pub use batch::{Batch, Batches};
 pub(super) use table::Table;
 
-/// In which order rows come.
+/// The order of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Order {
-    /// File order, or that of the list of ids.
+    /// The order of the file, or of the list of ids.
     #[default]
     Selection,
-    /// As they are decoded: rows within a batch stay in file order, batches may overtake each
-    /// other.
+    /// The order of decoding. Rows within a batch are in file order, but batches may arrive in any
+    /// order.
     AsTheyCome,
 }
 
-/// What `char` and `char*` fields become. The format does not say which encoding they have.
+/// The column type of `char` and `char*` fields. The format does not define their encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Strings {
-    /// UTF-8 columns; bytes that are not UTF-8 are an error that names the read.
+    /// UTF-8 columns. Bytes that are not UTF-8 are an error that names the read.
     #[default]
     Text,
-    /// Binary columns: the bytes as they are stored.
+    /// Binary columns with the stored bytes.
     Bytes,
 }
 
-/// How batches are made.
+/// Options for batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BatchOptions {
-    /// In which order rows come.
+    /// The order of rows.
     pub order: Order,
-    /// What strings become.
+    /// The column type of strings.
     pub strings: Strings,
 }
 
 impl ReadFile {
-    /// The columns that [`ReadFile::batches`] gives.
+    /// The columns of [`ReadFile::batches`].
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`], about the header.
+    /// Those of [`ReadFile::batches`] about the header.
     pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
         Ok(Table::new([(self.file.name(), self.header())], strings, true)?.schema)
     }
 
     /// The selected reads as Arrow batches, in the order of the selection.
     ///
-    /// Batches hold as many bytes as the memory budget allows each. Dropping one gives its memory
-    /// back for the next, unless the caller kept one of its arrays: what is kept is never
-    /// overwritten.
+    /// The memory budget determines the size of a batch. The memory of a dropped batch is reused
+    /// for the next one, except for arrays that the caller keeps: they are never overwritten.
     ///
     /// ```
     /// use arrow_array::cast::AsArray;
@@ -101,9 +101,9 @@ impl ReadFile {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotFound`](thalweg_io::Error::NotFound) about ids,
-    /// [`Error::Io`](thalweg_io::Error::Io) if no thread can be started. Defects come as an item in
-    /// their place, after which there are none.
+    /// [`Error::NotFound`](thalweg_io::Error::NotFound) for unknown ids,
+    /// [`Error::Io`](thalweg_io::Error::Io) if no thread can be started. A defect is an item at its
+    /// place, and the last item.
     pub fn batches(&self, selection: &Selection) -> Result<Batches> {
         self.batches_with(selection, BatchOptions::default())
     }
@@ -111,17 +111,17 @@ impl ReadFile {
     /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`].
+    /// Those of [`ReadFile::batches`].
     pub fn batches_with(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
         self.tabulate(selection, options, true)
     }
 
-    /// The selected reads as batches without samples, which are not decoded, and need not be
-    /// fetched where the format keeps them apart: in the place of `signal` stands `samples`
-    /// (uint64), their number.
+    /// The selected reads as batches without samples. The column `signal` is replaced by `samples`
+    /// (uint64), the number of samples. Samples are not decoded, and not fetched if the format
+    /// stores them separately.
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`], but for defects of the signal, which is not looked at.
+    /// Those of [`ReadFile::batches`]. Defects of the signal are not detected.
     pub fn scan(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
         self.tabulate(selection, options, false)
     }
@@ -136,7 +136,7 @@ impl ReadFile {
         self.batches_of(selection, &Arc::new(table), options.order, 0)
     }
 
-    /// Batches with the columns of `table`, marked as of file number `file`.
+    /// Batches with the columns of `table`. Their [`Batch::file`] is `file`.
     pub(super) fn batches_of(
         &self,
         selection: &Selection,
@@ -158,6 +158,6 @@ impl ReadFile {
     }
 }
 
-/// A batch is handed over at this size however large the budget is: list offsets are 32-bit, and
-/// half of their range is left for the last read.
+/// A batch is handed over at this size at the latest. List offsets are 32-bit, and half of their
+/// range is left for the last read.
 const MOST_BYTES: usize = 1 << 30;

@@ -1,4 +1,4 @@
-//! From groups of records to whatever the caller wants of them.
+//! Decoding groups of records, and passing the reads to a visitor or a collector.
 
 use std::sync::Arc;
 
@@ -12,43 +12,43 @@ use crate::file::{NewUnpacker, UnpackReads, check_id};
 use crate::format::Unpacker;
 use crate::record::Header;
 
-/// Sees reads on the worker that decoded them.
+/// Visits reads on the worker that decoded them.
 pub trait Visitor: Send + 'static {
-    /// Looks at one read. Its samples are gone afterwards.
+    /// Visits one read. Its samples are valid only during the call.
     ///
     /// # Errors
-    /// Whatever should end the run.
+    /// Any error that should end the run.
     fn visit(&mut self, read: &Read<'_>) -> Result<()>;
 }
 
-/// What becomes of decoded reads.
+/// Collects decoded reads.
 pub(super) trait Collect: Send + Sync + 'static {
     type State: Send + 'static;
     type Batch: Send + 'static;
 
-    /// Whether it looks at samples. If not, a read is decoded only as far as its fields and the
-    /// number of its samples take, and a format that keeps signal apart need not fetch it.
+    /// Whether the collector uses samples. If not, a read is decoded only as far as its fields and
+    /// its number of samples require, and a format that stores signal separately does not fetch it.
     fn wants_signal(&self) -> bool {
         true
     }
-    /// Whether it looks at signal as it is stored, in place of samples.
+    /// Whether the collector uses stored signal in place of samples.
     fn wants_stored(&self) -> bool {
         false
     }
     fn state(&self) -> Self::State;
     fn batch(&self) -> Self::Batch;
-    /// Where the next read's samples are to be appended; `None` for scratch memory of the worker's.
+    /// The vector to append the next read's samples to; `None` for scratch memory of the worker.
     fn lend(&self, _batch: &mut Self::Batch) -> Option<Vec<i16>> {
         None
     }
-    /// Gets back what was lent, with the samples of a read that was taken.
+    /// Takes back the vector from [`Collect::lend`], after the read was decoded.
     fn restore(&self, _batch: &mut Self::Batch, _samples: Vec<i16>) {}
-    /// Whether a record of so many stored bytes should still go into the batch. An empty batch
-    /// takes any.
+    /// Whether the batch should take another record of `stored` bytes. An empty batch takes any
+    /// record.
     fn has_room(&self, _batch: &Self::Batch, _stored: usize) -> bool {
         true
     }
-    /// Takes one read; whether the batch has room for more.
+    /// Takes one read. Returns whether the batch has room for more.
     fn take(
         &self,
         state: &mut Self::State,
@@ -63,29 +63,28 @@ pub(super) struct ReadDecoder<C> {
     name: Arc<str>,
     header: Arc<Header>,
     unpacker: NewUnpacker<Unpacker>,
-    /// The ids that were asked for, by ordinal.
+    /// The selected ids, by ordinal.
     wanted: Option<Arc<Vec<String>>>,
-    /// No record may decode to more bytes, unless its stored bytes are within [`LIKELY_RATIO`] of
-    /// it.
+    /// Most bytes that a record may decode to, unless its stored bytes times
+    /// [`LIKELY_RATIO`](crate::file::LIKELY_RATIO) are more.
     limit: usize,
-    /// Scratch memory that each buffer of a worker keeps between groups.
+    /// Bytes of scratch memory that each buffer of a worker keeps between groups.
     keep: usize,
-    /// Decoded bytes after which a batch is handed over, so that records that unfold to a lot
-    /// neither pile up nor keep a worker from hearing that it should stop.
+    /// Decoded bytes after which a batch is handed over. This bounds the memory for records that
+    /// decode to many bytes, and the time until a worker notices cancellation.
     full: usize,
     collect: C,
 }
 
-/// A worker has about this many scratch buffers (see [`slow5::Decoder`]), which share a quarter of
-/// the budget.
+/// Scratch buffers of a worker, approximately. All of them share a quarter of the memory budget.
 const SCRATCH_BUFFERS: usize = 4;
 
-/// Scratch memory that is always kept: most reads need no more, and reallocating it for each would
-/// take time.
+/// Bytes of a scratch buffer that are always kept. Most reads need no more, and it would take time
+/// to allocate the memory again for each read.
 const LEAST_KEEP: usize = 512 << 10;
 
-/// A worker's batch is this part of its share of the memory budget: a quarter goes to batches, of
-/// which it may fill a few.
+/// A worker's batch may take its share of the memory budget divided by this number. A quarter of
+/// the budget is for batches, and a worker may fill a few of them.
 const BATCH_SHARE: usize = 16;
 
 pub(super) struct ReadWorker<S> {
@@ -119,7 +118,7 @@ impl<C> ReadDecoder<C> {
 }
 
 impl<C: Collect> ReadDecoder<C> {
-    /// Decodes one record, appending its samples to `samples`, and has it collected; whether the
+    /// Decodes one record, appends its samples to `samples`, and collects it. Returns whether the
     /// batch has room for more.
     fn read(
         &self,
@@ -209,7 +208,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
                 break;
             }
         }
-        // A record of unusual size must not leave every worker with buffers of that size.
+        // Frees the memory that a record of unusual size took.
         worker.unpacker.trim(self.keep);
         worker.scratch.clear();
         worker.scratch.shrink_to(self.keep / size_of::<i16>());
@@ -221,7 +220,7 @@ impl<C: Collect> Decoder for ReadDecoder<C> {
     }
 }
 
-/// One visitor a worker, no batches.
+/// Passes reads to one visitor per worker, and makes no batches.
 pub(super) struct Visitors<F>(pub(super) F);
 
 impl<V: Visitor, F: Fn() -> V + Send + Sync + 'static> Collect for Visitors<F> {
@@ -242,9 +241,9 @@ impl<V: Visitor, F: Fn() -> V + Send + Sync + 'static> Collect for Visitors<F> {
     fn clear(&self, (): &mut ()) {}
 }
 
-/// One value a read.
+/// Collects one value per read.
 pub(super) struct Mapper<I, F> {
-    /// Whether it maps reads whose signal is as it is stored.
+    /// Whether reads have stored signal in place of samples.
     pub(super) stored: bool,
     pub(super) init: I,
     pub(super) f: F,

@@ -1,4 +1,4 @@
-//! What a read would do, without doing it.
+//! Planning a run without reading data.
 
 use std::time::Duration;
 
@@ -11,54 +11,55 @@ use thalweg_io::{Error, Result, plan};
 use super::{ReadFile, Selection};
 use crate::file::RequestTotals;
 
-/// A read's plan: every number that the engine would run by.
+/// The plan of a run: all numbers that the engine would use.
 #[derive(Debug, Clone)]
 pub struct Explained {
-    /// What the store is believed to do.
+    /// The performance model of the store.
     pub model: StoreModel,
-    /// How that came to be known.
+    /// Where the model comes from.
     pub origin: Origin,
     /// The sizes of the run.
     pub shape: Shape,
-    /// What one more request costs the store, in bytes. Gaps between reads are fetched where they
-    /// are about this wide or narrower; [`GapRule`] says exactly.
+    /// The cost of one more request to the store, in bytes. Gaps between reads are fetched if they
+    /// are at most about this wide; [`GapRule`] has the exact rule.
     pub gap_bytes: u64,
-    /// Where the memory goes.
+    /// The division of the memory budget.
     pub shares: Shares,
-    /// Stored bytes of an id list that are put into offset order at a time; none when the whole
-    /// file is read.
+    /// Stored bytes of an id list that are sorted by offset at a time; `None` if the whole file is
+    /// read.
     pub window_bytes: Option<u64>,
-    /// Reads asked for; none where only reading the file would tell.
+    /// The number of selected reads; `None` if it is unknown without reading the file.
     pub reads: Option<u64>,
-    /// Requests to the store; of POD5 those for signal alone.
+    /// Requests to the store. For POD5: requests for signal only.
     pub requests: u64,
-    /// Bytes that they transfer.
+    /// Bytes that the requests transfer.
     pub fetched_bytes: u64,
-    /// Of these, bytes that were asked for; a read that is asked for twice counts once a request.
+    /// Transferred bytes that belong to selected reads. A read that is selected twice counts once
+    /// per request.
     pub wanted_bytes: u64,
-    /// How long the store takes for them, by its model.
+    /// The time that the store takes for the requests, according to its model.
     pub predicted: Duration,
 }
 
-/// Where a budget's memory goes.
+/// The division of a memory budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Shares {
     /// The whole budget.
     pub total_bytes: usize,
-    /// Block buffers, with the room before each.
+    /// Block buffers, including the headroom before each.
     pub buffers_bytes: usize,
     /// Batches on their way to the caller.
     pub batches_bytes: usize,
-    /// What is left for codec state and records of unusual size.
+    /// The rest: codec state and records of unusual size.
     pub codecs_bytes: usize,
 }
 
 impl ReadFile {
-    /// Plans a read without reading the data.
+    /// Plans a run without reading the data.
     ///
     /// # Errors
-    /// [`Error::NotFound`] about ids, or when there is no index for an id list: making one would
-    /// read the whole file.
+    /// [`Error::NotFound`] for unknown ids, or if there is no index for an id list, because making
+    /// one would read the whole file.
     pub fn explain(&self, selection: &Selection, delivery: Delivery) -> Result<Explained> {
         let shape = self.shape(delivery);
         let budget = self.file.options.budget;

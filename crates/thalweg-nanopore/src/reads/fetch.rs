@@ -1,4 +1,4 @@
-//! A read without its decoding: what storage alone takes.
+//! Fetching reads without decoding them, to measure storage alone.
 
 use thalweg_io::Result;
 use thalweg_io::engine::{Clocks, Decoder, Delivery};
@@ -6,11 +6,11 @@ use thalweg_io::extent::Group;
 
 use super::{ReadFile, Selection, Summary};
 
-/// Counts extents and looks at none.
+/// Counts extents without reading their bytes.
 struct Untouched;
 
 impl Decoder for Untouched {
-    /// Extents that came by.
+    /// The number of extents.
     type Worker = u64;
     type Batch = ();
 
@@ -38,12 +38,12 @@ impl Decoder for Untouched {
 }
 
 impl ReadFile {
-    /// Makes the very requests of a read and finds the records in what comes, but decodes and
-    /// delivers nothing. For measurements: set beside the time of a whole read, it tells what
-    /// decoding costs.
+    /// Makes the same requests as a run over the selection and finds the records, but decodes
+    /// nothing. For measurements: the difference from the time of a whole run is the cost of
+    /// decoding.
     ///
     /// # Errors
-    /// As [`ReadFile::visit`], but for what only decoding would show.
+    /// Those of [`ReadFile::visit`], except for defects that only decoding detects.
     pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
         let shape = self.shape(Delivery::Worker);
         let (source, _) = self.reads.source(&self.file, selection, &shape, true)?;
@@ -54,7 +54,7 @@ impl ReadFile {
 }
 
 impl Summary {
-    /// The summary of two reads, one after the other.
+    /// The summary of two runs, one after the other.
     #[must_use]
     pub(super) fn then(self, later: &Self) -> Self {
         Self {

@@ -1,11 +1,11 @@
-//! One read at a time, by id, on the caller's own thread.
+//! Getting single reads by id on the caller's thread.
 
 use thalweg_io::Result;
 
 use super::{Read, ReadFile};
 use crate::file::GetReads;
 
-/// Gets single reads. Keeps its codec contexts and buffers from one to the next; make one a thread.
+/// Gets single reads. A getter reuses its codec contexts and buffers. Each thread needs its own.
 pub struct Getter<'a> {
     file: &'a ReadFile,
     reads: Box<dyn GetReads + 'a>,
@@ -19,10 +19,10 @@ impl std::fmt::Debug for Getter<'_> {
 }
 
 impl ReadFile {
-    /// Prepares to get single reads; loads or builds the index.
+    /// Prepares to get single reads. Loads or builds the index.
     ///
     /// # Errors
-    /// As [`ReadFile::index`].
+    /// Those of [`ReadFile::index`].
     pub fn getter(&self) -> Result<Getter<'_>> {
         let reads = self.reads.getter(&self.file)?;
         Ok(Getter { file: self, reads, samples: Vec::new() })
@@ -33,8 +33,8 @@ impl Getter<'_> {
     /// Decodes one read, calls `f` with it, and returns what `f` returns.
     ///
     /// # Errors
-    /// [`Error::NotFound`](thalweg_io::Error::NotFound) if the index has no such read; a defect of
-    /// its record.
+    /// [`Error::NotFound`](thalweg_io::Error::NotFound) if the index does not have the read; a
+    /// defect of the record.
     pub fn get<T>(&mut self, read_id: &str, f: impl FnOnce(&Read<'_>) -> T) -> Result<T> {
         self.samples.clear();
         let read = self.reads.get(read_id, &mut self.samples)?;
@@ -50,15 +50,16 @@ impl Getter<'_> {
         }))
     }
 
-    /// Stored bytes of the read that was fetched last.
+    /// The number of stored bytes of the last fetched read.
     pub fn stored_bytes(&self) -> u64 {
         self.reads.stored_bytes()
     }
 
-    /// Fetches one read's stored bytes, as [`Getter::get`] does first; tells where they lie.
+    /// Fetches the stored bytes of one read without decoding them. Returns their offset in the
+    /// file.
     ///
     /// # Errors
-    /// [`Error::NotFound`](thalweg_io::Error::NotFound) if the index has no such read.
+    /// [`Error::NotFound`](thalweg_io::Error::NotFound) if the index does not have the read.
     pub fn fetch(&mut self, read_id: &str) -> Result<u64> {
         self.reads.fetch(read_id)
     }

@@ -1,4 +1,4 @@
-//! Reads by id: the index of a file.
+//! The index of a file by read id.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,58 +10,56 @@ use crate::file::IndexOrigin;
 use crate::record::Index;
 
 impl ReadFile {
-    /// The index of the file: loaded where there is one that fits, else built and saved. It is held
-    /// in memory, about 65 bytes a read; POD5's own, by which reads are found, is not, and
-    /// [`ReadFile::load_index`] asks for no more.
+    /// The index of the file. A current one is loaded; otherwise it is built and saved. It takes
+    /// about 65 bytes of memory per read. POD5 files have an index of their own kind for finding
+    /// reads, which takes less memory and is all that [`ReadFile::load_index`] loads.
     ///
-    /// It lies beside the file as slow5tools names it (`reads.blow5.idx`), or in the user's cache
-    /// folder where the file's own folder cannot be written. An index older than the file is built
-    /// anew.
+    /// The index is saved beside the file under the name that slow5tools uses (`reads.blow5.idx`),
+    /// or in the user's cache folder if the file's folder is not writable. An index that is older
+    /// than the file is built again.
     ///
     /// # Errors
-    /// A defect of the file, or an index beside it that is not one: that is somebody's file, and is
-    /// not overwritten.
+    /// A defect of the file, or a file at the index's place that is not an index. Such a file is
+    /// not overwritten, because somebody may need it.
     pub fn index(&self) -> Result<(Arc<Index>, IndexOrigin)> {
         self.reads.index(&self.file)
     }
 
-    /// The index of the file if there is one already: nothing is read but that.
+    /// The saved index of the file, if there is one. Only the index is read.
     ///
     /// # Errors
-    /// An index beside the file that is not one, or another file's.
+    /// A file at the index's place that is not an index, or that belongs to another file.
     pub fn saved_index(&self) -> Result<Option<Arc<Index>>> {
         self.reads.saved_index(&self.file)
     }
 
-    /// How many reads the file has, if that is known without reading all of it: from the index, or
-    /// from the heads of POD5's tables.
+    /// The number of reads, if it is known without reading the whole file: from the index, or from
+    /// the heads of the batches of a POD5 file.
     ///
     /// # Errors
-    /// As [`ReadFile::saved_index`]; a damaged table.
+    /// Those of [`ReadFile::saved_index`], and a damaged table.
     pub fn known_reads(&self) -> Result<Option<u64>> {
         self.reads.known_reads(&self.file)
     }
 
-    /// Makes ready what reads by id need: as [`ReadFile::index`], but for a format with an index of
-    /// its own kind that is all that is loaded or built.
+    /// Loads or builds the index that reading by id needs: that of [`ReadFile::index`], or the
+    /// format's own kind of index.
     ///
     /// # Errors
-    /// As [`ReadFile::index`].
+    /// Those of [`ReadFile::index`].
     pub fn load_index(&self) -> Result<IndexOrigin> {
         self.reads.load_index(&self.file)
     }
 
-    /// The ids of all reads in the order of the file. Memory: what the ids take, about 70 bytes
-    /// each.
+    /// The ids of all reads in the order of the file. They take about 70 bytes of memory each.
     ///
     /// # Errors
-    /// As [`ReadFile::index`], but for a read id that occurs twice.
+    /// Those of [`ReadFile::index`], except for a read id that occurs twice.
     pub fn read_ids(&self) -> Result<Vec<String>> {
         self.reads.read_ids(&self.file)
     }
 
-    /// Builds the index by reading the file, decoding no more of each record than its read id
-    /// takes.
+    /// Builds the index by reading the file. Only the read id of each record is decoded.
     ///
     /// # Errors
     /// A defect of the file: a damaged record, a missing end, a read id that occurs twice.
@@ -69,16 +67,16 @@ impl ReadFile {
         self.reads.build_index(&self.file)
     }
 
-    /// Builds the index and writes it to `place`, in the form that belongs to the file's format.
+    /// Builds the index and writes it to `place`, as the kind of index of the file's format.
     ///
     /// # Errors
-    /// As [`ReadFile::build_index`]; [`Error::Io`](thalweg_io::Error::Io) when it cannot be
-    /// written.
+    /// Those of [`ReadFile::build_index`]; [`Error::Io`](thalweg_io::Error::Io) if the index cannot
+    /// be written.
     pub fn write_index(&self, place: &Path) -> Result<()> {
         self.reads.write_index(&self.file, place)
     }
 
-    /// Which of `ids` the file has.
+    /// For each of `ids`, whether the file has the read.
     pub(super) fn has(&self, ids: &[&str]) -> Result<Vec<bool>> {
         self.reads.has(&self.file, ids)
     }

@@ -1,4 +1,4 @@
-//! From a path or a store to an open file of reads.
+//! Opening a file of reads from a path or a store.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,7 +13,7 @@ use crate::file;
 use crate::file::OpenFile;
 use crate::format::Format;
 
-/// Bytes that tell a format: the longest signature has 8.
+/// Bytes that are read to detect the format. The longest signature has 8.
 const HEAD: u64 = 16;
 
 impl ReadFile {
@@ -28,10 +28,10 @@ impl ReadFile {
         Self::from_opened(path, OpenedStore::new(path, &options)?, options)
     }
 
-    /// Reads the header of a file whose store is open already: `opened` is that of `path`.
+    /// Opens a file whose store is already open. `opened` is the store of `path`.
     ///
     /// # Errors
-    /// As [`ReadFile::open`].
+    /// Those of [`ReadFile::open`].
     pub fn from_opened(path: &Path, opened: OpenedStore, options: Options) -> Result<Self> {
         let OpenedStore { store, model: (model, origin), note, .. } = opened;
         let mut read = Self::from_store(store, Options { model: Some(model), ..options })?;
@@ -42,10 +42,10 @@ impl ReadFile {
         Ok(read)
     }
 
-    /// Opens a file that lies in any store.
+    /// Opens a file in any store.
     ///
     /// # Errors
-    /// As [`ReadFile::open`].
+    /// Those of [`ReadFile::open`].
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
         let mut head = vec![0; HEAD.min(store.size()) as usize];
         store.read_at(0, &mut head)?;

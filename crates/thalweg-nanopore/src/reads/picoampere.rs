@@ -13,10 +13,10 @@ use thalweg_io::{Error, Result};
 
 use super::Read;
 
-/// Name of the column of picoampere, which stands in the place of `signal`.
+/// Name of the column of picoampere, which replaces `signal`.
 pub const PICOAMPERE_COLUMN: &str = "signal_pa";
 
-/// What turns a read's samples into picoampere. Calculated in 64 bits, and rounded once.
+/// The conversion of a read's samples to picoampere. It is calculated in 64 bits and rounded once.
 fn calibration(offset: f64, range: f64, digitisation: f64) -> impl Fn(i16) -> f32 {
     move |sample| ((f64::from(sample) + offset) * range / digitisation) as f32
 }
@@ -36,7 +36,7 @@ impl Read<'_> {
 /// The columns of [`in_picoampere`].
 ///
 /// # Errors
-/// [`Error::Usage`] where there is no column of samples.
+/// [`Error::Usage`] if there is no column of samples.
 pub fn picoampere_schema(schema: &Schema) -> Result<Schema> {
     let at = schema.index_of("signal").map_err(refused)?;
     let unit = HashMap::from([("unit".to_owned(), "pA".to_owned())]);
@@ -50,10 +50,10 @@ pub fn picoampere_schema(schema: &Schema) -> Result<Schema> {
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// A batch of reads with picoampere (lists of float32) in the place of samples.
+/// A batch of reads with picoampere (lists of float32) in place of samples.
 ///
 /// # Errors
-/// [`Error::Usage`] where the batch lacks the columns that this takes.
+/// [`Error::Usage`] if the batch lacks the columns for the conversion.
 pub fn in_picoampere(batch: &RecordBatch) -> Result<RecordBatch> {
     let schema = Arc::new(picoampere_schema(&batch.schema())?);
     let at = batch.schema().index_of("signal").map_err(refused)?;

@@ -1,4 +1,4 @@
-//! Many files as one data set.
+//! Reading many files as one data set.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,18 +17,18 @@ use super::{
 use crate::format::Format;
 use crate::record::Header;
 
-/// Files that stay open. Of others only the header is kept, and they are opened again when it is
-/// their turn: a data set may have more files than a process may open.
+/// Most files that stay open. For other files only the header is kept, and they are opened again
+/// when they are read, because a data set may have more files than a process may open.
 const OPEN_FILES: usize = 64;
 
-/// How many missing ids a message names.
+/// Most missing ids that a message names.
 const NAMED: usize = 3;
 
 /// Files of reads as one data set, read one after the other in the order of their paths.
 ///
-/// Each file keeps its own header: a read group is a number within its file. Batches have the
-/// auxiliary fields of all files, null where a file does not have one; the labels of an enumeration
-/// are put together; a field of different types is an error.
+/// Each file keeps its own header: the number of a read group is valid within its file. Batches
+/// have the auxiliary fields of all files. A field that a file does not have is null. The labels of
+/// an enumeration are merged. A field with different types in different files is an error.
 ///
 /// ```
 /// use thalweg_io::open::Options;
@@ -59,9 +59,9 @@ struct Files {
 struct SetMember {
     path: PathBuf,
     name: Arc<str>,
-    /// What the file said when it was opened, and, where it does not stay open, what it says of all
-    /// its reads.
+    /// The header on opening.
     first: Arc<Header>,
+    /// The header on opening or, if the file does not stay open, the header of all reads.
     header: Arc<Header>,
     bytes: u64,
     open: Option<Arc<ReadFile>>,
@@ -98,24 +98,24 @@ impl Files {
     }
 }
 
-/// Where some reads are.
+/// The files that contain some reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located<'a> {
-    /// Numbers of files with the reads that they have, as they were asked for; files without any
-    /// are left out.
+    /// The number of each file and the ids that it has, in the order of the request. Files without
+    /// any of the ids are left out.
     pub files: Vec<(usize, Vec<String>)>,
-    /// What no file has.
+    /// The ids that no file has.
     pub missing: Vec<&'a str>,
 }
 
-/// A file, and what to read of it.
+/// The number of a file, and the reads to read from it.
 type Turn = (usize, Selection);
 
 impl ReadSet {
     /// Opens the files that [`find`] finds, and reads their headers.
     ///
     /// # Errors
-    /// As for [`find`] and [`ReadFile::open`].
+    /// Those of [`find`] and [`ReadFile::open`].
     pub fn open<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         options: Options,
@@ -123,11 +123,10 @@ impl ReadSet {
         Self::open_with(paths, None, options)
     }
 
-    /// Opens the files that [`find`] finds. One of them may be open already: `known` is not opened
-    /// again.
+    /// Opens the files that [`find`] finds. If `known` is one of them, it is not opened again.
     ///
     /// # Errors
-    /// As for [`ReadSet::open`].
+    /// Those of [`ReadSet::open`].
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
         mut known: Option<ReadFile>,
@@ -140,7 +139,7 @@ impl ReadSet {
                 Some(file) => file,
                 None => ReadFile::open(&path, options.clone())?,
             };
-            // What lies in memory was read once and for all, and needs no descriptor.
+            // A file in memory was read completely, and needs no descriptor.
             let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
             files.push(SetMember {
                 path,
@@ -154,17 +153,17 @@ impl ReadSet {
         Ok(Self(Arc::new(Files { files, options })))
     }
 
-    /// How the files are read.
+    /// The options that files are opened with.
     pub fn options(&self) -> &Options {
         &self.0.options
     }
 
-    /// The files' paths, in the order in which they are read.
+    /// The paths of the files, in the order of reading.
     pub fn paths(&self) -> impl ExactSizeIterator<Item = &Path> {
         self.0.files.iter().map(|file| file.path.as_path())
     }
 
-    /// The files' headers, in the same order.
+    /// The headers of the files, in the order of reading.
     pub fn headers(&self) -> impl ExactSizeIterator<Item = &Header> {
         self.0.files.iter().map(SetMember::header)
     }
@@ -172,19 +171,19 @@ impl ReadSet {
     /// A file of the set.
     ///
     /// # Errors
-    /// [`Error::Usage`] where there is no such number; as for [`ReadFile::open`].
+    /// [`Error::Usage`] if there is no file with this number; those of [`ReadFile::open`].
     pub fn file(&self, index: usize) -> Result<Arc<ReadFile>> {
         self.0.file(index)
     }
 
-    /// Some of the files, numbered from 0, as a set.
+    /// A range of the files, by number from 0, as a set.
     #[must_use]
     pub fn part(&self, files: Range<usize>) -> Self {
         let files = self.0.files.iter().skip(files.start).take(files.len()).cloned().collect();
         Self(Arc::new(Files { files, options: self.0.options.clone() }))
     }
 
-    /// What [`ReadFile::note`] says of files; not of those that are not kept open.
+    /// Paths and warnings ([`ReadFile::note`]) of the files that stay open.
     pub fn notes(&self) -> impl Iterator<Item = (&Path, &str)> {
         self.0
             .files
@@ -192,7 +191,7 @@ impl ReadSet {
             .filter_map(|file| Some((file.path.as_path(), file.open.as_ref()?.note()?)))
     }
 
-    /// Stored bytes of all files.
+    /// The total size of all files, in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.files.iter().map(|file| file.bytes).sum()
     }
@@ -200,16 +199,15 @@ impl ReadSet {
     /// The columns of batches.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    /// [`Error::Unsupported`] if a field has different types in different files.
     pub fn schema(&self, strings: Strings) -> Result<SchemaRef> {
         Ok(self.table(strings, true)?.schema)
     }
 
-    /// The columns of [`ReadSet::scan`] that reads have of their own: without `file` and
-    /// attributes.
+    /// The columns of [`ReadSet::scan`] without `file` and attributes.
     ///
     /// # Errors
-    /// As for [`ReadSet::schema`].
+    /// Those of [`ReadSet::schema`].
     pub fn scan_schema(&self, strings: Strings) -> Result<SchemaRef> {
         Ok(self.table(strings, false)?.schema)
     }
@@ -218,12 +216,12 @@ impl ReadSet {
         Table::new(self.0.files.iter().map(|file| (&file.name, file.header())), strings, signal)
     }
 
-    /// Shows every selected read to a visitor, as [`ReadFile::visit`] does. There are as many
-    /// visitors as workers, whatever the number of files; a read's ordinal is its place in its
-    /// file, or among the ids found there.
+    /// Calls a visitor with every selected read, like [`ReadFile::visit`]. There are as many
+    /// visitors as workers, independent of the number of files. A read's ordinal is its position in
+    /// its file, or among the ids found there.
     ///
     /// # Errors
-    /// As for [`ReadFile::visit`]; [`Error::NotFound`] about ids that no file has.
+    /// Those of [`ReadFile::visit`]; [`Error::NotFound`] about ids that no file has.
     pub fn visit<V: Visitor>(
         &self,
         selection: &Selection,
@@ -247,10 +245,10 @@ impl ReadSet {
         Ok((visitors, summary))
     }
 
-    /// Fetches the selected reads and decodes nothing, as [`ReadFile::fetch`] does.
+    /// Fetches the selected reads without decoding them, like [`ReadFile::fetch`].
     ///
     /// # Errors
-    /// As for [`ReadFile::fetch`]; [`Error::NotFound`] about ids that no file has.
+    /// Those of [`ReadFile::fetch`]; [`Error::NotFound`] about ids that no file has.
     pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
         let turns = self.turns(selection, false)?;
         turns.into_iter().try_fold(Summary::default(), |sum, (index, selection)| {
@@ -258,12 +256,12 @@ impl ReadSet {
         })
     }
 
-    /// What `f` makes of each selected read, as [`ReadFile::map`] does: file after file, or in the
-    /// order of the ids. Ids that change from file to file and back are slow in that order; sort
-    /// them, or use [`ReadSet::visit`].
+    /// Calls `f` with each selected read, and yields the results like [`ReadFile::map`]: file after
+    /// file, or in the order of the ids. A list of ids that often changes between files is slow;
+    /// sort it by file, or use [`ReadSet::visit`].
     ///
     /// # Errors
-    /// As for [`ReadFile::map`]; [`Error::NotFound`] about ids that no file has.
+    /// Those of [`ReadFile::map`]; [`Error::NotFound`] about ids that no file has.
     pub fn map<T: Send + 'static, F: Fn(&Read<'_>) -> T + Send + Sync + 'static>(
         &self,
         selection: &Selection,
@@ -278,12 +276,12 @@ impl ReadSet {
         Ok(InTurn::new(self.turns(selection, true)?, start))
     }
 
-    /// The selected reads as Arrow batches, as [`ReadFile::batches`] gives them; [`Batch::file`]
-    /// says from which file.
+    /// The selected reads as Arrow batches, like [`ReadFile::batches`]. [`Batch::file`] is the
+    /// number of the batch's file.
     ///
     /// # Errors
-    /// As for [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has;
-    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    /// Those of [`ReadFile::batches`]; [`Error::NotFound`] about ids that no file has;
+    /// [`Error::Unsupported`] if a field has different types in different files.
     pub fn batches(
         &self,
         selection: &Selection,
@@ -294,7 +292,7 @@ impl ReadSet {
     /// The selected reads as Arrow batches, in another order or with other columns.
     ///
     /// # Errors
-    /// As for [`ReadSet::batches`].
+    /// Those of [`ReadSet::batches`].
     pub fn batches_with(
         &self,
         selection: &Selection,
@@ -303,7 +301,8 @@ impl ReadSet {
         self.tabulate(selection, options, true)
     }
 
-    /// Batches of all files with the same columns: samples, or their number.
+    /// Batches of all files with the same columns. Without `signal`, the number of samples replaces
+    /// the samples.
     pub(super) fn tabulate(
         &self,
         selection: &Selection,
@@ -318,8 +317,8 @@ impl ReadSet {
         Ok(InTurn::new(self.turns(selection, options.order == Order::Selection)?, start))
     }
 
-    /// Which file to read when, and what of it. In order: ids of one file that follow each other
-    /// are one turn; else each file has one turn at most.
+    /// The sequence of files to read, with the reads of each. If `ordered`, successive ids of the
+    /// same file are one turn. Otherwise each file has at most one turn.
     fn turns(&self, selection: &Selection, ordered: bool) -> Result<Vec<Turn>> {
         let Selection::Ids(ids) = selection else {
             return Ok((0..self.0.files.len()).map(|index| (index, Selection::All)).collect());
@@ -379,11 +378,11 @@ impl ReadSet {
         Ok(homes)
     }
 
-    /// Which file has which of some reads, in their order, and those that no file has. Of several
-    /// files that have a read, the first counts.
+    /// Finds the file of each read, and the ids that no file has. If several files have a read, the
+    /// first counts.
     ///
     /// # Errors
-    /// As for [`ReadFile::index`].
+    /// Those of [`ReadFile::index`].
     pub fn locate<'a>(&self, ids: &'a [String]) -> Result<Located<'a>> {
         let mut files: Vec<(usize, Vec<String>)> =
             (0..self.0.files.len()).map(|file| (file, Vec::new())).collect();
@@ -398,7 +397,7 @@ impl ReadSet {
         Ok(Located { files, missing })
     }
 
-    /// An error that names some of the reads that are missing, if any are.
+    /// Fails with an error that names some of the missing reads, if there are any.
     fn found_all(&self, reads: usize, missing: &[&str]) -> Result<()> {
         if missing.is_empty() {
             return Ok(());
@@ -413,9 +412,9 @@ impl ReadSet {
     }
 }
 
-/// Files of reads, sorted, each once. Folders are searched, at any depth, for names that end as
-/// those of a [`Format`] do; a path that is not there but has one of `*?[` in it is a pattern, with
-/// `**` for folders at any depth.
+/// The files of reads at these paths, sorted and without duplicates. Folders are searched at any
+/// depth for files with the extension of a [`Format`]. A path that does not exist and contains one
+/// of `*?[` is a pattern; `**` matches folders at any depth.
 ///
 /// # Errors
 /// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing;
@@ -434,7 +433,7 @@ pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<Pa
     Ok(found)
 }
 
-/// The pattern that `path` is, if it is one.
+/// The path as a pattern, if it is one.
 fn pattern(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists())
 }
@@ -472,7 +471,8 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Finds files of reads below a folder. Links to folders are not followed: they may lead back.
+/// Finds files of reads below a folder. Links to folders are not followed, because they may form a
+/// cycle.
 fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     let name: Arc<str> = folder.to_string_lossy().into();
     let failed = |e| Error::io(&name, "listing", e);
@@ -488,7 +488,7 @@ fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Iterators one after the other; the first error is the end.
+/// Runs iterators one after the other. It ends after the first error.
 struct InTurn<I, S> {
     turns: std::vec::IntoIter<Turn>,
     start: S,
@@ -514,7 +514,7 @@ where
                 Some(Ok(item)) => return Some(Ok(item)),
                 Some(Err(error)) => Some(error),
                 None => {
-                    // The one before frees its memory before the next asks for its own.
+                    // Frees the memory of the last iterator before the next one allocates.
                     self.current = None;
                     match (self.start)(self.turns.next()?) {
                         Ok(iterator) => {

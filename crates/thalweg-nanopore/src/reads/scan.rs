@@ -1,8 +1,8 @@
-//! What is known of reads without their signal: a table with a row a read, from many files.
+//! Scanning many files: a table with one row per read, without signal.
 //!
-//! Beside the columns of [`ReadFile::scan`](super::ReadFile::scan) there is `file` (the file's
-//! path), and a column for each attribute of the read groups that was asked for. Both are
-//! dictionaries, so a row costs four bytes for each.
+//! In addition to the columns of [`ReadFile::scan`](super::ReadFile::scan), there are `file` (the
+//! file's path), and a column for each requested attribute of the read groups. These columns are
+//! dictionaries, so that each takes four bytes per row.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,39 +22,41 @@ use thalweg_io::{Error, Result};
 use super::{Batch, BatchOptions, Order, ReadSet, Selection, Strings};
 use crate::record::Header;
 
-/// Name of the column that says which file a read is from.
+/// Name of the column with the path of a read's file.
 pub const FILE_COLUMN: &str = "file";
 
 /// Name of the column of read groups.
 const GROUP_COLUMN: &str = "read_group";
 
-/// Rows and bytes of a batch. The engine's own hold a few reads each, as they come with their
-/// signal.
+/// Rows of a joined batch. The batches of the engine have few reads each, because they are sized
+/// for reads with signal.
 const BATCH_ROWS: usize = 8192;
+
+/// Bytes of a joined batch.
 const BATCH_BYTES: usize = 8 << 20;
 
-/// How a data set is scanned.
+/// Options for scanning a data set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScanOptions {
-    /// The columns, in this order; empty for all of the reads' own and `file`. Names that are no
-    /// columns are attributes of the read groups, such as `run_id`, which become text; null where a
-    /// read group has none.
+    /// The columns, in this order. Empty for all columns of the reads and `file`. A name that is
+    /// not a column is an attribute of the read groups, such as `run_id`. It becomes text, and null
+    /// if a read group does not have it.
     pub columns: Vec<String>,
-    /// Only rows for which this holds; it may ask about attributes, too.
+    /// The condition that rows must meet. It may use attributes.
     pub condition: Option<Condition>,
-    /// What strings become.
+    /// The column type of strings.
     pub strings: Strings,
-    /// In which order rows come.
+    /// The order of rows.
     pub order: Order,
 }
 
 impl ReadSet {
-    /// Everything about the selected reads but their samples, which are not decoded, and need not
-    /// be fetched where the format keeps them apart: one row a read, with the number of its
-    /// samples, its file, and the attributes that were asked for.
+    /// The fields of the selected reads without their samples: one row per read, with the number of
+    /// its samples, its file, and the requested attributes. Samples are not decoded, and not
+    /// fetched if the format stores them separately.
     ///
     /// # Errors
-    /// As for [`ReadSet::batches`], but for defects of the signal, which is not looked at;
+    /// Those of [`ReadSet::batches`], but defects of the signal are not detected;
     /// [`Error::NotFound`] for a name that is neither a column nor an attribute; [`Error::Usage`]
     /// for a condition that does not fit the columns.
     pub fn scan(&self, selection: &Selection, options: &ScanOptions) -> Result<Scan> {
@@ -93,9 +95,9 @@ fn text_field(name: &str, nullable: bool) -> Field {
 /// An attribute of the read groups of all files.
 #[derive(Debug)]
 struct ScanAttribute {
-    /// Its distinct values.
+    /// The distinct values of the attribute.
     values: ArrayRef,
-    /// For each file and read group, which value.
+    /// For each file and read group, the index of its value.
     codes: Vec<Vec<Option<i32>>>,
 }
 
@@ -137,11 +139,13 @@ fn attribute(name: &str, headers: &[&Header], columns: &[String]) -> Result<Scan
     Ok(ScanAttribute { values: Arc::new(StringArray::from_iter_values(values)), codes })
 }
 
-/// The rows of a scan, in batches of some thousands. After an error there are no more.
+/// The rows of a scan, in batches of thousands of rows. The iterator ends after an error.
 pub struct Scan {
-    /// All columns, and those that are shown.
+    /// All columns, including those that only the condition uses.
     schema: SchemaRef,
+    /// The columns of the result.
     out: SchemaRef,
+    /// The indices of the columns of the result in `schema`.
     shown: Vec<usize>,
     condition: Option<Bound>,
     batches: Box<dyn Iterator<Item = Result<Batch>>>,
@@ -162,7 +166,7 @@ impl Scan {
         self.out.clone()
     }
 
-    /// Adds the columns that are the same for many reads.
+    /// Adds the columns of the file and of attributes, and applies the condition.
     fn complete(&self, batch: Batch) -> Result<RecordBatch, ArrowError> {
         let file = batch.file();
         let batch = batch.into_inner();
@@ -190,6 +194,7 @@ impl Scan {
         batch.project(&self.shown)
     }
 
+    /// The next joined batch; `None` at the end.
     fn gather(&mut self) -> Result<Option<RecordBatch>> {
         let mut parts = Vec::new();
         let mut rows = 0;
@@ -200,7 +205,7 @@ impl Scan {
             let all = batch.num_rows();
             let size = batch.get_array_memory_size();
             let batch = self.complete(batch).map_err(refused)?;
-            // Without rows it has lost its dictionaries, too.
+            // A batch without rows has lost its dictionaries, so that it cannot be joined.
             if batch.num_rows() == 0 {
                 continue;
             }
@@ -215,7 +220,8 @@ impl Scan {
     }
 }
 
-/// Batches as one. Their dictionaries are the same, and stay so: Arrow would put them together.
+/// Joins batches. All have the same dictionaries, and the first one is used. Arrow would merge the
+/// dictionaries.
 fn joined(schema: &SchemaRef, parts: &[RecordBatch]) -> Result<RecordBatch, ArrowError> {
     if let [only] = parts {
         return Ok(only.clone());
@@ -245,7 +251,7 @@ fn joined(schema: &SchemaRef, parts: &[RecordBatch]) -> Result<RecordBatch, Arro
     )
 }
 
-/// Whether batches can be put together: not where lists hold labels, whose dictionaries would grow.
+/// Whether batches can be joined. Lists of labels cannot, because their dictionaries would grow.
 fn joinable(schema: &Schema) -> bool {
     let labels = |field: &Field| match field.data_type() {
         DataType::List(item) => matches!(item.data_type(), DataType::Dictionary(..)),

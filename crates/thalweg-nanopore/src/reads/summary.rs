@@ -1,4 +1,4 @@
-//! A data set in a few figures, from a scan: no signal is decoded.
+//! Statistics of a data set from a scan. No signal is decoded.
 
 mod lengths;
 
@@ -15,48 +15,46 @@ use crate::record::Header;
 
 pub use lengths::{LengthStats, Lengths};
 
-/// What a data set holds.
+/// Statistics of a data set.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunSummary {
-    /// Files.
+    /// The number of files.
     pub files: usize,
-    /// Reads.
+    /// The number of reads.
     pub reads: u64,
-    /// Samples of all reads.
+    /// The number of samples of all reads.
     pub samples: u64,
-    /// Stored bytes of all files, headers and metadata included.
+    /// The size of all files in bytes, including headers and metadata.
     pub bytes: u64,
-    /// Figures of the reads' lengths in samples, all of them exact; `None` where there are no
-    /// reads.
+    /// Exact statistics of the reads' lengths in samples; `None` if there are no reads.
     pub lengths: Option<LengthStats>,
-    /// Seconds of signal of all reads together, by each read's own sampling rate.
+    /// The total duration of the signal of all reads, in seconds.
     pub signal_s: f64,
-    /// Seconds from the start of the acquisition to the end of the read that ended last, where
-    /// start times are known; of several acquisitions, that of the longest.
+    /// Seconds from the start of the acquisition to the end of the last read, if start times are
+    /// known. For several acquisitions, the largest value.
     pub last_s: Option<f64>,
     /// The acquisitions: read groups with the same attributes, in any number of files.
     pub runs: Vec<RunPart>,
-    /// Reads by the reason why they ended; the empty key stands for reads that do not say.
+    /// The number of reads by end reason. The empty key is for reads without one.
     pub end_reasons: BTreeMap<String, u64>,
-    /// Reads by type of pore, where files say it.
+    /// The number of reads by pore type, if files have it.
     pub pore_types: BTreeMap<String, u64>,
-    /// How many channels gave reads, where files say it.
+    /// The number of channels with reads, if files have channels.
     pub channels: Option<usize>,
 }
 
 /// One acquisition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RunPart {
-    /// What the read group says: `run_id` and the rest of [`RUN_ATTRIBUTES`], as far as it has
-    /// them.
+    /// The attributes of the read group that are among [`RUN_ATTRIBUTES`].
     pub attributes: BTreeMap<&'static str, String>,
-    /// Its reads.
+    /// The number of reads.
     pub reads: u64,
-    /// Their samples.
+    /// The number of samples.
     pub samples: u64,
 }
 
-/// Attributes that tell acquisitions apart, in the order in which people look at them.
+/// The attributes that distinguish acquisitions, in the order of their importance to users.
 pub const RUN_ATTRIBUTES: [&str; 9] = [
     "run_id",
     "sample_id",
@@ -70,11 +68,11 @@ pub const RUN_ATTRIBUTES: [&str; 9] = [
 ];
 
 impl ReadSet {
-    /// Counts and figures over every read. Memory: eight bytes for each read of more than a million
-    /// samples, and 8 MiB.
+    /// Statistics over all reads. Takes 8 MiB of memory, and 8 bytes for each read of more than a
+    /// million samples.
     ///
     /// # Errors
-    /// As for [`ReadSet::scan`].
+    /// Those of [`ReadSet::scan`].
     pub fn summary(&self) -> Result<RunSummary> {
         let own = self.scan_schema(Strings::Text)?;
         let wanted = [
@@ -108,7 +106,7 @@ impl ReadSet {
     }
 }
 
-/// The figures while they are made.
+/// The statistics while they are computed.
 #[derive(Debug, Default)]
 struct LengthCounts {
     summary: RunSummary,
@@ -131,7 +129,7 @@ impl LengthCounts {
             self.lengths.push(length);
             let group = self.groups.entry((files.value(row), groups.value(row))).or_default();
             *group = (group.0 + 1, group.1 + length);
-            // A rate that makes no sense says nothing about time.
+            // An invalid sampling rate gives no duration.
             if !(rate.is_finite() && rate > 0.0) {
                 continue;
             }
@@ -157,7 +155,7 @@ impl LengthCounts {
         Some(())
     }
 
-    /// Read groups with the same attributes are one acquisition.
+    /// The acquisitions. Read groups with the same attributes are one acquisition.
     fn runs(&self, headers: &[&Header]) -> Vec<RunPart> {
         let mut runs: BTreeMap<BTreeMap<&'static str, String>, (u64, u64)> = BTreeMap::new();
         for (&(file, group), &(reads, samples)) in &self.groups {
@@ -174,7 +172,7 @@ impl LengthCounts {
     }
 }
 
-/// Counts rows by what a column says, if it is there.
+/// Counts rows by the value of a column, if the column exists.
 fn tally(batch: &RecordBatch, name: &str, counts: &mut BTreeMap<String, u64>) {
     let Some(column) = batch.column_by_name(name) else { return };
     let text = shown(column);

@@ -1,9 +1,8 @@
-//! Auxiliary fields: the typed columns that follow a record's primary ones (section "Auxiliary
-//! fields").
+//! Auxiliary fields: the typed columns after a record's primary ones (section "Auxiliary fields").
 //!
-//! Their names and types stand in the header, their values at the end of each record, in header
-//! order and unaligned. A scalar takes its size; an array, and a string is an array of `char`,
-//! takes a `u64` element count before its elements.
+//! The header has their names and types. Their values are at the end of each record, in header
+//! order and unaligned. A scalar takes its size. An array has a `u64` element count before its
+//! elements. A string is an array of `char`.
 
 mod value;
 
@@ -16,7 +15,7 @@ pub use value::{AuxArray, AuxValue, AuxValues};
 /// Bytes of the element count before an array.
 const COUNT_BYTES: usize = 8;
 
-/// What one element of an auxiliary field is.
+/// The type of one element of an auxiliary field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scalar {
     /// `int8_t`
@@ -41,12 +40,12 @@ pub enum Scalar {
     Double,
     /// `char`
     Char,
-    /// `enum{...}`: a byte that counts labels of the header; since 0.2.0.
+    /// `enum{...}`: a byte that is an index into the labels of the header; since 0.2.0.
     Enum,
 }
 
 impl Scalar {
-    /// Every scalar.
+    /// All scalar types.
     pub const ALL: [Self; 12] = [
         Self::Int8,
         Self::Int16,
@@ -62,7 +61,7 @@ impl Scalar {
         Self::Enum,
     ];
 
-    /// Stored bytes.
+    /// The number of stored bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::Int8 | Self::Uint8 | Self::Char | Self::Enum => 1,
@@ -90,7 +89,7 @@ impl Scalar {
         }
     }
 
-    /// Appends the bytes that stand for a missing value: the type's maximum, NaN, or NUL.
+    /// Appends the bytes of a missing value: the type's maximum, NaN, or NUL.
     pub fn push_missing(self, out: &mut Vec<u8>) {
         match self {
             Self::Int8 => out.extend(i8::MAX.to_le_bytes()),
@@ -107,8 +106,7 @@ impl Scalar {
         }
     }
 
-    /// The value that starts `bytes`; missing where they are too few, so that no caller has to
-    /// prove otherwise.
+    /// The value at the start of `bytes`; missing if there are too few bytes.
     fn value(self, bytes: &[u8]) -> AuxValue<'static> {
         let some = match self {
             Self::Int8 => {
@@ -169,23 +167,23 @@ pub enum AuxType {
 }
 
 impl AuxType {
-    /// A string.
+    /// The type of a string.
     pub const STRING: Self = Self::Array(Scalar::Char);
 
-    /// What one element is.
+    /// The type of one element.
     pub const fn element(self) -> Scalar {
         match self {
             Self::Scalar(element) | Self::Array(element) => element,
         }
     }
 
-    /// Whether a value is preceded by its element count.
+    /// Whether an element count precedes the value.
     pub const fn is_array(self) -> bool {
         matches!(self, Self::Array(_))
     }
 
-    /// The bytes of the value that starts at `at` of `bytes`, without the count, and where the next
-    /// value starts.
+    /// The bytes of the value that starts at index `at` of `bytes`, without the count, and the
+    /// index of the next value.
     fn split(self, bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
         let size = self.element().size();
         let (start, len) = match self {
@@ -199,7 +197,7 @@ impl AuxType {
         Some((bytes.get(start..end)?, end))
     }
 
-    /// The value that `bytes` (without the count) hold.
+    /// The value with these bytes, which do not include the count.
     fn value(self, bytes: &[u8]) -> AuxValue<'_> {
         match self {
             Self::Scalar(element) => element.value(bytes),
@@ -210,7 +208,7 @@ impl AuxType {
     }
 }
 
-/// A column of the header: what every record carries after its signal.
+/// An auxiliary column of the header. Every record has a value for it after its signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuxField {
     /// The column's name.
@@ -227,12 +225,12 @@ impl AuxField {
         Self { name: name.into(), kind, labels: Vec::new() }
     }
 
-    /// What an enumeration's code stands for.
+    /// The label of an enumeration's code.
     pub fn label(&self, code: u8) -> Option<&str> {
         self.labels.get(usize::from(code)).map(String::as_str)
     }
 
-    /// Appends `value` as a binary record stores it.
+    /// Appends `value` in the encoding of a binary record.
     ///
     /// # Errors
     ///
@@ -261,7 +259,7 @@ impl AuxField {
         Ok(())
     }
 
-    /// The type as the header's type line has it, with an enumeration's labels.
+    /// The type in the notation of the header's type line, with an enumeration's labels.
     pub fn type_name(&self) -> String {
         let mut name = String::from(self.kind.element().name());
         if self.kind.is_array() {
@@ -275,7 +273,7 @@ impl AuxField {
         name
     }
 
-    /// Parses a column of the type line. `at` is where it stands.
+    /// Parses a column of the type line. `at` is its offset, for faults.
     pub(crate) fn parse_type(text: &str, at: usize) -> Result<(AuxType, Vec<String>), Fault> {
         let (name, labels) = match text.strip_suffix('}').and_then(|t| t.split_once('{')) {
             Some((name, labels)) => (name, Some(labels)),
@@ -298,7 +296,7 @@ impl AuxField {
         Ok((kind, labels))
     }
 
-    /// What [`Self::parse_type`] would refuse must not be written either.
+    /// Refuses fields that [`Self::parse_type`] would refuse, so that they are not written.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if (self.kind.element() == Scalar::Enum) == self.labels.is_empty() {
             let found = format!(
@@ -313,7 +311,8 @@ impl AuxField {
     }
 }
 
-/// Labels are distinct C identifiers; 255 is the missing value, so there are at most 255 of them.
+/// Checks that labels are distinct C identifiers, and at most 255, because code 255 is the missing
+/// value.
 fn check_labels(labels: &[String]) -> Result<(), Fault> {
     if labels.len() > usize::from(u8::MAX) {
         return Err(Fault::new(
@@ -341,7 +340,7 @@ fn check_labels(labels: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Checks that the fields fill `bytes` exactly. Faults count from the start of `bytes`.
+/// Checks that the fields fill `bytes` exactly. Offsets of faults count from the start of `bytes`.
 pub(crate) fn verify(fields: &[AuxField], bytes: &[u8]) -> Result<(), Fault> {
     let mut at = 0;
     for field in fields {

@@ -1,9 +1,9 @@
-//! What a file says of all its reads: version, compression, read groups with their attributes, and
-//! the auxiliary fields.
+//! The header of a file: version, compression, read groups with their attributes, and the auxiliary
+//! fields.
 
 use super::{AuxField, RecordPress, SignalPress, Version};
 
-/// The two ways to write the format down.
+/// The two encodings of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Encoding {
     /// SLOW5: tab-separated text.
@@ -12,17 +12,17 @@ pub enum Encoding {
     Binary,
 }
 
-/// An attribute: something that is the same for every read of a read group.
+/// An attribute: a property that all reads of a read group share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attribute {
-    /// Its name.
+    /// The attribute's name.
     pub name: String,
-    /// Its value for each read group. The format writes `.` for what is missing and cannot tell it
-    /// from an empty or single-dot value, so both are read as `None`.
+    /// The value for each read group. The format writes `.` for a missing value, and does not
+    /// distinguish it from an empty value or a single dot. All of these are read as `None`.
     pub values: Vec<Option<String>>,
 }
 
-/// Everything that stands before the first record.
+/// The content of a file before the first record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// The file's version.
@@ -33,13 +33,13 @@ pub struct Header {
     pub record_press: RecordPress,
     /// How the signal within each record is compressed; none in text.
     pub signal_press: SignalPress,
-    /// How many read groups there are, at least one. A record names its group by number.
+    /// The number of read groups, at least one. A record refers to its group by number.
     pub read_groups: u32,
     /// The attributes, in the order of the file. Names are distinct.
     pub attributes: Vec<Attribute>,
     /// The auxiliary columns, in the order in which records store them. Names are distinct.
     pub aux: Vec<AuxField>,
-    /// Where the first record starts: the header's own length.
+    /// The offset of the first record, which is the length of the header.
     pub data_offset: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The index beside a file (`.idx`): where each read's record lies, by read id. slow5lib and
+//! The index beside a file (`.idx`): the place of each read's record, by read id. slow5lib and
 //! slow5tools read and write the same bytes.
 //!
 //! ```text
@@ -7,12 +7,12 @@
 //! "XDI5WOLS"
 //! ```
 //!
-//! An offset is that of the size before a BLOW5 record, or of a SLOW5 row. A size includes those 8
-//! bytes, or the row's newline.
+//! The offset of a BLOW5 record is that of the 8-byte size before it; its size includes these 8
+//! bytes. The offset of a SLOW5 record is that of its row; its size includes the newline.
 //!
-//! An index of ten million reads must fit beside the work that needs it. So the file's own bytes
-//! are the arena, and the only thing built on top is one table of 8-byte slots: about 65 bytes a
-//! read with ids of 36 characters.
+//! An index of ten million reads must leave memory for other work. The bytes of the file are
+//! therefore kept as they are, and the only other structure is a hash table of 8-byte slots. This
+//! takes about 65 bytes per read with ids of 36 characters.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +24,7 @@ use super::{Encoding, Header, Version, quoted};
 /// First bytes of an index.
 const MAGIC: &[u8; 9] = b"SLOW5IDX\x01";
 
-/// Where the entries start; what is unused before it is zero.
+/// The start of the entries. Unused bytes before it are zero.
 const ENTRIES_AT: usize = 64;
 
 /// Last bytes of an index.
@@ -36,23 +36,23 @@ const ID_LEN_BYTES: usize = 2;
 /// Bytes of an offset and a size.
 const PLACE_BYTES: usize = 16;
 
-/// What a BLOW5 file has after its last record.
+/// Bytes of a BLOW5 file after its last record.
 const FILE_END_BYTES: u64 = 5;
 
-/// A BLOW5 record's size as an index counts it includes the 8 bytes of its own size.
+/// Least size of a BLOW5 record in an index, which includes the 8 bytes of the stored size.
 const LEAST_RECORD_BYTES: u64 = 8;
 
-/// A slot holds an entry's position plus one in its low bits, and the top bits of its hash in its
-/// high ones, so that most misses are known without a look at the arena. 2^48 bytes of index are
-/// more than any file system holds.
+/// Low bits of a slot that hold an entry's position plus one. The high bits hold the top bits of
+/// the id's hash, so that most searches for other ids need not compare ids. An index of 2^48 bytes
+/// is larger than any in practice.
 const POSITION_BITS: u32 = 48;
 
-/// Where a read's record lies.
+/// The place of a read's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Entry {
-    /// Offset in the data file: of the size before a BLOW5 record, or of a SLOW5 row.
+    /// The offset in the data file of the size before a BLOW5 record, or of a SLOW5 row.
     pub offset: u64,
-    /// Bytes from there to the next record.
+    /// The number of bytes from `offset` to the next record.
     pub size: u64,
 }
 
@@ -75,9 +75,9 @@ pub struct Index {
     /// The file without its end marker.
     bytes: Vec<u8>,
     len: usize,
-    /// A power of two of slots, at most three quarters full.
+    /// The hash table: a power of two of slots, at most three quarters full.
     slots: Vec<u64>,
-    /// Keyed at random: ids are chosen by whoever wrote the file.
+    /// The hash function, with random keys: the ids of a file could be chosen to collide.
     hasher: RandomState,
 }
 
@@ -99,13 +99,12 @@ impl Index {
         Self { version, bytes, len: 0, slots: Vec::new(), hasher: RandomState::new() }
     }
 
-    /// Takes the bytes of an index file for an index. [`Index::check`] compares it with its data
-    /// file.
+    /// Parses the bytes of an index file. [`Index::check`] compares the index with its data file.
     ///
     /// # Errors
     ///
-    /// When the bytes are no index, or one of a newer version, cut short, with something after its
-    /// end, with a read twice, or with an id that is not UTF-8.
+    /// When the bytes are not an index; when the index has a newer version, is cut short, or has
+    /// bytes after its end; when a read occurs twice, or an id is not UTF-8.
     pub fn parse(mut bytes: Vec<u8>) -> Result<Self, Fault> {
         let Some(version) = bytes.strip_prefix(MAGIC) else {
             let head = bytes.get(..MAGIC.len()).unwrap_or(&bytes);
@@ -116,8 +115,7 @@ impl Index {
         };
         let version = Version::new(major, minor, patch).supported(MAGIC.len())?;
 
-        // Counted first, so that the table is allocated once and is no larger than the file has
-        // entries.
+        // Entries are counted first, so that the table is allocated once and with the right size.
         let mut at = ENTRIES_AT;
         let mut len = 0usize;
         while bytes.get(at..) != Some(END_MARKER) {
@@ -146,7 +144,7 @@ impl Index {
         Ok(index)
     }
 
-    /// Adds a read after the others.
+    /// Appends a read.
     ///
     /// # Errors
     ///
@@ -174,7 +172,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// When it is another file's index, or older than the file.
+    /// When the index belongs to another file, or to an older state of the file.
     pub fn check(&self, header: &Header, file_size: u64) -> Result<(), Fault> {
         const REBUILD: &str =
             "the index does not belong to this file or is out of date; build it again";
@@ -214,7 +212,7 @@ impl Index {
         Ok(())
     }
 
-    /// Where a read's record lies.
+    /// The place of a read's record.
     pub fn get(&self, read_id: &str) -> Option<Entry> {
         let at = self.vacant(read_id.as_bytes()).err()?;
         entry(&self.bytes, at).map(|(_, place, _)| place)
@@ -225,41 +223,41 @@ impl Index {
         self.version
     }
 
-    /// How many reads there are.
+    /// The number of reads.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no reads.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Every read and its place, in the order of the file.
+    /// All reads and their places, in the order of the file.
     pub fn iter(&self) -> impl Iterator<Item = (&str, Entry)> {
         let mut at = ENTRIES_AT;
         std::iter::from_fn(move || {
             let (id, place, next) = entry(&self.bytes, at)?;
             at = next;
-            // Every id was UTF-8 when it came in.
+            // Every id was checked to be UTF-8 when it was added.
             Some((std::str::from_utf8(id).ok()?, place))
         })
     }
 
-    /// The index file: these bytes, one after the other.
+    /// The content of the index file: the concatenation of these parts.
     pub fn parts(&self) -> [&[u8]; 2] {
         [&self.bytes, END_MARKER]
     }
 
-    /// The slot for a read that is not there and its tag, the top bits of its hash; the entry's
-    /// position as the error when it is there.
+    /// The slot for a new read, and its tag (the top bits of its hash). If the index already has
+    /// the read, its entry's position is the error.
     fn vacant(&self, id: &[u8]) -> Result<(usize, u64), usize> {
         let hash = self.hasher.hash_one(id);
         let tag = hash >> POSITION_BITS << POSITION_BITS;
         let mask = self.slots.len().wrapping_sub(1);
         let mut slot = hash as usize & mask;
-        // At least a quarter of the slots are empty, so the search ends; in no slots at all it does
-        // not start.
+        // The search ends, because at least a quarter of the slots are empty. It does not start if
+        // there are no slots.
         while let Some(&value) = self.slots.get(slot) {
             if value == 0 {
                 return Ok((slot, tag));
@@ -300,7 +298,7 @@ fn position(value: u64) -> usize {
     ((value & ((1 << POSITION_BITS) - 1)) - 1) as usize
 }
 
-/// Slots for this many entries: a power of two, at most three quarters full.
+/// The number of slots for this many entries: a power of two, at most three quarters full.
 fn slots_for(len: usize) -> usize {
     if len == 0 { 0 } else { (len + len.div_ceil(3)).next_power_of_two() }
 }

@@ -1,4 +1,5 @@
-//! One header for the records of several files, and how each file's records go under it.
+//! Merging the headers of several files, and converting the records of each file to the merged
+//! header.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -6,37 +7,37 @@ use thalweg_io::Fault;
 
 use super::{Attribute, AuxArray, AuxField, AuxValue, Header, Record, Scalar};
 
-/// Headers put together.
+/// A merged header.
 ///
-/// Read groups with the same attributes become one; those that differ in any stay apart. The
-/// auxiliary fields are those of all files, missing where a file does not have one; the labels of
-/// an enumeration are put together.
+/// Read groups with equal attributes become one. Groups that differ in any attribute stay separate.
+/// The header has the auxiliary fields of all files; a field that a file lacks is missing in its
+/// records. The labels of an enumeration are merged.
 #[derive(Debug, Clone)]
 pub struct Merged {
     header: Header,
     places: Vec<MergedPlaces>,
 }
 
-/// Where what a file has goes.
+/// The mapping from one file to the merged header.
 #[derive(Debug, Clone)]
 struct MergedPlaces {
-    /// For each of its read groups the one of the merged header; `None` for those that were left
-    /// out.
+    /// For each read group of the file, the group of the merged header; `None` for groups that were
+    /// left out.
     groups: Vec<Option<u32>>,
-    /// For each of its auxiliary fields the number of the merged one and, where they differ, the
-    /// codes of its labels.
+    /// For each auxiliary field of the file, the index of the merged field. If the codes of an
+    /// enumeration differ, also the merged code for each code of the file.
     fields: Vec<(usize, Option<Box<[u8]>>)>,
-    /// Its auxiliary bytes can stay as they are.
+    /// Whether the auxiliary bytes of the file need no conversion.
     same: bool,
 }
 
 impl Merged {
-    /// Puts headers together. The encoding and the compressions are those of the first, the version
-    /// is the newest. One header alone stays as it is.
+    /// Merges headers. The encoding and the compressions are those of the first header, and the
+    /// version is the newest one. A single header stays unchanged.
     ///
     /// # Errors
-    /// The number of a header, and why it does not go with those before it: a field of another
-    /// type, or more labels of an enumeration than it can have.
+    /// The number of a header that conflicts with those before it, and the conflict: a field of
+    /// another type, or too many labels of an enumeration.
     pub fn new<'a>(headers: impl IntoIterator<Item = &'a Header>) -> Result<Self, (usize, Fault)> {
         let headers: Vec<&Header> = headers.into_iter().collect();
         let Some(first) = headers.first() else {
@@ -103,14 +104,14 @@ impl Merged {
         &self.header
     }
 
-    /// The number under which a file's read group goes; `None` if there is none, or if it was left
-    /// out.
+    /// The merged number of a file's read group; `None` if the file has no such group, or if the
+    /// group was left out.
     pub fn group(&self, file: usize, read_group: u32) -> Option<u32> {
         *self.places.get(file)?.groups.get(read_group as usize)?
     }
 
-    /// A merged header of these read groups alone, in their order, without attributes that none of
-    /// them has.
+    /// A merged header with only these read groups, in their order. Attributes that none of them
+    /// has are removed.
     #[must_use]
     pub fn only(&self, groups: &BTreeSet<u32>) -> Self {
         let mut header = self.header.clone();
@@ -134,8 +135,8 @@ impl Merged {
         Self { header, places: places.collect() }
     }
 
-    /// A record of file number `file`, whose header is `from`, as one under the merged header.
-    /// `aux` is scratch that the result borrows from. The signal stays as it is.
+    /// Converts a record of file number `file`, whose header is `from`, to the merged header. `aux`
+    /// is scratch memory that the result borrows from. The signal stays unchanged.
     ///
     /// # Errors
     /// A read group that was left out; auxiliary values that do not fit their type.
@@ -182,8 +183,8 @@ impl Merged {
     }
 }
 
-/// The code of a label in the merged header. What is no label, the missing value among it, stays as
-/// it is: it is for the reader of the value to refuse it.
+/// The code of a label in the merged header. A code without a label, such as the missing value,
+/// stays unchanged; readers of the value refuse invalid codes.
 fn translated(code: u8, codes: &[u8]) -> u8 {
     codes.get(usize::from(code)).copied().unwrap_or(code)
 }
@@ -207,7 +208,7 @@ impl MergedPlaces {
 }
 
 impl AuxField {
-    /// Takes over the labels of the same field in another file.
+    /// Adds the labels of the same field in another file.
     fn merge(&mut self, other: &Self) -> Result<(), Fault> {
         if self.kind != other.kind {
             let found =
@@ -223,7 +224,7 @@ impl AuxField {
                 self.labels.push(label.clone());
             }
         }
-        // 255 stands for a missing value.
+        // Code 255 is the missing value.
         if self.labels.len() > usize::from(u8::MAX) {
             let found = format!(
                 "{} labels of the enumeration {:?} in all files",

@@ -1,13 +1,13 @@
-//! Numbers as SLOW5 text writes them (section "SLOW5 ASCII encoding"): plain decimals, no exponent,
-//! no leading zeros.
+//! Numbers in SLOW5 text (section "SLOW5 ASCII encoding"): plain decimals without exponent or
+//! leading zeros.
 
 use std::io::Write;
 
-/// Fractional digits before trailing zeros go: what C's `%f` prints, and so what every other writer
-/// prints.
+/// Fractional digits before trailing zeros are removed. C's `%f` prints as many, and other writers
+/// use it.
 const FRACTION_DIGITS: usize = 6;
 
-/// A decimal without sign, leading zeros or anything above `max`.
+/// Parses a decimal of at most `max` without sign or leading zeros.
 pub(crate) fn parse_unsigned(text: &[u8], max: u64) -> Option<u64> {
     if text.is_empty() || (text.len() > 1 && text.first() == Some(&b'0')) {
         return None;
@@ -23,7 +23,7 @@ pub(crate) fn parse_unsigned(text: &[u8], max: u64) -> Option<u64> {
     (value <= max).then_some(value)
 }
 
-/// A decimal with an optional minus sign, within `min..=max`.
+/// Parses a decimal within `min..=max` with an optional minus sign.
 pub(crate) fn parse_signed(text: &[u8], min: i64, max: i64) -> Option<i64> {
     let value = match text.strip_prefix(b"-") {
         Some(digits) => 0i64.checked_sub_unsigned(parse_unsigned(digits, 1 << 63)?)?,
@@ -32,7 +32,8 @@ pub(crate) fn parse_signed(text: &[u8], min: i64, max: i64) -> Option<i64> {
     (min..=max).contains(&value).then_some(value)
 }
 
-/// The words that C prints for what is not finite. slow5lib writes them, but refuses to read them.
+/// Parses the words that C prints for infinities and NaN. slow5lib writes them, but refuses to read
+/// them.
 fn non_finite(text: &[u8]) -> Option<f64> {
     match text {
         b"inf" => Some(f64::INFINITY),
@@ -42,7 +43,7 @@ fn non_finite(text: &[u8]) -> Option<f64> {
     }
 }
 
-/// A decimal fraction without exponent.
+/// Parses a decimal fraction without exponent.
 pub(crate) fn parse_double(text: &[u8]) -> Option<f64> {
     if let Some(value) = non_finite(text) {
         return Some(value);
@@ -50,8 +51,8 @@ pub(crate) fn parse_double(text: &[u8]) -> Option<f64> {
     decimal(text)?.parse().ok().filter(|value: &f64| value.is_finite())
 }
 
-/// Parses a number in single precision. It is rounded once, from the text: by way of a double it
-/// would be rounded twice.
+/// Parses a number in single precision. It is rounded once, directly from the text. A conversion
+/// through a double would round twice.
 pub(crate) fn parse_float(text: &[u8]) -> Option<f32> {
     if let Some(value) = non_finite(text) {
         return Some(value as f32);
@@ -59,7 +60,8 @@ pub(crate) fn parse_float(text: &[u8]) -> Option<f32> {
     decimal(text)?.parse().ok().filter(|value: &f32| value.is_finite())
 }
 
-/// Keeps the exponents, plus signs and names of infinity that Rust's own parser takes away from it.
+/// The text, if it has only digits, points and minus signs. Rust's parser would also accept
+/// exponents, plus signs and names of infinity.
 fn decimal(text: &[u8]) -> Option<&str> {
     let plain = text.iter().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-'));
     if plain { std::str::from_utf8(text).ok() } else { None }
@@ -71,7 +73,7 @@ pub(crate) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
     if value < 0 {
         out.push(b'-');
     }
-    // 2^64 has 20 digits; an i128 that came from 64 bits or less never has more.
+    // 2^64 has 20 digits, and the values come from integers of at most 64 bits.
     let mut digits = [0u8; 20];
     let mut rest = value.unsigned_abs() as u64;
     let mut used = 0;
@@ -86,9 +88,8 @@ pub(crate) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
     out.extend(digits.iter().skip(digits.len() - used));
 }
 
-/// Writes a double as slow5lib does: six fractional digits, then neither trailing zeros nor a bare
-/// point, and no "-0". What needs more digits is rounded: the text encoding is lossy for such
-/// numbers, whoever writes it.
+/// Writes a double like slow5lib: rounded to six fractional digits, without trailing zeros or a
+/// trailing point, and without "-0". The text encoding is lossy for numbers that need more digits.
 pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend(if value.is_sign_negative() { b"-nan".as_slice() } else { b"nan" });
@@ -141,7 +142,7 @@ mod tests {
             (-5.5, "-5.5"),
             (100.0, "100"),
             (0.000_001, "0.000001"),
-            // Exact ties go to the even digit.
+            // Exact ties are rounded to the even digit.
             (0.007_812_5, "0.007812"),
             (0.023_437_5, "0.023438"),
             (1e22, "10000000000000000000000"),

@@ -5,21 +5,21 @@ use std::str::FromStr;
 
 use thalweg_io::Fault;
 
-/// From this code on, methods are experiments that no release of slow5lib reads.
+/// The first code of experimental methods, which no release of slow5lib reads.
 const FIRST_UNRELEASED_CODE: u8 = 250;
 
 /// How a whole record is compressed (byte 9 of the header).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RecordPress {
-    /// Stored as it is.
+    /// No compression.
     #[default]
     None,
     /// A zlib stream.
     Zlib,
     /// A zstd frame; since 0.2.0.
     Zstd,
-    /// The record's bytes taken for 16-bit samples and coded as svb-zd. A development code; not
-    /// seen in practice.
+    /// svb-zd, applied to the record's bytes as 16-bit samples. A development code, not used in
+    /// practice.
     SvbZd,
 }
 
@@ -31,7 +31,7 @@ pub enum SignalPress {
     None,
     /// StreamVByte of zigzag differences.
     SvbZd,
-    /// One byte a difference, with exceptions apart.
+    /// One byte per difference; exceptions are stored separately.
     ExZd,
     /// A zlib stream of plain samples. A development code.
     Zlib,
@@ -39,7 +39,7 @@ pub enum SignalPress {
     Zstd,
     /// A zstd frame of svb16-zd. A development code.
     Vbz,
-    /// 16-bit StreamVByte of zigzag differences. A development code, used by published comparisons.
+    /// 16-bit StreamVByte of zigzag differences. A development code that published comparisons use.
     Svb16Zd,
 }
 

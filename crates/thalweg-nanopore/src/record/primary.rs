@@ -1,4 +1,4 @@
-//! One read: the primary fields, the signal as stored, the auxiliary bytes (section "BLOW5
+//! One read: the primary fields, the stored signal, and the auxiliary bytes (section "BLOW5
 //! record").
 //!
 //! ```text
@@ -21,26 +21,27 @@ const SAMPLE_BYTES: usize = 2;
 /// A record, borrowed from its decompressed bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Record<'a> {
-    /// The read's name.
+    /// The read's id.
     pub read_id: &'a str,
-    /// Which of the header's read groups it belongs to.
+    /// The number of the read's group in the header.
     pub read_group: u32,
-    /// Steps of the converter: picoampere = (sample + offset) · range / digitisation.
+    /// Steps of the analog-to-digital converter: picoampere = (sample + offset) · range /
+    /// digitisation.
     pub digitisation: f64,
     /// Added to a sample before scaling.
     pub offset: f64,
     /// The converter's full scale in picoampere.
     pub range: f64,
-    /// Samples a second.
+    /// Samples per second.
     pub sampling_rate: f64,
-    /// The signal as stored, still in the header's signal compression. Empty when the record came
-    /// from text: its samples are parsed already.
+    /// The stored signal, in the header's signal compression. Empty for a record from text, whose
+    /// samples are parsed separately.
     pub signal: &'a [u8],
-    /// The auxiliary fields as stored.
+    /// The stored auxiliary fields.
     pub aux: &'a [u8],
 }
 
-/// Takes fields off the front of a record.
+/// Reads the fields of a record one after the other.
 struct FieldReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -86,11 +87,11 @@ fn read_id(bytes: &[u8]) -> Result<&str, Fault> {
 }
 
 impl<'a> Record<'a> {
-    /// Reads a record from its decompressed bytes. Allocates nothing.
+    /// Parses a record from its decompressed bytes without allocation.
     ///
     /// # Errors
     ///
-    /// When the fields do not fill the bytes exactly, the read group is none of the header's, or
+    /// When the fields do not fill the bytes exactly, the header does not have the read group, or
     /// the id is not UTF-8.
     #[inline]
     pub fn parse(payload: &'a [u8], header: &Header) -> Result<Self, Fault> {
@@ -120,8 +121,8 @@ impl<'a> Record<'a> {
         Ok(Self { read_id, read_group, digitisation, offset, range, sampling_rate, signal, aux })
     }
 
-    /// The read id from the first bytes of a record's decompressed bytes; `None` when they are too
-    /// few.
+    /// The read id from the first decompressed bytes of a record; `None` if there are too few
+    /// bytes.
     ///
     /// # Errors
     ///
@@ -131,17 +132,17 @@ impl<'a> Record<'a> {
         rest.get(..usize::from(u16::from_le_bytes(*len))).map(read_id).transpose()
     }
 
-    /// How many samples the signal has, where that is known without decompressing it.
+    /// The number of samples of the signal, if it is known without decompressing it.
     ///
     /// # Errors
     ///
-    /// When the signal is too short for its own count. Other damage shows when it is decoded.
+    /// When the signal is too short for its own count. Other damage is detected by decoding.
     pub fn sample_count(&self, signal_press: SignalPress) -> Result<Option<usize>, Fault> {
         match signal_press {
             SignalPress::None => Ok(Some(self.signal.len() / SAMPLE_BYTES)),
             SignalPress::SvbZd => svb::zd::samples(self.signal).map(Some),
             SignalPress::ExZd => ex_zd::samples(self.signal).map(Some),
-            // A 32-bit count, then at least one byte a sample.
+            // A 32-bit count, then at least one byte per sample.
             SignalPress::Svb16Zd => match self.signal.split_first_chunk() {
                 Some((count, rest)) if u32::from_le_bytes(*count) as usize <= rest.len() => {
                     Ok(Some(u32::from_le_bytes(*count) as usize))
@@ -161,13 +162,12 @@ impl<'a> Record<'a> {
         AuxValues::new(&header.aux, self.aux)
     }
 
-    /// Appends the record's bytes before record compression. `signal_press` says how
-    /// [`Record::signal`] is coded.
+    /// Appends the record's bytes before record compression. `signal_press` is the compression of
+    /// [`Record::signal`].
     ///
     /// # Errors
     ///
-    /// When the read id is longer than 65,535 bytes, or plain samples do not come in pairs of
-    /// bytes.
+    /// When the read id is longer than 65,535 bytes, or plain samples have an odd number of bytes.
     pub fn encode(&self, signal_press: SignalPress, out: &mut Vec<u8>) -> Result<(), Fault> {
         let id_len = u16::try_from(self.read_id.len()).map_err(|_| {
             Fault::new(0, format!("a read id of {} bytes", self.read_id.len()), "at most 65535")
@@ -196,8 +196,8 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Bytes of a signal. The stored length counts samples when they are plain, but bytes when they are
-/// compressed.
+/// The number of bytes of a signal. The stored length is the number of samples for plain samples,
+/// and the number of bytes for compressed ones.
 fn signal_bytes(len: u64, press: SignalPress) -> Option<usize> {
     let len = usize::try_from(len).ok()?;
     match press {

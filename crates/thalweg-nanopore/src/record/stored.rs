@@ -1,12 +1,12 @@
-//! Signal as a file stores it.
+//! Stored signal, as it is in a file.
 
 use std::borrow::Cow;
 
-/// A row of a signal table as it is stored. A read of a POD5 file has one or more.
+/// A stored row of a signal table. A read of a POD5 file has one or more rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredRow<'a> {
-    /// How many samples it holds.
+    /// The number of samples in the row.
     pub samples: u32,
-    /// Its stored bytes, compressed or plain.
+    /// The stored bytes, compressed or plain.
     pub bytes: Cow<'a, [u8]>,
 }

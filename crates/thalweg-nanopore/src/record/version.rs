@@ -9,25 +9,26 @@ use super::{number, quoted};
 /// A file version. Ordered: 0.1.0 < 0.2.0 < 1.0.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
-    /// Changes that old readers cannot survive.
+    /// Increases with incompatible changes.
     pub major: u8,
-    /// Additions.
+    /// Increases with additions.
     pub minor: u8,
-    /// Corrections.
+    /// Increases with corrections.
     pub patch: u8,
 }
 
 impl Version {
     /// The first published version: no signal compression, no zstd, no enumerations.
     pub const V0_1_0: Self = Self::new(0, 1, 0);
-    /// Signal compression, zstd and enumerations came with this one. 1.0.0 is the same layout.
+    /// The version that introduced signal compression, zstd and enumerations. 1.0.0 has the same
+    /// layout.
     pub const V0_2_0: Self = Self::new(0, 2, 0);
     /// The version of the published specification.
     pub const V1_0_0: Self = Self::new(1, 0, 0);
-    /// The newest version read here. Files that say 1.1.0 exist, with the layout of 1.0.0.
+    /// The newest supported version. Files with version 1.1.0 exist, and have the layout of 1.0.0.
     pub const NEWEST: Self = Self::new(1, 1, 0);
 
-    /// `major.minor.patch`.
+    /// The version `major.minor.patch`.
     pub const fn new(major: u8, minor: u8, patch: u8) -> Self {
         Self { major, minor, patch }
     }
@@ -37,7 +38,7 @@ impl Version {
         [self.major, self.minor, self.patch]
     }
 
-    /// Refuses what is newer than [`Version::NEWEST`]. `at` is where the version stands.
+    /// Refuses versions newer than [`Version::NEWEST`]. `at` is the version's offset for the fault.
     pub(crate) fn supported(self, at: usize) -> Result<Self, Fault> {
         if self > Self::NEWEST {
             let expected =
@@ -47,7 +48,7 @@ impl Version {
         Ok(self)
     }
 
-    /// Parses `major.minor.patch`. `at` is where the text stands.
+    /// Parses `major.minor.patch`. `at` is the text's offset for the fault.
     pub(crate) fn parse(text: &[u8], at: usize) -> Result<Self, Fault> {
         let fault = || Fault::new(at, quoted(text), "a version such as 1.0.0");
         let mut parts =

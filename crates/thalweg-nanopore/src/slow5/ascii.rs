@@ -1,25 +1,25 @@
-//! Rows of a SLOW5 file (section "SLOW5 record"): tab-separated text, one read a line, `.` for what
-//! is missing.
+//! Rows of a SLOW5 file (section "SLOW5 record"): tab-separated text, one read per line, `.` for a
+//! missing value.
 //!
-//! A row becomes the same [`Record`] as a binary record does: its auxiliary fields are re-encoded
-//! as BLOW5 stores them, so that whatever comes after reads one encoding only. The samples are
-//! text, not a codec's bytes, and are parsed on the spot.
+//! A row becomes the same [`Record`] as a binary record. Its auxiliary fields are encoded as in
+//! BLOW5, so that other code handles only one encoding. The samples are parsed immediately, because
+//! they are text and not compressed bytes.
 
 use thalweg_io::Fault;
 
 use super::{Header, Record, auxiliary, number, quoted};
 use crate::record::{AuxField, AuxType, AuxValue, Scalar};
 
-/// Stands for a missing value.
+/// The text of a missing value.
 const MISSING: &[u8] = b".";
 
-/// Parses a row (without its newline). The samples are appended to `samples`; `aux` is scratch that
-/// the record borrows from; [`Record::signal`] is empty. After a fault `samples` is as it was.
+/// Parses a row without its newline. Appends the samples to `samples`. `aux` is scratch memory that
+/// the record borrows from. [`Record::signal`] is empty. After a fault, `samples` is unchanged.
 ///
 /// # Errors
 ///
-/// When a column is missing, left over or not of its type, or when the number of samples is not the
-/// one promised.
+/// When a column is missing, superfluous or of a wrong type, or when the number of samples differs
+/// from the column `len_raw_signal`.
 pub fn parse_row<'a>(
     row: &'a [u8],
     header: &Header,
@@ -34,11 +34,11 @@ pub fn parse_row<'a>(
     Ok(record?.0)
 }
 
-/// Parses a row but for its samples, which it only counts.
+/// Parses a row without its samples, which are only counted.
 ///
 /// # Errors
 ///
-/// As [`parse_row`], but for samples that are no numbers.
+/// Those of [`parse_row`], except for samples that are not numbers.
 pub(crate) fn parse_fields<'a>(
     row: &'a [u8],
     header: &Header,
@@ -47,7 +47,7 @@ pub(crate) fn parse_fields<'a>(
     parse(row, header, aux, None)
 }
 
-/// The read id from the first bytes of a row; `None` when they are too few.
+/// The read id from the first bytes of a row; `None` if there are too few bytes.
 ///
 /// # Errors
 ///
@@ -68,14 +68,14 @@ fn read_id(bytes: &[u8]) -> Result<&str, Fault> {
     })
 }
 
-/// Takes columns off the front of a row.
+/// Reads the columns of a row one after the other.
 struct TextColumns<'a> {
     rest: Option<&'a [u8]>,
     at: usize,
 }
 
 impl<'a> TextColumns<'a> {
-    /// The next column and where it stands.
+    /// The next column and its offset in the row.
     fn next(&mut self, name: &str) -> Result<(usize, &'a [u8]), Fault> {
         let at = self.at;
         let Some(rest) = self.rest else {
@@ -92,7 +92,7 @@ impl<'a> TextColumns<'a> {
         Ok((at, column))
     }
 
-    /// The next column as whatever `parse` makes of it.
+    /// The next column, parsed with `parse`.
     fn parsed<T>(
         &mut self,
         name: &str,
@@ -108,6 +108,8 @@ impl<'a> TextColumns<'a> {
     }
 }
 
+/// Parses a row, and returns the record and its number of samples. The samples are parsed only if
+/// `samples` is given.
 fn parse<'a>(
     row: &'a [u8],
     header: &Header,
@@ -180,7 +182,7 @@ fn count_samples(text: &[u8], promised: u64) -> Result<usize, Fault> {
     Ok(found)
 }
 
-/// Appends `count` samples, which are known to stand there.
+/// Appends the samples of `text`, which has `count` of them.
 fn parse_samples(text: &[u8], count: usize, samples: &mut Vec<i16>) -> Result<(), Fault> {
     if count == 0 {
         return Ok(());
@@ -202,7 +204,7 @@ fn parse_samples(text: &[u8], count: usize, samples: &mut Vec<i16>) -> Result<()
     Ok(())
 }
 
-/// Appends a column as BLOW5 stores it.
+/// Appends the value of a column in the encoding of BLOW5.
 fn push_stored(field: &AuxField, text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let fault = |at, text| {
         let found =
@@ -269,7 +271,7 @@ fn push_scalar(element: Scalar, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Whether a row gives back every number of a record: text has six decimals.
+/// Whether a row preserves every number of a record. Text has only six decimals.
 ///
 /// # Errors
 ///
@@ -307,16 +309,15 @@ fn holds_value(value: AuxValue<'_>, text: &mut Vec<u8>) -> bool {
     }
 }
 
-/// Appends a row with its newline, byte for byte as slow5lib writes it. [`Record::signal`] is not
-/// looked at.
+/// Appends a row with its newline, with the same bytes that slow5lib writes. [`Record::signal`] is
+/// ignored.
 ///
-/// Fractions keep six digits: that is what the text encoding holds when others write it, and BLOW5
-/// keeps them all.
+/// Fractions are rounded to six digits, like in the text of other writers. BLOW5 keeps all digits.
 ///
 /// # Errors
 ///
-/// When the auxiliary bytes are not those of the header's fields, or text holds tabs or line ends.
-/// `out` is then as it was.
+/// When the auxiliary bytes do not fit the header's fields, or text contains tabs or line ends.
+/// `out` is then unchanged.
 pub fn write_row(
     record: &Record<'_>,
     samples: &[i16],
@@ -369,7 +370,8 @@ fn write(
     Ok(())
 }
 
-/// Text that can stand between tabs. NULs at its end are C's, not the text's.
+/// Appends text without tabs and newlines. NULs at its end are removed, because they come from C
+/// strings.
 fn push_text(text: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     let end = text.iter().rposition(|&b| b != 0).map_or(0, |last| last + 1);
     let text = text.get(..end).unwrap_or(text);

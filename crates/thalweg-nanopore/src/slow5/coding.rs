@@ -1,5 +1,5 @@
-//! Records to samples and back: record compression, the record's fields, signal compression, with
-//! contexts and scratch memory that one worker reuses for every record.
+//! Decoding and encoding records: record compression, the record's fields, and signal compression.
+//! A worker reuses contexts and scratch memory for all records.
 
 use std::fmt;
 
@@ -11,17 +11,17 @@ use super::{Encoding, Framing, Header, Record, RecordPress, SignalPress, ascii, 
 /// Bytes of a plain sample.
 const SAMPLE_BYTES: usize = 2;
 
-/// Decompressed to find a read id: ids are UUIDs of 36 characters almost always.
+/// Bytes that are decompressed first to find a read id. Almost all ids are UUIDs of 36 characters.
 const ID_PREFIX_BYTES: usize = 2 + 62;
 
-/// Holds any read id.
+/// Bytes that contain any read id.
 const LONGEST_ID_BYTES: usize = 2 + u16::MAX as usize;
 
-/// slow5lib writes zlib at its default level. We do where samples are not coded; else
-/// [`deflate::RunCompressor`] gets more.
+/// The compression level of zlib, which is also slow5lib's. It is used for records with plain
+/// samples. For coded samples, [`deflate::RunCompressor`] compresses better.
 const ZLIB_LEVEL: i32 = 6;
 
-/// slow5lib writes zstd at this level; higher ones gain little on signal.
+/// The compression level of zstd, which is also slow5lib's. Higher levels gain little on signal.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Decodes records for one worker.
@@ -38,8 +38,8 @@ impl fmt::Debug for RecordDecoder {
     }
 }
 
-/// What decompresses, and the bytes between two decompressions. Apart from the payload, which
-/// records borrow from.
+/// The decompressors, and scratch memory between two decompressions. The payload is separate,
+/// because records borrow from it.
 struct Codecs {
     zstd: zstd::ZstdDecompressor,
     deflate: deflate::DeflateDecompressor,
@@ -48,8 +48,8 @@ struct Codecs {
 }
 
 impl RecordDecoder {
-    /// A decoder that refuses records, and compressed signals, of more than `limit` decompressed
-    /// bytes: what a small file unfolds to is for the caller's memory budget to say.
+    /// A decoder that refuses records and compressed signals of more than `limit` decompressed
+    /// bytes. Without a limit, a small file could decompress to more than the memory budget.
     pub fn new(limit: usize) -> Self {
         let codecs = Codecs {
             zstd: zstd::ZstdDecompressor::new(),
@@ -60,17 +60,17 @@ impl RecordDecoder {
         Self { limit, codecs, payload: Vec::new(), samples: Vec::new() }
     }
 
-    /// Sets the bytes that a record may decode to from now on.
+    /// Sets the limit of decompressed bytes.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Undoes record compression: the bytes for [`Record::parse`]. What is not compressed is handed
-    /// back as it is.
+    /// Decompresses a record to the bytes for [`Record::parse`]. A record without compression is
+    /// returned unchanged.
     ///
     /// # Errors
     ///
-    /// When the bytes are not what the compression writes, or unfold beyond the limit.
+    /// When the bytes are not valid for the compression, or decompress beyond the limit.
     pub fn payload<'a>(
         &'a mut self,
         press: RecordPress,
@@ -79,12 +79,12 @@ impl RecordDecoder {
         self.codecs.payload(press, stored, &mut self.payload, self.limit)
     }
 
-    /// Undoes signal compression: appends the samples to `out`.
+    /// Decompresses a signal, and appends the samples to `out`.
     ///
     /// # Errors
     ///
-    /// When the bytes are not what the compression writes, or unfold beyond the limit. `out` is
-    /// then as it was.
+    /// When the bytes are not valid for the compression, or decompress beyond the limit. `out` is
+    /// then unchanged.
     pub fn signal(
         &mut self,
         press: SignalPress,
@@ -94,12 +94,11 @@ impl RecordDecoder {
         self.codecs.signal(press, stored, out, self.limit)
     }
 
-    /// Decodes a stored record or row (what [`Framing::next`] found), and appends its samples to
-    /// `samples`.
+    /// Decodes a stored record or row from [`Framing::next`], and appends its samples to `samples`.
     ///
     /// # Errors
     ///
-    /// When anything about it is malformed. `samples` is then as it was.
+    /// When the record is malformed. `samples` is then unchanged.
     pub fn record<'a>(
         &'a mut self,
         header: &Header,
@@ -119,11 +118,11 @@ impl RecordDecoder {
         Ok(record)
     }
 
-    /// Decodes everything of a stored record but its signal, and tells how many samples that has.
+    /// Decodes a stored record without its signal. Returns the record and its number of samples.
     ///
     /// # Errors
     ///
-    /// As [`RecordDecoder::record`], but for defects inside the signal, which it does not look at.
+    /// Those of [`RecordDecoder::record`], except for defects inside the signal.
     pub fn fields<'a>(
         &'a mut self,
         header: &Header,
@@ -139,7 +138,7 @@ impl RecordDecoder {
         let shifted = |fault: Fault| fault.shifted(signal_at);
         let count = match record.sample_count(header.signal_press).map_err(shifted)? {
             Some(count) => count,
-            // The development compressions do not say.
+            // Some development compressions do not store the number of samples.
             None => {
                 samples.clear();
                 codecs
@@ -151,7 +150,7 @@ impl RecordDecoder {
         Ok((record, count as u64))
     }
 
-    /// Finds a stored record's read id, and decompresses no more than that takes.
+    /// The read id of a stored record. Decompresses only the start of the record where possible.
     ///
     /// # Errors
     ///
@@ -173,7 +172,7 @@ impl RecordDecoder {
         })
     }
 
-    /// Gives back scratch memory beyond `keep` bytes a buffer, after a record of unusual size.
+    /// Frees scratch memory beyond `keep` bytes per buffer, after a record of unusual size.
     pub fn trim(&mut self, keep: usize) {
         for buffer in [&mut self.payload, &mut self.codecs.plain] {
             buffer.clear();
@@ -235,7 +234,7 @@ impl Codecs {
         }
     }
 
-    /// Replaces `out` by the first `n` bytes of the record, or by all of a shorter one.
+    /// Replaces `out` by the first `n` bytes of the record, or by all bytes of a shorter record.
     fn prefix(
         &mut self,
         press: RecordPress,
@@ -252,7 +251,7 @@ impl Codecs {
                 out.extend(stored.get(..n).unwrap_or(stored));
                 Ok(())
             }
-            // Not seen in practice: not worth a decoder that stops early.
+            // This compression is not used in practice, so that it has no decoder that stops early.
             RecordPress::SvbZd => self.payload(press, stored, out, limit).map(|_| ()),
         }
     }
@@ -292,11 +291,11 @@ impl fmt::Debug for RecordEncoder {
 }
 
 impl RecordEncoder {
-    /// An encoder that compresses as slow5lib does.
+    /// An encoder with the compression levels of slow5lib.
     ///
     /// # Errors
     ///
-    /// When there is no memory for its contexts.
+    /// When there is no memory for the contexts of the compressors.
     pub fn new() -> Result<Self, Fault> {
         Ok(Self {
             codecs: Compressors {
@@ -311,7 +310,7 @@ impl RecordEncoder {
         })
     }
 
-    /// Appends the samples in a signal compression: what [`Record::signal`] holds.
+    /// Compresses samples and appends them to `out`, in the form of [`Record::signal`].
     ///
     /// # Errors
     ///
@@ -343,8 +342,8 @@ impl RecordEncoder {
         Ok(())
     }
 
-    /// Appends a record as it stands in a file, with the size before it or the newline after it.
-    /// What the record's own `signal` holds is not looked at.
+    /// Appends an encoded record with the size before it, or a row with the newline after it. The
+    /// samples come from `samples`; [`Record::signal`] is ignored.
     ///
     /// # Errors
     ///
@@ -380,7 +379,7 @@ impl RecordEncoder {
     }
 }
 
-/// What compresses.
+/// The compressors.
 struct Compressors {
     zstd: zstd::ZstdCompressor,
     deflate: deflate::DeflateCompressor,

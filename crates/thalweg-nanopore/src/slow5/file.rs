@@ -1,5 +1,5 @@
-//! SLOW5 and BLOW5 files through the engine: records are found while the file streams by, or by
-//! their index.
+//! SLOW5 and BLOW5 files through the engine. Records are found while the whole file is read, or by
+//! the index.
 
 mod check;
 mod framer;
@@ -26,7 +26,7 @@ use framer::RecordFramer;
 
 pub(crate) use open::open;
 
-/// A SLOW5 or BLOW5 file, open. All that is known of it is its header.
+/// An open SLOW5 or BLOW5 file. It has no state besides its header, which is in [`OpenFile`].
 #[derive(Debug)]
 pub(crate) struct Slow5File;
 
@@ -64,8 +64,8 @@ impl FormatFile for Slow5File {
         check::check(file, None)
     }
 
-    /// Writes the header and every intact record as they are stored. A record that is whole but for
-    /// its size gets the right one. Of reads with the same id the first is kept.
+    /// Copies the stored header and every intact stored record. If only the size of a record is
+    /// wrong, the size is corrected. If several reads have the same id, only the first is kept.
     ///
     /// Without checksums (only zlib has them), a record counts as intact if it decodes in full.
     fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
@@ -75,12 +75,13 @@ impl FormatFile for Slow5File {
     }
 }
 
-/// Every record, found while the file streams by.
+/// The source of all records, which are found while the whole file is read.
 fn stream(file: &OpenFile) -> Result<Source> {
     let range: Range<u64> = file.header.data_offset..file.store.size();
     let mut framer = RecordFramer::new(file.name().clone(), file.store.size(), &file.header);
     if range.is_empty() {
-        // The engine fetches nothing where nothing is, and the end marker would not be missed.
+        // The engine fetches nothing for an empty range, so that a missing end marker must be
+        // detected here.
         framer.frame(range.start, &[], true, &mut Vec::new())?;
     }
     Ok(Source::Framed { range, framer: Box::new(framer) })
@@ -136,9 +137,9 @@ impl UnpackReads for Slow5Unpacker {
     }
 }
 
-/// The stored record inside a frame, and where it starts there.
+/// The stored record inside a frame, and its offset in the frame.
 fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
-    // As long as the frame and no longer: an index that points elsewhere is caught here.
+    // The record must fill the frame exactly. This detects an index with wrong places.
     match Framing::new(header.encoding)
         .next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)?
     {
@@ -151,7 +152,7 @@ fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8])
     }
 }
 
-/// A frame is never the last thing in a BLOW5 file: the end marker follows.
+/// Bytes of the end marker, which follows the last frame of a BLOW5 file.
 const END_BYTES: usize = 5;
 
 fn misplaced(found: String, extent: &Extent<'_>) -> Fault {

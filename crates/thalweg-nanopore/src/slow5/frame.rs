@@ -1,5 +1,4 @@
-//! Where records start and end: a size before each record in BLOW5, a newline after each row in
-//! SLOW5.
+//! The framing of records: a size before each record in BLOW5, a newline after each row in SLOW5.
 
 use std::ops::Range;
 
@@ -7,35 +6,35 @@ use thalweg_io::Fault;
 
 use super::{Encoding, quoted};
 
-/// Stands where a record's size would, as the last bytes of the file (section "BLOW5 end of file").
+/// The last bytes of the file, in place of a record's size (section "BLOW5 end of file").
 const END_MARKER: &[u8; 5] = b"5WOLB";
 
-/// Bytes of the size before a record (section "BLOW5 record"): it does not count itself.
+/// Bytes of the size before a record (section "BLOW5 record"). The size does not include them.
 const SIZE_BYTES: usize = 8;
 
-/// Rows of text have no size: the first guess of how many bytes hold one.
+/// First guess at the size of a row of text, which is not stored.
 const FIRST_ROW_BYTES: usize = 1 << 16;
 
-/// What to do about a file whose end is damaged.
+/// Advice for a file whose end is damaged.
 const SALVAGE: &str = "`thalweg check --salvage` saves the intact records";
 
-/// What stands at some place in the data of a file.
+/// A part of the data of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Frame {
     /// A record.
     Record {
-        /// Where its stored bytes lie within the bytes given.
+        /// The range of the stored record in the given bytes.
         stored: Range<usize>,
-        /// Bytes to the next frame: what an index calls the record's size.
+        /// The number of bytes to the next frame, which is the record's size in an index.
         len: usize,
     },
     /// The proper end of the file.
     End,
-    /// The bytes given are too few: this many are needed, counted from the same place.
+    /// More bytes are needed: at least this many from the same place.
     NeedMore(usize),
 }
 
-/// How the records of a file follow one another.
+/// The framing of the records of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Framing(Encoding);
 
@@ -45,12 +44,11 @@ impl Framing {
         Self(encoding)
     }
 
-    /// The frame that starts at the first of `bytes`, when the file has `remaining` bytes from
-    /// there on.
+    /// The frame at the start of `bytes`. The file has `remaining` bytes from there on.
     ///
     /// # Errors
     ///
-    /// When the file ends inside a record or without its marker, or when something follows the
+    /// When the file ends inside a record or without its end marker, or when bytes follow the
     /// marker.
     pub fn next(self, bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
         match self.0 {
@@ -73,7 +71,7 @@ impl Framing {
         }
     }
 
-    /// What a file ends with, after its last record.
+    /// The end marker after the last record of a file; empty for text.
     pub const fn end_marker(self) -> &'static [u8] {
         match self.0 {
             Encoding::Binary => END_MARKER,
@@ -87,7 +85,7 @@ fn damaged(found: impl Into<String>, expected: &str) -> Fault {
 }
 
 fn binary(bytes: &[u8], remaining: u64) -> Result<Frame, Fault> {
-    // What the file does not have, the bytes cannot have either.
+    // Ignores bytes beyond the end of the file.
     let bytes = usize::try_from(remaining)
         .ok()
         .and_then(|remaining| bytes.get(..remaining))
@@ -200,7 +198,7 @@ mod tests {
                 "{bytes:?}: {fault:?}"
             );
         }
-        // A size that would fit in no memory is a question for the file's size alone.
+        // A huge size is accepted if the file is large enough, even if no memory could hold it.
         let binary = Framing::new(Encoding::Binary);
         assert!(binary.next(&u64::MAX.to_le_bytes(), u64::MAX).is_err());
         assert!(binary.next(&(u64::MAX - 9).to_le_bytes(), u64::MAX).is_ok());

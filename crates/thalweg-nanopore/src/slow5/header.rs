@@ -1,8 +1,9 @@
 //! The file header: version, compression, read groups with their attributes, and the auxiliary
 //! columns.
 //!
-//! BLOW5 puts 68 fixed bytes before the text, SLOW5 two lines (sections "SLOW5 header" and "BLOW5
-//! header"). The rest, the attributes and the two column lines, is the same text in both.
+//! A BLOW5 header starts with 68 fixed bytes, a SLOW5 header with two lines of text (sections
+//! "SLOW5 header" and "BLOW5 header"). The rest is the same text in both: the attributes and the
+//! two column lines.
 
 mod parse;
 #[cfg(test)]
@@ -14,10 +15,10 @@ use crate::record::Header;
 /// First bytes of a BLOW5 file.
 pub(crate) const MAGIC: &[u8; 6] = b"BLOW5\x01";
 
-/// Where a BLOW5 header says how long its text is, as a `u32`; unused bytes before it are zero.
+/// The offset of the length of a BLOW5 header's text, a `u32`. Unused bytes before it are zero.
 const TEXT_LEN_AT: usize = 64;
 
-/// Where the text of a BLOW5 header starts.
+/// The offset of the text of a BLOW5 header.
 const TEXT_AT: usize = 68;
 
 /// The type line up to the auxiliary columns.
@@ -33,15 +34,15 @@ const VERSION_LINE: &str = "#slow5_version\t";
 /// Second line of a SLOW5 file, before its value.
 const READ_GROUPS_LINE: &str = "#num_read_groups\t";
 
-/// Stands for an attribute that a read group does not have.
+/// The value of an attribute that a read group does not have.
 const MISSING: &str = ".";
 
-/// What [`Header::parse`] made of the first bytes of a file.
+/// The result of [`Header::parse`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parsed {
-    /// The whole header was there.
+    /// The header is complete.
     Done(Header),
-    /// The header is longer than the bytes given. At least this many bytes of the file are needed;
-    /// a file that does not have them is truncated. For text it is a guess, twice what was given.
+    /// The header is longer than the given bytes. At least this many bytes of the file are needed.
+    /// A file with fewer bytes is truncated. For text this is a guess: twice the given number.
     NeedMore(u64),
 }

@@ -1,6 +1,6 @@
-//! Where records may start in bytes whose framing is lost: cheap tests that turn away almost
-//! everything, so that the few places left can be decoded in full. Pure: whoever calls it fetches
-//! bytes and decodes candidates.
+//! Finding places where records may start if the framing is lost. Cheap tests reject almost all
+//! places, so that the remaining ones can be decoded in full. This module does no input: the caller
+//! fetches bytes and decodes candidates.
 
 use super::{Encoding, Header, RecordPress};
 
@@ -14,18 +14,18 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// doubles, signal length.
 const FIXED_BYTES: u64 = 2 + 4 + 4 * 8 + 8;
 
-/// Least bytes of a zlib stream: header, an empty block, checksum (RFC 1950, section 2.2).
+/// Least size of a zlib stream: header, an empty block, checksum (RFC 1950, section 2.2).
 const LEAST_ZLIB_BYTES: u64 = 2 + 2 + 4;
 
-/// Least bytes of a zstd frame with content: magic, descriptor, size, one block.
+/// Least size of a zstd frame with content: magic, descriptor, size, one block.
 const LEAST_ZSTD_BYTES: u64 = 4 + 2 + 3 + 1;
 
 /// A place where a record may start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Candidate {
-    /// Index of its size in the bytes given.
+    /// The index in the given bytes of the size before the record.
     pub at: usize,
-    /// Bytes to the next frame, if it is a record.
+    /// The number of bytes to the next frame, if this is a record.
     pub len: u64,
 }
 
@@ -39,12 +39,12 @@ pub struct Resync {
 }
 
 impl Resync {
-    /// Bytes from a candidate's start on that the tests look at. Windows over a file overlap by as
-    /// many, so that no place is judged by fewer unless the file has no more.
+    /// Bytes from a candidate's start that the tests use. Windows over a file overlap by this
+    /// number, so that the tests have fewer bytes only at the end of the file.
     pub(crate) const LOOK: usize = 128;
 
-    /// For the records of this file, of at most `most` stored bytes. `None` for text, whose rows
-    /// end with a newline whatever happens to them.
+    /// A search for records of a file with this header, of at most `most` stored bytes. `None` for
+    /// text, where a newline ends every row.
     pub fn new(header: &Header, most: u64) -> Option<Self> {
         let binary = header.encoding == Encoding::Binary;
         let press = header.record_press;
@@ -52,14 +52,15 @@ impl Resync {
         binary.then_some(Self { press, read_groups: header.read_groups, least, most })
     }
 
-    /// The first place from index `from` of `bytes` on where a record may start that ends within
-    /// `remaining` bytes of the first of `bytes`.
+    /// The first place at or after index `from` of `bytes` where a record may start. The record
+    /// must end within `remaining` bytes from the start of `bytes`.
     pub fn next(&self, bytes: &[u8], from: usize, remaining: u64) -> Option<Candidate> {
         let end = bytes.len().checked_sub(SIZE_BYTES)?;
         (from..=end).find_map(|at| {
             let rest = bytes.get(at..)?;
             let size = u64::from_le_bytes(*rest.first_chunk()?);
-            // First what turns most places away: on this line goes nearly all the time.
+            // This test comes first, because it rejects most places. Nearly all the time is spent
+            // here.
             let in_range = size >= self.least && size <= self.most;
             let fits = in_range && size + SIZE_BYTES as u64 <= remaining - at as u64;
             let plausible = fits && self.is_plausible(rest.get(SIZE_BYTES..)?, size);
@@ -67,14 +68,13 @@ impl Resync {
         })
     }
 
-    /// Whether a record of `size` stored bytes may start with `stored`, of which there may be too
-    /// few to tell.
+    /// Whether a record of `size` stored bytes may start with the bytes `stored`. Bytes that are
+    /// not available are not tested.
     fn is_plausible(&self, stored: &[u8], size: u64) -> bool {
         let stored = stored.get(..Self::LOOK - SIZE_BYTES).unwrap_or(stored);
         match self.press {
             RecordPress::Zstd => stored.starts_with(&ZSTD_MAGIC),
-            // Method 8, and a check so that the two bytes are a multiple of 31 (RFC 1950, section
-            // 2.2).
+            // The method is 8, and the two bytes are a multiple of 31 (RFC 1950, section 2.2).
             RecordPress::Zlib => stored.first_chunk().is_some_and(|&[cmf, flg]| {
                 cmf & 15 == 8 && cmf >> 4 <= 7 && u16::from_be_bytes([cmf, flg]) % 31 == 0
             }),
@@ -100,13 +100,14 @@ impl Resync {
         if u32::from_le_bytes(*group) >= self.read_groups {
             return false;
         }
-        // After the four doubles. The length counts bytes or samples: at least bytes.
+        // The signal length follows the four doubles. It counts bytes or samples, and a sample
+        // takes at least one byte.
         let len = rest.get(4 * 8..).and_then(|rest| rest.first_chunk());
         len.is_none_or(|&len| u64::from_le_bytes(len) <= size - FIXED_BYTES - u64::from(id_len))
     }
 }
 
-/// No record is stored in fewer bytes than this.
+/// The least number of stored bytes of a record.
 pub(crate) fn least_bytes(press: RecordPress) -> u64 {
     match press {
         RecordPress::None => FIXED_BYTES,
@@ -116,9 +117,8 @@ pub(crate) fn least_bytes(press: RecordPress) -> u64 {
     }
 }
 
-/// Whether a record's bytes are of a zlib stream that ends with them: decoders ignore what follows
-/// a stream, and so would take a record whose size was damaged for a whole one. `plain` is what the
-/// stream decodes to.
+/// Whether a zlib stream ends at the end of a record's bytes. `plain` is the decoded stream.
+/// Decoders ignore bytes after a stream, and would accept a record with a damaged size.
 pub(crate) fn zlib_ends(stored: &[u8], plain: &[u8]) -> bool {
     stored.last_chunk().is_some_and(|&sum| u32::from_be_bytes(sum) == adler32(plain))
 }
@@ -126,7 +126,7 @@ pub(crate) fn zlib_ends(stored: &[u8], plain: &[u8]) -> bool {
 /// The checksum at the end of a zlib stream (RFC 1950, section 8.2).
 fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
-    // As many bytes as two 32-bit sums hold before they must be reduced (zlib's NMAX).
+    // The most bytes that two 32-bit sums hold before they must be reduced (zlib's NMAX).
     const RUN: usize = 5552;
     let (mut a, mut b) = (1u32, 0u32);
     for run in bytes.chunks(RUN) {

@@ -1,4 +1,4 @@
-//! SLOW5 and BLOW5 files, written record by record.
+//! Writing SLOW5 and BLOW5 files record by record.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use thalweg_io::{Error, Result};
 use crate::record::{Encoding, Entry, Header, Index};
 use crate::slow5::Framing;
 
-/// A SLOW5 or BLOW5 file being written, record by record. Its index is built on the way.
+/// Writes a SLOW5 or BLOW5 file record by record, and builds its index.
 #[derive(Debug)]
 pub struct ReadWriter {
     file: NewFile,
@@ -20,8 +20,8 @@ impl ReadWriter {
     /// Starts a file with this header.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the header cannot be
-    /// written down.
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the format cannot express
+    /// the header.
     pub fn create(path: &Path, header: &Header) -> Result<Self> {
         let mut file = NewFile::create(path)?;
         let bytes = header.write().map_err(|f| {
@@ -34,8 +34,8 @@ impl ReadWriter {
         Ok(Self { file, encoding: header.encoding, index: Index::new(header.written_version()) })
     }
 
-    /// Starts a file with a header as it is stored elsewhere, byte for byte. The records must be of
-    /// the same kind.
+    /// Starts a file with `stored`, the bytes of another file's header. The records must have the
+    /// encoding and the compressions of that header.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
@@ -45,7 +45,7 @@ impl ReadWriter {
         Ok(Self { file, encoding: header.encoding, index: Index::new(header.version) })
     }
 
-    /// Appends a record as [`Encoder::record`](crate::slow5::RecordEncoder::record) made it.
+    /// Appends a record from [`RecordEncoder::record`](crate::slow5::RecordEncoder::record).
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Usage`] for a read id that was written before.
@@ -59,7 +59,7 @@ impl ReadWriter {
         self.file.push(frame)
     }
 
-    /// Ends the file and makes it durable; the index is for whoever wants to save it.
+    /// Ends the file and makes it durable. Returns the index, which is not saved.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -69,7 +69,7 @@ impl ReadWriter {
         Ok((self.file, self.index))
     }
 
-    /// Ends the file and gives it its name; the index is for whoever wants to save it.
+    /// Ends the file and gives it its name. Returns the index, which is not saved.
     ///
     /// # Errors
     /// [`Error::Io`].

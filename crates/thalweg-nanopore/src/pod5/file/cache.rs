@@ -1,9 +1,9 @@
-//! What was read of the tables and may be wanted again: the newest, up to a size.
+//! A cache of parts of the tables that may be needed again. It keeps the newest, up to a size.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Values by number; the oldest go when they are more than fit.
+/// Values by number. The oldest values are dropped when the cache is full.
 #[derive(Debug)]
 pub(super) struct Cache<T> {
     most: usize,
@@ -18,7 +18,7 @@ struct Kept<T> {
 }
 
 impl<T> Cache<T> {
-    /// A cache of values of at most `most` bytes together.
+    /// An empty cache for values of at most `most` bytes in total.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -31,7 +31,7 @@ impl<T> Cache<T> {
         kept.by_number.get(&number).map(|(value, _)| value.clone())
     }
 
-    /// Keeps a value of `size` bytes.
+    /// Adds a value of `size` bytes.
     pub(super) fn put(&self, number: usize, value: Arc<T>, size: usize) {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.by_number.insert(number, (value, size)).is_none() {

@@ -1,5 +1,5 @@
-//! Every read of a POD5 file decoded: damage is counted and does not end the pass, and what is
-//! intact may be written to a file of its own.
+//! Checking a POD5 file by decoding every read. Damage is counted and does not end the pass. Intact
+//! reads may be written to a new file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct Salvage {
     reads: u64,
 }
 
-/// Makes rows of intact reads.
+/// Makes rows for a new file from intact reads.
 struct KeepRows {
     header: Arc<Header>,
     mapping: Arc<Mapping>,
@@ -77,7 +77,7 @@ impl Salvage {
 }
 
 impl Pod5File {
-    /// Checks the file; intact reads go to a new one at `out`.
+    /// Checks the file, and writes intact reads to a new file at `out`.
     pub(super) fn salvage_to(&self, file: &OpenFile, out: &Path) -> Result<CheckReport> {
         let coding = match self.tables.coding() {
             RowCoding::Vbz => write::SignalCoding::default(),
@@ -96,7 +96,7 @@ impl Pod5File {
         self.check_all(file, Some(salvage))
     }
 
-    /// Decodes all reads; what is wrong with them, and with the index.
+    /// Decodes all reads, and reports the defects of the reads and of the index.
     pub(super) fn check_all(
         &self,
         file: &OpenFile,
@@ -145,8 +145,8 @@ impl Pod5File {
         }
     }
 
-    /// How many reads the file has beside so many intact ones. A batch of which not even the head
-    /// is left has at least one.
+    /// The number of reads of the file besides the `intact` ones. A batch without a readable head
+    /// counts as at least one read.
     fn lost_reads(&self, file: &OpenFile, intact: u64) -> Result<LostReads> {
         let rows = self.tables.rows(&file.options.control)?;
         let headless =

@@ -1,4 +1,4 @@
-//! One read at a time.
+//! Reading single reads by id.
 
 use std::sync::Arc;
 
@@ -39,7 +39,8 @@ impl<'a> Pod5Getter<'a> {
 }
 
 impl GetReads for Pod5Getter<'_> {
-    /// Finds one read and fetches the part of its signal that lies together; tells where that is.
+    /// Finds one read and fetches the contiguous first part of its signal. Returns the offset of
+    /// that part in the file.
     fn fetch(&mut self, read_id: &str) -> Result<u64> {
         let row = self.pod5.row(self.file, &self.index, read_id)?;
         let (index, row) = row.ok_or_else(|| no_read(self.file, read_id))?;
@@ -60,18 +61,18 @@ impl GetReads for Pod5Getter<'_> {
         let near = self.list.last_near();
         let start = near.first().map_or(0, |piece| piece.offset);
         let end = near.last().map_or(0, |piece| piece.offset + piece.len);
-        // Pieces were checked against their batches, and those against the file.
+        // The pieces lie within their batches, and the batches within the file: both were checked.
         self.stored.resize((end - start) as usize, 0);
         self.file.store.read_at(start, &mut self.stored)?;
         Ok(start)
     }
 
-    /// Bytes of the signal of the read that was fetched last.
+    /// The stored size of the signal of the last fetched read, in bytes.
     fn stored_bytes(&self) -> u64 {
         self.list.last_pieces().iter().map(|piece| piece.len).sum()
     }
 
-    /// Decodes one read, and appends its samples to `samples`.
+    /// Decodes one read and appends its samples to `samples`.
     fn get(&mut self, read_id: &str, samples: &mut Vec<i16>) -> Result<SingleRead<'_>> {
         let offset = self.fetch(read_id)?;
         let extent = Extent { offset, ordinal: 0, bytes: &self.stored };

@@ -1,4 +1,4 @@
-//! Reads by id.
+//! Finding reads by id.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl Pod5File {
         Owner::new(file.store.size(), &self.container.file_identifier, &self.tables)
     }
 
-    /// The index if there is one.
+    /// The saved index, if a current one exists.
     pub(crate) fn saved_rows(&self, file: &OpenFile) -> Result<Option<Arc<Pod5Index>>> {
         if let Some(index) = self.index.get() {
             return Ok(Some(index.clone()));
@@ -42,7 +42,7 @@ impl Pod5File {
         Ok(None)
     }
 
-    /// The index: what there is, or a new one, saved where that is possible.
+    /// The index: the saved one, or a new one, which is saved if possible.
     pub(crate) fn row_index(&self, file: &OpenFile) -> Result<(Arc<Pod5Index>, IndexOrigin)> {
         if let Some(index) = self.saved_rows(file)? {
             return Ok((index, IndexOrigin::Loaded));
@@ -57,7 +57,7 @@ impl Pod5File {
             if place.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
                 match build(Some(&place)) {
                     Ok(index) => return Ok((keep(index), IndexOrigin::Built)),
-                    // The next place may be better.
+                    // Writing failed at this place; it may succeed at the next one.
                     Err(Error::Io { file: name, .. }) if name != *file.store.name() => {}
                     Err(error) => return Err(error),
                 }
@@ -73,9 +73,10 @@ impl Pod5File {
         Pod5Index::build(&self.tables, self.owner(file), Some(place), memory, control).map(|_| ())
     }
 
-    /// Where a read is.
+    /// The place of a read in the Reads table.
     pub(super) fn row(&self, file: &OpenFile, index: &Pod5Index, id: &str) -> Result<Option<Row>> {
-        // Ids are written in lower case; another spelling is another id, as in every format.
+        // Ids are formatted in lower case. As in the other formats, ids that differ in case are
+        // different ids.
         let Some(uuid) = parse_uuid(id).filter(|_| !id.bytes().any(|b| b.is_ascii_uppercase()))
         else {
             return Ok(None);
@@ -106,7 +107,7 @@ impl Pod5File {
 }
 
 impl Pod5File {
-    /// Which rows of the Reads table are wanted.
+    /// The rows of the Reads table that a selection contains.
     pub(super) fn wanted(&self, file: &OpenFile, selection: &Selection) -> Result<WantedReads> {
         let Selection::Ids(ids) = selection else { return Ok(WantedReads::All) };
         let (index, _) = self.row_index(file)?;
@@ -146,7 +147,7 @@ impl Pod5File {
         Ok(all)
     }
 
-    /// Read ids with the places and sizes of their signal, as verbs want them.
+    /// An index of all read ids with the places and sizes of their signal.
     pub(crate) fn entries(&self, file: &OpenFile) -> Result<Index> {
         let mut index = Index::new(file.header.version);
         let mut lookup = Lookup::new(self.tables.clone(), file.options.control.clone());

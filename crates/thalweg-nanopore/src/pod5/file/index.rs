@@ -1,4 +1,4 @@
-//! Where each read id is, in a file beside the POD5 file or in the user's cache folder.
+//! The index from read ids to rows, in a file beside the POD5 file or in the user's cache folder.
 //!
 //! ```text
 //! "TWPOD5IX"  u64 version  u64 size of the POD5 file  u64 hash of its identifier
@@ -8,9 +8,10 @@
 //!     { 255 x (u64 hash of a read id, u64 row), ascending; u64 how many; u64 checksum }
 //! ```
 //!
-//! All little-endian. Hashes of ids are evenly spread, so that the block of one is guessed: an
-//! index of any size answers from one or two of its blocks, and opening it reads none of them. A
-//! row's own id settles what a hash leaves open.
+//! All numbers are little-endian. Hashes of ids are evenly distributed, so that the block of a hash
+//! can be guessed. A lookup in an index of any size usually reads one or two blocks. Opening an
+//! index that is too large for memory reads no block. If several rows have the same hash, the ids
+//! in those rows decide.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -32,26 +33,27 @@ const BLOCK: usize = 4096;
 const ENTRY: usize = 16;
 const ENTRIES: usize = (BLOCK - 16) / ENTRY;
 
-/// An index of this size is read into memory when it is opened.
+/// An index of at most this many bytes is read into memory when it is opened.
 const SMALL: u64 = 8 << 20;
 
 /// Batches of the Reads table fetched at a time while the index is built.
 const AHEAD: usize = 8;
 
-/// Entries are sorted in this part of the memory budget.
+/// The sorter of entries uses the memory budget divided by this number.
 const SORT_SHARE: usize = 8;
 
 /// Row numbers by read id.
 #[derive(Debug)]
 pub(crate) struct Pod5Index {
     store: Box<dyn Store>,
-    /// First row of each batch of the Reads table, and the number of rows.
+    /// The first row of each batch of the Reads table, followed by the total number of rows.
     starts: Vec<u64>,
     blocks: u64,
     blocks_at: u64,
 }
 
-/// What an index must say to belong to a file.
+/// The properties of a POD5 file that an index stores. An index with other values belongs to
+/// another file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) size: u64,
@@ -69,13 +71,13 @@ impl Owner {
     }
 }
 
-/// Evenly spread, whatever the ids have in common.
+/// The hash of an id. Hashes are evenly distributed even if ids have bytes in common.
 fn hash(id: &[u8; UUID_BYTES]) -> u64 {
     let (low, high) = id.split_at(8);
     mix(mix(word(low).wrapping_add(STEP)) ^ word(high))
 }
 
-/// Where the bytes of a new index go.
+/// The destination of a new index.
 enum IndexSink {
     File(NewFile),
     Memory(Vec<u8>),
@@ -94,7 +96,7 @@ impl IndexSink {
 }
 
 impl Pod5Index {
-    /// Builds the index at `place`, or in memory.
+    /// Builds the index at `place`, or in memory if `place` is `None`.
     pub(super) fn build(
         tables: &Tables,
         owner: Owner,
@@ -152,11 +154,11 @@ impl Pod5Index {
         }
     }
 
-    /// Opens the index at `place`; `None` if there is none, or if it is of another state of the
-    /// file, or damaged.
+    /// Opens the index at `place`. Returns `None` if there is no index, if it is damaged, or if it
+    /// belongs to another state of the file.
     ///
     /// # Errors
-    /// A file that is no index of ours: somebody wants it.
+    /// A file that is not a thalweg index. It stays in place, because somebody may need it.
     pub(super) fn open(place: &Path, owner: Owner) -> Result<Option<Self>> {
         if !place.is_file() {
             return Ok(None);
@@ -213,7 +215,7 @@ impl Pod5Index {
         Ok(Self { store, starts: starts_of, blocks, blocks_at })
     }
 
-    /// Batch of the Reads table and row in it.
+    /// The batch of the Reads table that contains `row`, and the row within that batch.
     fn place(&self, row: u64) -> Option<(usize, usize)> {
         let index = self.starts.partition_point(|&start| start <= row).checked_sub(1)?;
         (index + 1 < self.starts.len()).then(|| (index, (row - self.starts[index]) as usize))
@@ -237,22 +239,23 @@ impl Pod5Index {
             .collect())
     }
 
-    /// Reads all of it.
+    /// Reads and checks every block.
     ///
     /// # Errors
-    /// A block that is damaged.
+    /// A damaged block.
     pub(super) fn verify(&self) -> Result<()> {
         (0..self.blocks).try_for_each(|index| self.block(index).map(|_| ()))
     }
 
-    /// The places of all reads whose id has the hash of `id`: usually one or none.
+    /// The places of all reads whose ids have the same hash as `id`: usually one place or none.
     pub(super) fn candidates(&self, id: &[u8; UUID_BYTES]) -> Result<Vec<(usize, usize)>> {
         let hash = hash(id);
         let mut found = Vec::new();
         if self.blocks == 0 {
             return Ok(found);
         }
-        // Within these blocks; the guess closes in from both sides, and halves them if it does not.
+        // The hash is in blocks `low..high`. The first guess is interpolated. The next ones move
+        // to the adjacent block of the range that is left; later ones bisect that range.
         let (mut low, mut high) = (0, self.blocks);
         let mut guess = ((u128::from(hash) * u128::from(self.blocks)) >> 64) as u64;
         let mut tries = 0;
@@ -265,7 +268,7 @@ impl Pod5Index {
             } else if hash > last {
                 low = guess + 1;
             } else {
-                // The same hash may go on in the blocks batch_margins.
+                // Neighbouring blocks may contain entries with the same hash.
                 let mut from = guess;
                 while from > 0 && self.block(from)?.first().is_some_and(|e| e.0 == hash) {
                     from -= 1;

@@ -1,4 +1,5 @@
-//! Goes ahead of the engine: from rows of the Reads table to extents of signal.
+//! The look-ahead thread: it runs ahead of the engine and turns rows of the Reads table into
+//! extents of signal.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -14,46 +15,45 @@ use super::lookup::{Lookup, MOST_BATCHES, Needed};
 use super::tables::{ReadsBatch, Tables};
 use super::work_list::{WorkEntry, WorkList, WorkQueue};
 
-/// Reads of one list, and extents of one request: what is known of them waits in memory as long as
-/// their bytes.
+/// Most reads of one list, and most extents of one request. Their metadata stays in memory as long
+/// as their bytes do.
 const MOST_READS: usize = 1024;
 
 /// Batches of the Reads table fetched at a time.
 const AHEAD: usize = 4;
 
-/// Slates that wait for the engine.
+/// Most lists that wait for the engine.
 const WAITING: usize = 2;
 
-/// Which reads, in order.
+/// The reads to look up, in order.
 pub(super) enum WantedReads {
-    /// Every one, in the order of the Reads table.
+    /// All reads, in the order of the Reads table.
     All,
-    /// Those at these places: batch of the Reads table, row in it.
+    /// The reads at these places: batch of the Reads table, row in the batch.
     Rows(Vec<(usize, usize)>),
 }
 
-/// What the look_ahead hands on.
+/// A message of the look-ahead thread.
 enum LookedUp {
-    Window {
-        list: Arc<WorkList>,
-        fetches: Vec<Fetch>,
-    },
-    /// That was all.
+    /// Reads, and the requests for their extents.
+    Window { list: Arc<WorkList>, fetches: Vec<Fetch> },
+    /// There are no more reads.
     End,
 }
 
-/// What the reads are wanted for.
+/// The purpose of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ReadPurpose {
-    /// Their samples.
+    /// To decode the samples.
     Samples,
-    /// Their fields alone: no signal is fetched.
+    /// To get the fields only: no signal is fetched.
     Fields,
-    /// To count what is wrong: a read that is damaged does not end the look ahead.
+    /// To count defects: a damaged read does not end the look-ahead.
     Defects,
 }
 
-/// Starts a look_ahead; what it finds comes out of the source, in step with the queue.
+/// Starts a look-ahead thread. The source yields the requests; the queue receives each list before
+/// the source yields the requests of that list.
 pub(super) fn start(
     tables: &Arc<Tables>,
     wanted: WantedReads,
@@ -94,24 +94,25 @@ pub(super) fn start(
     Ok((Source::Planned(Box::new(fetches)), queue))
 }
 
-/// The engine's side of a look_ahead.
+/// The engine's side of the look-ahead: an iterator over requests.
 struct Fetches {
     tables: Arc<Tables>,
     control: Control,
     receiver: Receiver<LookedUp>,
-    /// The thread that looks ahead, until it ended. It ends once nobody receives.
+    /// The look-ahead thread, unless it was joined. It ends when the receiver is dropped.
     thread: Option<Background<()>>,
     current: std::vec::IntoIter<Fetch>,
-    /// Nobody decodes in a run that only fetches; then nothing is kept for the decoders.
+    /// The workers own the queue. In a run that only fetches there are no workers, so that no list
+    /// is kept.
     queue: Weak<WorkQueue>,
-    /// The ordinal after those that came.
+    /// The ordinal after the last received read.
     next: u64,
     ended: bool,
 }
 
 impl Fetches {
-    /// What takes the place of the rest when the look_ahead went away without a word: nothing may
-    /// be left out in silence.
+    /// A list and a request with an error. They replace the remaining reads when the look-ahead
+    /// thread ended early, because no read may be left out without an error.
     fn broken_off(&self) -> (Arc<WorkList>, Vec<Fetch>) {
         let error = if self.control.is_cancelled() {
             Error::Cancelled
@@ -138,12 +139,12 @@ impl Iterator for Fetches {
             }
             let (list, fetches) = match self.receiver.recv() {
                 Ok(LookedUp::Window { list, fetches }) => (list, fetches),
-                word => {
+                end => {
                     self.ended = true;
-                    if word.is_ok() {
+                    if end.is_ok() {
                         return None;
                     }
-                    // If it panicked, so does this.
+                    // Propagates a panic of the look-ahead thread.
                     self.thread.take().map(Background::join);
                     self.broken_off()
                 }
@@ -157,7 +158,7 @@ impl Iterator for Fetches {
     }
 }
 
-/// A read to look up: which of the batches at hand, which row.
+/// A read to look up: an index into the fetched batches, and a row in that batch.
 #[derive(Clone, Copy)]
 struct PickedRow {
     batch: usize,
@@ -173,7 +174,7 @@ struct LookAhead {
     next: u64,
 }
 
-/// Nobody wants to hear more: the run is over, cancelled, or an error was told.
+/// The look-ahead ends early: the run is over or cancelled, or an error was sent.
 struct Stopped;
 
 impl LookAhead {
@@ -205,7 +206,7 @@ impl LookAhead {
             }
         }
         if self.lookup.tables.is_cut {
-            // What was delivered is whole; that it is all there is must not go unsaid.
+            // The delivered reads are complete, but the user must learn that the table was cut.
             let tables = &self.lookup.tables;
             let size = self.lookup.tables.store.size();
             self.fail(Error::Truncated {
@@ -222,7 +223,8 @@ impl LookAhead {
     fn rows(&mut self, rows: &[(usize, usize)]) -> Result<(), Stopped> {
         let mut rest = rows;
         while !rest.is_empty() {
-            // As many as lie in batches that fit the cache together, so that none is fetched twice.
+            // Takes as many reads as lie in batches that fit into the cache together, so that no
+            // batch is fetched twice.
             let mut indices: Vec<usize> = Vec::new();
             let mut size = 0;
             let mut take = 0;
@@ -279,13 +281,13 @@ impl LookAhead {
         if self.all_faults { Ok(()) } else { self.end() }
     }
 
-    /// After an error that was told.
+    /// Ends the look-ahead after an error was sent.
     fn end(&self) -> Result<(), Stopped> {
         let _ = self.sender.send(LookedUp::End);
         Err(Stopped)
     }
 
-    /// Looks up reads, in lists of a size that memory has room for.
+    /// Looks up reads, and sends them in lists of bounded size.
     fn look_ahead(
         &mut self,
         batches: &[Arc<ReadsBatch>],
@@ -330,7 +332,7 @@ impl LookAhead {
         Ok(())
     }
 
-    /// Hands a list over, with the requests for its extents.
+    /// Sends a list together with the requests for its extents.
     fn send(&mut self, list: WorkList) -> Result<(), Stopped> {
         if list.entries.is_empty() {
             return Ok(());
@@ -338,7 +340,8 @@ impl LookAhead {
         let mut fetches = Vec::new();
         let mut sorted: Vec<Wanted> = Vec::new();
         let mut bytes = 0;
-        // Reads without signal are put where others are, so that no request is made for them.
+        // A read without signal gets the place of the read before it, so that it needs no request
+        // of its own.
         let mut place = list.pieces.first().map_or(0, |piece| piece.offset);
         let mut ascending = true;
         for (i, entry) in list.entries.iter().enumerate() {
@@ -369,12 +372,13 @@ impl LookAhead {
         self.sender.send(LookedUp::Window { list: Arc::new(list), fetches }).map_err(|_| Stopped)
     }
 
+    /// Turns the wanted extents into requests.
     fn cut(&self, sorted: &mut Vec<Wanted>, fetches: &mut Vec<Fetch>) {
         let block = self.lookup.block;
         let gap = plan::sort(sorted, &self.lookup.gaps, block as usize);
         while let Some(mut fetch) = plan::merge(sorted, gap, block, MOST_READS) {
             if fetch.range.is_empty() {
-                // A request is for at least one byte.
+                // A request has at least one byte.
                 let start =
                     fetch.range.start.min(self.lookup.tables.store.size().saturating_sub(1));
                 fetch.range = start..start + 1;
@@ -384,6 +388,7 @@ impl LookAhead {
     }
 }
 
+/// Adds an entry with an error instead of a read.
 fn push_failure(list: &mut WorkList, error: Error) {
     let index = list.entries.len();
     list.entries.push(WorkEntry {

@@ -1,4 +1,4 @@
-//! From a row of the Reads table to what a worker needs of it.
+//! Looking up rows of the Reads table: the record of a read and the places of its signal rows.
 
 use std::sync::Arc;
 
@@ -10,25 +10,29 @@ use super::tables::{ReadsBatch, SignalBatch, SignalRowPlace, Tables, owner};
 use super::work_list::WorkList;
 use crate::pod5::RecordScratch;
 
-/// Batches of the Signal table whose places are looked up at a time.
+/// Most batches of the Signal table whose places are looked up at a time.
 pub(super) const MOST_BATCHES: usize = 256;
 
-/// No read has rows in more batches: a million samples each would make hours of signal.
+/// Most batches that contain signal rows of one read. A million samples per batch would be hours
+/// of signal.
 const MOST_OF_READ: usize = 1 << 14;
 
-/// Looks up rows.
+/// Looks up rows of the Reads table.
 #[derive(Debug)]
 pub(super) struct Lookup {
     pub(super) tables: Arc<Tables>,
     pub(super) control: Control,
-    /// Which gaps between signal rows are read.
+    /// Decides which gaps between signal rows are read along.
     pub(super) gaps: GapRule,
-    /// In a pass over all reads, those of one read up to this many bytes are, too.
+    /// In a pass over all reads, the signal rows of a read that lie within this many bytes are
+    /// fetched together.
     pub(super) block: u64,
+    /// Whether this is a pass over all reads in the order of the Reads table.
     pub(super) in_order: bool,
-    /// Whether the places of the signal are wanted.
+    /// Whether to look up the places of the signal.
     pub(super) signal: bool,
-    /// Whether the Signal table must give its rows to the same reads as the Reads table does.
+    /// Whether to check that the Signal table assigns its rows to the same reads as the Reads
+    /// table.
     pub(super) owners: bool,
     pub(super) scratch: RecordScratch,
 }
@@ -56,7 +60,7 @@ impl Lookup {
         }
     }
 
-    /// The places of a read's signal rows, as batch and row; the batches are noted in `needed`.
+    /// The places of a read's signal rows, as batch and row. The batches are added to `needed`.
     pub(super) fn listed(
         &self,
         batch: &ReadsBatch,
@@ -95,7 +99,7 @@ impl Lookup {
         Ok(ReadRows { rows, samples: signal.samples })
     }
 
-    /// The batches that are needed; `needed` is put in order.
+    /// Fetches the needed batches. Sorts `needed`; the result has the same order.
     pub(super) fn places(&self, needed: &mut Needed) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         needed.batches.sort_unstable();
         needed.batches.dedup();
@@ -124,38 +128,11 @@ impl Lookup {
             return Err(at(Fault::new(0, found, "each once")));
         }
         let id = self.tables.reads.read_id(&batch.batch(), row).map_err(&at)?;
-        let owner = owner(&id);
+        let owner = self.owners.then(|| owner(&id));
         let pieces_from = list.pieces.len();
-        let mut samples = 0;
-        for &(index, row) in &listed.rows {
-            let signal = needed.batches.binary_search(&index).ok().and_then(|i| found.get(i));
-            let signal = match signal {
-                Some(Ok(signal)) => signal,
-                // The error itself can be told only once: it is asked for again.
-                _ => &self
-                    .tables
-                    .signal_batches(&[index], &self.control)?
-                    .pop()
-                    .ok_or(Error::Cancelled)??,
-            };
-            let piece = signal.pieces.get(row).copied();
-            let piece = piece.ok_or_else(|| {
-                let number = index as u64 * self.tables.rows_per_batch + row as u64;
-                at(no_row(&self.tables, number))
-            })?;
-            if self.owners && piece.owner != 0 && piece.owner != owner {
-                list.pieces.truncate(pieces_from);
-                let found = format!("signal of another read among that of read {}", record.read_id);
-                let number = index as u64 * self.tables.rows_per_batch + row as u64;
-                return Err(at(Fault::new(
-                    0,
-                    found,
-                    format!("its own id in row {number} of the Signal table"),
-                )));
-            }
-            samples += u64::from(piece.samples);
-            list.pieces.push(piece);
-        }
+        let batches = SignalBatches { tables: &self.tables, control: &self.control, needed, found };
+        let mut samples =
+            batches.push_pieces(listed, record.read_id, owner, &at, &mut list.pieces)?;
         if !self.signal {
             list.pieces.truncate(pieces_from);
             samples = listed.samples.unwrap_or(samples);
@@ -172,9 +149,61 @@ impl Lookup {
     }
 }
 
-/// How many pieces, from the first, are fetched together: those that follow one another by at most
-/// `most_gap` bytes. A pass over all reads fetches what lies between for other reads anyway, so it
-/// also takes those that end within `most_block` bytes of the first one's start.
+/// The fetched batches of the Signal table, to look up signal rows in.
+struct SignalBatches<'a> {
+    tables: &'a Tables,
+    control: &'a Control,
+    needed: &'a Needed,
+    /// One result for each of the `needed` batches.
+    found: &'a [Result<Arc<SignalBatch>>],
+}
+
+impl SignalBatches<'_> {
+    /// Appends the places of a read's signal rows to `pieces`; returns their number of samples. If
+    /// `owner` is given, the Signal table may not assign a row to another read.
+    fn push_pieces(
+        &self,
+        listed: &ReadRows,
+        read_id: &str,
+        owner: Option<u32>,
+        at: &impl Fn(Fault) -> Error,
+        pieces: &mut Vec<SignalRowPlace>,
+    ) -> Result<u64> {
+        let pieces_from = pieces.len();
+        let mut samples = 0;
+        for &(index, row) in &listed.rows {
+            let number = || index as u64 * self.tables.rows_per_batch + row as u64;
+            let place = self.needed.batches.binary_search(&index).ok();
+            let batch = match place.and_then(|i| self.found.get(i)) {
+                Some(Ok(batch)) => batch,
+                // The stored error cannot be returned twice, so the batch is requested again.
+                _ => &self
+                    .tables
+                    .signal_batches(&[index], self.control)?
+                    .pop()
+                    .ok_or(Error::Cancelled)??,
+            };
+            let piece = batch.pieces.get(row).copied();
+            let piece = piece.ok_or_else(|| at(no_row(self.tables, number())))?;
+            if owner.is_some_and(|owner| piece.owner != 0 && piece.owner != owner) {
+                pieces.truncate(pieces_from);
+                return Err(at(Fault::new(
+                    0,
+                    format!("signal of another read among that of read {read_id}"),
+                    format!("its own id in row {} of the Signal table", number()),
+                )));
+            }
+            samples += u64::from(piece.samples);
+            pieces.push(piece);
+        }
+        Ok(samples)
+    }
+}
+
+/// The number of pieces, from the first, that are fetched together: pieces with gaps of at most
+/// `most_gap` bytes between them. A pass over all reads fetches the bytes between them for other
+/// reads anyway. It therefore also takes pieces that end within `most_block` bytes of the start of
+/// the first piece.
 fn near(pieces: &[SignalRowPlace], most_gap: u64, most_block: Option<u64>) -> usize {
     let Some(first) = pieces.first() else { return 0 };
     let follows = |pair: &[SignalRowPlace]| {
@@ -201,12 +230,14 @@ fn no_row(tables: &Tables, number: u64) -> Fault {
 /// A read's signal rows.
 #[derive(Debug)]
 pub(super) struct ReadRows {
+    /// Batch of the Signal table, and row in the batch.
     rows: Vec<(usize, usize)>,
+    /// The number of samples that the Reads table has for the read, if it has one.
     samples: Option<u64>,
 }
 
 impl ReadRows {
-    /// Whether a row is named more than once.
+    /// Whether a row is listed more than once.
     fn has_row_twice(&self) -> bool {
         let mut rows = self.rows.clone();
         rows.sort_unstable();
@@ -214,7 +245,7 @@ impl ReadRows {
     }
 }
 
-/// Batches of the Signal table.
+/// Indices of the batches of the Signal table that a lookup needs.
 #[derive(Debug, Default)]
 pub(super) struct Needed {
     pub(super) batches: Vec<usize>,

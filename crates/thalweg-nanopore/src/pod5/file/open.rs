@@ -1,4 +1,4 @@
-//! From a store to tables whose schemas, footers and dictionaries are known.
+//! Opening a POD5 file: footers, schemas, dictionaries and runs.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -24,25 +24,39 @@ use crate::pod5::{
     TableFooter,
 };
 
-/// First guess at how many bytes at the end of a table, and of the file, hold all footers.
+/// Bytes read from the end of the file, and of a table, in the hope that they contain all footers.
 const END_GUESS: u64 = 64 << 10;
 
-/// Dictionaries that are fetched at a time: a Reads table has fewer.
+/// Most dictionaries fetched at a time. A Reads table has fewer.
 const MOST_DICTIONARIES: usize = 8;
 
-/// Caches and single batches of metadata are at most this part of the memory budget.
+/// A cache, and a single batch of metadata, may take the memory budget divided by this number.
 const METADATA_SHARE: usize = 8;
 
-/// What a message calls it when the file does not end as it should.
+/// The name of the end of the file in messages.
 const END: &str = "the end of the file";
 
-/// Reads requests, counted.
+/// Reads the metadata of a file, and counts the requests.
 struct Opening<'a> {
     store: &'a dyn Store,
-    /// The last bytes of the file, and where they start.
+    /// The offset of the last bytes of the file, and these bytes.
     end: (u64, Vec<u8>),
     requests: u64,
+    /// The largest allowed size of one part of the metadata, in bytes.
     most: u64,
+}
+
+/// A table's place in the file, and its footer.
+struct LocatedTable {
+    range: Range<u64>,
+    footer: TableFooter,
+}
+
+/// The tables of a file.
+struct LocatedTables {
+    reads: LocatedTable,
+    signal: LocatedTable,
+    runs: Option<LocatedTable>,
 }
 
 /// Opens a POD5 file.
@@ -52,53 +66,22 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
     let control = &options.control;
     let mut opening = Opening::new(&**store, budget)?;
     let mut left_out = Vec::new();
-    let (container, mut found) = match opening.container() {
-        Ok(container) => (container, Vec::new()),
-        Err(error) => {
-            let found = opening.recovered(error, control)?;
-            (recover::container(&found), found)
-        }
-    };
-    let section = |content: SectionContent| {
-        container.section(content).ok_or_else(|| {
-            let found = Fault::new(0, "none", "one in the file");
-            found.in_file(store.name(), store.size(), content.name())
-        })
-    };
-    let reads_at = section(SectionContent::Reads)?;
-    let signal_at = section(SectionContent::Signal)?;
-    let mut footer = |range: &Range<u64>, content| {
-        opening.footer_or_recovered(range, content, control, &mut found)
-    };
-    let reads_footer = footer(&reads_at, SectionContent::Reads)?;
-    let signal_footer = footer(&signal_at, SectionContent::Signal)?;
-    let runs_at = container.section(SectionContent::RunInfo);
-    let runs_footer =
-        runs_at.as_ref().map(|range| footer(range, SectionContent::RunInfo)).transpose()?;
-    let runs = match runs_at.zip(runs_footer) {
-        Some((range, footer)) => opening.runs(&range, &footer, &mut left_out)?,
-        None => Vec::new(),
-    };
-    let dictionaries = opening.dictionaries(&reads_footer, &reads_at, &model, control)?;
-    let at = |base: u64, what: SectionContent| {
-        move |fault: Fault| fault.in_file(store.name(), base, what.name())
-    };
-    let reads = ReadsTable::new(&reads_footer.schema, &dictionaries, runs)
-        .map_err(at(reads_at.start, SectionContent::Reads))?;
-    let layout = SignalLayout::of(&signal_footer.schema)
-        .map_err(at(signal_at.start, SectionContent::Signal))?;
+    let (container, mut found) = opening.container_or_recovered(control)?;
+    let located = opening.locate(&container, control, &mut found)?;
+    let reads = opening.reads_table(&located, &model, control, &mut left_out)?;
+    let layout = opening.signal_layout(&located.signal)?;
     let (rows_per_batch, batch_margins) =
-        opening.first_signal_batch(&layout, &signal_footer, &signal_at)?;
+        opening.first_signal_batch(&layout, &located.signal.footer, &located.signal.range)?;
     left_out.extend(reads.lost.iter().map(|name| format!("column {name} of the Reads table")));
     let share = budget.memory / METADATA_SHARE;
     let tables = Tables {
         store: store.clone(),
         reads,
-        reads_at: reads_at.start,
-        reads_blocks: reads_footer.batches,
+        reads_at: located.reads.range.start,
+        reads_blocks: located.reads.footer.batches,
         layout,
-        signal_at: signal_at.start,
-        signal_blocks: signal_footer.batches,
+        signal_at: located.signal.range.start,
+        signal_blocks: located.signal.footer.batches,
         rows_per_batch,
         batch_margins,
         model,
@@ -116,11 +99,11 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
         index: OnceLock::new(),
         left_out,
     };
-    // One more told the format.
+    // One further request detected the format.
     Ok(OpenedFormat { file, header, requests: 1 + opening.requests })
 }
 
-/// What is wrong with the footers of a file that opened all the same.
+/// The defects of the footers of a file that could be opened despite them.
 pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Error>> {
     let mut opening = Opening::new(store, budget)?;
     let Ok(container) = opening.container() else {
@@ -148,7 +131,7 @@ impl<'a> Opening<'a> {
         Ok(Self { store, end, requests: 1, most: (budget.memory / 2) as u64 })
     }
 
-    /// Bytes of the file, at most as many as a table's metadata may have.
+    /// Reads bytes of the file, at most as many as the metadata of a table may have.
     fn get(&mut self, range: &Range<u64>, what: SectionContent) -> Result<Vec<u8>> {
         let (start, end) = &self.end;
         let at = |offset: u64| offset.checked_sub(*start).map(|at| at as usize);
@@ -171,6 +154,74 @@ impl<'a> Opening<'a> {
         }
         self.requests += 1;
         read(self.store, range)
+    }
+
+    /// The container. If the footer is missing or damaged, the container is made from the tables
+    /// that recovery finds, and these tables are returned too.
+    fn container_or_recovered(
+        &mut self,
+        control: &Control,
+    ) -> Result<(Container, Vec<FoundTable>)> {
+        match self.container() {
+            Ok(container) => Ok((container, Vec::new())),
+            Err(error) => {
+                let found = self.recovered(error, control)?;
+                Ok((recover::container(&found), found))
+            }
+        }
+    }
+
+    /// Finds the tables and reads their footers. Tables with a damaged footer are added to `found`.
+    fn locate(
+        &mut self,
+        container: &Container,
+        control: &Control,
+        found: &mut Vec<FoundTable>,
+    ) -> Result<LocatedTables> {
+        let store = self.store;
+        let section = |content: SectionContent| {
+            container.section(content).ok_or_else(|| {
+                let found = Fault::new(0, "none", "one in the file");
+                found.in_file(store.name(), store.size(), content.name())
+            })
+        };
+        let reads = section(SectionContent::Reads)?;
+        let signal = section(SectionContent::Signal)?;
+        let mut locate = |range: Range<u64>, content| {
+            let footer = self.footer_or_recovered(&range, content, control, found)?;
+            Ok::<_, Error>(LocatedTable { range, footer })
+        };
+        let reads = locate(reads, SectionContent::Reads)?;
+        let signal = locate(signal, SectionContent::Signal)?;
+        let runs = container.section(SectionContent::RunInfo);
+        let runs = runs.map(|range| locate(range, SectionContent::RunInfo)).transpose()?;
+        Ok(LocatedTables { reads, signal, runs })
+    }
+
+    /// The Reads table with its runs and dictionaries. Columns of the RunInfo table that no run
+    /// can hold are added to `left_out`.
+    fn reads_table(
+        &mut self,
+        located: &LocatedTables,
+        model: &StoreModel,
+        control: &Control,
+        left_out: &mut Vec<String>,
+    ) -> Result<ReadsTable> {
+        let runs = match &located.runs {
+            Some(table) => self.runs(&table.range, &table.footer, left_out)?,
+            None => Vec::new(),
+        };
+        let LocatedTable { range, footer } = &located.reads;
+        let dictionaries = self.dictionaries(footer, range, model, control)?;
+        let name = SectionContent::Reads.name();
+        ReadsTable::new(&footer.schema, &dictionaries, runs)
+            .map_err(|fault| fault.in_file(self.store.name(), range.start, name))
+    }
+
+    fn signal_layout(&self, table: &LocatedTable) -> Result<SignalLayout> {
+        let name = SectionContent::Signal.name();
+        SignalLayout::of(&table.footer.schema)
+            .map_err(|fault| fault.in_file(self.store.name(), table.range.start, name))
     }
 
     fn container(&mut self) -> Result<Container> {
@@ -204,9 +255,10 @@ impl<'a> Opening<'a> {
             .map_err(|fault| fault.in_file(store.name(), footer_at.start, "footer"))
     }
 
-    /// The tables of a file that does not end as it should, if there are reads among them.
+    /// The tables of a file with a missing or damaged footer. Fails with `why` if the file has no
+    /// batches of reads or of signal.
     fn recovered(&mut self, why: Error, control: &Control) -> Result<Vec<FoundTable>> {
-        // A file that is too short or something else has no tables either.
+        // A file without POD5's signature and a section marker has no tables.
         let head =
             self.get(&(0..FIRST_SECTION.min(self.store.size())), SectionContent::Other(0))?;
         let Ok(marker) = pod5::head(&head) else { return Err(why) };
@@ -221,7 +273,8 @@ impl<'a> Opening<'a> {
         Ok(found)
     }
 
-    /// A table's footer; of a damaged one, what its messages give, which `found` then has too.
+    /// A table's footer. A damaged footer is rebuilt from the table's messages, and the table is
+    /// added to `found`.
     fn footer_or_recovered(
         &mut self,
         range: &Range<u64>,
@@ -346,8 +399,8 @@ impl<'a> Opening<'a> {
         Ok(dictionaries)
     }
 
-    /// Rows of the first Signal batch, which all but the last have, and its bytes before and after
-    /// the signal.
+    /// The number of rows of the first Signal batch, and its bytes before and after the signal.
+    /// Every batch except the last has this number of rows.
     fn first_signal_batch(
         &mut self,
         layout: &SignalLayout,
@@ -378,7 +431,7 @@ impl<'a> Opening<'a> {
         let all = block.range();
         let before = layout.offsets_of(&places, &(0..places.rows)).end.saturating_sub(all.start);
         let after = all.end.saturating_sub(places.samples.start);
-        // Elsewhere than at head and tail they are asked for one by one.
+        // Metadata farther from the ends of a batch is fetched by separate requests.
         let guess = |bytes: u64| if bytes <= END_GUESS { bytes } else { 0 };
         Ok((places.rows, (guess(before).max(u64::from(block.head)), guess(after))))
     }

@@ -1,9 +1,9 @@
-//! Files without their footer: cut short, or never finished. The tables are found by walking their
-//! messages.
+//! Recovery of files without a footer, because they were cut short or never finished. The tables
+//! are found by walking through their messages.
 //!
-//! A table whose own footer is damaged is found in the same way. Every batch that is whole is kept.
-//! What is missing at the end is missing: the Signal table comes first in a file, the Reads table
-//! last.
+//! A table with a damaged footer of its own is found in the same way. Every complete batch is kept.
+//! Content that is missing at the end of the file stays missing: the Signal table comes first in a
+//! file, the Reads table last.
 
 use std::ops::Range;
 
@@ -21,17 +21,18 @@ use crate::pod5::{
 /// A table that was found.
 pub(super) struct FoundTable {
     pub(super) content: SectionContent,
-    /// Where its messages are.
+    /// The range of the table's messages in the file.
     pub(super) range: Range<u64>,
     pub(super) footer: TableFooter,
-    /// Whether its last message says that it is the last.
+    /// Whether the messages end with the end-of-stream marker.
     pub(super) is_whole: bool,
 }
 
-/// How many bytes a message's head is first believed to have.
+/// First guess at the size of a message's head.
 const HEAD_GUESS: u64 = 4096;
 
-/// A table's own footer lies between its last message and the next section.
+/// Bytes searched for the next section after the last message of a table. The table's own footer
+/// lies between them.
 const MOST_FOOTER: u64 = 64 << 20;
 
 /// Bytes searched for a section marker at a time.
@@ -58,7 +59,7 @@ pub(super) fn tables(
     }
 }
 
-/// What a container would have said.
+/// The container that a complete file with these tables would have.
 pub(super) fn container(found: &[FoundTable]) -> Container {
     let value = |name: &str| {
         let pairs = found.iter().flat_map(|table| &table.footer.schema.metadata);
@@ -88,8 +89,8 @@ fn content(schema: &Schema) -> SectionContent {
     }
 }
 
-/// The table whose magic stands at the start of `range`, and where its messages end, in that range.
-/// `None` if there is none.
+/// The table that starts with its magic at the start of `range`, and the offset in the file where
+/// its messages end. `None` if `range` does not start with a table.
 pub(super) fn table(
     store: &dyn Store,
     range: Range<u64>,
@@ -146,7 +147,7 @@ pub(super) fn table(
     Ok(found)
 }
 
-/// Where the section after the next marker starts.
+/// The start of the section after the next marker.
 fn next_section(store: &dyn Store, from: u64, marker: &[u8; MARKER_BYTES]) -> Result<Option<u64>> {
     let mut at = from;
     let end = store.size().min(from + MOST_FOOTER);

@@ -1,5 +1,5 @@
-//! Pairs of numbers in ascending order, however many: what does not fit into memory is sorted part
-//! by part, and merged from a file without a name.
+//! External sort of pairs of numbers. Pairs that do not fit into memory are sorted in parts,
+//! written to an unnamed file, and merged from there.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,23 +16,23 @@ use thalweg_io::{Error, Result};
 /// Bytes of a pair.
 const PAIR: usize = 16;
 
-/// Pairs read at a time from a part, at least.
+/// Least number of pairs kept in memory, and read at a time from a part.
 const LEAST: usize = 4096;
 
-/// Takes pairs in any order.
+/// Takes pairs in any order and gives them back in ascending order.
 #[derive(Debug)]
 pub(super) struct Sorter {
     name: Arc<str>,
     most: usize,
     pairs: Vec<(u64, u64)>,
     file: Option<File>,
-    /// Of the file, in pairs.
+    /// The sorted parts of the file, in pairs.
     parts: Vec<Range<u64>>,
 }
 
 impl Sorter {
-    /// Keeps at most `most` pairs in memory; all of them if there is no place for a file beside
-    /// `beside`.
+    /// A sorter that keeps at most `most` pairs in memory (at least 4096), and the rest in an
+    /// unnamed file beside `beside`. It keeps all pairs in memory if `beside` is `None`.
     pub(super) fn new(beside: Option<&Path>, most: usize) -> Result<Self> {
         let name: Arc<str> =
             beside.map_or_else(|| "index".into(), |path| path.to_string_lossy().into());
@@ -45,17 +45,17 @@ impl Sorter {
         Ok(Self { name, most: most.max(LEAST), pairs: Vec::new(), file, parts: Vec::new() })
     }
 
-    /// Takes a pair.
+    /// Adds a pair.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], for example on a full disk.
     pub(super) fn push(&mut self, pair: (u64, u64)) -> Result<()> {
         self.pairs.push(pair);
-        if self.pairs.len() < self.most { Ok(()) } else { self.settle() }
+        if self.pairs.len() < self.most { Ok(()) } else { self.spill() }
     }
 
-    /// Moves a part to the file.
-    fn settle(&mut self) -> Result<()> {
+    /// Moves the pairs in memory to the file as a sorted part.
+    fn spill(&mut self) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         self.pairs.sort_unstable();
         let failed = |e| Error::io(&self.name, "sorting beside", e);
@@ -72,10 +72,10 @@ impl Sorter {
         Ok(())
     }
 
-    /// Hands on all pairs in their order.
+    /// Calls `take` with all pairs in ascending order.
     ///
     /// # Errors
-    /// [`Error::Io`]; those of `take`.
+    /// [`Error::Io`], and the errors of `take`.
     pub(super) fn drain(mut self, mut take: impl FnMut((u64, u64)) -> Result<()>) -> Result<()> {
         self.pairs.sort_unstable();
         let Some(file) = self.file.take().filter(|_| !self.parts.is_empty()) else {
@@ -87,7 +87,7 @@ impl Sorter {
             .iter()
             .map(|part| SortedPart { rest: part.clone(), pairs: Vec::new() })
             .collect();
-        // The last part never left memory.
+        // The last part is still in memory.
         self.pairs.reverse();
         parts.push(SortedPart { rest: 0..0, pairs: std::mem::take(&mut self.pairs) });
         let mut heap = BinaryHeap::with_capacity(parts.len());
@@ -107,7 +107,7 @@ impl Sorter {
 /// A sorted part that is being read.
 struct SortedPart {
     rest: Range<u64>,
-    /// The next pairs, last first.
+    /// The next pairs, in reverse order.
     pairs: Vec<(u64, u64)>,
 }
 
@@ -148,7 +148,7 @@ mod tests {
             (9000, None),
         ] {
             let mut sorter = Sorter::new(beside.map(|path| path.as_path()), 1).unwrap();
-            // Some keys twice.
+            // Keys occur twice.
             let pairs: Vec<(u64, u64)> = (0..count).map(|i| (mix(i / 2), count - i)).collect();
             pairs.iter().for_each(|&pair| sorter.push(pair).unwrap());
             assert_eq!(sorter.parts.len(), beside.map_or(0, |_| count as usize / LEAST));

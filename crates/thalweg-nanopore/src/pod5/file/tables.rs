@@ -14,7 +14,7 @@ use thalweg_io::{Error, Fault, InFile, Result, plan};
 use super::cache::Cache;
 use crate::pod5::{IpcBlock, ReadsTable, RowCoding, SignalLayout, TableBatch, UUID_BYTES};
 
-/// What is known of both tables without reading their batches.
+/// The schemas and batch places of both tables. The batches are read on demand.
 #[derive(Debug)]
 pub(crate) struct Tables {
     pub(super) store: Arc<dyn Store>,
@@ -24,14 +24,14 @@ pub(crate) struct Tables {
     pub(super) layout: SignalLayout,
     pub(super) signal_at: u64,
     pub(super) signal_blocks: Vec<IpcBlock>,
-    /// Rows of every Signal batch but the last.
+    /// Rows of every Signal batch except the last.
     pub(super) rows_per_batch: u64,
-    /// Bytes of a Signal batch before its signal, and after.
+    /// Bytes of a Signal batch before its signal and after it.
     pub(super) batch_margins: (u64, u64),
     pub(super) model: StoreModel,
-    /// No batch of the Reads table may be larger.
+    /// The largest allowed size of a batch of the Reads table, in bytes.
     pub(super) most_batch: usize,
-    /// The file ends within the Reads table.
+    /// Whether the file ends within the Reads table.
     pub(super) is_cut: bool,
     pub(super) reads_cache: Cache<ReadsBatch>,
     pub(super) signal_cache: Cache<SignalBatch>,
@@ -42,7 +42,7 @@ pub(crate) struct Tables {
 pub(crate) struct ReadsBatch {
     pub(super) head: Head,
     pub(super) body: Vec<u8>,
-    /// Where it is in the file, for messages.
+    /// The offset of the batch in the file, for messages.
     pub(super) offset: u64,
 }
 
@@ -56,17 +56,17 @@ impl ReadsBatch {
     }
 }
 
-/// A signal row, by its place in the file.
+/// The place of a signal row in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SignalRowPlace {
     pub(super) offset: u64,
     pub(super) len: u64,
     pub(super) samples: u32,
-    /// [`owner`] of the read that the Signal table gives it to; 0 where it does not tell.
+    /// [`owner`] of the read id that the Signal table has for this row; 0 if it has none.
     pub(super) owner: u32,
 }
 
-/// What tells reads apart where their ids would take too much room; never 0.
+/// A hash of a read id that takes less memory than the id; never 0.
 pub(super) fn owner(id: &[u8; UUID_BYTES]) -> u32 {
     let bits = u128::from_le_bytes(*id);
     ((mix(bits as u64) ^ (bits >> 64) as u64) >> 32) as u32 | 1
@@ -78,13 +78,14 @@ pub(super) struct SignalBatch {
     pub(super) pieces: Vec<SignalRowPlace>,
 }
 
-/// Metadata of neighbouring Signal batches comes in one request if no more than this lies between.
-const SEAM: u64 = 64 << 10;
+/// Metadata of neighbouring Signal batches is fetched in one request if at most this many bytes lie
+/// between.
+const MOST_GAP: u64 = 64 << 10;
 
-/// Longest such request.
+/// Longest request that combines metadata of several Signal batches.
 const LONGEST: u64 = 1 << 20;
 
-/// Heads of batches that are asked for at a time.
+/// Heads of batches fetched at a time.
 const HEADS: usize = 256;
 
 /// Most small requests in flight.
@@ -99,7 +100,7 @@ impl Tables {
         self.layout.coding
     }
 
-    /// Small requests to keep in flight.
+    /// The number of small requests to keep in flight.
     pub(super) fn depth(&self) -> usize {
         plan::side_depth(&self.model, MOST_DEPTH)
     }
@@ -122,8 +123,8 @@ impl Tables {
         )
     }
 
-    /// The batches of the Reads table in their order, as many as may be fetched together: at most
-    /// `ahead`, and no more bytes than one may have.
+    /// Ranges of consecutive batches of the Reads table to fetch together. A range has at most
+    /// `ahead` batches and, unless it is a single batch, at most `most_batch` bytes.
     pub(super) fn strides(&self, ahead: usize) -> impl Iterator<Item = Range<usize>> {
         self.strides_of(ahead, |block| block.range().end - block.offset)
     }
@@ -148,8 +149,8 @@ impl Tables {
         })
     }
 
-    /// How many rows each batch of the Reads table has by its head, from the first; the bodies are
-    /// not read.
+    /// The number of rows of each batch of the Reads table, from the heads of the batches. The
+    /// bodies are not read.
     pub(crate) fn rows(&self, control: &Control) -> Result<Vec<Result<u64>>> {
         let mut rows = Vec::with_capacity(self.reads_blocks.len());
         for stride in self.strides_of(HEADS, |block| block.head.into()) {
@@ -166,7 +167,7 @@ impl Tables {
                 rows.push(bytes.and_then(|bytes| {
                     let at = |fault| self.reads_fault(index, fault);
                     let head = Head::parse(&bytes, block.body).map_err(at)?;
-                    // Each has an id.
+                    // Each row has an id.
                     let most = block.body / UUID_BYTES as u64;
                     if head.rows <= most {
                         return Ok(head.rows);
@@ -238,14 +239,14 @@ impl Tables {
         body.drain(..block.head as usize);
         let size = body.len();
         let batch = ReadsBatch { head, body, offset: self.reads_at + block.offset };
-        // As many ids as rows: whoever counts rows counts what is there.
+        // Fails unless there are as many ids as rows, so that the number of rows can be trusted.
         self.reads.read_ids(&batch.batch()).map_err(at)?;
         let batch = Arc::new(batch);
         self.reads_cache.put(index, batch.clone(), size);
         Ok(batch)
     }
 
-    /// Which batch of the Signal table a row is in, and which row there.
+    /// The batch of the Signal table that contains a row, and the row within that batch.
     pub(super) fn signal_batch_of(&self, row: u64) -> Option<(usize, usize)> {
         let index = row.checked_div(self.rows_per_batch)?;
         let index =
@@ -272,7 +273,7 @@ impl Tables {
                 match ranges.last_mut() {
                     Some(last)
                         if part.start >= last.start
-                            && part.start <= last.end.saturating_add(SEAM)
+                            && part.start <= last.end.saturating_add(MOST_GAP)
                             && part.end.max(last.end) - last.start <= LONGEST =>
                     {
                         last.end = last.end.max(part.end);
@@ -284,8 +285,8 @@ impl Tables {
         let fetched = read_many(&*self.store, &ranges, self.depth(), control)?;
         let mut parts = Vec::with_capacity(ranges.len());
         for (range, bytes) in ranges.into_iter().zip(fetched) {
-            // What could not be fetched here is asked for again below, and fails with its own
-            // error.
+            // A part that could not be fetched is requested again below; the batch then fails with
+            // the error of that request.
             parts.push((range, bytes.unwrap_or_default()));
         }
         parts.sort_unstable_by_key(|(range, _)| range.start);
@@ -337,15 +338,15 @@ impl Tables {
     }
 }
 
-/// Parts of the Signal table that were fetched.
+/// Fetched parts of the Signal table.
 struct Parts<'a> {
     tables: &'a Tables,
     parts: Vec<(Range<u64>, Vec<u8>)>,
 }
 
 impl Parts<'_> {
-    /// The bytes of a range of the table: what was fetched, or fetched now where the guess was too
-    /// small.
+    /// The bytes of a range of the table. A range that is not within a fetched part is read from
+    /// the file.
     fn get(&self, range: Range<u64>) -> Result<std::borrow::Cow<'_, [u8]>> {
         let at = self.tables.signal_at;
         let range = at + range.start..at + range.end;

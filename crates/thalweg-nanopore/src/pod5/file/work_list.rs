@@ -1,5 +1,5 @@
-//! What the look-ahead thread hands to the workers: the record of each read, and where its samples
-//! are.
+//! The lists that the look-ahead thread gives to the workers: the record of each read, and the
+//! places of its samples.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -17,18 +17,19 @@ use crate::record::Record;
 /// Reads with consecutive ordinals.
 #[derive(Debug, Default)]
 pub(super) struct WorkList {
-    /// The first one's ordinal.
+    /// The ordinal of the first read.
     pub(super) first: u64,
     pub(super) entries: Vec<WorkEntry>,
     pub(super) pieces: Vec<SignalRowPlace>,
-    /// Read ids as text, and auxiliary bytes.
+    /// Read ids as text, and auxiliary bytes, of all entries.
     pub(super) bytes: Vec<u8>,
-    /// Why entries with neither could not be made; each is told once.
+    /// Errors by the index of the entry that could not be made. Each is returned once.
     pub(super) failures: Mutex<Vec<(usize, Error)>>,
+    /// The number of entries that workers have taken.
     pub(super) taken: AtomicUsize,
 }
 
-/// A read.
+/// A read of a list. The ranges are of the list's `bytes` and `pieces`.
 #[derive(Debug, Clone)]
 pub(super) struct WorkEntry {
     pub(super) read_group: u32,
@@ -38,10 +39,10 @@ pub(super) struct WorkEntry {
     pub(super) sampling_rate: f64,
     pub(super) id: Range<usize>,
     pub(super) aux: Range<usize>,
-    /// How many samples it has.
+    /// The number of samples.
     pub(super) samples: u64,
     pub(super) pieces: Range<usize>,
-    /// How many of the pieces lie in the read's extent.
+    /// The number of pieces, from the first, that lie in the read's extent.
     pub(super) near: usize,
 }
 
@@ -54,7 +55,7 @@ impl WorkQueue {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(list);
     }
 
-    /// Takes all lists away; the first failure on them.
+    /// Removes all lists. Returns the first failure in them as an error.
     pub(crate) fn pass(&self) -> Result<()> {
         let lists = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let mut failures = lists.iter().flat_map(|list| {
@@ -75,8 +76,8 @@ impl WorkQueue {
 }
 
 impl WorkList {
-    /// Adds a read of these samples. Its pieces are those from `pieces_from` on; the first `near`
-    /// of them lie in its extent.
+    /// Adds a read with this number of samples. Its pieces start at `pieces_from`; the first
+    /// `near` of them lie in its extent.
     pub(super) fn push(
         &mut self,
         record: &Record<'_>,
@@ -102,20 +103,20 @@ impl WorkList {
         });
     }
 
-    /// Forgets all reads.
+    /// Removes all reads.
     pub(super) fn clear(&mut self) {
         self.entries.clear();
         self.pieces.clear();
         self.bytes.clear();
     }
 
-    /// The pieces of the read that was added last.
+    /// The pieces of the last added read.
     pub(super) fn last_pieces(&self) -> &[SignalRowPlace] {
         let last = self.entries.last().and_then(|entry| self.pieces.get(entry.pieces.clone()));
         last.unwrap_or_default()
     }
 
-    /// Those of them that lie together.
+    /// The pieces of the last added read that are fetched together.
     pub(super) fn last_near(&self) -> &[SignalRowPlace] {
         let near = self.entries.last().map_or(0, |entry| entry.near);
         self.last_pieces().get(..near).unwrap_or_default()
@@ -126,7 +127,7 @@ impl WorkList {
         let entry = &self.entries[index];
         let text = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         Record {
-            // The look-ahead thread formatted it.
+            // The id is valid UTF-8, because the look-ahead thread formatted it.
             read_id: std::str::from_utf8(text(&entry.id)).unwrap_or_default(),
             read_group: entry.read_group,
             digitisation: entry.digitisation,
@@ -150,7 +151,7 @@ impl WorkList {
     }
 }
 
-/// A worker's side: lists to reads.
+/// The worker's side: it decodes the reads of the lists.
 pub(crate) struct Pod5Unpacker {
     tables: Arc<Tables>,
     queue: Arc<WorkQueue>,
@@ -158,8 +159,8 @@ pub(crate) struct Pod5Unpacker {
     rows: RowDecoder,
 }
 
-/// Samples may take this many bytes for each byte of signal row, even beyond the memory budget: as
-/// for other formats.
+/// The bytes of samples that are allowed for each byte of stored signal, even beyond the memory
+/// budget. Other formats have the same limit.
 const LIKELY_RATIO: u64 = 64;
 
 impl Pod5Unpacker {
@@ -167,8 +168,8 @@ impl Pod5Unpacker {
         Self { tables, queue, current: None, rows: RowDecoder::default() }
     }
 
-    /// Decodes the read of an extent, and appends its samples to `samples`; `each` sees every row
-    /// of its signal as it is stored.
+    /// Decodes the read of an extent and appends its samples to `samples`. Calls `each` with every
+    /// stored row of the read's signal.
     pub(crate) fn read_with<'a>(
         &'a mut self,
         extent: &Extent<'_>,
@@ -181,8 +182,8 @@ impl Pod5Unpacker {
         rows.read(tables, list, index, extent, limit, samples, each)
     }
 
-    /// The read of an extent, and the rows of its signal as they are stored; how many samples they
-    /// say that they have.
+    /// The record of an extent's read, and the number of samples that its signal rows declare.
+    /// Appends the stored rows of the signal to `rows`.
     pub(crate) fn record_and_rows<'a>(
         &'a mut self,
         extent: &Extent<'a>,
@@ -205,7 +206,7 @@ impl Pod5Unpacker {
         Ok((record, entry.samples))
     }
 
-    /// The read of an extent without its samples, and how many it has.
+    /// The record of an extent's read, and its number of samples.
     pub(crate) fn record(&mut self, extent: &Extent<'_>) -> Result<(Record<'_>, u64)> {
         let Self { tables, queue, current, .. } = self;
         let (list, index) = take(tables, queue, current, extent)?;
@@ -217,7 +218,7 @@ impl Pod5Unpacker {
     }
 }
 
-/// The list that has a read, and which of its entries that is.
+/// The list with the read of an extent, and the index of the read's entry.
 fn take<'a>(
     tables: &Tables,
     queue: &WorkQueue,
@@ -238,7 +239,7 @@ fn take<'a>(
     list.failure(index).map_or(Ok((list, index)), Err)
 }
 
-/// From signal rows to samples.
+/// Decodes signal rows to samples.
 #[derive(Debug, Default)]
 pub(super) struct RowDecoder {
     decoder: SignalDecoder,
@@ -246,7 +247,7 @@ pub(super) struct RowDecoder {
 }
 
 impl RowDecoder {
-    /// Decodes an entry, appends its samples to `samples`, and shows `each` piece as it is stored.
+    /// Decodes an entry and appends its samples to `samples`. Calls `each` with every stored piece.
     /// Pieces that are not in the extent are fetched.
     #[expect(
         clippy::too_many_arguments,
@@ -302,11 +303,12 @@ fn near<'a>(
     extent.bytes.get(from..from.saturating_add(piece.len as usize)).filter(|_| i < entry.near)
 }
 
-/// Those of one that is not.
+/// The bytes of a piece that is not in the extent, fetched from the file.
 fn far(tables: &Tables, piece: &SignalRowPlace) -> Result<Vec<u8>> {
     thalweg_io::store::many::read(&*tables.store, &(piece.offset..piece.offset + piece.len))
 }
 
+/// Fails if the samples of a read would be implausibly large for its stored bytes and the limit.
 fn check_size(
     tables: &Tables,
     extent: &Extent<'_>,

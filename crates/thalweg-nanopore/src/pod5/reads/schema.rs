@@ -1,5 +1,5 @@
-//! From a schema of any version to what turns its rows into records: which columns there are, and
-//! what is behind their dictionaries.
+//! Preparing a [`ReadsTable`] from a schema of any version: finding the columns, and converting
+//! their dictionaries.
 
 use arrow_schema::DataType;
 use thalweg_io::Fault;
@@ -14,7 +14,7 @@ use crate::pod5::uuid::UUID_BYTES;
 use crate::pod5::write;
 use crate::record::{AuxField, AuxType, Scalar};
 
-/// Before version 3, columns were fields of structs.
+/// The columns that were fields of structs before version 3: column, struct, and field.
 const STRUCTS: [(&str, &str, &str); 7] = [
     ("channel", "pore", "channel"),
     ("well", "pore", "well"),
@@ -25,7 +25,8 @@ const STRUCTS: [(&str, &str, &str); 7] = [
     ("end_reason_forced", "end_reason", "forced"),
 ];
 
-/// The top-level column that holds a flat column's values, and which child of it.
+/// The top-level column that holds the values of the column `name`, and the column itself: the
+/// same one, or a child of a struct.
 fn locate<'a>(schema: &'a Schema, name: &str) -> Option<(&'a ColumnSchema, &'a ColumnSchema)> {
     if let Some(column) = schema.column(name).filter(|column| column.kind != ColumnKind::Struct) {
         return Some((column, column));
@@ -82,7 +83,7 @@ fn stored_of(kind: ColumnKind) -> Option<StoredType> {
     ALL.into_iter().find(|&stored| stored_kind(stored) == kind)
 }
 
-/// What holds the values of a column that POD5 does not define.
+/// The stored type of a column that POD5 does not define; `None` if a record cannot hold it.
 fn more_of(column: &ColumnSchema) -> Option<StoredType> {
     let plain = column.dictionary.is_none();
     Some(match (&column.arrow, column.kind) {
@@ -107,10 +108,10 @@ fn more_of(column: &ColumnSchema) -> Option<StoredType> {
     })
 }
 
-/// The type of a column of which its field says something else.
+/// The Arrow type of a column, if it differs from the type that the auxiliary field implies.
 fn type_of(column: &ColumnSchema, stored: StoredType) -> Option<DataType> {
     let kind = match column.dictionary {
-        // As POD5's own.
+        // The type of POD5's own dictionaries of text.
         Some((_, ColumnKind::Signed(2))) if stored == StoredType::Text => {
             return Some(DataType::Dictionary(Box::new(DataType::Int16), Box::new(DataType::Utf8)));
         }
@@ -133,65 +134,35 @@ fn how(stored: StoredType, kind: AuxType) -> How {
 }
 
 impl ReadsTable {
-    /// Prepares a table of this schema, whose dictionaries are `dictionaries`. `runs` are the rows
-    /// of the RunInfo table; version 0 has none, but a dictionary of runs.
+    /// Prepares a table with this schema and these dictionaries. `runs` are the rows of the RunInfo
+    /// table. Version 0 has no such table; its runs are in a dictionary.
     ///
     /// # Errors
-    /// Columns that are missing, or not of their type.
+    /// Columns that are missing or have a wrong type.
     pub fn new(
         schema: &Schema,
         dictionaries: &Dictionaries,
         runs: Vec<RunInfo>,
     ) -> Result<Self, Fault> {
-        let top = |name: &str, kind: ColumnKind| {
-            let column = schema.column(name).ok_or_else(|| missing(name))?;
-            let right = column.kind == kind && column.dictionary.is_none();
-            if right { Ok(column.clone()) } else { Err(odd(column, "another type")) }
-        };
-        let signal = top("signal", ColumnKind::List(4))?;
+        let signal = required(schema, "signal", ColumnKind::List(4))?;
         let rows = signal
             .children
             .first()
             .filter(|item| item.kind == ColumnKind::Unsigned(8) && item.dictionary.is_none());
         let rows = rows.cloned().ok_or_else(|| odd(&signal, "a list of uint64"))?;
-        let float = |name: &str| -> Result<ColumnSource<Vec<f32>>, Fault> {
-            let (outer, leaf) = locate(schema, name).ok_or_else(|| missing(name))?;
-            if leaf.kind != ColumnKind::Float(4) {
-                return Err(odd(leaf, "float"));
-            }
-            if outer.dictionary.is_none() {
-                return Ok(ColumnSource::Plain(outer.clone()));
-            }
-            let mut values = Vec::new();
-            dictionaries.each(outer, leaf, |array, i| {
-                values.push(if array.is_valid(i) {
-                    f32::from_le_bytes(array.fixed(i)?)
-                } else {
-                    f32::NAN
-                });
-                Ok(())
-            })?;
-            Ok(ColumnSource::Indexed(outer.clone(), values))
-        };
         let (group, run_infos) = groups(schema, dictionaries, runs)?;
         let runs = run_infos.iter().map(RunFields::of).collect();
         let mut table = Self {
-            read_id: top("read_id", ColumnKind::Fixed(UUID_BYTES))?,
+            read_id: required(schema, "read_id", ColumnKind::Fixed(UUID_BYTES))?,
             signal,
             rows,
-            num_samples: schema
-                .column("num_samples")
-                .filter(|c| c.kind == ColumnKind::Unsigned(8) && c.dictionary.is_none())
-                .cloned(),
-            offset: float("calibration_offset")?,
-            scale: float("calibration_scale")?,
+            num_samples: optional(schema, "num_samples", ColumnKind::Unsigned(8)),
+            offset: float_source(schema, dictionaries, "calibration_offset")?,
+            scale: float_source(schema, dictionaries, "calibration_scale")?,
             group,
             runs,
             aux: Vec::new(),
-            wide_channel: schema
-                .column(WIDE_CHANNEL)
-                .filter(|c| c.kind == ColumnKind::Unsigned(4) && c.dictionary.is_none())
-                .cloned(),
+            wide_channel: optional(schema, WIDE_CHANNEL, ColumnKind::Unsigned(4)),
             fields: Vec::new(),
             version: version(schema),
             lost: Vec::new(),
@@ -280,13 +251,48 @@ impl ReadsTable {
     }
 }
 
+/// A top-level column of this kind, without a dictionary.
+fn required(schema: &Schema, name: &str, kind: ColumnKind) -> Result<ColumnSchema, Fault> {
+    let column = schema.column(name).ok_or_else(|| missing(name))?;
+    let right = column.kind == kind && column.dictionary.is_none();
+    if right { Ok(column.clone()) } else { Err(odd(column, "another type")) }
+}
+
+/// A top-level column that is used only if it is of this kind and has no dictionary.
+fn optional(schema: &Schema, name: &str, kind: ColumnKind) -> Option<ColumnSchema> {
+    let column = schema.column(name);
+    column.filter(|column| column.kind == kind && column.dictionary.is_none()).cloned()
+}
+
+/// A column of `float`, with the values of its dictionary if it has one. A missing value in a
+/// dictionary is NaN.
+fn float_source(
+    schema: &Schema,
+    dictionaries: &Dictionaries,
+    name: &str,
+) -> Result<ColumnSource<Vec<f32>>, Fault> {
+    let (outer, leaf) = locate(schema, name).ok_or_else(|| missing(name))?;
+    if leaf.kind != ColumnKind::Float(4) {
+        return Err(odd(leaf, "float"));
+    }
+    if outer.dictionary.is_none() {
+        return Ok(ColumnSource::Plain(outer.clone()));
+    }
+    let mut values = Vec::new();
+    dictionaries.each(outer, leaf, |array, i| {
+        values.push(if array.is_valid(i) { f32::from_le_bytes(array.fixed(i)?) } else { f32::NAN });
+        Ok(())
+    })?;
+    Ok(ColumnSource::Indexed(outer.clone(), values))
+}
+
 /// Whether a text can be the label of an enumeration.
 fn is_label(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && text.bytes().next().is_some_and(|b| !b.is_ascii_digit())
 }
 
-/// Adds the dictionary's texts to `labels`; whether all are there.
+/// Adds the dictionary's texts to `labels`. Returns whether `labels` then contains all of them.
 fn add_labels(
     labels: &mut Vec<String>,
     dictionaries: &Dictionaries,
@@ -311,7 +317,7 @@ fn add_labels(
     Ok(is_whole)
 }
 
-/// Which group a row's `run_info` stands for, and the groups.
+/// The source of a row's read group, and the runs that the groups are.
 fn groups(
     schema: &Schema,
     dictionaries: &Dictionaries,
@@ -345,7 +351,7 @@ fn groups(
     Ok((ColumnSource::Indexed(column.clone(), groups), runs))
 }
 
-/// The version of the table, from the columns that came with each.
+/// The version of the table, derived from the columns that each version introduced.
 fn version(schema: &Schema) -> u8 {
     let has = |name| schema.column(name).is_some();
     match () {

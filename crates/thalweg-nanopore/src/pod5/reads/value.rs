@@ -1,4 +1,4 @@
-//! The values of a row: where they stand, and how they become the bytes of an auxiliary field.
+//! The values of a row: their columns, and their conversion to the bytes of an auxiliary field.
 
 use thalweg_io::Fault;
 
@@ -7,13 +7,16 @@ use crate::pod5::fields::END_REASONS;
 use crate::pod5::schema::ColumnSchema;
 use crate::record::{AuxType, Scalar};
 
-/// A column, or the translation of what its indices stand for.
+/// The source of a row's value.
 #[derive(Debug)]
 pub(super) enum ColumnSource<T> {
+    /// A column with the values.
     Plain(ColumnSchema),
+    /// A column with dictionary indices, and the converted entries of the dictionary.
     Indexed(ColumnSchema, T),
 }
 
+/// The source of an auxiliary field.
 #[derive(Debug)]
 pub(super) struct AuxSource {
     pub(super) how: How,
@@ -22,24 +25,30 @@ pub(super) struct AuxSource {
     pub(super) is_channel: bool,
 }
 
-/// How a value changes.
+/// How a stored value is converted to the bytes of an auxiliary field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
+    /// A value of this many bytes, copied.
     Copy(usize),
+    /// An integer, written in decimal.
     Decimal,
+    /// A `float`, widened to `double`.
     Widen,
+    /// A bit, as one byte.
     Bit,
+    /// Text, copied.
     Text,
-    /// The bytes of a value, as a list of them.
+    /// The bytes of a value, as a list of `uint8_t`.
     Bytes,
     /// The items of a list.
     Items(Scalar),
+    /// Text, as the code of its label.
     Label,
-    /// The text of end reasons that are none of POD5's.
+    /// The text of an end reason that POD5 does not define; empty for POD5's own reasons.
     Unlabelled,
 }
 
-/// Auxiliary bytes of each entry of a dictionary.
+/// The auxiliary bytes of each entry of a dictionary.
 #[derive(Debug, Default)]
 pub(super) struct DictionaryBytes {
     pub(super) bytes: Vec<u8>,
@@ -85,7 +94,7 @@ impl AuxSource {
     }
 }
 
-/// The dictionary index of a row; `None` where the value is missing.
+/// The dictionary index of a row; `None` if the value is missing.
 pub(super) fn index(
     batch: &TableBatch<'_>,
     column: &ColumnSchema,
@@ -105,6 +114,7 @@ fn no_entry(column: &ColumnSchema, index: usize, entries: usize) -> Fault {
     Fault::new(0, found, format!("one of {entries}"))
 }
 
+/// The value of a row in a column of `float`. A missing dictionary index is NaN.
 pub(super) fn pick(
     source: &ColumnSource<Vec<f32>>,
     batch: &TableBatch<'_>,
@@ -121,7 +131,7 @@ pub(super) fn pick(
     }
 }
 
-/// Appends value `i` of `array` as an auxiliary field of `kind` stores it.
+/// Appends value `i` of `array`, encoded as an auxiliary field of `kind`.
 pub(super) fn encode(
     how: How,
     labels: &[String],
@@ -148,7 +158,7 @@ pub(super) fn encode(
             out.extend((bytes.len() as u64).to_le_bytes());
             out.extend(bytes);
         }
-        // Their items are not in this array.
+        // A list's items are not in this array.
         How::Items(_) => push_missing(kind, out),
         How::Label => {
             let text = array.text(i)?;
@@ -162,7 +172,7 @@ pub(super) fn encode(
     Ok(())
 }
 
-/// Appends a list. An item that is missing becomes what an auxiliary field has for that.
+/// Appends a list. A missing item becomes the missing value of its type.
 fn push_items(
     batch: &TableBatch<'_>,
     column: &ColumnSchema,

@@ -40,7 +40,7 @@ fn run(
     }
 }
 
-/// What an instrument writes: tags repeat columns, with other values.
+/// The run is like one of an instrument: tags repeat columns with other values.
 #[test]
 fn attributes_are_named_as_blue_crab_names_them() {
     let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
@@ -67,7 +67,7 @@ fn attributes_are_named_as_blue_crab_names_them() {
     assert!(header.attributes.is_sorted_by(|a, b| a.name < b.name));
 }
 
-/// A header from elsewhere.
+/// The header has no `pod5_` attributes.
 #[test]
 fn attributes_of_other_origin_become_columns_and_tags() {
     let attribute =
@@ -86,7 +86,7 @@ fn attributes_of_other_origin_become_columns_and_tags() {
         tag("asic_id", "17"),
         tag("exp_start_time", "2019-05-13T11:11:43Z"),
         tag("run_id", "a08e"),
-        // The column holds the moment; how it was written is kept, too.
+        // The column holds the time; the tag keeps the original notation.
         tag("protocol_start_time", "2019-05-13T13:11:43+02:00"),
     ];
     assert_eq!(run.get("tracking_id"), Some(&RunValue::Tags(tags.into())));

@@ -1,4 +1,4 @@
-//! Columns of the Reads table that fill up, a value a read.
+//! Building columns of the Reads table, one value per read.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use thalweg_io::Fault;
 use crate::pod5::fields::StoredType;
 use crate::record::Scalar;
 
-/// A value of a column. Which numbers fit is the column's to say.
+/// A value of a column. The column determines which numbers fit.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ColumnValue {
-    /// Nothing is known. Readers that look past the validity find zero, or the first entry of a
-    /// dictionary; in a column of floats it is written as NaN.
+    /// A missing value. Readers that ignore the validity find zero, or the first entry of a
+    /// dictionary. In a column of floats it is written as NaN.
     #[default]
     Missing,
-    /// A whole number, or a truth value.
+    /// An unsigned integer, or a bool as 0 or 1.
     Unsigned(u64),
-    /// A whole number of either sign.
+    /// A signed integer.
     Signed(i64),
     /// A `float`.
     Float(f32),
@@ -43,11 +43,11 @@ pub enum ColumnValue {
     Double(f64),
     /// Text.
     Text(Box<str>),
-    /// The items of a list, as they are stored.
+    /// The stored bytes of the items of a list.
     List(Box<[u8]>),
 }
 
-/// Texts by number, in the order of their first appearance.
+/// The texts of a dictionary, numbered in the order of their first appearance.
 #[derive(Debug)]
 pub(super) struct Dictionary {
     codes: HashMap<Box<str>, i16>,
@@ -55,7 +55,8 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// A dictionary whose first entry is what a missing value should look like.
+    /// A dictionary whose first entry is `first`, which readers that ignore the validity find for
+    /// a missing value.
     pub(super) fn new(first: &str) -> Self {
         let mut dictionary = Self { codes: HashMap::new(), texts: Vec::new() };
         let _ = dictionary.code(first);
@@ -83,7 +84,7 @@ impl Dictionary {
     }
 }
 
-/// A column that fills up.
+/// A column under construction.
 #[derive(Debug)]
 pub(super) enum GrowingColumn {
     U8(UInt8Builder),
@@ -102,7 +103,7 @@ pub(super) enum GrowingColumn {
     List(List),
 }
 
-/// Lists that fill up.
+/// A column of lists under construction.
 #[derive(Debug)]
 pub(super) struct List {
     items: Scalar,
@@ -131,10 +132,10 @@ impl List {
         Ok(())
     }
 
-    /// The values so far, as lists.
+    /// Takes the lists so far as an array, and leaves the column empty.
     fn take(&mut self) -> ArrayRef {
         fn of<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
-            // Copied, so that the values are aligned.
+            // The copy is aligned for the values.
             let mut buffer = MutableBuffer::with_capacity(bytes.len());
             buffer.extend_from_slice(bytes);
             Arc::new(PrimitiveArray::<T>::new(ScalarBuffer::from(Buffer::from(buffer)), None))
@@ -161,26 +162,20 @@ impl List {
     }
 }
 
-/// The type of a column of values of this kind.
+/// The Arrow type of a column of this stored type.
 pub(in crate::pod5) fn type_of(stored: StoredType) -> DataType {
     GrowingColumn::new(stored).data_type()
 }
 
-/// Values of a column under another type of the same values: what [`super::super::schema`] names.
+/// Converts an array to another Arrow type for the same values: a type that
+/// [`super::super::schema`] gives as [`ColumnSchema::arrow`](crate::pod5::ColumnSchema::arrow).
 ///
 /// # Errors
-/// When a value does not fit it.
+/// When the type is not for these values, or a value does not fit it.
 pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Fault> {
-    let misfit = || {
-        Fault::new(0, format!("values of type {}", array.data_type()), format!("the type {kind}"))
-    };
     if array.data_type() == kind {
         return Ok(array);
     }
-    let lists = array.as_list_opt::<i32>();
-    let bytes = || {
-        lists?.values().as_primitive_opt::<UInt8Type>().map(|bytes| bytes.values().inner().clone())
-    };
     let made: Option<ArrayRef> = match kind {
         DataType::Timestamp(..) | DataType::Duration(_) | DataType::Date64 | DataType::Date32 => {
             retyped_times(&array, kind)
@@ -193,49 +188,51 @@ pub(super) fn retyped(array: ArrayRef, kind: &DataType) -> Result<ArrayRef, Faul
             let texts: LargeStringArray = texts.iter().collect();
             Arc::new(texts) as ArrayRef
         }),
-        DataType::Binary => lists.zip(bytes()).and_then(|(lists, bytes)| {
-            let made = BinaryArray::try_new(lists.offsets().clone(), bytes, lists.nulls().cloned());
-            made.ok().map(|made| Arc::new(made) as ArrayRef)
-        }),
-        DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
-            lists.zip(bytes()).and_then(|(lists, bytes)| {
-                let values = lists.offsets().windows(2).enumerate().map(|(i, span)| {
-                    let value = bytes.as_slice().get(span[0] as usize..span[1] as usize);
-                    value.filter(|_| lists.is_valid(i))
-                });
-                if let DataType::FixedSizeBinary(width) = kind {
-                    let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, *width);
-                    return made.ok().map(|made| Arc::new(made) as ArrayRef);
-                }
-                let made: LargeBinaryArray = values.collect();
-                Some(Arc::new(made) as ArrayRef)
-            })
-        }
-        DataType::List(field) => lists.and_then(|lists| {
-            let made = ListArray::try_new(
-                field.clone(),
-                lists.offsets().clone(),
-                lists.values().clone(),
-                lists.nulls().cloned(),
-            );
-            made.ok().map(|made| Arc::new(made) as ArrayRef)
-        }),
-        DataType::LargeList(field) => lists.and_then(|lists| {
-            let offsets = OffsetBuffer::<i64>::from_lengths(lists.offsets().lengths());
-            let made = LargeListArray::try_new(
-                field.clone(),
-                offsets,
-                lists.values().clone(),
-                lists.nulls().cloned(),
-            );
-            made.ok().map(|made| Arc::new(made) as ArrayRef)
-        }),
-        _ => None,
+        _ => array.as_list_opt::<i32>().and_then(|lists| retyped_lists(lists, kind)),
     };
-    made.ok_or_else(misfit)
+    made.ok_or_else(|| {
+        Fault::new(0, format!("values of type {}", array.data_type()), format!("the type {kind}"))
+    })
 }
 
-/// Whole numbers under a type of times.
+/// Converts lists to another type of lists, or lists of bytes to a type of binary values.
+fn retyped_lists(lists: &ListArray, kind: &DataType) -> Option<ArrayRef> {
+    let bytes = || {
+        let bytes = lists.values().as_primitive_opt::<UInt8Type>();
+        bytes.map(|bytes| bytes.values().inner().clone())
+    };
+    let nulls = lists.nulls().cloned();
+    Some(match kind {
+        DataType::Binary => {
+            Arc::new(BinaryArray::try_new(lists.offsets().clone(), bytes()?, nulls).ok()?)
+        }
+        DataType::LargeBinary | DataType::FixedSizeBinary(_) => {
+            let bytes = bytes()?;
+            let values = lists.offsets().windows(2).enumerate().map(|(i, span)| {
+                let value = bytes.as_slice().get(span[0] as usize..span[1] as usize);
+                value.filter(|_| lists.is_valid(i))
+            });
+            if let DataType::FixedSizeBinary(width) = kind {
+                let made = FixedSizeBinaryArray::try_from_sparse_iter_with_size(values, *width);
+                return Some(Arc::new(made.ok()?));
+            }
+            Arc::new(values.collect::<LargeBinaryArray>())
+        }
+        DataType::List(field) => {
+            let offsets = lists.offsets().clone();
+            let made = ListArray::try_new(field.clone(), offsets, lists.values().clone(), nulls);
+            Arc::new(made.ok()?)
+        }
+        DataType::LargeList(field) => {
+            let offsets = OffsetBuffer::<i64>::from_lengths(lists.offsets().lengths());
+            let values = lists.values().clone();
+            Arc::new(LargeListArray::try_new(field.clone(), offsets, values, nulls).ok()?)
+        }
+        _ => return None,
+    })
+}
+
+/// Converts integers to a type of times or durations.
 fn retyped_times(array: &ArrayRef, kind: &DataType) -> Option<ArrayRef> {
     fn numbers<T: ArrowPrimitiveType<Native = i64>>(array: &ArrayRef) -> Option<PrimitiveArray<T>> {
         Some(array.as_primitive_opt::<Int64Type>()?.reinterpret_cast())
@@ -294,12 +291,12 @@ impl GrowingColumn {
         }
     }
 
-    /// A column of texts stored through a dictionary.
+    /// A column of texts with a dictionary whose first entry is `first`.
     pub(super) fn dictionary(first: &str) -> Self {
         Self::Codes(Int16Builder::new(), Dictionary::new(first))
     }
 
-    /// Its type on disk, where it has no dictionary.
+    /// The Arrow type of the arrays that [`GrowingColumn::take`] gives.
     pub(super) fn data_type(&self) -> DataType {
         match self {
             Self::U8(_) => DataType::UInt8,
@@ -318,10 +315,10 @@ impl GrowingColumn {
         }
     }
 
-    /// Takes the next value.
+    /// Appends a value.
     ///
     /// # Errors
-    /// When the column cannot hold it.
+    /// When the column cannot hold the value.
     pub(super) fn push(&mut self, value: &ColumnValue) -> Result<(), Fault> {
         fn whole<T: TryFrom<u64> + TryFrom<i64>>(value: &ColumnValue) -> Result<Option<T>, Fault> {
             match value {
@@ -361,7 +358,8 @@ impl GrowingColumn {
         Ok(())
     }
 
-    /// The values so far, codes in place of texts that have them; the column goes on with none.
+    /// Takes the values so far as an array, and leaves the column empty. The array of a column with
+    /// a dictionary has codes in place of texts.
     pub(super) fn take(&mut self) -> ArrayRef {
         match self {
             Self::U8(column) => ArrayBuilder::finish(column),

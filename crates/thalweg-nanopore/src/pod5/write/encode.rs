@@ -1,4 +1,5 @@
-//! Samples to rows of the Signal table: the part of writing that takes time, made for workers.
+//! Encoding samples as rows of the Signal table. This is the slow part of writing, so that workers
+//! do it in parallel.
 
 use std::fmt;
 
@@ -7,25 +8,25 @@ use thalweg_io::Fault;
 
 use super::SignalCoding;
 
-/// The level that the POD5 library compresses with.
+/// The compression level of the POD5 library.
 pub(super) const ZSTD_LEVEL: i32 = 1;
 
-/// Samples of a row at most, as the POD5 library has it.
+/// Most samples in a row of the POD5 library.
 pub(super) const ROW_SAMPLES: u32 = 102_400;
 
-/// A read's signal, cut into rows: how many samples each has, and what is stored of them.
+/// A read's signal, split into rows: the number of samples and the stored bytes of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EncodedSignal {
     pub(crate) chunks: Vec<(u32, Vec<u8>)>,
 }
 
 impl EncodedSignal {
-    /// A signal from rows as another file stores them, in the same coding.
+    /// A signal from the stored rows of another file with the same coding.
     pub fn stored(chunks: Vec<(u32, Vec<u8>)>) -> Self {
         Self { chunks }
     }
 
-    /// How many samples it has.
+    /// The total number of samples.
     pub fn samples(&self) -> u64 {
         self.chunks.iter().map(|&(samples, _)| u64::from(samples)).sum()
     }
@@ -46,10 +47,10 @@ impl fmt::Debug for SignalEncoder {
 }
 
 impl SignalEncoder {
-    /// An encoder into rows of at most `row_samples` samples.
+    /// An encoder that makes rows of at most `row_samples` samples.
     ///
     /// # Errors
-    /// For a level that zstd does not know.
+    /// For a compression level that zstd does not have.
     pub fn new(coding: SignalCoding, row_samples: u32) -> Result<Self, Fault> {
         let level = match coding {
             SignalCoding::Vbz { level } => level,
@@ -62,7 +63,7 @@ impl SignalEncoder {
     /// Encodes one read's samples.
     ///
     /// # Errors
-    /// When zstd refuses, as without memory.
+    /// When zstd fails, for example for lack of memory.
     pub fn encode(&mut self, samples: &[i16]) -> Result<EncodedSignal, Fault> {
         let mut chunks = Vec::with_capacity(samples.len().div_ceil(self.row_samples));
         for row in samples.chunks(self.row_samples) {

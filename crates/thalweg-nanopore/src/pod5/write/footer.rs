@@ -1,5 +1,5 @@
-//! What holds the three tables together: signature, section markers and the footer that says where
-//! the tables are (POD5 specification, "Combined file layout").
+//! The parts of the file around the three tables: signature, section markers, and the footer with
+//! the places of the tables (POD5 specification, "Combined file layout").
 
 use flatbuffers::{FlatBufferBuilder, WIPOffset};
 
@@ -10,7 +10,7 @@ use crate::pod5::{FOOTER_MAGIC, SIGNATURE};
 /// tables from it.
 pub(super) const POD5_VERSION: &str = "0.3.49";
 
-/// What a table is, by its number in the footer (`ContentType` of the footer's schema).
+/// The kind of a table, with its number in the footer (`ContentType` of the footer's schema).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TableContent {
     Reads = 0,
@@ -18,7 +18,7 @@ pub(super) enum TableContent {
     RunInfo = 4,
 }
 
-/// A table within the file.
+/// The place of a table in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WrittenSection {
     pub(super) content: TableContent,
@@ -26,7 +26,7 @@ pub(super) struct WrittenSection {
     pub(super) len: u64,
 }
 
-/// Appends what stands before the first table.
+/// Appends the bytes before the first table: signature and section marker.
 pub(super) fn push_start(identity: &Identity, out: &mut Vec<u8>) {
     out.extend(SIGNATURE);
     out.extend(identity.section_marker);
@@ -39,7 +39,7 @@ pub(super) fn push_section_end(identity: &Identity, len: u64, out: &mut Vec<u8>)
     out.extend(identity.section_marker);
 }
 
-/// Appends what stands behind the last table.
+/// Appends the bytes after the last table: the footer, its length, section marker and signature.
 pub(super) fn push_footer(
     identity: &Identity,
     software: &str,
@@ -56,13 +56,13 @@ pub(super) fn push_footer(
     out.extend(SIGNATURE);
 }
 
-/// Where the `n`-th field of a FlatBuffer table stands in its vtable.
+/// The position of field `n` of a FlatBuffers table in its vtable.
 const fn slot(n: u16) -> u16 {
     4 + 2 * n
 }
 
-/// The tables `Footer` and `EmbeddedFile` of the footer's schema; the only format, Feather version
-/// 2, is its default.
+/// The FlatBuffers tables `Footer` and `EmbeddedFile` of the footer's schema. The field for the
+/// file format is left out, because the only format, Feather version 2, is the default.
 fn footer(identity: &Identity, software: &str, sections: &[WrittenSection]) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let files: Vec<_> = sections

@@ -1,6 +1,6 @@
-//! The frame of an Arrow IPC file: what stands before, between and after its batches (Arrow
-//! columnar format, "IPC File Format"). Batches are encoded elsewhere, so that they can be kept, or
-//! written from their pieces.
+//! The frame of an Arrow IPC file: the bytes before, between and after its batches (Arrow columnar
+//! format, "IPC File Format"). Batches are encoded elsewhere, so that they can be kept, or written
+//! without joining their parts.
 
 use arrow_ipc::convert::IpcSchemaEncoder;
 use arrow_ipc::writer::{DictionaryTracker, IpcDataGenerator, IpcWriteOptions};
@@ -10,25 +10,25 @@ use flatbuffers::FlatBufferBuilder;
 
 use crate::pod5::MAGIC;
 
-/// Stands before the length of a message's metadata.
+/// The bytes before the length of a message's metadata.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// Everything in the file starts on a multiple of this many bytes.
+/// Every message of the file starts at a multiple of this many bytes.
 const ALIGNMENT: usize = 8;
 
-/// Buffers of a batch start on multiples of this many bytes, as the POD5 library's do.
+/// Arrow's default options. They align the buffers of a batch as the POD5 library does.
 pub(super) fn options() -> IpcWriteOptions {
     IpcWriteOptions::default()
 }
 
-/// Pads `out` with zeros to a multiple of eight bytes since `from`.
+/// Pads `out` with zeros, so that it has a multiple of 8 bytes after `from`.
 pub(super) fn pad(out: &mut Vec<u8>, from: usize) {
     let len = (out.len() - from).next_multiple_of(ALIGNMENT);
     out.resize(from + len, 0);
 }
 
-/// Appends a message's metadata with its length before it; the body is to follow. How many bytes
-/// that were.
+/// Appends the length of a message's metadata, and the metadata. Returns the number of appended
+/// bytes. The caller appends the body.
 pub(super) fn push_metadata(metadata: &[u8], out: &mut Vec<u8>) -> i32 {
     let from = out.len();
     // A message's metadata grows with its columns, not its rows.
@@ -40,10 +40,10 @@ pub(super) fn push_metadata(metadata: &[u8], out: &mut Vec<u8>) -> i32 {
     (out.len() - from) as i32
 }
 
-/// A message that can be put into a file.
+/// The size of an encoded message.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EncodedMessage {
-    /// Bytes of the metadata, all that stands before it included.
+    /// Bytes of the metadata, including its prefix and padding.
     pub(super) metadata: i32,
     /// Bytes of the body.
     pub(super) body: i64,
@@ -55,7 +55,7 @@ impl EncodedMessage {
     }
 }
 
-/// An IPC file that grows: where its messages lie.
+/// The places of the messages of an IPC file that is being written.
 #[derive(Debug)]
 pub(super) struct IpcFile {
     schema: Schema,
@@ -65,8 +65,7 @@ pub(super) struct IpcFile {
 }
 
 impl IpcFile {
-    /// Appends what stands before the first message. `tracker` numbers the dictionaries of the
-    /// schema.
+    /// Appends the magic and the schema. `tracker` numbers the dictionaries of the schema.
     pub(super) fn start(
         schema: Schema,
         tracker: &mut DictionaryTracker,
@@ -89,13 +88,13 @@ impl IpcFile {
         }
     }
 
-    /// Counts in a batch that was put behind all that came before.
+    /// Records a batch that follows the previous messages.
     pub(super) fn batch(&mut self, message: EncodedMessage) {
         self.batches.push(self.block(message));
         self.len += message.len();
     }
 
-    /// Counts in the values of a dictionary.
+    /// Records a dictionary batch that follows the previous messages.
     pub(super) fn dictionary(&mut self, message: EncodedMessage) {
         self.dictionaries.push(self.block(message));
         self.len += message.len();
@@ -105,7 +104,7 @@ impl IpcFile {
         Block::new(self.len, message.metadata, message.body)
     }
 
-    /// Appends what stands after the last message; the length of the whole file.
+    /// Appends the end of the file after the last message. Returns the length of the whole file.
     pub(super) fn finish(self, out: &mut Vec<u8>) -> u64 {
         let from = out.len();
         out.extend(CONTINUATION);
@@ -125,7 +124,8 @@ impl IpcFile {
         builder.finish(footer, None);
         let footer = builder.finished_data();
         out.extend(footer);
-        // Batches are of a thousand rows; a footer of 2 GiB would need 10^11 of them.
+        // The cast is exact: a batch takes 24 bytes in the footer, so that a footer of 2 GiB would
+        // need almost 10^8 batches.
         out.extend((footer.len() as i32).to_le_bytes());
         out.extend(MAGIC);
         self.len as u64 + (out.len() - from) as u64

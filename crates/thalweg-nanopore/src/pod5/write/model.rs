@@ -1,4 +1,4 @@
-//! Reads of any format as rows of POD5, and what of them POD5 cannot hold.
+//! Converting reads of any format to rows of POD5, and listing content that POD5 cannot hold.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,21 @@ use crate::pod5::run_info::attributes;
 use crate::pod5::{RunInfo, RunValue, format_uuid, parse_uuid};
 use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
-/// Where an auxiliary field goes.
+/// The destination of an auxiliary field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AuxColumn {
     /// A column of [`FIELDS`].
     Field(usize),
     /// A column that POD5 does not define.
     More(usize),
-    /// The end reason's text.
+    /// The column of end reasons, which takes the text of this field.
     EndReason,
+    /// No column: the field is lost.
     Nowhere,
 }
 
-/// What the runs of a file say of their converters and clocks.
+/// A run, with the digitisation and sampling rate that its columns store. Both are 0 before the
+/// first read.
 #[derive(Debug, Clone, PartialEq)]
 struct RunClock {
     info: RunInfo,
@@ -37,42 +39,44 @@ struct RunClock {
     sampling_rate: f64,
 }
 
-/// How the reads of one header become rows. Converters and clocks that the header does not tell are
-/// those of each group's first read: see [`Runs::note`].
+/// Converts the reads of one header to rows. A digitisation or sampling rate that the header does
+/// not have is taken from the first read of each group: see [`Runs::note`].
 #[derive(Debug, Clone)]
 pub struct Mapping {
     places: Vec<(AuxField, AuxColumn)>,
     more: Vec<More>,
     groups: Vec<RunInfo>,
-    /// Of reads that do not say it themselves.
+    /// For each read group, the pore type of reads without one. `None` if reads have a field for
+    /// it.
     pore_types: Vec<Option<Box<str>>>,
+    /// Whether reads have an end reason.
     has_reasons: bool,
-    /// What stands in columns that the header has no field for.
+    /// The initial values of a row's fields: missing, or a default if the header has no such field.
     absent: [ColumnValue; FIELDS.len()],
-    /// What of the header POD5 cannot hold, in words.
+    /// Descriptions of the header's content that POD5 cannot hold.
     lost: Vec<String>,
 }
 
-/// Runs are numbered by an `int16`.
+/// Most runs of a file. Runs are numbered by an `int16`.
 const MOST_RUNS: u32 = 1 << 15;
 
-/// Where a column of [`FIELDS`] stands there.
+/// The index of a column in [`FIELDS`].
 fn field_at(column: &str) -> usize {
     FIELDS.iter().position(|field| field.column == column).unwrap_or(usize::MAX)
 }
 
-/// What MinKNOW writes where it does not know better.
+/// The pore type that MinKNOW writes if it is unknown.
 pub(super) const NO_PORE_TYPE: &str = "not_set";
 
-/// Names that a column of another meaning has.
+/// Whether POD5 has a column of this name.
 fn is_taken(name: &str) -> bool {
     PRIMARY.contains(&name)
         || name == WIDE_CHANNEL
         || FIELDS.iter().any(|field| field.column == name)
 }
 
-/// The column that holds any value of a field; `None` where Arrow or POD5's readers have no such
-/// type.
+/// The type of a column that holds every value of a field; `None` if Arrow or POD5's readers have
+/// no such type.
 fn natural(kind: AuxType) -> Option<StoredType> {
     Some(match kind {
         AuxType::Array(Scalar::Char) => StoredType::Text,
@@ -94,13 +98,13 @@ fn natural(kind: AuxType) -> Option<StoredType> {
     })
 }
 
-/// Bytes of a value of fixed width at most.
+/// Most bytes of a binary value of fixed width.
 const WIDEST: i32 = 1 << 12;
 
-/// Longer names of types than this are nobody's.
+/// Longest name of a type that is parsed. No type of these columns has a longer name.
 const LONGEST_TYPE: usize = 200;
 
-/// The types that a header names for columns that POD5 does not define.
+/// The Arrow types that a header has for columns that POD5 does not define, by column name.
 fn types(header: &Header) -> HashMap<String, DataType> {
     let texts =
         (0..header.read_groups).filter_map(|group| header.attribute(COLUMNS_ATTRIBUTE, group));
@@ -109,22 +113,57 @@ fn types(header: &Header) -> HashMap<String, DataType> {
     kinds.filter_map(|(name, kind)| Some((name, kind.parse().ok()?))).collect()
 }
 
-/// Whether a column of a type holds these values.
+/// Whether a column of the type `kind` can hold values of this stored type.
 fn fits(stored: StoredType, kind: &DataType) -> bool {
     match kind {
         DataType::Dictionary(index, texts) => {
             return stored == StoredType::Text
                 && (&**index, &**texts) == (&DataType::Int16, &DataType::Utf8);
         }
-        // A missing value takes as many bytes as another.
+        // A missing value also takes `width` bytes, so that the width is limited.
         DataType::FixedSizeBinary(width) if !(1..=WIDEST).contains(width) => return false,
         _ => {}
     }
     retyped(new_empty_array(&type_of(stored)), kind).is_ok_and(|made| made.data_type() == kind)
 }
 
+/// The destination of an auxiliary field. A column that POD5 does not define is added to `more`.
+fn place(field: &AuxField, types: &HashMap<String, DataType>, more: &mut Vec<More>) -> AuxColumn {
+    match FIELDS.iter().position(|known| known.aux == field.name) {
+        Some(i) if FIELDS[i].kind == field.kind => AuxColumn::Field(i),
+        _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => AuxColumn::EndReason,
+        None if !is_taken(&field.name) => {
+            natural(field.kind).map_or(AuxColumn::Nowhere, |stored| {
+                let arrow = types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
+                more.push(More { name: field.name.clone(), stored, arrow });
+                AuxColumn::More(more.len() - 1)
+            })
+        }
+        _ => AuxColumn::Nowhere,
+    }
+}
+
+/// Describes an auxiliary field that has no column, and why.
+fn lost_field(field: &AuxField) -> String {
+    let why = match FIELDS.iter().find(|known| known.aux == field.name) {
+        Some(known) => format!("POD5 has it as {}", known.aux_field().type_name()),
+        None if is_taken(&field.name) => "POD5 has another column of that name".to_owned(),
+        None => "POD5 has no column of that type".to_owned(),
+    };
+    format!("auxiliary field {} of type {}: {why}", field.name, field.type_name())
+}
+
+/// For each read group, the pore type of reads without one. `None` if reads have a field for it.
+fn pore_types(header: &Header) -> Vec<Option<Box<str>>> {
+    let has_pores = header.aux.iter().any(|field| field.name == "pore_type");
+    let pore_type = |group| {
+        (!has_pores).then(|| header.attribute("pore_type", group).unwrap_or(NO_PORE_TYPE).into())
+    };
+    (0..header.read_groups).map(pore_type).collect()
+}
+
 impl Mapping {
-    /// Prepares to map reads of `header`.
+    /// Prepares to convert reads of `header`.
     ///
     /// # Errors
     /// When there are more read groups than POD5 can number.
@@ -140,50 +179,18 @@ impl Mapping {
         let mut lost = Vec::new();
         let mut more = Vec::new();
         let types = types(header);
-        let place = |field: &AuxField| {
-            let known = FIELDS.iter().position(|known| known.aux == field.name);
-            let place = match known {
-                Some(i) if FIELDS[i].kind == field.kind => AuxColumn::Field(i),
-                _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => {
-                    AuxColumn::EndReason
-                }
-                None if !is_taken(&field.name) => {
-                    natural(field.kind).map_or(AuxColumn::Nowhere, |stored| {
-                        let arrow =
-                            types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
-                        more.push(More { name: field.name.clone(), stored, arrow });
-                        AuxColumn::More(more.len() - 1)
-                    })
-                }
-                _ => AuxColumn::Nowhere,
-            };
+        let mut places = Vec::with_capacity(header.aux.len());
+        for field in &header.aux {
+            let place = place(field, &types, &mut more);
             if place == AuxColumn::Nowhere {
-                let why = match known {
-                    Some(i) => format!("POD5 has it as {}", FIELDS[i].aux_field().type_name()),
-                    None if is_taken(&field.name) => {
-                        "POD5 has another column of that name".to_owned()
-                    }
-                    None => "POD5 has no column of that type".to_owned(),
-                };
-                lost.push(format!(
-                    "auxiliary field {} of type {}: {why}",
-                    field.name,
-                    field.type_name()
-                ));
+                lost.push(lost_field(field));
             }
-            (field.clone(), place)
-        };
-        let places: Vec<(AuxField, AuxColumn)> = header.aux.iter().map(place).collect();
+            places.push((field.clone(), place));
+        }
         let groups: Vec<RunInfo> =
             (0..header.read_groups).map(|group| RunInfo::of_group(header, group)).collect();
         lost.extend(lost_attributes(header, &groups));
         lost.extend(lost_groups(&groups));
-        let has_pores = header.aux.iter().any(|field| field.name == "pore_type");
-        let pore_type = |group| {
-            (!has_pores)
-                .then(|| header.attribute("pore_type", group).unwrap_or(NO_PORE_TYPE).into())
-        };
-        let pore_types = (0..header.read_groups).map(pore_type).collect();
         let reason = AuxColumn::Field(field_at("end_reason"));
         let has_reasons = header.aux.iter().any(|field| field.name == END_REASON_TEXT)
             || places.iter().any(|(_, place)| *place == reason);
@@ -193,15 +200,16 @@ impl Mapping {
                 absent[i] = ColumnValue::Missing;
             }
         }
+        let pore_types = pore_types(header);
         Ok(Self { places, more, groups, pore_types, has_reasons, absent, lost })
     }
 
-    /// What of the header POD5 cannot hold: fields, attributes and read groups, in words.
+    /// Descriptions of the header's fields, attributes and read groups that POD5 cannot hold.
     pub fn lost(&self) -> &[String] {
         &self.lost
     }
 
-    /// Whether there is a column for the auxiliary field of this name.
+    /// Whether the auxiliary field of this name has a column.
     pub fn holds(&self, name: &str) -> bool {
         self.places.iter().any(|(field, place)| field.name == name && *place != AuxColumn::Nowhere)
     }
@@ -211,10 +219,10 @@ impl Mapping {
         &self.more
     }
 
-    /// A record's row, and what of it is lost.
+    /// The row of a record, and the values that it loses.
     ///
     /// # Errors
-    /// When the read id is no UUID, or an auxiliary field is damaged.
+    /// When the read id is not a UUID in lower case, or an auxiliary field is damaged.
     pub fn row(&self, record: &Record<'_>, header: &Header) -> Result<(ReadsRow, Losses), Fault> {
         let read_id = parse_uuid(record.read_id).filter(|id| {
             let mut text = String::new();
@@ -248,9 +256,9 @@ impl Mapping {
         for (value, (field, place)) in record.aux_values(header).zip(&self.places) {
             let (_, value) = value?;
             match *place {
-                AuxColumn::Field(i) => row.fields[i] = known(i, field, value, &mut losses),
-                AuxColumn::More(i) => row.more[i] = plain(value, &mut losses),
-                AuxColumn::EndReason => match plain(value, &mut losses) {
+                AuxColumn::Field(i) => row.fields[i] = field_value(i, field, value, &mut losses),
+                AuxColumn::More(i) => row.more[i] = same_value(value, &mut losses),
+                AuxColumn::EndReason => match same_value(value, &mut losses) {
                     ColumnValue::Missing => {}
                     text => row.fields[end_reason] = text,
                 },
@@ -261,7 +269,8 @@ impl Mapping {
         Ok((row, losses))
     }
 
-    /// What other fields tell of those that are missing.
+    /// Fills in missing values that follow from other fields, and replaces end reasons that POD5
+    /// does not define by `unknown`.
     fn complete(&self, row: &mut ReadsRow, losses: &mut Losses) {
         let reason = field_at("end_reason");
         let forced = field_at("end_reason_forced");
@@ -288,7 +297,8 @@ impl Mapping {
         }
     }
 
-    /// The runs, to be completed from the reads in their order.
+    /// The runs of the header. The caller completes them with [`Runs::note`] for each read, in
+    /// order.
     pub fn runs(&self) -> Runs {
         Runs {
             runs: self
@@ -307,7 +317,8 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Takes note of a read's converter and clock; what of them its run cannot hold.
+    /// Completes a run from a read's digitisation and sampling rate. Returns losses if they differ
+    /// from those of the run.
     pub fn note(&mut self, run: usize, digitisation: f64, sampling_rate: f64) -> Losses {
         let mut losses = Losses::default();
         let Some(run) = self.runs.get_mut(run) else { return losses };
@@ -330,14 +341,14 @@ impl Runs {
 }
 
 impl RunClock {
-    /// Takes the converter and the clock of the first read, where the header's do not agree with
-    /// them.
+    /// Takes the digitisation and the sampling rate of the first read, if those of the header
+    /// differ.
     fn begin(&mut self, digitisation: f64, sampling_rate: f64) {
         let of = |info: &RunInfo| (info.integer("adc_min"), info.integer("adc_max"));
         let (low, high) = of(&self.info);
         if (high - low + 1) as f64 != digitisation {
-            // Flongle and MinION digitise symmetrically, PromethION from zero: by their number of
-            // steps.
+            // The range of a Flongle or MinION is symmetric about zero. That of a PromethION starts
+            // at zero. The number of steps tells them apart.
             let steps =
                 if (1.0..=65_536.0).contains(&digitisation) { digitisation as i64 } else { 1 };
             let low = if steps == PROMETHION_STEPS { 0 } else { -(steps / 2) };
@@ -345,7 +356,7 @@ impl RunClock {
             self.set("adc_max", low + steps - 1);
         }
         if self.info.integer("sample_rate") as f64 != sampling_rate {
-            // Casts saturate.
+            // The cast saturates.
             self.set("sample_rate", i64::from(sampling_rate.round() as u16));
         }
         let (low, high) = of(&self.info);
@@ -361,12 +372,12 @@ impl RunClock {
     }
 }
 
-/// Digitisation of a PromethION.
+/// The digitisation of a PromethION.
 const PROMETHION_STEPS: i64 = 2048;
 
-/// What a column of [`FIELDS`] holds where nobody ever knew its values: what the POD5 library puts
-/// there when it brings files from before the column up to date. Its readers rely on numbers being
-/// there.
+/// The default of a column of [`FIELDS`] if the header has no field for it. These are the values
+/// that the POD5 library writes when it migrates files that are older than the column. Its readers
+/// require the numbers to be present.
 fn absent(i: usize) -> ColumnValue {
     match FIELDS.get(i).map(|field| (field.column, field.stored)) {
         Some((_, StoredType::U8 | StoredType::U16 | StoredType::U32 | StoredType::U64)) => {
@@ -377,13 +388,19 @@ fn absent(i: usize) -> ColumnValue {
     }
 }
 
-/// Whether something other than the signal ends a read for this reason, as the POD5 library has it.
+/// Whether something other than the signal ends a read with this reason. The POD5 library uses the
+/// same rule.
 fn is_forced(reason: &str) -> bool {
     !matches!(reason, "unknown" | "signal_positive" | "signal_negative")
 }
 
-/// The value of a column of [`FIELDS`].
-fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -> ColumnValue {
+/// Converts an auxiliary value for column `i` of [`FIELDS`].
+fn field_value(
+    i: usize,
+    field: &AuxField,
+    value: AuxValue<'_>,
+    losses: &mut Losses,
+) -> ColumnValue {
     let stored = FIELDS.get(i).map(|field| field.stored);
     let (value, loss) = match (stored, value) {
         (_, AuxValue::Missing) => return ColumnValue::Missing,
@@ -396,7 +413,7 @@ fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -
             }
             (Some(ColumnValue::Float(value as f32)), Loss::Current)
         }
-        // As its bits: see `Field`.
+        // The bits are kept: see `Field`.
         (Some(StoredType::U32), AuxValue::Int32(value)) => {
             (Some(ColumnValue::Unsigned(u64::from(value.cast_unsigned()))), Loss::Value)
         }
@@ -407,7 +424,7 @@ fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -
             (Some(ColumnValue::Unsigned(u64::from(value))), Loss::Value)
         }
         (Some(StoredType::Bool), _) => (None, Loss::Value),
-        (_, value) => return plain(value, losses),
+        (_, value) => return same_value(value, losses),
     };
     value.unwrap_or_else(|| {
         losses.add(loss);
@@ -415,8 +432,8 @@ fn known(i: usize, field: &AuxField, value: AuxValue<'_>, losses: &mut Losses) -
     })
 }
 
-/// A value as it is.
-fn plain(value: AuxValue<'_>, losses: &mut Losses) -> ColumnValue {
+/// Converts an auxiliary value to a column value of the same type.
+fn same_value(value: AuxValue<'_>, losses: &mut Losses) -> ColumnValue {
     match value {
         AuxValue::Int8(n) => ColumnValue::Signed(n.into()),
         AuxValue::Int16(n) => ColumnValue::Signed(n.into()),
@@ -435,13 +452,13 @@ fn plain(value: AuxValue<'_>, losses: &mut Losses) -> ColumnValue {
             },
             |text| ColumnValue::Text(text.into()),
         ),
-        // Missing, or of a type that no column was made for.
+        // `natural` makes no column for the other types.
         AuxValue::Missing | AuxValue::Char(_) | AuxValue::Enum(_) => ColumnValue::Missing,
         AuxValue::Array(items) => ColumnValue::List(items.bytes().into()),
     }
 }
 
-/// A number from 1 to 2^32 - 1 as it is usually written.
+/// Parses a decimal number from 1 to 2^32 - 1 without leading zeros or sign.
 fn decimal(text: &[u8]) -> Option<u64> {
     if !text.first()?.is_ascii_digit() || text[0] == b'0' {
         return None;
@@ -449,9 +466,9 @@ fn decimal(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse::<u32>().ok().map(u64::from)
 }
 
-/// Attributes that do not come back from the runs made of them.
+/// Describes the attributes that the runs do not preserve.
 fn lost_attributes(header: &Header, groups: &[RunInfo]) -> Vec<String> {
-    // Reads complete these.
+    // These are completed from reads, or kept as the types of columns.
     const COMPLETED: [&str; 4] = ["adc_min", "adc_max", "sample_rate", COLUMNS_ATTRIBUTE];
     let back = attributes(groups);
     let back: HashMap<&str, &[Option<String>]> = back
@@ -483,7 +500,8 @@ fn lost_attributes(header: &Header, groups: &[RunInfo]) -> Vec<String> {
     lost
 }
 
-/// Groups that readers cannot tell apart: reads name their run by its acquisition id.
+/// Describes the groups that readers cannot distinguish. Reads refer to their run by acquisition
+/// id.
 fn lost_groups(groups: &[RunInfo]) -> Vec<String> {
     let mut first: HashMap<&str, usize> = HashMap::new();
     let mut lost = Vec::new();

@@ -1,6 +1,6 @@
-//! The Reads table: a row a read. It stands last in the file, so its batches are encoded as they
-//! fill up and kept by the caller until the signal has ended; what they need of each other, the
-//! dictionaries, is put before them then.
+//! Writing the Reads table: one row per read. It is the last table of the file, so that the caller
+//! keeps its encoded batches until the Signal table is complete. The dictionaries, which all
+//! batches share, are then written before the batches.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,37 +21,38 @@ use super::model::NO_PORE_TYPE;
 use super::{Identity, schema};
 use crate::pod5::fields::{FIELDS, StoredType, WIDE_CHANNEL};
 
-/// A read's row, but for its signal.
+/// A read's row without its signal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReadsRow {
     /// The read's UUID.
     pub read_id: [u8; 16],
-    /// Which of the run infos it belongs to.
+    /// The index of the read's run info.
     pub run_info: usize,
     /// Added to a sample before scaling.
     pub calibration_offset: f32,
-    /// Picoampere a step.
+    /// Picoamperes per step.
     pub calibration_scale: f32,
-    /// The columns of [`FIELDS`], in that order. A channel may need 32 bits.
+    /// The values of the columns of [`FIELDS`], in that order. A channel may need 32 bits.
     pub fields: [ColumnValue; FIELDS.len()],
-    /// The columns that POD5 does not define, in the order of the table's.
+    /// The values of the columns that POD5 does not define, in the order of the table.
     pub more: Vec<ColumnValue>,
 }
 
 /// A column of the Reads table that POD5 does not define.
 #[derive(Debug, Clone, PartialEq)]
 pub struct More {
-    /// Its name.
+    /// The column's name.
     pub name: String,
-    /// What it holds.
+    /// The type of the column's values.
     pub stored: StoredType,
-    /// Its type, where that is another one with the same values; or text through a dictionary.
+    /// The Arrow type, if it is not the default for `stored`: another type for the same values, or
+    /// text with a dictionary.
     pub arrow: Option<DataType>,
 }
 
-/// What fills a column.
+/// The source of a column's values.
 #[derive(Debug, Clone, Copy)]
-enum From {
+enum ValueSource {
     Samples,
     Offset,
     Scale,
@@ -61,7 +62,7 @@ enum From {
     More(usize),
 }
 
-/// Columns in the order of the POD5 library, behind `read_id` and `signal`.
+/// The columns after `read_id` and `signal`, in the order of the POD5 library.
 const ORDER: [&str; 23] = [
     "read_number",
     "start",
@@ -88,7 +89,8 @@ const ORDER: [&str; 23] = [
     WIDE_CHANNEL,
 ];
 
-/// What a dictionary begins with, so that a missing value looks like nothing known.
+/// The first entry of a column's dictionary. A reader that ignores the validity finds it for a
+/// missing value.
 fn first_text(column: &str) -> &'static str {
     if column == "pore_type" { NO_PORE_TYPE } else { "unknown" }
 }
@@ -96,41 +98,41 @@ fn first_text(column: &str) -> &'static str {
 /// The Reads table being written.
 #[derive(Debug)]
 pub(super) struct ReadsTableWriter {
-    rows_a_batch: usize,
+    rows_per_batch: usize,
     ids: FixedSizeBinaryBuilder,
     signal: ListBuilder<UInt64Builder>,
-    columns: Vec<(String, From, GrowingColumn)>,
-    /// Types of columns that are not their natural ones.
+    columns: Vec<(String, ValueSource, GrowingColumn)>,
+    /// The Arrow types of columns that do not have the default type, by name.
     types: HashMap<String, DataType>,
     rows: usize,
-    /// Encoded batches, in the order in which they were handed out.
+    /// The sizes of the encoded batches, in the order of `kept`.
     batches: Vec<EncodedMessage>,
     context: IpcWriteContext,
 }
 
 impl ReadsTableWriter {
-    /// A table with the columns of the newest version and more.
-    pub(super) fn new(rows_a_batch: usize, more: &[More]) -> Self {
+    /// An empty table with the columns of the newest version, followed by the columns `more`.
+    pub(super) fn new(rows_per_batch: usize, more: &[More]) -> Self {
         let own = ORDER.iter().map(|&name| {
             let plain = |from, stored| (name.to_owned(), from, GrowingColumn::new(stored));
             match name {
-                "num_samples" => plain(From::Samples, StoredType::U64),
-                "calibration_offset" => plain(From::Offset, StoredType::F32),
-                "calibration_scale" => plain(From::Scale, StoredType::F32),
-                // Its dictionary is the run infos, which the writer knows.
-                "run_info" => plain(From::RunInfo, StoredType::I16),
-                WIDE_CHANNEL => plain(From::WideChannel, StoredType::U32),
+                "num_samples" => plain(ValueSource::Samples, StoredType::U64),
+                "calibration_offset" => plain(ValueSource::Offset, StoredType::F32),
+                "calibration_scale" => plain(ValueSource::Scale, StoredType::F32),
+                // The column is an index into the run infos, whose dictionary is written later.
+                "run_info" => plain(ValueSource::RunInfo, StoredType::I16),
+                WIDE_CHANNEL => plain(ValueSource::WideChannel, StoredType::U32),
                 _ => {
                     let known = FIELDS.iter().enumerate().find(|(_, field)| field.column == name);
                     match known {
                         Some((i, field)) if field.stored == StoredType::Text => (
                             name.to_owned(),
-                            From::Field(i),
+                            ValueSource::Field(i),
                             GrowingColumn::dictionary(first_text(name)),
                         ),
-                        Some((i, field)) => plain(From::Field(i), field.stored),
-                        // Not reached: a test goes through all names.
-                        None => plain(From::More(usize::MAX), StoredType::U8),
+                        Some((i, field)) => plain(ValueSource::Field(i), field.stored),
+                        // Not reached: a test checks all names.
+                        None => plain(ValueSource::More(usize::MAX), StoredType::U8),
                     }
                 }
             }
@@ -148,9 +150,9 @@ impl ReadsTableWriter {
         let more = more
             .iter()
             .enumerate()
-            .map(|(i, more)| (more.name.clone(), From::More(i), column(more)));
+            .map(|(i, more)| (more.name.clone(), ValueSource::More(i), column(more)));
         Self {
-            rows_a_batch,
+            rows_per_batch,
             ids: FixedSizeBinaryBuilder::new(16),
             signal: ListBuilder::new(UInt64Builder::new()),
             columns: own.chain(more).collect(),
@@ -161,7 +163,7 @@ impl ReadsTableWriter {
         }
     }
 
-    /// Takes a row, and appends the batch to `kept` when it is full.
+    /// Adds a row. Appends the batch to `kept` when it is full.
     ///
     /// # Errors
     /// When a column cannot hold its value.
@@ -176,15 +178,19 @@ impl ReadsTableWriter {
         let is_wide = matches!(channel, ColumnValue::Unsigned(n) if *n > u64::from(u16::MAX));
         for (name, from, column) in &mut self.columns {
             let outcome = match *from {
-                From::Samples => column.push(&ColumnValue::Unsigned(samples)),
-                From::Offset => column.push(&ColumnValue::Float(row.calibration_offset)),
-                From::Scale => column.push(&ColumnValue::Float(row.calibration_scale)),
-                From::RunInfo => column.push(&ColumnValue::Unsigned(row.run_info as u64)),
-                From::WideChannel => column.push(channel),
-                // Readers then look at the wide one.
-                From::Field(CHANNEL) if is_wide => column.push(&ColumnValue::Unsigned(0)),
-                From::Field(i) => column.push(row.fields.get(i).unwrap_or(&ColumnValue::Missing)),
-                From::More(i) => column.push(row.more.get(i).unwrap_or(&ColumnValue::Missing)),
+                ValueSource::Samples => column.push(&ColumnValue::Unsigned(samples)),
+                ValueSource::Offset => column.push(&ColumnValue::Float(row.calibration_offset)),
+                ValueSource::Scale => column.push(&ColumnValue::Float(row.calibration_scale)),
+                ValueSource::RunInfo => column.push(&ColumnValue::Unsigned(row.run_info as u64)),
+                ValueSource::WideChannel => column.push(channel),
+                // Readers then use the wide channel.
+                ValueSource::Field(CHANNEL) if is_wide => column.push(&ColumnValue::Unsigned(0)),
+                ValueSource::Field(i) => {
+                    column.push(row.fields.get(i).unwrap_or(&ColumnValue::Missing))
+                }
+                ValueSource::More(i) => {
+                    column.push(row.more.get(i).unwrap_or(&ColumnValue::Missing))
+                }
             };
             outcome.map_err(|fault| {
                 Fault::new(0, format!("{} for the column {name}", fault.found), fault.expected)
@@ -193,11 +199,11 @@ impl ReadsTableWriter {
         self.ids.append_value(row.read_id).map_err(refused)?;
         self.signal.append_value(signal.map(Some));
         self.rows += 1;
-        if self.rows == self.rows_a_batch { self.batch(kept) } else { Ok(()) }
+        if self.rows == self.rows_per_batch { self.batch(kept) } else { Ok(()) }
     }
 
-    /// Encodes the rows that wait. Codes stand where texts with a dictionary belong: in a batch
-    /// they are the same bytes.
+    /// Encodes the waiting rows as a batch. A column with a dictionary is encoded as a column of
+    /// codes, which has the same bytes in a batch.
     fn batch(&mut self, kept: &mut Vec<u8>) -> Result<(), Fault> {
         let mut fields = vec![schema::read_id(), signal_field()];
         let mut arrays: Vec<ArrayRef> =
@@ -225,16 +231,16 @@ impl ReadsTableWriter {
     /// Appends the last batch to `kept`.
     ///
     /// # Errors
-    /// When Arrow refuses, which it has no reason to.
+    /// When Arrow fails, which is not expected.
     pub(super) fn flush(&mut self, kept: &mut Vec<u8>) -> Result<(), Fault> {
         if self.rows > 0 { self.batch(kept) } else { Ok(()) }
     }
 
-    /// Appends what stands before the batches, which are to follow as they were kept. `run_infos`
-    /// are the texts of the `run_info` column.
+    /// Appends the schema and the dictionaries. The caller then writes the kept batches.
+    /// `run_infos` is the dictionary of the `run_info` column.
     ///
     /// # Errors
-    /// When Arrow refuses, which it has no reason to.
+    /// When Arrow fails, which is not expected.
     pub(super) fn start(
         self,
         identity: &Identity,
@@ -247,7 +253,7 @@ impl ReadsTableWriter {
             vec![new_empty_array(fields[0].data_type()), new_empty_array(fields[1].data_type())];
         for (name, from, column) in &self.columns {
             let array: ArrayRef = match (from, column) {
-                (From::RunInfo, _) => dictionary(StringArray::from_iter_values(run_infos))?,
+                (ValueSource::RunInfo, _) => dictionary(StringArray::from_iter_values(run_infos))?,
                 (_, GrowingColumn::Codes(_, texts)) => dictionary(texts.texts())?,
                 (_, other) => match self.types.get(name) {
                     Some(kind) => new_empty_array(kind),
@@ -277,7 +283,7 @@ impl ReadsTableWriter {
     }
 }
 
-/// Where the channel stands in [`FIELDS`].
+/// The index of the channel in [`FIELDS`].
 const CHANNEL: usize = 0;
 
 fn signal_field() -> Field {
@@ -289,7 +295,7 @@ fn dictionary(texts: StringArray) -> Result<ArrayRef, Fault> {
     Ok(Arc::new(DictionaryArray::<Int16Type>::try_new(codes, Arc::new(texts)).map_err(refused)?))
 }
 
-/// Appends a message as Arrow encoded it.
+/// Appends a message that Arrow encoded.
 pub(super) fn push(data: &EncodedData, out: &mut Vec<u8>) -> EncodedMessage {
     let metadata = push_metadata(&data.ipc_message, out);
     out.extend(&data.arrow_data);
@@ -311,13 +317,10 @@ mod tests {
         let table = ReadsTableWriter::new(10, &[]);
         assert_eq!(table.columns.len(), FIELDS.len() + 5);
         for field in FIELDS {
-            assert!(
-                table
-                    .columns
-                    .iter()
-                    .any(|(name, from, _)| name == field.column && matches!(from, From::Field(_)))
-            );
+            assert!(table.columns.iter().any(
+                |(name, from, _)| name == field.column && matches!(from, ValueSource::Field(_))
+            ));
         }
-        assert!(!table.columns.iter().any(|(_, from, _)| matches!(from, From::More(_))));
+        assert!(!table.columns.iter().any(|(_, from, _)| matches!(from, ValueSource::More(_))));
     }
 }

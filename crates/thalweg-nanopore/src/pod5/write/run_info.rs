@@ -1,4 +1,4 @@
-//! The RunInfo table: what reads of one acquisition have in common.
+//! Writing the RunInfo table: one row per run.
 
 use std::sync::Arc;
 
@@ -17,15 +17,18 @@ use super::{Identity, schema};
 use crate::pod5::fields::{RUN_INFO, RunStored};
 use crate::pod5::{RunInfo, RunValue};
 
-/// What a column holds: of those that POD5 does not define, what their values are.
+/// The type of a column.
 #[derive(Clone, Copy)]
 enum RunColumnKind {
+    /// A type that POD5's own columns have.
     Known(RunStored),
+    /// `int64`, only for columns that POD5 does not define.
     Integer,
+    /// `double`, only for columns that POD5 does not define.
     Float,
 }
 
-/// The columns: POD5's, then those of the rows that are none of them, in the order of their first
+/// The columns: POD5's own, then the other columns of the rows in the order of their first
 /// appearance.
 fn columns(rows: &[RunInfo]) -> Vec<(&str, RunColumnKind)> {
     let mut columns: Vec<(&str, RunColumnKind)> =
@@ -35,7 +38,7 @@ fn columns(rows: &[RunInfo]) -> Vec<(&str, RunColumnKind)> {
             columns.push((
                 name,
                 match value {
-                    // Another row may know more, but text holds whatever it says.
+                    // A missing value does not determine a type; text is assumed.
                     RunValue::Missing | RunValue::Text(_) => RunColumnKind::Known(RunStored::Text),
                     RunValue::Millis(_) => RunColumnKind::Known(RunStored::Millis),
                     RunValue::Tags(_) => RunColumnKind::Known(RunStored::Tags),
@@ -51,7 +54,7 @@ fn columns(rows: &[RunInfo]) -> Vec<(&str, RunColumnKind)> {
 /// The values of a column.
 ///
 /// # Errors
-/// When one is of another type.
+/// When a value has another type than the column.
 fn column(rows: &[RunInfo], name: &str, kind: RunColumnKind) -> Result<ArrayRef, Fault> {
     fn values<'a, T>(
         rows: &'a [RunInfo],
@@ -119,7 +122,7 @@ fn misfit(name: &str, value: &RunValue) -> Fault {
     )
 }
 
-/// Appends the whole table; its length.
+/// Appends the whole table. Returns its length.
 ///
 /// # Errors
 /// When a column cannot hold a value.

@@ -1,4 +1,4 @@
-//! What the schemas of the three tables have in common.
+//! The common parts of the schemas of the three tables.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field};
 use super::Identity;
 use super::footer::POD5_VERSION;
 
-/// The keys that every table repeats (specification, "Table Schema").
+/// The metadata that every table has (specification, "Table Schema").
 pub(super) fn metadata(identity: &Identity, software: &str) -> HashMap<String, String> {
     [
         ("MINKNOW:file_identifier", identity.file_identifier.as_str()),
@@ -19,13 +19,13 @@ pub(super) fn metadata(identity: &Identity, software: &str) -> HashMap<String, S
     .into()
 }
 
-/// A field of an extension type, which has no parameters.
+/// A field of an extension type without parameters.
 pub(super) fn extension(field: Field, name: &str) -> Field {
     let metadata = [(EXTENSION_TYPE_NAME_KEY, name), (EXTENSION_TYPE_METADATA_KEY, "")];
     field.with_metadata(metadata.map(|(key, value)| (key.to_owned(), value.to_owned())))
 }
 
-/// The column of read ids, first of the Signal and the Reads table.
+/// The column of read ids, the first column of the Signal table and the Reads table.
 pub(super) fn read_id() -> Field {
     extension(Field::new("read_id", DataType::FixedSizeBinary(16), true), "minknow.uuid")
 }

@@ -1,4 +1,4 @@
-//! The Signal table: rows of samples, a batch at a time, put down from their pieces.
+//! Writing the Signal table: rows of samples, batch by batch.
 
 use arrow_ipc::writer::DictionaryTracker;
 use arrow_ipc::{
@@ -10,7 +10,7 @@ use flatbuffers::FlatBufferBuilder;
 use super::ipc::{EncodedMessage, IpcFile, push_metadata};
 use super::{EncodedSignal, Identity, SignalCoding, schema};
 
-/// Buffers of a body start on multiples of this many bytes, as [`super::ipc::options`] has it.
+/// Buffers of a body start at multiples of this many bytes, as with [`super::ipc::options`].
 const ALIGNMENT: usize = 64;
 
 /// The Signal table being written.
@@ -18,8 +18,8 @@ const ALIGNMENT: usize = 64;
 pub(super) struct SignalTable {
     file: IpcFile,
     coding: SignalCoding,
-    rows_a_batch: usize,
-    /// Rows written and rows waiting.
+    rows_per_batch: usize,
+    /// The number of rows, written and waiting.
     rows: u64,
     ids: Vec<[u8; 16]>,
     samples: Vec<u32>,
@@ -44,7 +44,7 @@ impl SignalTable {
         identity: &Identity,
         software: &str,
         coding: SignalCoding,
-        rows_a_batch: usize,
+        rows_per_batch: usize,
         out: &mut Vec<u8>,
     ) -> Self {
         let schema =
@@ -53,7 +53,7 @@ impl SignalTable {
         Self {
             file,
             coding,
-            rows_a_batch,
+            rows_per_batch,
             rows: 0,
             ids: Vec::new(),
             samples: Vec::new(),
@@ -61,7 +61,7 @@ impl SignalTable {
         }
     }
 
-    /// Takes a read's signal, and appends batches that are full; the numbers of its rows.
+    /// Adds a read's signal, and appends full batches to `out`. Returns the numbers of its rows.
     pub(super) fn push(
         &mut self,
         id: [u8; 16],
@@ -74,14 +74,14 @@ impl SignalTable {
             self.samples.push(samples);
             self.chunks.push(chunk);
             self.rows += 1;
-            if self.ids.len() == self.rows_a_batch {
+            if self.ids.len() == self.rows_per_batch {
                 self.batch(out);
             }
         }
         first..self.rows
     }
 
-    /// Appends the last batch and the end of the table; its length.
+    /// Appends the last batch and the end of the table. Returns the table's length.
     pub(super) fn finish(mut self, out: &mut Vec<u8>) -> u64 {
         if !self.ids.is_empty() {
             self.batch(out);
@@ -89,15 +89,16 @@ impl SignalTable {
         self.file.finish(out)
     }
 
-    /// Appends the rows that wait. The body is their bytes and no copy of them, which is why
-    /// Arrow's own writer, for which they would have to be joined first, is not asked.
+    /// Appends the waiting rows as a batch. The body is written directly from the rows. Arrow's own
+    /// writer is not used, because it would need a joined copy of all rows.
     fn batch(&mut self, out: &mut Vec<u8>) {
         let rows = self.ids.len() as i64;
         let unit = if self.coding == SignalCoding::Plain { size_of::<i16>() } else { 1 };
         let bytes: usize = self.chunks.iter().map(Vec::len).sum();
         let mut nodes = vec![FieldNode::new(rows, 0); 3];
-        // A list's items are a column of their own, behind its own buffers: validity, which is
-        // empty as nothing is null, and offsets.
+        // The buffers of each column in order. Validity buffers are empty, because no value is
+        // null. The items of a list are a column of their own after the list's validity and
+        // offsets.
         let mut lens = vec![0, self.ids.len() * 16, 0, (self.chunks.len() + 1) * size_of::<i64>()];
         if self.coding == SignalCoding::Plain {
             nodes.insert(2, FieldNode::new((bytes / unit) as i64, 0));
@@ -146,7 +147,7 @@ fn align(out: &mut Vec<u8>, from: usize) {
     out.resize(from + len, 0);
 }
 
-/// A message's metadata (Arrow, `Message.fbs`).
+/// The metadata of a record batch message (Arrow, `Message.fbs`).
 fn record_batch(rows: i64, nodes: &[FieldNode], buffers: &[Buffer], body: i64) -> Vec<u8> {
     let mut builder = FlatBufferBuilder::new();
     let nodes = builder.create_vector(nodes);

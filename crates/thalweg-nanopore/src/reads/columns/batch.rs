@@ -1,4 +1,4 @@
-//! Batches as the caller gets them.
+//! The batches that the caller gets.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use super::rows::{Rows, Tabulate};
 use super::table::Table;
 use crate::reads::decoder::ReadDecoder;
 
-/// Where a batch's memory goes when it is dropped.
+/// The owner of a batch's memory, which gets it back when the batch is dropped.
 #[derive(Debug)]
 enum Home {
     Run(Recycler<Rows>),
     Pool(Pool),
 }
 
-/// Some reads as an Arrow batch. Dropped, it gives its memory back for another, as far as the
-/// caller kept no array.
+/// Some reads as an Arrow batch. When it is dropped, its memory is reused, except for arrays that
+/// the caller keeps.
 #[derive(Debug)]
 pub struct Batch {
     record: RecordBatch,
@@ -36,24 +36,24 @@ impl Batch {
         Ok(Self { record: rows.export(table)?, rows: Some(rows), home, file })
     }
 
-    /// Number of the file that the reads are from; 0 unless there are several. A batch holds reads
-    /// of one file.
+    /// The number of the file that the reads are from: 0 for a single file. A batch holds reads of
+    /// one file.
     pub fn file(&self) -> usize {
         self.file
     }
 
-    /// The Arrow batch for keeps: its memory is the caller's from now on, beyond the budget of the
-    /// read.
+    /// The Arrow batch. Its memory belongs to the caller from now on, and is no longer part of the
+    /// run's budget.
     pub fn into_inner(mut self) -> RecordBatch {
         self.rows = None;
         if let Home::Run(recycler) = &self.home {
             recycler.forget();
         }
-        std::mem::replace(&mut self.record, nothing())
+        std::mem::replace(&mut self.record, empty_batch())
     }
 }
 
-fn nothing() -> RecordBatch {
+fn empty_batch() -> RecordBatch {
     RecordBatch::new_empty(Arc::new(Schema::empty()))
 }
 
@@ -68,7 +68,7 @@ impl Deref for Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         let Some(mut rows) = self.rows.take() else { return };
-        rows.reclaim(std::mem::replace(&mut self.record, nothing()));
+        rows.reclaim(std::mem::replace(&mut self.record, empty_batch()));
         match &self.home {
             Home::Run(recycler) => recycler.recycle(rows),
             Home::Pool(pool) => pool.recycle(rows),
@@ -76,7 +76,7 @@ impl Drop for Batch {
     }
 }
 
-/// The batches of a read: an iterator. After an error there are no more.
+/// An iterator over the batches of a run. It ends after an error.
 #[derive(Debug)]
 pub struct Batches {
     run: Run<ReadDecoder<Tabulate>>,
@@ -88,7 +88,8 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// `reorder` asks for the order of the selection, in batches of so many bytes.
+    /// If `reorder` is given, rows are put into the order of the selection, in batches of this many
+    /// bytes.
     pub(super) fn new(
         run: Run<ReadDecoder<Tabulate>>,
         table: Arc<Table>,
@@ -105,11 +106,12 @@ impl Batches {
         self.table.schema.clone()
     }
 
-    /// Where the time went so far.
+    /// The time that each part of the run took so far.
     pub fn clocks(&self) -> Clocks {
         self.run.clocks()
     }
 
+    /// The next batch of the run.
     fn forward(&mut self) -> Option<Result<Batch>> {
         let rows = match self.run.next()? {
             Ok(rows) => rows,
@@ -118,7 +120,7 @@ impl Batches {
         Some(Batch::new(rows, &self.table, Home::Run(self.recycler.clone()), self.file))
     }
 
-    /// The next batch of rows that were put in order.
+    /// The next batch of rows in the order of the selection.
     fn reordered(&mut self) -> Option<Result<Batch>> {
         let reorder = self.reorder.as_mut()?;
         while !reorder.is_full() {
@@ -148,8 +150,8 @@ impl Iterator for Batches {
             let next = if self.reorder.is_some() { self.reordered() } else { self.forward() };
             self.over = !matches!(next, Some(Ok(_)));
             match next {
-                // A group of which all was handed over before its end leaves an empty batch: not
-                // worth a round.
+                // An empty batch comes from a group whose reads were all handed over before its
+                // end. It is skipped.
                 Some(Ok(batch)) if batch.num_rows() == 0 => {}
                 other => return other,
             }

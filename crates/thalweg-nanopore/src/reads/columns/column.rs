@@ -14,7 +14,7 @@ use super::table::Spec;
 use super::values::{Values, clear, reclaim};
 use crate::record::{AuxType, AuxValue, Scalar};
 
-/// Which rows have a value. Costs nothing as long as all have.
+/// The rows that have a value. Takes no memory while all rows have one.
 #[derive(Debug, Default)]
 struct Validity {
     bits: Vec<u8>,
@@ -63,15 +63,15 @@ impl Validity {
     }
 }
 
-/// One column: values, where each row's begin if their number varies, and which are missing.
+/// One column: the values, the offsets of rows with a varying number of values, and the validity.
 #[derive(Debug)]
 pub(super) struct Column {
     kind: AuxType,
     values: Values,
-    /// One more than rows; empty for columns of one value a row.
+    /// One more offset than rows; empty for columns with one value per row.
     offsets: Vec<i32>,
     valid: Validity,
-    /// Which elements of arrays of an enumeration are known.
+    /// The elements of enumeration arrays that have a value.
     items: Validity,
 }
 
@@ -88,7 +88,8 @@ impl Column {
         column
     }
 
-    /// Characters are strings of one: Arrow has no type for them.
+    /// Whether rows have a varying number of values. Arrow has no type for a character, so that it
+    /// is stored as a string of one.
     fn varies(&self) -> bool {
         self.kind.is_array() || self.kind.element() == Scalar::Char
     }
@@ -104,7 +105,7 @@ impl Column {
         }
     }
 
-    /// Empties the column, and gives back what its buffers hold beyond `keep` bytes each.
+    /// Empties the column, and frees the memory of its buffers beyond `keep` bytes each.
     pub(super) fn clear(&mut self, keep: usize) {
         self.values.clear(keep);
         clear(&mut self.offsets, keep);
@@ -122,8 +123,8 @@ impl Column {
         Ok(())
     }
 
-    /// Appends a row. `codes` says how this file numbers an enumeration's labels, where it differs
-    /// from the table.
+    /// Appends a row. `codes` maps the file's codes of an enumeration to those of the table, if
+    /// they differ.
     pub(super) fn push(
         &mut self,
         value: AuxValue<'_>,
@@ -169,7 +170,7 @@ impl Column {
         self.end_row(value != AuxValue::Missing)
     }
 
-    /// The vector that samples are decoded into; [`Column::restore`] must follow.
+    /// Takes the vector of samples, to decode into it. The caller must call [`Column::restore`].
     pub(super) fn lend(&mut self) -> Vec<i16> {
         match &mut self.values {
             Values::I16(samples) => std::mem::take(samples),
@@ -183,7 +184,7 @@ impl Column {
         }
     }
 
-    /// Ends a row of `samples` more samples while the vector is lent.
+    /// Ends a row of `samples` samples while the vector is lent.
     pub(super) fn end_samples(&mut self, samples: usize) -> Result<(), Fault> {
         let before = self.offsets.last().copied().unwrap_or_default();
         let end = i32::try_from(samples).ok().and_then(|samples| before.checked_add(samples));
@@ -205,7 +206,7 @@ impl Column {
         self.end_row(from.valid.is_valid(row))
     }
 
-    /// Hands the column over as an Arrow array, without copying values.
+    /// Turns the column into an Arrow array without copying values.
     pub(super) fn export(&mut self, spec: &Spec) -> Result<ArrayRef, ArrowError> {
         let nulls = self.valid.export();
         if !self.varies() {
@@ -252,8 +253,8 @@ impl Column {
         Ok(Arc::new(DictionaryArray::<UInt8Type>::try_new(keys, labels.clone())?))
     }
 
-    /// Takes back the memory that [`Column::export`] handed over, as far as nobody else uses
-    /// it.
+    /// Takes back the memory of an array from [`Column::export`], except for buffers that are still
+    /// in use.
     pub(super) fn reclaim(&mut self, array: ArrayRef) {
         let data = array.to_data();
         drop(array);

@@ -1,5 +1,5 @@
-//! Rows in the order of an id list: those of a window come in the order of their offsets in the
-//! file.
+//! Putting rows into the order of an id list. Within a window of the list, rows arrive in the order
+//! of their offsets in the file.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,10 +11,10 @@ use super::rows::Rows;
 use super::table::Table;
 use crate::reads::InOrder;
 
-/// Empty batches kept for reuse: one with the consumer, one being filled.
+/// Most empty batches kept for reuse: one is with the consumer while another is filled.
 const POOLED: usize = 2;
 
-/// Batches for reuse that no run owns.
+/// Batches for reuse that do not belong to a run.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Pool(Arc<Mutex<Vec<Rows>>>);
 
@@ -31,7 +31,7 @@ impl Pool {
     }
 }
 
-/// A decoded batch of which rows still wait for their turn.
+/// A decoded batch with rows that still wait for their turn.
 #[derive(Debug)]
 struct HeldBatch {
     rows: Option<Rows>,
@@ -45,12 +45,13 @@ pub(super) struct Reorder {
     pool: Pool,
     /// Bytes at which a batch is handed over.
     limit: usize,
-    /// Decoded batches, the first being number `first`.
+    /// Decoded batches in the order of their numbers.
     held: VecDeque<HeldBatch>,
+    /// The number of the first held batch.
     first: u64,
-    /// Batch, row and bytes of rows whose turn has not come.
+    /// Batch, row and bytes of the rows that are not next.
     early: InOrder<(u64, usize, usize)>,
-    /// Batch, row and bytes of the rows that are next.
+    /// Batch, row and bytes of the rows that are next, in order.
     ready: VecDeque<(u64, usize, usize)>,
     ready_bytes: usize,
     failed: Option<Error>,
@@ -75,7 +76,7 @@ impl Reorder {
         self.pool.clone()
     }
 
-    /// Takes in a decoded batch. The run may make another in its stead: this one may be needed
+    /// Takes a decoded batch. The run may allocate another one, because this one may be needed
     /// until the end of its window.
     pub(super) fn extend(&mut self, rows: Rows) {
         self.recycler.forget();
@@ -100,12 +101,12 @@ impl Reorder {
         self.failed = Some(error);
     }
 
-    /// The error, once everything before it was handed over.
+    /// The error. The caller asks for it after all rows before it were handed over.
     pub(super) fn failure(&mut self) -> Option<Error> {
         self.failed.take()
     }
 
-    /// Whether enough rows are ready, or no more will come.
+    /// Whether enough rows are ready, or the run failed.
     pub(super) fn is_full(&self) -> bool {
         self.ready_bytes >= self.limit || self.failed.is_some()
     }

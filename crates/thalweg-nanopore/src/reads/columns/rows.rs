@@ -11,18 +11,18 @@ use crate::reads::Read;
 use crate::reads::decoder::Collect;
 use crate::record::AuxValue;
 
-/// Bytes that a row takes beside its samples, read id and auxiliary values: offsets and the fixed
-/// columns.
+/// Bytes of a row besides its samples, read id and auxiliary values: offsets and the columns of
+/// fixed width.
 const ROW_BYTES: usize = 48;
 
-/// A stored byte of signal decodes to about this many.
+/// Bytes that a stored byte of signal decodes to, approximately.
 const LIKELY_RATIO: usize = 2;
 
 /// Rows under construction, column by column.
 #[derive(Debug)]
 pub(super) struct Rows {
     columns: Vec<Column>,
-    /// Place of each row in the selection, and how many bytes it takes.
+    /// The position of each row in the selection, and its size in bytes.
     pub(super) places: Vec<(u64, usize)>,
     bytes: usize,
 }
@@ -96,7 +96,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Hands the rows over as an Arrow batch, without copying values.
+    /// Turns the rows into an Arrow batch without copying values.
     pub(super) fn export(&mut self, table: &Table) -> Result<RecordBatch> {
         let columns: Result<Vec<ArrayRef>, _> = self
             .columns
@@ -112,7 +112,8 @@ impl Rows {
             .map_err(|e| Error::Usage(format!("rows do not make an Arrow batch: {e}").into()))
     }
 
-    /// Takes back the memory that [`Rows::export`] handed over, as far as nobody else uses it.
+    /// Takes back the memory of a batch from [`Rows::export`], except for buffers that are still in
+    /// use.
     pub(super) fn reclaim(&mut self, batch: RecordBatch) {
         let (_, arrays, _) = batch.into_parts();
         for (column, array) in self.columns.iter_mut().zip(arrays) {
@@ -123,7 +124,7 @@ impl Rows {
     }
 }
 
-/// Collects reads into rows. The samples are decoded straight into their column.
+/// Collects reads into rows. The samples are decoded directly into their column.
 pub(super) struct Tabulate {
     pub(super) name: Arc<str>,
     pub(super) fit: Fit,

@@ -1,4 +1,4 @@
-//! The columns that one or more headers ask for, and how a file's fields go into them.
+//! The columns for one or more headers, and the mapping from a file's fields to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +11,14 @@ use thalweg_io::{Error, Result};
 use super::Strings;
 use crate::record::{AuxField, AuxType, Header, Scalar};
 
-/// Number of the column of samples, or of their number where nobody asked for them.
+/// The index of the column of samples, or of the number of samples if they were not requested.
 pub(super) const SIGNAL: usize = 6;
 
-/// The column that stands in the place of the samples in a scan.
+/// The column that replaces the samples in a scan.
 const SAMPLES: (&str, AuxType) = ("samples", AuxType::Scalar(Scalar::Uint64));
 
-/// Columns before the auxiliary ones. SLOW5 specification, "SLOW5 header"; the length of the signal
-/// is not a column of its own.
+/// The columns before the auxiliary ones (SLOW5 specification, "SLOW5 header"). The length of the
+/// signal is not a column of its own.
 const PRIMARY: [(&str, AuxType); SIGNAL + 1] = [
     ("read_id", AuxType::STRING),
     ("read_group", AuxType::Scalar(Scalar::Uint32)),
@@ -45,20 +45,20 @@ pub(super) struct Spec {
 pub(in crate::reads) struct Table {
     pub(in crate::reads) schema: SchemaRef,
     pub(super) specs: Vec<Spec>,
-    /// Whether the samples themselves are a column.
+    /// Whether the samples are a column.
     pub(super) signal: bool,
     /// The auxiliary fields, with the labels of all files.
     aux: Vec<AuxField>,
 }
 
 impl Table {
-    /// The columns for files with these names and headers: the primary ones, then every auxiliary
-    /// field of any file in the order in which they first appear. Labels of an enumeration that
-    /// differ from file to file are put together. Without `signal`, the number of samples takes the
-    /// place of the samples.
+    /// The columns for files with these names and headers: the primary ones, then the auxiliary
+    /// fields of all files in the order of their first appearance. The labels of an enumeration
+    /// that differ between files are merged. Without `signal`, the number of samples replaces the
+    /// samples.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where a field has one type in one file and another in another.
+    /// [`Error::Unsupported`] if a field has different types in different files.
     pub(in crate::reads) fn new<'a>(
         files: impl IntoIterator<Item = (&'a Arc<str>, &'a Header)>,
         strings: Strings,
@@ -108,7 +108,7 @@ fn merge(known: &mut AuxField, field: &AuxField, file: &Arc<str>) -> Result<()> 
             known.labels.push(label.clone());
         }
     }
-    // 255 stands for a missing value.
+    // Code 255 is a missing value.
     if known.labels.len() > usize::from(u8::MAX) {
         return Err(unsupported(format!(
             "more than 255 labels of the enumeration {:?} in all files",
@@ -153,19 +153,19 @@ fn spec(field: &AuxField, strings: Strings) -> Spec {
     }
 }
 
-/// How the fields of one file go into a table.
+/// The mapping from the fields of one file to the columns of a table.
 #[derive(Debug)]
 pub(super) struct Fit {
     pub(super) table: Arc<Table>,
-    /// For each field of the file, its column and, where they differ, the table's codes for the
-    /// file's.
+    /// For each field of the file, its column. If the codes of an enumeration differ, also the
+    /// table's code for each of the file's codes.
     pub(super) fields: Vec<(usize, Option<Box<[u8]>>)>,
     /// Columns that the file does not have.
     pub(super) absent: Vec<usize>,
 }
 
 impl Fit {
-    /// `header` is one of those that `table` was made for.
+    /// The mapping for `header`, which is one of the headers that `table` was made for.
     pub(super) fn new(table: Arc<Table>, header: &Header) -> Self {
         let mut absent: Vec<usize> = (0..table.aux.len()).map(|i| SIGNAL + 1 + i).collect();
         let mut fields = Vec::new();

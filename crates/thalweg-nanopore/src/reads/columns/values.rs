@@ -1,5 +1,5 @@
-//! The values of one column under construction: a vector of their type, which becomes an Arrow
-//! buffer and comes back.
+//! The values of one column under construction: a vector of their type. It becomes an Arrow buffer,
+//! and is reused afterwards.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,8 +12,7 @@ use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer};
 
 use crate::record::{AuxValue, Scalar};
 
-/// A vector of one of the types that a field can have. Characters and codes of enumerations are
-/// `U8`.
+/// A vector of one of the types of fields. Characters and codes of enumerations are `U8`.
 #[derive(Debug)]
 pub(super) enum Values {
     I8(Vec<i8>),
@@ -28,7 +27,7 @@ pub(super) enum Values {
     F64(Vec<f64>),
 }
 
-/// Evaluates an expression for a vector of whichever type.
+/// Evaluates an expression for a vector of any type.
 macro_rules! each {
     ($values:expr, $vec:ident => $body:expr) => {
         match $values {
@@ -66,7 +65,7 @@ impl Values {
         each!(self, vec => vec.len())
     }
 
-    /// Appends a scalar; whether it is of this type.
+    /// Appends a scalar if it is of this type. Returns whether it is.
     pub(super) fn push(&mut self, value: AuxValue<'_>) -> bool {
         match (self, value) {
             (Self::I8(vec), AuxValue::Int8(v)) => vec.push(v),
@@ -86,12 +85,12 @@ impl Values {
         true
     }
 
-    /// Appends what stands where nothing is known.
+    /// Appends the placeholder for a missing value.
     pub(super) fn push_nothing(&mut self) {
         each!(self, vec => vec.push(Default::default()));
     }
 
-    /// Appends elements as a record stores them.
+    /// Appends the stored elements of a record.
     pub(super) fn extend_stored(&mut self, bytes: &[u8]) {
         match self {
             Self::I8(vec) => extend(vec, bytes, i8::from_le_bytes),
@@ -124,12 +123,12 @@ impl Values {
         }
     }
 
-    /// Empties the vector, and gives back what it holds beyond `keep` bytes.
+    /// Empties the vector, and frees its memory beyond `keep` bytes.
     pub(super) fn clear(&mut self, keep: usize) {
         each!(self, vec => clear(vec, keep));
     }
 
-    /// Hands the values over as an Arrow array, without copying them.
+    /// Turns the values into an Arrow array without copying them.
     pub(super) fn export(&mut self, nulls: Option<NullBuffer>) -> ArrayRef {
         use std::mem::take;
         match self {
@@ -146,8 +145,7 @@ impl Values {
         }
     }
 
-    /// Takes the memory of `buffer`, which [`Values::export`] handed over, if nobody else
-    /// uses it.
+    /// Takes back the memory of a buffer from [`Values::export`], unless it is still in use.
     pub(super) fn reclaim(&mut self, buffer: Buffer) {
         each!(self, vec => *vec = reclaim(buffer));
     }
@@ -162,7 +160,7 @@ pub(super) fn clear<T>(vec: &mut Vec<T>, keep: usize) {
     vec.shrink_to(keep / size_of::<T>());
 }
 
-/// The vector that `buffer` was made from, emptied, if nobody else uses it.
+/// The vector that `buffer` was made from, emptied. A new vector if the buffer is still in use.
 pub(super) fn reclaim<T: ArrowNativeType>(buffer: Buffer) -> Vec<T> {
     let mut vec = buffer.into_vec().unwrap_or_default();
     vec.clear();

@@ -1,29 +1,29 @@
-//! Lengths of any number of reads, exactly and in little memory.
+//! Exact statistics of the lengths of any number of reads, in little memory.
 
-/// Lengths below this are counted, one counter a length; longer ones, of which there are few, are
-/// kept.
+/// Lengths below this have one counter each. Longer ones are rare, and are kept in a list.
 const COUNTED: usize = 1 << 20;
 
-/// The lengths of reads: enough for exact quantiles.
+/// The distribution of the lengths of reads, from which exact quantiles follow.
 #[derive(Debug, Clone, Default)]
 pub struct Lengths {
-    /// How many reads have each length; empty until there is one.
+    /// The number of reads of each length; empty until a read is counted.
     counts: Vec<u64>,
+    /// Longer lengths.
     long: Vec<u64>,
 }
 
-/// Figures of some lengths, in samples. All are exact.
+/// Exact statistics of lengths, in samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LengthStats {
-    /// The greatest length such that reads at least that long hold half of all samples.
+    /// The greatest length such that reads of at least this length hold half of all samples.
     pub n50: u64,
-    /// The shortest.
+    /// The shortest length.
     pub min: u64,
-    /// The one in the middle; the lower of two.
+    /// The middle length; the lower one of two.
     pub median: u64,
-    /// Samples over reads.
+    /// The mean length.
     pub mean: f64,
-    /// The longest.
+    /// The longest length.
     pub max: u64,
 }
 
@@ -43,7 +43,7 @@ impl Lengths {
         }
     }
 
-    /// The figures; `None` without reads.
+    /// The statistics; `None` if there are no reads.
     pub fn stats(&mut self) -> Option<LengthStats> {
         self.long.sort_unstable();
         let short = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -70,7 +70,7 @@ impl Lengths {
             if median.is_none() && (before + count) * 2 >= reads {
                 median = Some(length);
             }
-            // Reads at least this long hold what the shorter ones leave.
+            // Reads of at least this length hold all samples except those of shorter reads.
             if (samples - held) * 2 >= samples {
                 n50 = length;
             }
@@ -116,7 +116,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against the definitions, on sorted lengths; some are beyond what is counted.
+        /// Compares with the definitions on sorted lengths. Some lengths have no counter.
         #[test]
         fn exact(
             mut lengths in prop::collection::vec(

@@ -78,7 +78,7 @@ fn values_come_back() {
         ),
     ];
     let fields: Vec<AuxField> = values.iter().map(|(kind, _)| AuxField::new("f", *kind)).collect();
-    // Odd at the start: nothing may rely on alignment.
+    // One byte at the start makes the values unaligned: nothing may rely on alignment.
     let mut bytes = vec![0u8];
     for (field, (_, value)) in fields.iter().zip(values) {
         assert_eq!(field.push(value, &mut bytes), Ok(()));

@@ -7,7 +7,7 @@ use super::{AuxField, Scalar, cut_short};
 /// A value of an auxiliary field, borrowed from its record.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AuxValue<'a> {
-    /// Nothing is known: `.` in text; the type's maximum, NaN, NUL or an empty array in binary.
+    /// A missing value: `.` in text; the type's maximum, NaN, NUL or an empty array in binary.
     Missing,
     /// An `int8_t`.
     Int8(i8),
@@ -33,7 +33,7 @@ pub enum AuxValue<'a> {
     Char(u8),
     /// The code of an enumeration; [`AuxField::label`] has its name.
     Enum(u8),
-    /// A `char*`: usually text, but the format does not say of which encoding.
+    /// A `char*`: usually text, but the format does not define its encoding.
     String(&'a [u8]),
     /// Any other array.
     Array(AuxArray<'a>),
@@ -76,7 +76,7 @@ impl AuxValue<'_> {
     }
 }
 
-/// An array as its record stores it: little-endian and unaligned.
+/// An array in the bytes of its record: little-endian and unaligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuxArray<'a> {
     pub(crate) element: Scalar,
@@ -84,12 +84,12 @@ pub struct AuxArray<'a> {
 }
 
 impl<'a> AuxArray<'a> {
-    /// An array over little-endian bytes; `None` when they hold no whole number of elements.
+    /// An array over little-endian bytes; `None` if they are not a whole number of elements.
     pub fn new(element: Scalar, bytes: &'a [u8]) -> Option<Self> {
         bytes.len().is_multiple_of(element.size()).then_some(Self { element, bytes })
     }
 
-    /// What one element is.
+    /// The type of one element.
     pub const fn element(self) -> Scalar {
         self.element
     }
@@ -99,12 +99,12 @@ impl<'a> AuxArray<'a> {
         self.bytes
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub const fn len(self) -> usize {
         self.bytes.len() / self.element.size()
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub const fn is_empty(self) -> bool {
         self.bytes.is_empty()
     }

@@ -87,7 +87,7 @@ fn damage_is_named() {
     assert_eq!(index.len(), 5);
 }
 
-/// An id whose length reads as the end marker's first bytes is still an id.
+/// An id is found even if the bytes of its length are the first bytes of the end marker.
 #[test]
 fn a_long_id_is_not_the_end() {
     let id = "I5WOLS".repeat(3000);

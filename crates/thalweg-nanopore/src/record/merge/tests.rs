@@ -92,7 +92,7 @@ fn fields_and_labels_are_put_together() {
     assert_eq!(values(0, &a, &[1, 5, 0, 0, 0]), ["Enum(1)", "Int32(5)", "Missing"]);
     let text = b"\x07\0\0\0\x01\x02\0\0\0\0\0\0\0hi";
     assert_eq!(values(1, &b, text), ["Enum(2)", "Int32(7)", "String([104, 105])"]);
-    // Missing stays missing.
+    // A missing value stays missing.
     assert_eq!(
         values(1, &b, b"\x07\0\0\0\xff\0\0\0\0\0\0\0\0"),
         ["Missing", "Int32(7)", "Missing"]
@@ -110,7 +110,7 @@ fn codes_in_arrays_are_translated() {
     let mut aux = Vec::new();
     let moved = merged.record(1, &b, &record(0, b"\x02\0\0\0\0\0\0\0\0\xff"), &mut aux).unwrap();
     assert_eq!(moved.aux, b"\x02\0\0\0\0\0\0\0\x01\xff");
-    // The first file's stay as they are, byte for byte.
+    // The auxiliary bytes of the first file stay unchanged.
     let mut unused = Vec::new();
     assert_eq!(
         merged.record(0, &a, &record(0, b"\x01\0\0\0\0\0\0\0\x01"), &mut unused).unwrap().aux,

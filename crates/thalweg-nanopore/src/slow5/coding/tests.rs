@@ -32,7 +32,7 @@ fn record(read_id: &str) -> Record<'_> {
     }
 }
 
-/// What can be written, and read again.
+/// A header for each combination of compressions that can be written and read.
 fn written() -> impl Iterator<Item = Header> {
     let records = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
     let binary = records
@@ -109,8 +109,8 @@ fn a_bomb_is_refused() {
         let bytes = bytes.get(8..).unwrap_or_default();
         let mut out = vec![7];
         let decoded = decoder.record(&header, bytes, &mut out);
-        // Compressed twice, zeros are a few bytes that unfold within the limit once and beyond it
-        // the second time.
+        // If zeros are compressed twice, the first decompression stays within the limit, and the
+        // second one exceeds it.
         assert!(decoded.is_err(), "{header:?}");
         assert_eq!(out, [7]);
     }
@@ -123,7 +123,7 @@ fn records_coded_as_signals_are_read() {
     let header = header(RecordPress::SvbZd, SignalPress::None);
     let mut payload = Vec::new();
     let signal = [1, 0, 2, 0];
-    // 51 bytes of fields and an id of one make the number even.
+    // 51 bytes of fields and an id of one byte give an even number.
     let record = Record { signal: &signal, ..record("r") };
     assert_eq!(record.encode(SignalPress::None, &mut payload), Ok(()));
     let (pairs, rest) = payload.as_chunks::<2>();

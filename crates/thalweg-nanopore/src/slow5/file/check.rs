@@ -1,5 +1,5 @@
-//! The way through a file that may be damaged: stretches whose framing holds go through the engine;
-//! what lies between them is searched for records one byte at a time.
+//! Checking a file that may be damaged. Stretches with intact framing go through the engine. The
+//! bytes between them are searched for records, byte by byte.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,18 +17,28 @@ use crate::slow5::Framing;
 use crate::slow5::ReadWriter;
 use crate::slow5::resync::least_bytes;
 
-/// A frame of more than this part of the memory budget is searched for other records before it is
-/// believed: one flipped bit of a size must not cost the memory of the whole file.
+/// A frame larger than the memory budget divided by this number is searched for other records
+/// before it is accepted. Otherwise one flipped bit in a size could take as much memory as the
+/// whole file.
 const GIANT_SHARE: usize = 4;
 
-/// A row's first seven columns, which come before its signal, are within so many bytes.
+/// Bytes that contain the columns of a row before its signal.
 const ROW_HEAD: u64 = 128 << 10;
+
+/// The number of columns of a row before its signal.
 const ROW_COLUMNS: usize = 7;
 
-/// Records in a row that do not decode.
+/// Consecutive records that do not decode.
 struct DamagedRun {
     from: u64,
     records: u64,
+}
+
+/// The place where a pass continues.
+struct Restart {
+    at: u64,
+    /// The offset of a giant frame that is accepted.
+    trusted: Option<u64>,
 }
 
 /// One pass over a file.
@@ -39,7 +49,7 @@ pub(super) struct DamageScan<'a> {
     out: Option<ReadWriter>,
     seeker: Seeker,
     most: u64,
-    /// Records met so far, for messages.
+    /// The number of records so far, for messages.
     records: u64,
 }
 
@@ -57,65 +67,12 @@ impl<'a> DamageScan<'a> {
         }
     }
 
-    /// Goes through the file; what it found, and where.
+    /// Checks the file. Returns the report and the index of the intact records.
     pub(super) fn run(mut self) -> Result<(CheckReport, Index)> {
-        let size = self.file.store.size();
-        let mut at = self.file.header.data_offset;
-        let mut trusted = None;
-        loop {
-            let (stop, bad) = self.stretch(at, trusted.take())?;
-            let from = |here| bad.as_ref().map_or(here, |bad: &DamagedRun| bad.from);
-            let (lost_from, next) = match stop {
-                FramingEnd::End(end) => {
-                    if let Some(bad) = bad {
-                        self.gap(bad.from..end, Some(bad.records))?;
-                    }
-                    break;
-                }
-                FramingEnd::Damaged(here, fault) => {
-                    self.defect(here, fault);
-                    let from = match (&bad, self.file.header.encoding) {
-                        // A row's end is its own: damage after it says nothing about it.
-                        (Some(bad), Encoding::Ascii) => {
-                            self.gap(bad.from..here, Some(bad.records))?;
-                            here
-                        }
-                        _ => from(here),
-                    };
-                    (from, self.next_record(from + 1..size)?)
-                }
-                FramingEnd::Giant(here, _) if self.is_row(here)? => {
-                    (at, trusted) = (here, Some(here));
-                    if let Some(bad) = bad {
-                        self.gap(bad.from..here, Some(bad.records))?;
-                    }
-                    continue;
-                }
-                FramingEnd::Giant(here, len) => {
-                    let within = (here + len).min(size);
-                    match self.next_record(from(here) + 1..within)?.filter(|&next| next < within) {
-                        None => {
-                            // Nothing else in it: it may well be what it says.
-                            if let Some(bad) = bad {
-                                self.gap(bad.from..here, Some(bad.records))?;
-                            }
-                            (at, trusted) = (here, Some(here));
-                            continue;
-                        }
-                        next => {
-                            let found = format!("a record of {len} bytes");
-                            self.defect(here, Fault::new(0, found, "one that holds no others"));
-                            (from(here), next)
-                        }
-                    }
-                }
-            };
-            let Some(next) = next else {
-                self.gap(lost_from..self.data_end(lost_from)?, None)?;
-                break;
-            };
-            self.gap(lost_from..next, None)?;
-            at = next;
+        let mut start = Some(Restart { at: self.file.header.data_offset, trusted: None });
+        while let Some(Restart { at, trusted }) = start {
+            let (end, bad) = self.stretch(at, trusted)?;
+            start = self.continue_after(end, bad)?;
         }
         if let Some(out) = self.out.take() {
             out.finish()?;
@@ -123,7 +80,78 @@ impl<'a> DamageScan<'a> {
         Ok((self.report, self.found))
     }
 
-    /// Sends frames from `at` on through the engine, for as long as there are any.
+    /// Handles the end of a stretch. Returns where the pass continues; `None` at the end of the
+    /// file. `bad` are the last records of the stretch, if they did not decode.
+    fn continue_after(
+        &mut self,
+        end: FramingEnd,
+        bad: Option<DamagedRun>,
+    ) -> Result<Option<Restart>> {
+        match end {
+            FramingEnd::End(end) => {
+                self.bad_gap(bad, end)?;
+                Ok(None)
+            }
+            FramingEnd::Damaged(here, fault) => {
+                self.defect(here, fault);
+                let lost_from = match self.file.header.encoding {
+                    // A newline ends each row, so that the rows before the damage are separate.
+                    Encoding::Ascii => {
+                        self.bad_gap(bad, here)?;
+                        here
+                    }
+                    Encoding::Binary => bad.map_or(here, |bad| bad.from),
+                };
+                let next = self.next_record(lost_from + 1..self.file.store.size())?;
+                self.skip(lost_from, next)
+            }
+            FramingEnd::Giant(here, len) => self.continue_at_giant(here, len, bad),
+        }
+    }
+
+    /// Accepts a giant frame unless it contains other records.
+    fn continue_at_giant(
+        &mut self,
+        here: u64,
+        len: u64,
+        bad: Option<DamagedRun>,
+    ) -> Result<Option<Restart>> {
+        let from = bad.as_ref().map_or(here, |bad| bad.from);
+        let within = (here + len).min(self.file.store.size());
+        let inner = if self.is_row(here)? {
+            None
+        } else {
+            self.next_record(from + 1..within)?.filter(|&next| next < within)
+        };
+        if inner.is_none() {
+            self.bad_gap(bad, here)?;
+            return Ok(Some(Restart { at: here, trusted: Some(here) }));
+        }
+        let found = format!("a record of {len} bytes");
+        self.defect(here, Fault::new(0, found, "one that holds no others"));
+        self.skip(from, inner)
+    }
+
+    /// Skips bytes up to the next record, or to the end of the data if there is none.
+    fn skip(&mut self, lost_from: u64, next: Option<u64>) -> Result<Option<Restart>> {
+        let end = match next {
+            Some(next) => next,
+            None => self.data_end(lost_from)?,
+        };
+        self.gap(lost_from..end, None)?;
+        Ok(next.map(|at| Restart { at, trusted: None }))
+    }
+
+    /// Searches the bytes of records that did not decode, up to `end`.
+    fn bad_gap(&mut self, bad: Option<DamagedRun>, end: u64) -> Result<()> {
+        match bad {
+            Some(bad) => self.gap(bad.from..end, Some(bad.records)),
+            None => Ok(()),
+        }
+    }
+
+    /// Sends frames from `at` on through the engine until the framing ends. Also returns the last
+    /// records if they did not decode.
     fn stretch(
         &mut self,
         at: u64,
@@ -157,9 +185,7 @@ impl<'a> DamageScan<'a> {
             for VerifiedRecord { offset, len, outcome, frame } in batch.drain(..) {
                 match outcome {
                     Ok(whole) => {
-                        if let Some(bad) = bad.take() {
-                            self.gap(bad.from..offset, Some(bad.records))?;
-                        }
+                        self.bad_gap(bad.take(), offset)?;
                         self.keep(offset, len, &whole, &frame)?;
                     }
                     Err(fault) => {
@@ -171,7 +197,7 @@ impl<'a> DamageScan<'a> {
             run.recycle(batch);
         }
         let why = stop.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // No word: there was nothing to frame.
+        // The framer was not called, because there are no bytes.
         let why = why.unwrap_or_else(|| match Framing::new(header.encoding).next(&[], 0) {
             Err(fault) => FramingEnd::Damaged(at, fault),
             Ok(_) => FramingEnd::End(at),
@@ -179,7 +205,7 @@ impl<'a> DamageScan<'a> {
         Ok((why, bad))
     }
 
-    /// Where the next frame is after the framing was lost.
+    /// The start of the next frame after the framing was lost.
     fn next_record(&mut self, range: Range<u64>) -> Result<Option<u64>> {
         if self.file.header.encoding == Encoding::Ascii {
             return self.seeker.row(range);
@@ -187,7 +213,7 @@ impl<'a> DamageScan<'a> {
         Ok(self.seeker.record(range)?.map(|found| found.offset))
     }
 
-    /// Whether a long row of text is one: its first columns are there, and it has an end.
+    /// Whether a row of text starts here: it has its first columns and an end.
     fn is_row(&mut self, at: u64) -> Result<bool> {
         let size = self.file.store.size();
         if self.file.header.encoding == Encoding::Binary || self.seeker.row(at..size)?.is_none() {
@@ -198,8 +224,8 @@ impl<'a> DamageScan<'a> {
         Ok(head.iter().filter(|&&byte| byte == b'\t').count() >= ROW_COLUMNS)
     }
 
-    /// Bytes that are not what they should be: whatever records lie in them are kept, the rest is
-    /// lost. `records` says how many frames they are, where that is known.
+    /// Searches damaged bytes for records. Keeps the intact ones, and reports the rest as lost.
+    /// `records` is the number of frames in these bytes, if it is known.
     fn gap(&mut self, range: Range<u64>, mut records: Option<u64>) -> Result<()> {
         let mut at = range.start;
         while let Some(found) = self.seeker.record(at + 1..range.end)? {
@@ -212,7 +238,7 @@ impl<'a> DamageScan<'a> {
         self.lose(at..range.end, records)
     }
 
-    /// Gives up a run of bytes, unless it is a record whose size alone is wrong.
+    /// Reports bytes as lost, unless they are a record with only a wrong size.
     fn lose(&mut self, range: Range<u64>, records: Option<u64>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -227,7 +253,7 @@ impl<'a> DamageScan<'a> {
         Ok(())
     }
 
-    /// Counts an intact record, and writes it down if it is to be.
+    /// Counts an intact record, and writes it to the new file if there is one.
     fn keep(&mut self, offset: u64, len: u64, whole: &WholeRecord, frame: &[u8]) -> Result<()> {
         self.records += 1;
         if let Err(fault) = self.found.push(&whole.read_id, Entry { offset, size: len }) {
@@ -251,7 +277,7 @@ impl<'a> DamageScan<'a> {
         self.report.defect(error);
     }
 
-    /// Where the data end: before the end marker, if there is one.
+    /// The end of the data: before the end marker, if there is one.
     fn data_end(&self, from: u64) -> Result<u64> {
         let marker = Framing::new(self.file.header.encoding).end_marker();
         let size = self.file.store.size();
@@ -262,7 +288,7 @@ impl<'a> DamageScan<'a> {
     }
 }
 
-/// Checks a file and the index beside it; intact records go to `out`.
+/// Checks a file and the index beside it. Writes intact records to `out`.
 pub(super) fn check(file: &OpenFile, out: Option<ReadWriter>) -> Result<CheckReport> {
     let (mut report, found) = DamageScan::new(file, out).run()?;
     check_index(file, &mut report, &found);
@@ -325,7 +351,7 @@ fn check_index(file: &OpenFile, report: &mut CheckReport, found: &Index) {
             "only the file's reads".into(),
         );
     }
-    // An index that fits all that is left tells how many there were.
+    // The index agrees with all intact records, so that its other reads are the lost ones.
     if others > 0 {
         report.lost_reads = LostReads::Known(others);
     }

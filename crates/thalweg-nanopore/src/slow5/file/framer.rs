@@ -1,4 +1,4 @@
-//! The framing of a SLOW5 or BLOW5 file as the engine wants it.
+//! The engine's framer for SLOW5 and BLOW5 files.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use thalweg_io::{InFile, Result};
 use crate::record::Header;
 use crate::slow5::{Frame, Framing};
 
-/// Finds records, and knows how large the file is.
+/// Finds the records of a file of known size.
 pub(super) struct RecordFramer {
     name: Arc<str>,
     size: u64,

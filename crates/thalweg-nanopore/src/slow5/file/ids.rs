@@ -1,4 +1,4 @@
-//! Read ids and places of records, for the index.
+//! Building the index from the read ids and places of all records.
 
 use std::sync::Arc;
 
@@ -32,14 +32,13 @@ pub(super) fn index(file: &OpenFile) -> Result<Index> {
     Ok(index)
 }
 
-/// Finds read ids and nothing else.
+/// Decodes only read ids.
 struct IdDecoder {
     name: Arc<str>,
     header: Arc<Header>,
 }
 
-/// Most bytes before a read id in a record are its length; a record needs no more than this to show
-/// its id.
+/// Limit of decompressed bytes of a record. A read id ends within the first 65,537 bytes.
 const ID_LIMIT: usize = 1 << 20;
 
 impl engine::Decoder for IdDecoder {

@@ -1,4 +1,4 @@
-//! From a store to a file whose header is known.
+//! Opening a SLOW5 or BLOW5 file: reading its header.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ pub(crate) fn open(store: &Arc<dyn Store>, _options: &Options) -> Result<OpenedF
     Ok(OpenedFormat { file: Slow5File, header: Arc::new(header), requests })
 }
 
-/// First guess at how many bytes hold a header.
+/// First guess at the size of a header.
 const HEADER_GUESS: u64 = 64 << 10;
 
-/// The header of a file, and how many requests that took.
+/// The header of a file, and the number of requests that reading it took.
 fn read_header(store: &dyn Store) -> Result<(Header, u64)> {
     let mut want = HEADER_GUESS;
     let mut requests = 0;

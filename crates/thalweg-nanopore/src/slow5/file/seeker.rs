@@ -1,4 +1,4 @@
-//! The search for records where the framing of a damaged file is lost.
+//! Searching for records if the framing of a damaged file is lost.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::file::OpenFile;
 use crate::record::Header;
 use crate::slow5::resync::Resync;
 
-/// Bytes looked at in one go.
+/// Bytes scanned at a time.
 const WINDOW: usize = 1 << 20;
 
-/// Candidates may make the seeker read this many bytes for each that it scans: a file made of
-/// look-alikes ends the search for large records, not the day.
+/// Bytes of candidates that may be decoded for each scanned byte. This bounds the time for a file
+/// with many false candidates: large ones are then skipped.
 const EFFORT: u64 = 16;
 
-/// What they may cost in any case: some records of unusual size.
+/// Bytes of candidates that may be decoded in any case, enough for some records of unusual size.
 const LEAST_EFFORT: u64 = 256 << 20;
 
-/// A record that was found without help from the one before it.
+/// A record that was found by searching.
 #[derive(Debug)]
 pub(super) struct FoundRecord {
     pub(super) offset: u64,
-    /// Its frame, in the bytes of [`Seeker::frame`].
+    /// The size of its frame, whose bytes are in [`Seeker::frame`].
     pub(super) len: u64,
     pub(super) whole: WholeRecord,
 }
 
-/// Finds the next record where the framing is lost.
+/// Finds records by searching bytes.
 pub(super) struct Seeker {
     store: Arc<dyn Store>,
     header: Arc<Header>,
@@ -40,7 +40,9 @@ pub(super) struct Seeker {
     most: u64,
     window: Vec<u8>,
     frame: Vec<u8>,
+    /// The number of scanned bytes.
     scanned: u64,
+    /// The number of bytes of decoded candidates.
     spent: u64,
 }
 
@@ -59,7 +61,7 @@ impl Seeker {
         }
     }
 
-    /// The bytes of the frame that was found last.
+    /// The bytes of the last frame.
     pub(super) fn frame(&self) -> &[u8] {
         &self.frame
     }
@@ -88,7 +90,7 @@ impl Seeker {
         Ok(None)
     }
 
-    /// Where the next row of text starts.
+    /// The start of the next row of text.
     pub(super) fn row(&mut self, range: Range<u64>) -> Result<Option<u64>> {
         let mut start = range.start;
         while start < range.end {
@@ -101,8 +103,8 @@ impl Seeker {
         Ok(None)
     }
 
-    /// The record whose size at the start of `range` is wrong, if it is otherwise whole and fills
-    /// the range. Its frame gets the right size.
+    /// The record that fills `range`, if it is intact except for the size before it. The size is
+    /// corrected in its frame.
     pub(super) fn mended(&mut self, range: Range<u64>) -> Result<Option<WholeRecord>> {
         let Some(size) = (range.end - range.start).checked_sub(8).filter(|&size| size <= self.most)
         else {
@@ -113,7 +115,7 @@ impl Seeker {
         Ok(self.frame.get(8..).and_then(|stored| self.verifier.whole(&self.header, stored).ok()))
     }
 
-    /// Loads a window; whether it reaches the end of `range`.
+    /// Loads a window. Returns whether it reaches the end of `range`.
     fn fill(&mut self, range: Range<u64>) -> Result<bool> {
         if self.control.is_cancelled() {
             return Err(Error::Cancelled);

@@ -1,4 +1,5 @@
-//! Decoding that goes on after a defect: each record becomes a verdict, and lost framing an event.
+//! Decoding that continues after a defect. Each record has an outcome, and lost framing is reported
+//! separately.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,24 +12,23 @@ use crate::file::LIKELY_RATIO;
 use crate::record::{Encoding, Header, Record, RecordPress};
 use crate::slow5::{Frame, Framing, RecordDecoder, resync};
 
-/// What a whole record holds.
+/// The id and the number of samples of an intact record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WholeRecord {
     pub(super) read_id: String,
     pub(super) samples: u64,
 }
 
-/// Decodes records in full, one after the other.
+/// Decodes records in full.
 pub(super) struct Verifier {
     limit: usize,
-    /// Undoes record compression; the record borrows from it while `signals` undoes that of its
-    /// signal.
+    /// Decompresses records. A record borrows from it while `signals` decompresses its signal.
     records: RecordDecoder,
     signals: RecordDecoder,
     samples: Vec<i16>,
 }
 
-/// Scratch memory that a record of unusual size may leave behind.
+/// Bytes of scratch memory that are kept after a record of unusual size.
 const KEEP: usize = 16 << 20;
 
 impl Verifier {
@@ -41,7 +41,7 @@ impl Verifier {
         }
     }
 
-    /// Decodes everything of a stored record.
+    /// Decodes a stored record completely.
     pub(super) fn whole(&mut self, header: &Header, stored: &[u8]) -> Result<WholeRecord, Fault> {
         self.samples.clear();
         let limit = self.limit.max(stored.len().saturating_mul(LIKELY_RATIO));
@@ -79,22 +79,22 @@ impl Verifier {
     }
 }
 
-/// A record of the file and what became of it.
+/// The place and the outcome of a record of the file.
 pub(super) struct VerifiedRecord {
     pub(super) offset: u64,
     pub(super) len: u64,
     pub(super) outcome: Result<WholeRecord, Fault>,
-    /// The frame's bytes, where they are wanted and the record is whole.
+    /// The frame's bytes, if they are needed and the record is intact; otherwise empty.
     pub(super) frame: Vec<u8>,
 }
 
-/// Verifies extents, and never fails.
+/// Verifies records. A damaged record does not end the run.
 pub(super) struct VerifyDecoder {
     pub(super) header: Arc<Header>,
     pub(super) limit: usize,
-    /// Whether batches carry the bytes of whole records.
+    /// Whether batches contain the bytes of intact records.
     pub(super) keep: bool,
-    /// Bytes of a batch.
+    /// Bytes after which a batch is handed over.
     pub(super) full: usize,
 }
 
@@ -128,8 +128,8 @@ impl engine::Decoder for VerifyDecoder {
             *bytes += decoded;
             let frame =
                 if self.keep && outcome.is_ok() { extent.bytes.to_vec() } else { Vec::new() };
-            // Decoded bytes are gone, but a worker that has been through many should hear whether
-            // it is to stop.
+            // Decoded bytes take no memory here. They count so that a worker hands over its batch,
+            // and notices cancellation, after a bounded time.
             held += frame.len() + decoded as usize;
             batch.push(VerifiedRecord {
                 offset: extent.offset,
@@ -150,24 +150,25 @@ impl engine::Decoder for VerifyDecoder {
     }
 }
 
-/// Why a stretch of frames ended.
+/// The reason why a stretch of frames ended.
 #[derive(Debug, Clone)]
 pub(super) enum FramingEnd {
-    /// At the proper end of the file.
+    /// The proper end of the file at this offset.
     End(u64),
-    /// What stands here is no frame.
+    /// There is no valid frame at this offset.
     Damaged(u64, Fault),
-    /// A frame that claims so many bytes that they are worth a look before they are believed.
+    /// The frame at this offset is unusually large (second value, in bytes), and must be searched
+    /// for other records.
     Giant(u64, u64),
 }
 
-/// Finds records for as long as the framing holds, and leaves word why it stopped.
+/// Finds records until the framing ends, and stores the reason in `stop`.
 pub(super) struct VerifyFramer {
     pub(super) size: u64,
     pub(super) encoding: Encoding,
-    /// No record is shorter.
+    /// Least number of stored bytes of a record.
     pub(super) least: u64,
-    /// Longer ones are giants, but for the one that starts at `trusted`.
+    /// Longer frames are giants, except for the one at `trusted`.
     pub(super) most: u64,
     pub(super) trusted: Option<u64>,
     pub(super) stop: Arc<Mutex<Option<FramingEnd>>>,

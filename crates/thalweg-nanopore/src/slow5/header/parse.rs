@@ -1,4 +1,4 @@
-//! Reading a header from the first bytes of a file.
+//! Parsing a header from the first bytes of a file.
 
 use std::collections::HashSet;
 
@@ -11,28 +11,28 @@ use crate::record::{
     Attribute, AuxField, Encoding, Header, RecordPress, SignalPress, Version, number, quoted,
 };
 
-/// Every header of either encoding is longer than this.
+/// Every header of either encoding has more bytes.
 const LEAST_BYTES: u64 = TEXT_AT as u64;
 
-/// First guess for a text header, which does not say how long it is.
+/// First guess at the size of a text header, which is not stored.
 const FIRST_TEXT_BYTES: u64 = 1 << 16;
 
-/// A text header may be as long as a binary one can say, and no longer: a file without newlines
-/// must not be read whole.
+/// Longest text header: the limit of a binary header. Without a limit, a file without newlines
+/// would be read as a whole.
 const MOST_TEXT_BYTES: u64 = u32::MAX as u64;
 
 impl Header {
-    /// Reads the header from the first bytes of a file: as many as the caller has at hand, or all.
+    /// Parses the header from the first bytes of a file. The caller may give any number of bytes.
     ///
-    /// Nothing is allocated on the word of the file alone: a length in the header becomes a
-    /// [`Parsed::NeedMore`], which the caller compares with the size of the file.
+    /// Memory is not allocated from a length in the header alone. The length is returned as
+    /// [`Parsed::NeedMore`], and the caller compares it with the size of the file.
     ///
-    /// Header text must be UTF-8; anything else is a fault rather than a guess.
+    /// Header text must be UTF-8; other encodings are a fault.
     ///
     /// # Errors
     ///
-    /// When the bytes are no SLOW5 or BLOW5 header, or one of a newer version or an unknown
-    /// compression.
+    /// When the bytes are not a SLOW5 or BLOW5 header, or the header has a newer version or an
+    /// unknown compression.
     pub fn parse(bytes: &[u8]) -> Result<Parsed, Fault> {
         let binary = MAGIC.as_slice();
         let text = VERSION_LINE.as_bytes();
@@ -53,7 +53,7 @@ impl Header {
     }
 }
 
-/// The fixed bytes (section "BLOW5 header"), then the text.
+/// Parses a binary header: the fixed bytes (section "BLOW5 header"), then the text.
 fn parse_binary(bytes: &[u8]) -> Result<Parsed, Fault> {
     let Some(fixed) = bytes.first_chunk::<TEXT_AT>() else {
         return Ok(Parsed::NeedMore(LEAST_BYTES));
@@ -67,7 +67,7 @@ fn parse_binary(bytes: &[u8]) -> Result<Parsed, Fault> {
             "0 (none), 1 (zlib), 2 (zstd) or 250 (svb-zd); this file may need a newer reader";
         Fault::new(9, format!("record compression {record_code}"), expected)
     })?;
-    // Before 0.2.0 the byte was one of the unused ones.
+    // Before 0.2.0, this byte was unused.
     let signal_code = if version < Version::V0_2_0 { 0 } else { signal_code };
     let signal_press = SignalPress::from_code(signal_code).ok_or_else(|| {
         let expected =
@@ -110,7 +110,8 @@ fn parse_binary(bytes: &[u8]) -> Result<Parsed, Fault> {
     Ok(Parsed::Done(header))
 }
 
-/// Two lines in the place of the fixed bytes (section "SLOW5 header"), then the same text.
+/// Parses a text header: two lines (section "SLOW5 header") in place of the fixed bytes of a binary
+/// header, then the same text.
 fn parse_text(bytes: &[u8]) -> Result<Parsed, Fault> {
     let mut lines = Lines { bytes, at: 0 };
     match text_lines(&mut lines)? {
@@ -149,7 +150,8 @@ fn text_lines(lines: &mut Lines<'_>) -> Result<Option<Header>, Fault> {
     }))
 }
 
-/// Attribute lines, type line, name line; `None` when the text ends before they do.
+/// Parses the attribute lines, the type line and the name line. Returns `None` if the text ends
+/// before the end of these lines.
 #[allow(clippy::type_complexity, reason = "two parts of a header, named where they are used")]
 fn columns(
     lines: &mut Lines<'_>,
@@ -211,7 +213,8 @@ fn columns(
     Ok(Some((attributes, aux)))
 }
 
-/// The auxiliary columns of a line whose primary columns are cut off: each preceded by a tab.
+/// The auxiliary columns of a line without its primary columns, and their offsets. A tab precedes
+/// each column.
 fn fields(line: &str, at: usize) -> Result<impl Iterator<Item = (usize, &str)>, Fault> {
     let rest = match line.strip_prefix('\t') {
         Some(rest) => Some(rest),
@@ -228,16 +231,15 @@ fn fields(line: &str, at: usize) -> Result<impl Iterator<Item = (usize, &str)>, 
     }))
 }
 
-/// Takes lines off the front of the text.
+/// Reads the lines of the text one after the other.
 struct Lines<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Lines<'a> {
-    /// The next line without its prefix, which must be one of `prefixes`, and where what is left of
-    /// it stands. `None` when there is no newline yet and what there is may still become such a
-    /// line.
+    /// The next line without its prefix, which must be one of `prefixes`, and the offset of the
+    /// rest of the line. `None` if the line is incomplete and may still start with such a prefix.
     fn next(&mut self, prefixes: &[&str]) -> Result<Option<(usize, &'a str)>, Fault> {
         let end = self.bytes.iter().position(|&b| b == b'\n');
         let line = self.bytes.get(..end.unwrap_or(self.bytes.len())).unwrap_or_default();

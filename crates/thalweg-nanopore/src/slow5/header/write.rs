@@ -1,4 +1,4 @@
-//! Writing a header, byte for byte as slow5lib does.
+//! Writing a header, with the same bytes that slow5lib writes.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,9 @@ use super::{MAGIC, MISSING, NAMES, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES
 use crate::record::{Encoding, Header, RecordPress, Scalar, SignalPress, Version, number, quoted};
 
 impl Header {
-    /// The version to write: 0.1.0 has neither signal compression, nor zstd, nor enumerations, and
-    /// becomes 0.2.0 where they are used. An index must carry the same version.
+    /// The version to write. Version 0.1.0 has neither signal compression, nor zstd, nor
+    /// enumerations; a header that uses them gets at least version 0.2.0. The index of the file
+    /// must have the same version.
     pub fn written_version(&self) -> Version {
         let (record, signal) = match self.encoding {
             Encoding::Ascii => (RecordPress::None, SignalPress::None),
@@ -21,13 +22,13 @@ impl Header {
         if newer { self.version.max(Version::V0_2_0) } else { self.version }
     }
 
-    /// The header as bytes: attributes sorted by name, `.` for what is missing.
-    /// [`Header::data_offset`] is not looked at; the length of the result is the new one.
+    /// The bytes of the header. Attributes are sorted by name, and `.` is written for a missing
+    /// value. [`Header::data_offset`] is ignored: the length of the result is the new offset.
     ///
     /// # Errors
     ///
-    /// When the header holds what the format cannot say: tabs or newlines in names or values, a
-    /// value too many or too few for the read groups, names given twice, text beyond 4 GiB.
+    /// When the format cannot express the header: tabs or newlines in names or values, a number of
+    /// values that differs from the number of read groups, duplicate names, text of 4 GiB or more.
     pub fn write(&self) -> Result<Vec<u8>, Fault> {
         let version = self.written_version();
         version.supported(0)?;
@@ -120,7 +121,7 @@ impl Header {
     }
 }
 
-/// Text that can stand between tabs.
+/// The bytes of a text that has no tabs or line ends.
 fn cell(text: &str) -> Result<&[u8], Fault> {
     if text.contains(['\t', '\n']) || text.ends_with('\r') {
         return Err(Fault::new(0, quoted(text.as_bytes()), "text without tabs and line ends"));
