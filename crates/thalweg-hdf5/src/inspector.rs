@@ -179,8 +179,8 @@ mod tests {
     use thalweg_io::control::Control;
 
     fn said(script: &str) -> String {
-        let guard = Inspector::new("/bin/sh", ["-c", script]);
-        let checked = guard.check(Path::new("some.h5"), None, &Control::new());
+        let inspector = Inspector::new("/bin/sh", ["-c", script]);
+        let checked = inspector.check(Path::new("some.h5"), None, &Control::new());
         checked.err().map(|error| error.to_string()).unwrap_or_default()
     }
 

@@ -312,7 +312,7 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<ByteMove>) -> bool {
 }
 
 /// Bytes of an array that lie one after the other in a file.
-struct Run {
+struct FileRun {
     /// Where they start in the array.
     start: u64,
     /// Where they start in the file.
@@ -320,24 +320,24 @@ struct Run {
     len: u64,
 }
 
-impl Run {
+impl FileRun {
     fn end(&self) -> u64 {
         self.start + self.len
     }
 }
 
 /// The runs of a stored array; `None` if its chunks are not whole bands of rows.
-fn stored_runs(form: &DatasetForm) -> Option<Vec<Run>> {
+fn stored_runs(form: &DatasetForm) -> Option<Vec<FileRun>> {
     let bytes = form.bytes();
     match &form.storage {
         ValueStorage::Contiguous(at) => {
-            Some(vec![Run { start: 0, offset: at.unwrap_or(0), len: bytes }])
+            Some(vec![FileRun { start: 0, offset: at.unwrap_or(0), len: bytes }])
         }
         ValueStorage::Chunked(chunk, chunks) => {
             let band = RepackGrid::chunks(&form.shape, chunk, form.element).band()?;
             let run = |chunk: &Chunk| {
                 let start = chunk.first * band;
-                Run { start, offset: chunk.offset, len: band.min(bytes - start) }
+                FileRun { start, offset: chunk.offset, len: band.min(bytes - start) }
             };
             // A chunk of another length is an error, which decoding reports.
             let whole = chunks.iter().all(|chunk| chunk.size == band);
@@ -348,26 +348,26 @@ fn stored_runs(form: &DatasetForm) -> Option<Vec<Run>> {
 }
 
 /// The runs of the array in the new file; `None` if its chunks are not whole bands of rows.
-fn target_runs(made: &RewrittenDataset) -> Option<Vec<Run>> {
+fn target_runs(made: &RewrittenDataset) -> Option<Vec<FileRun>> {
     let bytes = made.form.bytes();
     match &made.target {
         TargetStorage::Chunked { chunk, numbers, .. } => {
             let band = RepackGrid::chunks(&made.form.shape, chunk, made.form.element).band()?;
             let run = |(&number, &offset): (&u64, &u64)| {
                 let start = number * band;
-                Run { start, offset, len: band.min(bytes - start) }
+                FileRun { start, offset, len: band.min(bytes - start) }
             };
             Some(numbers.iter().zip(&made.places).map(run).collect())
         }
         _ => {
-            let run = |&offset: &u64| Run { start: 0, offset, len: bytes };
+            let run = |&offset: &u64| FileRun { start: 0, offset, len: bytes };
             Some(made.places.first().map(run).into_iter().collect())
         }
     }
 }
 
 /// Appends a move for each run of bytes that lies in one run of both files.
-fn overlaps(from: &[Run], to: &[Run], moves: &mut Vec<ByteMove>) {
+fn overlaps(from: &[FileRun], to: &[FileRun], moves: &mut Vec<ByteMove>) {
     let mut next = 0;
     for source in from {
         while to.get(next).is_some_and(|target| target.end() <= source.start) {

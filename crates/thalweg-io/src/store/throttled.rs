@@ -44,7 +44,7 @@ impl Schedule {
 
     /// When a request made at `now` is answered. `now` must not run backwards; all times count from
     /// the same moment.
-    pub(crate) fn admit(&mut self, now: Duration, offset: u64, len: usize) -> Duration {
+    pub fn admit(&mut self, now: Duration, offset: u64, len: usize) -> Duration {
         let limits = self.limits;
         let mut start = now.max(self.next_start);
         while self.busy.peek().is_some_and(|Reverse(end)| *end <= start) {

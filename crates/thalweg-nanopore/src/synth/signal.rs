@@ -156,8 +156,8 @@ impl<'a> Trace<'a> {
     #[inline(always)]
     fn run(&mut self, chance: &mut Chance, first: f32, level: f32, sd: f32, count: usize) {
         let end = self.len.min(self.at.saturating_add(count));
-        let mut around = [level; GROUP];
-        around[0] = first;
+        let mut levels = [level; GROUP];
+        levels[0] = first;
         // values[0] is the last of the group before.
         let mut values = [self.last; GROUP + 1];
         while self.at < end {
@@ -175,12 +175,12 @@ impl<'a> Trace<'a> {
             }
             for k in 0..GROUP {
                 let noise = self.fresh * values[k + 1] + self.kept * values[k];
-                group[k] = digit(around[k] + sd * noise, self.bounds);
+                group[k] = digit(levels[k] + sd * noise, self.bounds);
             }
             let written = GROUP.min(end - self.at);
             self.last = values[written];
             values[0] = self.last;
-            around[0] = level;
+            levels[0] = level;
             self.at += written;
         }
     }
