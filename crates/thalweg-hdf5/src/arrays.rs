@@ -43,14 +43,14 @@ pub use slice::{Share, Slice};
 /// An HDF5 file, open for its arrays.
 #[derive(Debug)]
 pub struct ArrayFile {
-    /// The joined one.
+    /// The file's store, joined with those of the files that hold its external values.
     store: Arc<dyn Store>,
     joined: Arc<JoinedStore>,
     file: hdf5::File,
     options: Options,
     note: Option<String>,
     path: Option<PathBuf>,
-    /// Where the index lies that says where chunks lie.
+    /// The path of the saved chunk index that is in use, if any.
     index: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ pub struct ArrayFile {
 #[derive(Debug)]
 pub struct Dataset {
     node: Node,
-    /// What it holds.
+    /// Its array, or why it is not read as one.
     pub found: Found,
 }
 
@@ -89,8 +89,8 @@ impl Dataset {
         self.node.attribute(name)
     }
 
-    /// The strings of one of its attributes; `None` if it has none of that name, or that is of
-    /// another type.
+    /// The strings of one of its attributes; `None` if the attribute is missing or of another
+    /// type.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -99,20 +99,20 @@ impl Dataset {
     }
 }
 
-/// Groups inside each other deeper than this lead back to themselves, or might as well.
+/// The deepest nesting of groups that is followed. A deeper one is most likely a cycle of links.
 pub(crate) const MOST_LEVELS: usize = 256;
 
-/// A chunk that decodes to more than the memory budget is believed up to this many bytes for each
-/// stored one: what deflate can do at most.
+/// A chunk that decodes to more than the memory budget is accepted up to this many decoded bytes
+/// for each stored byte: the most that deflate can reach.
 const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 
-/// Decoded bytes that are on their way at a time are this part of the memory budget.
+/// The decoded bytes in memory at one time are the memory budget divided by this.
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
     /// Opens a file. If `options.control` has an inspector (see the module `inspector`), it looks
-    /// at the file first. Where chunks lie is taken from an index that [`ArrayFile::write_index`]
-    /// saved, if there is one of this state of the file; [`ArrayFile::note`] says why not.
+    /// at the file first. The offsets of chunks come from an index that [`ArrayFile::write_index`]
+    /// saved, if one fits the present state of the file; else [`ArrayFile::note`] says why not.
     ///
     /// # Errors
     /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
@@ -120,7 +120,7 @@ impl ArrayFile {
         Self::open_with_access(path, ExternalAccess::Folder, options)
     }
 
-    /// Opens a file whose values in other files are read from wherever `reach` says.
+    /// Opens a file. `reach` says from which folders its values in other files may be read.
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
@@ -132,7 +132,7 @@ impl ArrayFile {
         Self::from_opened(path, OpenedStore::new(path, &options)?, reach, options)
     }
 
-    /// Opens a file whose store is open already: `opened` is that of `path`.
+    /// Opens the file at `path`, whose store `opened` is open already.
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
@@ -191,8 +191,7 @@ impl ArrayFile {
         self.joined.main()
     }
 
-    /// Requests that finding datasets has made of the store so far, of up to 64 KiB, one after the
-    /// other.
+    /// How many requests of up to 64 KiB, one after the other, finding datasets has taken so far.
     pub fn index_requests(&self) -> u64 {
         self.file.requests()
     }
@@ -202,7 +201,7 @@ impl ArrayFile {
         &self.options
     }
 
-    /// All datasets, in the order of their paths. One that has several is named by the first.
+    /// All datasets, in the order of their paths. A dataset with several paths has the first.
     ///
     /// # Errors
     /// The first defect.
@@ -210,10 +209,10 @@ impl ArrayFile {
         self.below("/")
     }
 
-    /// The dataset at a path, or those in the group that is there.
+    /// The dataset at a path, or all datasets below the group at that path.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is neither; the first defect.
+    /// [`Error::NotFound`] if the path leads to neither; the first defect.
     pub fn below(&self, path: &str) -> Result<Vec<Dataset>> {
         let missing = || Error::NotFound {
             file: self.store.name().clone(),

@@ -1,4 +1,4 @@
-//! What a read of arrays would ask of a store, without reading.
+//! The requests that a read of arrays would make, found without reading values.
 
 use thalweg_io::Result;
 use thalweg_io::engine::{Delivery, Shape};
@@ -25,7 +25,7 @@ pub struct Requests {
 }
 
 impl ArrayFile {
-    /// Plans what [`ArrayFile::each`] reads, from a store of a model.
+    /// Plans what [`ArrayFile::each`] reads, for a store with this model.
     ///
     /// # Errors
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for what is no array.

@@ -1,4 +1,4 @@
-//! Arrays into memory: all that is wanted at once, in the order of the file.
+//! Reads several arrays into memory at once, in the order of the file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,29 +17,29 @@ use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, ElementPlace, Found, Node};
 
-/// Elements that are wanted of a dataset, and where they go.
+/// The elements of a dataset to read, and the memory that they go to.
 #[derive(Debug)]
 pub struct ArrayRequest<'a> {
     /// The dataset.
     pub dataset: &'a Dataset,
     /// Which of its elements.
     pub selection: Selection,
-    /// As many bytes as these have: they are put there in C order, little-endian.
+    /// The memory for these elements, in C order, little-endian. Its length must be exactly theirs.
     pub out: &'a mut [u8],
 }
 
-/// What a read of arrays leaves.
+/// What a read of arrays did.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ArraySummary {
-    /// Bytes of the elements that were wanted.
+    /// Bytes of the selected elements.
     pub bytes: u64,
     /// Stored bytes that hold them.
     pub stored: u64,
-    /// Where the time went. Nothing, where nothing had to be fetched.
+    /// The time of each stage; zero if nothing had to be fetched.
     pub clocks: Clocks,
 }
 
-/// What can be had in parts is not had in smaller ones.
+/// The least size of a part, for tiles that can be read in parts.
 const LEAST_PIECE: u64 = 256 << 10;
 
 /// Batches say which entries are filled, and are small: what bounds the memory is how many windows
@@ -89,7 +89,7 @@ impl ArrayFile {
         })
     }
 
-    /// Reads what is wanted of several datasets at once, in the order in which it lies in the file.
+    /// Reads selections of several datasets at once, in the order in which they lie in the file.
     ///
     /// # Errors
     /// [`Error::Usage`] for a selection or memory that does not fit its dataset; the first defect.
@@ -145,9 +145,9 @@ impl ArrayFile {
         Ok(summary)
     }
 
-    /// Shows `f` all elements of several datasets, part by part: the dataset's number, and elements
-    /// that follow those before in C order, little-endian. Parts of different datasets come in
-    /// turns, as they lie in the file.
+    /// Passes all elements of several datasets to `f`, part by part: the dataset's number, and
+    /// the elements that follow those of its part before, in C order, little-endian. Parts of
+    /// different datasets alternate as they lie in the file.
     ///
     /// # Errors
     /// The first defect, or an error of `f`'s.
@@ -159,11 +159,12 @@ impl ArrayFile {
         self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
     }
 
-    /// Shows `f` a range of elements of each dataset, in C order: those of whole chunks, as
+    /// Passes a range of elements of each dataset to `f`, in C order: those of whole chunks, as
     /// [`ArrayFile::slices`] gives them.
     ///
     /// # Errors
-    /// As [`ArrayFile::each`]; [`Error::Usage`] for elements that are outside, or do not fill rows.
+    /// Those of [`ArrayFile::each`]; [`Error::Usage`] for a range outside of the dataset, or one
+    /// that does not consist of whole rows.
     pub fn each_of(
         &self,
         datasets: &[&Dataset],
@@ -229,7 +230,7 @@ impl ArrayFile {
         Ok(summary)
     }
 
-    /// Shows an array's values to `f`, part by part in C order, little-endian.
+    /// Passes an array's values to `f`, part by part in C order, little-endian.
     ///
     /// # Errors
     /// The first defect, or an error of `f`'s.
@@ -241,12 +242,12 @@ impl ArrayFile {
         self.options.model.unwrap_or(StoreModel::MEMORY)
     }
 
-    /// Bytes at a time of what can be had in parts.
+    /// The bytes of a part, for tiles that can be read in parts.
     pub(super) fn piece(&self) -> u64 {
         Self::piece_of(&self.model())
     }
 
-    /// Bytes that are read at a time of a tile that can be read in parts, on a store of this model.
+    /// The bytes of a part of a tile that can be read in parts, on a store with this model.
     pub(super) fn piece_of(model: &StoreModel) -> u64 {
         (model.block as u64 / 4).max(LEAST_PIECE)
     }
@@ -281,8 +282,8 @@ impl ArrayFile {
         GapRule::new(model).or_given(self.options.gap)
     }
 
-    /// Fills what does not come through the engine: what stands in the file's metadata, and what
-    /// only libhdf5 can decode.
+    /// Fills the values that do not come through the engine: those in the file's metadata, and
+    /// those that only libhdf5 can decode.
     fn without_engine(
         &self,
         target: &WindowTarget,
@@ -305,7 +306,7 @@ impl ArrayFile {
         }
     }
 
-    /// Whether so many decoded bytes may be put together at once, for which so many are stored.
+    /// Checks that this many decoded bytes, stored in this many bytes, may be in memory at once.
     fn check_room(&self, subject: &Subject, part: &ElementRange, piece: u64) -> Result<()> {
         let bytes = (part.elements.end - part.elements.start) * subject.array.dtype.size() as u64;
         if bytes <= self.options.budget.memory as u64 {

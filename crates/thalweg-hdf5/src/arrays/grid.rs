@@ -1,5 +1,5 @@
-//! An array as a grid of tiles, its chunks or its one run of bytes, and where what is wanted of it
-//! lies in them.
+//! An array as a grid of tiles (its chunks, or its one run of bytes), and the parts of the tiles
+//! that hold selected elements.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use super::shared_buffer::SharedBuffer;
 use crate::libhdf5::{Array, Dtype, ElementPlace};
 use crate::types::Chunk;
 
-/// What is wanted of an array, in as few dimensions as say it.
+/// A selection of an array, in the fewest dimensions that can express it.
 #[derive(Debug)]
 pub(super) struct Grid {
     /// Elements in each dimension.
     shape: Vec<u64>,
     /// Elements of a tile in each.
     tile: Vec<u64>,
-    /// Elements of what is fetched of a tile in each: all of it, but where a part can be had by
-    /// itself.
+    /// Elements of the part of a tile that is fetched at once, in each: the whole tile, unless a
+    /// part can be read alone.
     part: Vec<u64>,
     /// Bytes of an element.
     size: u64,
-    /// Whether elements are stored as they are, so that some can be had without the others.
+    /// Whether tiles are stored without filters, so that a part can be read alone.
     is_plain: bool,
     picks: Picks,
 }
@@ -59,7 +59,7 @@ pub(super) struct TileEntry {
 enum What {
     /// The tile's part of this number, from this element of the tile on.
     Part { number: u64, from: u64 },
-    /// These of the points; from this element of the tile on.
+    /// These of the points, from this element of the tile on.
     Points { which: Range<usize>, from: u64 },
 }
 
@@ -116,7 +116,7 @@ impl Grid {
         grid
     }
 
-    /// Of a grid of all elements, these in C order: whole rows.
+    /// The grid of a range of elements in C order, which must be whole rows.
     fn narrow(&mut self, elements: &Range<u64>) {
         let row = self.row();
         if let Picks::Slabs(slabs) = &mut self.picks
@@ -180,7 +180,7 @@ impl Grid {
         self.is_plain
     }
 
-    /// The tiles that there are, ordered.
+    /// The tiles that are stored, in the order of their numbers.
     pub(super) fn stored<'a>(&self, array: &'a Array) -> Cow<'a, [Chunk]> {
         let one =
             |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
@@ -251,8 +251,8 @@ impl Grid {
         self.tile.iter().product::<u64>() * self.size
     }
 
-    /// What has to be fetched of these tiles, which are ordered, and whether that is all that is
-    /// wanted.
+    /// The entries to fetch of these tiles, which are in the order of their numbers, and whether
+    /// they hold every selected element.
     pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<TileEntry>, bool) {
         match &self.picks {
             Picks::Slabs(slabs) => self.parts(stored, slabs),
@@ -375,10 +375,10 @@ impl Grid {
         (at == first && count == *tile).then(|| place..place + (count * self.size) as usize)
     }
 
-    /// Puts the wanted elements of an entry, whose bytes are decoded, where they belong.
+    /// Copies the selected elements of a decoded entry to their places.
     ///
     /// # Safety
-    /// Nobody else touches these elements on the canvas meanwhile.
+    /// No other thread uses these elements of the canvas during the call.
     #[allow(unsafe_code)]
     pub(super) unsafe fn place(
         &self,
@@ -467,7 +467,7 @@ impl Grid {
 fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     let mut tile: Vec<u64> = match &array.place {
         ElementPlace::Chunked(chunk, _) => chunk.clone(),
-        // Of an empty array too, for it is divided by.
+        // At least one, also for an empty array, because it is a divisor.
         ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Library(_) => {
             array.shape.iter().map(|&n| n.max(1)).collect()
         }
@@ -478,12 +478,12 @@ fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     tile
 }
 
-/// Tiles of a dimension with something that is wanted.
+/// The tiles of a dimension that hold selected elements.
 fn tiles_of(slab: &Slab, tile: u64) -> u64 {
     let mut count = 0;
     let mut from = 0;
     if slab.step <= tile {
-        // No tile between the first and the last is without.
+        // Every tile between the first and the last holds some.
         return slab
             .within(0..u64::MAX)
             .map_or(0, |span| (span.end - 1) / tile - span.start / tile + 1);

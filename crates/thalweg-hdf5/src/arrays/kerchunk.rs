@@ -1,5 +1,5 @@
-//! A file's extents as a reference set of kerchunk's, version 1: what opens it as a Zarr store
-//! (version 2), without HDF5.
+//! A file's extents as a kerchunk reference set, version 1. Readers of Zarr (version 2) open the
+//! file through it without HDF5.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
@@ -15,7 +15,7 @@ use crate::types::{Chunk, Value};
 /// Values of at most so many bytes stand in the set itself, if they are all of a dataset.
 const INLINE: u64 = 500;
 
-/// Attributes that HDF5's dimension scales are made of: [`DIMENSIONS`] says what they mean.
+/// The attributes of HDF5's dimension scales; [`DIMENSIONS`] takes their place in the set.
 const OF_SCALES: [&str; 5] = ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid"];
 const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
@@ -30,7 +30,7 @@ pub struct References {
     pub left_out: Vec<String>,
 }
 
-/// What is gathered on the way.
+/// The reference set as far as it is built.
 #[derive(Default)]
 struct ReferenceSet {
     refs: Map<String, Json>,
@@ -38,7 +38,7 @@ struct ReferenceSet {
 }
 
 impl ArrayFile {
-    /// The file's arrays as references to `url`, which is what readers call the file.
+    /// The file's arrays as references to `url`, the name that readers of the set know the file by.
     ///
     /// # Errors
     /// The first defect; [`Error::Cancelled`].
@@ -189,7 +189,7 @@ impl ArrayFile {
 }
 
 impl ReferenceSet {
-    /// The attributes of an object as JSON; what cannot be said so is listed.
+    /// The attributes of an object as JSON. Those that JSON cannot hold are listed as left out.
     fn attributes(&mut self, node: &Node, names: Option<&HashMap<u64, &str>>) -> Result<Json> {
         let mut attributes = Map::new();
         let all = match node.attributes() {

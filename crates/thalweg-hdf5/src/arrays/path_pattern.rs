@@ -8,11 +8,11 @@ use super::{ArrayFile, Dataset};
 
 impl ArrayFile {
     /// The datasets at or below the paths that match a pattern, in the order of their paths: `*`
-    /// and `?` stand for any letters and any one within a name, as in `/entry/*/event_id`. A path
-    /// that is there is taken for itself.
+    /// and `?` stand for any letters and any one letter within a name, as in `/entry/*/event_id`.
+    /// A path that exists stands for itself, whatever its letters.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] for what is no pattern; the first
+    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] for an invalid pattern; the first
     /// defect.
     pub fn matching(&self, pattern: &str) -> Result<Vec<Dataset>> {
         let none = match self.below(pattern) {

@@ -13,11 +13,11 @@ use super::window::Subject;
 pub(super) struct ElementRange {
     /// The number of the dataset.
     pub(super) dataset: usize,
-    /// Elements of it, in C order.
+    /// A range of its elements, in C order.
     pub(super) elements: Range<u64>,
 }
 
-/// How far a dataset's bands are in windows.
+/// The bands of a dataset that are in no window yet.
 struct RowBands<'a> {
     subject: &'a Subject,
     grid: Grid,
@@ -34,18 +34,18 @@ impl<'a> RowBands<'a> {
         Self { row, subject, grid, rows: elements.start / row..elements.end / row }
     }
 
-    /// The rows of the next band, and where it begins in the file: at 0 if it is not stored.
+    /// The rows of the next band, and its offset in the file; 0 if it is not stored.
     fn next(&self) -> Option<(u64, Range<u64>)> {
         let rows = self.grid.band(&self.rows)?;
         Some((self.grid.first_offset(&self.subject.array, &rows), rows))
     }
 }
 
-/// These elements of the datasets, whole rows of theirs, in windows of at least `window` decoded
-/// bytes: always the band that begins first in the file.
+/// Divides ranges of elements, whole rows each, into windows of at least `window` decoded bytes.
+/// The next band of a window is always the one with the lowest offset in the file.
 ///
-/// Datasets that were written side by side are read side by side; one that lies behind another,
-/// after it. Each has its elements in C order.
+/// Datasets that were written side by side are read side by side. A dataset that lies behind
+/// another is read after it. The elements of each dataset come in C order.
 pub(super) fn windows(
     subjects: &[Subject],
     elements: &[Range<u64>],

@@ -1,4 +1,4 @@
-//! Which elements of an array are wanted.
+//! Selections of the elements of an array.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ impl From<Range<u64>> for Slab {
     }
 }
 
-/// Which elements of an array are wanted, and in which order.
+/// A selection of the elements of an array, and their order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Selection {
     /// All of them.
@@ -35,22 +35,22 @@ pub enum Selection {
     /// A hyperslab: a [`Slab`] for each dimension. The selected elements make an array of the
     /// blocks' elements in each dimension.
     Slab(Vec<Slab>),
-    /// Single elements by their coordinates, in this order; one may be asked for twice.
+    /// Single elements by their coordinates, in this order. An element may occur twice.
     Points(Vec<Vec<u64>>),
 }
 
 impl Slab {
-    /// Elements that it selects.
+    /// The number of selected elements.
     pub fn len(&self) -> u64 {
         self.count * self.block
     }
 
-    /// Whether it selects none.
+    /// Whether it selects no element.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether blocks do not overlap, and lie in a dimension of so many elements.
+    /// Whether blocks do not overlap and lie within a dimension of `length` elements.
     fn fits(&self, length: u64) -> bool {
         if self.count == 0 || self.block == 0 {
             return true;

@@ -1,13 +1,12 @@
 //! Memory that several threads fill at the same time, each a different part.
 #![allow(unsafe_code)] // Each block states its contract.
 
-/// Bytes that are written from several threads. Who hands out the parts sees to it that no two
-/// overlap.
+/// Bytes that several threads write. The code that hands out the parts ensures that no two overlap.
 #[derive(Debug)]
 pub(super) struct SharedBuffer {
     start: *mut u8,
     len: usize,
-    /// What the bytes lie in, if it is the canvas's own.
+    /// The owner of the bytes, if the canvas owns them.
     own: Option<Vec<u8>>,
 }
 
@@ -18,7 +17,7 @@ unsafe impl Send for SharedBuffer {}
 unsafe impl Sync for SharedBuffer {}
 
 impl SharedBuffer {
-    /// Over the caller's memory.
+    /// A canvas over the caller's memory.
     ///
     /// # Safety
     /// The canvas is not used after `memory` is no longer borrowed.
@@ -26,23 +25,23 @@ impl SharedBuffer {
         Self { start: memory.as_mut_ptr(), len: memory.len(), own: None }
     }
 
-    /// Over memory of its own.
+    /// A canvas that owns its memory.
     pub(super) fn new(mut bytes: Vec<u8>) -> Self {
         Self { start: bytes.as_mut_ptr(), len: bytes.len(), own: Some(bytes) }
     }
 
-    /// All bytes of a canvas over memory of its own, once nobody writes any more.
+    /// The bytes of a canvas that owns its memory, after all writing has ended.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.own.unwrap_or_default()
     }
 
-    /// Bytes that the caller may change.
+    /// A part that the caller may write.
     ///
     /// # Panics
     /// If they lie outside.
     ///
     /// # Safety
-    /// Nobody else uses any of these bytes while the part is in use.
+    /// No other code uses these bytes while the part is in use.
     #[allow(clippy::mut_from_ref)]
     pub(super) unsafe fn part(&self, at: usize, len: usize) -> &mut [u8] {
         assert!(

@@ -1,4 +1,4 @@
-//! The index beside a file that says where its chunks lie: finding it, and saving it.
+//! The saved index of a file's chunks: finding, checking and writing it.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
@@ -28,7 +28,7 @@ fn modified(meta: &Metadata) -> Option<i64> {
         .map_or_else(|before| nanos(before.duration()).map(|nanos| -nanos), nanos)
 }
 
-/// The state of a file that is open; `None` if there is another at its path by now.
+/// The state of an open file; `None` if its path leads to another file by now.
 fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
     let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
     let size = store.size();
@@ -38,25 +38,25 @@ fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
     Ok(Some(IndexedFile { size, modified, start: checksum_of_start(&start) }))
 }
 
-/// Waits until a change from now on would be seen.
+/// Waits until a later change gives the file another time.
 fn settle(path: &Path) {
     let Some(changed) = fs::metadata(path).and_then(|meta| meta.modified()).ok() else { return };
     let is_coarse = changed.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let tick = if is_coarse { COARSE_TICK } else { TICK };
-    // A clock that is behind the file's is not waited for.
+    // If the clock is behind the file's time, waiting is pointless.
     let since = SystemTime::now().duration_since(changed).unwrap_or_default();
     std::thread::sleep(tick.saturating_sub(since));
 }
 
-/// The index at `place`; `None` if there is nothing, and in words why it is of no use.
+/// The index at `place`; `None` if there is no file; an error that says why it cannot be used.
 fn load(place: &Path, most: u64) -> Option<Result<Extents, String>> {
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     let size = match fs::metadata(place) {
         Ok(meta) if meta.is_file() => meta.len(),
         Ok(_) => return Some(Err("it is no regular file".into())),
         Err(e) => return (e.kind() != ErrorKind::NotFound).then(|| Err(e.to_string())),
     };
-    // An entry of HDF5's own index takes more than one of ours.
+    // An entry of HDF5's own index is longer than one of ours.
     if size > most.max(START) {
         return Some(Err(format!("it has {size} bytes, and the file {most}")));
     }
@@ -68,12 +68,12 @@ fn load(place: &Path, most: u64) -> Option<Result<Extents, String>> {
 }
 
 impl ArrayFile {
-    /// The index that says where chunks lie, if one is made use of.
+    /// The path of the chunk index in use, if any.
     pub fn index(&self) -> Option<&Path> {
         self.index.as_deref()
     }
 
-    /// Makes use of the index of the file if there is one, and takes a note of why not.
+    /// Uses the saved index of the file if it fits; else notes why not.
     pub(super) fn find_index(&mut self, path: &Path) {
         let mut why_not = None;
         for place in index_places(path) {
@@ -103,9 +103,9 @@ impl ArrayFile {
         self.note = notes.reduce(|all, note| format!("{all}; {note}"));
     }
 
-    /// Saves where the chunks of all datasets lie: at `place`, or else beside the file as
-    /// `FILE.idx`, or in the user's cache folder where the file's own cannot be written. Says
-    /// where, and how many chunks.
+    /// Saves the offsets of the chunks of all datasets: at `place`, else beside the file as
+    /// `FILE.idx`, or in the user's cache folder if the file's folder cannot be written. Returns
+    /// the path and the number of chunks.
     ///
     /// # Errors
     /// The first defect of the file; [`Error::Unsupported`] for one that is being written, and
@@ -120,13 +120,13 @@ impl ArrayFile {
         let Some(path) = self.path.as_deref() else {
             return Err(Error::Usage("an index belongs to a file: open it by its path".into()));
         };
-        // What a guard has not walked had better not be walked here.
+        // A file that the inspector did not walk may crash libhdf5.
         if self.index.is_some() {
             return Err(Error::Usage("the file was opened with its index: set `own_index`".into()));
         }
         settle(path);
         let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
-        // What libhdf5 knows of the file that is open may be older.
+        // libhdf5 may know an older state of the open file.
         let options = Options { own_index: true, ..self.options.clone() };
         let anew = Self::of(self.store().clone(), OtherFiles::default(), options)?;
         let mut grids = Vec::new();
@@ -153,7 +153,7 @@ impl ArrayFile {
         for place in index_places(path) {
             match save(&place, &bytes) {
                 Ok(()) => return Ok((place, chunks)),
-                // The next place may be better.
+                // The next place may work.
                 Err(error @ Error::Io { .. }) => failed.get_or_insert(error),
                 Err(error) => return Err(error),
             };

@@ -1,4 +1,4 @@
-//! A plan in slices: what each of several processes reads of the same arrays.
+//! Divides the elements of arrays among several processes.
 
 use std::ops::Range;
 
@@ -9,31 +9,32 @@ use super::fill::whole;
 use super::row_bands::{self, ElementRange};
 use super::{ArrayFile, Dataset};
 
-/// What one of several processes reads. Serialised, it can be handed to any launcher's processes.
+/// The elements that one process reads. It can be serialised and passed to the processes of any
+/// launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Slice {
-    /// In the order of the datasets; one of which nothing is read is left out.
+    /// The parts in the order of the datasets. A dataset without a part is left out.
     pub shares: Vec<Share>,
 }
 
-/// What is read of one dataset.
+/// The elements of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
     /// The dataset.
     pub path: String,
-    /// Elements of it, in C order: whole chunks, where there are any.
+    /// A range of its elements in C order: whole chunks, if it is chunked.
     pub elements: Range<u64>,
 }
 
-/// Windows for each slice, of which the slices are made: more make slices more alike.
+/// Windows of which each slice consists. More windows make the slices more equal.
 const WINDOWS_A_SLICE: u64 = 64;
 
 impl ArrayFile {
-    /// All elements of the datasets in `count` slices of about as many bytes. Each is near itself
-    /// in the file, if the datasets were written side by side or one after the other.
+    /// Divides all elements of the datasets into `count` slices of about equal bytes. A slice is
+    /// compact in the file if the datasets were written side by side or one after the other.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is no array.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is not an array.
     pub fn slices(&self, datasets: &[&Dataset], count: usize) -> Result<Vec<Slice>> {
         let subjects = self.subjects(datasets)?;
         let size = |part: &ElementRange| {

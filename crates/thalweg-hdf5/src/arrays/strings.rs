@@ -1,5 +1,4 @@
-//! Values that are not the usual ones: strings and lists of any length, which libhdf5 reads, and
-//! what stands in other files.
+//! Strings and lists of any length, which libhdf5 reads, and values in other files.
 
 use std::ops::Range;
 
@@ -13,7 +12,8 @@ use crate::libhdf5::{ElementPlace, Found, Variable};
 const AT_A_TIME: u64 = 4096;
 
 impl ArrayFile {
-    /// What a dataset of strings or lists of any length holds; `None` for any other.
+    /// The element type of a dataset of strings or lists of any length; `None` for any other
+    /// dataset.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -21,7 +21,7 @@ impl ArrayFile {
         dataset.node.variable()
     }
 
-    /// Shows the strings or lists of a dataset to `f`, one after the other in C order: strings
+    /// Passes the strings or lists of a dataset to `f`, one after the other in C order: strings
     /// without a NUL, lists as their elements' bytes, little-endian.
     ///
     /// # Errors
@@ -35,7 +35,7 @@ impl ArrayFile {
         self.first_strings(dataset, u64::MAX, f)
     }
 
-    /// Shows `f` at most the first `most` strings or lists of a dataset.
+    /// Passes at most the first `most` strings or lists of a dataset to `f`.
     ///
     /// # Errors
     /// As [`ArrayFile::each_variable`].
@@ -77,10 +77,10 @@ impl ArrayFile {
         Ok(())
     }
 
-    /// Shows `f` a range of the strings or lists of a dataset of one dimension.
+    /// Passes a range of the strings or lists of a dataset with one dimension to `f`.
     ///
     /// # Errors
-    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] for elements that are outside.
+    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] for a range outside of the dataset.
     pub fn strings_of(
         &self,
         dataset: &Dataset,
@@ -113,10 +113,10 @@ impl ArrayFile {
         }
     }
 
-    /// The strings or lists of a dataset, as [`ArrayFile::each_variable`] shows them.
+    /// The strings or lists of a dataset, as [`ArrayFile::each_variable`] passes them.
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`ArrayFile::each_variable`].
     pub fn strings(&self, dataset: &Dataset) -> Result<Vec<Vec<u8>>> {
         let mut strings = Vec::new();
         self.each_variable(dataset, &mut |string| {

@@ -1,4 +1,4 @@
-//! Arrays, or parts of them, that are filled at the same time.
+//! Windows: arrays, or parts of arrays, that are filled at the same time.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use super::shared_buffer::SharedBuffer;
 use crate::filter::Contexts;
 use crate::libhdf5::{Array, ElementPlace};
 
-/// A dataset, as far as its values need it.
+/// The properties of a dataset that its values need.
 #[derive(Debug, Clone)]
 pub(super) struct Subject {
     pub(super) file: Arc<str>,
@@ -32,7 +32,7 @@ impl Subject {
         bytes
     }
 
-    /// Whether these elements, in C order, can be read without others.
+    /// Whether this range of elements, in C order, can be read without others.
     pub(super) fn check(&self, elements: &Range<u64>, piece: u64) -> Result<()> {
         let row = Grid::new(&self.array, &Selection::All, piece).row();
         let fits = elements.start <= elements.end && elements.end <= self.array.len();
@@ -48,7 +48,7 @@ impl Subject {
     }
 }
 
-/// What is wanted of a dataset, and the memory that it goes to.
+/// A selection of a dataset, and the memory that it goes to.
 #[derive(Debug)]
 pub(super) struct WindowTarget {
     /// The number of the dataset.
@@ -56,7 +56,7 @@ pub(super) struct WindowTarget {
     pub(super) subject: Subject,
     pub(super) grid: Grid,
     canvas: OnceLock<SharedBuffer>,
-    /// Whether every element that is wanted is stored.
+    /// Whether every selected element is stored.
     is_stored: bool,
 }
 
@@ -64,17 +64,17 @@ pub(super) struct WindowTarget {
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) targets: Vec<WindowTarget>,
-    /// What has to be fetched, and for which of the targets.
+    /// The entries to fetch, and the target of each.
     pub(super) entries: Vec<(u32, TileEntry)>,
 }
 
 impl Window {
-    /// Nothing yet.
+    /// A window without targets.
     pub(super) fn new() -> Self {
         Self { targets: Vec::new(), entries: Vec::new() }
     }
 
-    /// Bytes that have to be fetched.
+    /// The stored bytes of its entries.
     pub(super) fn stored(&self) -> u64 {
         self.entries.iter().map(|(_, entry)| entry.stored.end - entry.stored.start).sum()
     }
@@ -110,7 +110,7 @@ impl Window {
 }
 
 impl WindowTarget {
-    /// Puts the target on this memory, which holds nothing yet.
+    /// Gives the target its memory, set to the fill value unless every selected element is stored.
     pub(super) fn put_on(&self, canvas: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
         self.canvas.get_or_init(|| {
             let canvas = canvas();
@@ -131,12 +131,12 @@ impl WindowTarget {
         })
     }
 
-    /// The memory, if it is on any.
+    /// The memory, if the target has any.
     pub(super) fn canvas(&self) -> Option<&SharedBuffer> {
         self.canvas.get()
     }
 
-    /// Fills in what is wanted of tiles of whole rows, which `f` gives as they are stored.
+    /// Copies the selected elements out of tiles of whole rows, which `f` reads as they are stored.
     pub(super) fn tiles(
         &self,
         canvas: &SharedBuffer,
@@ -155,7 +155,7 @@ impl WindowTarget {
         Ok(())
     }
 
-    /// The memory, once all is on it.
+    /// The memory, after everything was written.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.canvas.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
     }
@@ -171,7 +171,7 @@ pub(super) struct Windows {
 #[derive(Debug, Default)]
 struct WindowState {
     open: BTreeMap<usize, Arc<Window>>,
-    /// The one that the caller waits for, or has.
+    /// The number of the window that the caller waits for, or has.
     head: usize,
     /// Memory for reuse.
     spare: Vec<Vec<u8>>,
@@ -197,7 +197,7 @@ impl Windows {
         self.lock().open.entry(number).or_insert_with(|| Arc::new((self.make)(number))).clone()
     }
 
-    /// The target's memory, taken from what is spare.
+    /// The target's memory, taken from the spare memory.
     pub(super) fn canvas<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
         target.put_on(|| {
             let len = target.grid.bytes() as usize;
@@ -227,15 +227,15 @@ impl Windows {
         plan::in_order(wanted, rule, block)
     }
 
-    /// The ordinal from which on nothing may be decoded yet: the head and the window after it are
-    /// filled; more would take too much memory.
+    /// The first ordinal that may not be decoded yet. Only the head and the window after it are
+    /// filled, because more would take too much memory.
     pub(super) fn horizon(&self) -> u64 {
         ordinal(self.lock().head + 2, 0)
     }
 
-    /// Takes out the head, which is complete, and makes the next one the head once `f` is done with
-    /// it. Workers let go of a window before they tell that its last entry is filled, so that the
-    /// caller, who has counted them all, owns it.
+    /// Removes the head, which is complete, passes it to `f`, and then makes the next window the
+    /// head. A worker drops its reference to a window before it reports the last entry. So the
+    /// caller, which has counted all entries, owns the window.
     pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
         let window = {
             let mut state = self.lock();
@@ -244,7 +244,7 @@ impl Windows {
         };
         let spare = match window.map(Arc::try_unwrap) {
             Some(Ok(window)) => f(window)?,
-            // Values that nobody saw would be lost without a word.
+            // Values that were not passed on would be lost silently.
             Some(Err(_)) | None => return Err(Error::Usage(STILL_FILLED.into())),
         };
         let mut state = self.lock();
@@ -254,7 +254,7 @@ impl Windows {
     }
 }
 
-/// What is wrong if a window is delivered too early; it never is.
+/// The error of a window that is delivered too early, which cannot happen.
 const STILL_FILLED: &str = "a window of values is delivered while it is still being filled";
 
 /// How many entries a window may have: their numbers share a `u64` with the window's.
@@ -265,14 +265,14 @@ pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
     (window as u64) << ENTRY_BITS | entry
 }
 
-/// Fills windows from what was fetched.
+/// The decoder of a run: it fills windows from fetched bytes.
 pub(super) struct Filler {
     pub(super) windows: Arc<Windows>,
-    /// Decoded bytes of a tile that are believed in any case.
+    /// Decoded bytes of a tile that are accepted in any case.
     pub(super) limit: usize,
 }
 
-/// What a worker keeps.
+/// The state of a worker.
 #[derive(Debug, Default)]
 pub(super) struct Hand {
     contexts: Contexts,

@@ -1,4 +1,4 @@
-//! Datasets of any type and shape: what their elements are, and where these lie.
+//! Datasets of any type and shape: the type of their elements, and where the elements lie.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, c_int};
@@ -34,7 +34,7 @@ use super::object::{Node, labels};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
 
-/// Types inside each other deeper than this are not looked into.
+/// The deepest nesting of types that is read.
 const MOST_LEVELS: usize = 32;
 
 /// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
@@ -47,7 +47,7 @@ pub struct Array {
     pub shape: Vec<u64>,
     /// Elements of array types make dimensions of their own, behind the dataset's.
     pub dtype: Dtype,
-    /// An element, as stored, where nothing is stored; empty for zeros.
+    /// The fill value as it is stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the elements lie.
     pub place: ElementPlace,
@@ -58,14 +58,14 @@ pub struct Array {
 /// Where elements lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementPlace {
-    /// In the dataset's header; these are they, as stored.
+    /// In the dataset's header. These are the elements as they are stored.
     Inline(Vec<u8>),
-    /// In one run from this offset on; `None` where nothing was written.
+    /// In one run from this offset on; `None` if nothing was written.
     Contiguous(Option<u64>),
     /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order;
     /// each stands there once.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where only libhdf5 finds them, and why.
+    /// Where only libhdf5 finds them, with the reason.
     Library(String),
 }
 
@@ -80,7 +80,7 @@ impl Array {
         self.shape.contains(&0)
     }
 
-    /// Why only libhdf5 can read it, if that is so.
+    /// The reason why only libhdf5 can read it, if there is one.
     pub fn library(&self) -> Option<&str> {
         match &self.place {
             ElementPlace::Library(why) => Some(why),
@@ -94,7 +94,7 @@ impl Array {
     }
 }
 
-/// What a dataset turns out to be.
+/// What a dataset holds.
 #[derive(Debug)]
 pub enum Found {
     /// Elements of one size.
@@ -103,18 +103,18 @@ pub enum Found {
     Other(String),
 }
 
-/// A type as it is read.
+/// The type of the elements as they are read.
 pub(super) struct ElementType {
     pub(super) dtype: Dtype,
     /// Dimensions of an array type.
     pub(super) inner: Vec<u64>,
-    /// What libhdf5 has to convert: why, and to what.
+    /// The reason why libhdf5 has to convert the elements, if it has to.
     pub(super) converted: Option<String>,
 }
 
 impl Node {
-    /// What a dataset holds, and where; `None` for what is no dataset. Every range that it names is
-    /// inside the file.
+    /// What a dataset holds, and where; `None` if the node is not a dataset. Every range is inside
+    /// the file.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses, and for
@@ -286,7 +286,7 @@ impl Node {
         let row: u64 = array.shape.iter().skip(1).product::<u64>() * array.dtype.size() as u64;
         out.clear();
         out.resize((rows * row) as usize, 0);
-        // What has to be converted comes as a machine has it, the rest as it is stored.
+        // Converted numbers come in the order of bytes of this machine, others as they are stored.
         let converts = array.dtype.is_plain();
         self.shared.locked(
             || self.rows_locked(converts, from, rows, out),
@@ -422,7 +422,7 @@ pub(super) unsafe fn fill_value(made: &Id, stored: &Id) -> Result<Vec<u8>, Libra
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
             return Ok(Vec::new());
         }
-        // It stood in a header, so that memory can hold it.
+        // A header holds it, so memory can.
         let mut fill = vec![0; H5Tget_size(stored.raw())];
         status(H5Pget_fill_value(made.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
         Ok(fill)
@@ -494,7 +494,7 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
     }
 }
 
-/// Enumerations are read as numbers; the one that h5py writes for numpy's truth values, as these.
+/// Enumerations are read as numbers, and those that h5py writes for numpy's booleans as booleans.
 /// The lock is held.
 unsafe fn enumeration(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     // SAFETY: under the lock, with an open type.
@@ -522,7 +522,7 @@ unsafe fn reference(stored: &Id) -> &'static str {
     }
 }
 
-/// Opaque bytes: numpy's own types are, where h5py has put their names beside them. The lock is
+/// Opaque bytes. h5py stores numpy's own types in this way, with their names as tags. The lock is
 /// held.
 unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
     // SAFETY: under the lock, an open type; the tag is the library's memory, given back.
@@ -597,7 +597,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
     Ok(ElementType { dtype, inner: Vec::new(), converted: None })
 }
 
-/// What libhdf5 converts numbers to that are not as a machine has them. The lock is held.
+/// The type of memory that libhdf5 converts numbers to; `None` for other types. The lock is held.
 unsafe fn number_in_memory(stored: &Id) -> Option<i64> {
     // SAFETY: under the lock, an open type; the others are the library's constants.
     unsafe {

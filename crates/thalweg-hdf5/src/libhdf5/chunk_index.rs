@@ -1,4 +1,4 @@
-//! Where the chunks of a dataset lie, as libhdf5 finds them through the dataset's index.
+//! The offsets of a dataset's chunks, which libhdf5 finds through the dataset's index.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{c_int, c_uint, c_void};
@@ -89,7 +89,7 @@ impl Node {
         Ok(chunks)
     }
 
-    /// How the library's places of chunks are to be understood, where they are not what it says.
+    /// How to correct the places of chunks where the library reports wrong ones.
     /// The lock is held.
     fn turned(&self, chunk: &[u64]) -> Result<Option<Turned>, DatasetError> {
         let (mut kind, mut shape, mut most) = (0, [0; MOST_RANK], [0; MOST_RANK]);
@@ -110,7 +110,7 @@ impl Node {
 }
 
 /// The filters that chunks at the edge skip, of which their masks say nothing. The lock is held;
-/// `made` is the creation list of a dataset in chunks.
+/// `made` is the creation property list of a chunked dataset.
 pub(super) fn bare(made: &Id) -> Result<u32, LibraryRefusal> {
     let mut options = 0;
     // SAFETY: under the lock, an open list.
@@ -122,9 +122,9 @@ pub(super) fn bare(made: &Id) -> Result<u32, LibraryRefusal> {
     Ok(if options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS == 0 { 0 } else { all })
 }
 
-/// An extensible array has its chunks in the order of a dataset whose first dimension were the one
-/// that grows. `H5Dchunk_iter` (to 2.2 at least) counts through it as if that were the dataset's
-/// own order, so that what it calls a chunk's place is but its number in the array.
+/// An extensible array numbers its chunks as if the growing dimension were the first one.
+/// `H5Dchunk_iter` (up to 2.2 at least) takes that for the dataset's own order, so the place that
+/// it reports only gives the chunk's number in the array.
 struct Turned {
     /// The dimension that grows.
     grows: usize,
@@ -133,7 +133,7 @@ struct Turned {
 }
 
 impl Turned {
-    /// The first element of a chunk of which the library says that it is `told`.
+    /// The first element of a chunk that the library reports at `told`.
     fn place(&self, told: &[u64], chunk: &[u64]) -> Vec<u64> {
         let number = (told.iter().zip(chunk).zip(&self.cells).skip(self.grows))
             .fold(0u64, |number, ((at, chunk), cells)| {

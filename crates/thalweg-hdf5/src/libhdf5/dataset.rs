@@ -1,5 +1,4 @@
-//! Datasets of one dimension: what their elements are, where they lie, which filters they went
-//! through.
+//! Datasets of one dimension: the type and the offsets of their elements, and their filters.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -23,10 +22,10 @@ use super::object::Node;
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, NOWHERE, SampleDataset, Storage, in_order};
 
-/// Most client data of a filter that are read.
+/// The most values of a filter's client data that are read.
 const MOST_VALUES: usize = 64;
 
-/// What goes wrong: the library's word, or a layout that is not read.
+/// An error of the library, or a layout that is not read.
 pub(super) enum DatasetError {
     Refused(LibraryRefusal),
     Unsupported(String),
@@ -114,7 +113,7 @@ impl Node {
                 _ => return Err(DatasetError::Unsupported("a virtual dataset".into())),
             };
             let mut fill = 0i16;
-            // Only asked for where it is needed, for it takes time.
+            // Asked for only where it is needed, because it takes time.
             if SampleDataset::stored(len, &storage) < len {
                 status(H5Pget_fill_value(made.raw(), *H5T_NATIVE_INT16, (&raw mut fill).cast()))?;
             }

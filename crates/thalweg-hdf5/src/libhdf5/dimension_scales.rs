@@ -1,4 +1,4 @@
-//! Dimension scales: the datasets that say what stands along the dimensions of another.
+//! Dimension scales: datasets that label the dimensions of another dataset.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::c_void;
@@ -17,8 +17,8 @@ use super::object::Node;
 use super::variable::VariableList;
 
 impl Node {
-    /// Where the header of each dimension's first scale stands (HDF5 dimension scale specification,
-    /// `DIMENSION_LIST`); empty for a dataset without scales.
+    /// The address of the header of each dimension's first scale (HDF5 dimension scale
+    /// specification, `DIMENSION_LIST`); empty for a dataset without scales.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.

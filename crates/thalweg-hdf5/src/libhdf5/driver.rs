@@ -1,9 +1,9 @@
 //! A virtual file driver: libhdf5 reads a [`Store`].
 //!
-//! Reads only, never beyond the store's end, in blocks that are kept for the next read: metadata
-//! often lie close together, and a request each would be slow on any store. Nodes of an index,
-//! which do not, are fetched many at a time. The first failure of the store is kept, for it says
-//! more than libhdf5 does.
+//! The driver only reads, and never beyond the end of the store. It reads in blocks and keeps them
+//! for the next read, because metadata often lie close together and one request for each piece
+//! would be slow on any store. Nodes of an index lie apart; many of them are fetched at a time. The
+//! driver keeps the first error of the store, because it says more than the error of libhdf5.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod backing;
@@ -34,15 +34,15 @@ pub(super) use write::DriverFile;
 
 /// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
 const CLASS_VERSION: c_uint = 1;
-/// Of the numbers for drivers that are not registered with the HDF Group (256 to 511).
+/// One of the numbers for drivers that are not registered with the HDF Group (256 to 511).
 const CLASS_VALUE: c_int = 384;
 
-/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that somebody writes at the same time can be opened.
+/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that another process is writing can be opened.
 const READS_WHILE_WRITTEN: c_ulong = 0x1000;
 
-/// Versions of the superblock that say in their twelfth byte how a file is open, and that there is
-/// one who writes so that others can read (specification, section II.A; `H5F_SUPER_WRITE_ACCESS`
-/// and `H5F_SUPER_SWMR_ACCESS`).
+/// The versions of the superblock whose twelfth byte says how a file is open, and the flags of a
+/// file that is written while others read it (specification, section II.A;
+/// `H5F_SUPER_WRITE_ACCESS` and `H5F_SUPER_SWMR_ACCESS`).
 const TELLING: std::ops::RangeInclusive<u8> = 3..=3;
 const WRITTEN: u8 = 1;
 const WRITTEN_FOR_READERS: u8 = 4;
@@ -52,7 +52,7 @@ const WRITTEN_FOR_READERS: u8 = 4;
 pub(super) struct DriverStatus {
     error: Mutex<Option<Error>>,
     requests: AtomicU64,
-    /// The file says that it is open for writing.
+    /// Whether the file says that it is open for writing.
     unclosed: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl DriverStatus {
     }
 }
 
-/// How a file says that it is open; zero for one that was closed.
+/// The flags that say how a file is open; zero for a closed file.
 fn open_flags(store: &dyn Store) -> Result<u8> {
     let Some(start) = crate::superblock::find_signature(store)? else { return Ok(0) };
     let mut head = [0; 12];
@@ -88,8 +88,8 @@ fn open_flags(store: &dyn Store) -> Result<u8> {
     Ok(if TELLING.contains(&head[8]) { head[11] } else { 0 })
 }
 
-/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): what every driver's files begin with. The library fills
-/// it in.
+/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h), the first member of every driver's file. The library
+/// fills it in.
 #[repr(C)]
 struct Base {
     driver_id: hid_t,
@@ -119,7 +119,7 @@ impl Base {
     };
 }
 
-/// A file as the library holds it.
+/// The file that the library holds.
 #[repr(C)]
 struct Driven {
     base: Base,
@@ -227,18 +227,18 @@ static CLASS: DriverClass = DriverClass {
 };
 
 unsafe extern "C" {
-    /// The bindings declare it for a class of their own.
+    /// The bindings declare it with their own type of class.
     fn H5FDregister(class: *const DriverClass) -> hid_t;
 }
 
 thread_local! {
-    /// What the file that this thread is opening stands on.
+    /// The backing of the file that this thread is opening.
     static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
-    /// Where the file that this thread works on may lead to others.
+    /// The other files that the file of this thread may lead to.
     static CONTEXT: RefCell<Option<Arc<FileContext>>> = const { RefCell::new(None) };
 }
 
-/// What the driver needs to open the other files that a virtual dataset names.
+/// The parts that the driver needs to open the other files that a virtual dataset names.
 #[derive(Debug)]
 pub(super) struct FileContext {
     pub(super) name: Arc<str>,
@@ -248,7 +248,7 @@ pub(super) struct FileContext {
 }
 
 impl FileContext {
-    /// Runs `work` in the library, which may open other files for it.
+    /// Runs `work` in the library, which may open other files meanwhile.
     pub(super) fn locked<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         locked(|| {
             let before = CONTEXT.replace(Some(self.clone()));
@@ -258,8 +258,8 @@ impl FileContext {
         })
     }
 
-    /// The file that the library calls so; `None` if there is none, which it takes for one without
-    /// values.
+    /// The file with the library's name for it; `None` if it does not exist. The library then
+    /// treats its values as missing.
     fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
         let Some(path) = self.other_files.find(name.to_bytes(), &self.name)? else {
             return Ok(None);

@@ -59,13 +59,13 @@ impl Node {
         joined.append(&parts).map_err(refused)
     }
 
-    /// Whether this is a place in the joined store behind the file.
+    /// Whether this offset lies in the part of the joined store behind the file.
     pub(super) fn is_external(&self, offset: u64) -> bool {
         self.shared.joined.as_ref().is_some_and(|joined| !joined.pieces(offset, 1).is_empty())
     }
 }
 
-/// The name of another file, where the values begin in it, and most bytes that it holds of them.
+/// The name of another file, the offset of the values in it, and the most bytes of them there.
 /// The lock is held.
 fn piece(made: &Id, place: c_uint) -> Result<(Vec<u8>, u64, u64), DatasetError> {
     let mut name = vec![0u8; MOST_NAME + 1];

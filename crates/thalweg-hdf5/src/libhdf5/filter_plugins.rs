@@ -13,22 +13,22 @@ use crate::filter::{Contexts, Filter, OUTSIDE};
 /// The structure's version that libhdf5 expects (`H5Z_CLASS_T_VERS`).
 const CLASS_VERSION: c_int = 1;
 
-/// No chunk that goes through libhdf5 is believed to be larger. It does not tell how large one
-/// should be.
+/// The largest chunk that is accepted through libhdf5, which does not say how large a chunk should
+/// be.
 const MOST: usize = 1 << 30;
 
 thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
-    /// What a filter refused: it says more than the library does.
+    /// The error of a filter, which says more than the library's error.
     static REFUSED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 unsafe extern "C" {
-    /// What `H5Zregister` calls after it has refused numbers that are the library's own.
+    /// The function that `H5Zregister` calls after it has refused the library's own numbers.
     fn H5Z_register(class: *const H5Z_class2_t) -> c_int;
 }
 
-/// What a filter of this thread refused since the last call.
+/// The error of a filter on this thread since the last call.
 pub(super) fn take_refused() -> Option<String> {
     REFUSED.take()
 }

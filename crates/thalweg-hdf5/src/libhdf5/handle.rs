@@ -51,17 +51,17 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What the library said when it refused.
+/// The library's message about a refused call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LibraryRefusal(pub(super) String);
 
-/// The status of a call: negative for a failure. The lock must be held since the call, or another
-/// thread's error is told.
+/// The status of a call; a negative one is a failure. The lock must be held from the call on, or
+/// the message may be of another thread's error.
 pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, LibraryRefusal> {
     if code.into() >= 0 { Ok(code) } else { Err(refused()) }
 }
 
-/// The innermost error of the library's stack, which is emptied.
+/// The innermost error of the library's error stack. Clears the stack.
 fn refused() -> LibraryRefusal {
     unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, told: *mut c_void) -> i32 {
         // SAFETY: `told` is the string below; the library passes an error whose text is null or
@@ -92,12 +92,12 @@ fn refused() -> LibraryRefusal {
     LibraryRefusal(filter_plugins::take_refused().unwrap_or(told))
 }
 
-/// An open thing of the library's, closed when dropped.
+/// An identifier of the library; closed when it is dropped.
 #[derive(Debug)]
 pub(super) struct Id(hid_t);
 
 impl Id {
-    /// Takes over what a call returned.
+    /// Takes ownership of the identifier that a call returned.
     pub(super) fn new(id: hid_t) -> Result<Self, LibraryRefusal> {
         status(id).map(Self)
     }
@@ -125,7 +125,7 @@ pub(super) fn access() -> Result<Id, LibraryRefusal> {
     unsafe {
         let access = Id::new(H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
         status(H5Pset_fclose_degree(access.raw(), H5F_close_degree_t::H5F_CLOSE_STRONG))?;
-        // No chunk goes through the library, so it need not prepare to keep any.
+        // No chunk goes through the library, so it needs no cache for chunks.
         status(H5Pset_cache(access.raw(), 0, 0, 0, 0.75))?;
         let mut cache = std::mem::zeroed::<H5AC_cache_config_t>();
         cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;

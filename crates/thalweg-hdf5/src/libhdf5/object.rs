@@ -38,16 +38,16 @@ pub struct File {
     pub(super) shared: Arc<ErrorContext>,
 }
 
-/// What errors about a file need.
+/// The context of errors about a file.
 #[derive(Debug)]
 pub(super) struct ErrorContext {
     size: u64,
     context: Arc<FileContext>,
-    /// Where pieces of other files go, if they can be read.
+    /// The store that pieces of other files are joined to, if they may be read.
     pub(super) joined: Option<Arc<JoinedStore>>,
-    /// Datasets whose values the guard has read.
+    /// Datasets whose values the inspector has checked.
     checked: Mutex<HashSet<String>>,
-    /// Where chunks lie, if that was saved.
+    /// The saved extents, if they are used.
     pub(super) extents: OnceLock<Extents>,
 }
 
@@ -60,12 +60,12 @@ impl ErrorContext {
         &self.context.driver_status
     }
 
-    /// The file's surroundings.
+    /// The file's context.
     pub(super) fn other_files(&self) -> &OtherFiles {
         &self.context.other_files
     }
 
-    /// Has the guard read the values of a dataset, once.
+    /// Lets the inspector check the values of a dataset, once.
     ///
     /// # Errors
     /// What it says.
@@ -96,7 +96,7 @@ impl ErrorContext {
         }
     }
 
-    /// The store's own error if it has one, else the library's.
+    /// The store's error if it has one, else the library's.
     pub(super) fn error(&self, what: &str, refused: LibraryRefusal) -> Error {
         if let Some(error) = self.driver_status().take_error() {
             return error;
@@ -156,8 +156,8 @@ impl ErrorContext {
 pub struct Link {
     /// The name.
     pub name: String,
-    /// Where the object's header stands: the order in which objects were made, as far as there is
-    /// one.
+    /// The address of the object's header. Objects that were made later usually have higher
+    /// addresses.
     pub address: u64,
     path: String,
     token: ObjectToken,
@@ -183,8 +183,8 @@ impl File {
         Self::open_within(store, None, OtherFiles::default(), control)
     }
 
-    /// Opens an HDF5 file whose datasets may have values in other files. External datasets are
-    /// read through the joined store.
+    /// Opens an HDF5 file whose datasets may have values in other files. External datasets are read
+    /// through the joined store.
     ///
     /// # Errors
     /// As [`File::open`].
@@ -233,7 +233,7 @@ impl File {
         })
     }
 
-    /// What a link leads to.
+    /// The object that a link leads to.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -242,7 +242,7 @@ impl File {
         self.open_node(&link.path, |file| unsafe { H5Oopen_by_token(file, link.token.0) })
     }
 
-    /// What stands at an address; `path` is what errors call it.
+    /// The object at an address; errors name it `path`.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -257,23 +257,23 @@ impl File {
         Ok(Node { id, path: path.to_owned(), shared: self.shared.clone() })
     }
 
-    /// Makes use of extents that were saved, for datasets that are looked at from now on. Only for
-    /// a file in the state that they state; the first ones stay.
+    /// Uses saved extents for the datasets that are opened from now on. The file must be in the
+    /// state that the extents name. A second call has no effect.
     pub fn know(&self, extents: Extents) -> &Extents {
         self.shared.extents.get_or_init(|| extents)
     }
 
-    /// The extents that were saved, if they are made use of.
+    /// The saved extents, if they are used.
     pub fn known(&self) -> Option<&Extents> {
         self.shared.extents.get()
     }
 
-    /// Whether the file says that it is open for writing: it is, or its writer was killed.
+    /// Whether the file says that it is open for writing. That is also so if its writer was killed.
     pub(crate) fn is_unclosed(&self) -> bool {
         self.shared.driver_status().is_unclosed()
     }
 
-    /// Requests that the library has made of the store.
+    /// The number of requests that the library has made to the store.
     pub fn requests(&self) -> u64 {
         self.shared.driver_status().requests()
     }
@@ -359,7 +359,7 @@ impl Node {
         }
     }
 
-    /// Where the object's header stands.
+    /// The address of the object's header.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -440,7 +440,7 @@ impl Node {
     }
 }
 
-/// The address in a token of the file's own connector: the low bytes, and zeros.
+/// The address in a token of the native connector: the low bytes; the others are zero.
 pub(super) fn address(token: &H5O_token_t) -> u64 {
     // SAFETY: a token is 16 plain bytes.
     let bytes: [u8; 16] = unsafe { std::mem::transmute(*token) };
@@ -518,7 +518,7 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, LibraryRefusal> {
     }
 }
 
-/// A native integer of so many bytes. Codes are small and not negative in practice.
+/// A native integer of this many bytes. Codes are small and not negative in practice.
 fn integer(bytes: [u8; 8], size: usize) -> i64 {
     let mut wide = [0; 8];
     let at = if cfg!(target_endian = "big") { 8 - size } else { 0 };

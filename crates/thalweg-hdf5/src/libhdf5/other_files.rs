@@ -11,17 +11,17 @@ use thalweg_io::{Error, Result};
 /// Where the files of external and virtual datasets may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalAccess {
-    /// In the folder of the file, and below. A link counts as what it leads to.
+    /// In the folder of the file, and below. Symbolic links are followed before the check.
     #[default]
     Folder,
-    /// Wherever the file says. It may then show what is in any file that this process may read.
+    /// Anywhere. The file can then expose the content of every file that this process may read.
     Anywhere,
 }
 
 /// Finds the other files that an HDF5 file names.
 #[derive(Debug, Clone, Default)]
 pub struct OtherFiles {
-    /// The path of the file with symbolic links resolved; `None` for a store that is no file.
+    /// The path of the file with symbolic links resolved; `None` for a store that is not a file.
     path: Option<PathBuf>,
     reach: ExternalAccess,
 }
@@ -30,7 +30,7 @@ impl OtherFiles {
     /// The other files of the file at `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] if it is not there.
+    /// [`Error::Io`] if it does not exist.
     pub fn new(path: &Path, reach: ExternalAccess) -> Result<Self> {
         let real = path
             .canonicalize()
@@ -43,8 +43,8 @@ impl OtherFiles {
         self.path.as_deref()
     }
 
-    /// The file that is meant by a name in the file called `of`: in the folder of that one, or else
-    /// where the process stands. `None` if there is none.
+    /// The file that a name in the file `of` refers to: relative to the folder of that file, or
+    /// else to the working directory. `None` if it does not exist.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for what is out of reach.

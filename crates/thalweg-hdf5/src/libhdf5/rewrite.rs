@@ -1,8 +1,8 @@
-//! A file made anew: groups, links, attributes, types and datasets of one file into another, and
+//! Copies the groups, links, attributes, types and datasets of one file to a new one, and reserves
 //! places for the values.
 //!
-//! Everything is made by libhdf5 from what it says of the original, so that what is made is sound
-//! whatever the original's bytes were. References are set to what was made of the objects that they
+//! libhdf5 creates every object from its own description of the original, so the new file is valid
+//! even if the original has unusual bytes. References point to the copies of the objects that they
 //! named.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
@@ -45,17 +45,17 @@ pub use dataset::{DatasetForm, RewrittenDataset, TargetStorage, ValueStorage};
 #[allow(deprecated, reason = "old files have comments")]
 use hdf5_metno_sys::h5o::H5Oset_comment;
 
-/// Of which libhdf5's kinds of index and of headers a file is made.
+/// The releases of libhdf5 whose structures a new file uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LibraryVersion {
-    /// As the original's superblock says.
+    /// Those of the original's superblock.
     #[default]
     Keep,
-    /// What every libhdf5 reads.
+    /// Structures that every release reads.
     Earliest,
-    /// What libhdf5 1.8 and newer read.
+    /// Structures that 1.8 and newer read.
     V18,
-    /// What libhdf5 1.10 and newer read: chunks are found by arrays, not trees.
+    /// Structures that 1.10 and newer read: indexes of chunks are arrays, not trees.
     V110,
 }
 
@@ -77,7 +77,7 @@ impl From<Error> for RewriteError {
     }
 }
 
-/// An object, and what was made of it, by the addresses of their headers.
+/// The addresses of the headers of an object and of its copy.
 #[derive(Debug)]
 struct CopiedObject {
     from: u64,
@@ -85,13 +85,13 @@ struct CopiedObject {
     path: String,
 }
 
-/// A file being made from another.
+/// A file that is being copied to a new one.
 #[derive(Debug)]
 pub struct Rewrite<'a> {
     from: &'a File,
     sink: Arc<DriverFile>,
     to: Id,
-    /// The earliest version whose structures it may have.
+    /// The earliest release whose structures the new file may use.
     low: H5F_libver_t,
     /// By the address of the original.
     twins: HashMap<u64, u64>,
@@ -103,18 +103,18 @@ pub struct Rewrite<'a> {
     control: Control,
 }
 
-/// Least and most bytes that the library takes for metadata at a time.
+/// The least and most bytes that the library reserves for metadata at a time.
 const METADATA_BLOCKS: (u64, u64) = (2 << 10, 1 << 20);
 
-/// Bytes of metadata that the library keeps of the new file.
+/// Bytes of the new file's metadata that the library keeps in memory.
 const METADATA_CACHE: usize = 16 << 20;
 
 /// Longest comment that is kept.
 const MOST_COMMENT: usize = 1 << 16;
 
 impl<'a> Rewrite<'a> {
-    /// Starts a file, with the creation properties of another. `out` is to be empty; `metadata` is
-    /// about how many bytes there will be of chunk indexes.
+    /// Starts a file with the creation properties of another. `out` must be empty; `metadata` is
+    /// the approximate size of its chunk indexes in bytes.
     ///
     /// # Errors
     /// [`Error::Io`]; what libhdf5 refuses.
@@ -193,29 +193,28 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// Bytes before the file proper, which are their user's.
+    /// The length of the user block, which precedes the file proper.
     pub(crate) fn user_block(&self) -> u64 {
         self.user_block
     }
 
-    /// References to objects that no link leads to; what was made of these references leads
-    /// nowhere.
+    /// The number of references to objects that no link leads to. Their copies are null references.
     pub fn cleared(&self) -> u64 {
         self.cleared
     }
 
-    /// Objects made.
+    /// The number of objects that were made.
     pub fn objects(&self) -> u64 {
         self.made.len() as u64
     }
 
     /// Makes every object that links lead to, with its attributes, and the values that only libhdf5
-    /// can copy. `recast` says how a dataset is to be stored; for all but filtered chunks, places
-    /// are found at once.
+    /// can copy. `recast` chooses the storage of a dataset. Places are reserved at once, except
+    /// those of filtered chunks.
     ///
     /// # Errors
-    /// The first defect of the original; [`Error::Unsupported`] for what cannot be made;
-    /// [`Error::Io`].
+    /// The first defect of the original; [`Error::Unsupported`] for an object that cannot be
+    /// copied; [`Error::Io`].
     pub(crate) fn objects_of(
         &mut self,
         target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
@@ -259,7 +258,7 @@ impl<'a> Rewrite<'a> {
         Ok(datasets)
     }
 
-    /// Writes what is in memory, and closes the file. Values go to their places before or after.
+    /// Writes the metadata in memory, and closes the file. Values may be written before or after.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -282,7 +281,7 @@ impl<'a> Rewrite<'a> {
         if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Runs work under the lock; what is refused is an error about `path`.
+    /// Runs `work` under the lock. Errors are about `path`.
     fn said<T>(
         &mut self,
         path: &str,
@@ -341,7 +340,7 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-/// What the systems said, else the library's word about the original.
+/// The error of the operating system if there is one, else the library's error about the original.
 fn refused_by(from: &File, sink: &DriverFile, path: &str, refused: LibraryRefusal) -> Error {
     sink.take_error().unwrap_or_else(|| from.shared.error(path, refused))
 }
@@ -363,8 +362,8 @@ fn root_address(file: &File) -> Result<u64, LibraryRefusal> {
     Ok(address(&unsafe { info(file.id.raw()) }?.token))
 }
 
-/// Lets the library keep more metadata than it does of files that are read: a group of many links
-/// is one heap, and would be written and read again for each of them.
+/// Lets the library keep more metadata in memory than for files that are only read: a group of many
+/// links is one heap, which would otherwise be written and read again for each link.
 ///
 /// # Safety
 /// The lock is held; `access` is a file's access list.

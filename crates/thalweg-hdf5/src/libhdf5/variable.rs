@@ -26,7 +26,7 @@ use super::object::Node;
 pub struct Variable {
     /// The length of each dimension; none for a single element.
     pub shape: Vec<u64>,
-    /// What the elements of a list are; `None` for strings.
+    /// The type of a list's elements; `None` for strings.
     pub item: Option<Dtype>,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct VariableList {
 }
 
 impl Node {
-    /// What a dataset of elements of any length holds; `None` for any other.
+    /// The shape and type of a dataset of elements of any length; `None` for any other dataset.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
@@ -114,7 +114,7 @@ impl Node {
         }
     }
 
-    /// Shows `rows` elements of the first dimension from `from` on to `f`, in C order: strings
+    /// Passes `rows` elements of the first dimension from `from` on to `f`, in C order: strings
     /// without the NUL at their end, the elements of lists little-endian. A single element is one
     /// row.
     ///

@@ -1,4 +1,4 @@
-//! Writing: groups, attributes, and datasets whose one chunk is compressed already.
+//! Writes groups, attributes, and datasets of one chunk that is already compressed.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, CString, c_uint};
@@ -36,13 +36,12 @@ mod table;
 mod variable;
 mod vector;
 
-/// A file being written. What goes wrong with it is an error about `name`.
+/// A file that is being written. Errors are about `name`.
 #[derive(Debug)]
 pub struct Hdf5Writer {
     id: Id,
     scalar: Id,
-    /// How groups are made: without times, for the same reads are the same bytes, whenever they are
-    /// written.
+    /// The properties of new groups: no times, so that equal reads give equal files.
     groups: Id,
     name: Arc<str>,
 }
@@ -93,7 +92,7 @@ impl StoredNumber {
     }
 }
 
-/// An enumeration of bytes, to give to attributes.
+/// An enumeration of bytes, for attributes.
 #[derive(Debug)]
 pub struct Enumeration(Id);
 
@@ -102,14 +101,14 @@ pub struct Enumeration(Id);
 pub struct StoredSignal<'a> {
     /// Samples.
     pub len: u64,
-    /// The filter's number and client data, if it went through one.
+    /// The filter's number and client data, if the signal is filtered.
     pub filter: Option<(i32, &'a [u32])>,
     /// The one chunk's bytes.
     pub chunk: &'a [u8],
 }
 
 impl Hdf5Writer {
-    /// Starts a file at `path`, in place of what is there; `name` is what errors call it.
+    /// Starts a file at `path` and replaces an existing one; errors are about `name`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -117,13 +116,13 @@ impl Hdf5Writer {
         Self::bounded(path, name, None)
     }
 
-    /// Starts a file for certain versions of libhdf5: 1.10 and later, which find chunks faster, if
-    /// `is_latest` is set; else all versions.
+    /// Starts a file for releases of libhdf5: 1.10 and later, which find chunks faster, if
+    /// `is_latest` is set; else all.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn create_for(path: &Path, name: &Arc<str>, is_latest: bool) -> Result<Self> {
-        // What is newer than 1.10 nobody gains by here, and many cannot read.
+        // Structures newer than 1.10 gain nothing here, and many programs cannot read them.
         let latest = H5F_libver_t::H5F_LIBVER_V110;
         let low = if is_latest { latest } else { H5F_libver_t::H5F_LIBVER_EARLIEST };
         Self::bounded(path, name, Some((low, latest)))
@@ -222,7 +221,7 @@ impl Hdf5Writer {
         locked(|| self.attribute(group.0.raw(), name, kind.0.raw(), 1, &[code]))
     }
 
-    /// An enumeration that counts labels from zero.
+    /// An enumeration with codes 0, 1, 2 and so on.
     ///
     /// # Errors
     /// More than 256 labels, or one twice.
@@ -288,7 +287,7 @@ impl Hdf5Writer {
                 if stored.len > 0 {
                     status(H5Pset_chunk(make.raw(), 1, &raw const stored.len))?;
                     if let Some((filter, values)) = stored.filter {
-                        // Optional, for the library itself does not have the filter.
+                        // Optional, because the library itself does not have the filter.
                         let optional: c_uint = H5Z_FLAG_OPTIONAL;
                         status(H5Pset_filter(
                             make.raw(),
@@ -328,7 +327,7 @@ impl Hdf5Writer {
         made.map_err(|refused| self.failed(refused))
     }
 
-    /// Writes what is in memory, and closes the file.
+    /// Writes the data in memory, and closes the file.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -362,7 +361,7 @@ fn string_of(bytes: usize) -> Result<Id, LibraryRefusal> {
     }
 }
 
-/// Properties of a class with which objects are made without times.
+/// Creation properties of a class that store no times.
 ///
 /// # Safety
 /// The lock is held, and objects of the class have them.
@@ -384,7 +383,7 @@ fn failed(file: &Arc<str>, refused: LibraryRefusal) -> Error {
     Error::io(file, "writing HDF5 to", std::io::Error::other(refused.0))
 }
 
-/// Names of groups and attributes must have no slash.
+/// Checks a name of a group or attribute, which must not have a slash.
 pub fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text != "."

@@ -1,5 +1,5 @@
-//! What stands behind an open file: blocks of the store, kept for the next read, and fetched ahead
-//! where it can be told which.
+//! The backing of an open file: blocks of the store, kept for the next read, and fetched ahead
+//! where the next reads can be foreseen.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,39 +14,39 @@ use super::DriverStatus;
 use super::expect::children;
 use super::trees::Trees;
 
-/// Bytes of a block, and how many are kept. A file that was written live has a node of an index
-/// here and there, so that longer ones would be read for nothing: of 450 MB for the 200,000 chunks
-/// of such a file, 10 were wanted.
+/// Bytes of a block, and how many are kept. A file that was written live has nodes of its indexes
+/// scattered, so longer blocks would mostly read other bytes: of 450 MB read for the 200,000 chunks
+/// of such a file, 10 MB were needed.
 const BLOCK: u64 = 16 << 10;
 const KEPT: usize = 256;
-/// Blocks read at a time where the one before has been read.
+/// Blocks that are read at a time when reading continues where it ended before.
 const AHEAD: u64 = 4;
 
-/// A store that answers sooner has it in memory: waiting for it takes less than threads do.
+/// A store that answers sooner has the bytes in memory. Waiting then costs less than threads.
 const AT_ONCE: Duration = Duration::from_micros(40);
-/// Requests in flight for what is expected.
+/// Requests in flight for expected nodes.
 const DEPTH: usize = 16;
-/// So many blocks may be fetched for nothing before no more are expected: the file leads astray.
+/// After this many useless fetches no more nodes are expected, because the guesses are wrong.
 const IN_VAIN: u64 = 512;
 
-/// A part of the file.
+/// A block of the file.
 struct BackingBlock {
     number: u64,
     bytes: Vec<u8>,
-    /// Nobody has asked for it yet.
+    /// Whether it has not been asked for yet.
     expected: bool,
 }
 
-/// What stands behind an open file.
+/// The backing of an open file.
 pub(super) struct Backing {
     store: Arc<dyn Store>,
     control: Control,
     driver_status: Arc<DriverStatus>,
-    /// Whether the file changes meanwhile, so that blocks are not kept.
+    /// Whether the file may change, so that blocks are not kept.
     changes: bool,
-    /// The latest used last.
+    /// In the order of their last use.
     blocks: Vec<BackingBlock>,
-    /// Blocks that were expected, less those that were asked for.
+    /// Expected blocks minus those that were asked for.
     in_vain: u64,
     trees: Trees,
 }
@@ -69,7 +69,7 @@ impl Backing {
         }
     }
 
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     pub(super) fn size(&self) -> u64 {
         self.store.size()
     }
@@ -127,7 +127,7 @@ impl Backing {
                 self.driver_status.requests.fetch_add(1, Ordering::Relaxed);
                 self.store.read_at(start, &mut bytes)?;
             }
-            // The one that is wanted last, as the latest.
+            // The block that is needed last counts as the latest used.
             for (i, part) in bytes.chunks(BLOCK as usize).enumerate().rev() {
                 let number = number + i as u64;
                 if !self.has(number) {
@@ -154,8 +154,8 @@ impl Backing {
         self.blocks.iter().any(|block| block.number == number)
     }
 
-    /// Fetches nodes of `len` bytes at once that libhdf5 would fetch one after the other. Only a
-    /// hint: what cannot be had is left to whoever asks for it.
+    /// Fetches nodes of `len` bytes at once that libhdf5 would fetch one after the other. This is
+    /// only a hint: an error is left for the read that needs the node.
     fn expect(&mut self, nodes: &[u64], len: u64, base: u64) {
         let mut wanted = Vec::new();
         for node in nodes {
@@ -178,14 +178,14 @@ impl Backing {
         let ranges: Vec<_> = wanted.iter().map(range).collect();
         let fetch =
             |ranges| read_many(&*self.store, ranges, DEPTH, &self.control).unwrap_or_default();
-        // The first tells whether it is worth threads.
+        // The time of the first one shows whether threads pay.
         let started = Instant::now();
         let mut fetched = fetch(&ranges[..1]);
         if started.elapsed() > AT_ONCE {
             fetched.extend(fetch(&ranges[1..]));
         }
         self.driver_status.requests.fetch_add(fetched.len() as u64, Ordering::Relaxed);
-        // The next one as the latest, so that it is the last to go.
+        // The next one counts as the latest used, so that it is evicted last.
         for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
             let Ok(bytes) = bytes else { continue };
             self.in_vain += 1;

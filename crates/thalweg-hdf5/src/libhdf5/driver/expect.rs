@@ -1,6 +1,6 @@
-//! What libhdf5 is going to read next: the children of a node of chunks.
+//! Foresees what libhdf5 reads next: the children of a node of a chunk index.
 
-/// Most nodes that are expected of one.
+/// The most children of one node that are expected.
 const MOST: usize = 128;
 
 /// Signature, type, level, entries used, and two siblings (HDF5 file format specification 3.0,
@@ -8,7 +8,7 @@ const MOST: usize = 128;
 const HEAD: usize = 24;
 /// Bytes of an address, as all but the smallest files have them.
 const ADDRESS: usize = 8;
-/// Of a key: bytes of the chunk, mask of filters.
+/// The fixed part of a key: bytes of the chunk, mask of filters.
 const KEY_HEAD: usize = 8;
 const MOST_RANK: usize = 32;
 
@@ -16,9 +16,9 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The addresses of a node's children, in order, if these are all of its bytes and it is an inner
-/// one of a version-1 B-tree of chunks. It need not be right: how many dimensions a key has is
-/// guessed from the node's length and the zero that ends each key.
+/// The addresses of a node's children, in order, if `bytes` are a whole inner node of a version-1
+/// B-tree of chunks. The result is a guess: the number of dimensions of a key is derived from the
+/// node's length and the zero that ends each key.
 pub(super) fn children(node: &[u8]) -> Option<Vec<u64>> {
     let &[b'T', b'R', b'E', b'E', 1, level, low, high, ..] = node else { return None };
     let used = usize::from(u16::from_le_bytes([low, high])).min(MOST);

@@ -1,6 +1,6 @@
-//! Version-2 B-trees of chunks, as far as it takes to tell where the children of a node are.
+//! Version-2 B-trees of chunks, as far as finding the children of a node requires.
 //!
-//! How long the records of a node are, and how many it has, stands above it: so what was read is
+//! The length and number of a node's records are stored in its parent, so parents are
 //! remembered.
 
 use std::collections::HashMap;
@@ -9,13 +9,13 @@ use std::collections::HashMap;
 const TYPES: [u8; 2] = [10, 11];
 /// Signature, version and type (HDF5 file format specification 3.0, section III.A.2).
 const HEAD: usize = 6;
-/// That, and the checksum.
+/// Those, and the checksum.
 const AROUND: usize = 10;
 /// Bytes of an address, as all but the smallest files have them.
 const ADDRESS: usize = 8;
-/// Levels that a tree of all chunks that there can be has.
+/// The most levels that a tree can have.
 const MOST_LEVELS: u16 = 32;
-/// Nodes that are remembered.
+/// The most nodes that are remembered.
 const MOST: usize = 4096;
 
 /// A node before it is read.
@@ -29,7 +29,7 @@ struct IndexNode {
     records: usize,
 }
 
-/// What is known of nodes, by their addresses.
+/// The known nodes, by their addresses.
 #[derive(Debug, Default)]
 pub(super) struct Trees(HashMap<u64, IndexNode>);
 
@@ -38,7 +38,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     Some(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte)))
 }
 
-/// Bytes of a number that may be this.
+/// The bytes of a number of at most `most`.
 fn bytes_of(most: u64) -> usize {
     (most.max(1).ilog2() / 8) as usize + 1
 }
@@ -72,8 +72,8 @@ impl IndexNode {
 }
 
 impl Trees {
-    /// The addresses of a node's children, in order, if these are all of its bytes, it is an inner
-    /// node and what is above it was read before. They need not be right.
+    /// The addresses of a node's children, in order, if `bytes` are a whole inner node whose parent
+    /// was read before. The result is a guess.
     pub(super) fn children(&mut self, at: u64, bytes: &[u8]) -> Vec<u64> {
         match bytes {
             [b'B', b'T', b'H', b'D', 0, kind, ..] if TYPES.contains(kind) => {

@@ -1,4 +1,4 @@
-//! The other way: libhdf5 writes metadata to a file, and for values it only finds places.
+//! The driver for writing: libhdf5 writes metadata to a file, and only reserves places for values.
 //!
 //! Bytes that libhdf5 writes into a place of [`DriverFile::reserve`] are dropped. The caller that
 //! reserved the place writes the bytes itself, in any order and from any thread.
@@ -21,8 +21,8 @@ use super::{
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 
 /// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
-/// (H5FDpublic.h): small pieces come together. Not `_DATA_SIEVE`, which would write values that
-/// were read before they were there.
+/// (H5FDpublic.h): small pieces are gathered. Not `_DATA_SIEVE`, which would read values before
+/// they are written, and write them back.
 const FEATURES: c_ulong = 0x01 | 0x06 | 0x10;
 
 /// What a global heap starts with (HDF5 file format specification 3.0, section III.E).
@@ -39,7 +39,7 @@ pub(in crate::libhdf5) struct DriverFile {
 }
 
 impl DriverFile {
-    /// `file` is to be written and read; errors call it `name`.
+    /// `file` must be open for reading and writing; errors name it `name`.
     pub(in crate::libhdf5) fn new(file: File, name: Arc<str>) -> Self {
         Self {
             file,
@@ -66,7 +66,7 @@ impl DriverFile {
         }
     }
 
-    /// The system's own error, once.
+    /// The first error of the operating system; each error is given once.
     pub(in crate::libhdf5) fn take_error(&self) -> Option<Error> {
         self.status.take_error()
     }
@@ -91,7 +91,7 @@ impl DriverFile {
         }
     }
 
-    /// Reads at `at`; zeros stand beyond the end.
+    /// Reads at `at`; bytes beyond the end are zero.
     fn read(&self, mut at: u64, mut out: &mut [u8]) -> std::io::Result<()> {
         while !out.is_empty() {
             match self.file.read_at(out, at) {
@@ -107,7 +107,7 @@ impl DriverFile {
         Ok(())
     }
 
-    /// The library's status of an outcome, whose error is kept.
+    /// The outcome as a status of the library. Keeps the error.
     fn told(&self, doing: &'static str, at: u64, outcome: std::io::Result<()>) -> c_int {
         match outcome {
             Ok(()) => 0,
@@ -143,7 +143,7 @@ static CLASS: DriverClass = DriverClass {
 };
 
 thread_local! {
-    /// What the file that this thread is making goes to.
+    /// The file that this thread is creating.
     static OPENING: RefCell<Option<Arc<DriverFile>>> = const { RefCell::new(None) };
 }
 

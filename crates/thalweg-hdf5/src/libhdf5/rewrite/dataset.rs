@@ -1,4 +1,4 @@
-//! Datasets: how they are stored, how they shall be, and places for their values.
+//! Datasets: their storage in both files, and places for their values.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
@@ -39,32 +39,32 @@ use crate::types::{Chunk, NOWHERE};
 /// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
 const MOST_RANK: usize = 32;
 
-/// Up to so many chunks an index with places for all of them is 16 MiB at most.
+/// Up to this many chunks, an index with an entry for each takes at most 16 MiB.
 const MANY_CHUNKS: u64 = 1 << 20;
 
 unsafe extern "C" {
-    /// The bindings leave it out.
+    /// Missing from the bindings.
     fn H5Fset_libver_bounds(file: hid_t, low: H5F_libver_t, high: H5F_libver_t) -> i32;
 }
 
 /// How a dataset is stored.
 #[derive(Debug)]
 pub struct DatasetForm {
-    /// Where it is in the file.
+    /// Its path in the file.
     pub path: String,
     /// The length of each dimension.
     pub shape: Vec<u64>,
-    /// How long each may become; `None` for any length.
+    /// The most that each may grow to; `None` for any length.
     pub most: Vec<Option<u64>>,
     /// Bytes of an element.
     pub element: usize,
     /// Whether elements are numbers.
     pub numbers: bool,
-    /// What stands where nothing is stored; empty for zeros.
+    /// The fill value; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the values lie.
     pub storage: ValueStorage,
-    /// The filters of its chunks, or the one that is not undone here.
+    /// The filters of its chunks, or the name of one that cannot be undone here.
     pub pipeline: Result<Pipeline, String>,
     /// The filters as encoders; `None` if this crate cannot apply one of them.
     pub coders: Option<Vec<Coder>>,
@@ -77,20 +77,19 @@ pub enum ValueStorage {
     Contiguous(Option<u64>),
     /// In chunks of this shape; each has a number in the grid of chunks, in C order.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where libhdf5 knows, and why. `copied` says whether it has to copy them, or they stand
-    /// outside this file.
+    /// In a place that only libhdf5 knows, with the reason.
     Elsewhere {
-        /// In words.
+        /// The reason, in words.
         why: &'static str,
-        /// Whether libhdf5 copies them.
+        /// Whether libhdf5 copies the values. If not, they are outside of this file.
         copied: bool,
     },
 }
 
-/// How a dataset shall be stored.
+/// The storage of a dataset in the new file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetStorage {
-    /// As it is, with its chunks beside each other.
+    /// As in the original, with the chunks beside each other.
     Keep,
     /// In one run.
     Contiguous,
@@ -98,10 +97,10 @@ pub enum TargetStorage {
     Chunked {
         /// Their shape.
         chunk: Vec<u64>,
-        /// What goes over them.
+        /// The filters that are applied to them.
         coders: Vec<Coder>,
-        /// The numbers of those that there are to be, in C order of the grid. Places are found at
-        /// once where no coder makes their sizes differ.
+        /// The numbers of the chunks to store, in C order of the grid. Without coders all have
+        /// one size, and their places are reserved at once.
         numbers: Vec<u64>,
     },
 }
@@ -109,12 +108,12 @@ pub enum TargetStorage {
 /// A dataset that was made.
 #[derive(Debug)]
 pub struct RewrittenDataset {
-    /// How the original is stored.
+    /// The storage of the original.
     pub form: DatasetForm,
-    /// How it is stored now.
+    /// The storage of the copy.
     pub target: TargetStorage,
-    /// Where values go: each chunk, or the one run. Empty where nothing is stored, or filters are
-    /// still to be applied.
+    /// The offset of each chunk, or of the one run. Empty if nothing is stored, or if filters must
+    /// be applied first.
     pub places: Vec<u64>,
     pub(super) from: u64,
     pub(super) to: u64,
@@ -130,8 +129,8 @@ impl DatasetForm {
         self.shape.iter().product::<u64>() * self.element as u64
     }
 
-    /// Whether there may come to be many chunks of this shape, though not without end, and far more
-    /// than there are. From version 1.10 on libhdf5 takes room, and time, for all of them at once.
+    /// Whether a bounded dataset may grow to many more chunks of this shape than it has. From 1.10
+    /// on, libhdf5 then allocates an index for all of them at once.
     fn may_become_far_more(&self, target: &TargetStorage, chunk: &[u64]) -> bool {
         let cells = |lengths: &mut dyn Iterator<Item = u64>| {
             lengths
@@ -329,7 +328,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Finds places for what can be placed already.
+    /// Reserves the places whose sizes are known already.
     ///
     /// # Safety
     /// The lock is held; `made` is a dataset of elements of the type `stored`.
@@ -368,10 +367,10 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Finds places for chunks, whose sizes are known now.
+    /// Reserves places for chunks of these sizes.
     ///
     /// # Errors
-    /// What libhdf5 refuses; [`Error::Io`](thalweg_io::Error::Io).
+    /// An error of libhdf5; [`Error::Io`](thalweg_io::Error::Io).
     pub fn chunks(&mut self, made: &RewrittenDataset, stored: &[Chunk]) -> Result<Vec<u64>> {
         let TargetStorage::Chunked { chunk, .. } = &made.target else { return Ok(Vec::new()) };
         self.said(&made.form.path, |rewrite| {
@@ -467,7 +466,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// Sets how a dataset shall be stored.
+/// Sets the storage of a new dataset.
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation list.

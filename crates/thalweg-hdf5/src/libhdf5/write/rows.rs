@@ -1,4 +1,4 @@
-//! Datasets that grow by rows, for who does not know beforehand how many there will be.
+//! Datasets that grow by rows, for writers that do not know the final number.
 
 use std::ffi::{c_char, c_void};
 
