@@ -1,4 +1,4 @@
-//! From blocks that arrive in any order to groups of extents in order.
+//! Turns blocks, which arrive in any order, into groups of extents in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,23 +10,24 @@ use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Source, Step};
 use crate::store::{AlignedBuf, Store};
 
-/// What was asked of the store and has not been turned into groups yet.
+/// The requests that have not been turned into groups yet.
 pub(super) struct EngineInput {
     source: Cutter,
-    /// One entry a request, from the oldest that has not been framed; `None` until it arrives.
+    /// One entry per request, from the oldest that has not been framed. Its `block` is `None` until
+    /// the bytes arrive.
     pending: VecDeque<Pending>,
     head: u64,
     places: Vec<Range<usize>>,
     ordinal: u64,
-    /// Set when the run fails: what arrives from then on is dropped, for the workers may have gone
-    /// home.
+    /// Set when the run fails. Bytes that arrive later are dropped, because the workers may have
+    /// ended.
     stopped: bool,
 }
 
 struct Pending {
     offset: u64,
     len: usize,
-    /// Bytes at the front that are only there for the store's alignment.
+    /// Bytes at the front that were read only because of the store's alignment.
     skip: usize,
     fetch: Option<Fetch>,
     block: Option<Arrived>,
@@ -45,21 +46,21 @@ enum Cutter {
     Planned { fetches: Box<dyn Iterator<Item = Fetch> + Send>, ended: bool },
 }
 
-/// The start of an extent whose end has not arrived.
+/// The bytes at the end of a block that belong to an extent whose end has not arrived.
 struct Carry {
     block: Arc<Block>,
     range: Range<usize>,
     need: usize,
 }
 
-/// A request to make: where, how many bytes, and whether they fit a pooled buffer.
+/// A request to make: offset and length in bytes, and a tag that identifies it.
 pub(super) struct Wish {
     pub(super) offset: u64,
     pub(super) len: usize,
     pub(super) tag: u64,
 }
 
-/// What framing needs of its surroundings.
+/// The parts of the run's state that framing uses.
 pub(super) struct Bench<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) shape: &'a Shape,
@@ -102,8 +103,8 @@ impl EngineInput {
                     return None;
                 }
                 let offset = *next / align * align;
-                // Blocks lie on multiples of their size, so that none but the first and last is
-                // short.
+                // Blocks start on multiples of their size, so that only the first and last can be
+                // shorter.
                 let block = shape.block as u64;
                 let stop = ((offset / block + 1) * block).min(*end);
                 let skip = (*next - offset) as usize;
@@ -125,7 +126,7 @@ impl EngineInput {
         Some(Wish { offset, len, tag })
     }
 
-    /// Whether nothing is outstanding and nothing more will be asked for.
+    /// Whether no request is outstanding and none will follow.
     pub(super) fn is_done(&self) -> bool {
         self.pending.is_empty()
             && match &self.source {
@@ -134,7 +135,7 @@ impl EngineInput {
             }
     }
 
-    /// Stops asking. Requests in flight still arrive and are dropped.
+    /// Stops making requests. Requests in flight still arrive, and their bytes are dropped.
     pub(super) fn end(&mut self) {
         self.stopped = true;
         match &mut self.source {
@@ -147,11 +148,11 @@ impl EngineInput {
     }
 
     fn ended(&self) -> bool {
-        // The end of a plan is the end of asking, not of using what was asked for.
+        // The end of a plan stops only new requests. Bytes of earlier requests are still used.
         self.stopped || matches!(&self.source, Cutter::Framed { ended: true, .. })
     }
 
-    /// Takes in the bytes of request `tag`, and turns whatever is complete at the head into groups.
+    /// Takes the bytes of request `tag`. Turns all blocks that have arrived in order into groups.
     pub(super) fn arrived(
         &mut self,
         tag: u64,
@@ -198,7 +199,7 @@ impl EngineInput {
         let last = offset + len as u64 >= *end;
         let carried = carry.take();
         let (need, tail) = carried.as_ref().map_or((0, 0), |c| (c.need, c.range.len()));
-        // `start` is the first byte that has not been dealt with, `stop` the end of what is here.
+        // `start..stop` are the bytes in `block` that have not been framed.
         let (block, start, stop) = match (arrived, carried) {
             (Arrived::View, carried) => {
                 if let Some(c) = carried {
@@ -219,8 +220,8 @@ impl EngineInput {
                 )
             }
             (Arrived::Buf(buf, at), carried) => {
-                // The extent is longer than a pooled buffer: it gets one of its own, with this
-                // block's bytes.
+                // The extent is longer than a pooled buffer. It gets its own buffer, which also
+                // takes the bytes of this block.
                 let room = need.max(tail + len);
                 let at_byte = offset - tail as u64;
                 let mut whole =
@@ -273,11 +274,11 @@ impl EngineInput {
     }
 }
 
-/// What an out-of-memory error was about: a size that the file can hold may still be a damaged one.
+/// The operation in out-of-memory errors. A size that fits in the file may still be damaged.
 pub(super) const NO_ROOM: &str =
     "making room for a record (its size may be damaged: see `thalweg check`)";
 
-/// An empty vector with room for `room` bytes, or an error where allocating it would end the
+/// An empty vector with room for `room` bytes. Lack of memory is an error and does not end the
 /// process.
 fn roomy(room: usize) -> io::Result<Vec<u8>> {
     let mut whole = Vec::new();
@@ -285,7 +286,8 @@ fn roomy(room: usize) -> io::Result<Vec<u8>> {
     Ok(whole)
 }
 
-/// The carried bytes in a vector that has room for `room` bytes: the same one if it is ours alone.
+/// The carried bytes in a vector with room for `room` bytes. The carried vector itself is reused if
+/// no group shares it.
 fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Vec<u8>> {
     let range = carry.range;
     let copy = |bytes: &[u8]| {
@@ -350,7 +352,7 @@ fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench
     free(block, bench);
 }
 
-/// Cuts a run of extents into groups of about `shape.group` stored bytes.
+/// Cuts a sequence of extents into groups of about `shape.group` stored bytes.
 fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, bench: &mut Bench<'_>) {
     let mut current: Vec<Place> = Vec::new();
     let mut bytes = 0;
