@@ -42,8 +42,7 @@ impl Chance {
         unit(self.bits())
     }
 
-    /// A standard normal value, by the inverse of the distribution function: slower than
-    /// approximations.
+    /// A standard normal value by [`quantile`], good to 1e-9 but slow.
     pub fn normal(&mut self) -> f64 {
         // The middle of one of 2^53 slots: never 0 or 1.
         quantile(self.unit() + 0.5 / (1u64 << 53) as f64)

@@ -1,8 +1,8 @@
 //! A store that is slowed down on purpose, to find out how long a plan would take on another store.
 //!
 //! The wrapper answers each request when a store with the given [`Limits`] would have answered it.
-//! [`Schedule`] computes these times as a queue, without a clock; sleeps that add up would be
-//! inexact.
+//! [`Schedule`] computes these times as a queue, without a clock, so that errors of sleeps do not
+//! add up.
 
 mod limits;
 
