@@ -128,7 +128,7 @@ unsafe impl Lanes for Ssse3 {
 
     #[inline(always)]
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
-        // SAFETY: the contract is the loads' and the stores'.
+        // SAFETY: the contract permits the loads and the stores.
         unsafe {
             let mut same = _mm_set1_epi16(-1);
             let zigzag = std::array::from_fn(|i| {

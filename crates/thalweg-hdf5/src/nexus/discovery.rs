@@ -21,15 +21,15 @@ struct NexusGroup<'a> {
 }
 
 impl<'a> Nexus<'a> {
-    /// Looks for the banks, logs and measurements of a file. A group that has several names counts
-    /// once, by the first.
+    /// Finds the banks, logs and measurements of a file. A group with several names counts once,
+    /// under the first name.
     ///
     /// # Errors
     /// The first defect of the file's groups.
     pub fn find(file: &'a ArrayFile) -> Result<Self> {
         let mut nexus = Self { file, banks: Vec::new(), logs: Vec::new(), entries: Vec::new() };
         let root = file.hdf5().root()?;
-        // What holds a bank's events, for links lead to datasets too.
+        // Addresses of groups that hold a bank's events, because links may lead to datasets too.
         let mut seen = HashSet::from([root.address()?]);
         let mut events = HashSet::new();
         let mut links: Vec<(Link, usize)> = Vec::new();
@@ -88,7 +88,7 @@ impl<'a> Nexus<'a> {
         Ok(())
     }
 
-    /// Names are the last part of the path, as long as that is one bank's alone.
+    /// The name of a bank is the last part of its path, if no other bank has the same last part.
     fn name_banks(&mut self) {
         self.banks.sort_by(|a, b| a.path.cmp(&b.path));
         self.logs.sort_by(|a, b| a.path.cmp(&b.path));
