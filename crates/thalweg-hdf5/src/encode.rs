@@ -45,8 +45,8 @@ pub(crate) struct ChunkEncoder {
 }
 
 impl ChunkEncoder {
-    /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left
-    /// out, because it made the chunk no smaller.
+    /// Applies filters to the elements of a chunk. A set bit of the returned mask marks a filter
+    /// that was skipped because it did not shrink the chunk.
     pub(crate) fn encode(
         &mut self,
         coders: &[Coder],

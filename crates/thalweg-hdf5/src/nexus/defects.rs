@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What is wrong.
+/// The kind of a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Defect {
     /// `event_index` has one entry fewer than there are pulses in `event_time_zero`.
@@ -68,7 +68,7 @@ impl Defect {
 pub struct EventFinding {
     /// The group's path.
     pub group: String,
-    /// What is wrong.
+    /// The kind of the defect.
     pub defect: Defect,
     /// The first entry with the defect, if the defect is about entries.
     pub at: Option<u64>,
