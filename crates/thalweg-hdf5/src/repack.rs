@@ -57,8 +57,8 @@ pub use target_layout::{Chunking, TargetLayout, coders};
 pub struct Repack {
     /// The layout for all datasets of numbers that are not too small to matter.
     pub layout: TargetLayout,
-    /// Layouts for the named datasets, or for all datasets in the named groups, whatever their
-    /// size. The last matching entry applies.
+    /// Layouts for the named datasets, or for all datasets in the named groups, whatever their type
+    /// and size. The last matching entry applies.
     pub paths: Vec<(String, TargetLayout)>,
     /// The version of libhdf5's structures in the new file.
     pub version: LibraryVersion,
@@ -79,7 +79,7 @@ pub struct RepackReport {
     pub changes: Vec<LayoutChange>,
     /// Datasets that keep their storage although the options ask for another, and why.
     pub kept: Vec<(String, String)>,
-    /// References to objects without a link. They are null in the new file.
+    /// References to objects without a link. They refer to nothing in the new file.
     pub cleared: u64,
     /// The number of passes over the stored bytes of re-encoded datasets.
     pub passes: usize,

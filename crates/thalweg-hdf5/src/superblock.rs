@@ -10,7 +10,7 @@ pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 /// previous one (HDF5 file format specification 3.0, section II.A).
 const FIRST_USER_BLOCK: u64 = 512;
 
-/// Whether a store holds an HDF5 file. The signature stands at byte 0, or after a user block of
+/// Whether a store holds an HDF5 file. The signature is at byte 0, or after a user block of
 /// 512, 1024, 2048, ... bytes.
 ///
 /// # Errors

@@ -125,7 +125,7 @@ impl FromStr for Libver {
     }
 }
 
-/// What `event_time_zero` holds.
+/// The representation of `event_time_zero`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PulseTimes {
     /// Seconds since its attribute `offset`, as float64.
@@ -166,7 +166,7 @@ pub struct NexusRecipe {
     pub coding: ChunkCoding,
     /// The versions of libhdf5 that the file is for.
     pub libver: Libver,
-    /// What `event_time_zero` holds.
+    /// The representation of `event_time_zero`.
     pub pulse_times: PulseTimes,
     /// Mean number of events per pulse.
     pub events_per_pulse: f64,

@@ -75,7 +75,7 @@ pub struct Chunk {
 }
 
 impl SampleDataset {
-    /// The number of elements in stored chunks, or `len` if the storage is not chunked.
+    /// The number of elements with stored bytes. Stored chunks count whole.
     pub(super) fn stored(len: u64, storage: &Storage) -> u64 {
         match storage {
             Storage::Chunked(chunk, chunks) => (chunks.len() as u64).saturating_mul(*chunk),

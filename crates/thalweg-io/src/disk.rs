@@ -32,14 +32,14 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// Opens a file to read its present contents. They stay readable even if the file is removed.
     ///
     /// # Errors
-    /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
+    /// [`Error::Io`]; of kind `NotFound` if the file does not exist.
     fn open(&self, file: &str) -> Result<Arc<dyn Store>>;
 
     /// Opens a file whose bytes the caller brings into the page cache. The store is never a map:
     /// page faults of a map read single pages, or pages that nobody asked for.
     ///
     /// # Errors
-    /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
+    /// [`Error::Io`]; of kind `NotFound` if the file does not exist.
     fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
         self.open(file)
     }

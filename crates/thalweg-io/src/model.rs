@@ -22,7 +22,7 @@ pub enum Origin {
     Prior,
 }
 
-/// What a store can do.
+/// The performance of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StoreModel {
     /// Seconds from a request on an idle store to its first byte.

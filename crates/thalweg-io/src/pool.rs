@@ -2,11 +2,11 @@
 //!
 //! | work | function |
 //! |---|---|
-//! | a value of each item, results in order | [`map`], [`try_map`] |
+//! | a function of each item, results in order | [`map`], [`try_map`] |
 //! | many values in order, few in memory | [`in_order`] |
-//! | one measurement on many threads at once | [`together`] |
-//! | threads that talk to each other, for the length of a call | [`scope`] |
-//! | one job beside the caller, for longer | [`Background`] |
+//! | one job on many threads at the same time | [`together`] |
+//! | threads that communicate with each other during a call | [`scope`] |
+//! | one job that runs beside the caller and may outlive the call | [`Background`] |
 //!
 //! A panic in a thread reaches the caller with its payload. Threads that serve a call have ended
 //! when the call returns. An error of the caller's closure cancels them.

@@ -20,7 +20,7 @@ pub struct Costs {
     pub deliver: f64,
     /// Seconds per chunk in libhdf5: for its index, its cache and its lock.
     pub library_chunk_s: f64,
-    /// The speed of decoding relative to the table of [`DecodingCost`]s.
+    /// The speed of decoding relative to the built-in table of filter speeds.
     pub decode: f64,
 }
 

@@ -119,7 +119,8 @@ const MOST: u64 = u32::MAX as u64;
 const MOST_CHUNKS: u64 = 1 << 28;
 
 /// Decides the new storage of a dataset. If the requested layout cannot be applied, the storage is
-/// kept, and the reason is appended to `kept`.
+/// kept and the reason is appended to `kept`; for a dataset that the options name itself, it is an
+/// error.
 pub(super) fn decide(
     form: &DatasetForm,
     how: &Repack,

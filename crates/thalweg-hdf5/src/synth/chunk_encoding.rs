@@ -103,7 +103,7 @@ impl ChunkCoding {
     }
 }
 
-/// A piece as it is stored.
+/// An encoded piece, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedPiece {
     /// The stored bytes.

@@ -166,23 +166,23 @@ impl Bound {
     /// For each row, whether the condition holds; null if that depends on a missing value. The
     /// batch must have the columns that the condition was bound to.
     pub fn holds(&self, batch: &RecordBatch) -> BooleanArray {
-        let ask = ask(&self.0, batch);
-        (0..batch.num_rows()).map(ask).collect()
+        let evaluator = evaluator(&self.0, batch);
+        (0..batch.num_rows()).map(evaluator).collect()
     }
 }
 
 /// Evaluates a check for one row: true, false, or `None` if unknown.
-type Ask<'a> = Box<dyn Fn(usize) -> Option<bool> + 'a>;
+type Evaluate<'a> = Box<dyn Fn(usize) -> Option<bool> + 'a>;
 
-fn ask<'a>(check: &'a Check, batch: &'a RecordBatch) -> Ask<'a> {
-    let all = |parts: &'a [Check]| -> Vec<Ask<'a>> {
-        parts.iter().map(|part| ask(part, batch)).collect()
+fn evaluator<'a>(check: &'a Check, batch: &'a RecordBatch) -> Evaluate<'a> {
+    let all = |parts: &'a [Check]| -> Vec<Evaluate<'a>> {
+        parts.iter().map(|part| evaluator(part, batch)).collect()
     };
     match check {
         Check::Any(parts) => decided(all(parts), true),
         Check::All(parts) => decided(all(parts), false),
         Check::Not(inner) => {
-            let inner = ask(inner, batch);
+            let inner = evaluator(inner, batch);
             Box::new(move |row| inner(row).map(|holds| !holds))
         }
         Check::Number(column, sign, value) => {
@@ -213,7 +213,7 @@ fn ask<'a>(check: &'a Check, batch: &'a RecordBatch) -> Ask<'a> {
 
 /// Combines parts in three-valued logic. One part equal to `decisive` decides the outcome: a true
 /// part decides "or", a false part decides "and".
-fn decided<'a>(parts: Vec<Ask<'a>>, decisive: bool) -> Ask<'a> {
+fn decided<'a>(parts: Vec<Evaluate<'a>>, decisive: bool) -> Evaluate<'a> {
     Box::new(move |row| {
         let mut outcome = Some(!decisive);
         for part in &parts {

@@ -12,7 +12,7 @@ use crate::store::{AlignedBuf, Store};
 
 /// The requests that have not been turned into groups yet.
 pub(super) struct EngineInput {
-    source: Cutter,
+    source: InputSource,
     /// One entry per request, from the oldest that has not been framed. Its `block` is `None` until
     /// the bytes arrive.
     pending: VecDeque<Pending>,
@@ -41,7 +41,7 @@ pub(super) enum Arrived {
     View,
 }
 
-enum Cutter {
+enum InputSource {
     Framed { next: u64, end: u64, framer: Box<dyn Framer>, carry: Option<Carry>, ended: bool },
     Planned { fetches: Box<dyn Iterator<Item = Fetch> + Send>, ended: bool },
 }
@@ -54,14 +54,14 @@ struct Carry {
 }
 
 /// A request to make: offset and length in bytes, and a tag that identifies it.
-pub(super) struct Wish {
+pub(super) struct WantedRequest {
     pub(super) offset: u64,
     pub(super) len: usize,
     pub(super) tag: u64,
 }
 
 /// The parts of the run's state that framing uses.
-pub(super) struct Bench<'a> {
+pub(super) struct FrameContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) shape: &'a Shape,
     pub(super) ready: &'a mut VecDeque<Group>,
@@ -75,14 +75,14 @@ pub(super) struct Bench<'a> {
 impl EngineInput {
     pub(super) fn new(source: Source) -> Self {
         let source = match source {
-            Source::Framed { range, framer } => Cutter::Framed {
+            Source::Framed { range, framer } => InputSource::Framed {
                 next: range.start,
                 end: range.end,
                 framer,
                 carry: None,
                 ended: range.is_empty(),
             },
-            Source::Planned(fetches) => Cutter::Planned { fetches, ended: false },
+            Source::Planned(fetches) => InputSource::Planned { fetches, ended: false },
         };
         Self {
             source,
@@ -95,10 +95,14 @@ impl EngineInput {
     }
 
     /// The next request, or `None` when there are no more.
-    pub(super) fn wish(&mut self, store: &dyn Store, shape: &Shape) -> Option<Wish> {
+    pub(super) fn next_request(
+        &mut self,
+        store: &dyn Store,
+        shape: &Shape,
+    ) -> Option<WantedRequest> {
         let align = store.alignment() as u64;
         let (offset, len, skip, fetch) = match &mut self.source {
-            Cutter::Framed { next, end, ended, .. } => {
+            InputSource::Framed { next, end, ended, .. } => {
                 if *ended || *next >= *end {
                     return None;
                 }
@@ -111,7 +115,7 @@ impl EngineInput {
                 *next = stop;
                 (offset, (stop - offset) as usize, skip, None)
             }
-            Cutter::Planned { fetches, ended } => {
+            InputSource::Planned { fetches, ended } => {
                 let Some(fetch) = (!*ended).then(|| fetches.next()).flatten() else {
                     *ended = true;
                     return None;
@@ -123,15 +127,15 @@ impl EngineInput {
         };
         let tag = self.head + self.pending.len() as u64;
         self.pending.push_back(Pending { offset, len, skip, fetch, block: None });
-        Some(Wish { offset, len, tag })
+        Some(WantedRequest { offset, len, tag })
     }
 
     /// Whether no request is outstanding and none will follow.
     pub(super) fn is_done(&self) -> bool {
         self.pending.is_empty()
             && match &self.source {
-                Cutter::Framed { next, end, ended, .. } => *ended || next >= end,
-                Cutter::Planned { ended, .. } => *ended,
+                InputSource::Framed { next, end, ended, .. } => *ended || next >= end,
+                InputSource::Planned { ended, .. } => *ended,
             }
     }
 
@@ -139,17 +143,17 @@ impl EngineInput {
     pub(super) fn end(&mut self) {
         self.stopped = true;
         match &mut self.source {
-            Cutter::Framed { ended, carry, .. } => {
+            InputSource::Framed { ended, carry, .. } => {
                 *ended = true;
                 *carry = None;
             }
-            Cutter::Planned { ended, .. } => *ended = true,
+            InputSource::Planned { ended, .. } => *ended = true,
         }
     }
 
     fn ended(&self) -> bool {
         // The end of a plan stops only new requests. Bytes of earlier requests are still used.
-        self.stopped || matches!(&self.source, Cutter::Framed { ended: true, .. })
+        self.stopped || matches!(&self.source, InputSource::Framed { ended: true, .. })
     }
 
     /// Takes the bytes of request `tag`. Turns all blocks that have arrived in order into groups.
@@ -157,7 +161,7 @@ impl EngineInput {
         &mut self,
         tag: u64,
         block: Arrived,
-        bench: &mut Bench<'_>,
+        context: &mut FrameContext<'_>,
     ) -> Result<()> {
         if let Some(pending) = self.pending.get_mut((tag - self.head) as usize) {
             pending.block = Some(block);
@@ -171,15 +175,17 @@ impl EngineInput {
             self.head += 1;
             if self.ended() {
                 if let Arrived::Buf(buf, _) = block {
-                    bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                    context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
                 } else {
-                    bench.freed.push(Block { data: Data::View(bench.store.clone()), origin: 0 });
+                    context
+                        .freed
+                        .push(Block { data: Data::View(context.store.clone()), origin: 0 });
                 }
                 continue;
             }
             match fetch {
-                Some(fetch) => group_planned(&fetch, offset, block, bench),
-                None => self.frame(offset, len, skip, block, bench)?,
+                Some(fetch) => group_planned(&fetch, offset, block, context),
+                None => self.frame(offset, len, skip, block, context)?,
             }
         }
         Ok(())
@@ -191,9 +197,9 @@ impl EngineInput {
         len: usize,
         skip: usize,
         arrived: Arrived,
-        bench: &mut Bench<'_>,
+        context: &mut FrameContext<'_>,
     ) -> Result<()> {
-        let Cutter::Framed { end, framer, carry, ended, .. } = &mut self.source else {
+        let InputSource::Framed { end, framer, carry, ended, .. } = &mut self.source else {
             return Ok(());
         };
         let last = offset + len as u64 >= *end;
@@ -203,15 +209,15 @@ impl EngineInput {
         let (block, start, stop) = match (arrived, carried) {
             (Arrived::View, carried) => {
                 if let Some(c) = carried {
-                    free(c.block, bench);
+                    free(c.block, context);
                 }
-                let block = Block { data: Data::View(bench.store.clone()), origin: 0 };
+                let block = Block { data: Data::View(context.store.clone()), origin: 0 };
                 (block, offset as usize + skip - tail, offset as usize + len)
             }
             (Arrived::Buf(mut buf, at), carried) if tail <= at && need <= tail + len => {
                 if let Some(c) = carried {
                     buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
-                    free(c.block, bench);
+                    free(c.block, context);
                 }
                 (
                     Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) },
@@ -224,18 +230,19 @@ impl EngineInput {
                 // takes the bytes of this block.
                 let room = need.max(tail + len);
                 let at_byte = offset - tail as u64;
-                let mut whole =
-                    match carried.map_or_else(|| roomy(room), |c| take_whole(c, room, bench)) {
-                        Ok(whole) => whole,
-                        Err(error) => {
-                            *ended = true;
-                            bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                            return Err(Error::io_at(bench.store.name(), NO_ROOM, at_byte, error));
-                        }
-                    };
+                let mut whole = match carried
+                    .map_or_else(|| roomy(room), |c| take_whole(c, room, context))
+                {
+                    Ok(whole) => whole,
+                    Err(error) => {
+                        *ended = true;
+                        context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                        return Err(Error::io_at(context.store.name(), NO_ROOM, at_byte, error));
+                    }
+                };
                 whole.extend_from_slice(&buf[at + skip..at + len]);
-                bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                *bench.oversize += whole.capacity() as u64;
+                context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                *context.oversize += whole.capacity() as u64;
                 let stop = whole.len();
                 (
                     Block { data: Data::Whole(whole), origin: offset + skip as u64 - tail as u64 },
@@ -249,12 +256,12 @@ impl EngineInput {
         self.places.clear();
         let outcome =
             framer.frame(block.origin.wrapping_add(start as u64), bytes, last, &mut self.places);
-        group_framed(&block, start, &self.places, &mut self.ordinal, bench);
+        group_framed(&block, start, &self.places, &mut self.ordinal, context);
         match outcome {
             Ok(Step::More { used, need }) if !last => {
                 let range = start + used..stop;
                 if range.is_empty() {
-                    free(block, bench);
+                    free(block, context);
                 } else {
                     *carry = Some(Carry { block, range, need });
                 }
@@ -262,12 +269,12 @@ impl EngineInput {
             }
             Ok(_) => {
                 *ended = true;
-                free(block, bench);
+                free(block, context);
                 Ok(())
             }
             Err(error) => {
                 *ended = true;
-                free(block, bench);
+                free(block, context);
                 Err(error)
             }
         }
@@ -288,7 +295,7 @@ fn roomy(room: usize) -> io::Result<Vec<u8>> {
 
 /// The carried bytes in a vector with room for `room` bytes. The carried vector itself is reused if
 /// no group shares it.
-fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Vec<u8>> {
+fn take_whole(carry: Carry, room: usize, context: &mut FrameContext<'_>) -> io::Result<Vec<u8>> {
     let range = carry.range;
     let copy = |bytes: &[u8]| {
         let mut whole = roomy(room)?;
@@ -297,7 +304,7 @@ fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Ve
     };
     match Arc::try_unwrap(carry.block) {
         Ok(Block { data: Data::Whole(mut whole), .. }) if range.start == 0 => {
-            *bench.oversize -= whole.capacity() as u64;
+            *context.oversize -= whole.capacity() as u64;
             whole.truncate(range.end);
             let more = room.saturating_sub(whole.len());
             whole.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -305,16 +312,16 @@ fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Ve
         }
         Ok(block) => {
             let whole = copy(&block.bytes()[range]);
-            bench.freed.push(block);
+            context.freed.push(block);
             whole
         }
         Err(shared) => copy(&shared.bytes()[range]),
     }
 }
 
-fn free(block: Arc<Block>, bench: &mut Bench<'_>) {
+fn free(block: Arc<Block>, context: &mut FrameContext<'_>) {
     if let Some(block) = Arc::into_inner(block) {
-        bench.freed.push(block);
+        context.freed.push(block);
     }
 }
 
@@ -323,19 +330,19 @@ fn group_framed(
     start: usize,
     found: &[Range<usize>],
     ordinal: &mut u64,
-    bench: &mut Bench<'_>,
+    context: &mut FrameContext<'_>,
 ) {
     let places = found.iter().map(|range| {
         let place = Place { range: start + range.start..start + range.end, ordinal: *ordinal };
         *ordinal += 1;
         place
     });
-    group(block, places, bench);
+    group(block, places, context);
 }
 
-fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench<'_>) {
+fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, context: &mut FrameContext<'_>) {
     let block = match arrived {
-        Arrived::View => Block { data: Data::View(bench.store.clone()), origin: 0 },
+        Arrived::View => Block { data: Data::View(context.store.clone()), origin: 0 },
         Arrived::Buf(buf, at) => {
             Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }
         }
@@ -348,28 +355,28 @@ fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench
             ordinal: wanted.ordinal,
         }
     });
-    group(&block, places, bench);
-    free(block, bench);
+    group(&block, places, context);
+    free(block, context);
 }
 
 /// Cuts a sequence of extents into groups of about `shape.group` stored bytes.
-fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, bench: &mut Bench<'_>) {
+fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, context: &mut FrameContext<'_>) {
     let mut current: Vec<Place> = Vec::new();
     let mut bytes = 0;
     for place in places {
         if current.is_empty() {
-            current = bench.spare.pop().unwrap_or_default();
+            current = context.spare.pop().unwrap_or_default();
         }
         bytes += place.range.len();
         current.push(place);
-        if bytes >= bench.shape.group {
-            bench
+        if bytes >= context.shape.group {
+            context
                 .ready
                 .push_back(Group { block: block.clone(), places: std::mem::take(&mut current) });
             bytes = 0;
         }
     }
     if !current.is_empty() {
-        bench.ready.push_back(Group { block: block.clone(), places: current });
+        context.ready.push_back(Group { block: block.clone(), places: current });
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
 use super::depth::Depth;
-use super::input::{Arrived, Bench, EngineInput, NO_ROOM, Wish};
+use super::input::{Arrived, EngineInput, FrameContext, NO_ROOM, WantedRequest};
 use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
@@ -203,7 +203,7 @@ impl<D: Decoder> Shared<D> {
                 return self.no_more_requests();
             }
             if self.may_fetch(&state) {
-                let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
+                let Some(wanted) = state.input.next_request(&*self.store, &self.shape) else {
                     return self.no_more_requests();
                 };
                 state.buffers_out += 1;
@@ -214,12 +214,12 @@ impl<D: Decoder> Shared<D> {
                     self.can_fetch.notify_one();
                 }
                 if self.store.bytes().is_some() {
-                    let Wish { offset, len, tag } = wish;
+                    let WantedRequest { offset, len, tag } = wanted;
                     return Next::Read(Request { offset, len, buf: None, at: 0, tag, issued });
                 }
-                let fits = wish.len <= self.shape.block;
+                let fits = wanted.len <= self.shape.block;
                 let at = if fits { self.shape.headroom } else { 0 };
-                let size = if fits { state.pooled } else { wish.len.next_multiple_of(PAGE) };
+                let size = if fits { state.pooled } else { wanted.len.next_multiple_of(PAGE) };
                 let buf = fits.then(|| state.buffers.pop()).flatten();
                 if buf.is_none() && fits {
                     state.clocks.peak_buffers += size as u64;
@@ -231,9 +231,9 @@ impl<D: Decoder> Shared<D> {
                 let Some(buf) = buf.or_else(|| {
                     if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) }
                 }) else {
-                    return self.no_room(wish.offset);
+                    return self.no_room(wanted.offset);
                 };
-                let Wish { offset, len, tag } = wish;
+                let WantedRequest { offset, len, tag } = wanted;
                 return Next::Read(Request { offset, len, buf: Some(buf), at, tag, issued });
             }
             if !wait {
@@ -279,7 +279,7 @@ impl<D: Decoder> Shared<D> {
                 Some(buf) => Arrived::Buf(buf, request.at),
                 None => Arrived::View,
             };
-            let mut bench = Bench {
+            let mut context = FrameContext {
                 store: &self.store,
                 shape: &self.shape,
                 ready,
@@ -287,7 +287,7 @@ impl<D: Decoder> Shared<D> {
                 freed: &mut freed,
                 oversize: &mut oversize,
             };
-            if let Err(error) = input.arrived(request.tag, block, &mut bench) {
+            if let Err(error) = input.arrived(request.tag, block, &mut context) {
                 failed.get_or_insert(error);
             }
         }

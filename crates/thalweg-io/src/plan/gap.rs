@@ -98,7 +98,7 @@ impl GapRule {
     }
 }
 
-/// The gaps that are tried: none, then 4 KiB, 6 KiB, 8 KiB, 12 KiB and so on up to a block.
+/// The gaps that are tried: 0, then 4 KiB, 6 KiB, 8 KiB, 12 KiB and so on up to a block.
 fn ladder(block: usize) -> impl Iterator<Item = u64> {
     let steps = (FIRST_LOG..u64::BITS - 1).flat_map(|log| [1 << log, 3 << (log - 1)]);
     std::iter::once(0).chain(steps.take_while(move |gap| *gap <= block as u64))
