@@ -68,7 +68,7 @@ pub trait Decoder: Send + Sync + 'static {
         batch: &mut Self::Batch,
     ) -> Result<()>;
 
-    /// Bytes that `worker` has decoded so far, for the clocks.
+    /// Bytes that `worker` has processed so far, as the decoder counts them, for the clocks.
     fn decoded_bytes(worker: &Self::Worker) -> u64;
 }
 

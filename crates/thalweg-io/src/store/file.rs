@@ -198,8 +198,8 @@ impl Store for FileStore {
         Ok(())
     }
 
-    /// Tests by preadv2(2) with RWF_NOWAIT (Linux 4.14). The call may start reading a byte that is
-    /// not cached in the background.
+    /// Tests by preadv2(2) with RWF_NOWAIT (Linux 4.14). For a byte that is not cached, the call
+    /// may start a read in the background.
     fn is_at_hand(&self, offset: u64) -> bool {
         let mut byte = [0];
         let read =
