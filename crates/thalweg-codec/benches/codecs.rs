@@ -1,4 +1,4 @@
-//! How fast one core decodes, in bytes of decoded samples. `cargo bench -p thalweg --bench codecs`
+//! Decoding speed of one core, in bytes of decoded samples. `cargo bench -p thalweg --bench codecs`
 #![allow(clippy::unwrap_used)] // A benchmark.
 
 use divan::counter::BytesCount;
@@ -12,7 +12,7 @@ fn main() {
 /// Samples of one read: about ten seconds.
 const SAMPLES: usize = 50_000;
 
-/// A signal as a nanopore makes it at 5 kHz: levels that last ten samples on average, 60 to 200
+/// A signal like that of a nanopore at 5 kHz: levels that last ten samples on average, 60 to 200
 /// units apart, under noise with a standard deviation of 9. About five in a hundred differences
 /// then take two bytes.
 fn signal() -> Vec<i16> {
@@ -99,7 +99,7 @@ mod encode {
     }
 }
 
-/// The outer codec alone, in bytes of what it decodes to.
+/// The outer codec alone, in bytes of its decoded output.
 mod outer {
     use super::*;
 

@@ -1,11 +1,12 @@
-//! Bitshuffle (Masui and others, 2015): the bits of a block's elements sorted by significance, so
-//! that those which hardly vary stand together.
+//! Bitshuffle (Masui and others, 2015): the bits of a block's elements, sorted by significance, so
+//! that bits that hardly vary are next to each other.
 
-/// Bits are sorted within so many elements; those that do not fill a group stand as they are.
+/// Elements are shuffled in multiples of this number. Elements that do not fill a group are stored
+/// unchanged.
 pub const GROUP: usize = 8;
 
-/// Puts the bits of a block of elements of `size` bytes back into their places: `sorted` to `out`,
-/// which are of the same length, a multiple of [`GROUP`] elements.
+/// Undoes the shuffle of a block of elements of `size` bytes, from `sorted` to `out`. Both have the
+/// same length, a multiple of [`GROUP`] elements.
 pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     let rows = sorted.len() / (size * 8).max(1);
     for (byte, planes) in sorted.chunks_exact((rows * 8).max(1)).enumerate() {
@@ -23,7 +24,7 @@ pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     }
 }
 
-/// Swaps the rows and columns of eight by eight bits (Warren, "Hacker's Delight", section 7-3).
+/// Transposes a matrix of eight by eight bits (Warren, "Hacker's Delight", section 7-3).
 const fn transpose(x: u64) -> u64 {
     let t = (x ^ (x >> 7)) & 0x00aa_00aa_00aa_00aa;
     let x = x ^ t ^ (t << 7);
@@ -38,7 +39,7 @@ mod tests {
     use super::{GROUP, undo};
     use proptest::prelude::*;
 
-    /// The definition, bit by bit.
+    /// The definition of the shuffle, bit by bit.
     fn sorted(plain: &[u8], size: usize) -> Vec<u8> {
         let count = plain.len() / size;
         let mut out = vec![0; plain.len()];

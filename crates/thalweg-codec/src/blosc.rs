@@ -1,13 +1,13 @@
 //! Blosc 1 (<https://github.com/Blosc/c-blosc>, README_HEADER.rst): blocks, each shuffled and
-//! compressed on its own, in parts for the bytes of an element.
+//! compressed separately. A block may be compressed in parts, one for each byte of an element.
 
 use super::{bitshuffle, copy_match, deflate, shuffle, zstd};
 use crate::Fault;
 
-/// Bytes before the places of the blocks: versions, flags, element size, sizes of the values, of a
-/// block, of the chunk.
+/// Bytes of the header, which precedes the offsets of the blocks: versions, flags, element size,
+/// and the sizes of the values, of a block and of the chunk.
 const HEADER: usize = 16;
-/// The versions of the format that are read.
+/// The versions of the format that this decoder reads.
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=2;
 
 /// Flags.
@@ -16,15 +16,15 @@ const PLAIN: u8 = 0x02;
 const BITSHUFFLED: u8 = 0x04;
 const WHOLE_BLOCKS: u8 = 0x10;
 
-/// Blocks are compressed in parts only where an element has no more bytes than this, and a part no
-/// fewer than that.
+/// Blocks are compressed in parts only if an element has at most [`MOST_PARTS`] bytes and a part
+/// has at least [`LEAST_PART`] bytes.
 const MOST_PARTS: usize = 16;
 const LEAST_PART: usize = 128;
 
-/// Farthest place that a short match of BloscLZ points to.
+/// The greatest distance of a short match of BloscLZ.
 const NEAR: usize = 8191;
 
-/// What compresses a part.
+/// The compressor of a part.
 #[derive(Debug, Clone, Copy)]
 enum PartFormat {
     BloscLz,
@@ -44,10 +44,10 @@ pub struct BloscDecompressor {
 }
 
 impl BloscDecompressor {
-    /// Replaces `out` by the values of a chunk, which may be `most` bytes.
+    /// Replaces `out` by the values of a chunk, at most `most` bytes.
     ///
     /// # Errors
-    /// What is wrong with the chunk.
+    /// The defect of the chunk.
     pub fn decompress(
         &mut self,
         coded: &[u8],
@@ -129,7 +129,7 @@ impl BloscDecompressor {
         Ok(())
     }
 
-    /// Replaces `self.block` by a block of `len` bytes, as it was before it was compressed.
+    /// Replaces `self.block` by a decompressed block of `len` bytes, still shuffled.
     #[expect(clippy::too_many_arguments, reason = "what the header says")]
     fn block(
         &mut self,
@@ -196,12 +196,12 @@ fn short(at: usize, found: usize, expected: usize) -> Fault {
     Fault::new(at, format!("{found} bytes to the end of the chunk"), format!("{expected}"))
 }
 
-/// Replaces `out` by what a BloscLZ stream decodes to, which may be `most` bytes: FastLZ with
-/// matches that reach 72 KiB back.
+/// Replaces `out` by the decoded bytes of a BloscLZ stream, at most `most`. The format is FastLZ
+/// with matches that reach 72 KiB back.
 fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.clear();
     let mut rest = coded;
-    // The first is always a literal; what its upper bits say is something else.
+    // The first control byte is always a literal run; its upper bits have another meaning.
     let mut mask = 31;
     while let Some((&control, after)) = rest.split_first() {
         let at = coded.len() - rest.len();
@@ -245,10 +245,10 @@ fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     }
     Ok(())
 }
-/// Replaces `out` by what snappy made of `len` bytes.
+/// Replaces `out` by the `len` decoded bytes of a snappy stream.
 fn snappy(coded: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     let failed = |error: snap::Error| Fault::new(0, error.to_string(), "snappy's format");
-    // Else `out` would be as long as the stream claims.
+    // Without this check, `out` would be as long as the stream claims.
     let claimed = snap::raw::decompress_len(coded).map_err(failed)?;
     if claimed != len {
         return Err(Fault::new(0, format!("a part of {claimed} bytes"), format!("{len}")));

@@ -1,7 +1,7 @@
-//! zlib streams (RFC 1950): libdeflate where the whole stream is wanted, a streaming decoder for
-//! its first bytes.
+//! zlib streams (RFC 1950). libdeflate decodes whole streams; a streaming decoder decodes only the
+//! first bytes.
 //!
-//! Whatever follows the end of a stream is ignored, as zlib and slow5lib do.
+//! Bytes after the end of a stream are ignored, as by zlib and slow5lib.
 
 mod huffman;
 mod runs;
@@ -13,17 +13,17 @@ use libdeflater::{CompressionLvl, DecompressionError};
 
 use crate::Fault;
 
-/// No stream decodes to more bytes than this for each of its own: the longest match is 258 bytes,
-/// and a length and a distance take at least one bit each (RFC 1951, section 3.2.5).
+/// The most decoded bytes per stored byte: the longest match is 258 bytes, and a length and a
+/// distance take at least one bit each (RFC 1951, section 3.2.5).
 pub const MOST_BYTES_PER_BYTE: usize = 1032;
-/// Ratio of decoded to stored bytes expected of the first stream, in sixteenths: signals make less,
-/// text makes more.
+/// The ratio of decoded to stored bytes that is expected of the first stream, in sixteenths.
+/// Signals have a smaller ratio, text a greater one.
 const FIRST_RATIO: usize = 3 * 16;
-/// Room beyond what the ratio foretells, so that tiny streams need no second attempt.
+/// Room beyond the expected size, in bytes, so that tiny streams need no second attempt.
 const SLACK_BYTES: usize = 256;
 
-/// A decompression context for one thread. It remembers how well its streams compress, because a
-/// zlib stream does not say how long it is.
+/// A decompression context for one thread. It remembers the compression ratio of its streams,
+/// because a zlib stream does not record its decoded size.
 pub struct DeflateDecompressor {
     whole: libdeflater::Decompressor,
     streaming: Option<Decompress>,
@@ -51,8 +51,8 @@ impl DeflateDecompressor {
 
     /// Replaces `out` by the decoded bytes, at most `limit`.
     ///
-    /// Fastest if `out` still holds what was decoded into it last: only what lies beyond is zeroed
-    /// first.
+    /// Fastest if `out` still holds the bytes of the last call, because only bytes beyond its
+    /// length are zeroed first.
     pub fn decompress(
         &mut self,
         coded: &[u8],
@@ -64,7 +64,7 @@ impl DeflateDecompressor {
             (coded.len() / 16).saturating_mul(self.ratio).saturating_add(SLACK_BYTES).min(most);
         let result = loop {
             if out.len() < room {
-                // The old contents are of no use: don't copy them to a new place.
+                // The old contents are not needed, so that growing must not copy them.
                 if out.capacity() < room {
                     out.clear();
                 }
@@ -85,13 +85,14 @@ impl DeflateDecompressor {
         };
         out.truncate(*result.as_ref().unwrap_or(&0));
         let decoded = result?;
-        // Falls slowly and rises at once: a second attempt costs more than room.
+        // The ratio falls slowly and rises at once, because a second attempt costs more than unused
+        // room.
         let observed = (decoded * 17).div_ceil(coded.len().max(1)) + 1;
         self.ratio = observed.max(self.ratio - self.ratio / 16);
         Ok(())
     }
 
-    /// Fills `out` with the decoded bytes, which must be exactly as many.
+    /// Fills `out` with the decoded bytes. Their number must be the length of `out`.
     pub fn decompress_exact(&mut self, coded: &[u8], out: &mut [u8]) -> Result<(), Fault> {
         match self.whole.zlib_decompress(coded, out) {
             Ok(n) if n == out.len() => Ok(()),
@@ -105,11 +106,11 @@ impl DeflateDecompressor {
 
     /// Replaces `out` by the first `n` decoded bytes, or by all of them if there are fewer.
     ///
-    /// The checksum at the end of the stream is seen only if the stream ends before.
+    /// The checksum at the end of the stream is checked only if the stream ends within these bytes.
     pub fn prefix(&mut self, coded: &[u8], out: &mut Vec<u8>, n: usize) -> Result<(), Fault> {
         out.clear();
         let n_or_all = n.min(coded.len().saturating_mul(MOST_BYTES_PER_BYTE));
-        // One more, so that the end of a stream of n bytes is reached.
+        // One byte more, so that a stream of exactly n bytes is decoded to its end.
         out.reserve(n_or_all + 1);
         let streaming = self.streaming.get_or_insert_with(|| Decompress::new(true));
         streaming.reset(true);
@@ -139,7 +140,7 @@ impl DeflateDecompressor {
         Ok(())
     }
 
-    /// Finds where a stream that libdeflate refuses goes wrong.
+    /// Locates the defect in a stream that libdeflate refuses.
     fn defect(&mut self, coded: &[u8]) -> Fault {
         let streaming = self.streaming.get_or_insert_with(|| Decompress::new(true));
         streaming.reset(true);

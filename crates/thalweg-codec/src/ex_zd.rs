@@ -17,8 +17,8 @@
 //! Specified by its implementation in slow5lib, `src/slow5_press.c`. Differences are modulo 2^16.
 //!
 //! slow5lib cannot write zero samples (it reads before its buffer). Here they are the form above
-//! with n, q, the first sample and the number of exceptions all zero, so that whoever reads it
-//! stays inside the payload.
+//! with n, q, the first sample and the number of exceptions all zero, so that readers stay inside
+//! the payload.
 #![allow(unsafe_code)] // The output is filled by SIMD kernels and never zeroed first.
 
 use std::mem::MaybeUninit;
@@ -28,9 +28,9 @@ use crate::svb::SvbValues;
 use crate::zigzag::{unzigzag_16, zigzag_16};
 use crate::{Fault, Kernel, svb};
 
-/// Most low bits that are cleared for a shift (slow5lib's `find_qts` is called with 5).
+/// The greatest shift (slow5lib's `find_qts` is called with 5).
 const MOST_SHIFT: u8 = 5;
-/// An exception's value is stored less this.
+/// The smallest exception. Values are stored with this number subtracted.
 const LEAST_EXCEPTION: u32 = 256;
 /// Samples decoded at a time: their flags and exceptions stay in the first-level cache, on the
 /// stack.
@@ -82,7 +82,7 @@ impl ExZdHeader {
     }
 }
 
-/// Number of samples in a payload: no more than its bytes may hold.
+/// The number of samples in a payload. It is checked against the number of bytes.
 pub fn samples(coded: &[u8]) -> Result<usize, Fault> {
     Ok(ExZdHeader::parse(coded)?.0.samples)
 }
@@ -138,7 +138,7 @@ pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(
     Ok(())
 }
 
-/// Decodes what the kernel left of a chunk that starts at sample `from`.
+/// Decodes the rest of a chunk, which starts at sample `from`, after the kernel has stopped.
 fn sum_scalar(
     exceptions: &Exceptions<'_>,
     words: usize,
@@ -159,7 +159,7 @@ fn sum_scalar(
             at.bytes += 1;
             u16::from(byte)
         } else {
-            // The counts agreed, so exceptions that were to come lie beyond the end.
+            // The counts match, so that the missing exceptions have positions beyond the end.
             return Err(Fault::new(
                 at.bytes,
                 "the end",
@@ -173,16 +173,16 @@ fn sum_scalar(
     Ok(())
 }
 
-/// The two lists of exceptions, and those of the chunk at hand.
+/// The two lists of exceptions, and the exceptions of the current chunk.
 struct Exceptions<'a> {
     lists: Lists<'a>,
     /// Position of the next exception, if it has been read.
     next: Option<usize>,
     /// Position of the latest exception read, plus one.
     after: usize,
-    /// One flag a sample of the chunk.
+    /// One flag per sample of the chunk: whether it is an exception.
     flags: [u32; CHUNK / BLOCK],
-    /// The chunk's exceptions, and room for a kernel to read beyond.
+    /// The chunk's exceptions, with room for kernels that read past them.
     words: [u16; CHUNK + BLOCK],
 }
 
@@ -264,7 +264,7 @@ impl<'a> Exceptions<'a> {
         Ok(words)
     }
 
-    /// Whether both lists ended where they should.
+    /// Checks that both lists are used up.
     fn finish(&self) -> Result<(), Fault> {
         match &self.lists {
             Lists::Several { positions, positions_at, values, values_at } => {
@@ -277,7 +277,8 @@ impl<'a> Exceptions<'a> {
 }
 
 impl Lists<'_> {
-    /// The next position, or what is between it and the one before; `None` after the last.
+    /// The next stored position: the first is absolute, each other is the gap to the one before,
+    /// less 1. `None` after the last.
     #[inline(always)]
     fn next_position(&mut self) -> Result<Option<usize>, Fault> {
         let Self::Several { positions, positions_at, .. } = self else { return Ok(None) };
@@ -310,7 +311,8 @@ impl Lists<'_> {
     }
 }
 
-/// A list of `count` values behind its size in bytes, and what follows it.
+/// Splits off a list of `count` values, which its size in bytes precedes. Returns the list and the
+/// remaining bytes.
 fn list(rest: &[u8], count: usize) -> Result<(SvbValues<'_>, &[u8]), Fault> {
     let (size, rest) = rest.split_first_chunk::<4>().ok_or_else(|| {
         Fault::new(0, format!("{} bytes", rest.len()), "the size of a list of exceptions")
@@ -326,7 +328,7 @@ fn list(rest: &[u8], count: usize) -> Result<(SvbValues<'_>, &[u8]), Fault> {
     Ok((SvbValues::new(coded, count).map_err(|fault| fault.shifted(4))?, after))
 }
 
-/// The zigzag difference that is stored as `stored`; a larger one does not fit 16 bits.
+/// The zigzag difference of an exception stored as `stored`. A value above 16 bits is a fault.
 #[inline(always)]
 fn exception(stored: u32, at: usize) -> Result<u16, Fault> {
     match u16::try_from(u64::from(stored) + u64::from(LEAST_EXCEPTION)) {
@@ -337,8 +339,8 @@ fn exception(stored: u32, at: usize) -> Result<u16, Fault> {
     }
 }
 
-/// Appends the payload of `samples` to `out`, byte for byte as slow5lib writes it (but for no
-/// samples at all).
+/// Appends the payload of `samples` to `out`, byte for byte as slow5lib writes it, except for zero
+/// samples.
 ///
 /// Fails only if the count does not fit 32 bits: slow5lib counts differences with them.
 pub fn encode(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
@@ -392,7 +394,7 @@ pub fn encode(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// How many low bits are clear in every sample.
+/// The number of low bits that are clear in every sample, at most [`MOST_SHIFT`].
 fn shift(samples: &[i16]) -> u8 {
     let any = samples.iter().fold(0, |any, &sample| any | sample);
     (any.trailing_zeros() as u8).min(MOST_SHIFT)

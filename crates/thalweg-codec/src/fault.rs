@@ -1,19 +1,19 @@
-//! What codecs and parsers say of bytes that are not what they should be.
+//! The error of codecs and parsers about malformed bytes.
 
 use std::borrow::Cow;
 
-/// A defect inside a run of bytes, found by code that does not know which file they came from.
+/// A defect in a sequence of bytes, found by code that does not know which file the bytes come
+/// from.
 ///
-/// Codecs and parsers return it; `thalweg_io::InFile` makes it an error that names the file, once
-/// that is known.
+/// Codecs and parsers return it; `thalweg_io::InFile` turns it into an error that names the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {at}: found {found}, expected {expected}")]
 pub struct Fault {
-    /// Byte offset within the run of bytes where the defect shows.
+    /// Offset of the defect within the bytes.
     pub at: u64,
-    /// What stands there.
+    /// What was found there.
     pub found: Cow<'static, str>,
-    /// What should stand there.
+    /// What the format requires there.
     pub expected: Cow<'static, str>,
 }
 
@@ -27,7 +27,7 @@ impl Fault {
         Self { at: at as u64, found: found.into(), expected: expected.into() }
     }
 
-    /// This defect, counted from `base` bytes further out.
+    /// The same fault with its offset increased by `base`.
     #[must_use]
     pub fn shifted(mut self, base: usize) -> Self {
         self.at = self.at.saturating_add(base as u64);

@@ -1,11 +1,11 @@
-//! Which instructions this processor has for the signal codecs.
+//! The instruction sets that the signal codecs can use on this processor.
 
 use std::sync::OnceLock;
 
 /// A set of instructions that a signal codec can decode with.
 ///
-/// Public for tests and benchmarks, which run every kernel that the machine has; the codecs choose
-/// by themselves.
+/// Public for tests and benchmarks, which run every available kernel. The codecs choose the best
+/// one themselves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kernel {
     /// Plain Rust: the definition of each codec.
@@ -25,7 +25,7 @@ pub enum Kernel {
 }
 
 impl Kernel {
-    /// The fastest kernel of this machine. Asks the processor once.
+    /// The fastest kernel of this machine. The processor is queried once.
     #[must_use]
     pub fn best() -> Self {
         static BEST: OnceLock<Kernel> = OnceLock::new();
@@ -60,7 +60,7 @@ impl Kernel {
         kernels
     }
 
-    /// Whether this machine can run the kernel. Asked for every block in debug builds, so it must
+    /// Whether this machine can run the kernel. Debug builds call it for every block, so it must
     /// not allocate.
     pub(crate) fn is_available(self) -> bool {
         static AVAILABLE: OnceLock<Vec<Kernel>> = OnceLock::new();

@@ -1,16 +1,16 @@
 //! SIMD for the signal codecs, written once over [`Lanes`] and instantiated for each instruction
 //! set.
 //!
-//! All three decoders have the same shape: find 32 zigzag differences, undo the zigzag, sum them
-//! up, store. They differ in how the 16-bit differences are found. The address of the next 32 is
-//! known from counting bits of the keys, so the only chains from one block to the next are one
-//! scalar addition and one vector addition.
+//! All three decoders have the same steps: extract 32 zigzag differences, undo the zigzag, sum the
+//! differences up, store the samples. They differ in how they extract the 16-bit differences. The
+//! address of the next 32 follows from counting bits of the keys, so that the only dependencies
+//! between blocks are one scalar addition and one vector addition.
 //!
-//! The encoders of the two StreamVBytes go the other way: difference, zigzag, and the bytes that
-//! are not zero packed together.
+//! The encoders of the two StreamVByte formats take differences, apply the zigzag, and pack the
+//! bytes that are not zero.
 //!
 //! A driver decodes while 32 samples and enough readable bytes remain, and leaves the rest to the
-//! codec's scalar twin, which also finds the defects.
+//! codec's scalar implementation, which also reports the defects.
 // SIMD: intrinsics, loads past the bytes consumed (never past the slice), uninitialised output.
 #![allow(unsafe_code)]
 
@@ -26,26 +26,26 @@ mod x86;
 
 /// Samples in a block.
 pub(crate) const BLOCK: usize = 32;
-/// Bytes that a block may load, wherever it starts: 32 samples of two bytes.
+/// The most bytes that a block loads from its start: 32 samples of two bytes.
 const REACH: usize = 2 * BLOCK;
-/// Flags of 2-bit codes above 1, that is of values of three or four bytes.
+/// The bits of 2-bit codes that are set for values of three or four bytes.
 const LONG_CODES: u64 = 0xaaaa_aaaa_aaaa_aaaa;
 
-/// How far decoding or encoding has come.
+/// The progress of decoding or encoding.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// Samples done.
     pub(crate) samples: usize,
-    /// Bytes of data consumed or made.
+    /// Bytes of data read or written.
     pub(crate) bytes: usize,
     /// The latest sample.
     pub(crate) previous: i16,
 }
 
-/// What packing a block tells.
+/// The result of packing a block.
 #[derive(Debug, Clone, Copy)]
 struct Packed {
-    /// Which values took two bytes.
+    /// Flag i is set if value i took two bytes.
     flags: u32,
     /// Whether a difference does not fit 16 bits.
     wrapped: bool,
@@ -57,40 +57,42 @@ struct Packed {
 /// Every method may only be called where the instruction set is available, and is inlined into a
 /// function that enables it.
 unsafe trait Lanes {
-    /// 32 zigzag differences.
+    /// A vector of 32 zigzag differences.
     type Zigzag: Copy;
-    /// The latest sample, in every lane.
+    /// A vector with the latest sample in every lane.
     type Carry: Copy;
 
     unsafe fn carry(previous: i16) -> Self::Carry;
     unsafe fn last(carry: Self::Carry) -> i16;
 
-    /// Lane i is two bytes where flag i is set, else one. `data` must be readable for [`REACH`]
-    /// bytes.
+    /// Loads 32 lanes. Lane i is two bytes if flag i is set, else one. `data` must be readable for
+    /// [`REACH`] bytes.
     unsafe fn widen(flags: u32, data: *const u8) -> Self::Zigzag;
 
-    /// Lane i is two bytes where bit 2i of `codes` is set, else one; the odd bits are clear. `data`
-    /// must be readable for [`REACH`] bytes.
+    /// Loads 32 lanes. Lane i is two bytes if bit 2i of `codes` is set, else one; the odd bits are
+    /// clear. `data` must be readable for [`REACH`] bytes.
     #[inline(always)]
     unsafe fn widen_codes(codes: u64, data: *const u8) -> Self::Zigzag {
         // SAFETY: the same contract.
         unsafe { Self::widen(tables::even_bits(codes), data) }
     }
 
-    /// Lane i is the next of `words` where flag i is set, else the next of `bytes`. `bytes` must be
-    /// readable for [`BLOCK`] bytes and `words` for [`BLOCK`] words.
+    /// Merges 32 lanes. Lane i is the next of `words` if flag i is set, else the next of `bytes`.
+    /// `bytes` must be readable for [`BLOCK`] bytes and `words` for [`BLOCK`] words.
     unsafe fn patch(flags: u32, bytes: *const u8, words: *const u16) -> Self::Zigzag;
 
-    /// Undoes the zigzag, sums up from `carry`, writes [`BLOCK`] samples to `out`.
+    /// Undoes the zigzag, sums the differences up from `carry` and writes [`BLOCK`] samples to
+    /// `out`. Returns the new carry.
     unsafe fn sum(zigzag: Self::Zigzag, carry: Self::Carry, out: *mut i16) -> Self::Carry;
 
-    /// Writes the zigzag differences of [`BLOCK`] samples from the sample before each, modulo 2^16:
-    /// two bytes where the flag that is returned is set, else one. `samples` must be readable from
-    /// one sample earlier on, `data` writable for [`REACH`] bytes.
+    /// Writes the zigzag differences of [`BLOCK`] samples, each from the sample before it, modulo
+    /// 2^16. A difference takes two bytes if its returned flag is set, else one. `samples` must be
+    /// readable from one sample earlier on, `data` writable for [`REACH`] bytes.
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed;
 }
 
-/// StreamVByte with 2-bit codes: blocks without long codes by SIMD. Stops before a block with one.
+/// Decodes blocks of StreamVByte with 2-bit codes. Stops before a block with a value of three or
+/// four bytes.
 ///
 /// # Safety
 /// `L`'s instruction set must be available.
@@ -124,7 +126,7 @@ unsafe fn decode_svb_zd<L: Lanes>(
     at
 }
 
-/// StreamVByte with 1-bit codes.
+/// Decodes blocks of StreamVByte with 1-bit codes.
 ///
 /// # Safety
 /// `L`'s instruction set must be available.
@@ -155,7 +157,8 @@ unsafe fn decode_svb16<L: Lanes>(
     at
 }
 
-/// One byte a sample, but for the samples flagged in `flags`, which are the next of `words`.
+/// Decodes blocks of one byte per sample. Samples flagged in `flags` are the next of `words`
+/// instead.
 ///
 /// # Safety
 /// `L`'s instruction set must be available.
@@ -175,7 +178,7 @@ unsafe fn decode_ex_zd<L: Lanes>(
         if data.len().saturating_sub(at.bytes) < BLOCK || words.len() - word < BLOCK {
             break;
         }
-        // SAFETY: BLOCK bytes and words are readable, as was just asked, and `out` holds BLOCK
+        // SAFETY: BLOCK bytes and words are readable, as was just checked, and `out` holds BLOCK
         // samples.
         unsafe {
             let zigzag = L::patch(flags, data.as_ptr().add(at.bytes), words.as_ptr().add(word));
@@ -191,9 +194,8 @@ unsafe fn decode_ex_zd<L: Lanes>(
     at
 }
 
-/// Encodes StreamVByte with codes of one or two bits, all blocks but the first and what is left
-/// after the last. With two, stops before a block with a difference above 16 bits; with one,
-/// differences wrap around.
+/// Encodes whole blocks from the second on as StreamVByte with codes of one or two bits. With two,
+/// it stops before a block with a difference above 16 bits; with one, differences wrap around.
 ///
 /// # Safety
 /// `L`'s instruction set must be available.
@@ -304,7 +306,7 @@ compile!(avx512, x86::Avx512, "avx512bw,avx512vl,avx512vbmi2,bmi2,popcnt");
 #[cfg(target_arch = "aarch64")]
 compile!(with_neon, neon::Neon, "neon");
 
-/// Runs the driver of a kernel; the scalar one decodes nothing here.
+/// Runs the driver of a kernel. The scalar kernel does nothing here.
 macro_rules! run {
     ($kernel:expr, $driver:ident($($argument:expr),*), $from:expr) => {{
         debug_assert!($kernel.is_available());
@@ -330,7 +332,7 @@ macro_rules! run {
 impl Kernel {
     /// Decodes blocks of StreamVByte-1234 zigzag differences from `from` on, up to the first block
     /// that has a value above two bytes or lies too close to the end. All samples up to the
-    /// returned place are initialised.
+    /// returned progress are initialised.
     pub(crate) fn decode_svb_zd(
         self,
         keys: &[u8],
@@ -352,9 +354,9 @@ impl Kernel {
         run!(self, decode_svb16(keys, data, out), from)
     }
 
-    /// Decodes blocks of bytes with exceptions into `out`. Bit i of `flags[b]` says that sample
-    /// `32 * b + i` is the next of `words`. `from.bytes` is a place in `data`; `from.samples` is
-    /// only counted on.
+    /// Decodes blocks of bytes with exceptions into `out`. Sample `32 * b + i` is the next of
+    /// `words` if bit i of `flags[b]` is set. `from.bytes` is an offset in `data`; `from.samples`
+    /// is only incremented.
     pub(crate) fn decode_ex_zd(
         self,
         flags: &[u32],
@@ -367,8 +369,8 @@ impl Kernel {
     }
 
     /// Encodes blocks of samples as StreamVByte16 zigzag differences, from the second block on:
-    /// `from` must be a whole number of blocks, and a sample stand before it. All keys and data up
-    /// to the returned place are initialised.
+    /// `from` must be a whole number of blocks, at least one. All keys and data up to the returned
+    /// progress are initialised.
     pub(crate) fn pack16(
         self,
         samples: &[i16],

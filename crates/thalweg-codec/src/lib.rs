@@ -20,8 +20,9 @@
 //! the offset inside the coded bytes, and leaves the buffer as it was. Byte codecs ([`zstd`],
 //! [`deflate`], HDF5's filters) *replace* the contents of their output and obey a limit.
 //!
-//! The SIMD kernels of the signal codecs are in one module, `lanes`; each codec has a scalar twin
-//! that decides alone what is a defect, so that every machine accepts and refuses the same bytes.
+//! The SIMD kernels of the signal codecs are in one module, `lanes`. Each codec also has a scalar
+//! implementation. Only the scalar code reports defects, so that every machine accepts and refuses
+//! the same bytes.
 
 pub mod bitshuffle;
 pub mod blosc;
@@ -45,8 +46,8 @@ pub use fault::Fault;
 #[doc(hidden)]
 pub use kernel::Kernel;
 
-/// Appends `len` bytes from `distance` before the end, those included that this appends itself.
-/// `at` is where the stream says so.
+/// Appends a match: `len` bytes that start `distance` before the end of `out`. The match may
+/// overlap the bytes that it appends. `at` is the offset of the match in the stream, for faults.
 fn copy_match(out: &mut Vec<u8>, distance: usize, len: usize, at: usize) -> Result<(), Fault> {
     let Some(start) = out.len().checked_sub(distance) else {
         return Err(Fault::new(
@@ -58,7 +59,8 @@ fn copy_match(out: &mut Vec<u8>, distance: usize, len: usize, at: usize) -> Resu
     if distance >= len {
         out.extend_from_within(start..start + len);
     } else {
-        // What is copied repeats itself, so that each step may be twice as long as the one before.
+        // An overlapping match repeats itself, so that each step can copy twice as many bytes as
+        // the one before.
         let end = out.len() + len;
         while out.len() < end {
             let step = (out.len() - start).min(end - out.len());

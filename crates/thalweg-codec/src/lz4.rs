@@ -1,11 +1,11 @@
-//! LZ4 blocks, and the container that HDF5's filter 32004 puts them into.
+//! LZ4 blocks, and the container of HDF5's filter 32004.
 
 use crate::Fault;
 
-/// Replaces `out` by what a block decodes to, which may be `most` bytes.
+/// Replaces `out` by the decoded bytes of a block, at most `most`.
 ///
 /// # Errors
-/// A block that is malformed, or decodes to more.
+/// A block that is malformed or decodes to more than `most` bytes.
 pub fn block(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.clear();
     out.resize(most, 0);
@@ -16,12 +16,12 @@ pub fn block(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Replaces `out` by the values of a chunk, which may be `most` bytes: their number, the bytes of a
-/// block, and the blocks with the size of each, numbers being big-endian (H5Zlz4.c of the HDF
-/// Group's filter plugins).
+/// Replaces `out` by the values of a chunk, at most `most` bytes. A chunk holds the number of
+/// decoded bytes, the decoded bytes per block, and the blocks, each after its stored size. Numbers
+/// are big-endian (H5Zlz4.c of the HDF Group's filter plugins).
 ///
 /// # Errors
-/// What is wrong with the chunk.
+/// The defect of the chunk.
 pub fn chunk(
     coded: &[u8],
     most: usize,
@@ -71,18 +71,18 @@ pub fn chunk(
     Ok(())
 }
 
-/// Bytes of a block: what the filter takes that is not told is 1 GiB, but readers hold a block in
+/// Decoded bytes per block. The filter's default is 1 GiB, but readers hold a whole block in
 /// memory.
 const BLOCK: usize = 1 << 20;
 
-/// Replaces `out` by `plain` as such a chunk.
+/// Replaces `out` by the chunk that [`chunk`] decodes to `plain`.
 pub fn pack(plain: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.extend((plain.len() as u64).to_be_bytes());
     out.extend((BLOCK.min(plain.len()) as u32).to_be_bytes());
     for bytes in plain.chunks(BLOCK) {
         let packed = lz4_flex::block::compress(bytes);
-        // A block that is no shorter stays as it is.
+        // A block that does not get shorter is stored uncompressed.
         let stored = if packed.len() < bytes.len() { &packed[..] } else { bytes };
         out.extend((stored.len() as u32).to_be_bytes());
         out.extend_from_slice(stored);

@@ -3,10 +3,11 @@
 use super::copy_match;
 use crate::Fault;
 
-/// Replaces `out` by what a stream decodes to, which may be `most` bytes.
+/// Replaces `out` by the decoded bytes of a stream, at most `most`.
 ///
 /// # Errors
-/// A stream that ends too early, that points before its start, or that decodes to more.
+/// A stream that ends too early, has a match that starts before the output, or decodes to more than
+/// `most` bytes.
 pub fn decompress(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.clear();
     let mut rest = coded;
@@ -55,9 +56,9 @@ mod tests {
     fn literals_and_matches_decode() {
         assert_eq!(decoded(&[], 0).unwrap_or_default(), b"");
         assert_eq!(decoded(&[2, b'a', b'b', b'c'], 3).unwrap_or_default(), b"abc");
-        // Three bytes from one back: a run.
+        // A match of three bytes at distance 1: a run.
         assert_eq!(decoded(&[0, b'a', 0x20, 0], 4).unwrap_or_default(), b"aaaa");
-        // Nine and five more from two back.
+        // A match of 9 + 5 bytes at distance 2.
         assert_eq!(
             decoded(&[1, b'a', b'b', 0xe0, 5, 1], 16).unwrap_or_default(),
             b"abababababababab"

@@ -1,4 +1,4 @@
-//! Shuffle: the bytes of elements sorted by significance.
+//! Shuffle, a filter of HDF5: the bytes of elements, sorted by significance.
 //!
 //! ```
 //! use thalweg_codec::shuffle;
@@ -12,8 +12,8 @@
 //! assert_eq!(again, plain);
 //! ```
 
-/// Fills `out`, which is as long as `sorted`, with the elements of `size` bytes that `sorted` holds
-/// byte by byte. Bytes that do not fill an element stand at the end as they are.
+/// Undoes the shuffle of elements of `size` bytes, from `sorted` to `out`, which have the same
+/// length. Trailing bytes that do not fill an element are copied unchanged.
 pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     let count = sorted.len() / size.max(1);
     let (sorted, rest) = sorted.split_at(count * size);
@@ -36,7 +36,8 @@ pub fn undo(sorted: &[u8], size: usize, out: &mut [u8]) {
     }
 }
 
-/// Undoes the shuffle for a size of elements known when this is compiled, which becomes SIMD.
+/// Undoes the shuffle for an element size that is known at compile time. The compiler vectorises
+/// it.
 fn interleave<const N: usize>(sorted: &[u8], elements: &mut [u8]) {
     let count = sorted.len() / N;
     let planes: [&[u8]; N] =
@@ -46,7 +47,7 @@ fn interleave<const N: usize>(sorted: &[u8], elements: &mut [u8]) {
     }
 }
 
-/// Replaces `out` by the elements of `plain` sorted so.
+/// Replaces `out` by the shuffled elements of `plain`, each of `size` bytes.
 pub fn sort(plain: &[u8], size: usize, out: &mut Vec<u8>) {
     out.clear();
     out.resize(plain.len(), 0);
@@ -70,7 +71,7 @@ pub fn sort(plain: &[u8], size: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Shuffles for a size of elements known when this is compiled.
+/// Shuffles elements whose size is known at compile time.
 fn spread<const N: usize>(elements: &[u8], sorted: &mut [u8]) {
     let elements = elements.as_chunks::<N>().0;
     for (plane, bytes) in sorted.chunks_exact_mut(elements.len()).enumerate() {

@@ -17,10 +17,10 @@ use crate::Fault;
 use crate::lanes::Progress;
 use crate::zigzag::unzigzag_32;
 
-/// The bits that belong to a value of each code.
+/// The mask of the value bits for each code.
 const MASK: [u32; 4] = [0xff, 0xffff, 0x00ff_ffff, 0xffff_ffff];
 
-/// Decodes `count` values and appends them to `out`. `coded` must hold them and nothing else.
+/// Decodes `count` values and appends them to `out`. `coded` must hold exactly these values.
 pub fn decode_u32(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
     let mut values = SvbValues::new(coded, count)?;
     let start = out.len();
@@ -50,7 +50,7 @@ pub fn encode_u32(values: &[u32], out: &mut Vec<u8>) {
     out.truncate(at);
 }
 
-/// Splits keys from data, having made sure that the data may hold `count` values.
+/// Splits keys from data, and checks that the data can hold `count` values.
 fn split(coded: &[u8], count: usize) -> Result<(&[u8], &[u8]), Fault> {
     coded.split_at_checked(count.div_ceil(4)).filter(|(_, data)| data.len() >= count).ok_or_else(
         || {
@@ -63,7 +63,7 @@ fn split(coded: &[u8], count: usize) -> Result<(&[u8], &[u8]), Fault> {
     )
 }
 
-/// The value with `code` at byte `at`, unless the data ends before it does.
+/// The value with `code` at byte `at`; `None` if the data end within it.
 #[inline(always)]
 fn value(data: &[u8], at: usize, code: u8) -> Option<u32> {
     if let Some(four) = data.get(at..).and_then(|rest| rest.first_chunk()) {
@@ -94,7 +94,7 @@ impl<'a> SvbValues<'a> {
         Ok(Self { keys, data, count, read: 0, at: 0 })
     }
 
-    /// The next value; `None` after the last one, or where the data ends too early.
+    /// The next value; `None` after the last one, or if the data end too early.
     #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<u32> {
         if self.read == self.count {
@@ -112,7 +112,7 @@ impl<'a> SvbValues<'a> {
         self.keys.len() + self.at
     }
 
-    /// Whether every value was there and nothing follows.
+    /// Checks that every value was read and no bytes are left.
     pub(crate) fn finish(&self) -> Result<(), Fault> {
         let left = self.data.len() - self.at;
         if self.read < self.count {
@@ -137,8 +137,7 @@ pub(crate) fn leftover(at: usize, left: usize, count: usize) -> Fault {
     Fault::new(at, format!("{left} more bytes"), format!("the end, after {count} values"))
 }
 
-/// Decodes zigzag differences up to sample `until`; stops early, with an error, where the data
-/// ends.
+/// Decodes zigzag differences up to sample `until`. Fails if the data end before.
 fn sum_scalar(
     keys: &[u8],
     data: &[u8],

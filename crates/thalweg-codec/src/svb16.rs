@@ -31,10 +31,10 @@ use crate::svb::{leftover, missing};
 use crate::zigzag::{unzigzag_16, zigzag_16};
 use crate::{Fault, Kernel};
 
-/// Size of the sample count that stands first in a BLOW5 payload.
+/// Bytes of the sample count at the start of a BLOW5 payload.
 const COUNT_BYTES: usize = 4;
 
-/// Appends `samples` samples to `out`. `coded` must hold them and nothing else.
+/// Appends `samples` samples to `out`. `coded` must hold exactly these samples.
 pub fn decode(coded: &[u8], samples: usize, out: &mut Vec<i16>) -> Result<(), Fault> {
     decode_with(Kernel::best(), coded, samples, out)
 }
@@ -101,7 +101,7 @@ pub fn encode_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
     out.reserve(key_bytes + 2 * samples.len());
     let (keys, data) = out.spare_capacity_mut().split_at_mut(key_bytes);
     let mut at = Progress::default();
-    // The first sample has none before it; the kernel starts from whole blocks.
+    // The first sample has no predecessor, so that scalar code encodes the first block.
     pack_scalar(samples, keys, data, &mut at, samples.len().min(BLOCK));
     if at.samples == BLOCK {
         at = kernel.pack16(samples, keys, data, at);
@@ -112,8 +112,8 @@ pub fn encode_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
     unsafe { out.set_len(out.len() + key_bytes + at.bytes) };
 }
 
-/// Encodes up to sample `until`. `at` must be a multiple of eight samples, as keys are written
-/// whole.
+/// Encodes up to sample `until`. `at` must be at a multiple of eight samples, because key bytes are
+/// written whole.
 fn pack_scalar(
     samples: &[i16],
     keys: &mut [MaybeUninit<u8>],

@@ -1,5 +1,5 @@
-//! szip, as HDF5 has it: CCSDS 121.0-B (adaptive Golomb-Rice codes of differences), in libaec's
-//! reading of the old library's parameters.
+//! szip, a filter of HDF5: CCSDS 121.0-B (adaptive Golomb-Rice codes of differences), with the old
+//! library's parameters as libaec interprets them.
 
 use crate::Fault;
 
@@ -8,18 +8,18 @@ use crate::Fault;
 const MSB: u32 = 16;
 const NEIGHBOURS: u32 = 32;
 
-/// Most samples of a block, and most blocks between two whole samples.
+/// The most samples of a block, and the most blocks between two samples that are stored whole.
 const MOST_BLOCK: usize = 64;
 const MOST_INTERVAL: usize = 4096;
 
-/// The run of zero blocks that ends a segment of 64.
+/// The code for zero blocks up to the end of a segment of 64.
 const REST_OF_SEGMENT: u32 = 5;
 const SEGMENT: usize = 64;
 
-/// Codes of pairs beyond this one are none.
+/// The greatest valid code of a pair.
 const MOST_PAIR: u32 = 90;
 
-/// What the filter was told.
+/// The parameters of the filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SzipParams {
     mask: u32,
@@ -27,15 +27,16 @@ pub struct SzipParams {
     block: usize,
     /// Bits of an element.
     bits: u32,
-    /// Elements of a scanline: as many as stand between two that are stored whole.
+    /// Elements of a scanline: the distance between two elements that are stored whole.
     scanline: usize,
 }
 
 impl SzipParams {
-    /// From client data: option mask, pixels of a block, bits of a pixel, pixels of a scanline.
+    /// Parses the filter's client data: option mask, pixels per block, bits per pixel, pixels per
+    /// scanline.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// A message about an invalid parameter.
     pub fn parse(values: &[u32]) -> Result<Self, String> {
         let &[mask, block, bits, scanline, ..] = values else {
             return Err(format!("the filter szip with {} parameters", values.len()));
@@ -55,17 +56,17 @@ impl SzipParams {
         Ok(Self { mask, block, bits, scanline })
     }
 
-    /// Elements of four bytes and more are coded byte by byte: all first ones, then all second
-    /// ones.
+    /// The bytes per element if the bytes are coded separately: all first bytes, then all second
+    /// bytes. This is the case for elements of four and eight bytes.
     fn bytes_apart(self) -> Option<usize> {
         matches!(self.bits, 32 | 64).then_some(self.bits as usize / 8)
     }
 }
 
-/// Replaces `out` by what a chunk decodes to, which may be `most` bytes: it says how many.
+/// Replaces `out` by the decoded bytes of a chunk, at most `most`. The chunk states their number.
 ///
 /// # Errors
-/// A chunk that says too many, or a stream that ends too early or that no coder writes.
+/// A chunk that states more than `most` bytes, or a stream that ends too early or is invalid.
 pub fn decompress(
     params: SzipParams,
     coded: &[u8],
@@ -85,7 +86,7 @@ pub fn decompress(
         9..=16 => 2,
         _ => 4,
     };
-    // Scanlines are filled up to whole blocks.
+    // Scanlines are padded to whole blocks.
     let interval = params.scanline.div_ceil(params.block);
     let scanlines = size.div_ceil(width * params.scanline);
     let mut samples = Samples {
@@ -121,10 +122,10 @@ pub fn decompress(
     Ok(())
 }
 
-/// Bits, the most significant of each byte first.
+/// Reads bits, the most significant of each byte first.
 struct Bits<'a> {
     bytes: &'a [u8],
-    /// In bits.
+    /// Position in bits.
     at: usize,
 }
 
@@ -133,7 +134,7 @@ impl Bits<'_> {
         Fault::new(self.at / 8, "the end of the stream", "the rest of a block")
     }
 
-    /// The next 32 bits or more in the high bits, zeros beyond the end.
+    /// A word with at least the next 32 bits in its high bits. Bits beyond the end are zero.
     fn window(&self) -> u64 {
         let from = self.at / 8;
         let mut window = [0; 8];
@@ -143,7 +144,7 @@ impl Bits<'_> {
         u64::from_be_bytes(window) << (self.at % 8)
     }
 
-    /// A number of at most 32 bits.
+    /// Reads a number of at most 32 bits.
     fn number(&mut self, bits: u32) -> Result<u32, Fault> {
         if bits == 0 {
             return Ok(0);
@@ -156,11 +157,11 @@ impl Bits<'_> {
         Ok(number as u32)
     }
 
-    /// How many zeros stand before the next one.
+    /// Reads the zero bits before the next one bit, and this one bit. Returns the number of zeros.
     fn zeros(&mut self) -> Result<u32, Fault> {
         let mut zeros = 0;
         loop {
-            // The window has this many bits that are of the stream.
+            // The number of bits in the window that belong to the stream.
             let whole = (64 - self.at % 8).min((self.bytes.len() * 8).saturating_sub(self.at));
             if whole == 0 {
                 return Err(self.short());
@@ -176,7 +177,7 @@ impl Bits<'_> {
     }
 }
 
-/// The samples of a stream, scanline by scanline.
+/// Decodes the samples of a stream, scanline by scanline.
 struct Samples<'a> {
     bits: Bits<'a>,
     /// Bits of a sample.
@@ -198,7 +199,7 @@ impl Samples<'_> {
         }
     }
 
-    /// Decodes the next scanline; of the last one only `want` samples need be there.
+    /// Decodes the next scanline. Of the last scanline, only `want` samples need to exist.
     fn next_line(&mut self, want: usize) -> Result<(), Fault> {
         self.line.clear();
         while self.line.len() < want {
@@ -207,7 +208,7 @@ impl Samples<'_> {
         if self.has_differences {
             undo_differences(&mut self.line, self.width);
         }
-        // The rest of the scanline is coded all the same, but for the last.
+        // The padding of a scanline is coded too, except in the last scanline.
         Ok(())
     }
 
@@ -249,7 +250,8 @@ impl Samples<'_> {
                         format!("at most {MOST_PAIR}"),
                     ));
                 }
-                // The sum of the pair is the triangular number's root; what remains is the second.
+                // The sum of the pair is the index of the greatest triangular number up to the
+                // code. The rest is the second value.
                 let sum = (0..).take_while(|n| n * (n + 1) / 2 <= code).last().unwrap_or(0);
                 let second = code - sum * (sum + 1) / 2;
                 if (self.line.len() - start).is_multiple_of(2) {
@@ -275,8 +277,9 @@ impl Samples<'_> {
     }
 }
 
-/// The first sample stands whole; each other was mapped from its difference to the one before, the
-/// small ones of both signs first, as far as both are in range.
+/// Undoes the differences of a scanline. The first sample is stored whole. Each other is stored as
+/// its mapped difference from the sample before: small differences of both signs map to small
+/// numbers, as far as both signs are in range.
 fn undo_differences(line: &mut [u32], width: u32) {
     let most = u32::MAX >> (32 - width);
     let middle = most / 2 + 1;
@@ -305,8 +308,8 @@ mod tests {
         Ok(out)
     }
 
-    /// What h5py wrote: zero blocks, pairs, whole samples; 16 bits big-endian without differences;
-    /// four bytes apart.
+    /// Chunks that h5py wrote: with zero blocks, pairs and whole samples; 16 bits big-endian
+    /// without differences; elements of four bytes coded byte by byte.
     #[test]
     fn chunks_of_libhdf5_decode() {
         let bytes = [32, 0, 0, 0, 0, 89, 0, 127, 149, 145, 222, 7, 145, 220, 181, 245, 252, 3, 0];

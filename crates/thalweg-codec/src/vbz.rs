@@ -18,10 +18,10 @@ use crate::{Fault, svb, zstd};
 /// The number of the filter in an HDF5 pipeline.
 pub const FILTER: i32 = 32020;
 
-/// Bytes of the size that stands first.
+/// Bytes of the size at the start of a chunk.
 const SIZE_BYTES: usize = 4;
 
-/// What the filter's client data say.
+/// The parameters of the filter, from its client data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct VbzParams {
     /// 0 or 1.
@@ -35,13 +35,13 @@ pub struct VbzParams {
 }
 
 impl VbzParams {
-    /// What ONT's software writes for signals.
+    /// The parameters that ONT's software writes for signals.
     pub const SIGNAL: Self = Self { version: 0, integer_size: 2, zigzag: true, level: 1 };
 
-    /// Reads the client data. A level that is missing is 1, as in the plugin.
+    /// Parses the client data. A missing level is 1, as in the plugin.
     ///
     /// # Errors
-    /// Values that no version has.
+    /// Values that are invalid in every version.
     pub fn parse(values: &[u32]) -> Result<Self, Fault> {
         let [version, integer_size, zigzag, ref rest @ ..] = *values else {
             return Err(Fault::new(0, format!("{} VBZ parameters", values.len()), "at least 3"));
@@ -70,7 +70,7 @@ impl VbzParams {
     }
 }
 
-/// Decodes chunks; one for a thread.
+/// A decompression context for one thread.
 #[derive(Debug, Default)]
 pub struct VbzDecompressor {
     zstd: zstd::ZstdDecompressor,
@@ -79,10 +79,10 @@ pub struct VbzDecompressor {
 }
 
 impl VbzDecompressor {
-    /// Appends the 16-bit samples of a chunk that must decode to `bytes` bytes.
+    /// Appends the 16-bit samples of a chunk. The chunk must decode to `bytes` bytes.
     ///
     /// # Errors
-    /// Whatever is wrong with the chunk; `out` is left as it was.
+    /// The defect of the chunk. `out` is then unchanged.
     pub fn samples(
         &mut self,
         params: VbzParams,
@@ -100,10 +100,10 @@ impl VbzDecompressor {
         Ok(())
     }
 
-    /// Replaces `out` by the decoded bytes of a chunk, which must be `bytes`.
+    /// Replaces `out` by the decoded bytes of a chunk. Their number must be `bytes`.
     ///
     /// # Errors
-    /// Whatever is wrong with the chunk.
+    /// The defect of the chunk.
     pub fn bytes(
         &mut self,
         params: VbzParams,
@@ -135,7 +135,7 @@ impl VbzDecompressor {
         Ok(())
     }
 
-    /// Gives back scratch memory beyond `keep` bytes.
+    /// Frees scratch memory beyond `keep` bytes.
     pub fn trim(&mut self, keep: usize) {
         self.plain.clear();
         self.plain.shrink_to(keep);
@@ -144,7 +144,7 @@ impl VbzDecompressor {
     }
 }
 
-/// The StreamVByte bytes of a chunk, out of their zstd frame.
+/// The StreamVByte bytes of a chunk, decoded from their zstd frame if there is one.
 fn unwrap<'a>(
     zstd: &mut zstd::ZstdDecompressor,
     plain: &'a mut Vec<u8>,
@@ -170,7 +170,7 @@ fn unwrap<'a>(
     if params.level == 0 {
         return Ok(coded);
     }
-    // Keys, and at most four bytes a value.
+    // Keys, and at most four bytes per value.
     let count = bytes / params.integer_size as usize;
     let most = count.div_ceil(4).saturating_add(count.saturating_mul(4));
     zstd.decompress(coded, plain, most).map_err(|fault| fault.shifted(SIZE_BYTES))?;
@@ -207,7 +207,7 @@ fn halves(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
     }
 }
 
-/// Encodes signals; one for a thread.
+/// A compression context for signals, for one thread.
 #[derive(Debug)]
 pub struct VbzCompressor {
     zstd: Option<zstd::ZstdCompressor>,
@@ -216,7 +216,7 @@ pub struct VbzCompressor {
 }
 
 impl VbzCompressor {
-    /// A context for zstd's `level`; 0 for no zstd.
+    /// A new context for zstd's `level`; 0 for no zstd.
     ///
     /// # Errors
     /// A level that zstd does not have.
@@ -225,11 +225,11 @@ impl VbzCompressor {
         Ok(Self { zstd, coded: Vec::new(), frame: Vec::new() })
     }
 
-    /// Replaces `out` by the chunk of `samples`, as [`VbzParams::SIGNAL`] at this level describes
-    /// it.
+    /// Replaces `out` by the chunk of `samples`, with the parameters of [`VbzParams::SIGNAL`] at
+    /// the context's level.
     ///
     /// # Errors
-    /// More samples than 2^31.
+    /// At least 2^31 samples: the size in bytes must fit 32 bits.
     pub fn chunk(&mut self, samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
         let Ok(bytes) = u32::try_from(size_of_val(samples)) else {
             return Err(Fault::new(0, format!("{} samples", samples.len()), "a chunk below 4 GiB"));

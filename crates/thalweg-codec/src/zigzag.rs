@@ -1,4 +1,5 @@
-//! Small numbers of either sign as small unsigned ones: 0, -1, 1, -2, ... become 0, 1, 2, 3, ...
+//! Zigzag: maps small numbers of either sign to small unsigned numbers. 0, -1, 1, -2, ... become 0,
+//! 1, 2, 3, ...
 
 #[inline(always)]
 pub(crate) fn zigzag_32(value: i32) -> u32 {

@@ -1,4 +1,4 @@
-//! Zstandard frames, with a context that is reused and an output that is never zeroed first.
+//! Zstandard frames, with reused contexts and output buffers that are not zeroed first.
 //!
 //! ```
 //! use thalweg_codec::zstd::{ZstdCompressor, ZstdDecompressor};
@@ -19,16 +19,16 @@ use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective, Wri
 
 use crate::Fault;
 
-/// No frame decodes to more bytes than this for each of its own: a block of 128 KiB from a header
-/// of three bytes and one repeated byte (RFC 8878, sections 3.1.1.2.2 and 3.1.1.2.4).
+/// The most decoded bytes per stored byte: a block of 128 KiB from a header of three bytes and one
+/// repeated byte (RFC 8878, sections 3.1.1.2.2 and 3.1.1.2.4).
 const MOST_BYTES_PER_BYTE: u64 = 128 * 1024 / 4;
-/// What a frame without a declared size is first given room for, per stored byte; a guess that
-/// costs little if wrong.
+/// The initial room for a frame without a declared size, in decoded bytes per stored byte. A wrong
+/// guess costs little.
 const GUESS_BYTES_PER_BYTE: usize = 4;
-/// Smallest step by which the output of such a frame grows.
+/// The smallest step, in bytes, by which the output of such a frame grows.
 const LEAST_STEP_BYTES: usize = 64 * 1024;
 
-/// The version of the C library, as in "1.5.7".
+/// The version of the C library, such as "1.5.7".
 pub fn version() -> &'static str {
     zstd_safe::version_string()
 }
@@ -59,9 +59,9 @@ impl ZstdDecompressor {
 
     /// Replaces `out` by the decoded bytes, at most `limit`.
     ///
-    /// The first frame's declared size must be the size of everything decoded, as slow5lib demands:
-    /// a second frame with content is refused (there is no room for it). Without a declared size,
-    /// all frames are decoded.
+    /// If the first frame declares a size, it must be the size of all decoded bytes, as slow5lib
+    /// demands. A second frame with content is refused. Without a declared size, all frames are
+    /// decoded.
     pub fn decompress(
         &mut self,
         coded: &[u8],
@@ -132,14 +132,15 @@ impl ZstdDecompressor {
             } else if out.len() < limit {
                 out.reserve(out.len().max(LEAST_STEP_BYTES).min(limit - out.len()));
             } else if stuck {
-                // Only now: a full output may still meet the end of the frame.
+                // The output is full. It is checked only here, because the previous step may have
+                // reached the end of the frame.
                 return Err(too_large(coded, "a frame that goes on".into(), limit));
             }
         }
     }
 
-    /// Decodes on into the spare capacity of `out`, up to `limit` bytes in all; zero once a frame
-    /// has ended.
+    /// Continues decoding into the spare capacity of `out`, up to a length of `limit` bytes.
+    /// Returns zero once a frame has ended.
     fn step(
         &mut self,
         input: &mut InBuffer<'_>,
@@ -205,7 +206,7 @@ unsafe impl WriteBuf for Limited<'_> {
     }
 }
 
-/// What the first frame declares; `None` if it does not.
+/// The decoded size that the first frame declares; `None` if it declares none.
 fn declared_size(coded: &[u8]) -> Result<Option<u64>, Fault> {
     zstd_safe::get_frame_content_size(coded).map_err(|_| {
         Fault::new(0, format!("{} bytes without a valid frame header", coded.len()), "a zstd frame")

@@ -52,17 +52,18 @@ pub use layout::ArrayLayout;
 /// The layout of the arrays of a file, the predicted time to read them, and what slows them down.
 #[derive(Debug)]
 pub struct Diagnosis {
-    /// How each of them lies, the largest first.
+    /// The layout of each array, the largest first.
     pub layouts: Vec<ArrayLayout>,
-    /// Bytes of all values.
+    /// Bytes of all values, decoded.
     pub bytes: u64,
-    /// Bytes stored for them.
+    /// Bytes of all values as stored.
     pub stored: u64,
-    /// Chunks, and pieces that are no chunks.
+    /// The number of chunks, plus the number of contiguous arrays.
     pub chunks: u64,
-    /// Chunks that follow the one before of their dataset, of those that have one: 1 if none has.
+    /// The share of chunks that directly follow the previous chunk of their dataset, among chunks
+    /// that have a previous one. 1 if no chunk has one.
     pub in_order: f64,
-    /// Stored bytes in chunks that are shorter than 64 KiB, of all.
+    /// The share of stored bytes that are in chunks shorter than 64 KiB.
     pub small: f64,
     /// The store model that the predictions use.
     pub model: StoreModel,
@@ -76,24 +77,24 @@ pub struct Diagnosis {
     pub findings: Vec<Finding>,
 }
 
-/// A predicted time, and what it is made of.
+/// A predicted time and its parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Predicted {
     /// Requests to the store.
     pub requests: u64,
-    /// Bytes that they transfer.
+    /// Bytes that the requests transfer.
     pub bytes: u64,
-    /// Requests that do not begin where the one before ended.
+    /// Requests that do not begin where the previous one ended.
     pub jumps: u64,
     /// Seconds that the store takes.
     pub store_s: f64,
-    /// Processor seconds for fetching, decoding and looking at values.
+    /// Processor seconds for fetching, decoding and using the values, summed over threads.
     pub cpu_s: f64,
-    /// Threads that share them.
+    /// Threads that share the processor time.
     pub threads: usize,
-    /// Seconds until values can be asked for: opening, and finding where they lie.
+    /// Seconds for opening the file and finding the chunks, before values can be read.
     pub index_s: f64,
-    /// Seconds in all.
+    /// Total seconds.
     pub total_s: f64,
 }
 
@@ -103,8 +104,8 @@ impl Predicted {
         self.cpu_s / self.threads.max(1) as f64 > self.store_s
     }
 
-    /// thalweg's total where the store is between so many times as fast and as slow as its model
-    /// says.
+    /// The range of thalweg's total time, in seconds, if the store is up to `factor` times faster
+    /// or slower than its model.
     ///
     /// ```
     /// use thalweg_hdf5::doctor::Predicted;
@@ -121,10 +122,10 @@ impl Predicted {
     }
 }
 
-/// Diagnoses arrays of a file. `index` is the time that it took to find them.
+/// Diagnoses arrays of a file. `index` is the time that finding them took.
 ///
 /// # Errors
-/// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for what is no array.
+/// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is not an array.
 pub fn diagnose(
     file: &ArrayFile,
     datasets: &[&Dataset],
@@ -175,7 +176,7 @@ pub fn diagnose(
     })
 }
 
-/// A time that overlaps the store's and the processor's.
+/// A predicted time in which the store and the processor work at the same time.
 fn overlapped(
     load: Load,
     jumps: u64,
@@ -211,8 +212,9 @@ fn of_thalweg(
     overlapped(load, jumps, store_s, costs.thalweg(layouts, load), threads, index)
 }
 
-/// One request a chunk, in the order of the array, dataset after dataset; the store reads ahead
-/// where a chunk follows the one before, while that is decoded, and waits where it does not.
+/// The predicted time of a reader through libhdf5. It makes one request per chunk, in the order of
+/// the array, dataset after dataset. If a chunk follows the previous one in the file, the store
+/// reads it ahead while the previous one is decoded; otherwise the reader waits for the store.
 fn of_libhdf5(
     layouts: &[ArrayLayout],
     model: &StoreModel,

@@ -5,14 +5,14 @@ use thalweg_io::Fault;
 
 use crate::filter::fletcher32;
 
-/// A filter that is applied here.
+/// A filter that this crate can apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coder {
-    /// Bytes of elements sorted by significance.
+    /// Shuffle: sorts the bytes of elements by significance.
     Shuffle,
-    /// zlib streams, of a level from 0 to 12.
+    /// zlib streams, with a level from 0 to 12.
     Deflate(u8),
-    /// Zstandard frames, of a level (filter 32015).
+    /// Zstandard frames, with a level (filter 32015).
     Zstd(u8),
     /// LZ4 blocks (filter 32004).
     Lz4,
@@ -22,12 +22,11 @@ pub enum Coder {
 
 #[cfg(feature = "libhdf5")]
 impl Coder {
-    /// The filter's number, and the value that says how it was applied to elements of so many
-    /// bytes.
+    /// The filter's number, and its client data for elements of `element` bytes.
     pub(crate) fn registered(self, element: usize) -> (i32, u32) {
         match self {
             Self::Shuffle => (crate::filter::SHUFFLE, element as u32),
-            // HDF5 knows levels up to 9; they only say how it was written.
+            // HDF5 knows levels up to 9. Readers do not use the level.
             Self::Deflate(level) => (crate::filter::DEFLATE, level.min(9).into()),
             Self::Zstd(level) => (crate::filter::ZSTD, level.into()),
             Self::Lz4 => (crate::filter::LZ4, 0),
@@ -46,8 +45,8 @@ pub(crate) struct ChunkEncoder {
 }
 
 impl ChunkEncoder {
-    /// Applies filters to the elements of a chunk. The mask has a bit for each filter that was left
-    /// out, because it made the chunk no smaller.
+    /// Applies filters to the elements of a chunk. A set bit of the returned mask marks a filter
+    /// that was skipped because it did not shrink the chunk.
     pub(crate) fn encode(
         &mut self,
         coders: &[Coder],

@@ -1,5 +1,5 @@
-//! An index of the chunk offsets of a file, saved beside it. A reader that has it does not search
-//! the B-trees and arrays in which HDF5 keeps these offsets.
+//! An index of the chunk offsets of a file, saved beside it. With it, a reader need not search the
+//! B-trees and arrays in which HDF5 keeps these offsets.
 //!
 //! ```text
 //! "TWHDF5IX"  u64 version
@@ -29,32 +29,33 @@ use thalweg_io::Fault;
 
 use crate::types::Chunk;
 
-/// The first bytes.
+/// The first bytes of an index.
 pub const MAGIC: &[u8; 8] = b"TWHDF5IX";
 const VERSION: u64 = 1;
 const HEAD: usize = 64;
 const SUM: usize = 8;
 
-/// Bytes at the start of the file that the index has a checksum of: the superblock is among them.
+/// The index holds a checksum of this many bytes at the start of the file. They include the
+/// superblock.
 pub const START: u64 = 4096;
 
-/// Most dimensions: HDF5's 32, and those of array types.
+/// The most dimensions: HDF5's 32, and those of array types.
 const MOST_DIMENSIONS: usize = 64;
-/// Bytes that a chunk takes at least.
+/// The least bytes of a chunk in the index.
 const LEAST: usize = 4;
 
 /// The state of the file that an index describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexedFile {
-    /// Bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was modified, in nanoseconds since 1970.
+    /// Time of its last modification, in nanoseconds since 1970.
     pub modified: i64,
-    /// [`checksum_of_start`].
+    /// The result of [`checksum_of_start`].
     pub start: u64,
 }
 
-/// The checksum of a file's first [`START`] bytes, or of all of it.
+/// The checksum of a file's first [`START`] bytes, or of the whole file if it is shorter.
 pub fn checksum_of_start(bytes: &[u8]) -> u64 {
     checksum(bytes)
 }
@@ -62,21 +63,21 @@ pub fn checksum_of_start(bytes: &[u8]) -> u64 {
 /// The stored chunks of a dataset.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DatasetChunks {
-    /// Where its object header stands in the file.
+    /// Address of its object header in the file.
     pub address: u64,
-    /// The length of each dimension, and that of a chunk in it.
+    /// For each dimension, its length and the length of a chunk.
     pub dimensions: Vec<(u64, u64)>,
-    /// The chunks that are stored, by their number in the grid.
+    /// The stored chunks, sorted by their number in the grid.
     pub chunks: Vec<Chunk>,
 }
 
-/// An index, checked but not unpacked.
+/// An index that is checked but not unpacked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Extents {
     bytes: Vec<u8>,
     state: IndexedFile,
     chunks: u64,
-    /// By address: how many chunks, and where they stand in `bytes`.
+    /// For each dataset, sorted by address: the number of its chunks and their location in `bytes`.
     datasets: Vec<IndexEntry>,
 }
 
@@ -88,8 +89,7 @@ struct IndexEntry {
     at: Range<usize>,
 }
 
-/// How many chunks fill a dataset; `None` if there are more than can be counted, or a chunk is
-/// empty.
+/// The number of chunks that cover a dataset; `None` if it exceeds 64 bits or a chunk is empty.
 fn cells(dimensions: &[(u64, u64)]) -> Option<u64> {
     dimensions.iter().try_fold(1u64, |cells, &(length, chunk)| {
         if chunk == 0 { None } else { cells.checked_mul(length.div_ceil(chunk)) }
@@ -104,7 +104,7 @@ fn push(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Reads LEB128 numbers one after the other.
+/// Reads consecutive LEB128 numbers.
 struct Numbers<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -130,7 +130,7 @@ impl Numbers<'_> {
         Err(Fault::new(start, "the end", "a number"))
     }
 
-    /// The next chunk. `before` is the one before it, at first with the number before 0.
+    /// Reads the next chunk. `before` is the previous chunk, or [`NONE`] for the first.
     fn chunk(&mut self, before: &Chunk) -> Result<Chunk, Fault> {
         let at = self.at;
         let far = || Fault::new(at, "a chunk beyond 64 bits", "one inside the file");
@@ -143,12 +143,12 @@ impl Numbers<'_> {
     }
 }
 
-/// The chunk from which the differences of the first chunk count.
+/// The chunk that the differences of the first chunk refer to.
 const NONE: Chunk = Chunk { first: u64::MAX, offset: 0, size: 0, mask: 0 };
 
 impl Extents {
-    /// The index of a file in this state. Datasets that it has no room for are left out: those of
-    /// very many dimensions, and those that come after one of the same address.
+    /// Makes the index of a file in this state. Datasets with too many dimensions are left out, and
+    /// so are datasets that repeat an address.
     pub fn encode(state: IndexedFile, mut grids: Vec<DatasetChunks>) -> Vec<u8> {
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
@@ -199,11 +199,11 @@ impl Extents {
         bytes
     }
 
-    /// An index from its bytes. Every chunk that it names is inside a file of the size that it
-    /// states, and has a place of its own in its dataset.
+    /// Parses and checks an index. Every chunk lies inside a file of the size that the index
+    /// states, and has its own number in the grid of its dataset.
     ///
     /// # Errors
-    /// Bytes that are no such index, of another version, or damaged.
+    /// Bytes that are not an index, have another version or are damaged.
     pub fn parse(bytes: Vec<u8>) -> Result<Self, Fault> {
         let Some((head, rest)) =
             bytes.split_at_checked(HEAD).filter(|(head, _)| head.starts_with(MAGIC))
@@ -248,13 +248,14 @@ impl Extents {
         self.state
     }
 
-    /// Number of chunks in the index.
+    /// The number of chunks in the index.
     pub fn chunks(&self) -> u64 {
         self.chunks
     }
 
-    /// The chunks of the dataset whose header stands at an address; `None` if it is not known with
-    /// this shape and these chunks. Dimensions of an array type may be left out.
+    /// The chunks of the dataset with the object header at `address`. `None` if the index has no
+    /// dataset with this address, shape and chunk shape. Dimensions of an array type may be left
+    /// out.
     pub fn get(&self, address: u64, shape: &[u64], chunk: &[u64]) -> Option<Vec<Chunk>> {
         let entry = &self.datasets
             [self.datasets.binary_search_by_key(&address, |entry| entry.address).ok()?];
@@ -274,7 +275,7 @@ impl Extents {
         Some(chunks)
     }
 
-    /// All of it, unpacked.
+    /// The chunks of all datasets, unpacked.
     pub fn grids(&self) -> impl Iterator<Item = DatasetChunks> {
         self.datasets.iter().filter_map(|entry| {
             let (shape, chunk): (Vec<u64>, Vec<u64>) = entry.dimensions.iter().copied().unzip();
@@ -288,7 +289,7 @@ impl Extents {
     }
 }
 
-/// The datasets in a file of so many bytes, and how many chunks they have.
+/// Parses the datasets of a file of `size` bytes. Also returns the number of their chunks.
 fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<IndexEntry>, u64), Fault> {
     let mut numbers = Numbers { bytes: body, at: 0 };
     let (mut datasets, mut chunks, mut address) = (Vec::<IndexEntry>::new(), 0, 0u64);

@@ -1,4 +1,4 @@
-//! The filters that a chunk went through, and their undoing outside libhdf5.
+//! The filters of chunks, and their decoding without libhdf5.
 
 use std::fmt;
 
@@ -18,12 +18,12 @@ pub(super) const LZ4: i32 = 32004;
 const BITSHUFFLE: i32 = 32008;
 pub(super) const ZSTD: i32 = 32015;
 
-/// What is undone here and not in libhdf5 as it is built, but for VBZ, which has to be told how
-/// much a chunk holds.
+/// Filters that this crate decodes and this build of libhdf5 does not. VBZ is not in the list,
+/// because its decoder needs to know the size of the chunk.
 #[cfg(feature = "libhdf5")]
 pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
 
-/// Bytes of a Fletcher-32 checksum, which stands last.
+/// Bytes of the Fletcher-32 checksum at the end of a chunk.
 const SUM_BYTES: usize = 4;
 
 /// One step of a pipeline.
@@ -31,7 +31,7 @@ const SUM_BYTES: usize = 4;
 pub enum Filter {
     /// zlib streams.
     Deflate,
-    /// Bytes of elements of this size sorted by significance.
+    /// The bytes of elements of this size, sorted by significance.
     Shuffle(usize),
     /// A checksum at the end.
     Fletcher32,
@@ -47,21 +47,21 @@ pub enum Filter {
     Zstd,
     /// Blosc 1.
     Blosc,
-    /// Bits sorted by significance.
+    /// The bits of elements, sorted by significance.
     Bitshuffle(Bitshuffle),
 }
 
-/// What the filter bitshuffle did.
+/// The parameters of the filter bitshuffle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bitshuffle {
     /// Bytes of an element.
     size: usize,
-    /// Elements of a block, where nothing compressed it.
+    /// Elements per block, if blocks are not compressed.
     block: usize,
     inner: Option<Inner>,
 }
 
-/// What compressed a block whose bits are sorted.
+/// The compressor of a bitshuffled block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inner {
     Lz4,
@@ -69,7 +69,7 @@ enum Inner {
 }
 
 impl Bitshuffle {
-    /// From client data: two version numbers, the size of an element, elements of a block,
+    /// Parses the client data: two version numbers, the size of an element, elements per block,
     /// compression.
     fn parse(values: &[u32]) -> Result<Self, String> {
         let &[_, _, size, ref more @ ..] = values else {
@@ -85,7 +85,7 @@ impl Bitshuffle {
             Some(3) => Some(Inner::Zstd),
             Some(other) => return Err(format!("the compression {other} of the filter bitshuffle")),
         };
-        // What the library takes that is not told: about 8 KiB.
+        // The library's default block size: about 8 KiB.
         let usual = (8192 / size / bitshuffle::GROUP * bitshuffle::GROUP).max(128);
         let block = more.first().map_or(0, |&block| block as usize);
         if !block.is_multiple_of(bitshuffle::GROUP) {
@@ -94,7 +94,7 @@ impl Bitshuffle {
         Ok(Self { size, block: if block == 0 { usual } else { block }, inner })
     }
 
-    /// Replaces `out` by the values of a chunk, which may be `most` bytes.
+    /// Replaces `out` by the values of a chunk, at most `most` bytes.
     fn undo(
         self,
         input: &[u8],
@@ -133,7 +133,7 @@ impl Bitshuffle {
         }
         out.clear();
         out.resize(bytes, 0);
-        // The rest that fills no group stands as it is.
+        // Trailing elements that do not fill a group are stored unchanged.
         let sorted = bytes / group * group;
         let (blocks, rest) = out.split_at_mut(sorted);
         for block in blocks.chunks_mut(block) {
@@ -192,11 +192,11 @@ impl fmt::Display for Filter {
 }
 
 impl Filter {
-    /// The filter with this number and client data; what it is in words where it cannot be undone
-    /// here.
+    /// The filter with this number and client data.
     ///
     /// # Errors
-    /// The filter's name and number, or what is wrong with its client data.
+    /// A message for a filter that this crate cannot decode: its name and number, or the defect of
+    /// its client data.
     pub fn new(number: i32, name: &str, values: &[u32]) -> Result<Self, String> {
         match number {
             DEFLATE => Ok(Self::Deflate),
@@ -226,7 +226,7 @@ impl Filter {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pipeline(pub Vec<Filter>);
 
-/// What undoing pipelines needs; one for a thread.
+/// The state for decoding pipelines, for one thread.
 #[derive(Debug, Default)]
 pub struct Contexts {
     deflate: deflate::DeflateDecompressor,
@@ -239,11 +239,11 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes. A bit of
-    /// `mask` says that the filter at its place was skipped.
+    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes. A filter
+    /// was skipped if the bit of its index in `mask` is set.
     ///
     /// # Errors
-    /// Whatever is wrong with the stored bytes; `out` is left as it was.
+    /// The defect of the stored bytes. `out` is then unchanged.
     pub fn samples(
         &mut self,
         pipeline: &Pipeline,
@@ -260,7 +260,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// Fills `out` with the bytes of a chunk before its filters, which must be exactly as many.
+    /// Fills `out` with the decoded bytes of a chunk. Their number must be the length of `out`.
     ///
     /// # Errors
     /// Whatever is wrong with the stored bytes.
@@ -273,7 +273,7 @@ impl Contexts {
     ) -> Result<(), Fault> {
         let mut active =
             (0..).zip(&pipeline.0).filter(|(place, _)| mask >> 31.min(*place) & 1 == 0);
-        // The last one undone writes to where the bytes belong.
+        // The filter that is decoded last writes directly to `out`.
         match (active.next(), active.next()) {
             (Some((_, Filter::Deflate)), None) => {
                 return self.deflate.decompress_exact(stored, out);
@@ -290,7 +290,7 @@ impl Contexts {
         Ok(())
     }
 
-    /// The bytes before the filters: exactly `bytes` of them.
+    /// Decodes a chunk to exactly `bytes` bytes.
     ///
     /// # Errors
     /// Whatever is wrong with the stored bytes.
@@ -307,7 +307,7 @@ impl Contexts {
             .iter()
             .enumerate()
             .filter(|(place, filter)| active(*place) && **filter == Filter::Fletcher32);
-        // Between filters there may be checksums of the inner ones.
+        // Between filters, the bytes may include checksums of inner filters.
         let most = bytes.saturating_add(SUM_BYTES * sums.count());
         let mut here: Option<()> = None;
         for (place, filter) in pipeline.0.iter().enumerate().rev() {
@@ -333,7 +333,7 @@ impl Contexts {
         Ok(decoded)
     }
 
-    /// What one filter makes of its input, at most `most` bytes, in `back`.
+    /// Decodes one filter into `back`, to at most `most` bytes.
     fn step(
         &mut self,
         filter: &Filter,
@@ -360,10 +360,10 @@ impl Contexts {
         }
     }
 
-    /// What one filter makes of its input, which may be `most` bytes.
+    /// Decodes one filter, to at most `most` bytes.
     ///
     /// # Errors
-    /// Whatever is wrong with the input.
+    /// The defect of the input.
     #[cfg(feature = "libhdf5")]
     pub(super) fn undo_one(
         &mut self,
@@ -375,7 +375,7 @@ impl Contexts {
         Ok(&self.back)
     }
 
-    /// Gives back scratch memory beyond `keep` bytes.
+    /// Frees scratch memory beyond `keep` bytes.
     pub fn trim(&mut self, keep: usize) {
         self.vbz.trim(keep);
         for scratch in [&mut self.front, &mut self.back] {
@@ -397,8 +397,8 @@ fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     };
     let stored = u32::from_le_bytes(*sum);
     let computed = fletcher32(data);
-    // libhdf5 before 1.6.3 swapped the bytes of each half on little-endian machines, and its
-    // successors read that.
+    // libhdf5 before 1.6.3 swapped the bytes of each half on little-endian machines. Later versions
+    // still accept such checksums.
     let swapped = (computed & 0x00ff_00ff) << 8 | (computed >> 8) & 0x00ff_00ff;
     if stored != computed && stored != swapped {
         return Err(Fault::new(
@@ -412,11 +412,11 @@ fn check_sum(input: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Fletcher's checksum over big-endian 16-bit words, as libhdf5 takes it.
+/// Fletcher's checksum over big-endian 16-bit words, as libhdf5 computes it.
 pub(super) fn fletcher32(data: &[u8]) -> u32 {
     let mut low = 0u32;
     let mut high = 0u32;
-    // As many words as cannot overflow between two reductions.
+    // A block has so few words that the sums cannot overflow between two reductions.
     for block in data.chunks(720) {
         for word in block.chunks(2) {
             low += u32::from(word[0]) << 8 | word.get(1).map_or(0, |&byte| u32::from(byte));

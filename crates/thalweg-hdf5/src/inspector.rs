@@ -58,7 +58,7 @@ impl Inspector {
     /// Inspects a file, or the values of one of its datasets.
     ///
     /// # Errors
-    /// [`Error::Malformed`] where that process was killed, [`Error::Io`] where it could not be
+    /// [`Error::Malformed`] if the child process was killed, [`Error::Io`] if it could not be
     /// started, [`Error::Cancelled`].
     pub fn check(&self, path: &Path, dataset: Option<&str>, control: &Control) -> Result<()> {
         let name = path.to_string_lossy().into();
@@ -109,7 +109,7 @@ impl Inspector {
 fn killed(status: ExitStatus, waits: bool) -> Result<Option<String>> {
     let Some(signal) = status.signal() else { return Ok(None) };
     Ok(Some(match Signal::from_named_raw(signal) {
-        // Somebody wants both processes to end.
+        // These signals ask both processes to end.
         Some(Signal::INT | Signal::TERM | Signal::HUP) => return Err(Error::Cancelled),
         Some(Signal::XCPU) => format!("takes libhdf5 more than {SECONDS} s to look through"),
         Some(Signal::KILL) if waits => {
@@ -160,11 +160,11 @@ pub fn look(
 
 fn limit(resource: Resource, most: u64) {
     let most = Some(most);
-    // A lower limit that is there stays.
+    // A lower limit that is already set stays.
     let _ = setrlimit(resource, Rlimit { current: most, maximum: most });
 }
 
-/// Allows so many seconds of the processor from now on.
+/// Sets the limit of processor time to [`SECONDS`] from now on.
 fn more_time() {
     let used =
         rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime).tv_sec.cast_unsigned();

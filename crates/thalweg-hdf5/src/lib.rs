@@ -1,6 +1,6 @@
 //! HDF5 files: arrays read in parallel, NeXus events, diagnosis of slow layouts, and rewriting.
 //!
-//! libhdf5 (or [`metadata`], a parser in safe Rust) finds where the bytes of a dataset stand in the
+//! libhdf5 (or [`metadata`], a parser in safe Rust) finds where the bytes of a dataset are in the
 //! file. The engine of `thalweg-io` fetches these bytes in file order, and all threads decode them
 //! outside the lock of libhdf5. libhdf5 itself reads only what this crate cannot decode: strings
 //! and lists of variable length, virtual datasets, and filters that this crate does not know.
@@ -67,7 +67,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`superblock`] | the signature of an HDF5 file, and where it stands |
+//! | [`superblock`] | the signature of an HDF5 file, and its offset |
 //! | [`filter`] | the filters of chunks: decoding |
 //! | [`encode`] | the filters of chunks: encoding |
 //! | [`types`] | attribute values, chunks and datasets of samples |

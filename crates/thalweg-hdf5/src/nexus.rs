@@ -79,9 +79,9 @@ pub struct Nexus<'a> {
 pub struct NexusEntry {
     /// The group's path.
     pub path: String,
-    /// When it began, as the file has it.
+    /// The start time, as the file stores it.
     pub start_time: Option<String>,
-    /// What it is called.
+    /// The title.
     pub title: Option<String>,
 }
 
@@ -91,38 +91,38 @@ pub struct Bank {
     path: String,
     name: String,
     events: u64,
-    /// What each event has, in the order of [`EventColumn::ALL`].
+    /// The columns of the events, in the order of [`EventColumn::ALL`].
     columns: [Option<ColumnDataset>; 3],
     event_time_zero: Option<ColumnDataset>,
     event_index: Option<ColumnDataset>,
     cue_index: Option<ColumnDataset>,
     cue_timestamp_zero: Option<ColumnDataset>,
-    /// Of `event_time_offset`.
+    /// The unit of `event_time_offset`.
     unit: Unit,
-    /// Of `event_time_zero`.
+    /// The unit of `event_time_zero`.
     zero_unit: Unit,
-    /// What `event_time_zero` counts from, in nanoseconds since 1970.
+    /// The time that `event_time_zero` counts from, in nanoseconds since 1970.
     epoch: i64,
-    /// What shows without a look at values.
+    /// Defects that are found without reading values.
     findings: Vec<EventFinding>,
 }
 
-/// What a bank may have of each event.
+/// A column of event values that a bank may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventColumn {
     /// `event_id`: the pixel of the detector.
     Id,
     /// `event_time_offset`: the time since its pulse, in [`Bank::unit`].
     Offset,
-    /// `event_weight`: how many events it counts for.
+    /// `event_weight`: the number of events that it counts for.
     Weight,
 }
 
 impl EventColumn {
-    /// All of them.
+    /// All columns.
     pub const ALL: [Self; 3] = [Self::Id, Self::Offset, Self::Weight];
 
-    /// The name of its dataset.
+    /// The name of the column's dataset.
     pub fn name(self) -> &'static str {
         match self {
             Self::Id => "event_id",
@@ -151,12 +151,12 @@ impl Bank {
         &self.name
     }
 
-    /// How many events it has.
+    /// The number of events.
     pub fn events(&self) -> u64 {
         self.events
     }
 
-    /// Entries of `event_time_zero`, or of the index where there are no times.
+    /// The number of entries of `event_time_zero`, or of the index if there are no times.
     pub fn pulses(&self) -> u64 {
         self.event_time_zero.as_ref().or(self.event_index.as_ref()).map_or(0, |list| list.len)
     }
@@ -165,12 +165,12 @@ impl Bank {
         self.columns[column as usize].as_ref()
     }
 
-    /// The type of a column, if it has that.
+    /// The type of a column; `None` if the bank does not have the column.
     pub fn number(&self, column: EventColumn) -> Option<NumericType> {
         self.list(column).map(|list| list.number)
     }
 
-    /// The dataset of a column, if it has that.
+    /// The dataset of a column; `None` if the bank does not have the column.
     pub fn dataset(&self, column: EventColumn) -> Option<&Dataset> {
         self.list(column).map(|list| &list.dataset)
     }
@@ -207,7 +207,7 @@ impl<'a> Nexus<'a> {
         self.file
     }
 
-    /// Bytes that the events of some banks take in the file, by their places.
+    /// Stored bytes of the events of some banks, given by their indices in [`Nexus::banks`].
     pub fn stored_bytes(&self, banks: &[usize]) -> u64 {
         let stored = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
@@ -219,10 +219,11 @@ impl<'a> Nexus<'a> {
         banks.iter().filter_map(|&at| self.banks.get(at)).flat_map(Bank::datasets).map(stored).sum()
     }
 
-    /// The pulses of a bank, and all that is wrong with it.
+    /// Reads the pulses of a bank. Also returns all defects of the bank.
     ///
     /// # Errors
-    /// The first defect of the file; [`Error::Unsupported`] where memory cannot hold them.
+    /// The first defect of the file; [`Error::Unsupported`] if the pulses do not fit into the
+    /// memory budget.
     pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<EventFinding>)> {
         let mut found = bank.findings.clone();
         let times = |list: &Option<ColumnDataset>| -> Result<_> {
@@ -273,8 +274,8 @@ impl<'a> Nexus<'a> {
         Ok((pulses, found))
     }
 
-    /// The earliest time of a first pulse, in nanoseconds since 1970: what [`Moment::Into`] counts
-    /// from.
+    /// The earliest time of a bank's first pulse, in nanoseconds since 1970. [`Moment::Into`]
+    /// counts from it.
     ///
     /// # Errors
     /// The first defect of the file.
@@ -298,14 +299,14 @@ impl<'a> Nexus<'a> {
         Ok(start)
     }
 
-    /// A list of numbers as a whole.
+    /// Reads a whole list of numbers.
     fn numbers<T>(
         &self,
         list: &ColumnDataset,
         convert: impl Fn(number::ExactNumber) -> T,
     ) -> Result<Vec<T>> {
         let memory = self.file.options().budget.memory as u64;
-        // Of the index and of the times, eight bytes each.
+        // The index and the times take eight bytes per entry each.
         let needed = list.len.saturating_mul(2 * size_of::<u64>() as u64);
         if needed > memory {
             return Err(Error::Unsupported {
@@ -328,7 +329,7 @@ impl<'a> Nexus<'a> {
     }
 }
 
-/// What is wrong with cues that are not needed.
+/// Checks the cues, which this crate does not use.
 fn check_cues(cues: &[u64], bank: &Bank) -> Option<EventFinding> {
     let done = "the cues are not used: event_index says the same in detail";
     let times = bank.cue_timestamp_zero.as_ref().map_or(0, |list| list.len);
@@ -350,13 +351,13 @@ fn check_cues(cues: &[u64], bank: &Bank) -> Option<EventFinding> {
 }
 
 impl NexusEntry {
-    /// When it began, in nanoseconds since 1970.
+    /// The start time, in nanoseconds since 1970.
     pub fn start(&self) -> Option<i64> {
         parse_iso(self.start_time.as_ref()?)
     }
 }
 
-/// Text that a dataset holds, if that is all it holds.
+/// The text of a dataset, if it holds a single text.
 fn text(file: &ArrayFile, dataset: &Dataset) -> Result<Option<String>> {
     let mut found = None;
     let mut take = |bytes: &[u8]| {

@@ -52,53 +52,53 @@ pub use crate::encode::Coder;
 pub use crate::libhdf5::LibraryVersion;
 pub use target_layout::{Chunking, TargetLayout, coders};
 
-/// How to make a file anew.
+/// Options of a rewrite.
 #[derive(Debug, Clone, Default)]
 pub struct Repack {
-    /// For all datasets of numbers that are large enough for it to matter.
+    /// The layout for all datasets of numbers that are not too small to matter.
     pub layout: TargetLayout,
-    /// For these datasets, or those in these groups, whatever they hold. The last that fits counts.
+    /// Layouts for the named datasets, or for all datasets in the named groups, whatever their type
+    /// and size. The last matching entry applies.
     pub paths: Vec<(String, TargetLayout)>,
-    /// Of which of libhdf5's structures the file is made.
+    /// The version of libhdf5's structures in the new file.
     pub version: LibraryVersion,
-    /// Whether to read all values of both files and compare them, before the new one gets its name.
-    /// Otherwise what datasets there are, their shapes and types, and where their chunks lie is
-    /// read again.
+    /// Whether to compare all values of both files before the new one gets its name. Otherwise only
+    /// the list of datasets, their shapes and types, and the locations of their chunks are read
+    /// again.
     pub verify: bool,
 }
 
-/// What was done.
+/// A report of a rewrite.
 #[derive(Debug, Default)]
 pub struct RepackReport {
-    /// Groups, datasets and named types.
+    /// The number of groups, datasets and named types.
     pub objects: u64,
-    /// Of these, datasets.
+    /// The number of datasets.
     pub datasets: u64,
-    /// Datasets that are stored otherwise now, beside the order of their chunks.
+    /// Datasets whose chunk shape or filters changed.
     pub changes: Vec<LayoutChange>,
     /// Datasets that keep their storage although the options ask for another, and why.
     pub kept: Vec<(String, String)>,
-    /// References to objects that no link leads to; they lead nowhere now.
+    /// References to objects without a link. They refer to nothing in the new file.
     pub cleared: u64,
-    /// Times that the file's changing datasets were gone through.
+    /// The number of passes over the stored bytes of re-encoded datasets.
     pub passes: usize,
-    /// Bytes of the file.
+    /// Bytes of the original file.
     pub bytes_before: u64,
-    /// Bytes of the new one.
+    /// Bytes of the new file.
     pub bytes_after: u64,
-    /// Of these, what fills up last chunks of datasets that are stored otherwise, in chunks that no
-    /// filter makes shorter.
+    /// How many of these bytes are padding of edge chunks, in changed datasets without filters.
     pub bytes_filling: u64,
     /// Datasets whose values were compared.
     pub verified: u64,
 }
 
-/// A dataset that is stored otherwise.
+/// A dataset whose storage changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutChange {
-    /// Where it is.
+    /// The path of the dataset.
     pub path: String,
-    /// The shape of its chunks before; none if they were one run.
+    /// The shape of its chunks before; `None` if it was contiguous.
     pub chunk_before: Option<Vec<u64>>,
     /// And after.
     pub chunk_after: Option<Vec<u64>>,
@@ -108,7 +108,7 @@ pub struct LayoutChange {
     pub filters_after: Vec<String>,
 }
 
-/// Makes a file anew. It appears when it is whole.
+/// Rewrites the file `path` as `out`. The new file appears when it is complete.
 ///
 /// # Errors
 /// The first defect of the original; [`Error::Unsupported`] for objects that cannot be rewritten;
@@ -151,11 +151,13 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     Ok(report)
 }
 
-/// Smaller files are read through the page cache, as all are whose values are there already.
+/// In bytes. Smaller files are read through the page cache, and so are files that are already
+/// cached.
 const LARGE: u64 = 64 << 20;
 
-/// Where values are read from: past the page cache, unless the caller says otherwise. They are
-/// wanted once, and to make pages for them takes the processor as long as all else.
+/// The store that values are read from: past the page cache, unless the caller chose a store. Each
+/// value is read only once, and allocating pages for them would take the processor as long as all
+/// other work.
 fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<Arc<dyn Store>> {
     let is_cached = || {
         let pages = File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
@@ -167,11 +169,11 @@ fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<A
     Ok(OpenedStore::new(path, &Options { store: StoreKind::Direct, ..options.clone() })?.store)
 }
 
-/// Bytes of an entry in a chunk index, roughly.
+/// Approximate bytes of an entry in a chunk index.
 const ENTRY: u64 = 32;
 
-/// Chunks in the whole file are not counted before they are found: as if one lay at every so many
-/// bytes.
+/// The assumed distance between chunks, in bytes. The number of chunks is estimated from it,
+/// because it is not known before the chunks are found.
 const BETWEEN_CHUNKS: u64 = 16 << 10;
 
 /// Writes the new file.
@@ -239,7 +241,7 @@ fn fill(
     Ok(report)
 }
 
-/// Bytes of a dataset's new chunks beyond its last elements.
+/// Bytes of padding in the new chunks of a dataset.
 fn filling(made: &RewrittenDataset) -> u64 {
     let TargetStorage::Chunked { chunk, coders, numbers } = &made.target else { return 0 };
     if !coders.is_empty() {
@@ -275,8 +277,8 @@ fn change(form: &DatasetForm, target: &TargetStorage) -> Option<LayoutChange> {
     })
 }
 
-/// Plans values that need not be decoded: whole chunks, and runs of elements that are consecutive
-/// in both files. False where they must be put together instead.
+/// Plans the copy of values that need not be decoded: whole chunks, and runs of elements that are
+/// consecutive in both files. Returns false if the values must be re-encoded.
 fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<ByteMove>) -> bool {
     let form = &made.form;
     let bytes = form.bytes();
@@ -311,7 +313,7 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<ByteMove>) -> bool {
     }
 }
 
-/// Bytes of an array that lie one after the other in a file.
+/// Bytes of an array that are consecutive in a file.
 struct FileRun {
     /// Where they start in the array.
     start: u64,
@@ -339,7 +341,7 @@ fn stored_runs(form: &DatasetForm) -> Option<Vec<FileRun>> {
                 let start = chunk.first * band;
                 FileRun { start, offset: chunk.offset, len: band.min(bytes - start) }
             };
-            // A chunk of another length is an error, which decoding reports.
+            // A chunk of another length is a defect, which decoding reports.
             let whole = chunks.iter().all(|chunk| chunk.size == band);
             whole.then(|| chunks.iter().map(run).collect())
         }
@@ -384,10 +386,10 @@ fn overlaps(from: &[FileRun], to: &[FileRun], moves: &mut Vec<ByteMove>) {
     }
 }
 
-/// Bytes of a run that are decoded at a time.
+/// Bytes of a contiguous array that are decoded at a time.
 const SLICE: u64 = 256 << 10;
 
-/// What has to be put together.
+/// The job of re-encoding a dataset, if it needs one.
 fn job(made: &RewrittenDataset) -> Option<ReencodeJob> {
     let form = &made.form;
     let (from, stored) = match &form.storage {

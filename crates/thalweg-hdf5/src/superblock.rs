@@ -1,4 +1,4 @@
-//! The signature at which an HDF5 file begins, and the search for it.
+//! The signature at the start of an HDF5 file, and the search for it.
 
 use thalweg_io::Result;
 use thalweg_io::store::Store;
@@ -6,11 +6,11 @@ use thalweg_io::store::Store;
 /// First bytes of the superblock (HDF5 file format specification 3.0, section II.A).
 pub const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
-/// First place after byte 0 at which a superblock may stand. Later ones follow at twice the offset
-/// of the one before (HDF5 file format specification 3.0, section II.A).
+/// The first offset after byte 0 at which a superblock may start. Each further offset is twice the
+/// previous one (HDF5 file format specification 3.0, section II.A).
 const FIRST_USER_BLOCK: u64 = 512;
 
-/// Whether a store holds an HDF5 file. The signature stands at byte 0, or after a user block of
+/// Whether a store holds an HDF5 file. The signature is at byte 0, or after a user block of
 /// 512, 1024, 2048, ... bytes.
 ///
 /// # Errors

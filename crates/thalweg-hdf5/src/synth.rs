@@ -44,24 +44,24 @@ pub use writer::NexusWriter;
 #[cfg(not(feature = "libhdf5"))]
 pub use writer_stub::NexusWriter;
 
-/// Bytes of an event: its pixel, and its time of flight.
+/// Bytes per event: its pixel and its time of flight.
 const EVENT_BYTES: u64 = 8;
 /// The most elements of a chunk: 16 MiB of events' ids.
 const MOST_CHUNK: u64 = 4 << 20;
 const MOST_BANKS: u32 = 1000;
-/// Elements that are written together where there are no chunks.
+/// Elements that are written together in a contiguous dataset.
 const CONTIGUOUS_PIECE: u64 = 1 << 20;
 
-/// How a dataset's elements lie in the file.
+/// The storage of a dataset's elements in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DatasetLayout {
-    /// In one piece.
+    /// Contiguous.
     Contiguous,
-    /// In chunks of so many elements.
+    /// In chunks of this many elements.
     Chunked(u64),
 }
 
-/// `contiguous`, or the elements of a chunk as in `2048` or `1Mi`.
+/// Parses `contiguous`, or the elements of a chunk such as `2048` or `1Mi`.
 impl FromStr for DatasetLayout {
     type Err = Fault;
 
@@ -83,14 +83,14 @@ impl FromStr for DatasetLayout {
 /// How the events spread over the banks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weights {
-    /// All banks get as many.
+    /// All banks get the same number.
     Even,
-    /// Each bank gets less than the one before, by the same factor: the first 3.5 times the mean,
-    /// the last a ninth of it.
+    /// Each bank gets fewer than the previous one, by a constant factor: the first 3.5 times the
+    /// mean, the last a ninth of the mean.
     Skewed,
 }
 
-/// `even` or `skewed`.
+/// Parses `even` or `skewed`.
 impl FromStr for Weights {
     type Err = Fault;
 
@@ -103,7 +103,7 @@ impl FromStr for Weights {
     }
 }
 
-/// Which versions of libhdf5 a file is for, which decides how it keeps its chunks' places.
+/// The versions of libhdf5 that a file is for. They determine the structure of its chunk indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Libver {
     /// Any: B-trees.
@@ -112,7 +112,7 @@ pub enum Libver {
     Latest,
 }
 
-/// `earliest` or `latest`, as h5py calls them.
+/// Parses `earliest` or `latest`, the names in h5py.
 impl FromStr for Libver {
     type Err = Fault;
 
@@ -125,16 +125,16 @@ impl FromStr for Libver {
     }
 }
 
-/// What `event_time_zero` holds.
+/// The representation of `event_time_zero`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PulseTimes {
     /// Seconds since its attribute `offset`, as float64.
     Seconds,
-    /// Nanoseconds since 1970, which its attribute `offset` says, as uint64.
+    /// Nanoseconds since 1970, as uint64. The attribute `offset` states 1970.
     Nanoseconds,
 }
 
-/// `seconds` or `nanoseconds`.
+/// Parses `seconds` or `nanoseconds`.
 impl FromStr for PulseTimes {
     type Err = Fault;
 
@@ -147,35 +147,35 @@ impl FromStr for PulseTimes {
     }
 }
 
-/// What a synthetic run looks like.
+/// The parameters of a synthetic run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NexusRecipe {
-    /// Everything random follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// About how many events there are in all.
+    /// The approximate number of events of all banks.
     pub events: u64,
-    /// Banks of detectors.
+    /// The number of banks of detectors.
     pub banks: u32,
-    /// How events spread over them.
+    /// How the events spread over the banks.
     pub weights: Weights,
-    /// How each dataset of events lies in the file. Chunks are no longer than their dataset.
+    /// The storage of each dataset of events. Chunks are no longer than their dataset.
     pub layout: DatasetLayout,
     /// The order of the chunks in the file.
     pub order: ChunkOrder,
     /// The chunks' filters.
     pub coding: ChunkCoding,
-    /// Which libhdf5 it is for.
+    /// The versions of libhdf5 that the file is for.
     pub libver: Libver,
-    /// What `event_time_zero` holds.
+    /// The representation of `event_time_zero`.
     pub pulse_times: PulseTimes,
-    /// Mean number of events that a pulse brings.
+    /// Mean number of events per pulse.
     pub events_per_pulse: f64,
-    /// Pulses a second.
+    /// Pulses per second.
     pub frequency: f64,
 }
 
 impl Default for NexusRecipe {
-    /// 1.6 GB: 200 million events in 40 banks, in chunks of 2,048 as they arrived.
+    /// 1.6 GB: 200 million events in 40 banks, in chunks of 2,048 in the order of arrival.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -194,14 +194,13 @@ impl Default for NexusRecipe {
 }
 
 impl NexusRecipe {
-    /// The default recipe with about so many bytes of events, uncompressed.
+    /// The default recipe with about `bytes` bytes of uncompressed events.
     #[must_use]
     pub fn with_bytes(seed: u64, bytes: u64) -> Self {
         Self { seed, events: bytes / EVENT_BYTES, ..Self::default() }
     }
 
-    /// Sets the layout, and the order that goes with it: without chunks, datasets lie one after the
-    /// other.
+    /// Sets the layout, and the order that it requires: contiguous datasets lie one after another.
     pub fn lay(&mut self, layout: DatasetLayout) {
         self.layout = layout;
         if layout == DatasetLayout::Contiguous {
@@ -209,7 +208,7 @@ impl NexusRecipe {
         }
     }
 
-    /// A name that says all of the recipe.
+    /// A file name that encodes the recipe.
     #[must_use]
     pub fn file_name(&self) -> String {
         let Self { seed, events, banks, weights, layout, order, coding, libver, .. } = self;
@@ -243,10 +242,10 @@ impl NexusRecipe {
         name + "-v1.nxs"
     }
 
-    /// Whether it can be made.
+    /// Checks that a run of this recipe can be made.
     ///
     /// # Errors
-    /// [`Error::Usage`] with what is wrong.
+    /// [`Error::Usage`] about an invalid field.
     pub fn check(&self) -> Result<()> {
         let wrong = match self.layout {
             _ if !(1..=MOST_BANKS).contains(&self.banks) => {
@@ -285,7 +284,7 @@ impl NexusRecipe {
     }
 }
 
-/// A recipe made ready. Share one between threads.
+/// A recipe and the tables computed from it. Threads can share it.
 #[derive(Debug)]
 pub struct SynthRun {
     recipe: NexusRecipe,
@@ -295,15 +294,15 @@ pub struct SynthRun {
 
 #[derive(Debug)]
 struct SynthBank {
-    /// Event `i` is made of the hash of this and `i`.
+    /// Event `i` is made from the hash of this key and `i`.
     key: u64,
     events: u64,
     table: BankTable,
 }
 
 impl SynthRun {
-    /// Checks the recipe and computes its tables: a few milliseconds a bank, and more for many
-    /// pulses.
+    /// Checks the recipe and computes its tables. That takes a few milliseconds per bank, and
+    /// longer for many pulses.
     ///
     /// # Errors
     /// [`Error::Usage`] for a recipe that cannot be made.
@@ -326,22 +325,22 @@ impl SynthRun {
         &self.recipe
     }
 
-    /// Events of a bank.
+    /// The number of events of a bank.
     pub fn events(&self, bank: u32) -> u64 {
         self.bank(bank).map_or(0, |bank| bank.events)
     }
 
-    /// Pulses: as many in each bank.
+    /// The number of pulses, the same for each bank.
     pub fn pulses(&self) -> u64 {
         self.pulses.count()
     }
 
-    /// Bytes of events, uncompressed.
+    /// Bytes of the events of all banks, uncompressed.
     pub fn bytes(&self) -> u64 {
         self.banks.iter().map(|bank| bank.events * EVENT_BYTES).sum()
     }
 
-    /// Elements of one of a bank's datasets.
+    /// The number of elements of a bank's dataset.
     pub fn len(&self, bank: u32, field: BankField) -> u64 {
         match field {
             BankField::EventId | BankField::EventTimeOffset => self.events(bank),
@@ -349,7 +348,7 @@ impl SynthRun {
         }
     }
 
-    /// Elements of a chunk of one of a bank's datasets; without chunks, elements that are written
+    /// Elements per chunk of a bank's dataset. For a contiguous dataset, elements that are written
     /// together.
     pub fn piece(&self, bank: u32, field: BankField) -> u64 {
         match self.recipe.layout {
@@ -370,7 +369,7 @@ impl SynthRun {
         DatasetPieces::new(self)
     }
 
-    /// How many [`SynthRun::pieces`] there are.
+    /// The number of [`SynthRun::pieces`].
     pub fn piece_count(&self) -> u64 {
         (0..self.recipe.banks)
             .flat_map(|bank| BankField::ALL.map(|field| self.pieces_of(bank, field)))

@@ -6,17 +6,17 @@ use thalweg_io::Fault;
 
 use crate::filter::Pipeline;
 
-/// Bytes of a sample.
+/// Bytes per sample.
 const SAMPLE: u64 = 2;
 
 /// The value of a scalar attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A signed integer of so many bytes.
+    /// A signed integer, and its size in bytes.
     Signed(i64, usize),
-    /// An unsigned integer of so many bytes.
+    /// An unsigned integer, and its size in bytes.
     Unsigned(u64, usize),
-    /// A floating-point number of so many bytes.
+    /// A floating-point number, and its size in bytes.
     Float(f64, usize),
     /// A string.
     Text(String),
@@ -27,55 +27,55 @@ pub enum Value {
 }
 
 impl Value {
-    /// What has more elements than one, or none.
+    /// A value whose number of elements is not one.
     pub(super) const ARRAY: Self = Self::Other("an array");
-    /// What is of another class.
+    /// A value of another class.
     pub(super) const STRANGE: Self = Self::Other("a value that is neither a number nor a string");
-    /// What has codes of more than eight bytes.
+    /// An enumeration whose codes have more than eight bytes.
     pub(super) const LONG_CODES: Self = Self::Other("an enumeration of long integers");
-    /// Longest text that is read.
+    /// The longest text that is read, in bytes.
     pub(super) const MOST_TEXT: usize = 1 << 20;
 }
 
 /// A dataset of 16-bit samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SampleDataset {
-    /// Samples.
+    /// The number of samples.
     pub len: u64,
     /// The value of elements that are not stored.
     pub fill: i16,
-    /// Where they lie.
+    /// Where the samples are stored.
     pub storage: Storage,
     /// The filters of its chunks.
     pub pipeline: Pipeline,
 }
 
-/// Where a dataset's elements lie.
+/// The storage of a dataset's elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Storage {
-    /// In the dataset's own header; these are they.
+    /// In the dataset's object header. Holds the elements.
     Inline(Vec<i16>),
-    /// In one run from this offset on; `None` where nothing was written.
+    /// Contiguous from this offset on; `None` if nothing was written.
     Contiguous(Option<u64>),
-    /// In chunks of so many elements.
+    /// In chunks: the elements per chunk, and the stored chunks.
     Chunked(u64, Vec<Chunk>),
 }
 
 /// A stored chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chunk {
-    /// Its first element's place in the dataset.
+    /// Index of its first element in the dataset.
     pub first: u64,
-    /// Where it lies in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// Its stored bytes.
+    /// Stored size in bytes.
     pub size: u64,
-    /// A bit for each filter that was skipped.
+    /// A set bit for each filter that was skipped.
     pub mask: u32,
 }
 
 impl SampleDataset {
-    /// Elements for which there are stored bytes, as far as chunks tell.
+    /// The number of elements with stored bytes. Stored chunks count whole.
     pub(super) fn stored(len: u64, storage: &Storage) -> u64 {
         match storage {
             Storage::Chunked(chunk, chunks) => (chunks.len() as u64).saturating_mul(*chunk),
@@ -84,7 +84,7 @@ impl SampleDataset {
         }
     }
 
-    /// Whether every range that it names is inside a file of so many bytes.
+    /// Checks that all stored bytes lie inside a file of `size` bytes.
     pub(super) fn check_inside(&self, size: u64) -> Result<(), Fault> {
         let inside = |offset: u64, len: Option<u64>| {
             if len.and_then(|len| offset.checked_add(len)).is_some_and(|end| end <= size) {

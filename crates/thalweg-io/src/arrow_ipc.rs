@@ -1,8 +1,8 @@
-//! The framing of Arrow IPC: messages, and the heads of batches, which say where in a body the
-//! buffers are (Arrow columnar format, "Encapsulated message format").
+//! The framing of Arrow IPC: messages, and the heads of batches, which locate the buffers in a
+//! message body (Arrow columnar format, "Encapsulated message format").
 //!
-//! All FlatBuffers are verified, all places checked against what they lie in, so that nothing here
-//! can be led astray.
+//! Every FlatBuffer is verified, and every offset and length is checked against the bytes that
+//! contain it. Damaged or hostile input therefore cannot cause reads outside of these bytes.
 
 use std::ops::Range;
 
@@ -10,46 +10,48 @@ use arrow_ipc::{Buffer, FieldNode, MessageHeader, RecordBatch};
 
 use crate::error::Fault;
 
-/// The continuation mark and the length before a batch's head.
+/// Bytes of the continuation mark and the length, which precede the head of a batch.
 pub const PREFIX_BYTES: usize = 8;
 
-/// The fault of bytes that are no valid FlatBuffer.
+/// The fault for bytes that are not a valid FlatBuffer.
 #[cold]
 pub fn unverified(what: &str, error: &dyn std::fmt::Display) -> Fault {
-    // The verifier's own words go on for lines.
+    // The verifier's message has several lines; the first is enough.
     let error = error.to_string();
     let first = error.lines().next().unwrap_or_default();
     Fault::new(0, format!("a {what} that is no valid FlatBuffer ({first})"), "one that is")
 }
 
-/// Values of one column in one batch.
+/// The counts of values of one column in one batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnNode {
-    /// How many values.
+    /// The number of values.
     pub len: u64,
-    /// How many of them are missing.
+    /// The number of missing values.
     pub nulls: u64,
 }
 
-/// What the head of a batch says.
+/// The contents of the head of a batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// Rows of the batch.
+    /// The number of rows of the batch.
     pub rows: u64,
-    /// Of a dictionary's batch: which dictionary, and whether it adds to what came before.
+    /// For a dictionary batch: the id of the dictionary, and whether the batch adds to an earlier
+    /// one.
     pub dictionary: Option<(i64, bool)>,
-    /// One for each column, those inside of others included.
+    /// One node for each column, nested columns included.
     pub nodes: Vec<ColumnNode>,
-    /// Where the columns' buffers are, within the body.
+    /// Byte ranges of the columns' buffers within the body.
     pub buffers: Vec<Range<u64>>,
 }
 
 impl Head {
-    /// Reads the head of a batch, prefix included, whose body has `body` bytes.
+    /// Parses the head of a batch, which starts with its prefix. The body of the batch has `body`
+    /// bytes.
     ///
     /// # Errors
-    /// A FlatBuffer that does not verify, something other than a batch, buffers outside the body, a
-    /// compressed body.
+    /// A FlatBuffer that fails verification, a message that is not a batch, a buffer outside the
+    /// body, or a compressed body.
     pub fn parse(bytes: &[u8], body: u64) -> Result<Self, Fault> {
         let message = message(bytes)?;
         let message =
@@ -118,10 +120,11 @@ impl Head {
     }
 }
 
-/// What a fault about a compressed body expects: such files are whole, but nobody writes them.
+/// The expectation in a fault about a compressed body. Arrow permits compressed bodies; POD5 files
+/// do not have them.
 pub(crate) const PLAIN_BODY: &str = "an uncompressed one, as POD5 files have";
 
-/// The FlatBuffer of a message that starts `bytes`.
+/// The FlatBuffer of the message at the start of `bytes`.
 fn message(bytes: &[u8]) -> Result<&[u8], Fault> {
     let (mark, rest) = bytes.split_first_chunk::<4>().ok_or_else(|| short(bytes))?;
     let (length, rest) = rest.split_first_chunk::<4>().ok_or_else(|| short(bytes))?;
@@ -147,38 +150,38 @@ fn short(bytes: &[u8]) -> Fault {
     Fault::new(0, format!("{} bytes", bytes.len()), "the head of an Arrow message")
 }
 
-/// What a message is, for whoever meets it without a footer.
+/// The kind of a message, for readers that find messages without the file's footer.
 #[derive(Debug, Clone)]
 pub enum Message<'a> {
-    /// The columns of what follows.
+    /// The columns of the batches that follow.
     Schema(arrow_ipc::Schema<'a>),
-    /// A batch: its body has so many bytes and follows.
+    /// The head of a batch. The body of the batch follows it.
     Batch {
-        /// Bytes.
+        /// Size of the body in bytes.
         body: u64,
-        /// Whether it is a dictionary's.
+        /// Whether it is a dictionary batch.
         is_dictionary: bool,
     },
-    /// Something else.
+    /// A message of another kind.
     Other,
 }
 
 impl<'a> Message<'a> {
-    /// Stands where no more messages follow.
+    /// The end-of-stream mark, after the last message.
     pub const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
-    /// Bytes of the head that starts `bytes`, prefix and padding included; `None` where no message
-    /// starts, as after the last one.
+    /// Length in bytes of the head at the start of `bytes`, including prefix and padding. `None` if
+    /// no message starts there, for instance after the last message.
     pub fn head_len(bytes: &[u8]) -> Option<usize> {
         let (mark, rest) = bytes.split_first_chunk::<4>()?;
         let length = u32::from_le_bytes(*rest.first_chunk()?) as usize;
         (*mark == [0xff; 4] && length > 0).then(|| length.saturating_add(PREFIX_BYTES))
     }
 
-    /// Reads the head of a message, prefix included.
+    /// Parses the head of a message, which starts with its prefix.
     ///
     /// # Errors
-    /// A FlatBuffer that does not verify, a body of less than no bytes.
+    /// A FlatBuffer that fails verification, or a negative body length.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, Fault> {
         let message =
             arrow_ipc::root_as_message(message(bytes)?).map_err(|e| unverified("message", &e))?;

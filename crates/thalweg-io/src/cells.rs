@@ -1,4 +1,4 @@
-//! Cells of Arrow columns as numbers and text, whatever the column's type.
+//! Cells of Arrow columns of any type as numbers and text.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,10 +11,10 @@ use arrow_array::types::{
 };
 use arrow_schema::DataType;
 
-/// Name of the field metadata that hold the SLOW5 type, as in `enum{unknown,mux_change}`.
+/// Key of the field metadata that holds the SLOW5 type, such as `enum{unknown,mux_change}`.
 pub const TYPE_KEY: &str = "slow5:type";
 
-/// A number, exact if it is whole.
+/// A number. Integers are exact.
 #[derive(Debug, Clone, Copy)]
 pub enum Number {
     /// An integer.
@@ -24,7 +24,7 @@ pub enum Number {
 }
 
 impl Number {
-    /// The number that a text spells; `None` for infinities and what is no number.
+    /// Parses a number. `None` if `text` is not a number, or is infinite.
     pub fn parse(text: &str) -> Option<Self> {
         text.parse()
             .map(Self::Whole)
@@ -32,7 +32,8 @@ impl Number {
             .or_else(|| text.parse().ok().filter(|n: &f64| n.is_finite()).map(Self::Real))
     }
 
-    /// What a 32-bit float would make of it, so that `x == 0.1` holds where the file says 0.1.
+    /// The number rounded to a 32-bit float. Rounding makes `x == 0.1` true for a 32-bit column
+    /// that holds 0.1.
     pub fn single(self) -> Self {
         Self::Real(f64::from(self.real() as f32))
     }
@@ -45,7 +46,7 @@ impl Number {
         }
     }
 
-    /// Which of two numbers is greater; `None` where one is no number.
+    /// The order of two numbers; `None` if one of them is NaN.
     pub fn order(self, other: Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Whole(a), Self::Whole(b)) => Some(a.cmp(&b)),
@@ -54,7 +55,7 @@ impl Number {
     }
 }
 
-/// The numbers of a column, those that text spells included.
+/// A function from a row to its number in `column`. Text is parsed as a number.
 pub fn numbers(column: &dyn Array) -> Box<dyn Fn(usize) -> Option<Number> + '_> {
     macro_rules! whole {
         ($kind:ty) => {{
@@ -90,7 +91,7 @@ pub fn numbers(column: &dyn Array) -> Box<dyn Fn(usize) -> Option<Number> + '_> 
     }
 }
 
-/// The texts of a column: its own, or those of its dictionary.
+/// A function from a row to its text in `column`: the string itself, or the dictionary label.
 pub fn texts<'a>(column: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> + 'a> {
     if let Some(texts) = column.as_string_opt::<i32>() {
         return Box::new(move |row| texts.is_valid(row).then(|| texts.value(row)));
@@ -105,7 +106,8 @@ pub fn texts<'a>(column: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<&'a str> 
     })
 }
 
-/// The cells of a column of text, labels or numbers as text; nothing of other columns.
+/// A function from a row to its cell as text, for columns of text, labels or numbers. For other
+/// columns it returns `None`.
 pub fn shown<'a>(column: &'a dyn Array) -> Box<dyn Fn(usize) -> Option<Cow<'a, str>> + 'a> {
     if column.data_type().is_numeric() {
         let number = numbers(column);

@@ -10,9 +10,10 @@
 //! value     := a word, a number, or text in quotation marks of either kind
 //! ```
 //!
-//! A missing value makes a comparison neither true nor false, and so is every `not` of it: such
-//! rows are left out, and `is missing` finds them. Text that is compared by `<` and the like with a
-//! number is taken as a number, because SLOW5 files keep channel numbers as text.
+//! A comparison with a missing value is neither true nor false, and neither is its negation by
+//! `not`. Such rows are left out; `is missing` finds them. If text is compared with a number by
+//! `<`, `<=`, `>` or `>=`, the text is parsed as a number, because SLOW5 files keep channel numbers
+//! as text.
 //!
 //! ```
 //! use arrow_schema::{DataType, Field, Schema};
@@ -35,7 +36,7 @@ use crate::error::{Error, Result};
 
 pub use bind::Bound;
 
-/// A condition that has been parsed, about no table yet.
+/// A parsed condition that is not bound to a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
     expr: Expr,
@@ -50,7 +51,7 @@ enum Expr {
     Test(Test),
 }
 
-/// One question about one column.
+/// One test of one column.
 #[derive(Debug, Clone, PartialEq)]
 struct Test {
     column: Word,
@@ -73,7 +74,7 @@ enum Sign {
     AtLeast,
 }
 
-/// A name or value, and at which byte of the condition it stands.
+/// A name or value, and its byte offset in the condition.
 #[derive(Debug, Clone, PartialEq)]
 struct Word {
     at: usize,
@@ -81,16 +82,16 @@ struct Word {
 }
 
 impl Condition {
-    /// Reads a condition.
+    /// Parses a condition.
     ///
     /// # Errors
-    /// [`Error::Usage`] that names the column of the text (from 1), what stands there and what
-    /// should.
+    /// [`Error::Usage`], which names the position in the text (in characters, from 1), what was
+    /// found there and what was expected.
     pub fn parse(text: &str) -> Result<Self> {
         Ok(Self { expr: parse::parse(text)?, text: text.to_owned() })
     }
 
-    /// The names of the columns that it asks about.
+    /// The names of the columns that the condition tests.
     pub fn columns(&self) -> BTreeSet<&str> {
         fn gather<'a>(expr: &'a Expr, names: &mut BTreeSet<&'a str>) {
             match expr {
@@ -109,7 +110,7 @@ impl Condition {
     }
 }
 
-/// What is wrong with a condition, and where.
+/// The error about byte `at` of the condition `text`.
 fn wrong(text: &str, at: usize, found: &str, expected: &str) -> Error {
     let column = text.get(..at).unwrap_or(text).chars().count() + 1;
     Error::Usage(

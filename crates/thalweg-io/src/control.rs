@@ -1,4 +1,4 @@
-//! A handle on work from outside: it cancels the work, and tells how far it is.
+//! A handle that cancels a run from outside and reports its progress.
 //!
 //! ```
 //! use thalweg_io::control::Control;
@@ -16,11 +16,11 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::Result;
 
-/// What has to be done to a file, or to one of its datasets, before a library that may crash on it
-/// opens it.
+/// A hook that inspects a file, or one of its datasets, before a library that may crash on it opens
+/// it.
 pub type Inspect = dyn Fn(&Path, Option<&str>, &Control) -> Result<()> + Send + Sync;
 
-/// Stops runs from outside, and sees how far they are. Clones share one state.
+/// Cancels runs from outside and reports their progress. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Control(Arc<ControlState>);
 
@@ -42,12 +42,13 @@ impl fmt::Debug for ControlState {
 }
 
 impl Control {
-    /// A handle that has not been used.
+    /// A new handle, which is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Asks every run with this handle to stop; they do within a tenth of a second and one request.
+    /// Asks every run with this handle to stop. A run stops within a tenth of a second plus the
+    /// time of one request.
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
@@ -62,16 +63,16 @@ impl Control {
         self.0.fetched.load(Ordering::Relaxed)
     }
 
-    /// Has every file inspected before it is opened by a library that may crash on it. The first
-    /// hook stays.
+    /// Sets the hook that inspects every file before a library that may crash on it opens it. Later
+    /// calls do not replace the first hook.
     pub fn inspect_with(&self, inspect: Box<Inspect>) {
         let _ = self.0.inspect.set(inspect);
     }
 
-    /// Inspects a file, or one of its datasets, if there is a hook for it.
+    /// Inspects a file, or one of its datasets. Does nothing if no hook is set.
     ///
     /// # Errors
-    /// Those of the hook.
+    /// The error of the hook.
     pub fn inspect(&self, path: &Path, dataset: Option<&str>) -> Result<()> {
         self.0.inspect.get().map_or(Ok(()), |inspect| inspect(path, dataset, self))
     }

@@ -1,5 +1,5 @@
-//! Where a network's files lie: a folder, or what stands in for one when it is tested what a crash
-//! leaves of it.
+//! The storage of a network's files: a folder, or a stand-in for one in tests of what a crash
+//! leaves behind.
 
 use std::any::Any;
 use std::fmt;
@@ -12,13 +12,13 @@ use crate::error::{Error, Result};
 use crate::model::StoreModel;
 use crate::store::{FileStore, MmapStore, Store};
 
-/// A flat folder of files. What was written is there for good once [`Sink::sync`] has returned,
-/// what was created, renamed or removed once [`Disk::sync`] has.
+/// A flat folder of files. Written bytes are durable once [`Sink::sync`] has returned. Created,
+/// renamed and removed names are durable once [`Disk::sync`] has returned.
 pub trait Disk: Send + Sync + fmt::Debug {
-    /// What messages call it.
+    /// Its name in messages.
     fn name(&self) -> &Arc<str>;
 
-    /// What messages call one of its files.
+    /// The name of one of its files in messages.
     fn path_of(&self, file: &str) -> Arc<str> {
         format!("{}/{file}", self.name()).into()
     }
@@ -29,22 +29,22 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`Error::Io`].
     fn list(&self) -> Result<Vec<String>>;
 
-    /// Opens a file to read what it holds now. That stays, even if the file is removed.
+    /// Opens a file to read its present contents. They stay readable even if the file is removed.
     ///
     /// # Errors
-    /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
+    /// [`Error::Io`]; of kind `NotFound` if the file does not exist.
     fn open(&self, file: &str) -> Result<Arc<dyn Store>>;
 
-    /// Opens a file to bring its bytes into the page cache by: never a map, whose faults read one
-    /// page at a time or what nobody wants.
+    /// Opens a file whose bytes the caller brings into the page cache. The store is never a map:
+    /// page faults of a map read single pages, or pages that nobody asked for.
     ///
     /// # Errors
-    /// [`Error::Io`]; of kind `NotFound` if there is none of that name.
+    /// [`Error::Io`]; of kind `NotFound` if the file does not exist.
     fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
         self.open(file)
     }
 
-    /// What reading from it costs.
+    /// The cost model for reads from it.
     fn model(&self) -> StoreModel {
         StoreModel::MEMORY
     }
@@ -54,25 +54,25 @@ pub trait Disk: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Starts a file anew.
+    /// Creates an empty file. An existing file of that name is truncated.
     ///
     /// # Errors
     /// [`Error::Io`].
     fn create(&self, file: &str) -> Result<Box<dyn Sink>>;
 
-    /// Goes on with a file after its first `len` bytes. What comes after them is gone.
+    /// Opens a file to append after its first `len` bytes. Bytes after these are removed.
     ///
     /// # Errors
     /// [`Error::Io`].
     fn append(&self, file: &str, len: u64) -> Result<Box<dyn Sink>>;
 
-    /// Gives a file another name; a file that had that name is gone.
+    /// Renames a file. A file that has the new name is replaced.
     ///
     /// # Errors
     /// [`Error::Io`].
     fn rename(&self, from: &str, to: &str) -> Result<()>;
 
-    /// Removes a file, if it is there.
+    /// Removes a file. A file that does not exist is no error.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -84,8 +84,8 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`Error::Io`].
     fn sync(&self) -> Result<()>;
 
-    /// Keeps all others from writing as long as what it returns lives. `None` if another one
-    /// writes.
+    /// Locks the folder for writing until the returned value is dropped. `None` if another writer
+    /// holds the lock.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -97,10 +97,10 @@ pub trait Sink: Send {
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], for instance on a full disk.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
-    /// Makes what was written durable.
+    /// Makes the written bytes durable.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -119,9 +119,9 @@ pub struct Folder {
 const LOCK: &str = "lock";
 
 impl Folder {
-    /// A folder, which need not be there before something is created in it. Its files are read
-    /// through maps: they are never changed once they are written, only removed. With `is_mapped`
-    /// false they are read with `pread`, for file systems on which somebody else might shorten
+    /// A folder at `path`. It need not exist until a file is created in it. If `is_mapped`, files
+    /// are read through maps; this requires that written files are never changed, only removed.
+    /// Otherwise files are read with `pread`, for file systems on which another process may shorten
     /// them.
     pub fn new(path: &Path, is_mapped: bool) -> Self {
         Self { path: path.to_owned(), name: path.to_string_lossy().into(), is_mapped }
@@ -154,7 +154,7 @@ impl Disk for Folder {
 
     fn open(&self, file: &str) -> Result<Arc<dyn Store>> {
         let path = self.path.join(file);
-        // All of what was touched stays mapped: it is read again and again.
+        // All touched pages stay mapped, because they are read repeatedly.
         Ok(if self.is_mapped {
             Arc::new(MmapStore::open(path)?.keep(u64::MAX))
         } else {

@@ -1,20 +1,21 @@
-//! Fetch and decode, overlapped, in bounded memory.
+//! Overlapped fetching and decoding in bounded memory.
 //!
 //! A [`Run`] is one pass over a [`Source`]: the store keeps requests in flight, decode workers take
-//! whole groups of extents as soon as their bytes are there, and the caller gets batches in order,
+//! whole groups of extents as soon as the bytes have arrived, and the caller gets batches in order,
 //! as they come, or not at all (the decoder may hand values to a visitor on the worker, while they
-//! are in its cache). All buffers are pooled.
+//! are in the processor's cache). All buffers are pooled.
 //!
-//! Three bounds hold the memory: block buffers ([`Shape::buffers`]), batches ([`Shape::batches`]),
-//! and, for decoders that fill memory which outlives a batch, a horizon ([`Run::start_below`]): an
-//! ordinal from which on nothing is decoded until the caller has used what came before. Arrays put
-//! many groups into one window of values this way, and have two windows in memory. Ordinals of such
-//! a source grow from window to window, and no fetch belongs to two windows: the first extent of a
-//! group decides for all of it.
+//! Three bounds limit the memory: block buffers ([`Shape::buffers`]), batches ([`Shape::batches`]),
+//! and a horizon ([`Run::start_below`]), for decoders that fill memory which outlives a batch. The
+//! horizon is an ordinal: extents with this ordinal or a greater one are not decoded until the
+//! caller has used the values before it. Array readers decode many groups into one window of values
+//! this way and keep two windows in memory. The ordinals of such a source grow from window to
+//! window. No fetch belongs to two windows, because only the first extent of a group is compared
+//! with the horizon.
 //!
 //! Deadlock is impossible by construction: requests and groups are taken in order, a block's buffer
-//! is freed once its groups are decoded, and the group at the head of the line may always make a
-//! batch beyond the pool's bound.
+//! is freed once its groups are decoded, and the first undelivered group may always make a batch
+//! beyond the pool's bound.
 
 mod clock;
 mod depth;
@@ -36,14 +37,15 @@ use state::{Shared, Taken};
 pub use clock::{Clocks, Stage};
 pub use recycle::Recycler;
 
-/// How often a thread that waits looks whether it was cancelled.
+/// How often a waiting thread checks whether the run was cancelled.
 const POLL: Duration = Duration::from_millis(100);
 
-/// Turns groups of extents into batches. The only thing of a format that the engine's threads see.
+/// Turns groups of extents into batches. It is the only format-specific code that the engine's
+/// decode threads call.
 pub trait Decoder: Send + Sync + 'static {
-    /// What one worker keeps between groups: codec contexts, scratch, a visitor.
+    /// The state that one worker keeps between groups: codec contexts, scratch memory, a visitor.
     type Worker: Send + 'static;
-    /// What comes out.
+    /// The output of decoding.
     type Batch: Send + 'static;
 
     /// A new worker's state.
@@ -53,11 +55,11 @@ pub trait Decoder: Send + Sync + 'static {
     fn batch(&self) -> Self::Batch;
 
     /// Decodes extents of `group` from index `*next` on into an empty or recycled `batch`, and
-    /// moves `*next` past them. It may stop early when the batch is full; it is then called again
-    /// with another.
+    /// moves `*next` past them. It may stop early when the batch is full; the engine then calls it
+    /// again with another batch.
     ///
     /// # Errors
-    /// What is wrong with the extent at `*next`. The run ends there.
+    /// The defect of the extent at `*next`. The run ends there.
     fn decode(
         &self,
         worker: &mut Self::Worker,
@@ -66,18 +68,18 @@ pub trait Decoder: Send + Sync + 'static {
         batch: &mut Self::Batch,
     ) -> Result<()>;
 
-    /// Bytes of stored and decoded data that went through `worker` so far, for the clocks.
+    /// Bytes that `worker` has processed so far, as the decoder counts them, for the clocks.
     fn decoded_bytes(worker: &Self::Worker) -> u64;
 }
 
-/// In which order batches reach the caller.
+/// The order in which batches reach the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delivery {
     /// In the order of the source.
     Ordered,
     /// As soon as they are decoded.
     AsTheyCome,
-    /// Not at all: the decoder's worker has used the values already.
+    /// Never: the decoder has already used the values on the worker.
     Worker,
 }
 
@@ -87,20 +89,20 @@ pub enum Delivery {
 pub struct Shape {
     /// Decode workers.
     pub threads: usize,
-    /// Requests in flight at first; a run adapts it to what it sees.
+    /// Requests in flight at the start; a run adapts the number to its measurements.
     pub depth: usize,
-    /// Most requests in flight.
+    /// The most requests in flight.
     pub max_depth: usize,
-    /// Bytes a request, at most.
+    /// The most bytes per request.
     pub block: usize,
-    /// Bytes of a usual request, where that is known.
+    /// Bytes of a typical request, if that is known.
     pub usual: Option<usize>,
-    /// Bytes before each block's own, where an extent that began in the block before is completed
-    /// without copying the rest.
+    /// Bytes of room before the data of each block. If an extent begins in one block and ends in
+    /// the next, its beginning is copied into this room, and the rest is not copied.
     pub headroom: usize,
     /// Pooled block buffers.
     pub buffers: usize,
-    /// Stored bytes that a worker takes at a time.
+    /// Stored bytes per group, which a worker takes at a time.
     pub group: usize,
     /// Pooled batches.
     pub batches: usize,
@@ -121,7 +123,7 @@ impl<D: Decoder> std::fmt::Debug for Run<D> {
     }
 }
 
-/// What a finished run leaves.
+/// The results of a finished run.
 #[derive(Debug)]
 pub struct Finished<W> {
     /// The workers' states.
@@ -134,7 +136,7 @@ impl<D: Decoder> Run<D> {
     /// Starts fetching and decoding.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system gives no thread.
+    /// [`Error::Io`] if the system cannot start a thread.
     pub fn start(
         store: Arc<dyn Store>,
         source: Source,
@@ -145,11 +147,11 @@ impl<D: Decoder> Run<D> {
         Self::start_below(store, source, decoder, shape, control, u64::MAX)
     }
 
-    /// Starts fetching and decoding; extents with the ordinal `horizon` and greater ones are
-    /// fetched, but not decoded before [`Run::extend`] allows it.
+    /// Starts fetching and decoding. Extents with ordinals from `horizon` on are fetched, but not
+    /// decoded before [`Run::extend`] allows it.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system gives no thread.
+    /// [`Error::Io`] if the system cannot start a thread.
     pub fn start_below(
         store: Arc<dyn Store>,
         source: Source,
@@ -191,7 +193,7 @@ impl<D: Decoder> Run<D> {
         self.shared.recycle(Some(batch), true);
     }
 
-    /// What gives batches back from elsewhere.
+    /// A handle that gives batches back from other threads, or after the run was dropped.
     pub fn recycler(&self) -> Recycler<D::Batch> {
         Recycler::new(self.shared.clone())
     }
@@ -201,10 +203,10 @@ impl<D: Decoder> Run<D> {
         self.shared.clocks()
     }
 
-    /// Waits for the end, dropping batches that were not taken.
+    /// Waits for the end of the run and discards the remaining batches.
     ///
     /// # Errors
-    /// The first error.
+    /// The first error of the run.
     pub fn finish(mut self) -> Result<Finished<D::Worker>> {
         while let Some(batch) = self.next() {
             self.shared.recycle(Some(batch?), true);
@@ -230,8 +232,8 @@ impl<D: Decoder> Run<D> {
     }
 }
 
-/// The batches, each as soon as it is its turn. The first error is the last item; with ordered
-/// delivery everything before it was delivered.
+/// The batches, in the order of [`Shape::delivery`]. An error is the last item; with ordered
+/// delivery, all batches before the defect come before it.
 impl<D: Decoder> Iterator for Run<D> {
     type Item = Result<D::Batch>;
 
@@ -247,8 +249,8 @@ fn run_name<D: Decoder>(shared: &Shared<D>) -> &Arc<str> {
 impl<D: Decoder> Drop for Run<D> {
     fn drop(&mut self) {
         self.shared.stop();
-        // A panic in a thread has been reported by its own hook; unwinding again from a drop would
-        // abort.
+        // The panic hook has already reported a panic in a thread. Unwinding again from a drop
+        // could abort the process.
         let _ = self.fetcher.take().map(JoinHandle::join);
         for worker in self.workers.drain(..) {
             let _ = worker.join();
@@ -256,7 +258,8 @@ impl<D: Decoder> Drop for Run<D> {
     }
 }
 
-/// A panic in one thread must not leave the others waiting; `join` passes it on to the caller.
+/// Stops the run if its thread panics, so that the other threads do not wait forever. `join` passes
+/// the panic on to the caller.
 struct StopOnPanic<'a, D: Decoder>(&'a Shared<D>);
 
 impl<D: Decoder> Drop for StopOnPanic<'_, D> {
@@ -268,7 +271,7 @@ impl<D: Decoder> Drop for StopOnPanic<'_, D> {
 }
 
 impl<D: Decoder> Shared<D> {
-    /// A decode worker's life.
+    /// The loop of a decode worker. Returns the worker's state at the end of the run.
     fn work(&self) -> D::Worker {
         let _guard = StopOnPanic(self);
         let mut worker = self.decoder.worker();
@@ -312,14 +315,15 @@ impl<D: Decoder> Feed for Shared<D> {
     }
 }
 
-/// Blocks that may be alive: `depth` in flight, as many that arrived before their turn, one for
-/// each worker. Fetching further ahead would only push what was fetched out of the processor's
-/// cache.
+/// The most blocks that are alive: `depth` in flight, another `depth` that arrived before their
+/// turn, and one for each worker. Fetching further ahead would only push fetched bytes out of the
+/// processor's cache.
 pub(crate) fn blocks_alive(depth: usize, threads: usize) -> usize {
     depth * 2 + threads
 }
 
-/// The number of workers that this process may use at once: affinity and cgroup quota count.
+/// The number of threads that this process can run at once, given its CPU affinity and cgroup
+/// quota.
 pub fn default_threads() -> usize {
     std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }

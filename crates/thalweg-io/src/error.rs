@@ -1,18 +1,19 @@
-//! One error type: which file, which byte, what was found, what was expected.
+//! The error type of the crate. An error says which file and byte it is about, what was found there
+//! and what was expected.
 
 use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-/// What every fallible function of this crate returns.
+/// The result of every fallible function of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub use thalweg_codec::Fault;
 
-/// Makes a [`Fault`] an [`Error`] once the file is known.
+/// Turns a [`Fault`] into an [`Error`] once the file is known.
 pub trait InFile {
-    /// The defect as an error about bytes that start at `base` of `file`. `what` names the thing
-    /// they hold.
+    /// The fault as an [`Error::Malformed`]. `base` is the offset in `file` of the bytes that the
+    /// fault is about, and `what` names what these bytes hold.
     fn in_file(self, file: &Arc<str>, base: u64, what: impl Into<Cow<'static, str>>) -> Error;
 }
 
@@ -28,7 +29,7 @@ impl InFile for Fault {
     }
 }
 
-/// Everything that can go wrong, with enough to act on.
+/// Everything that can go wrong, with enough detail for the user to act on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -37,29 +38,29 @@ pub enum Error {
     Io {
         /// The file or folder.
         file: Arc<str>,
-        /// What was being done, as in "opening".
+        /// The operation that failed, such as "opening".
         doing: &'static str,
-        /// Where in the file, if anywhere.
+        /// Offset in the file, if the operation has one.
         offset: Option<u64>,
-        /// The system's own word.
+        /// The system's error.
         source: io::Error,
     },
-    /// Bytes that do not say what their format requires.
+    /// Bytes that violate the file's format.
     #[error("{file}: {what}, byte {offset}: found {found}, expected {expected}")]
     Malformed {
         /// The file.
         file: Arc<str>,
-        /// What the bytes should hold, as in "record 17 (read 00a1…)".
+        /// What the bytes should hold, such as "record 17 (read 00a1…)".
         what: Cow<'static, str>,
-        /// Offset in the file. Inside a compressed record: the record's own offset plus that in its
-        /// decoded bytes.
+        /// Offset in the file. For a compressed record: the record's offset in the file plus the
+        /// offset in its decoded bytes.
         offset: u64,
-        /// What stands there.
+        /// What was found there.
         found: Cow<'static, str>,
-        /// What should stand there.
+        /// What the format requires there.
         expected: Cow<'static, str>,
     },
-    /// The file ends before its contents do.
+    /// The file ends inside one of its parts.
     #[error(
         "{file}: the file ends at byte {size}, inside {what} at byte {offset}; it is \
          truncated{advice}"
@@ -67,16 +68,16 @@ pub enum Error {
     Truncated {
         /// The file.
         file: Arc<str>,
-        /// What is cut short.
+        /// The part that is cut short.
         what: Cow<'static, str>,
-        /// Where that thing starts.
+        /// Offset in the file where that part starts.
         offset: u64,
-        /// Size of the file.
+        /// Size of the file in bytes.
         size: u64,
         /// What to do about it; empty, or starts with "; ".
         advice: &'static str,
     },
-    /// A file that is whole but that this build cannot handle.
+    /// A file that is intact but uses a feature that this build cannot handle.
     #[error("{file}: {what} is not supported; {advice}")]
     Unsupported {
         /// The file.
@@ -86,7 +87,7 @@ pub enum Error {
         /// What to do about it.
         advice: Cow<'static, str>,
     },
-    /// Something was asked for that the file does not have.
+    /// The file does not have what the caller asked for.
     #[error("{file}: {what} not found; {advice}")]
     NotFound {
         /// The file.
@@ -96,7 +97,7 @@ pub enum Error {
         /// What to do about it.
         advice: Cow<'static, str>,
     },
-    /// An argument that makes no sense.
+    /// An invalid argument.
     #[error("{0}")]
     Usage(Cow<'static, str>),
     /// The caller stopped the work.
@@ -109,12 +110,12 @@ fn at(offset: Option<u64>) -> String {
 }
 
 impl Error {
-    /// An I/O failure while `doing` something to `file`.
+    /// An [`Error::Io`]: the operation `doing` failed on `file`.
     pub fn io(file: &Arc<str>, doing: &'static str, source: impl Into<io::Error>) -> Self {
         Self::Io { file: file.clone(), doing, offset: None, source: source.into() }
     }
 
-    /// An I/O failure at a known byte.
+    /// An [`Error::Io`]: the operation `doing` failed on `file` at byte `offset`.
     pub fn io_at(
         file: &Arc<str>,
         doing: &'static str,

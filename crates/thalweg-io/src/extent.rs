@@ -6,15 +6,14 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::store::{AlignedBuf, Store};
 
-/// Finds extents in bytes that stream by, for formats without an index of them (BLOW5, SLOW5,
-/// FASTQ).
+/// Finds extents in a stream of bytes, for formats that need not have an index of them (BLOW5,
+/// SLOW5, FASTQ).
 pub trait Framer: Send {
-    /// Looks at `bytes`, which start at byte `at` of the file; `last` says that no more follow.
-    /// Appends the whole extents found, as ranges of `bytes`, in order.
+    /// Searches `bytes`, which start at byte `at` of the file, and appends the complete extents to
+    /// `found`, in order, as ranges of `bytes`. `last` is true if no bytes follow.
     ///
     /// # Errors
-    /// Whatever shows that the file is malformed or cut short. Extents found before the defect are
-    /// kept.
+    /// A file that is malformed or cut short. Extents before the defect stay in `found`.
     fn frame(
         &mut self,
         at: u64,
@@ -24,49 +23,50 @@ pub trait Framer: Send {
     ) -> Result<Step>;
 }
 
-/// How far a [`Framer`] came.
+/// How far a [`Framer`] got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// The first `used` bytes are dealt with; the extent that starts there is `need` bytes long (0:
-    /// not known yet). The framer has checked that the file can hold so many.
+    /// The framer is done with the first `used` bytes. The extent that starts after them is `need`
+    /// bytes long, or of unknown length if `need` is 0. The framer has checked that the file is
+    /// large enough for `need` bytes.
     More {
-        /// Bytes dealt with.
+        /// Bytes that the framer is done with.
         used: usize,
-        /// Bytes of the unfinished extent, its part that is here included.
+        /// Length in bytes of the unfinished extent, including the part that has already arrived.
         need: usize,
     },
     /// The file's data end here.
     End,
 }
 
-/// Extents that were known beforehand and are fetched in one go.
+/// Extents with known locations that one request fetches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetch {
     /// The bytes to fetch: the extents and the gaps between them.
     pub range: Range<u64>,
-    /// The extents in it, by offset.
+    /// The extents in `range`, sorted by offset.
     pub extents: Vec<Wanted>,
 }
 
 /// One extent that the caller asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// Where it is.
+    /// Its byte range in the file.
     pub range: Range<u64>,
-    /// Its place in the selection.
+    /// Its index in the selection.
     pub ordinal: u64,
 }
 
-/// How a format's extents come to the engine.
+/// Where the engine gets the extents of a format from.
 pub enum Source {
-    /// Found while streaming over a range of the file.
+    /// A framer finds the extents while the engine streams over a range of the file.
     Framed {
         /// The bytes to stream over.
         range: Range<u64>,
-        /// What finds the extents.
+        /// Finds the extents.
         framer: Box<dyn Framer>,
     },
-    /// Planned beforehand: see [`crate::plan`].
+    /// The fetches are planned beforehand: see [`crate::plan`].
     Planned(Box<dyn Iterator<Item = Fetch> + Send>),
 }
 
@@ -74,8 +74,8 @@ pub enum Source {
 #[derive(Debug)]
 pub(crate) struct Block {
     pub(crate) data: Data,
-    /// Offset in the file of the first byte of `data`; wrapping, because headroom can reach back
-    /// past the start.
+    /// Offset in the file of the first byte of `data`. It wraps around below 0, because headroom
+    /// can begin before the start of the file.
     pub(crate) origin: u64,
 }
 
@@ -85,7 +85,7 @@ pub(crate) enum Data {
     Buf(AlignedBuf),
     /// The store's own bytes.
     View(Arc<dyn Store>),
-    /// A buffer of its own size, for what does not fit a pooled one.
+    /// A buffer of any size, for extents that are longer than a pooled buffer.
     Whole(Vec<u8>),
 }
 
@@ -105,7 +105,7 @@ pub(crate) struct Place {
     pub(crate) ordinal: u64,
 }
 
-/// Neighbouring extents in one block: what a decode worker takes at a time.
+/// Neighbouring extents in one block. A decode worker takes one group at a time.
 #[derive(Debug)]
 pub struct Group {
     pub(crate) block: Arc<Block>,
@@ -115,21 +115,21 @@ pub struct Group {
 /// One extent's stored bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Extent<'a> {
-    /// Where it starts in the file.
+    /// Offset in the file of its first byte.
     pub offset: u64,
-    /// Its place in the file, or in the selection.
+    /// Its index in the file, or in the selection.
     pub ordinal: u64,
     /// Its stored bytes.
     pub bytes: &'a [u8],
 }
 
 impl Group {
-    /// How many extents it has.
+    /// The number of extents.
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether it has none; the engine hands out no such group.
+    /// Whether the group has no extents. The engine never hands out an empty group.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -4,8 +4,8 @@
 //! Nothing here knows a file format. A format says which runs of bytes it wants ([`extent`]). The
 //! planner ([`plan`]) turns them into requests, with sizes that suit the store's [`model`] and the
 //! memory budget. A [`store`] answers the requests, and the [`engine`] keeps them in flight while
-//! threads decode what arrived. All threads start in this crate: in the engine, in stores, and in
-//! the [`pool`] that other crates borrow from.
+//! threads decode the bytes that have arrived. All threads start in this crate: in the engine, in
+//! stores, and in the [`pool`] that other crates borrow from.
 //!
 //! Reading three ranges of a file at once, in one pass:
 //!
@@ -92,9 +92,9 @@ mod sys;
 
 pub use error::{Error, Fault, InFile, Result};
 
-/// The user's cache folder for this program: indexes of files in read-only folders, store models,
-/// synthetic files. `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`; `None` where neither
-/// variable is set.
+/// The user's cache folder for this program. It holds indexes of files in read-only folders, store
+/// models and synthetic files. The path is `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`;
+/// `None` if neither `XDG_CACHE_HOME` nor `HOME` is set.
 pub fn cache_folder() -> Option<std::path::PathBuf> {
     let set = |name| {
         std::env::var_os(name).filter(|value| !value.is_empty()).map(std::path::PathBuf::from)

@@ -1,8 +1,8 @@
-//! The store model: four numbers that tell what a store is good at.
+//! The store model: five numbers that describe the performance of a store.
 //!
-//! It starts from a prior by kind of file system and is replaced by what a probe measured, when the
-//! user asked for that. The planner ([`plan`](crate::plan)) derives gaps, depths and
-//! predicted times from it.
+//! The first model of a store is a prior, chosen by the kind of file system. A probe, which the
+//! user starts, replaces it by measured numbers. The planner ([`plan`](crate::plan)) derives gaps,
+//! depths and predicted times from it.
 
 pub mod saved;
 
@@ -11,37 +11,37 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-/// How a model came to be known.
+/// The origin of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// The caller gave it.
     Given,
-    /// A probe of this device measured it, that many seconds after 1970 began.
+    /// A probe of this device measured it, at this Unix time in seconds.
     Measured(u64),
-    /// Assumed, by kind of file system.
+    /// It is assumed from the kind of file system.
     Prior,
 }
 
-/// What a store can do.
+/// The performance of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StoreModel {
     /// Seconds from a request on an idle store to its first byte.
     pub latency_s: f64,
-    /// Bytes a second, with [`StoreModel::depth`] requests of [`StoreModel::block`] bytes in
+    /// Bytes per second, with [`StoreModel::depth`] requests of [`StoreModel::block`] bytes in
     /// flight.
     pub bandwidth: f64,
-    /// Small requests answered a second, with many in flight.
+    /// Small requests answered per second, with many in flight.
     pub request_rate: f64,
-    /// Requests in flight that reach the bandwidth.
+    /// Requests in flight at which the store reaches the bandwidth.
     pub depth: usize,
-    /// Bytes a request at which they do.
+    /// Bytes per request at which the store reaches the bandwidth.
     pub block: usize,
 }
 
 impl StoreModel {
-    /// A local solid-state disc, until it is measured: the slower half of what such discs do. Two
-    /// requests are enough where the kernel reads ahead, and cost the decoders least; a run that
-    /// starves goes deeper by itself.
+    /// A local solid-state disc that has not been measured. The numbers describe the slower half of
+    /// such discs. Two requests in flight are enough where the kernel reads ahead, and take the
+    /// least processor time from decoding; a run whose workers starve raises the depth.
     pub const LOCAL: Self =
         Self { latency_s: 100e-6, bandwidth: 1.5e9, request_rate: 75e3, depth: 2, block: 1 << 20 };
     /// A network file system with one server (NFS, SMB).
@@ -53,26 +53,27 @@ impl StoreModel {
     /// A file system in user space (FUSE): mounted object stores, sshfs.
     pub const FUSE: Self =
         Self { latency_s: 5e-3, bandwidth: 0.3e9, request_rate: 1e3, depth: 16, block: 4 << 20 };
-    /// A hard disc of 7,200 turns a minute: half a turn and a seek are 12 ms, and such discs carry
-    /// 150 to 250 MB/s (data sheets of Seagate's Exos and Western Digital's Ultrastar). More
-    /// requests in flight make it little faster.
+    /// A hard disc at 7,200 revolutions per minute. Half a revolution plus a seek takes 12 ms; such
+    /// discs transfer 150 to 250 MB/s (data sheets of Seagate's Exos and Western Digital's
+    /// Ultrastar). More requests in flight gain little.
     pub const HDD: Self =
         Self { latency_s: 12e-3, bandwidth: 180e6, request_rate: 120.0, depth: 2, block: 4 << 20 };
-    /// A solid-state disc behind SATA, whose link carries 530 to 560 MB/s.
+    /// A solid-state disc on SATA, whose link transfers 530 to 560 MB/s.
     pub const SSD: Self =
         Self { latency_s: 120e-6, bandwidth: 530e6, request_rate: 80e3, depth: 4, block: 1 << 20 };
-    /// A solid-state disc behind four lanes of PCIe 3 or 4: the slower of them carry 3 GB/s.
+    /// A solid-state disc on four lanes of PCIe 3 or 4. The slower of these discs transfer 3 GB/s.
     pub const NVME: Self =
         Self { latency_s: 80e-6, bandwidth: 3e9, request_rate: 300e3, depth: 8, block: 1 << 20 };
-    /// Amazon's S3 in its own region: 5,500 GETs a second of a prefix, 85 to 90 MB/s a connection,
-    /// a first byte after 30 ms and more (its performance guidelines), behind a link of 10 Gb/s.
+    /// Amazon's S3, read from its own region over a link of 10 Gb/s: 5,500 GETs per second and
+    /// prefix, 85 to 90 MB/s per connection, and at least 30 ms to the first byte (S3 performance
+    /// guidelines).
     pub const S3: Self =
         Self { latency_s: 30e-3, bandwidth: 1.1e9, request_rate: 2e3, depth: 32, block: 8 << 20 };
     /// Memory: tmpfs, ramfs.
     pub const MEMORY: Self =
         Self { latency_s: 2e-6, bandwidth: 8e9, request_rate: 500e3, depth: 2, block: 1 << 20 };
 
-    /// Names of priors, and what they are.
+    /// Priors that the user can select by name.
     pub const NAMED: [(&'static str, Self); 6] = [
         ("hdd", Self::HDD),
         ("ssd", Self::SSD),
@@ -82,13 +83,13 @@ impl StoreModel {
         ("s3", Self::S3),
     ];
 
-    /// The prior for the file system that `file` lies on.
+    /// The prior for the file system that holds `file`.
     pub fn prior(file: &File) -> Self {
         rustix::fs::fstatfs(file).map_or(Self::LOCAL, |stat| Self::of_magic(stat.f_type as u64))
     }
 
-    /// What is known best of the file system that `file` lies on: a model that was measured there
-    /// and still counts, else the prior.
+    /// The best known model of the file system that holds `file`: a measured model that has not
+    /// expired, else the prior.
     pub fn known(file: &File) -> (Self, Origin) {
         let measured = || saved::load(&saved::folder()?, &saved::device(file)?, SystemTime::now());
         measured().map_or_else(
@@ -97,7 +98,7 @@ impl StoreModel {
         )
     }
 
-    /// File system magic numbers of statfs(2) and linux/magic.h.
+    /// The prior for a file system magic number of statfs(2) and linux/magic.h.
     fn of_magic(magic: u64) -> Self {
         match magic & 0xffff_ffff {
             0x6969 | 0x517b | 0xff53_4d42 | 0xfe53_4d42 => Self::NETWORK,

@@ -1,4 +1,5 @@
-//! Files that appear whole or not at all: a temporary sibling, fsync, rename.
+//! Files that appear complete or not at all. They are written to a temporary sibling, synced, then
+//! renamed.
 //!
 //! ```
 //! use thalweg_io::new_file::NewFile;
@@ -28,16 +29,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Bytes gathered before each write.
+/// Bytes buffered before each write.
 const BUFFER: usize = 4 << 20;
 
-/// A file being written under a temporary name beside its own. Dropped unfinished, it is removed.
+/// A file that is written under a temporary name beside its final path. An unfinished file is
+/// removed on drop.
 #[derive(Debug)]
 pub struct NewFile {
     name: Arc<str>,
     path: PathBuf,
     temporary: PathBuf,
-    /// Until it is sealed: files that wait for their names take no descriptor, and no buffer.
+    /// `None` once the file is sealed, so that files that wait for their rename hold no descriptor.
     file: Option<File>,
     buffer: Vec<u8>,
     written: u64,
@@ -45,15 +47,16 @@ pub struct NewFile {
 }
 
 impl NewFile {
-    /// Starts the file. An existing one is replaced at the end, and only then.
+    /// Creates the temporary file. An existing file at `path` is replaced only by
+    /// [`NewFile::finish`].
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if something other
-    /// than a file is there.
+    /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if `path` is something
+    /// other than a regular file.
     pub fn create(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
-        // The rename at the end would replace a device by a file, and a link by what should go
-        // where it leads.
+        // The final rename would replace a device by a file, and a symbolic link instead of its
+        // target.
         if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
             let what = "writing to a folder, pipe or device";
             let advice = "give the path of a regular file";
@@ -86,17 +89,17 @@ impl NewFile {
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
-    /// The file's name in messages.
+    /// The name of the file in messages.
     pub fn name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// The path that it will have.
+    /// The final path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Bytes appended so far.
+    /// The number of bytes appended so far.
     pub fn len(&self) -> u64 {
         self.written + self.buffer.len() as u64
     }
@@ -121,12 +124,12 @@ impl NewFile {
         Ok(())
     }
 
-    /// Where the bytes are until they are finished.
+    /// The path of the temporary file.
     pub fn temporary(&self) -> &Path {
         &self.temporary
     }
 
-    /// Makes the bytes durable. No more can be appended.
+    /// Makes the bytes durable. Nothing can be appended afterwards.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -137,7 +140,7 @@ impl NewFile {
         file.sync_all().map_err(|e| Error::io(&self.name, "finishing", e))
     }
 
-    /// Makes the bytes durable and gives the file its name.
+    /// Makes the bytes durable and renames the file to its final path.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -158,7 +161,8 @@ impl Drop for NewFile {
     }
 }
 
-/// A file that no folder lists, and that is gone when it is closed, whatever ends the process.
+/// Creates a file at `path` and unlinks it at once. The system deletes it when it is closed,
+/// however the process ends.
 pub fn nameless(path: &Path) -> std::io::Result<File> {
     let file = File::options().read(true).write(true).create_new(true).open(path)?;
     fs::remove_file(path)?;

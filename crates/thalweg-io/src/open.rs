@@ -1,4 +1,4 @@
-//! From a path to a store, and what is known of the device beneath it.
+//! Opens a path as a store and determines the model of its device.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,64 +12,66 @@ use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MemoryStore, MmapStore, Store};
 
-/// How to read: everything has a default that is right without thought.
+/// How to read a file. The defaults suit most uses.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Which way the bytes come.
+    /// How the bytes are read.
     pub store: StoreKind,
     /// Threads and memory.
     pub budget: Budget,
-    /// Stops reads from elsewhere, and sees how far they are.
+    /// Cancels reads from outside and reports their progress.
     pub control: Control,
-    /// What the store can do, where it is known better than from the kind of file system.
+    /// The model of the store, if the caller knows one. It replaces the measured model and the
+    /// prior.
     pub model: Option<StoreModel>,
-    /// Makes the store slower on purpose: for measurements, and for trying out what a read would
-    /// take elsewhere.
+    /// Slows the store down on purpose: for measurements, and to find out how long a read would
+    /// take on another store.
     pub throttle: Option<Limits>,
-    /// Gaps between arrays' chunks up to so many bytes are read rather than skipped, instead of
-    /// what suits the store best: for measurements.
+    /// Gaps between chunks of arrays up to this many bytes are read rather than skipped. It
+    /// replaces the planner's choice, for measurements.
     pub gap: Option<u64>,
-    /// Chunks of arrays are found in the file itself, even where an index beside it tells where
-    /// they lie. The command of an inspector needs the same option.
+    /// Finds chunks of arrays in the file itself, even if an index beside the file lists their
+    /// locations. The command of an inspector needs the same option.
     pub own_index: bool,
 }
 
-/// Which way the bytes come.
+/// How the bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
-    /// [`StoreKind::Direct`] for files that are too large to stay in the page cache and are not in
-    /// it; else [`StoreKind::Buffered`], so that the next read is quick.
+    /// [`StoreKind::Direct`] for files that are too large for the page cache and mostly not in it;
+    /// else [`StoreKind::Buffered`], so that the next read is quick.
     #[default]
     Auto,
     /// Through the page cache, several reads in flight.
     Buffered,
     /// Past the page cache.
     Direct,
-    /// Past the page cache with io_uring: many requests in flight from one thread. Where that is
-    /// forbidden, as [`StoreKind::Buffered`], and [`OpenedStore::note`] says why.
+    /// Past the page cache with io_uring: many requests in flight from one thread. Where io_uring
+    /// is forbidden, the file is read as by [`StoreKind::Buffered`], and [`OpenedStore::note`]
+    /// gives the reason.
     Uring,
-    /// Through a map of the file. Only for files that nothing changes meanwhile: see
+    /// Through a map of the file. Only for files that nothing changes during the read: see
     /// [`MmapStore`].
     Mmap,
-    /// All of the file is read into memory, over the budget, when it is opened. For measurements:
-    /// what a read takes when storage takes nothing.
+    /// From memory: the whole file is loaded when it is opened, regardless of the budget. For
+    /// measurements of the time that a read takes without storage.
     Memory,
 }
 
-/// What happens where io_uring cannot be had.
+/// The consequence, in messages, if io_uring is not available.
 const INSTEAD: &str = "going on through the page cache";
 
-/// A file's store, and what is known of the device beneath it.
+/// The store of a file and the model of its device.
 #[derive(Debug)]
 pub struct OpenedStore {
-    /// Where the bytes come from.
+    /// The store of the file.
     pub store: Arc<dyn Store>,
-    /// What the store can do, and how that is known.
+    /// The model of the store, and its origin.
     pub model: (StoreModel, Origin),
-    /// A warning where an option could not be followed, as io_uring that is forbidden here.
+    /// A warning if an option could not be followed, for instance because io_uring is forbidden.
     pub note: Option<String>,
-    /// The open file, to ask the system about it without opening it again. `None` where the bytes
-    /// were copied into memory, or where the process may open no more files.
+    /// The open file, for queries about it without opening it again. `None` if the bytes were
+    /// copied into memory, or if the process may open no more files.
     pub file: Option<File>,
 }
 
@@ -83,8 +85,7 @@ impl OpenedStore {
         Ok(Self::unthrottled(path, options)?.apply(options))
     }
 
-    /// Takes over the model of the options, if they have one, and slows the store down as their
-    /// throttle says.
+    /// Applies the model and the throttle of `options`, where they are set.
     #[must_use]
     pub fn apply(self, options: &Options) -> Self {
         let (model, origin) = options.model.map_or(self.model, |model| (model, Origin::Given));
@@ -96,8 +97,8 @@ impl OpenedStore {
         Self { store, model: (model, origin), ..self }
     }
 
-    /// Opens a file as `options` say, except that `options.throttle` does not slow it down yet:
-    /// what tells a file's format is not part of what a throttle measures.
+    /// Opens a file as `options` say, but without the throttle. Reads that detect the format of the
+    /// file should not count in throttled measurements.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about

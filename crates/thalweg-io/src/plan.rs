@@ -1,8 +1,8 @@
-//! The planner: from what is wanted to requests, sizes, and a predicted time.
+//! The planner: turns wanted ranges into requests, sizes and a predicted time.
 //!
-//! Every reader of thalweg asks this module, whether it reads records, tiles of arrays, pages of a
-//! network or whole files for repacking. It consists of pure functions of the wanted ranges, the
-//! [`StoreModel`] and the [`Budget`]: no I/O, no clock, no state. What it decides:
+//! Every reader of thalweg uses this module: for records, tiles of arrays, pages of a network and
+//! whole files to repack. It consists of pure functions of the wanted ranges, the [`StoreModel`]
+//! and the [`Budget`]: no I/O, no clock, no state. What it decides:
 //!
 //! | decision | function | from |
 //! |---|---|---|
@@ -28,34 +28,35 @@ pub use gap::{GapRule, is_one_extent};
 pub use gather::{Gather, gather, in_order, merge, sort};
 pub use load::{Load, in_turn, overlapped};
 
-/// Bytes of memory that a read may use unless the caller says otherwise.
+/// Bytes of memory that a read may use by default.
 pub const DEFAULT_MEMORY: usize = 192 << 20;
 
-/// Bytes. No block is made smaller than this to fit a budget: below it, requests cost more than
-/// their bytes.
+/// The smallest block, in bytes, that a budget can lead to. Smaller requests cost more time than
+/// the transfer of their bytes.
 const MIN_BLOCK: usize = 64 << 10;
 
-/// A run that finds the model's depth too small may go this many times as deep.
+/// A run may raise its depth to this multiple of the model's depth.
 const GROWTH: usize = 8;
 
-/// Fewer small requests in flight than this leave a store idle that does not read ahead.
+/// The fewest small requests in flight. With fewer, a store that does not read ahead is partly
+/// idle.
 const LEAST_SMALL: usize = 4;
 
-/// The most small requests that a run starts with; it may go deeper by itself.
+/// The most small requests in flight at the start of a run. The run may raise the depth later.
 const MOST_SMALL: usize = 32;
 
-/// A block grows with the longest range up to this part of the memory budget.
+/// A block is as long as the longest range, up to the memory budget divided by this number.
 const LONGEST_SHARE: usize = 16;
 
-/// Seconds. A store that answers sooner has answered before another thread has started: the start
+/// In seconds. A store with a smaller latency answers before another thread has started: the start
 /// of a thread takes 10 to 20 us on Linux.
 const QUICK_S: f64 = 20e-6;
 
-/// Readers beside the engine ask for so many times the model's depth: their requests are small,
-/// and the depth is that of whole blocks.
+/// Readers that do not use the engine keep this multiple of the model's depth in flight, because
+/// their requests are small and the model's depth is for whole blocks.
 const SIDE_FACTOR: usize = 4;
 
-/// What a caller can set about a read.
+/// The resources that a caller grants a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Decode workers.
@@ -70,10 +71,10 @@ impl Default for Budget {
     }
 }
 
-/// Sizes of a run that keeps `model`'s depth in flight and stays within `budget`.
+/// The sizes of a run that keeps the depth of `model` in flight and stays within `budget`.
 ///
-/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. Where
-/// that is too little, the blocks shrink first, then the depth.
+/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. If the
+/// budget is too small for the model's block and depth, the blocks shrink first, then the depth.
 ///
 /// ```
 /// use thalweg_io::engine::Delivery;
@@ -89,7 +90,8 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
     let threads = budget.threads.max(1);
     let share = budget.memory / 2;
     let mut block = model.block.max(MIN_BLOCK).next_multiple_of(MIN_BLOCK);
-    // A quarter of a block completes all but the longest extents without a copy.
+    // Headroom of a quarter of a block lets all but the longest extents be completed without
+    // another buffer.
     let buffer = |block: usize| block + block / 4;
     let wanted = blocks_alive(model.depth.max(1), threads);
     while block > MIN_BLOCK && wanted * buffer(block) > share {
@@ -106,36 +108,37 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
         usual: None,
         headroom: block / 4,
         buffers,
-        // Several groups a block, so that all workers have something when the first block is there.
+        // Several groups per block, so that all workers have work once the first block has arrived.
         group: (block / 4).max(MIN_BLOCK),
         batches: threads * 2 + 2,
         delivery,
     }
 }
 
-/// Bytes that one batch may hold before it is handed over.
+/// Bytes that one batch may hold before it is delivered.
 pub fn batch_bytes(shape: &Shape, budget: Budget) -> usize {
     (budget.memory / 4 / shape.batches.max(1)).max(MIN_BLOCK)
 }
 
-/// What [`listed`] decides.
+/// The plan that [`listed`] makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ListPlan {
-    /// Bytes: gaps up to this are read.
+    /// The longest gap that is read, in bytes.
     pub gap: u64,
-    /// The requests and bytes that come of it.
+    /// The resulting requests and bytes.
     pub load: Load,
     /// The sizes of the run.
     pub shape: Shape,
 }
 
-/// The gap, the load and the sizes of a run over `ranges`, which are in offset order and all known
-/// before it starts: chunks of arrays, pages of a network.
+/// Plans a run over `ranges`, which are in offset order and all known before the run starts, such
+/// as chunks of arrays or pages of a network.
 ///
-/// Where requests are smaller than the model's blocks, more are in flight: as many as hold the
-/// model's bytes in flight, from 4 to 32. A block is as long as the longest range, up to a
-/// sixteenth of the memory, because a range longer than a block gets a buffer of its own each time.
-/// `alignment` is what a request may begin before its range, in bytes; 0 where ranges are aligned.
+/// If requests are smaller than the model's blocks, more of them are in flight: enough to keep as
+/// many bytes in flight as the model does, within 4 to 32 requests. A block is at least as long as
+/// the longest range, up to a sixteenth of the memory, because each range longer than a block needs
+/// its own buffer. `alignment` is the number of bytes that a request may start before its range; 0
+/// if ranges are aligned.
 pub fn listed(
     ranges: &[Range<u64>],
     rule: &GapRule,
@@ -154,13 +157,14 @@ pub fn listed(
     ListPlan { gap, load, shape: Shape { usual: Some(usual), ..shape } }
 }
 
-/// Requests of `usual` bytes that hold as many bytes in flight as the model's depth of blocks.
+/// The number of requests of `usual` bytes that keep as many bytes in flight as the model's depth
+/// of blocks, within [`LEAST_SMALL`] and [`MOST_SMALL`].
 fn small_depth(model: &StoreModel, usual: usize) -> usize {
     (model.block * model.depth / usual.max(1)).clamp(LEAST_SMALL, MOST_SMALL)
 }
 
-/// Requests that a reader beside the engine keeps in flight, each with a thread of its own: tables
-/// of metadata that must be read before a run can start. At most `most`.
+/// The number of requests that a reader outside of the engine keeps in flight, at most `most`. Each
+/// request has its own thread. Such readers read tables of metadata before a run can start.
 ///
 /// ```
 /// use thalweg_io::model::StoreModel;
@@ -176,8 +180,9 @@ pub fn side_depth(model: &StoreModel, most: usize) -> usize {
     model.depth.saturating_mul(SIDE_FACTOR).clamp(1, most.max(1))
 }
 
-/// Threads of a reader beside the engine that fetch and parse in turn, at most `most`: the model's
-/// depth, because each computes while others wait for the store.
+/// The number of threads of a reader outside of the engine, at most `most`. Each thread alternates
+/// between fetching and parsing. The number is the model's depth, because some threads compute
+/// while others wait for the store.
 pub fn side_threads(model: &StoreModel, most: usize) -> usize {
     model.depth.clamp(1, most.max(1))
 }

@@ -1,16 +1,15 @@
-//! Threads for everyone: outside of this module, the engine and the stores, no code of thalweg
-//! starts one.
+//! Threads for all crates: only this module, the engine and the stores start threads.
 //!
 //! | work | function |
 //! |---|---|
-//! | a value of each item, results in order | [`map`], [`try_map`] |
+//! | a function of each item, results in order | [`map`], [`try_map`] |
 //! | many values in order, few in memory | [`in_order`] |
-//! | one measurement on many threads at once | [`together`] |
-//! | threads that talk to each other, for the length of a call | [`scope`] |
-//! | one job beside the caller, for longer | [`Background`] |
+//! | one job on many threads at the same time | [`together`] |
+//! | threads that communicate with each other during a call | [`scope`] |
+//! | one job that runs beside the caller and may outlive the call | [`Background`] |
 //!
-//! A panic in a thread reaches the caller with its own payload. Threads that are borrowed for a
-//! call have ended when it returns; what cancels them is the error of the caller's closure.
+//! A panic in a thread reaches the caller with its payload. Threads that serve a call have ended
+//! when the call returns. An error of the caller's closure cancels them.
 
 use std::io;
 use std::panic::resume_unwind;
@@ -30,10 +29,10 @@ pub struct Threads<'scope, 'env: 'scope>(&'scope std::thread::Scope<'scope, 'env
 pub struct Worker<'scope, T>(ScopedJoinHandle<'scope, T>);
 
 impl<'scope> Threads<'scope, '_> {
-    /// Starts a thread with a name, which debuggers show.
+    /// Starts a thread with a name that debuggers show.
     ///
     /// # Errors
-    /// If the system gives no thread.
+    /// If the system cannot start a thread.
     pub fn start<T: Send + 'scope>(
         &self,
         name: &str,
@@ -53,8 +52,8 @@ impl<T> Worker<'_, T> {
     }
 }
 
-/// Runs `f`, which may start threads that borrow from the caller. All have ended when it returns;
-/// it panics if one that was not joined did.
+/// Runs `f`, which may start threads that borrow from the caller. All of them have ended when this
+/// function returns. It panics if a thread that was not joined panicked.
 ///
 /// ```
 /// use thalweg_io::pool::scope;
@@ -103,7 +102,7 @@ pub fn try_map<T: Send, R: Send, E: Send>(
     let items = Mutex::new(items.enumerate());
     let is_over = AtomicBool::new(false);
     let work = || {
-        // Also if `f` panics: the others need not go on.
+        // Stops the other threads if `f` panics.
         let stop = Raise(&is_over);
         let mut done = Vec::new();
         while !is_over.load(Ordering::Relaxed) {
@@ -122,7 +121,7 @@ pub fn try_map<T: Send, R: Send, E: Send>(
         done
     };
     let mut all = scope(|pool| {
-        // Where the system gives fewer threads, those that there are do it all.
+        // If the system starts fewer threads, these do all the work.
         let workers: Vec<_> =
             (0..others).map_while(|_| pool.start("thalweg-map", work).ok()).collect();
         let mut all = work();
@@ -142,9 +141,10 @@ impl Drop for Raise<'_> {
     }
 }
 
-/// Makes values 0 to `count` on `threads` threads, and gives them to `take` in their order. Each
-/// thread makes values with a closure of `maker`'s, at most `ahead` before they are taken. It goes
-/// on while `take` says `true`. `name` is what errors are about.
+/// Makes the values with the indices `0..count` on `threads` threads and passes them to `take` in
+/// order. Each thread makes its values with its own closure from `maker`, and keeps at most `ahead`
+/// finished values waiting. The call ends early when `take` returns `false`. `name` is the file
+/// name in errors.
 ///
 /// ```
 /// use thalweg_io::pool::in_order;
@@ -159,7 +159,7 @@ impl Drop for Raise<'_> {
 /// ```
 ///
 /// # Errors
-/// Those of `take`, which end the threads; [`Error::Io`] if the system gives no thread.
+/// The errors of `take`, which end the threads; [`Error::Io`] if the system cannot start a thread.
 pub fn in_order<T: Send, M: FnMut(u64) -> T + Send, E: From<Error>>(
     name: &Arc<str>,
     threads: usize,
@@ -177,7 +177,8 @@ pub fn in_order<T: Send, M: FnMut(u64) -> T + Send, E: From<Error>>(
             let mut make = maker();
             let job = move || {
                 let mut own = (first..count).step_by(threads);
-                // Nobody receives once `take` has ended it.
+                // Sending fails once the receiver is dropped, which happens after `take` has ended
+                // the call.
                 while own.next().is_some_and(|i| sender.send(make(i)).is_ok()) {}
             };
             let worker = pool.start("thalweg-make", job);
@@ -187,7 +188,7 @@ pub fn in_order<T: Send, M: FnMut(u64) -> T + Send, E: From<Error>>(
         for i in 0..count {
             let (worker, receiver) = &mut turns[(i % threads as u64) as usize];
             let Ok(value) = receiver.recv() else {
-                // It ended early, so it panicked.
+                // The thread ended early, so it panicked; `join` passes the panic on.
                 worker.take().map(Worker::join);
                 return Err(Error::Cancelled.into());
             };
@@ -199,9 +200,9 @@ pub fn in_order<T: Send, M: FnMut(u64) -> T + Send, E: From<Error>>(
     })
 }
 
-/// Runs `job` on exactly `threads` threads at the same time. Each thread first makes what its job
-/// needs with `prepare`; the jobs begin when all threads have done that. `name` is what errors are
-/// about.
+/// Runs `job` on exactly `threads` threads at the same time. Each thread first calls `prepare` to
+/// make the input of its job; the jobs begin when all threads are prepared. `name` is the file name
+/// in errors.
 ///
 /// ```
 /// use thalweg_io::pool::together;
@@ -212,14 +213,14 @@ pub fn in_order<T: Send, M: FnMut(u64) -> T + Send, E: From<Error>>(
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`] if the system gives fewer threads; then no job begins.
+/// [`Error::Io`] if the system cannot start all threads; then no job begins.
 pub fn together<P, T: Send>(
     name: &Arc<str>,
     threads: usize,
     prepare: impl Fn() -> P + Sync,
     job: impl Fn(P) -> T + Sync,
 ) -> Result<Vec<T>> {
-    // Threads wait to read it for as long as the caller holds it for writing.
+    // The threads block on a read lock while the caller holds the write lock.
     let may_begin = RwLock::new(false);
     let (is_ready, ready) = sync_channel(threads);
     let work = |is_ready: SyncSender<()>| {
@@ -244,16 +245,16 @@ pub fn together<P, T: Send>(
     })
 }
 
-/// One job on a thread of its own, which may outlive the call that started it. Dropping it lets the
-/// job go on.
+/// One job on its own thread, which may outlive the call that started it. The job goes on if this
+/// handle is dropped.
 #[derive(Debug)]
 pub struct Background<T>(JoinHandle<T>);
 
 impl<T: Send + 'static> Background<T> {
-    /// Starts a job on a thread with a name, which debuggers show.
+    /// Starts a job on a thread with a name that debuggers show.
     ///
     /// # Errors
-    /// [`Error::Io`] about `what`, if the system gives no thread.
+    /// [`Error::Io`] about `what`, if the system cannot start a thread.
     pub fn start(
         name: &str,
         what: &Arc<str>,
@@ -276,7 +277,7 @@ impl<T: Send + 'static> Background<T> {
         self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Waits for the end of a job whose result is of no use.
+    /// Waits for the end of a job and discards its result or panic.
     pub fn wait(self) {
         let _ = self.0.join();
     }

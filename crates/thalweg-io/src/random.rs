@@ -1,11 +1,11 @@
-//! Random draws for synthetic data: the same for a seed on every machine, and the normal
-//! distribution. They lie here because the crates of all formats make synthetic files.
+//! Random numbers for synthetic data, uniform and normal. A seed gives the same numbers on every
+//! machine. The module is in this crate because the crates of all formats make synthetic files.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 use thalweg_codec::splitmix::{STEP, mix};
 
-/// A number in [0, 1) that depends on all three arguments.
+/// A pseudorandom number in [0, 1), determined by the three arguments.
 pub fn hash01(seed: u64, purpose: u64, i: u64) -> f64 {
     unit(mix(mix(seed ^ purpose.wrapping_mul(STEP)).wrapping_add(i.wrapping_mul(STEP))))
 }
@@ -19,10 +19,11 @@ fn unit(bits: u64) -> f64 {
 pub struct Chance(Xoshiro256PlusPlus);
 
 impl Chance {
-    /// A stream that belongs to `(seed, i)` alone.
+    /// The stream of item `i` under `seed`.
     pub fn new(seed: u64, i: u64) -> Self {
         let mut bytes = [0; 32];
-        // Four SplitMix64 outputs; `i` enters through a bijection, so no two reads share a state.
+        // Four SplitMix64 outputs; `i` enters through a bijection, so that no two items share a
+        // state.
         let base = mix(seed.wrapping_add(STEP)) ^ mix(i.wrapping_mul(STEP));
         for (k, word) in (1u64..).zip(bytes.chunks_exact_mut(8)) {
             word.copy_from_slice(&mix(base.wrapping_add(k.wrapping_mul(STEP))).to_le_bytes());
@@ -36,12 +37,12 @@ impl Chance {
         self.0.next_u64()
     }
 
-    /// In [0, 1).
+    /// A uniform number in [0, 1).
     pub fn unit(&mut self) -> f64 {
         unit(self.bits())
     }
 
-    /// A standard normal value, slow and exact.
+    /// A standard normal value by [`quantile`], good to 1e-9 but slow.
     pub fn normal(&mut self) -> f64 {
         // The middle of one of 2^53 slots: never 0 or 1.
         quantile(self.unit() + 0.5 / (1u64 << 53) as f64)
@@ -87,7 +88,7 @@ pub fn quantile(p: f64) -> f64 {
         let q = (-2.0 * libm::log(p)).sqrt();
         poly(&C, q) / poly(&D, q)
     };
-    // `1 - p` rounds to 0 where `p` is the last float before 1.
+    // `1 - p` is 0 if `p` is 1; the logarithm needs a positive number.
     if p < 0.024_25 {
         tail(p.max(1e-300))
     } else if p > 1.0 - 0.024_25 {

@@ -1,8 +1,8 @@
 //! Residency: how much of a file is in the page cache already.
 //!
-//! What is there is best read through the cache, what is not may go past it. The answer is a
-//! snapshot: the kernel may evict a page a moment later. Where it cannot be known, it is `None`,
-//! and unknown counts as cold.
+//! Cached bytes are best read through the cache; other reads may go past it. The answer is a
+//! snapshot: the kernel may evict a page a moment later. If the residency is unknown, the answer is
+//! `None`, and callers treat the file as cold.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,11 +14,11 @@ use crate::sys;
 pub struct ResidentPages {
     /// Pages that the range touches, up to the end of the file.
     pub pages: u64,
-    /// Of these, how many are in the page cache.
+    /// How many of these pages are in the page cache.
     pub cached: u64,
-    /// Of the cached, how many must still be written back.
+    /// How many of the cached pages must still be written back.
     pub dirty: u64,
-    /// Of the cached, how many are being written back.
+    /// How many of the cached pages are being written back.
     pub writeback: u64,
 }
 
@@ -30,9 +30,9 @@ impl ResidentPages {
     }
 }
 
-/// Whether the pages of `file` may lie in the cache of another file, beneath: `cachestat(2)` then
-/// finds none, whatever is cached. So it is with overlayfs (most containers), eCryptfs, and FUSE
-/// that passes reads through.
+/// Whether the pages of `file` may be cached as pages of another, underlying file. `cachestat(2)`
+/// then finds none. This is the case for overlayfs (most containers), eCryptfs, and FUSE file
+/// systems that pass reads through.
 pub fn is_stacked(file: &File) -> bool {
     // linux/magic.h
     const STACKED: [u64; 3] = [0x794c_7630, 0xf15f, 0x6573_5546];
@@ -40,9 +40,9 @@ pub fn is_stacked(file: &File) -> bool {
         .is_ok_and(|stat| STACKED.contains(&(stat.f_type as u64 & 0xffff_ffff)))
 }
 
-/// How much of `range` of `file` is cached. `None` if that is unknown: the kernel is older than
-/// 6.5, the file is another user's and not writable for us, or the file system keeps no page cache
-/// of its own to ask about.
+/// The cached pages of `range` of `file`. `None` if they are unknown: the kernel is older than 6.5,
+/// the file belongs to another user and is not writable, or the file system has no page cache of
+/// its own.
 pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     let page = rustix::param::page_size() as u64;
     let end = range.end.min(file.metadata().ok()?.len());
@@ -54,7 +54,7 @@ pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     }
     let told = sys::cachestat(file, &(range.start..end))?;
     let pages = end.div_ceil(page) - range.start / page;
-    // Large folios count whole: the kernel may tell more pages than were asked about.
+    // Large folios count whole, so that the kernel may report more pages than `range` has.
     let cached = told.cache.min(pages);
     Some(ResidentPages {
         pages,
@@ -64,13 +64,13 @@ pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
     })
 }
 
-/// Bytes that the page cache can take before it must throw out what it has: memory that is free or
-/// easily freed, or what the control group leaves, whichever is less. `None` where the system does
-/// not tell.
+/// Bytes that the page cache can take up: the smaller of the memory that is free or easily freed
+/// and the limit of the control group. `None` if the system does not report it.
 pub(crate) fn cache_room() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
-    // "max", and the v1 way of saying it, are no limit.
+    // "max" does not parse as a number: no limit. The huge number that cgroup v1 reports instead
+    // has no effect.
     let limit = limits
         .iter()
         .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
@@ -85,11 +85,11 @@ fn available(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// Whether reads of a file had better go past the page cache: it is too large to stay there, so
-/// caching it would help no later read and throw out what others need. Unknown room counts as
-/// enough.
+/// Whether reads of a file should go past the page cache. This is the case if the file is too large
+/// to stay there: caching it would help no later read and would evict pages that others need.
+/// Unknown room counts as enough.
 pub(crate) fn better_direct(size: u64, cached: Option<f64>, room: Option<u64>) -> bool {
-    /// What is mostly cached already is best read from there, however large.
+    /// A file that is mostly cached is best read from the cache, however large it is.
     const MOSTLY: f64 = 0.5;
     cached.unwrap_or(0.0) < MOSTLY && room.is_some_and(|room| size > room)
 }
@@ -140,7 +140,7 @@ mod tests {
         let file = file(4 << 20);
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let Some(cold) = resident(&file, 0..4 << 20) else { return };
-        // Where eviction does nothing (tmpfs), there is nothing to tell apart.
+        // Eviction does nothing on some file systems (tmpfs); the test does not apply there.
         if cold.cached == cold.pages {
             return;
         }

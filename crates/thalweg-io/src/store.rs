@@ -1,8 +1,7 @@
-//! Where bytes live: one small trait, and adapters that behave alike.
+//! Stores of bytes: a small trait and its implementations.
 //!
-//! A store answers positional reads. The engine hands it a [`Feed`] of requests and the store keeps
-//! as many of them in flight as it is told to: with threads, or, where the kernel has something
-//! better, without.
+//! A store answers positional reads. The engine gives it a [`Feed`] of requests, and the store
+//! keeps the given number of them in flight, with threads or with io_uring.
 
 pub mod file;
 pub mod joined;
@@ -29,16 +28,16 @@ pub use throttled::ThrottledStore;
 #[cfg(target_os = "linux")]
 pub use uring::UringStore;
 
-/// Memory and offset granularity of O_DIRECT where the kernel does not tell: the page size covers
-/// every device.
+/// Memory and offset alignment of O_DIRECT reads, in bytes, if the kernel does not report one. The
+/// page size suits every device.
 pub const PAGE: usize = 4096;
 
-/// A thing with a size that can be read at any offset.
+/// A source of bytes with a fixed size that can be read at any offset.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// What messages call it: the path of a file.
+    /// Its name in messages: the path of a file.
     fn name(&self) -> &Arc<str>;
 
-    /// Bytes it held when it was opened.
+    /// Its size in bytes when it was opened.
     fn size(&self) -> u64;
 
     /// Fills `buf` from byte `offset` on.
@@ -48,12 +47,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// fails the read.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// The store's whole contents, where they are addressable without a copy (memory, mmap).
+    /// The whole contents, if they are addressable without a copy (memory, mmap).
     fn bytes(&self) -> Option<&[u8]> {
         None
     }
 
-    /// Whether the byte at `offset` is known to come without waiting for a device.
+    /// Whether the byte at `offset` can be read without waiting for a device. `false` if that is
+    /// unknown.
     fn is_at_hand(&self, _offset: u64) -> bool {
         false
     }
@@ -61,12 +61,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.
     ///
     /// # Errors
-    /// As for [`Store::read_at`]: the bytes are not there, so they must not be touched.
+    /// As for [`Store::read_at`]. After an error, these bytes must not be accessed.
     fn touch(&self, offset: u64, len: usize) -> Result<()> {
         check_inside(self.name(), self.size(), offset, len)
     }
 
-    /// Reads what `request` wants into its buffer, or touches it if it has none.
+    /// Reads the bytes of `request` into its buffer, or touches them if it has no buffer.
     ///
     /// # Errors
     /// As for [`Store::read_at`].
@@ -79,7 +79,8 @@ pub trait Store: Send + Sync + fmt::Debug {
         }
     }
 
-    /// Offsets, lengths and addresses that are multiples of this are read without a bounce buffer.
+    /// The alignment, in bytes, of offsets, lengths and addresses that are read without a bounce
+    /// buffer.
     fn alignment(&self) -> usize {
         1
     }
@@ -97,9 +98,9 @@ fn serve_with_threads<S: Store + ?Sized>(store: &S, depth: usize, feed: &dyn Fee
     std::thread::scope(|scope| serve_here(scope, store, feed, &left, feed.next(true)));
 }
 
-/// Answers requests from `next` on. A thread is started for each that is there at the same time, as
-/// long as some are left to start: of a read of one request, starting all would take most of the
-/// time.
+/// Answers requests, beginning with `next`. Starts another thread only if another request is
+/// waiting and `left` is not 0. For a read of one request, starting all threads would take most of
+/// the time.
 fn serve_here<'scope, S: Store + ?Sized>(
     scope: &'scope Scope<'scope, '_>,
     store: &'scope S,
@@ -128,51 +129,53 @@ fn serve_here<'scope, S: Store + ?Sized>(
     }
 }
 
-/// Bytes wanted, and the buffer that they go to.
+/// A read of some bytes into a buffer.
 #[derive(Debug)]
 pub struct Request {
-    /// First byte wanted; a multiple of the store's alignment.
+    /// Offset of the first byte; a multiple of the store's alignment.
     pub offset: u64,
-    /// How many bytes are wanted. They lie inside the store.
+    /// The number of bytes. They lie inside the store.
     pub len: usize,
-    /// Where they go. `None` for stores with [`Store::bytes`], which only need to be told what will
-    /// be touched.
+    /// The buffer that receives the bytes. `None` for stores with [`Store::bytes`], which only
+    /// prepare the bytes for access.
     pub buf: Option<AlignedBuf>,
-    /// Where in `buf` they go: a multiple of the store's alignment, with room for `len` rounded up
-    /// to it. What that room beyond `len` holds afterwards means nothing.
+    /// Offset in `buf` where the bytes go: a multiple of the store's alignment. After it, `buf` has
+    /// room for `len` rounded up to the alignment. The contents of the room beyond `len` are
+    /// undefined.
     pub at: usize,
-    /// The feed's own name for the request.
+    /// Identifies the request for the feed.
     pub tag: u64,
-    /// When the feed gave it out.
+    /// When the feed issued the request.
     pub issued: Instant,
 }
 
-/// What [`Feed::next`] says.
+/// The answer of [`Feed::next`].
 #[derive(Debug)]
 pub enum Next {
     /// Read this.
     Read(Request),
-    /// Nothing now; ask again once something is done. Only said to callers that do not wait.
+    /// There is no request now; ask again once a request is done. Only callers that do not wait get
+    /// this answer.
     Later,
     /// No more requests will come.
     End,
 }
 
-/// Where a store gets its requests from, and brings their outcomes to.
+/// Issues requests to a store and takes their outcomes.
 pub trait Feed: Sync {
-    /// The next request. With `wait`, blocks until there is one or there will be none.
+    /// The next request. If `wait` is true, it blocks until there is one or no more will come.
     fn next(&self, wait: bool) -> Next;
-    /// Takes back a request, in any order.
+    /// Takes back an answered request. Requests may come back in any order.
     fn done(&self, request: Request, outcome: Result<()>);
-    /// Bytes of a usual request, where that is known beforehand: a store may answer many small ones
-    /// in another way.
+    /// Bytes of a typical request, if known beforehand. A store may answer small requests
+    /// differently.
     fn usual(&self) -> Option<usize> {
         None
     }
 }
 
-/// Bytes at an address that O_DIRECT accepts, without unsafe code: an over-long vector and the
-/// offset into it.
+/// A buffer at an address that O_DIRECT accepts. To avoid unsafe code, it is a longer vector and
+/// the offset of the aligned bytes in it.
 pub struct AlignedBuf {
     bytes: Vec<u8>,
     start: usize,
@@ -187,8 +190,8 @@ impl AlignedBuf {
         Self { bytes, start, len }
     }
 
-    /// `len` zero bytes at a multiple of the page size, or `None` where there is no memory for
-    /// them: for lengths that came from a file.
+    /// `len` zero bytes at a multiple of the page size, or `None` if there is not enough memory.
+    /// For lengths that were read from a file.
     pub fn try_new(len: usize) -> Option<Self> {
         let mut bytes = Vec::new();
         bytes.try_reserve_exact(len.checked_add(PAGE)?).ok()?;

@@ -27,14 +27,13 @@ pub(crate) struct Cachestat {
     pub(crate) recently_evicted: u64,
 }
 
-/// What the kernel says of the pages of `range`, which must not be empty. `None` if it does not
-/// say.
+/// The kernel's page cache counts for `range`, which must not be empty. `None` if the call fails.
 pub(crate) fn cachestat(file: &File, range: &Range<u64>) -> Option<Cachestat> {
     let asked = CachestatRange { off: range.start, len: range.end - range.start };
     let mut told = Cachestat::default();
-    // SAFETY: the descriptor is open as long as `file` is borrowed, and both structures have the
-    // kernel's layout and outlive the call. Kernels without the call, and sandboxes, answer with an
-    // error number.
+    // SAFETY: the descriptor stays open while `file` is borrowed, and both structures have the
+    // kernel's layout and outlive the call. Kernels without the call, and sandboxes that forbid it,
+    // return an error number.
     let status = unsafe {
         libc::syscall(
             CACHESTAT,

@@ -1,15 +1,15 @@
-//! Huffman codes of limited length, made from the number of occurrences of each symbol.
+//! Huffman codes of limited length, from the number of occurrences of each symbol.
 
-/// A symbol's code: its bits, the first of them lowest, as deflate writes them. It is empty for a
-/// symbol that does not occur.
+/// The code of a symbol. Its first bit is the lowest, as deflate writes it. The code of a symbol
+/// that does not occur is empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Code {
     pub(super) bits: u64,
     pub(super) len: u32,
 }
 
-/// The canonical codes (RFC 1951, section 3.2.2), of `most` bits or fewer. There are always two,
-/// for decoders want the code to be complete.
+/// The canonical codes (RFC 1951, section 3.2.2), each of at most `most` bits. There are always at
+/// least two, because decoders require a complete code.
 pub(super) fn codes<const N: usize>(counts: &[u32; N], most: u32) -> [Code; N] {
     let mut symbols: Vec<(u32, usize)> =
         counts.iter().copied().zip(0..).filter(|&(count, _)| count > 0).collect();
@@ -33,12 +33,13 @@ pub(super) fn codes<const N: usize>(counts: &[u32; N], most: u32) -> [Code; N] {
     codes
 }
 
-/// Replaces weights, two or more and the least first, by the depths of their leaves in Huffman's
-/// tree: in place, as in Moffat and Katajainen, "In-place calculation of minimum-redundancy codes"
-/// (1995).
+/// Replaces weights, at least two in ascending order, by the depths of their leaves in Huffman's
+/// tree. Works in place, as in Moffat and Katajainen, "In-place calculation of minimum-redundancy
+/// codes" (1995).
 fn depths(a: &mut [u32]) {
     let n = a.len();
-    // Weights of inner nodes, each replaced by its parent's place once it has one.
+    // Computes the weights of inner nodes. Each is replaced by the index of its parent once it has
+    // one.
     let mut leaf = 0;
     let mut root = 0;
     for next in 0..n - 1 {
@@ -54,12 +55,12 @@ fn depths(a: &mut [u32]) {
         }
         a[next] = weight;
     }
-    // Depths of inner nodes.
+    // Computes the depths of inner nodes.
     a[n - 2] = 0;
     for i in (0..n - 2).rev() {
         a[i] = a[a[i] as usize] + 1;
     }
-    // Depths of leaves: what inner nodes leave of each level.
+    // Computes the depths of leaves: the places of each level that inner nodes do not take.
     let mut places = 1;
     let mut depth = 0;
     let mut inner = n - 1;
@@ -76,8 +77,8 @@ fn depths(a: &mut [u32]) {
     }
 }
 
-/// Shortens codes, those of the rarest symbols first in `lengths`, to `most` bits; others get
-/// longer for it.
+/// Limits code lengths to `most` bits; other codes get longer in exchange. `lengths` begins with
+/// the rarest symbols.
 fn limit(lengths: &mut [u32], most: u32) {
     let full = 1_u64 << most;
     let share = |len: u32| 1_u64 << (most - len);

@@ -1,32 +1,32 @@
-//! zlib streams of Huffman codes and runs of one byte, and no other matches: what suits coded
-//! signal.
+//! zlib streams with Huffman codes whose only matches are runs of one byte. They suit coded
+//! signals.
 //!
-//! StreamVByte leaves keys, nearly all the same, and the low bytes of differences, which are noise.
-//! Of all that a compressor may look for there are only runs in the former to be found; looking for
-//! more is what takes time. Such streams come out smaller than zlib's at its default level and are
-//! quicker to make and to read (`docs/nanopore.md`). RFC 1951 is the format.
+//! StreamVByte output consists of keys, which are nearly all equal, and low bytes of differences,
+//! which are noise. The only repetitions that a compressor can find are runs in the keys, and
+//! searching for others takes most of the time. Such streams come out smaller than zlib's at its
+//! default level and are quicker to make and to read (`docs/nanopore.md`). RFC 1951 is the format.
 
 use std::ops::Range;
 
 use super::huffman::{self, Code};
 
-/// Bytes that are counted together. Neighbours with similar bytes share a block.
+/// Bytes whose symbols are counted together. Neighbouring pieces with similar counts share a block.
 const PIECE: usize = 8 << 10;
-/// A block has this many at most, and so fits what a stored one may hold.
+/// The most pieces of a block, so that it fits into a stored block.
 const PIECES: usize = 7;
-/// What another block is taken to cost: its tables, in bits.
+/// The assumed cost of another block: its tables, in bits.
 const TABLE_BITS: f32 = 8.0 * 70.0;
 
-/// Shorter runs are no shorter as a match.
+/// The shortest run that is written as a match. Shorter runs take no fewer bits as a match.
 const LEAST_RUN: usize = 4;
-/// The longest match.
+/// The longest match that deflate has.
 const MOST_RUN: usize = 258;
 const LEAST_MATCH: usize = 3;
 
 /// Symbols of the code of literals and lengths: bytes, the end of a block, lengths.
 const SYMBOLS: usize = 286;
 const END: usize = 256;
-/// Longest code: four of them and seven bits that are left from before fill 64 bits.
+/// The longest code: four such codes and seven waiting bits fit into 64 bits.
 const MOST_BITS: u32 = 14;
 /// The code of code lengths.
 const LENGTH_SYMBOLS: usize = 19;
@@ -38,8 +38,8 @@ const LENGTH_ORDER: [usize; LENGTH_SYMBOLS] =
 const STORED: u64 = 0;
 const DYNAMIC: u64 = 2;
 
-/// The first length of each length symbol from 257 on, and how many bits tell which of those up to
-/// the next it is (section 3.2.5).
+/// The first length of each length symbol from 257 on, and the number of extra bits that select a
+/// length from there on (section 3.2.5).
 const LENGTHS: [(u16, u8); 29] = {
     let mut lengths = [(MOST_RUN as u16, 0); 29];
     let mut first = LEAST_MATCH as u16;
@@ -59,18 +59,18 @@ pub struct RunCompressor {
     runs: Vec<ByteRun>,
 }
 
-/// Bytes that are the same as the one before the first of them.
+/// A run of bytes that equal the byte before it.
 #[derive(Debug, Clone, Copy)]
 struct ByteRun {
     start: usize,
     len: usize,
 }
 
-/// How often each symbol occurs.
+/// The number of occurrences of each symbol.
 #[derive(Debug, Clone)]
 struct Counts {
     symbols: [u32; SYMBOLS],
-    /// Bits that are the same whatever the code: extra bits of lengths, distances.
+    /// Bits that do not depend on the code: extra bits of lengths, and distances.
     fixed: u32,
 }
 
@@ -144,7 +144,7 @@ impl Counts {
         sum
     }
 
-    /// About how many bits the symbols take: their entropy.
+    /// The estimated bits of the coded symbols: their entropy and the fixed bits.
     fn bits(&self) -> f32 {
         let log_all = log2(self.symbols.iter().sum());
         let mut bits = self.fixed as f32;
@@ -155,7 +155,7 @@ impl Counts {
     }
 }
 
-/// The logarithm within a hundredth, of numbers from one on, without a branch.
+/// The base-2 logarithm of a number from one on, within a hundredth, without a branch.
 fn log2(x: u32) -> f32 {
     let float = (x as f32).to_bits();
     let exponent = (float >> 23) as f32 - 127.0;
@@ -163,7 +163,8 @@ fn log2(x: u32) -> f32 {
     exponent + (mantissa * (-1.0 / 3.0) + 2.0) * mantissa - 5.0 / 3.0
 }
 
-/// Counts in four tables, so that equal neighbours need not wait for each other.
+/// Counts bytes in four tables, so that increments for equal neighbours do not depend on each
+/// other.
 fn count_bytes(plain: &[u8], tables: &mut [[u32; 256]; 4]) {
     let [a, b, c, d] = tables;
     let (fours, rest) = plain.as_chunks::<4>();
@@ -178,7 +179,7 @@ fn count_bytes(plain: &[u8], tables: &mut [[u32; 256]; 4]) {
     }
 }
 
-/// Appends the runs in `from..to`, each as long as a match may be.
+/// Appends the runs in `from..to`, each at most as long as the longest match.
 fn find_runs(plain: &[u8], from: usize, to: usize, runs: &mut Vec<ByteRun>) {
     let mut push = |mut start: usize, mut left: usize| {
         while left >= LEAST_RUN {
@@ -188,9 +189,9 @@ fn find_runs(plain: &[u8], from: usize, to: usize, runs: &mut Vec<ByteRun>) {
             left -= len;
         }
     };
-    // The first byte of all is like none before.
+    // The first byte of `plain` has no predecessor.
     let mut at = from.max(1);
-    // So many bytes before `at` are like those before them.
+    // The length of the run that ends at `at`.
     let mut open = 0;
     while at < to {
         let step = to.min(at + 64) - at;
@@ -215,7 +216,7 @@ fn find_runs(plain: &[u8], from: usize, to: usize, runs: &mut Vec<ByteRun>) {
     push(to - open, open);
 }
 
-/// A bit for each byte but the first, of 65 at most: whether it equals the one before.
+/// For each byte but the first, of at most 65, a bit that states whether it equals the byte before.
 fn equal_to_previous(bytes: &[u8]) -> u64 {
     let mut same = 0;
     if let Some(window) = bytes.first_chunk::<65>() {
@@ -232,7 +233,7 @@ fn equal_to_previous(bytes: &[u8]) -> u64 {
     same
 }
 
-/// A bit for each byte of a word, the lowest first: whether it is zero.
+/// For each byte of a word, lowest first, a bit that states whether it is zero.
 const fn zero_bytes(word: u64) -> u64 {
     const SEVENS: u64 = u64::MAX / 0xff * 0x7f;
     let zeros = !(((word & SEVENS) + SEVENS) | word | SEVENS);
@@ -240,16 +241,16 @@ const fn zero_bytes(word: u64) -> u64 {
     (zeros >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// The symbol of a match's length, and the value of how many bits after it.
+/// The symbol of a match length, the number of its extra bits, and their value.
 fn length_symbol(len: usize) -> (usize, u8, u64) {
     let i = LENGTHS.partition_point(|&(first, _)| usize::from(first) <= len) - 1;
     let (first, extra) = LENGTHS[i];
     (END + 1 + i, extra, (len - usize::from(first)) as u64)
 }
 
-/// Bits into bytes, the low ones first.
+/// Packs bits into bytes, low bits first.
 struct BitWriter<'a> {
-    /// Long enough for all that may come.
+    /// The output buffer, long enough for the longest possible stream.
     out: &'a mut [u8],
     at: usize,
     waiting: u64,
@@ -257,7 +258,7 @@ struct BitWriter<'a> {
 }
 
 impl BitWriter<'_> {
-    /// Adds bits to those that wait; up to seven do after [`BitWriter::flush`].
+    /// Adds bits to the waiting bits. After [`BitWriter::flush`], at most seven bits wait.
     #[inline(always)]
     fn add(&mut self, bits: u64, count: u32) {
         self.waiting |= bits << self.count;
@@ -278,14 +279,14 @@ impl BitWriter<'_> {
         self.flush();
     }
 
-    /// Fills the last byte.
+    /// Fills up the last byte with zero bits.
     fn align(&mut self) {
         self.count = self.count.next_multiple_of(8);
         self.flush();
     }
 }
 
-/// Writes a block: with codes of its own, or as it is if that is shorter.
+/// Writes a block with its own codes, or as a stored block if that is shorter.
 fn write_block(
     bits: &mut BitWriter<'_>,
     plain: &[u8],
@@ -331,7 +332,7 @@ fn write_bytes(bits: &mut BitWriter<'_>, plain: &[u8], codes: &[Code; SYMBOLS]) 
     }
 }
 
-/// Bytes as they are: how many, how many again with all bits turned, the bytes.
+/// Writes a stored block: the number of bytes, its complement, and the bytes.
 fn write_stored(bits: &mut BitWriter<'_>, plain: &[u8], is_last: bool) {
     bits.put(u64::from(is_last) | STORED << 1, 3);
     bits.align();
@@ -341,13 +342,14 @@ fn write_stored(bits: &mut BitWriter<'_>, plain: &[u8], is_last: bool) {
     bits.at += plain.len();
 }
 
-/// Writes the lengths of the codes, themselves coded (section 3.2.7).
+/// Writes the code lengths in coded form (section 3.2.7).
 fn write_tables(bits: &mut BitWriter<'_>, codes: &[Code; SYMBOLS], has_runs: bool) {
     let used = codes.iter().rposition(|code| code.len > 0).map_or(0, |last| last + 1);
-    // One distance follows, of one bit; of none where there is no match.
+    // One distance code follows: of one bit, or of none if there are no matches.
     let lengths: Vec<u8> =
         codes[..used].iter().map(|code| code.len as u8).chain([u8::from(has_runs)]).collect();
-    // Each is a length, or 16 to 18 with a count of repetitions in that many bits.
+    // Each token is a code length, or a symbol from 16 to 18 with a repeat count and its number of
+    // bits.
     let mut tokens: Vec<(usize, u64, u32)> = Vec::new();
     let mut rest = &lengths[..];
     while let [length, ..] = *rest {
@@ -382,7 +384,7 @@ mod tests {
     use crate::splitmix::{STEP, mix};
     use proptest::prelude::*;
 
-    /// Two decoders agree that a stream is what was compressed; the stream.
+    /// Compresses `plain` and checks the stream with two decoders. Returns the stream.
     fn proved(plain: &[u8]) -> Vec<u8> {
         let mut stream = vec![1, 2, 3];
         RunCompressor::default().compress(plain, &mut stream);
@@ -463,7 +465,7 @@ mod tests {
         assert!(proved(&vec![0; 200_000]).len() < 1000);
     }
 
-    /// Like coded signal: keys, nearly all alike, then noise.
+    /// Bytes like a coded signal: nearly equal keys, then noise.
     #[test]
     fn parts_that_differ_get_codes_of_their_own() {
         let keys: Vec<u8> =

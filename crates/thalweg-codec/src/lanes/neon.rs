@@ -21,7 +21,7 @@ unsafe fn shuffle(table: &Shuffles, flags: u32, i: usize) -> uint8x16_t {
 /// Eight lanes at a time.
 pub(super) struct Neon;
 
-// SAFETY: each method needs NEON and no more; loads stay within the reach of the contract, as
+// SAFETY: each method needs only NEON; loads stay within the bytes that the contract allows, as
 // noted.
 unsafe impl Lanes for Neon {
     type Zigzag = [uint16x8_t; 4];
@@ -90,7 +90,7 @@ unsafe impl Lanes for Neon {
         let mut at = 0;
         let mut wrapped = false;
         for i in 0..4 {
-            // SAFETY: the contract is the loads'; eight words start 48 bytes in at most, and 16
+            // SAFETY: the contract permits the loads. Eight words start 48 bytes in at most, and 16
             // bytes are stored.
             unsafe {
                 let here = vld1q_s16(samples.add(8 * i));

@@ -10,7 +10,7 @@ pub(crate) struct Shuffles(pub(crate) [[u8; 16]; 256]);
 
 /// Lane i takes two bytes of the source where flag i is set, else one.
 pub(crate) static WIDEN: Shuffles = Shuffles(shuffles(Lane::OneOrTwo));
-/// The other way round: the low byte of each lane, and its high byte where flag i is set, without
+/// The inverse of [`WIDEN`]: the low byte of each lane, and its high byte if flag i is set, without
 /// gaps.
 pub(crate) static NARROW: Shuffles = Shuffles(narrowing());
 /// Lane i takes the next byte of the source where flag i is clear, else zero.
@@ -71,8 +71,7 @@ const fn narrowing() -> [[u8; 16]; 256] {
     table
 }
 
-/// How many of each eight flags are set, summed from the lowest eight up: byte i counts flags 0 to
-/// 8i + 7.
+/// Running counts of set flags: byte i counts the set flags from 0 to 8i + 7.
 #[inline(always)]
 pub(crate) const fn running_counts(flags: u32) -> u32 {
     let pairs = flags - ((flags >> 1) & 0x5555_5555);
@@ -81,17 +80,17 @@ pub(crate) const fn running_counts(flags: u32) -> u32 {
     bytes.wrapping_mul(0x0101_0101)
 }
 
-/// What [`running_counts`] does not count of values of one byte (or two where flagged): one byte
-/// each.
+/// Added to [`running_counts`], it gives running byte counts of values that take one byte, or two
+/// if flagged: each value takes at least one byte.
 pub(crate) const ONE_BYTE_EACH: u32 = 0x2018_1008;
 
-/// What [`running_counts`] says of the flags below the `i`-th eight.
+/// The entry of [`running_counts`] for the flags below the `i`-th eight.
 #[inline(always)]
 pub(crate) const fn below(counts: u32, i: usize) -> usize {
     if i == 0 { 0 } else { (counts >> (8 * i - 8)) as usize & 0xff }
 }
 
-/// The bits of `flags` as the even bits of the result: what [`even_bits`] packs.
+/// Spreads the bits of `flags` to the even bits of the result. The inverse of [`even_bits`].
 #[inline(always)]
 pub(crate) const fn spread(flags: u32) -> u64 {
     let mut x = flags as u64;
@@ -102,7 +101,7 @@ pub(crate) const fn spread(flags: u32) -> u64 {
     (x | (x << 1)) & 0x5555_5555_5555_5555
 }
 
-/// The even bits of `codes`, packed.
+/// Packs the even bits of `codes`.
 #[inline(always)]
 pub(crate) const fn even_bits(codes: u64) -> u32 {
     let mut x = codes & 0x5555_5555_5555_5555;

@@ -7,7 +7,7 @@ use super::tables::{
 };
 use super::{Lanes, Packed};
 
-/// The last word of each 128-bit lane, in all of its words.
+/// The shuffle that copies the last word of each 128-bit lane to all of its words.
 const LAST_WORD: [u8; 16] = [14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15, 14, 15];
 
 /// The shuffle for the `i`-th eight of `flags`.
@@ -21,7 +21,7 @@ unsafe fn shuffle(table: &Shuffles, flags: u32, i: usize) -> __m128i {
     unsafe { _mm_loadu_si128(row.as_ptr().cast()) }
 }
 
-/// Which of eight words are above a byte.
+/// A flag for each of eight words: whether it is above 255.
 ///
 /// # Safety
 /// SSE2.
@@ -31,13 +31,14 @@ unsafe fn above_a_byte(words: __m128i) -> u32 {
     unsafe {
         let zero = _mm_setzero_si128();
         let small = _mm_cmpeq_epi16(_mm_srli_epi16::<8>(words), zero);
-        // Zero packs to a clear bit, so the upper eight lanes would count as large.
+        // The upper eight lanes are zero and pack to clear bits, so that they would count as large;
+        // the mask removes them.
         !_mm_movemask_epi8(_mm_packs_epi16(small, zero)) as u32 & 0xff
     }
 }
 
-/// Packs the bytes of four times eight words that are not zero, low ones always; tells where high
-/// ones stood.
+/// Packs 32 words: always the low byte, and the high byte if it is not zero. Returns a flag for
+/// each word: whether its high byte was packed.
 ///
 /// # Safety
 /// SSSE3 must be available, and 64 bytes writable at `data`.
@@ -127,7 +128,7 @@ unsafe impl Lanes for Ssse3 {
 
     #[inline(always)]
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
-        // SAFETY: the contract is the loads' and the stores'.
+        // SAFETY: the contract permits the loads and the stores.
         unsafe {
             let mut same = _mm_set1_epi16(-1);
             let zigzag = std::array::from_fn(|i| {
@@ -212,7 +213,7 @@ unsafe impl Lanes for Avx2 {
 
     #[inline(always)]
     unsafe fn pack(samples: *const i16, data: *mut u8) -> Packed {
-        // SAFETY: AVX2 implies SSSE3; the contract is the loads' and the stores'.
+        // SAFETY: AVX2 implies SSSE3; the contract permits the loads and the stores.
         unsafe {
             let mut same = _mm256_set1_epi16(-1);
             let mut zigzag = |i: usize| {
@@ -260,7 +261,7 @@ unsafe impl Lanes for Avx512 {
 
     #[inline(always)]
     unsafe fn widen_codes(codes: u64, data: *const u8) -> __m512i {
-        // A sample's low byte is always there, its high byte where the code is 1.
+        // A sample's low byte is always stored, its high byte only if the code is 1.
         let present = codes << 1 | 0x5555_5555_5555_5555;
         // SAFETY: 64 bytes are loaded.
         unsafe { _mm512_maskz_expand_epi8(present, _mm512_loadu_si512(data.cast())) }
@@ -287,8 +288,8 @@ unsafe impl Lanes for Avx512 {
             s = _mm512_add_epi16(s, _mm512_bslli_epi128::<2>(s));
             s = _mm512_add_epi16(s, _mm512_bslli_epi128::<4>(s));
             s = _mm512_add_epi16(s, _mm512_bslli_epi128::<8>(s));
-            // Totals of the four 128-bit lanes, summed up in two steps; what stands before a lane
-            // is that less its own.
+            // Running totals of the four 128-bit lanes, in two steps. The offset of a lane is its
+            // running total less its own total.
             let totals = _mm512_shuffle_epi8(s, last_word);
             let zero = _mm512_setzero_si512();
             let one_up = _mm512_alignr_epi64::<6>(totals, zero);

@@ -24,7 +24,7 @@ use crate::lanes::{BLOCK, Progress};
 use crate::zigzag::zigzag_32;
 use crate::{Fault, Kernel, svb};
 
-/// Size of the sample count that stands first.
+/// Bytes of the sample count at the start of a payload.
 const COUNT_BYTES: usize = 4;
 
 /// Appends the samples of a BLOW5 payload (a 32-bit count, then the samples) to `out`.
@@ -40,7 +40,7 @@ pub fn decode_with(kernel: Kernel, coded: &[u8], out: &mut Vec<i16>) -> Result<(
         .map_err(|fault| fault.shifted(COUNT_BYTES))
 }
 
-/// Number of samples in a BLOW5 payload: no more than its bytes may hold.
+/// The number of samples in a BLOW5 payload. It is checked against the number of bytes.
 pub fn samples(coded: &[u8]) -> Result<usize, Fault> {
     let Some((count, rest)) = coded.split_first_chunk::<COUNT_BYTES>() else {
         return Err(Fault::new(0, format!("{} bytes", coded.len()), "a 32-bit sample count"));
@@ -56,8 +56,8 @@ pub fn samples(coded: &[u8]) -> Result<usize, Fault> {
     Ok(count)
 }
 
-/// Appends `samples` samples, stored without a count, to `out`. `coded` must hold them and nothing
-/// else.
+/// Appends `samples` samples, stored without a count, to `out`. `coded` must hold exactly these
+/// samples.
 pub fn decode_exact(coded: &[u8], samples: usize, out: &mut Vec<i16>) -> Result<(), Fault> {
     decode_exact_with(Kernel::best(), coded, samples, out)
 }
@@ -74,7 +74,7 @@ fn decode_exact_with(
     let mut at = Progress::default();
     while at.samples < samples {
         at = kernel.decode_svb_zd(keys, data, spare, at);
-        // Where the kernel stops is a block with a long code, or the end.
+        // The kernel stops before a block with a long code, or near the end.
         let until =
             if kernel == Kernel::Scalar { samples } else { samples.min(at.samples + BLOCK) };
         svb::sum_scalar(keys, data, spare, &mut at, until)?;
@@ -113,8 +113,8 @@ pub fn encode_exact_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
     let (keys, data) = out.spare_capacity_mut().split_at_mut(key_bytes);
     let mut at = Progress::default();
     while at.samples < samples.len() {
-        // The first sample has none before it; later, where the kernel stops is a difference of
-        // three bytes, or the end.
+        // The first sample has no predecessor. Later, the kernel stops before a block with a
+        // difference of three bytes, or near the end.
         let until = if kernel == Kernel::Scalar {
             samples.len()
         } else {
@@ -131,8 +131,8 @@ pub fn encode_exact_with(kernel: Kernel, samples: &[i16], out: &mut Vec<u8>) {
 /// The most bytes that a difference of two samples takes.
 const MOST_BYTES: usize = 3;
 
-/// Encodes up to sample `until`. `at` must be a multiple of four samples, as keys are written
-/// whole.
+/// Encodes up to sample `until`. `at` must be at a multiple of four samples, because key bytes are
+/// written whole.
 fn pack_scalar(
     samples: &[i16],
     keys: &mut [MaybeUninit<u8>],

@@ -8,7 +8,7 @@ fn hex(text: &str) -> Vec<u8> {
     (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).unwrap()).collect()
 }
 
-/// Chunks that version 1.0.1 of the plugin wrote of these integers, without zstd.
+/// Chunks that version 1.0.1 of the plugin wrote from these integers, without zstd.
 #[test]
 fn decodes_what_the_plugin_wrote() {
     let signed: [i32; 11] = [5, -7, 3, 100, -90, 80, 120, 0, 1, -2, 3];

@@ -23,7 +23,7 @@ mod zstd {
         coded
     }
 
-    /// A frame whose header says nothing of its size.
+    /// A frame whose header does not declare its size.
     fn frame_without_size(plain: &[u8]) -> Vec<u8> {
         let mut context = CCtx::create();
         context.set_parameter(CParameter::ContentSizeFlag(false)).unwrap();
@@ -47,7 +47,7 @@ mod zstd {
                     prop_assert!(codec.decompress(&coded, &mut out, less).is_err());
                     prop_assert!(out.is_empty());
                 }
-                // A context that has failed must serve the next frame.
+                // A context must still work after a failure.
                 codec.decompress(&coded, &mut out, usize::MAX).unwrap();
                 prop_assert_eq!(&out, &plain);
             }
@@ -183,7 +183,7 @@ mod deflate {
             bad[at] ^= 0x55;
             assert!(codec.decompress(&bad, &mut out, 1 << 20).is_err(), "changed at {at}");
         }
-        // What follows the end is not the stream's.
+        // Bytes after the end of the stream are ignored.
         let longer = [&good[..], b"more"].concat();
         codec.decompress(&longer, &mut out, 1 << 20).unwrap();
         assert_eq!(out, plain);

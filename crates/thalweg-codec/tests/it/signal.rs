@@ -1,5 +1,5 @@
-//! The signal codecs: every kernel of this machine against the scalar one, which is the definition,
-//! and that against bytes made by hand.
+//! Tests of the signal codecs: every kernel of this machine against the scalar one, which is the
+//! definition, and the scalar one against bytes made by hand.
 
 use proptest::prelude::*;
 use thalweg_codec::Fault;
@@ -7,7 +7,8 @@ use thalweg_codec::{Kernel, ex_zd, svb, svb16};
 
 type Decoded = Result<Vec<i16>, Fault>;
 
-/// What every kernel makes of `coded`: all the same, behind samples that were there before.
+/// Decodes `coded` with every kernel, behind existing samples. Checks that all results are equal
+/// and returns them.
 fn same_by_all(
     coded: &[u8],
     decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>,
@@ -27,7 +28,7 @@ fn same_by_all(
     scalar
 }
 
-/// Truncations, changed bytes and extensions of good bytes.
+/// Checks that all kernels agree on truncated, changed and extended copies of good bytes.
 fn same_on_damage(
     good: &[u8],
     decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault> + Copy,
@@ -47,7 +48,7 @@ fn same_on_damage(
     }
 }
 
-/// Samples as a pore gives them, with a rare long jump.
+/// Samples like those of a pore, with rare long jumps.
 fn signal() -> impl Strategy<Value = Vec<i16>> {
     let step = prop_oneof![80 => -60..60_i16, 10 => -600..600_i16, 1 => any::<i16>()];
     prop_oneof![
@@ -388,7 +389,7 @@ mod ex_zd_0 {
     }
 }
 
-/// The suite would pass on the scalar kernel alone.
+/// Without this test, the suite would pass on a machine that has only the scalar kernel.
 #[test]
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn this_machine_has_a_vector_kernel() {

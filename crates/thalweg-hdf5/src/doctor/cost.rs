@@ -1,25 +1,26 @@
-//! What the processor takes.
+//! Costs of the processor.
 
 use thalweg_io::plan::Load;
 
 use super::ArrayLayout;
 
-/// What the processor takes for the steps of a read: bytes a second of one thread, and seconds. The
-/// defaults were measured with a release build on one server's processor (docs/doctor.md); they are
-/// no measurement of this one.
+/// The processor costs of the steps of a read: bytes per second of one thread, and seconds. The
+/// defaults were measured with a release build on the processor of one server (docs/doctor.md), not
+/// on this machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Costs {
-    /// Bytes a second from the device through the page cache to a buffer, pages made on the way.
+    /// Bytes per second from the device through the page cache to a buffer, including the
+    /// allocation of pages.
     pub fetch: f64,
-    /// Seconds for a request of thalweg's.
+    /// Seconds per request of thalweg.
     pub request_s: f64,
-    /// Seconds for a chunk that thalweg puts where it belongs.
+    /// Seconds per chunk that thalweg copies to its place.
     pub chunk_s: f64,
-    /// Bytes a second to put values where they belong and to look at them.
+    /// Bytes per second for copying values to their places and using them.
     pub deliver: f64,
-    /// Seconds for a chunk in libhdf5: its index, its cache, its lock.
+    /// Seconds per chunk in libhdf5: for its index, its cache and its lock.
     pub library_chunk_s: f64,
-    /// How fast filters are undone, against the table.
+    /// The speed of decoding relative to the built-in table of filter speeds.
     pub decode: f64,
 }
 
@@ -36,13 +37,13 @@ impl Default for Costs {
     }
 }
 
-/// How fast one thread undoes a filter. What deflate takes goes by the bytes that it reads, what
-/// others take by those that they make.
+/// The decoding speed of a filter on one thread. The time of deflate depends on the bytes that it
+/// reads; the time of other filters depends on the bytes that they produce.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DecodingCost {
-    /// Decoded bytes a second.
+    /// Decoded bytes per second.
     pub decoded: f64,
-    /// Stored bytes a second; what both take adds up.
+    /// Stored bytes per second. The times of decoded and stored bytes add up.
     pub stored: f64,
 }
 
@@ -56,7 +57,8 @@ impl DecodingCost {
     }
 }
 
-/// How fast one thread undoes a filter: here, and in libhdf5 with its usual plugins.
+/// The decoding speed of a filter on one thread: in this crate, and in libhdf5 with its usual
+/// plugins.
 pub(crate) fn decoding_costs(filter: &str) -> (DecodingCost, DecodingCost) {
     let both = |here, library| (DecodingCost::of(here), DecodingCost::of(library));
     match filter

@@ -1,4 +1,4 @@
-//! What makes a file slow, and what would be gained by mending it.
+//! Causes of slow reading, and the predicted gain of mending each.
 
 use std::time::Duration;
 
@@ -8,22 +8,22 @@ use thalweg_io::plan::Load;
 use super::layout::SMALL;
 use super::{ArrayLayout, Costs, Predicted, of_libhdf5, of_thalweg};
 
-/// What is wrong.
+/// The kind of a cause of slow reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FindingKind {
-    /// Chunks of a dataset lie apart.
+    /// Consecutive chunks of a dataset are not adjacent in the file.
     Scattered,
     /// Chunks are short.
     SmallChunks,
     /// Decoding takes longer than the store.
     SlowFilter,
-    /// A chunk is longer than libhdf5's cache, so that it is decoded again for each part of it that
-    /// is read.
+    /// A chunk is longer than libhdf5's chunk cache, so that libhdf5 decodes it again for each part
+    /// that is read.
     LargeChunks,
 }
 
 impl FindingKind {
-    /// Its name in JSON.
+    /// The name of the kind in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::Scattered => "scattered",
@@ -34,43 +34,43 @@ impl FindingKind {
     }
 }
 
-/// Something that costs time, and its mending.
+/// A cause of slow reading, and how to mend it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// What.
+    /// The kind of the cause.
     pub kind: FindingKind,
-    /// In words.
+    /// A description for the user.
     pub what: String,
-    /// What whoever writes such files should set.
+    /// A setting for programs that write such files.
     pub writer: &'static str,
-    /// Options of `thalweg convert --repack` that mend it; none where that does not.
+    /// Options of `thalweg convert --repack` that mend it; `None` if repacking does not help.
     pub repack: Option<String>,
-    /// The predicted times once that is done.
+    /// The predicted times of the mended file.
     pub gain: Option<Gain>,
 }
 
 /// Predicted times of the mended file.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gain {
-    /// thalweg's.
+    /// The predicted time of thalweg.
     pub thalweg: Predicted,
-    /// That of a reader through libhdf5.
+    /// The predicted time of a reader through libhdf5.
     pub libhdf5: Predicted,
-    /// Bytes stored for its arrays: the last chunk of a dataset is stored whole, so that longer
-    /// ones take more where no filter makes them shorter.
+    /// Stored bytes of the arrays. The last chunk of a dataset is stored whole, so that longer
+    /// chunks can take more bytes if they are not compressed.
     pub stored: u64,
 }
 
-/// Decoded bytes of a good chunk: of those that are measured, longer ones gain nothing.
+/// Decoded bytes of a good chunk. In measurements, longer chunks gained nothing.
 const GOOD_CHUNK: u64 = 4 << 20;
 
-/// libhdf5's cache of chunks of a dataset, before its version 2 (`H5Pset_chunk_cache`).
+/// Bytes of libhdf5's chunk cache for a dataset, before version 2 (`H5Pset_chunk_cache`).
 const CACHE: u64 = 1 << 20;
 
-/// Less than this share of the bytes is not worth a word.
+/// The least share of the bytes that is worth reporting.
 const WORTH: f64 = 0.1;
 
-/// Mended layouts: chunks beside each other, in other shapes, with other filters.
+/// The layouts of a mended file: chunks are adjacent, and may have other shapes and filters.
 fn mended(
     layouts: &[ArrayLayout],
     rows: Option<u64>,
@@ -102,7 +102,7 @@ fn mended(
     layouts.iter().map(mend).collect()
 }
 
-/// A file's arrays, and what is predicted of reading them.
+/// The arrays of a file, and the predictions for reading them.
 pub(super) struct Examined<'a> {
     pub layouts: &'a [ArrayLayout],
     /// The time that thalweg takes.
@@ -118,7 +118,7 @@ pub(super) struct Examined<'a> {
 }
 
 impl Examined<'_> {
-    /// What is wrong; first what costs most.
+    /// The findings, the most costly first.
     pub(super) fn findings(&self) -> Vec<Finding> {
         if self.stored() == 0 {
             return Vec::new();
@@ -140,15 +140,16 @@ impl Examined<'_> {
         self.layouts.iter().map(|layout| layout.stored).sum()
     }
 
-    /// The share of the stored bytes that `bytes` counts.
+    /// The sum of `bytes` over all arrays, as a share of the stored bytes.
     fn share(&self, bytes: impl Fn(&ArrayLayout) -> u64) -> f64 {
         self.layouts.iter().map(bytes).sum::<u64>() as f64 / self.stored() as f64
     }
 
-    /// What is predicted of mended layouts.
+    /// The predictions for mended layouts.
     fn gain(&self, layouts: &[ArrayLayout]) -> Gain {
         let Self { model, index, costs, .. } = *self;
-        // One run of bytes, or a few. What fills up a last chunk is not fetched.
+        // Adjacent chunks are fetched as one run of bytes, or a few. The padding of an uncompressed
+        // last chunk is not fetched.
         let fetched = |layout: &ArrayLayout| {
             if layout.filters.is_empty() { layout.stored.min(layout.bytes) } else { layout.stored }
         };
@@ -161,7 +162,8 @@ impl Examined<'_> {
         }
     }
 
-    /// Chunks that lie apart; `rows` is the length of better chunks where they are short, too.
+    /// The finding about scattered chunks. `rows` is the length of better chunks, if chunks are
+    /// also too short.
     fn scattered(&self, rows: Option<u64>) -> Option<Finding> {
         let pairs: u64 = self.layouts.iter().map(|layout| layout.pairs).sum();
         let followed: u64 = self.layouts.iter().map(|layout| layout.followed).sum();
@@ -205,7 +207,8 @@ impl Examined<'_> {
         })
     }
 
-    /// Filters that take longer than the store; `rows` as for [`Examined::scattered`].
+    /// The finding about filters that take longer than the store. `rows` is the length of better
+    /// chunks, if chunks are also too short.
     fn slow_filter(&self, rows: Option<u64>) -> Option<Finding> {
         let Self { thalweg, libhdf5, .. } = *self;
         let slow = thalweg.is_bound_by_processor() || libhdf5.cpu_s > libhdf5.store_s;
@@ -260,7 +263,8 @@ impl Examined<'_> {
     }
 }
 
-/// Elements of the first dimension that make a good chunk, of the dataset with the most bytes.
+/// Elements of the first dimension in a good chunk of the chunked dataset with the most stored
+/// bytes.
 fn good_rows(layouts: &[ArrayLayout]) -> u64 {
     let largest =
         layouts.iter().filter(|layout| layout.chunk.is_some()).max_by_key(|layout| layout.stored);
@@ -270,7 +274,7 @@ fn good_rows(layouts: &[ArrayLayout]) -> u64 {
     if rows.is_power_of_two() { rows } else { rows.next_power_of_two() / 2 }
 }
 
-/// A number of elements, as `--chunk` takes it.
+/// A number of elements in the notation of `--chunk`.
 fn count(rows: u64) -> String {
     match rows {
         rows if rows.is_multiple_of(1 << 20) => format!("{}Mi", rows >> 20),

@@ -1,45 +1,46 @@
-//! How an array lies in its file.
+//! The layout of an array in its file.
 
 use crate::libhdf5::{Array, ElementPlace};
 
-/// Chunks shorter than this cost more requests than bytes nearly everywhere.
+/// In bytes. On nearly all stores, requests for shorter chunks cost more time than the transfer of
+/// their bytes.
 pub(super) const SMALL: u64 = 64 << 10;
 
-/// How an array lies in its file, in numbers.
+/// The layout of an array in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArrayLayout {
-    /// Where it is in the file.
+    /// The path of the dataset.
     pub path: String,
-    /// Its shape.
+    /// The shape of the array.
     pub shape: Vec<u64>,
     /// Bytes of an element.
     pub element: u64,
     /// Bytes of all values.
     pub bytes: u64,
-    /// Bytes stored for them.
+    /// Bytes of all values as stored.
     pub stored: u64,
-    /// The shape of its chunks, if it has any.
+    /// The shape of its chunks; `None` for a contiguous array.
     pub chunk: Option<Vec<u64>>,
-    /// Chunks that are stored; 1 for one run.
+    /// The number of stored chunks; 1 for a contiguous array.
     pub pieces: u64,
-    /// Chunks that have one before them in the array.
+    /// Chunks that have a previous chunk in the array.
     pub pairs: u64,
-    /// Of these, chunks that begin where it ends, or up to a sector later.
+    /// How many of these begin where the previous chunk ends, or up to 4 KiB later.
     pub followed: u64,
     /// Stored bytes in chunks shorter than 64 KiB.
     pub small: u64,
     /// Filters, by name, in the order in which they were applied.
     pub filters: Vec<String>,
-    /// Why libhdf5 alone can read it, if so.
+    /// Why only libhdf5 can read the array; `None` if thalweg can.
     pub library: Option<String>,
 }
 
-/// Chunks a few bytes apart are read ahead as if they followed each other: a piece of an index may
-/// stand between.
+/// Chunks up to this many bytes apart count as adjacent, because read-ahead covers the gap. A piece
+/// of a chunk index may lie between them.
 const NEAR: u64 = 4096;
 
 impl ArrayLayout {
-    /// How an array lies.
+    /// Computes the layout of an array.
     pub fn of(path: &str, array: &Array) -> Self {
         let mut layout = Self {
             path: path.to_owned(),
@@ -71,7 +72,7 @@ impl ArrayLayout {
                     _ => None,
                 });
                 layout.followed = pairs.filter(|&(end, next)| follows(end, next)).count() as u64;
-                // A dataset that is one short chunk can have no longer one.
+                // A dataset with a single short chunk cannot have longer chunks.
                 let small = chunks.iter().filter(|chunk| chunk.size < SMALL);
                 layout.small =
                     if layout.pieces > 1 { small.map(|chunk| chunk.size).sum() } else { 0 };
@@ -87,7 +88,7 @@ impl ArrayLayout {
         Some(chunk.iter().product::<u64>() * self.element)
     }
 
-    /// Whether it went through a compressor.
+    /// Whether a compressing filter was applied.
     pub fn is_compressed(&self) -> bool {
         self.filters
             .iter()

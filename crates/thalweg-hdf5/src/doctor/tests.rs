@@ -5,7 +5,7 @@ use crate::filter::Pipeline;
 use crate::libhdf5::{Array, Dtype, ElementPlace};
 use crate::types::Chunk;
 
-/// An array of u32 in chunks of 2048, whose chunk `i` lies `stride` chunks after the one before.
+/// An array of u32 in chunks of 2048, whose chunks lie `stride` chunks apart.
 fn array(chunks: u64, stride: u64) -> Array {
     let size = 2048 * 4;
     let chunk = |first| Chunk { first, offset: 4096 + first * stride * size, size, mask: 0 };
@@ -37,7 +37,7 @@ fn the_time_through_libhdf5_is_a_request_a_chunk() {
     let layouts = [ArrayLayout::of("/a", &array(10_000, 80))];
     let time = of_libhdf5(&layouts, &MODEL, Duration::ZERO, &Costs::default());
     assert_eq!((time.requests, time.jumps), (10_000, 10_000));
-    // A millisecond each; the bytes take half a second, the processor less.
+    // Each request takes a millisecond. The bytes take half a second, the processor less.
     assert!((10.5..10.8).contains(&time.total_s), "{time:?}");
     let ordered = of_libhdf5(
         &[ArrayLayout::of("/a", &array(10_000, 1))],
@@ -48,7 +48,7 @@ fn the_time_through_libhdf5_is_a_request_a_chunk() {
     assert!((5.0..5.8).contains(&ordered.total_s), "requests at 2,000 a second: {ordered:?}");
 }
 
-/// What is found in arrays, with requests of 1 MiB at most.
+/// The findings for arrays, with requests of at most 1 MiB.
 fn findings(layouts: &[ArrayLayout], thalweg: &Predicted, libhdf5: &Predicted) -> Vec<Finding> {
     let costs = &Costs::default();
     let (model, index, block) = (&MODEL, Duration::ZERO, 1 << 20);

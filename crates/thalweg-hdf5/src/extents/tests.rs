@@ -55,7 +55,7 @@ proptest! {
             if let Some(longer) = shape.first().map(|first| [&[first + 1], &shape[1..]].concat()) {
                 prop_assert_eq!(extents.get(grid.address, &longer, &chunk), None);
             }
-            // Known without the dimensions of an array type.
+            // Found without the dimensions of an array type.
             let (mut with, more) = (grid.clone(), [(3, 3), (1, 1)]);
             with.dimensions.extend(more);
             let with = Extents::parse(Extents::encode(state(), vec![with])).unwrap();
@@ -78,7 +78,7 @@ proptest! {
     }
 }
 
-/// With checksums that are right.
+/// An index with this body and correct checksums.
 fn sealed(datasets: u64, body: &[u8]) -> Vec<u8> {
     let mut bytes = Extents::encode(IndexedFile { size: 1000, ..state() }, Vec::new());
     bytes.truncate(40);

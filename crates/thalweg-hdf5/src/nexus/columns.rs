@@ -1,4 +1,4 @@
-//! Events of a part of a bank, column by column.
+//! Columns of the events of a part of a bank.
 
 use std::ops::Range;
 
@@ -6,14 +6,13 @@ use super::number::NumericType;
 use super::pulses::Pulses;
 use super::{Bank, EventColumn};
 
-/// Bytes of elements that lie beside each other: the first of them, and those of each list that a
-/// bank has.
+/// The bytes of consecutive events: the index of the first event, and the bytes of each column.
 pub(super) struct Bytes<'a> {
     pub(super) first: u64,
     pub(super) columns: [&'a [u8]; 3],
 }
 
-/// Columns that are being put together.
+/// Columns that are being assembled.
 #[derive(Default)]
 pub(super) struct PendingColumns {
     pub(super) columns: [Vec<u8>; 3],
@@ -22,14 +21,14 @@ pub(super) struct PendingColumns {
 }
 
 impl PendingColumns {
-    /// Forgets what was here.
+    /// Removes all events.
     pub(super) fn clear(&mut self) {
         self.columns.iter_mut().for_each(Vec::clear);
         self.pulses.clear();
         self.times.clear();
     }
 
-    /// Adds events of a range, those of such times of flight.
+    /// Adds the events of a range that have a selected time of flight.
     pub(super) fn take(
         &mut self,
         range: Range<u64>,

@@ -2,20 +2,20 @@
 
 use std::fmt;
 
-/// What is wrong.
+/// The kind of a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Defect {
     /// `event_index` has one entry fewer than there are pulses in `event_time_zero`.
     OneShort,
-    /// `event_index` has fewer entries than that.
+    /// `event_index` lacks two or more entries.
     Truncated,
     /// `event_index` has more entries than `event_time_zero`.
     Longer,
-    /// The index stands still while events go on.
+    /// The index repeats its last entry while events go on.
     Repeated,
-    /// The index goes back.
+    /// An entry of the index is less than an earlier one.
     Decreasing,
-    /// The index points behind the last event.
+    /// The index points beyond the last event.
     Beyond,
     /// There are events before the first pulse.
     BeforeFirst,
@@ -23,24 +23,24 @@ pub enum Defect {
     NoIndex,
     /// There are no times of pulses.
     NoTimes,
-    /// A pulse's time is no time.
+    /// The time of a pulse is not a valid time.
     NoTime,
     /// Pulses are not in the order of their times.
     TimesDecrease,
     /// `event_id` and `event_time_offset` differ in length.
     Lengths,
-    /// A unit that is not known, or none.
+    /// A unit is unknown or missing.
     Unit,
-    /// What pulse times count from is not said.
+    /// The time that pulse times count from is not given.
     Epoch,
-    /// A dataset that is not what its name says.
+    /// A dataset does not hold what its name states.
     Unusable,
     /// `cue_index` and `cue_timestamp_zero` contradict themselves or the events.
     Cues,
 }
 
 impl Defect {
-    /// Its name in JSON.
+    /// The name of the defect in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::OneShort => "index_one_short",
@@ -63,22 +63,22 @@ impl Defect {
     }
 }
 
-/// A defect of a group, where it shows first.
+/// A defect of a group, and where it first occurs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventFinding {
     /// The group's path.
     pub group: String,
-    /// What is wrong.
+    /// The kind of the defect.
     pub defect: Defect,
-    /// The entry where it shows first, if it is about entries.
+    /// The first entry with the defect, if the defect is about entries.
     pub at: Option<u64>,
-    /// How many entries it is about.
+    /// The number of entries with the defect.
     pub count: u64,
-    /// What stands there.
+    /// What was found there.
     pub found: String,
-    /// What should stand there.
+    /// What was expected there.
     pub expected: String,
-    /// What was done about it.
+    /// How the reader handled it.
     pub done: String,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for EventFinding {
     }
 }
 
-/// A finding before its group is known.
+/// A finding without its group, which the caller fills in.
 pub(super) fn finding(
     defect: Defect,
     at: Option<u64>,

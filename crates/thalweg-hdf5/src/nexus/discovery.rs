@@ -21,15 +21,15 @@ struct NexusGroup<'a> {
 }
 
 impl<'a> Nexus<'a> {
-    /// Looks for the banks, logs and measurements of a file. A group that has several names counts
-    /// once, by the first.
+    /// Finds the banks, logs and measurements of a file. A group with several names counts once,
+    /// under the first name.
     ///
     /// # Errors
     /// The first defect of the file's groups.
     pub fn find(file: &'a ArrayFile) -> Result<Self> {
         let mut nexus = Self { file, banks: Vec::new(), logs: Vec::new(), entries: Vec::new() };
         let root = file.hdf5().root()?;
-        // What holds a bank's events, for links lead to datasets too.
+        // Addresses of groups that hold a bank's events, because links may lead to datasets too.
         let mut seen = HashSet::from([root.address()?]);
         let mut events = HashSet::new();
         let mut links: Vec<(Link, usize)> = Vec::new();
@@ -88,7 +88,7 @@ impl<'a> Nexus<'a> {
         Ok(())
     }
 
-    /// Names are the last part of the path, as long as that is one bank's alone.
+    /// The name of a bank is the last part of its path, if no other bank has the same last part.
     fn name_banks(&mut self) {
         self.banks.sort_by(|a, b| a.path.cmp(&b.path));
         self.logs.sort_by(|a, b| a.path.cmp(&b.path));
@@ -101,7 +101,7 @@ impl<'a> Nexus<'a> {
         }
     }
 
-    /// Times that do not say what they count from count from the start of their measurement.
+    /// Gives logs whose times have no stated start the start of their measurement.
     fn count_from_starts(&mut self) {
         let starts: Vec<(String, i64)> = self
             .entries
@@ -133,7 +133,7 @@ impl<'a> Nexus<'a> {
     }
 }
 
-/// How many events a bank has, by the lengths of `event_id` and `event_time_offset`.
+/// The number of events of a bank: the lesser of the lengths of `event_id` and `event_time_offset`.
 fn event_count(lens: [Option<u64>; 2], found: &mut Vec<EventFinding>) -> u64 {
     let events = lens.iter().flatten().min().copied().unwrap_or(0);
     match lens {
@@ -153,7 +153,7 @@ fn event_count(lens: [Option<u64>; 2], found: &mut Vec<EventFinding>) -> u64 {
     events
 }
 
-/// An attribute that is text, without what fills it up.
+/// The text of an attribute, without surrounding white space.
 fn words(attribute: Option<Value>) -> Option<String> {
     match attribute {
         Some(Value::Text(text)) => Some(text.trim().to_owned()),
@@ -175,7 +175,7 @@ impl NexusGroup<'_> {
         self.dataset(name)?.map_or(Ok(None), |dataset| text(self.file, &dataset))
     }
 
-    /// A dataset that should be a list of numbers.
+    /// Finds a dataset that should be a list of numbers.
     fn list(&self, name: &str, found: &mut Vec<EventFinding>) -> Result<Option<ColumnDataset>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(None) };
         match NumericType::list(&dataset) {
@@ -220,8 +220,8 @@ impl NexusGroup<'_> {
                 "they are left out: each event counts for one",
             ));
         }
-        // What files without units mean: floating-point microseconds and seconds (SNS, ISIS),
-        // integral nanoseconds (ESS).
+        // Without an attribute `units`, floating-point values are microseconds and seconds (SNS,
+        // ISIS), and integers are nanoseconds (ESS).
         let unit = unit(event_time_offset.as_ref(), Unit::Microsecond, &mut found)?;
         let zeros = event_time_zero.as_ref().or(cue_timestamp_zero.as_ref());
         let zero_unit = self::unit(zeros, Unit::Second, &mut found)?;
@@ -264,7 +264,7 @@ impl NexusGroup<'_> {
                 .as_deref()
                 .and_then(Unit::parse)
                 .unwrap_or(usual(time.number, Unit::Second)),
-            // What counts nanoseconds in integers counts them from 1970 (ESS).
+            // Integers without a start count nanoseconds from 1970 (ESS).
             start: start
                 .and_then(|start| parse_iso(&start))
                 .or((!time.number.is_float()).then_some(0)),
@@ -275,12 +275,12 @@ impl NexusGroup<'_> {
     }
 }
 
-/// The unit of numbers that do not say theirs.
+/// The unit of numbers without an attribute `units`.
 fn usual(number: NumericType, of_floats: Unit) -> Unit {
     if number.is_float() { of_floats } else { Unit::Nanosecond }
 }
 
-/// The unit that a list says, or the usual one.
+/// The unit that a list states, or the usual one.
 fn unit(
     list: Option<&ColumnDataset>,
     of_floats: Unit,
@@ -303,13 +303,13 @@ fn unit(
     }))
 }
 
-/// What pulse times count from.
+/// The time that pulse times count from, in nanoseconds since 1970.
 fn epoch(zeros: &ColumnDataset, found: &mut Vec<EventFinding>) -> Result<i64> {
     let offset = words(zeros.dataset.attribute(c"offset")?);
     if let Some(epoch) = offset.as_deref().and_then(parse_iso) {
         return Ok(epoch);
     }
-    // Integers without one count from 1970 (ESS).
+    // Integers without an offset count from 1970 (ESS).
     if offset.is_some() || zeros.number.is_float() {
         let what =
             offset.map_or("no attribute offset".into(), |offset| format!("the offset {offset:?}"));

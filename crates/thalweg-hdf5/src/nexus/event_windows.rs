@@ -1,4 +1,4 @@
-//! Reads events window by window. The next window is read while the caller sees the current one.
+//! Reads events window by window. The next window is read while the caller handles the current one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use super::read::{EventBatch, cut, want};
 use super::{Bank, ColumnDataset, Nexus};
 use crate::arrays::ArrayRequest;
 
-/// Bytes that an event takes while it is shown, as read and as given: as many are shown at a time
-/// as fit into a sixteenth.
+/// Bytes that an event takes while it is delivered, as read and as passed on. A batch has as many
+/// events as fit into a sixteenth of the memory budget.
 const EVENT_BYTES: usize = 64;
 
 /// A part of a bank's arrays.
@@ -22,12 +22,12 @@ pub(super) struct BankPiece {
     bank: usize,
     pulses: Arc<Pulses>,
     read: Range<u64>,
-    /// What is wanted of it, in order.
+    /// The selected ranges of it, in order.
     keep: Vec<Range<u64>>,
 }
 
 impl BankPiece {
-    /// The lists that its bank has, and how many bytes of each are read.
+    /// The columns of its bank, and the bytes that are read of each.
     fn lists<'a>(&self, bank: &'a Bank) -> [Option<(&'a ColumnDataset, usize)>; 3] {
         let len =
             |list: &ColumnDataset| (self.read.end - self.read.start) as usize * list.number.size();
@@ -39,14 +39,14 @@ impl BankPiece {
 #[derive(Default)]
 pub(super) struct EventWindow {
     pieces: Vec<BankPiece>,
-    /// Of a bank, the last of these.
+    /// For each bank, the index of its last piece.
     last: HashMap<usize, usize>,
     pub(super) bytes: u64,
 }
 
 impl EventWindow {
-    /// Adds events of a bank, which come after those that it has. Up to `gap` events between them
-    /// are read, too.
+    /// Adds events of a bank, which come after its earlier events. Gaps of fewer than `gap` events
+    /// are read too.
     pub(super) fn add(
         &mut self,
         place: usize,
@@ -57,7 +57,7 @@ impl EventWindow {
     ) {
         let last = self.last.get(&place).and_then(|&at| self.pieces.get_mut(at));
         match last {
-            // What lies between is in chunks that are needed anyway.
+            // The gap is cheaper to read than to skip.
             Some(BankPiece { read, keep, .. }) if part.start - read.end < gap => {
                 self.bytes += (part.end - read.end) * bank.event_bytes();
                 read.end = part.end;
@@ -80,11 +80,11 @@ impl EventWindow {
     }
 }
 
-/// A window's values, one list behind the other, piece by piece: memory that goes from window to
-/// window.
+/// The values of a window: the columns of each piece, one after another. The memory is reused from
+/// window to window.
 pub(super) type WindowValues = Vec<u8>;
 
-/// Windows on their way: the next is read by a thread of its own.
+/// The windows of a read. A separate thread reads the next window.
 pub(super) struct EventWindows<'a, 'f> {
     pub(super) nexus: &'a Nexus<'a>,
     pub(super) flight: Option<&'a Range<f64>>,
@@ -98,7 +98,7 @@ pub(super) struct EventWindows<'a, 'f> {
 }
 
 impl EventWindows<'_, '_> {
-    /// Has a window read, and shows the one before meanwhile.
+    /// Starts reading a window, and delivers the previous one meanwhile.
     pub(super) fn next(&mut self, window: Option<EventWindow>) -> Result<()> {
         if self.nexus.file.options().control.is_cancelled() {
             return Err(Error::Cancelled);
@@ -152,7 +152,7 @@ impl EventWindows<'_, '_> {
 }
 
 impl Nexus<'_> {
-    /// Reads pieces, all at once, into memory that may have held others.
+    /// Reads all pieces of a window at once, into reused memory.
     pub(super) fn values_of(
         &self,
         window: &EventWindow,

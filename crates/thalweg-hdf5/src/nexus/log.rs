@@ -1,4 +1,4 @@
-//! Logs: a value and the time since which it held.
+//! Logs: values, and the times from which they hold.
 
 use thalweg_io::{Error, Result};
 
@@ -7,7 +7,7 @@ use super::{ColumnDataset, Nexus, Unit};
 use crate::arrays::Dataset;
 use crate::libhdf5::Found;
 
-/// A group of class `NXlog`, or one with `time` and `value`.
+/// A log: a group of class `NXlog`, or one with the datasets `time` and `value`.
 #[derive(Debug)]
 pub struct Log {
     pub(super) path: String,
@@ -18,20 +18,20 @@ pub struct Log {
     pub(super) units: Option<String>,
 }
 
-/// What a log holds.
+/// The contents of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogValues {
-    /// Nanoseconds: since 1970 where the start is known, else since the start;
-    /// [`NO_TIME`](super::NO_TIME) for what is no time.
+    /// The times in nanoseconds: since 1970 if the start is known, else since the start.
+    /// [`NO_TIME`](super::NO_TIME) for invalid times.
     pub times: Vec<i64>,
-    /// Numbers, or what stands in their place.
+    /// The values, one for each time.
     pub values: LogColumn,
 }
 
 /// Values of a log.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LogColumn {
-    /// As the nearest f64.
+    /// Numbers, each as the nearest f64.
     Numbers(Vec<f64>),
     /// Strings.
     Text(Vec<String>),
@@ -52,22 +52,22 @@ impl Log {
         &self.path
     }
 
-    /// Entries that it has.
+    /// The number of entries.
     pub fn len(&self) -> u64 {
         self.time.len
     }
 
-    /// Whether it has none.
+    /// Whether the log has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What its times count from, in nanoseconds since 1970, if that is known.
+    /// The start that its times count from, in nanoseconds since 1970, if known.
     pub fn start(&self) -> Option<i64> {
         self.start
     }
 
-    /// The unit of its values, as the file has it.
+    /// The unit of its values, as the file states it.
     pub fn units(&self) -> Option<&str> {
         self.units.as_deref()
     }
@@ -77,8 +77,8 @@ impl Nexus<'_> {
     /// Reads a log: as many values as there are times.
     ///
     /// # Errors
-    /// The first defect; [`Error::Unsupported`] for values that are neither numbers nor strings,
-    /// one for each time, or that memory cannot hold.
+    /// The first defect; [`Error::Unsupported`] if the values are not one number or string for each
+    /// time, or do not fit into the memory budget.
     pub fn log(&self, log: &Log) -> Result<LogValues> {
         let refused = |what: String| Error::Unsupported {
             file: self.file.store().name().clone(),

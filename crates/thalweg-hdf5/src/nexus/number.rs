@@ -1,4 +1,4 @@
-//! Numbers of any type as those that are reckoned with.
+//! Conversion of stored numbers of any type to types for computation.
 
 use crate::arrays::Dataset;
 use crate::libhdf5::{Dtype, Found};
@@ -35,7 +35,7 @@ macro_rules! each {
 }
 
 impl NumericType {
-    /// The type of elements that are numbers; of others none.
+    /// The numeric type of elements; `None` if they are not numbers.
     pub fn of(dtype: &Dtype) -> Option<Self> {
         Some(match dtype.to_string().as_str() {
             "|u1" => Self::U8,
@@ -52,7 +52,8 @@ impl NumericType {
         })
     }
 
-    /// The type and the length of a dataset that is a list of numbers; else what it is.
+    /// The type and the length of a dataset that is a list of numbers; else a description of the
+    /// dataset.
     pub(super) fn list(dataset: &Dataset) -> Result<(Self, u64), String> {
         match &dataset.found {
             Found::Other(what) => Err(what.clone()),
@@ -64,7 +65,7 @@ impl NumericType {
         }
     }
 
-    /// Bytes of a number.
+    /// Bytes per number.
     pub fn size(self) -> usize {
         match self {
             Self::U8 | Self::I8 => 1,
@@ -74,12 +75,12 @@ impl NumericType {
         }
     }
 
-    /// Whether it has a fraction.
+    /// Whether the type is a floating-point type.
     pub(crate) fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// Shows each number, as the nearest f64, to `f`.
+    /// Passes each number to `f` as the nearest f64.
     pub fn floats(self, bytes: &[u8], mut f: impl FnMut(f64)) {
         match self {
             Self::U8 => each!(bytes, u8, |n| f(f64::from(n))),
@@ -95,20 +96,20 @@ impl NumericType {
         }
     }
 
-    /// Shows each number to `f`.
+    /// Passes each number to `f`.
     pub(super) fn scalars(self, bytes: &[u8], mut f: impl FnMut(ExactNumber)) {
         match self {
             Self::U64 => each!(bytes, u64, |n| f(ExactNumber::Unsigned(n))),
             Self::I64 => each!(bytes, i64, |n| f(ExactNumber::Signed(n))),
             Self::F32 | Self::F64 => self.floats(bytes, |n| f(ExactNumber::Float(n))),
-            // These are exact as f64.
+            // All other types are exact as f64.
             _ => self.floats(bytes, |n| f(ExactNumber::Signed(n as i64))),
         }
     }
 }
 
 impl ExactNumber {
-    /// As a place in a list; what is negative or has a fraction is beyond every list.
+    /// The number as an index. Negative numbers and fractions become an index beyond every list.
     pub(super) fn place(self) -> u64 {
         match self {
             Self::Unsigned(n) => n,

@@ -1,4 +1,4 @@
-//! Which events belong to which pulse: `event_index` with all that can be wrong with it.
+//! The assignment of events to pulses, from an `event_index` that may have defects.
 
 use std::ops::Range;
 
@@ -8,23 +8,24 @@ use super::time::NO_TIME;
 /// The pulses of a bank.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pulses {
-    /// The first event of each, never decreasing, at most `events`.
+    /// The first event of each pulse: never decreasing, at most `events`.
     starts: Vec<u64>,
-    /// Nanoseconds since 1970, or [`NO_TIME`]; there may be fewer than pulses.
+    /// The time of each pulse in nanoseconds since 1970, or [`NO_TIME`]. There may be fewer times
+    /// than pulses.
     times: Vec<i64>,
     events: u64,
 }
 
-/// An index that ends in so many equal entries may have stopped before the run did,
+/// An index that ends in this many equal entries may have stopped before the run did,
 const REPEATS: usize = 3;
-/// if the last pulse has so many times the events of any other.
+/// if the last pulse has this many times the events of any other.
 const SUSPICIOUS: u64 = 4;
 
 impl Pulses {
-    /// Pulses from an index and times as they are stored, for so many events.
+    /// Makes pulses from the stored index and times, for `events` events.
     ///
-    /// The index is believed as far as it does not contradict itself or the events: as few entries
-    /// as possible are set aside, and their pulses have no events.
+    /// Entries that contradict others or the number of events are ignored: as few as possible, and
+    /// their pulses have no events. Also returns the defects.
     pub fn new(index: Vec<u64>, times: Option<Vec<i64>>, events: u64) -> (Self, Vec<EventFinding>) {
         let mut found = Vec::new();
         let mut starts = mended(index, events, &mut found);
@@ -52,7 +53,7 @@ impl Pulses {
         (pulses, found)
     }
 
-    /// Events without any index.
+    /// The pulses of events without an index: none.
     pub fn none(events: u64) -> Self {
         Self { events, ..Self::default() }
     }
@@ -113,17 +114,17 @@ impl Pulses {
         found.extend(back.into_iter().chain(unknown));
     }
 
-    /// How many there are.
+    /// The number of pulses.
     pub fn len(&self) -> usize {
         self.starts.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no pulses.
     pub fn is_empty(&self) -> bool {
         self.starts.is_empty()
     }
 
-    /// How many events come before the first pulse.
+    /// The number of events before the first pulse.
     pub fn before(&self) -> u64 {
         self.starts.first().copied().unwrap_or(0)
     }
@@ -136,19 +137,19 @@ impl Pulses {
         }
     }
 
-    /// When a pulse was, in nanoseconds since 1970, if that is known.
+    /// The time of a pulse in nanoseconds since 1970, if it is known.
     pub fn time(&self, pulse: usize) -> Option<i64> {
         self.times.get(pulse).copied().filter(|&time| time != NO_TIME)
     }
 
-    /// The earliest and the latest time, if any is known.
+    /// The earliest and the latest known time; `None` if no time is known.
     pub fn span(&self) -> Option<(i64, i64)> {
         let known = || self.times.iter().copied().filter(|&time| time != NO_TIME);
         known().min().zip(known().max())
     }
 
-    /// The events of pulses by number and by time: ranges of elements that do not touch, in order.
-    /// Without either, all events.
+    /// The events of the pulses with selected numbers and times, as ordered ranges that do not
+    /// touch. Without a selection, all events.
     pub fn ranges(
         &self,
         pulses: Option<&Range<u64>>,
@@ -177,8 +178,8 @@ impl Pulses {
         ranges
     }
 
-    /// Says of each event of a range its pulse (-1 for none) and that pulse's time ([`NO_TIME`]
-    /// where it is not known).
+    /// Appends the pulse of each event of a range (-1 for none), and the time of that pulse
+    /// ([`NO_TIME`] if unknown).
     pub(crate) fn of_events(
         &self,
         events: Range<u64>,
@@ -186,8 +187,8 @@ impl Pulses {
         times: &mut Vec<i64>,
     ) {
         let mut at = events.start;
-        // The last that begins at or before the event: those before it are empty, if they begin
-        // there too.
+        // The event belongs to the last pulse that begins at or before it. Earlier pulses that
+        // begin at the same event are empty.
         let mut next = self.starts.partition_point(|&start| start <= at);
         while at < events.end {
             let (pulse, time) = match next.checked_sub(1) {
@@ -205,8 +206,8 @@ impl Pulses {
     }
 }
 
-/// The index with entries set aside that point behind the events or go back: these pulses begin
-/// where the next does.
+/// Mends the index. Entries that point beyond the events or decrease are replaced: their pulses
+/// begin where the next pulse begins.
 fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<EventFinding>) -> Vec<u64> {
     let beyond = index.iter().filter(|&&start| start > events).count();
     if let Some(at) = index.iter().position(|&start| start > events) {
@@ -218,7 +219,7 @@ fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<EventFinding>) -> Ve
             ..finding(Defect::Beyond, Some(at as u64), words, expected, done)
         });
     }
-    // The last entry that may stay, and its place.
+    // The last valid entry.
     let mut before: Option<u64> = None;
     let mut back = None;
     for (at, &start) in index.iter().enumerate().filter(|(_, start)| **start <= events) {
@@ -254,10 +255,11 @@ fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<EventFinding>) -> Ve
     index
 }
 
-/// The places of the most entries that do not decrease and are at most `events` (Schensted 1961).
+/// The indices of a longest subsequence of entries that do not decrease and are at most `events`
+/// (Schensted 1961).
 fn longest_rising(index: &[u64], events: u64) -> Vec<usize> {
-    // The place of the least entry that ends a run of each length, and for each entry the place of
-    // the one before it.
+    // `ends`: for each length, the index of the least entry that ends a subsequence of that length.
+    // `before`: for each entry, the index of its predecessor in the subsequence.
     let (mut ends, mut before): (Vec<usize>, Vec<usize>) =
         (Vec::new(), vec![usize::MAX; index.len()]);
     for (at, &start) in index.iter().enumerate().filter(|(_, start)| **start <= events) {
@@ -278,7 +280,7 @@ fn longest_rising(index: &[u64], events: u64) -> Vec<usize> {
     kept
 }
 
-/// Makes the index as long as there are times, if it is not.
+/// Makes the index as long as the list of times.
 fn fit(starts: &mut Vec<u64>, times: usize, events: u64, found: &mut Vec<EventFinding>) {
     let entries = starts.len();
     let words = format!("{entries} entries");

@@ -1,4 +1,4 @@
-//! Which parts of the arrays of events are read, and in which order.
+//! Reads events: chooses the parts of the arrays and their order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,54 +18,57 @@ use crate::libhdf5::{ElementPlace, Found};
 /// Some events of a bank, in the order of the file.
 #[derive(Debug, Clone, Copy)]
 pub struct EventBatch<'a> {
-    /// The bank's place in [`Nexus::banks`].
+    /// The index of the bank in [`Nexus::banks`].
     pub bank: usize,
-    /// What the bank has of each, in the order of [`EventColumn::ALL`]: little-endian numbers as
-    /// [`Bank::number`] says, or nothing.
+    /// The columns, in the order of [`EventColumn::ALL`]: little-endian numbers of the type
+    /// [`Bank::number`], or empty if the bank does not have the column.
     pub columns: [&'a [u8]; 3],
-    /// The pulse of each; -1 for those that belong to none.
+    /// The pulse of each event; -1 for events that belong to none.
     pub pulses: &'a [i64],
-    /// When that was, in nanoseconds since 1970, or [`NO_TIME`](super::NO_TIME).
+    /// The time of the pulse of each event, in nanoseconds since 1970, or
+    /// [`NO_TIME`](super::NO_TIME).
     pub times: &'a [i64],
 }
 
-/// In which order events are shown. Each bank's own keep the order of the file in either.
+/// The order in which events are delivered. In both orders, the events of each bank keep the order
+/// of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum EventOrder {
-    /// Bank by bank. Where banks lie scattered, the file is gone through several times.
+    /// Bank by bank. If the chunks of banks are interleaved, the file is read in several passes.
     #[default]
     ByBank,
-    /// In turns, as the banks lie in the file, which is gone through once. How many events a turn
-    /// has depends on the memory; where it cannot hold the pulses of all banks, bank by bank all
-    /// the same.
+    /// In turns, as the banks lie in the file, which is read in one pass. The number of events per
+    /// turn depends on the memory budget. If the budget cannot hold the pulses of all banks, the
+    /// order is bank by bank.
     AsStored,
 }
 
-/// What was read.
+/// A summary of the events that were read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EventsSummary {
-    /// The events of each wanted bank, by its place in [`Nexus::banks`].
+    /// For each selected bank, its index in [`Nexus::banks`] and the number of its events.
     pub events: Vec<(usize, u64)>,
-    /// What was wrong with these banks.
+    /// The defects of the selected banks.
     pub findings: Vec<EventFinding>,
 }
 
-/// Windows on their way may each take this part of the memory budget: one is shown while the next
-/// is read.
+/// A window may take the memory budget divided by this number. One window is delivered while the
+/// next is read.
 const SHARE: usize = 8;
 
-/// Pulses may take this part, all banks together.
+/// The pulses of all banks together may take the memory budget divided by this number.
 const PULSES_SHARE: usize = 4;
 
-/// Events whose place in the file is looked at together, where chunks are shorter.
+/// If chunks are shorter than this number of events, this many events are ordered by offset
+/// together.
 const GRAIN: u64 = 2048;
 
 impl Nexus<'_> {
-    /// Shows the wanted events to `f`: bank by bank, in the order of the file within each.
+    /// Passes the selected events to `f`: bank by bank, each in the order of the file.
     ///
     /// # Errors
-    /// The first defect of the file; [`Error::Usage`] and [`Error::NotFound`] about what is wanted;
-    /// an error of `f`'s.
+    /// The first defect of the file; [`Error::Usage`] and [`Error::NotFound`] about the selection;
+    /// the error of `f`.
     pub fn events(
         &self,
         wanted: &EventSelection,
@@ -74,7 +77,7 @@ impl Nexus<'_> {
         self.events_in(EventOrder::ByBank, wanted, f)
     }
 
-    /// Shows the wanted events to `f` in the given order.
+    /// Passes the selected events to `f` in the given order.
     ///
     /// # Errors
     /// As [`Nexus::events`].
@@ -184,7 +187,7 @@ impl Nexus<'_> {
             let step = step(GRAIN, bank.chunk(), 2 * room / bank.event_bytes());
             let mut at = 0;
             for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
-                // Never before those before it.
+                // A part never comes before earlier parts of its bank.
                 at = bank.place(part.start).max(at);
                 parts.push((at, place, part, pulses.clone()));
             }
@@ -207,14 +210,14 @@ impl Nexus<'_> {
         (self.file.options().budget.memory / SHARE) as u64
     }
 
-    /// Events of a bank that are read rather than left out between others: those of a chunk, which
-    /// is read whole anyway, or as many as a request costs.
+    /// The longest gap, in events, that is read rather than skipped: a chunk, which is read whole
+    /// anyway, or the events that cost as much as a request.
     fn gap(&self, bank: &Bank) -> u64 {
         let rule = self.file.gap_rule(&self.file.model());
         bank.chunk().max(rule.break_even() / bank.event_bytes())
     }
 
-    /// The pulses of a bank, and which of its events are wanted.
+    /// The pulses of a bank, and the ranges of its selected events.
     fn of_bank(
         &self,
         bank: &Bank,
@@ -235,11 +238,11 @@ impl Nexus<'_> {
     }
 }
 
-/// Bytes of a pulse: where its events begin, and when it was.
+/// Bytes per pulse: the index of its first event, and its time.
 const PULSE_BYTES: u64 = 2 * size_of::<u64>() as u64;
 
 impl Bank {
-    /// Events of the longest chunk.
+    /// The number of events in the longest chunk.
     pub(super) fn chunk(&self) -> u64 {
         let chunk = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
@@ -251,12 +254,12 @@ impl Bank {
         self.datasets().filter_map(chunk).max().unwrap_or(1)
     }
 
-    /// Bytes of an event as it is read.
+    /// Bytes per event, decoded.
     pub(super) fn event_bytes(&self) -> u64 {
         self.columns.iter().flatten().map(|list| list.number.size() as u64).sum::<u64>().max(1)
     }
 
-    /// Where in the file an event lies: by the last of its values.
+    /// The offset of an event in the file: the greatest offset of its values.
     fn place(&self, event: u64) -> u64 {
         let place = |dataset: &Dataset| match &dataset.found {
             Found::Array(array) => match &array.place {
@@ -277,8 +280,8 @@ impl Bank {
     }
 }
 
-/// Events that are read at once: whole chunks, about `rows` of them, or one chunk if that is at
-/// most `most`.
+/// The number of events that are read at once: whole chunks with about `rows` events, or one chunk
+/// if it has at most `most` events.
 fn step(rows: u64, chunk: u64, most: u64) -> u64 {
     match rows / chunk {
         0 if chunk <= most => chunk,
@@ -288,7 +291,7 @@ fn step(rows: u64, chunk: u64, most: u64) -> u64 {
     .max(1)
 }
 
-/// A range cut at the multiples of `step`.
+/// Cuts a range at the multiples of `step`.
 pub(super) fn cut(range: Range<u64>, step: u64) -> impl Iterator<Item = Range<u64>> {
     let mut at = range.start;
     std::iter::from_fn(move || {
@@ -307,7 +310,7 @@ pub(super) fn want<'a>(
     ArrayRequest { dataset, selection: Selection::Slab(vec![Slab::from(range.clone())]), out }
 }
 
-/// A part of a list, which memory holds.
+/// Reads a part of a list into memory.
 pub(super) fn part(file: &ArrayFile, list: &ColumnDataset, range: Range<u64>) -> Result<Vec<u8>> {
     let mut out = vec![0; (range.end - range.start) as usize * list.number.size()];
     file.read(&mut [want(&list.dataset, &range, &mut out)])?;

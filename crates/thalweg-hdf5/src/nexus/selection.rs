@@ -11,14 +11,14 @@ use super::{Bank, Nexus};
 /// A selection of events; by default all.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EventSelection {
-    /// Names of banks, paths of their groups, or patterns of either; none for all.
+    /// Names of banks, paths of their groups, or patterns of either. Empty selects all banks.
     pub banks: Vec<String>,
-    /// Pulses by their number, in each bank.
+    /// The numbers of the selected pulses in each bank.
     pub pulses: Option<Range<u64>>,
-    /// The pulses of this time: from, and before.
+    /// The times of the selected pulses: from the first moment on, before the second.
     pub time: Option<(Option<Moment>, Option<Moment>)>,
-    /// The times of flight, in nanoseconds, that an event may have: from, and before. The others
-    /// are read and left out.
+    /// The times of flight of the selected events, in nanoseconds. Other events are read and left
+    /// out.
     pub flight: Option<Range<f64>>,
 }
 
@@ -26,7 +26,8 @@ impl EventSelection {
     /// The numbers of the selected banks.
     ///
     /// # Errors
-    /// [`Error::Usage`] for what is no pattern, [`Error::NotFound`] for one that no bank matches.
+    /// [`Error::Usage`] for an invalid pattern, [`Error::NotFound`] for a pattern that matches no
+    /// bank.
     pub fn banks(&self, nexus: &Nexus<'_>) -> Result<Vec<usize>> {
         let banks = nexus.banks();
         let mut wanted = vec![self.banks.is_empty(); banks.len()];
@@ -56,7 +57,8 @@ impl EventSelection {
         Ok((0..banks.len()).filter(|&at| wanted.get(at) == Some(&true)).collect())
     }
 
-    /// The times in nanoseconds since 1970, for pulses that begin at `start`.
+    /// The selected times in nanoseconds since 1970. `start` is the time of the first pulse of the
+    /// file.
     pub(super) fn times(&self, start: i64) -> Option<Range<i64>> {
         let (from, to) = self.time?;
         Some(from.map_or(i64::MIN, |from| from.ns(start))..to.map_or(i64::MAX, |to| to.ns(start)))

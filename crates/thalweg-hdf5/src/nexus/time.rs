@@ -1,4 +1,4 @@
-//! Units of time, moments, and what files and users write for them.
+//! Units of time and moments, and their forms in files and user input.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use thalweg_io::{Error, Result};
 
 use super::number::ExactNumber;
 
-/// A time that is not known: what numpy calls NaT.
+/// An unknown time: numpy's NaT.
 pub const NO_TIME: i64 = i64::MIN;
 
 /// A unit of time.
@@ -23,12 +23,12 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// What an attribute `units` says.
+    /// Parses an attribute `units`.
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text.trim().to_lowercase().as_str() {
             "s" | "sec" | "second" | "seconds" => Self::Second,
             "ms" | "millisecond" | "milliseconds" => Self::Millisecond,
-            // A micro sign, and a Greek letter.
+            // With a micro sign, or with the Greek letter mu.
             "us" | "usec" | "\u{b5}s" | "\u{3bc}s" | "microsecond" | "microseconds" => {
                 Self::Microsecond
             }
@@ -37,7 +37,7 @@ impl Unit {
         })
     }
 
-    /// Nanoseconds of one.
+    /// Nanoseconds per unit.
     pub fn ns(self) -> i64 {
         match self {
             Self::Second => 1_000_000_000,
@@ -47,13 +47,13 @@ impl Unit {
         }
     }
 
-    /// Nanoseconds of so many after `epoch`; [`NO_TIME`] for what is no number, and for what is
-    /// centuries away.
+    /// The time `count` units after `epoch`, in nanoseconds; [`NO_TIME`] if `count` is not a number
+    /// or the time is out of range.
     pub(super) fn after(self, epoch: i64, count: ExactNumber) -> i64 {
         let ns = match count {
             ExactNumber::Unsigned(count) => i128::from(count) * i128::from(self.ns()),
             ExactNumber::Signed(count) => i128::from(count) * i128::from(self.ns()),
-            // To even, as numpy rounds.
+            // Rounds ties to even, as numpy does.
             ExactNumber::Float(count) if count.is_finite() => {
                 (count * self.ns() as f64).round_ties_even() as i128
             }
@@ -74,7 +74,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Nanoseconds since 1970 of an ISO 8601 time; one without a zone is UTC.
+/// Parses an ISO 8601 time to nanoseconds since 1970. A time without a zone is UTC.
 pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     let text = text.trim().trim_end_matches('\0').trim();
     let at = text.parse::<Timestamp>().ok().or_else(|| {
@@ -84,7 +84,7 @@ pub(crate) fn parse_iso(text: &str) -> Option<i64> {
     i64::try_from(at.as_nanosecond()).ok()
 }
 
-/// Nanoseconds since 1970 as ISO 8601, in UTC.
+/// Formats nanoseconds since 1970 as ISO 8601, in UTC.
 pub fn iso(ns: i64) -> String {
     Timestamp::from_nanosecond(ns.into()).unwrap_or_default().to_string()
 }
@@ -99,7 +99,7 @@ pub enum Moment {
 }
 
 impl Moment {
-    /// Seconds since the first pulse, or an ISO 8601 time.
+    /// Parses seconds since the first pulse, or an ISO 8601 time.
     ///
     /// # Errors
     /// [`Error::Usage`].

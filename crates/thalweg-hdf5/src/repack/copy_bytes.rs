@@ -30,9 +30,9 @@ pub(super) struct OutputFile {
     pub(super) budget: Budget,
     pub(super) control: Control,
     pub(super) out: Arc<File>,
-    /// Where the output is until it gets its name.
+    /// The temporary path of the output.
     pub(super) path: PathBuf,
-    /// What errors call the output.
+    /// The name of the output in errors.
     pub(super) name: Arc<str>,
 }
 
@@ -42,19 +42,20 @@ impl OutputFile {
     }
 }
 
-/// Bytes of requests that are planned at a time.
+/// Bytes of requests per planning window.
 pub(super) const WINDOW: u64 = 256 << 20;
 
-/// Workers mostly wait for the disc that they write to: so many keep it busy on any machine.
+/// The least number of workers. They mostly wait for the disc that they write to; this many keep it
+/// busy on any machine.
 const WRITERS: usize = 4;
 
-/// Carries bytes from a store to the output, in the order of the store.
+/// Copies bytes from a store to the output, in the order of the store.
 pub(super) fn copy_moves(
     store: &Arc<dyn Store>,
     moves: Vec<ByteMove>,
     output: &OutputFile,
 ) -> Result<()> {
-    // SlotWriter take up to half of the memory, blocks three eighths.
+    // The slots of `SlotWriter` take up to half of the memory, blocks three eighths.
     let memory = output.budget.memory;
     let threads = output.budget.threads.max(WRITERS);
     let shape =
@@ -73,8 +74,8 @@ pub(super) fn copy_moves(
     Run::start(store.clone(), source, carrier, shape, output.control.clone())?.finish().map(drop)
 }
 
-/// Moves in the order of their sources, those that follow each other at both ends as one, none
-/// longer than `most`.
+/// Sorts moves by their source and joins moves that are adjacent in both files. No joined move is
+/// longer than `most` bytes.
 fn joined(mut moves: Vec<ByteMove>, most: u64) -> Vec<ByteMove> {
     moves.sort_unstable();
     let mut all: Vec<ByteMove> = Vec::with_capacity(moves.len());

@@ -1,6 +1,6 @@
-//! An array as a grid of tiles: chunks, or slices of one run.
+//! An array as a grid of tiles: chunks, or slices of a contiguous array.
 
-/// Where tiles are in an array.
+/// The grid of tiles of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct RepackGrid {
     shape: Vec<u64>,
@@ -11,7 +11,7 @@ pub(super) struct RepackGrid {
     is_padded: bool,
 }
 
-/// Elements that lie in a box.
+/// A box of elements in an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Area {
     start: Vec<u64>,
@@ -19,7 +19,7 @@ pub(super) struct Area {
 }
 
 impl RepackGrid {
-    /// Chunks of an array.
+    /// The grid of the chunks of an array.
     pub(super) fn chunks(shape: &[u64], chunk: &[u64], element: usize) -> Self {
         Self {
             shape: shape.to_vec(),
@@ -29,7 +29,7 @@ impl RepackGrid {
         }
     }
 
-    /// One run, cut into slices of at most `bytes`, or of an element.
+    /// The grid of a contiguous array, cut into slices of at most `bytes`, or of one element.
     pub(super) fn run(shape: &[u64], element: usize, bytes: u64) -> Self {
         let mut shape = shape.to_vec();
         if shape.is_empty() {
@@ -39,7 +39,7 @@ impl RepackGrid {
         let mut left = (bytes / element.max(1) as u64).max(1);
         for (part, &length) in tile.iter_mut().zip(&shape).rev() {
             *part = length.min(left).max(1);
-            // Where a dimension is cut, those before it go one by one.
+            // If a dimension is cut, the dimensions before it have tiles of length 1.
             left = if *part < length { 1 } else { left / length.max(1) }.max(1);
         }
         Self { shape, tile, element: element as u64, is_padded: false }
@@ -54,12 +54,12 @@ impl RepackGrid {
         self.shape.iter().zip(&self.tile).map(|(length, tile)| length.div_ceil(*tile))
     }
 
-    /// How many tiles there are.
+    /// The number of tiles.
     pub(super) fn count(&self) -> u64 {
         self.counts().fold(1, u64::saturating_mul)
     }
 
-    /// The elements of a tile, as far as they are in the array.
+    /// The elements of a tile that are in the array.
     pub(super) fn area(&self, mut number: u64) -> Area {
         let mut start = vec![0; self.shape.len()];
         for ((start, count), tile) in start.iter_mut().zip(self.counts()).zip(&self.tile).rev() {
@@ -72,29 +72,29 @@ impl RepackGrid {
         Area { start, extent }
     }
 
-    /// Lengths of a tile as it is stored.
+    /// The dimensions of a tile as stored, padding included.
     fn stored(&self, area: &Area) -> Vec<u64> {
         if self.is_padded { self.tile.clone() } else { area.extent.clone() }
     }
 
-    /// Bytes of a tile as it is stored, but for filters.
+    /// Bytes of a tile as stored, without filters.
     pub(super) fn bytes(&self, number: u64) -> u64 {
         self.stored(&self.area(number)).iter().product::<u64>() * self.element
     }
 
-    /// Of these, bytes of elements that are in the array.
+    /// Bytes of the elements of a tile that are in the array, without padding.
     pub(super) fn bytes_inside(&self, number: u64) -> u64 {
         self.area(number).extent.iter().product::<u64>() * self.element
     }
 
-    /// Where a slice starts in its run.
+    /// Offset of a slice in the contiguous array.
     pub(super) fn offset(&self, number: u64) -> u64 {
         let start = self.area(number).start;
         start.iter().zip(&self.shape).fold(0, |at, (start, length)| at * length + start)
             * self.element
     }
 
-    /// The tiles that share elements with an area, by number.
+    /// The numbers of the tiles that share elements with an area.
     pub(super) fn over(&self, area: &Area) -> Vec<u64> {
         let mut numbers = vec![0];
         let dimensions = area.start.iter().zip(&area.extent).zip(&self.tile).zip(self.counts());
@@ -109,14 +109,14 @@ impl RepackGrid {
         numbers
     }
 
-    /// Bytes of the array that a tile holds in one piece, if that is what tiles do: the array's
-    /// other dimensions are not cut.
+    /// Bytes of a tile, if tiles hold consecutive bytes of the array: only the first dimension is
+    /// cut.
     pub(super) fn band(&self) -> Option<u64> {
         let whole = self.shape.iter().zip(&self.tile).skip(1).all(|(length, tile)| length == tile);
         whole.then(|| self.tile.iter().product::<u64>() * self.element)
     }
 
-    /// Copies the elements that a tile of this grid and one of another share.
+    /// Copies the elements that a tile of this grid shares with a tile of another grid.
     pub(super) fn copy(
         &self,
         number: u64,
@@ -141,7 +141,7 @@ impl RepackGrid {
             return;
         }
         let run = (extent[rank - 1] * self.element) as usize;
-        // The place of the run in what is shared, in all dimensions but the last.
+        // The position in the shared area, in all dimensions but the last.
         let mut at = vec![0; rank - 1];
         loop {
             let mut a = 0;
@@ -166,7 +166,7 @@ mod tests {
     use super::RepackGrid;
     use proptest::prelude::*;
 
-    /// An array of numbers, tile by tile.
+    /// The bytes of an array of numbers, tile by tile.
     fn tiles(grid: &RepackGrid, array: &[u16]) -> Vec<Vec<u8>> {
         let whole = RepackGrid::run(&grid.shape, 2, u64::MAX);
         let bytes: Vec<u8> = array.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// From any tiles to any others, and back to the array.
+        /// Copies from any tiles to any others, and back to the array.
         #[test]
         fn every_element_goes_where_it_belongs(
             dimensions in prop::collection::vec((1..8_u64, 1..8_u64, 1..8_u64), 1..4),

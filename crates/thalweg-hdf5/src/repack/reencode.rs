@@ -1,8 +1,8 @@
-//! Tiles that are decoded, put together to other tiles, and encoded.
+//! Decodes tiles, assembles new tiles from them, and encodes these.
 //!
-//! The store is gone through in the order of its bytes, over all datasets at once. A tile of the
-//! new file is open from the first piece that comes until the last; where more would be open than
-//! there is memory for, some wait for another pass.
+//! The store is read in the order of its bytes, over all datasets at once. A tile of the new file
+//! is open from its first piece to its last. If the open tiles would not fit into memory, some wait
+//! for another pass.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -30,16 +30,16 @@ pub(super) struct ReencodeJob {
     pub(super) element: usize,
     pub(super) fill: Vec<u8>,
     pub(super) from: RepackGrid,
-    /// The tiles that are stored, by number.
+    /// The stored tiles, by number.
     pub(super) stored: Vec<Chunk>,
     pub(super) pipeline: Pipeline,
     pub(super) to: RepackGrid,
     pub(super) coders: Vec<Coder>,
-    /// Where tiles go that no filter makes shorter, by number.
+    /// Offsets of new tiles without filters, by number.
     pub(super) places: HashMap<u64, u64>,
 }
 
-/// A tile that was put aside until its place is known: of a job, what it is, and where it is now.
+/// An encoded tile in the spill file, until its final offset is known.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SpilledChunk {
     pub(super) job: usize,
@@ -57,20 +57,20 @@ struct OpenTile {
     pieces: u32,
 }
 
-/// Stored tiles, by job and place in its list, and for each new tile how many of them it needs.
+/// The tiles of a pass: stored tiles, by job and index in its list, and for each new tile the
+/// number of stored tiles that it needs.
 struct ReencodePass {
     extents: Vec<(u32, u32)>,
     pieces: HashMap<(usize, u64), u32>,
 }
 
-/// Where open tiles end, and how many bytes each has; the first to end is on top.
+/// Ends and sizes of open tiles. The first to end is on top.
 type Ends = BinaryHeap<Reverse<(u64, u64)>>;
 
-/// Tiles that are put together, by job and number.
+/// Tiles that are being assembled, by job and number.
 type Partials = HashMap<(usize, u64), Arc<Mutex<Partial>>>;
 
-/// Which new tiles are made in which pass, so that no more than `most` bytes of them are open at a
-/// time.
+/// Assigns new tiles to passes, so that at most `most` bytes of them are open at a time.
 fn passes(jobs: &[ReencodeJob], most: u64) -> Vec<ReencodePass> {
     let mut open: HashMap<(usize, u64), OpenTile> = HashMap::new();
     for (job, what) in jobs.iter().enumerate() {
@@ -89,7 +89,7 @@ fn passes(jobs: &[ReencodeJob], most: u64) -> Vec<ReencodePass> {
     let mut open: Vec<OpenTile> = open.into_values().collect();
     open.sort_unstable_by_key(|one| (one.first, one.job, one.number));
     let mut assigned: HashMap<(usize, u64), usize> = HashMap::new();
-    // For each pass, what is open: how many bytes, and until where.
+    // For each pass, the bytes of its open tiles and their ends.
     let mut loads: Vec<(u64, Ends)> = Vec::new();
     let mut made: Vec<ReencodePass> = Vec::new();
     for one in open {
@@ -127,15 +127,15 @@ fn passes(jobs: &[ReencodeJob], most: u64) -> Vec<ReencodePass> {
     made
 }
 
-/// Makes the tiles of all jobs: those with places go there, the others into `spill`. How often the
-/// store was gone through, and what was put aside.
+/// Makes the tiles of all jobs. Tiles with known offsets go to the output, the others into `spill`.
+/// Returns the number of passes and the spilled tiles.
 pub(super) fn reencode(
     store: &Arc<dyn Store>,
     jobs: Vec<ReencodeJob>,
     output: &OutputFile,
     spill: &Arc<File>,
 ) -> Result<(usize, Vec<SpilledChunk>)> {
-    // The other half is the engine's.
+    // The engine gets the other half.
     let most = (output.budget.memory / 2) as u64;
     let passes = passes(&jobs, most);
     let count = passes.len();
@@ -182,7 +182,7 @@ pub(super) fn reencode(
     Ok((count, aside))
 }
 
-/// A new tile while it is put together.
+/// A new tile while it is assembled.
 #[derive(Debug)]
 struct Partial {
     bytes: Vec<u8>,
@@ -197,7 +197,7 @@ struct Recoder {
     open: Mutex<Partials>,
     output: OutputFile,
     spill: Arc<File>,
-    /// Where the spill ends.
+    /// The end of the spill file.
     end: Arc<AtomicU64>,
     aside: Arc<Mutex<Vec<SpilledChunk>>>,
 }
@@ -335,8 +335,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A dataset of 64 tiles of 8 bytes that lie where the permutation says, to be put together in
-    /// fours.
+    /// A dataset of 64 tiles of 8 bytes in the given order in the file. Each new tile consists of
+    /// four.
     fn job(order: &[u64]) -> ReencodeJob {
         let tile =
             |(first, &place): (u64, &u64)| Chunk { first, offset: place * 8, size: 8, mask: 0 };
@@ -362,7 +362,8 @@ mod tests {
             let passes = passes(&jobs, most);
             let mut seen = HashMap::new();
             for pass in &passes {
-                // As a run goes: by offset, each tile open from its first piece to its last.
+                // Simulates a run: pieces come by offset, and each tile is open from its first
+                // piece to its last.
                 let mut extents = pass.extents.clone();
                 extents.sort_by_key(|&(job, place)| {
                     jobs[job as usize].stored[place as usize].offset

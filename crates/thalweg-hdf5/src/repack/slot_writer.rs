@@ -1,9 +1,10 @@
-//! Bytes that come piecemeal and are written a slot at a time, past the page cache.
+//! Gathers small pieces of the output and writes them a slot at a time, past the page cache.
 //!
-//! What a run left scattered comes in pieces of a few KiB. To write each where it belongs takes the
-//! system longer than the disc: the file's lock, and a page for every 4 KiB, which have to be on
-//! the disc before the file gets its name anyway. A slot is a run of the output on a multiple of
-//! its length; those that the pieces fill wholly are gathered in memory and written at once.
+//! Scattered chunks arrive in pieces of a few KiB. Writing each piece separately costs more system
+//! time than disc time, for the lock of the file and a page per 4 KiB. The page cache gains
+//! nothing, because all bytes must be on the disc before the file gets its name. A slot is a range
+//! of the output that starts at a multiple of its length. Slots that the pieces fill completely are
+//! gathered in memory and written at once.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,17 +18,17 @@ use thalweg_io::store::AlignedBuf;
 
 use super::copy_bytes::ByteMove;
 
-/// Lengths of a slot, the best first: from 1 MiB on a disc is as fast as it gets.
+/// Possible lengths of a slot in bytes, the best first. Above 1 MiB, a disc gets no faster.
 const LENGTHS: [u64; 5] = [1 << 20, 512 << 10, 256 << 10, 128 << 10, 64 << 10];
 
-/// Less than this is left to the page cache, where it may be wanted soon.
+/// In bytes. Less output than this goes through the page cache, because it may be read soon.
 const LEAST: u64 = 64 << 20;
 
 /// Gathers small pieces in memory and writes them a slot at a time.
 #[derive(Debug)]
 pub(super) struct SlotWriter {
     len: u64,
-    /// By number: whether all of a slot will come.
+    /// For each slot, whether the pieces fill it completely.
     whole: Vec<bool>,
     open: Mutex<HashMap<u64, Arc<Mutex<FileSlot>>>>,
     spare: Mutex<Vec<AlignedBuf>>,
@@ -67,7 +68,7 @@ impl SlotWriter {
             let (whole, peak) = plan(moves, len);
             (peak * len <= most && whole.contains(&true)).then_some((len, whole))
         })?;
-        // In one piece on the disc, where it can be had; it is no matter where not.
+        // Asks for contiguous space on the disc. A refusal does not matter.
         let mut at = 0;
         for run in whole.chunk_by(|a, b| a == b) {
             let start = at * len;
@@ -82,8 +83,8 @@ impl SlotWriter {
         Some(Self { len, whole, open, spare, direct, refused: AtomicBool::new(false) })
     }
 
-    /// Takes bytes that belong at `at`; what no slot takes, and slots that the file system refuses,
-    /// goes to `write`.
+    /// Takes bytes of the output at offset `at`. Bytes that belong to no gathered slot, and slots
+    /// that the file system refuses, are passed to `write`.
     pub(super) fn put<E>(
         &self,
         mut bytes: &[u8],
@@ -114,7 +115,7 @@ impl SlotWriter {
         Ok(())
     }
 
-    /// Puts a part into a slot; gives its bytes once it is full.
+    /// Copies a part into a slot. Returns the bytes of the slot once it is full.
     fn fill(&self, number: u64, inside: usize, part: &[u8]) -> Option<AlignedBuf> {
         let slot = locked(&self.open)
             .entry(number)
@@ -136,8 +137,8 @@ impl SlotWriter {
     }
 }
 
-/// Which slots of such a length moves fill wholly, and how many of these are open at a time at
-/// most.
+/// For slots of `len` bytes: which of them the moves fill completely, and the most of these that
+/// are open at a time.
 fn plan(moves: &[ByteMove], len: u64) -> (Vec<bool>, u64) {
     let end = moves.iter().map(|one| one.to + one.len).max().unwrap_or(0);
     let mut coming = vec![0; end.div_ceil(len) as usize];
@@ -153,7 +154,8 @@ fn plan(moves: &[ByteMove], len: u64) -> (Vec<bool>, u64) {
         }
     };
     each(&mut |number, part| coming[number] += part);
-    // More than fits, as of a malformed file, is not gathered: what comes last counts there.
+    // A slot with too many bytes, from a malformed file, is not gathered. There, the last write
+    // counts.
     let whole: Vec<bool> = coming.iter().map(|&bytes| bytes == len).collect();
     let mut filled = vec![0; whole.len()];
     let mut open = 0_u64;
@@ -178,7 +180,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
-        /// Whatever the order, and whether or not a file is written past the page cache.
+        /// Holds for any order, with and without writes past the page cache.
         #[test]
         fn all_bytes_come_to_their_places(
             parts in prop::collection::vec((1..90_000_u64, prop::bool::weighted(0.1)), 1..30),

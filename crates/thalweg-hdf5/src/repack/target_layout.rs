@@ -11,30 +11,30 @@ use super::grid::RepackGrid;
 use crate::encode::Coder;
 use crate::libhdf5::{DatasetForm, TargetStorage, ValueStorage};
 
-/// The layout that datasets are to have.
+/// The requested layout of datasets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TargetLayout {
-    /// In which chunks; as they are where nothing is said.
+    /// The chunks; `None` keeps them.
     pub chunk: Option<Chunking>,
-    /// With which filters; as they are where nothing is said.
+    /// The filters; `None` keeps them.
     pub coders: Option<Vec<Coder>>,
 }
 
 /// The shape of chunks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Chunking {
-    /// No chunks, but one run.
+    /// No chunks: the values are contiguous.
     Contiguous,
-    /// So many elements of the first dimension, and of the others as they are.
+    /// This number of elements of the first dimension. The other dimensions stay as they are.
     Rows(u64),
-    /// This shape, for datasets of as many dimensions.
+    /// This shape, for datasets with the same number of dimensions.
     Shape(Vec<u64>),
 }
 
 impl FromStr for Chunking {
     type Err = String;
 
-    /// `contiguous`, `1Mi` or `128x64`.
+    /// Parses `contiguous`, a number of rows such as `1Mi`, or a shape such as `128x64`.
     fn from_str(text: &str) -> Result<Self, String> {
         if text == "contiguous" {
             return Ok(Self::Contiguous);
@@ -51,7 +51,7 @@ impl FromStr for Chunking {
     }
 }
 
-/// A length from 1 on, as in `1Mi` or `4096`.
+/// Parses a length from 1 on, such as `1Mi` or `4096`.
 fn length(text: &str) -> Option<u64> {
     let units = [("Ki", 1 << 10), ("Mi", 1 << 20), ("Gi", 1 << 30), ("k", 1000), ("M", 1_000_000)];
     let unit = units.iter().find_map(|(name, size)| Some((text.strip_suffix(name)?, *size)));
@@ -59,11 +59,11 @@ fn length(text: &str) -> Option<u64> {
     digits.parse::<u64>().ok()?.checked_mul(size).filter(|&length| length > 0)
 }
 
-/// Filters, as in `none`, `gzip`, `shuffle+gzip:4`, `zstd:3`, `shuffle+zstd`, `lz4` or
+/// Parses filters, such as `none`, `gzip`, `shuffle+gzip:4`, `zstd:3`, `shuffle+zstd`, `lz4` or
 /// `fletcher32`.
 ///
 /// # Errors
-/// What is none of these, in words.
+/// A message about invalid text.
 pub fn coders(text: &str) -> Result<Vec<Coder>, String> {
     if text == "none" {
         return Ok(Vec::new());
@@ -105,21 +105,22 @@ impl fmt::Display for Coder {
     }
 }
 
-/// Datasets below this are left as they are, unless they are named.
+/// In bytes. Smaller datasets keep their storage, unless they are named.
 const LEAST: u64 = 64 << 10;
 
-/// A chunk that a number of rows makes is at most this long, for datasets of more than one
+/// The most bytes of a chunk that is given as a number of rows, for datasets with more than one
 /// dimension.
 const MOST_WIDE: u64 = 16 << 20;
 
-/// What HDF5 can say of a chunk.
+/// The most bytes of a chunk that HDF5 can represent.
 const MOST: u64 = u32::MAX as u64;
 
-/// Most chunks of a dataset; a larger number is refused.
+/// The most chunks of a dataset.
 const MOST_CHUNKS: u64 = 1 << 28;
 
-/// How a dataset shall be stored; why it is kept as it is goes to `kept`, where something else was
-/// wished.
+/// Decides the new storage of a dataset. If the requested layout cannot be applied, the storage is
+/// kept and the reason is appended to `kept`; for a dataset that the options name itself, it is an
+/// error.
 pub(super) fn decide(
     form: &DatasetForm,
     how: &Repack,
@@ -177,7 +178,7 @@ fn target(
         return Ok(TargetStorage::Contiguous);
     }
     if chunk.is_none() && !is_named && layout.coders.as_ref().is_none_or(Vec::is_empty) {
-        // One run is as good as it gets.
+        // A contiguous dataset needs no change.
         return Ok(TargetStorage::Keep);
     }
     let Some(after) = new_chunk(form, layout, chunk)? else { return Ok(TargetStorage::Keep) };
@@ -260,7 +261,7 @@ fn new_chunk(
         (_, None) => RepackGrid::run(shape, form.element, 1 << 20).tile().to_vec(),
     };
     for (d, length) in after.iter_mut().enumerate() {
-        // No longer than there are elements, unless it was so before.
+        // No longer than the dimension, unless the stored chunks already were.
         let most = shape[d].max(chunk.map_or(1, |chunk| chunk[d]));
         *length = (*length).min(most).min(form.most[d].unwrap_or(u64::MAX)).max(1);
     }
@@ -281,7 +282,7 @@ fn check_fits(chunk: &[u64], element: usize, memory: usize) -> Result<(), String
     Ok(())
 }
 
-/// Whether chunks can be decoded here, in the memory that there is.
+/// Checks that this crate can decode the chunks within the memory budget.
 fn check_decodes(
     form: &DatasetForm,
     chunk: Option<&Vec<u64>>,

@@ -1,4 +1,4 @@
-//! Whether the new file is what the old one was.
+//! Checks that the new file has the contents of the old one.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use super::RepackReport;
 use crate::arrays::{ArrayFile, Dataset};
 use crate::libhdf5::Found;
 
-/// Compares what datasets there are, their shapes, types and fill values; with `values`, their
-/// values as well.
+/// Compares the datasets of both files, their shapes, types and fill values. With `values`, also
+/// compares their values.
 pub(super) fn verify(
     store: &Arc<dyn Store>,
     new: &NewFile,
@@ -48,8 +48,8 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// SHA-256 of the values of datasets; none of what is no array, and of what libhdf5 alone reads and
-/// cannot: that was not read to be written, either.
+/// SHA-256 of the values of each dataset. `None` for datasets that are not arrays, and for those
+/// that only libhdf5 could read and fails to read; the rewrite did not read these either.
 fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
     let is_array = |dataset: &&Dataset| matches!(dataset.found, Found::Array(_));
     let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =

@@ -1,4 +1,4 @@
-//! The filters of chunks, and pieces of datasets that went through them.
+//! The filters of chunks, and the encoding of pieces of datasets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,25 +9,25 @@ use super::{BankField, DatasetLayout, DatasetPiece, SynthRun};
 use crate::encode;
 use crate::encode::Coder;
 
-/// What compresses a chunk.
+/// The compressor of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Press {
-    /// Nothing.
+    /// No compressor.
     None,
-    /// Deflate, of a level from 0 to 12.
+    /// Deflate, with a level from 0 to 12.
     Gzip(u8),
     /// LZ4 (the filter 32004).
     Lz4,
-    /// Zstandard (the filter 32015), of a level from 1 to 22.
+    /// Zstandard (the filter 32015), with a level from 1 to 22.
     Zstd(u8),
 }
 
 /// The filters of a file's chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkCoding {
-    /// Whether bytes are sorted by significance first.
+    /// Whether the bytes are first sorted by significance.
     pub shuffle: bool,
-    /// What compresses them then.
+    /// The compressor that is applied then.
     pub press: Press,
 }
 
@@ -39,7 +39,8 @@ impl ChunkCoding {
 const LEVELS: &str =
     "none, gzip, lz4, zstd, shuffle+gzip, shuffle+lz4 or shuffle+zstd, with a level as in gzip:6";
 
-/// As in `gzip`, `shuffle+gzip:1`, `zstd`. The default levels are 4 (that of h5py) and 3.
+/// Parses filters such as `gzip`, `shuffle+gzip:1` or `zstd`. The default level of gzip is 4, as in
+/// h5py; that of zstd is 3.
 impl FromStr for ChunkCoding {
     type Err = Fault;
 
@@ -80,7 +81,7 @@ impl fmt::Display for ChunkCoding {
 }
 
 impl BankField {
-    /// Bytes of an element.
+    /// Bytes per element.
     pub(super) const fn bytes(self) -> usize {
         match self {
             Self::EventId | Self::EventTimeOffset => 4,
@@ -90,7 +91,7 @@ impl BankField {
 }
 
 impl ChunkCoding {
-    /// The filters, in their order.
+    /// The filters, in the order of application.
     pub(super) fn coders(self) -> Vec<Coder> {
         let press = match self.press {
             Press::None => None,
@@ -102,16 +103,16 @@ impl ChunkCoding {
     }
 }
 
-/// A piece as it is stored.
+/// An encoded piece, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodedPiece {
-    /// Its bytes.
+    /// The stored bytes.
     pub bytes: Vec<u8>,
-    /// A bit for each filter that would have made it no smaller, and that it skipped.
+    /// A set bit for each filter that was skipped because it would not have shrunk the piece.
     pub mask: u32,
 }
 
-/// Makes pieces ready to be written, on one thread.
+/// Encodes pieces on one thread.
 #[derive(Debug)]
 pub struct Encoder {
     coders: Vec<Coder>,
@@ -124,11 +125,11 @@ impl Encoder {
         Self { coders: coding.coders(), encoder: encode::ChunkEncoder::default() }
     }
 
-    /// A piece as it is stored. The last chunk of a dataset is as long as the others, with zeros at
-    /// its end.
+    /// Encodes a piece. The last chunk of a dataset is padded with zeros to the length of the
+    /// others.
     ///
     /// # Errors
-    /// What the compressor says.
+    /// The error of the compressor.
     pub fn encode(&mut self, run: &SynthRun, piece: DatasetPiece) -> Result<EncodedPiece, Fault> {
         let DatasetPiece { bank, field, number } = piece;
         let elements = run.piece(bank, field);

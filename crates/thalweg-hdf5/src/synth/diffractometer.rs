@@ -1,14 +1,14 @@
-//! Where neutrons are counted, and when: a powder in a time-of-flight diffractometer.
+//! Pixels and times of flight of neutrons from a powder in a time-of-flight diffractometer.
 
 use thalweg_codec::splitmix::mix;
 use thalweg_io::random::Chance;
 
 use super::NexusRecipe;
 
-/// Events that a bank may see, but for the last bits of their times.
+/// The number of kinds of events in the table of a bank. Kinds omit the last bits of the time of
+/// flight.
 const KINDS: usize = 1 << 14;
-/// Bits of the hash that choose one, and those that blur its time: a moderator's pulse takes about
-/// 25 us.
+/// Bits of the hash that blur the time of an event, because a moderator's pulse takes about 25 us.
 const BLUR_BITS: u32 = 8;
 /// Steps of the clock: 100 ns, in which 18 bits hold a frame of 1/60 s.
 const TICKS_PER_US: f64 = 10.0;
@@ -20,7 +20,7 @@ const TUBES: u32 = 8;
 const PIXELS: u32 = 128;
 /// Degrees from one tube to the next.
 const TUBE_DEGREES: f64 = 0.4;
-/// Flight path in metres, and microseconds that a neutron of 1 angstrom takes for a metre.
+/// Flight path in metres, and microseconds per metre of a neutron of 1 angstrom.
 const PATH_M: f64 = 20.0;
 const US_PER_M: f64 = 252.778;
 
@@ -42,12 +42,12 @@ const LATTICE: f64 = 4.05;
 /// Share of the events that are reflections; the others follow the incident spectrum.
 const REFLECTED: f64 = 0.4;
 
-/// What a bank sees: drawn once, so that an event costs a look into a table that stays in the
-/// cache.
+/// The kinds of events of a bank, drawn once. Each event then costs one lookup in a table that
+/// stays in the cache.
 #[derive(Debug)]
 pub(super) struct BankTable {
     first_id: u32,
-    /// Pixel above the clock's step.
+    /// For each kind: the pixel in the high bits, the clock step in the low [`TICK_BITS`] bits.
     kinds: Vec<u32>,
 }
 
@@ -88,13 +88,13 @@ impl BankTable {
         self.kinds.get(bits as usize % KINDS).copied().unwrap_or(0)
     }
 
-    /// The pixel's number, which no other bank has.
+    /// The number of the pixel, unique among banks.
     #[inline(always)]
     pub(super) fn id(&self, bits: u64) -> u32 {
         self.first_id + (self.kind(bits) >> TICK_BITS)
     }
 
-    /// Time of flight.
+    /// The time of flight in microseconds.
     #[inline(always)]
     pub(super) fn microseconds(&self, bits: u64) -> f32 {
         let blur = (bits / KINDS as u64) as u32 % (1 << BLUR_BITS);
@@ -102,8 +102,8 @@ impl BankTable {
     }
 }
 
-/// A pixel's share of its bank's neutrons: tubes count less at their ends; some pixels are dead,
-/// some count too much.
+/// The relative sensitivity of a pixel. Tubes count less at their ends; some pixels are dead, some
+/// count too much.
 fn sensitivity(chance: &mut Chance, place: u32) -> f64 {
     let middle = f64::from(PIXELS - 1) / 2.0;
     let off = (f64::from(place) - middle) / middle;
@@ -126,9 +126,9 @@ fn wavelength(bin: u32, within: f64, longest: f64) -> f64 {
     longest * (0.03 + 0.97 * (f64::from(bin) + within) / f64::from(SPECTRUM_BINS))
 }
 
-/// Neutrons by wavelength: a moderator's Maxwell distribution and what it did not slow down,
-/// through aluminium windows, which scatter what is shorter than twice their lattice's spacings:
-/// Bragg edges.
+/// The neutron flux at a wavelength: a moderator's Maxwell distribution and neutrons that were not
+/// slowed down. Aluminium windows scatter wavelengths shorter than twice their lattice spacings,
+/// which gives Bragg edges.
 fn flux(angstrom: f64) -> f64 {
     let a = 1.8 / angstrom;
     let slowed = 2.0 * a * a * a * a * a * libm::exp(-a * a);
@@ -136,7 +136,7 @@ fn flux(angstrom: f64) -> f64 {
     (slowed + 0.1 * a) * (1.0 - 0.03 * passed as f64)
 }
 
-/// For a tube: the reflections that fall into the frame, as cumulated shares and wavelengths.
+/// The reflections of a tube that fall into the frame, as cumulated shares and wavelengths.
 fn reflections(bank_degrees: f64, tube: u32, longest: f64) -> Vec<(f64, f64)> {
     let degrees = bank_degrees + (f64::from(tube) - f64::from(TUBES - 1) / 2.0) * TUBE_DEGREES;
     let sine = libm::sin(degrees / 2.0 * std::f64::consts::PI / 180.0);
@@ -152,7 +152,7 @@ fn reflections(bank_degrees: f64, tube: u32, longest: f64) -> Vec<(f64, f64)> {
     shares.into_iter().zip(seen).map(|(sum, (_, angstrom))| (sum, angstrom)).collect()
 }
 
-/// Sums up to each, over the sum of all.
+/// Cumulated weights, divided by the sum of all weights.
 fn cumulated(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     let mut sum = 0.0;
     let mut sums: Vec<f64> = weights
@@ -165,7 +165,7 @@ fn cumulated(weights: impl Iterator<Item = f64>) -> Vec<f64> {
     sums
 }
 
-/// Which one a number in [0, 1) falls to.
+/// The index of the entry that a number in [0, 1) selects.
 fn drawn(sums: &[f64], at: f64) -> usize {
     sums.partition_point(|sum| *sum <= at).min(sums.len().saturating_sub(1))
 }

@@ -1,4 +1,4 @@
-//! Pulses of the source, and how many events each of them brings to each bank.
+//! Pulses of the source, and the number of events of each pulse in each bank.
 
 use std::ops::Range;
 
@@ -12,20 +12,20 @@ const BLOCK: u64 = 1024;
 /// Pulses for which the beam is off together, and the share of them.
 const TRIP: u64 = 64;
 const TRIPS: f64 = 0.02;
-/// From this mean on, a normal distribution is near enough to Poisson's.
+/// From this mean on, a normal distribution approximates Poisson's well enough.
 const MANY: f64 = 30.0;
 
 /// 2024-05-14T08:00:00Z, in seconds since 1970.
 const START: u64 = 1_715_673_600;
 
-/// The pulses of a run. Their numbers of events are drawn anew whenever they are asked for; what is
-/// kept is the sum before each block.
+/// The pulses of a run. Their numbers of events are drawn again on each request; only the sum
+/// before each block is stored.
 #[derive(Debug)]
 pub(super) struct SynthPulses {
     seed: u64,
     count: u64,
     frequency: f64,
-    /// For each bank: the mean, and the events before each block and in all.
+    /// For each bank: the mean, the events before each block, and the total.
     banks: Vec<(f64, Vec<u64>)>,
 }
 
@@ -60,13 +60,13 @@ impl SynthPulses {
         self.banks.get(bank as usize).and_then(|(_, before)| before.last()).copied().unwrap_or(0)
     }
 
-    /// The first one is on, so that no run is without events.
+    /// Whether the beam is on. The first pulse is always on, so that every run has events.
     fn is_on(&self, pulse: u64) -> bool {
         let purpose = u64::from_be_bytes(*b"beamtrip");
         pulse < TRIP || hash01(self.seed, purpose, pulse / TRIP) >= TRIPS
     }
 
-    /// Hands over the number of events of each pulse of a block.
+    /// Passes the number of events of each pulse of a block to `take`.
     fn block(&self, bank: u32, mean: f64, block: u64, mut take: impl FnMut(u64)) {
         let purpose = u64::from_be_bytes(*b"pulsing ");
         let mut chance = Chance::new(self.seed ^ mix(purpose.wrapping_add(u64::from(bank))), block);
@@ -76,7 +76,7 @@ impl SynthPulses {
         }
     }
 
-    /// Hands over the number of the first event of each of some pulses.
+    /// Passes the index of the first event of each selected pulse to `take`.
     fn firsts(&self, bank: u32, wanted: &Range<u64>, mut take: impl FnMut(u64)) {
         let Some((mean, before)) = self.banks.get(bank as usize) else { return };
         for block in wanted.start / BLOCK..wanted.end.div_ceil(BLOCK) {
@@ -92,7 +92,8 @@ impl SynthPulses {
         }
     }
 
-    /// Seconds from the start of the run: even but for some microseconds.
+    /// Time of a pulse in seconds from the start of the run. Pulses are evenly spaced except for a
+    /// jitter of some microseconds.
     fn seconds(&self, pulse: u64) -> f64 {
         let jitter = hash01(self.seed, u64::from_be_bytes(*b"jitter  "), pulse) - 0.5;
         (pulse as f64 + 1.0) / self.frequency + jitter * 20e-6
@@ -120,23 +121,24 @@ impl SynthRun {
         }
     }
 
-    /// Appends when each of some pulses was, in seconds since the start.
+    /// Appends the time of each of some pulses, in seconds since the start, as little-endian
+    /// float64.
     pub fn times(&self, pulses: Range<u64>, out: &mut Vec<u8>) {
         out.extend(pulses.flat_map(|pulse| self.pulses.seconds(pulse).to_le_bytes()));
     }
 
-    /// How long the run took.
+    /// The length of the run in seconds.
     pub fn seconds(&self) -> f64 {
         self.pulses() as f64 / self.recipe.frequency
     }
 
-    /// The sample's temperature at its `i`th reading, in kelvin: it cools.
+    /// The temperature of the cooling sample at its `i`th reading, in kelvin.
     pub fn temperature(&self, i: u64) -> f64 {
         let noise = hash01(self.recipe.seed, u64::from_be_bytes(*b"kelvin  "), i) - 0.5;
         100.0 + 200.0 * libm::exp(-(i as f64) / 300.0) + 0.02 * noise
     }
 
-    /// Appends what each of some pulses carried, in picocoulomb: nothing while the beam is off.
+    /// Appends the charge of each of some pulses in picocoulomb. It is 0 while the beam is off.
     pub fn charges(&self, pulses: Range<u64>, out: &mut Vec<u8>) {
         for pulse in pulses {
             let wander = hash01(self.pulses.seed, u64::from_be_bytes(*b"charges "), pulse);
@@ -146,12 +148,12 @@ impl SynthRun {
     }
 }
 
-/// A number of the Poisson distribution.
+/// Draws a number from the Poisson distribution.
 fn poisson(chance: &mut Chance, mean: f64) -> u64 {
     if mean >= MANY {
         return (mean + mean.sqrt() * chance.normal()).round().max(0.0) as u64;
     }
-    // Knuth's way: uniform numbers are multiplied until the product is too small.
+    // Knuth's method: uniform numbers are multiplied until the product is below exp(-mean).
     let least = libm::exp(-mean);
     let mut product = chance.unit();
     let mut events = 0;

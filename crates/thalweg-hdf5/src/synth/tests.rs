@@ -23,7 +23,7 @@ fn u64s(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|b| u64::from_le_bytes(*b)).collect()
 }
 
-/// These values are for ever: files made by other versions and on other machines hold them.
+/// These values must never change: files made by other versions and on other machines hold them.
 #[test]
 fn values_are_the_same_everywhere() {
     let run = run(small());
@@ -82,7 +82,7 @@ fn every_event_belongs_to_a_pulse() {
         assert_eq!(index.len() as u64, run.pulses());
         assert!(index.is_sorted() && index.first() == Some(&0));
         assert!(index.last().is_some_and(|last| *last <= run.events(bank)));
-        // The beam was off for some pulses, which has no event arrive.
+        // The beam was off for some pulses, so that no events arrived.
         assert!(index.windows(60).any(|pulses| pulses.iter().all(|first| *first == pulses[0])));
     }
 }
@@ -117,7 +117,7 @@ fn what_is_seen_looks_like_a_powder() {
     assert!(sorted[166] > 5 * sorted[83], "peaks stand out: {bins:?}");
 }
 
-/// Of real events' ids and times gzip takes off half and a quarter, not nine tenths as of
+/// gzip saves a half of the ids and a quarter of the times of real events, not nine tenths as of
 /// consecutive numbers.
 #[test]
 fn values_are_as_hard_to_compress_as_real_ones() {
@@ -165,7 +165,7 @@ fn each_piece_comes_once_in_every_order() {
 
 #[test]
 fn a_live_run_is_scattered_and_an_ordered_one_is_not() {
-    // How often the next chunk of ids is another bank's.
+    // The share of chunks of ids whose next chunk belongs to another bank.
     let changes = |order| {
         let run = run(NexusRecipe { order, ..small() });
         let banks: Vec<u32> =
@@ -173,7 +173,8 @@ fn a_live_run_is_scattered_and_an_ordered_one_is_not() {
         let changes = banks.windows(2).filter(|pair| pair[0] != pair[1]).count();
         changes as f64 / (banks.len() - 1) as f64
     };
-    // By chance, 1 - the sum of the squared shares: 0.58 for four banks that are skewed.
+    // In random order, the share is 1 minus the sum of the squared bank shares: 0.58 for four
+    // skewed banks.
     assert!((0.45..0.75).contains(&changes(ChunkOrder::Live)), "{}", changes(ChunkOrder::Live));
     assert!(changes(ChunkOrder::Interleaved) > 0.5);
     assert!(changes(ChunkOrder::Ordered) < 0.02);

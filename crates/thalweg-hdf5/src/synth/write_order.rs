@@ -1,4 +1,4 @@
-//! The order in which chunks come into a file.
+//! The order in which chunks are written to a file.
 
 use std::collections::VecDeque;
 use std::str::FromStr;
@@ -12,17 +12,17 @@ use super::SynthRun;
 /// The order of chunks in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkOrder {
-    /// As neutrons arrive: whose chunk is full next is a matter of chance and of the banks'
-    /// weights.
+    /// In the order of arrival of neutrons. The bank of the next full chunk is random, weighted by
+    /// the banks.
     Live,
-    /// A chunk of each bank in turn, as long as it has any.
+    /// One chunk of each bank in turn, as long as the bank has chunks left.
     Interleaved,
-    /// Dataset after dataset, as repacking leaves them.
+    /// Dataset after dataset, as after repacking.
     Ordered,
 }
 
 impl ChunkOrder {
-    /// The word for it.
+    /// The name of the order.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Live => "live",
@@ -32,7 +32,7 @@ impl ChunkOrder {
     }
 }
 
-/// By its word.
+/// Parses the name of an order.
 impl FromStr for ChunkOrder {
     type Err = Fault;
 
@@ -53,16 +53,16 @@ pub enum BankField {
     EventTimeOffset,
     /// The first event of each pulse.
     EventIndex,
-    /// When each pulse was.
+    /// The time of each pulse.
     EventTimeZero,
 }
 
 impl BankField {
-    /// All of them.
+    /// All datasets.
     pub const ALL: [Self; 4] =
         [Self::EventTimeZero, Self::EventIndex, Self::EventId, Self::EventTimeOffset];
 
-    /// The dataset's name.
+    /// The name of the dataset.
     pub const fn name(self) -> &'static str {
         match self {
             Self::EventId => "event_id",
@@ -73,14 +73,14 @@ impl BankField {
     }
 }
 
-/// Part of a dataset: a chunk where it has chunks.
+/// A part of a dataset: a chunk, if it has chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DatasetPiece {
-    /// From 0.
+    /// The number of the bank, from 0.
     pub bank: u32,
-    /// Which of its datasets.
+    /// The dataset of the bank.
     pub field: BankField,
-    /// From 0, each of [`SynthRun::piece`] elements.
+    /// The number of the piece, from 0. A piece has [`SynthRun::piece`] elements.
     pub number: u64,
 }
 
@@ -89,13 +89,13 @@ pub struct DatasetPiece {
 pub struct DatasetPieces<'a> {
     run: &'a SynthRun,
     chance: Chance,
-    /// For each bank: chunks of events that are still to come, and how many there are in all.
+    /// For each bank: the remaining chunks of events, and their total.
     left: Vec<(u64, u64)>,
     steps: u64,
     done: u64,
-    /// Chunks of pulses that are written, and of how many.
+    /// Chunks of pulses that are written, and their total.
     pulses: (u64, u64),
-    /// Whose turn it is.
+    /// The bank whose turn it is.
     turn: usize,
     next: VecDeque<DatasetPiece>,
 }
@@ -110,13 +110,14 @@ impl<'a> DatasetPieces<'a> {
         Self { run, chance, left, steps, done: 0, pulses, turn: 0, next: VecDeque::new() }
     }
 
-    /// Whose events come next; none if there are no more.
+    /// The bank of the next chunk of events; `None` if there are no more.
     fn bank(&mut self) -> Option<usize> {
         if self.done == self.steps {
             return None;
         }
         let bank = match self.run.recipe.order {
-            // Drawing from what is left gives every order of the chunks the same chance.
+            // A draw from the remaining chunks gives every order of the chunks the same
+            // probability.
             ChunkOrder::Live => {
                 let mut drawn = self.chance.bits() % (self.steps - self.done);
                 self.left.iter().position(|(left, _)| match drawn.checked_sub(*left) {
@@ -139,11 +140,11 @@ impl<'a> DatasetPieces<'a> {
         Some(bank)
     }
 
-    /// Puts what comes next into the queue.
+    /// Queues the next pieces.
     fn step(&mut self) {
         let banks = self.run.recipe.banks;
         if self.run.recipe.order == ChunkOrder::Ordered {
-            // A bank a step.
+            // Each step writes one bank.
             let Some(bank) = u32::try_from(self.done).ok().filter(|bank| *bank < banks) else {
                 return;
             };
@@ -168,7 +169,7 @@ impl<'a> DatasetPieces<'a> {
                 }),
             );
         }
-        // The pulses come with their events.
+        // Chunks of pulses are written at the rate of the events.
         while self.pulses.0 < self.pulses.1
             && u128::from(self.pulses.0 + 1) * u128::from(self.steps)
                 <= u128::from(self.done) * u128::from(self.pulses.1)

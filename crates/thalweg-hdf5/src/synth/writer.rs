@@ -1,4 +1,4 @@
-//! NeXus files being written, piece by piece.
+//! Writes NeXus files piece by piece.
 
 use std::path::Path;
 
@@ -10,16 +10,16 @@ use super::{
 };
 use crate::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, Vector, VectorSpec};
 
-/// When runs start, as attributes say it.
+/// The start time of runs, for attributes.
 const START: &str = "2024-05-14T08:00:00Z";
-/// Seconds from one reading of the sample's temperature to the next.
+/// Seconds between readings of the sample's temperature.
 const READING_S: f64 = 1.0;
 
-/// A file of a [`SynthRun`] being written; it appears when it is whole. Dropped unfinished, it is
-/// removed.
+/// A writer for the file of a [`SynthRun`]. The file appears when it is complete. An unfinished
+/// file is removed on drop.
 #[derive(Debug)]
 pub struct NexusWriter<'a> {
-    // Before the file that it writes to, so that it is closed before that is removed.
+    // Declared before `file`, so that the HDF5 file is closed before an unfinished file is removed.
     banks: Vec<[Vector; 4]>,
     writer: Hdf5Writer,
     file: NewFile,
@@ -27,7 +27,7 @@ pub struct NexusWriter<'a> {
 }
 
 impl<'a> NexusWriter<'a> {
-    /// Starts a file with everything but the banks' values.
+    /// Creates a file with everything but the values of the banks.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
@@ -51,11 +51,11 @@ impl<'a> NexusWriter<'a> {
         Ok(Self { banks, writer, file, run })
     }
 
-    /// Writes a piece as [`Encoder::encode`] made it. Chunks lie in the file in the order in
+    /// Writes a piece that [`Encoder::encode`] encoded. Chunks lie in the file in the order in
     /// which they are pushed.
     ///
     /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk.
+    /// [`Error::Io`](thalweg_io::Error::Io), for instance on a full disk.
     pub fn push(&mut self, piece: DatasetPiece, encoded: &EncodedPiece) -> Result<()> {
         let DatasetPiece { bank, field, number } = piece;
         let first = number * self.run.piece(bank, field);
@@ -71,7 +71,7 @@ impl<'a> NexusWriter<'a> {
         }
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and renames it to its final path.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io).
@@ -81,10 +81,11 @@ impl<'a> NexusWriter<'a> {
         self.file.finish()
     }
 
-    /// Writes all of a run, on this thread.
+    /// Writes a whole run, on this thread.
     ///
     /// # Errors
-    /// As the other steps.
+    /// The errors of [`NexusWriter::create`], [`NexusWriter::push`] and [`NexusWriter::finish`],
+    /// and those of the encoder.
     pub fn write(path: &Path, run: &'a SynthRun) -> Result<()> {
         let failed = |fault: thalweg_io::Fault| {
             thalweg_io::Error::Usage(format!("{}: {fault}", path.display()).into())
@@ -98,12 +99,12 @@ impl<'a> NexusWriter<'a> {
     }
 }
 
-/// Where a bank keeps its vector.
+/// The index of a dataset among the vectors of a bank.
 fn place(field: BankField) -> usize {
     BankField::ALL.iter().position(|known| *known == field).unwrap_or(0)
 }
 
-/// A group of a NeXus class.
+/// Creates a group of a NeXus class.
 fn class(
     writer: &Hdf5Writer,
     parent: Option<&NewGroup>,
@@ -115,7 +116,7 @@ fn class(
     Ok(group)
 }
 
-/// The group of a bank's events, its values still missing.
+/// Creates the group of a bank's events, without values.
 fn bank_of(
     writer: &Hdf5Writer,
     entry: &NewGroup,
@@ -163,7 +164,7 @@ fn bank_of(
     Ok([zero, index?, id?, offset])
 }
 
-/// What the instrument noted: the proton charge of every pulse, and the sample's temperature.
+/// Writes the logs: the proton charge of every pulse, and the temperature of the sample.
 fn logs(writer: &Hdf5Writer, entry: &NewGroup, run: &SynthRun) -> Result<()> {
     let logs = class(writer, Some(entry), "DASlogs", "NXcollection")?;
     let pulses = run.pulses();

@@ -35,7 +35,7 @@ impl<'a> NexusWriter<'a> {
         match self.never {}
     }
 
-    /// Ends the file.
+    /// Completes the file.
     ///
     /// # Errors
     /// None: there is no such file.

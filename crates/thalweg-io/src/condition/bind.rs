@@ -1,4 +1,5 @@
-//! A condition about the columns of one table: types checked once, then asked batch by batch.
+//! A condition bound to the columns of one table. Types are checked once; then the condition is
+//! evaluated batch by batch.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -40,7 +41,7 @@ impl Sign {
     }
 }
 
-/// What a column holds, as far as conditions care.
+/// The kind of values in a column, as far as conditions distinguish them.
 enum Class {
     Number { single: bool },
     Text,
@@ -65,11 +66,11 @@ fn class(field: &Field) -> Class {
 }
 
 impl Condition {
-    /// Looks its names up in `schema`, and its values' types.
+    /// Looks up the columns in `schema` and checks the types of the values.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) for a column that is not there, a list or bytes, a
-    /// value of another type, and a label that an enumeration does not have.
+    /// [`Error::Usage`](crate::Error::Usage) for a column that does not exist or holds lists or
+    /// bytes, a value of the wrong type, or a label that the enumeration does not have.
     pub fn bind(&self, schema: &Schema) -> Result<Bound> {
         self.check(&self.expr, schema).map(Bound)
     }
@@ -162,26 +163,26 @@ impl Condition {
 }
 
 impl Bound {
-    /// For each row whether the condition holds; null where a missing value leaves it open. The
+    /// For each row, whether the condition holds; null if that depends on a missing value. The
     /// batch must have the columns that the condition was bound to.
     pub fn holds(&self, batch: &RecordBatch) -> BooleanArray {
-        let ask = ask(&self.0, batch);
-        (0..batch.num_rows()).map(ask).collect()
+        let evaluator = evaluator(&self.0, batch);
+        (0..batch.num_rows()).map(evaluator).collect()
     }
 }
 
-/// Asks about one row: yes, no, or unknown.
-type Ask<'a> = Box<dyn Fn(usize) -> Option<bool> + 'a>;
+/// Evaluates a check for one row: true, false, or `None` if unknown.
+type Evaluate<'a> = Box<dyn Fn(usize) -> Option<bool> + 'a>;
 
-fn ask<'a>(check: &'a Check, batch: &'a RecordBatch) -> Ask<'a> {
-    let all = |parts: &'a [Check]| -> Vec<Ask<'a>> {
-        parts.iter().map(|part| ask(part, batch)).collect()
+fn evaluator<'a>(check: &'a Check, batch: &'a RecordBatch) -> Evaluate<'a> {
+    let all = |parts: &'a [Check]| -> Vec<Evaluate<'a>> {
+        parts.iter().map(|part| evaluator(part, batch)).collect()
     };
     match check {
         Check::Any(parts) => decided(all(parts), true),
         Check::All(parts) => decided(all(parts), false),
         Check::Not(inner) => {
-            let inner = ask(inner, batch);
+            let inner = evaluator(inner, batch);
             Box::new(move |row| inner(row).map(|holds| !holds))
         }
         Check::Number(column, sign, value) => {
@@ -210,8 +211,9 @@ fn ask<'a>(check: &'a Check, batch: &'a RecordBatch) -> Ask<'a> {
     }
 }
 
-/// "or" is decided by one that holds, "and" by one that does not.
-fn decided<'a>(parts: Vec<Ask<'a>>, decisive: bool) -> Ask<'a> {
+/// Combines parts in three-valued logic. One part equal to `decisive` decides the outcome: a true
+/// part decides "or", a false part decides "and".
+fn decided<'a>(parts: Vec<Evaluate<'a>>, decisive: bool) -> Evaluate<'a> {
     Box::new(move |row| {
         let mut outcome = Some(!decisive);
         for part in &parts {

@@ -1,10 +1,10 @@
-//! From text to an expression.
+//! The parser: from text to an expression.
 
 use super::{ConditionKind, Expr, Sign, Test, Word, wrong};
 use crate::error::Result;
 
-/// Parentheses and `not`s inside each other; nobody writes more, and a parser that recurses needs
-/// an end.
+/// The deepest nesting of parentheses and `not`s. The parser recurses, so that it needs a limit;
+/// real conditions stay far below this one.
 const DEPTH: usize = 64;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -46,7 +46,7 @@ fn is_sign(c: char) -> bool {
     matches!(c, '<' | '>' | '=' | '!')
 }
 
-/// Tokens with their first bytes.
+/// Tokens with the byte offsets at which they start.
 fn tokens(text: &str) -> Result<Vec<(usize, Token)>> {
     let mut tokens = Vec::new();
     let mut rest = text;

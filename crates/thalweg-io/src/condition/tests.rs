@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::cells::TYPE_KEY;
 
-/// Four rows; the last knows nothing but its number of samples.
+/// A table of four rows. In the last row, every value but the number of samples is missing.
 fn table() -> RecordBatch {
     let reason: DictionaryArray<UInt8Type> = DictionaryArray::new(
         UInt8Array::from(vec![Some(0), Some(1), Some(0), None]),
@@ -91,7 +91,7 @@ fn rows_that_hold() {
         // "and" binds closer than "or".
         ("samples == 7 or samples == 100 and reason == signal_positive", &[3]),
         ("(samples == 7 or samples == 100) and reason == unknown", &[0]),
-        // Unknown or true is true; unknown and false is false, and its opposite true.
+        // "unknown or true" is true. "unknown and false" is false, and its negation is true.
         ("median > 0 or samples == 7", &[0, 3]),
         ("not (median > 0 and samples == 100)", &[1, 2, 3]),
         ("NOT samples == 7 AND samples < 200", &[0]),

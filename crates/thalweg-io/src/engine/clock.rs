@@ -1,4 +1,4 @@
-//! Where the time goes: busy and exposed time of each stage, and bytes through it.
+//! Where the time goes: the busy time, exposed time and bytes of each stage.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Stage {
     /// Time spent working, summed over the stage's workers.
     pub busy: Duration,
-    /// Time that those who need its results waited for them, averaged over those who waited.
+    /// Time that the threads which need its results waited for them: the mean over these threads.
     pub exposed: Duration,
     /// Bytes that came out of it.
     pub bytes: u64,
@@ -18,20 +18,21 @@ pub struct Stage {
 pub struct Clocks {
     /// Wall time from the start of the run to the end of its last batch.
     pub wall: Duration,
-    /// Storage to buffers. Exposed: decode workers had nothing to decode.
+    /// From storage to buffers. Exposed: decode workers had nothing to decode.
     pub fetch: Stage,
-    /// Buffers to values. Exposed: the consumer waited for a batch. Bytes are decoded bytes.
+    /// From buffers to values. Exposed: the consumer waited for a batch. Bytes: as the decoder
+    /// counts them.
     pub decode: Stage,
-    /// Batches to the consumer. Exposed: decode workers had no batch to decode into.
+    /// From batches to the consumer. Exposed: decode workers had no batch to decode into.
     pub deliver: Stage,
-    /// Requests made of the store.
+    /// Requests to the store.
     pub requests: u64,
-    /// Most requests that the run found worth keeping in flight; 0 if it never had to wait for one.
+    /// The largest target for requests in flight that the run chose; 0 if no request was answered.
     pub max_depth: usize,
-    /// Most bytes of block buffers that were alive at once.
+    /// The most bytes of pooled block buffers that were alive at once.
     pub peak_buffers: u64,
-    /// Most bytes of extents too long for a pooled buffer that were alive at once: the part over
-    /// the budget.
+    /// The most bytes, alive at once, of extents that are too long for a pooled buffer. These bytes
+    /// come on top of the budget.
     pub peak_oversize: u64,
 }
 
@@ -46,7 +47,7 @@ impl Stage {
 }
 
 impl Clocks {
-    /// The clocks of two runs, one after the other.
+    /// The combined clocks of two runs, the second after the first.
     #[must_use]
     pub fn then(self, later: Self) -> Self {
         Self {

@@ -1,31 +1,32 @@
-//! How many requests to keep in flight: the store model's word first, then what the run shows.
+//! How many requests to keep in flight: first the depth of the store model, then what the run
+//! measures.
 //!
-//! Workers that spend most of their time waiting, while as many requests are out as may be, ask for
-//! twice as many: the store is the bottleneck, and nothing is lost by asking more of it. A backlog
-//! of work to decode says that one fewer would be enough. Both are judged over rounds of requests:
-//! at the start of a run, or where a thread merely lost its turn on a busy processor, a deeper
-//! queue would only take time from those who decode.
+//! If workers spend most of their time waiting while all permitted requests are in flight, the
+//! depth doubles: the store is the bottleneck, and more requests cost nothing. If decoding has a
+//! backlog, the depth falls by one. Both are judged over rounds of requests, because workers also
+//! wait at the start of a run or when the scheduler suspends a thread; a deeper queue would then
+//! only take processor time from decoding.
 
 use std::time::Duration;
 
-/// Groups waiting for each worker from which on fetching is ahead of decoding.
+/// Waiting groups per worker above which fetching is ahead of decoding.
 const BACKLOG: usize = 4;
 
-/// Requests answered before anything is concluded, for each one in flight.
+/// Requests answered in a round, for each request in flight.
 const ROUNDS: usize = 4;
 
-/// The depth of a run, as it adapts.
+/// The adaptive depth of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Depth {
     target: usize,
     most: usize,
-    /// When this round began, since the run did.
+    /// Time from the start of the run to the start of this round.
     since: Duration,
     /// Requests answered in this round.
     answered: usize,
-    /// Of these, how many found fetching ahead.
+    /// How many of the answered requests found fetching ahead of decoding.
     ahead: usize,
-    /// How long workers waited in this round, summed over them.
+    /// Time that workers waited in this round, summed over workers.
     starved: Duration,
 }
 
@@ -49,8 +50,8 @@ impl Depth {
         self.target
     }
 
-    /// A request was answered `now`, counted from the start of the run; `waiting` groups wait for
-    /// `workers`.
+    /// Records that a request was answered at `now`, counted from the start of the run. `waiting`
+    /// groups wait for `workers` workers.
     pub(super) fn answered(&mut self, waiting: usize, workers: usize, now: Duration) {
         self.answered += 1;
         self.ahead += usize::from(waiting > workers * BACKLOG);
@@ -68,8 +69,9 @@ impl Depth {
         *self = Self { since: now, ..Self::new(target, self.most) };
     }
 
-    /// A worker found nothing to decode for so long, with `in_flight` requests out. Fewer than
-    /// there may be are no reason for more.
+    /// Records that a worker had nothing to decode for `waited`, with `in_flight` requests in
+    /// flight. The time does not count if fewer requests were in flight than permitted: a greater
+    /// depth would not help.
     pub(super) fn starved(&mut self, in_flight: usize, waited: Duration) {
         if in_flight >= self.target {
             self.starved += waited;
@@ -81,7 +83,8 @@ impl Depth {
 mod tests {
     use super::*;
 
-    /// Answers 100 requests a millisecond apart, before each of which one of two workers waited.
+    /// Answers 100 requests, a millisecond apart. Before each, one of two workers waits for
+    /// `waited`.
     fn run(
         depth: &mut Depth,
         waited: impl Fn(u32) -> Duration,

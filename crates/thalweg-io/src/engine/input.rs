@@ -1,4 +1,4 @@
-//! From blocks that arrive in any order to groups of extents in order.
+//! Turns blocks, which arrive in any order, into groups of extents in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,23 +10,24 @@ use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Source, Step};
 use crate::store::{AlignedBuf, Store};
 
-/// What was asked of the store and has not been turned into groups yet.
+/// The requests that have not been turned into groups yet.
 pub(super) struct EngineInput {
-    source: Cutter,
-    /// One entry a request, from the oldest that has not been framed; `None` until it arrives.
+    source: InputSource,
+    /// One entry per request, from the oldest that has not been framed. Its `block` is `None` until
+    /// the bytes arrive.
     pending: VecDeque<Pending>,
     head: u64,
     places: Vec<Range<usize>>,
     ordinal: u64,
-    /// Set when the run fails: what arrives from then on is dropped, for the workers may have gone
-    /// home.
+    /// Set when the run fails. Bytes that arrive later are dropped, because the workers may have
+    /// ended.
     stopped: bool,
 }
 
 struct Pending {
     offset: u64,
     len: usize,
-    /// Bytes at the front that are only there for the store's alignment.
+    /// Bytes at the front that were read only because of the store's alignment.
     skip: usize,
     fetch: Option<Fetch>,
     block: Option<Arrived>,
@@ -40,27 +41,27 @@ pub(super) enum Arrived {
     View,
 }
 
-enum Cutter {
+enum InputSource {
     Framed { next: u64, end: u64, framer: Box<dyn Framer>, carry: Option<Carry>, ended: bool },
     Planned { fetches: Box<dyn Iterator<Item = Fetch> + Send>, ended: bool },
 }
 
-/// The start of an extent whose end has not arrived.
+/// The bytes at the end of a block that belong to an extent whose end has not arrived.
 struct Carry {
     block: Arc<Block>,
     range: Range<usize>,
     need: usize,
 }
 
-/// A request to make: where, how many bytes, and whether they fit a pooled buffer.
-pub(super) struct Wish {
+/// A request to make: offset and length in bytes, and a tag that identifies it.
+pub(super) struct WantedRequest {
     pub(super) offset: u64,
     pub(super) len: usize,
     pub(super) tag: u64,
 }
 
-/// What framing needs of its surroundings.
-pub(super) struct Bench<'a> {
+/// The parts of the run's state that framing uses.
+pub(super) struct FrameContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) shape: &'a Shape,
     pub(super) ready: &'a mut VecDeque<Group>,
@@ -74,14 +75,14 @@ pub(super) struct Bench<'a> {
 impl EngineInput {
     pub(super) fn new(source: Source) -> Self {
         let source = match source {
-            Source::Framed { range, framer } => Cutter::Framed {
+            Source::Framed { range, framer } => InputSource::Framed {
                 next: range.start,
                 end: range.end,
                 framer,
                 carry: None,
                 ended: range.is_empty(),
             },
-            Source::Planned(fetches) => Cutter::Planned { fetches, ended: false },
+            Source::Planned(fetches) => InputSource::Planned { fetches, ended: false },
         };
         Self {
             source,
@@ -94,23 +95,27 @@ impl EngineInput {
     }
 
     /// The next request, or `None` when there are no more.
-    pub(super) fn wish(&mut self, store: &dyn Store, shape: &Shape) -> Option<Wish> {
+    pub(super) fn next_request(
+        &mut self,
+        store: &dyn Store,
+        shape: &Shape,
+    ) -> Option<WantedRequest> {
         let align = store.alignment() as u64;
         let (offset, len, skip, fetch) = match &mut self.source {
-            Cutter::Framed { next, end, ended, .. } => {
+            InputSource::Framed { next, end, ended, .. } => {
                 if *ended || *next >= *end {
                     return None;
                 }
                 let offset = *next / align * align;
-                // Blocks lie on multiples of their size, so that none but the first and last is
-                // short.
+                // Blocks start on multiples of their size, so that only the first and last can be
+                // shorter.
                 let block = shape.block as u64;
                 let stop = ((offset / block + 1) * block).min(*end);
                 let skip = (*next - offset) as usize;
                 *next = stop;
                 (offset, (stop - offset) as usize, skip, None)
             }
-            Cutter::Planned { fetches, ended } => {
+            InputSource::Planned { fetches, ended } => {
                 let Some(fetch) = (!*ended).then(|| fetches.next()).flatten() else {
                     *ended = true;
                     return None;
@@ -122,41 +127,41 @@ impl EngineInput {
         };
         let tag = self.head + self.pending.len() as u64;
         self.pending.push_back(Pending { offset, len, skip, fetch, block: None });
-        Some(Wish { offset, len, tag })
+        Some(WantedRequest { offset, len, tag })
     }
 
-    /// Whether nothing is outstanding and nothing more will be asked for.
+    /// Whether no request is outstanding and none will follow.
     pub(super) fn is_done(&self) -> bool {
         self.pending.is_empty()
             && match &self.source {
-                Cutter::Framed { next, end, ended, .. } => *ended || next >= end,
-                Cutter::Planned { ended, .. } => *ended,
+                InputSource::Framed { next, end, ended, .. } => *ended || next >= end,
+                InputSource::Planned { ended, .. } => *ended,
             }
     }
 
-    /// Stops asking. Requests in flight still arrive and are dropped.
+    /// Stops making requests. Requests in flight still arrive, and their bytes are dropped.
     pub(super) fn end(&mut self) {
         self.stopped = true;
         match &mut self.source {
-            Cutter::Framed { ended, carry, .. } => {
+            InputSource::Framed { ended, carry, .. } => {
                 *ended = true;
                 *carry = None;
             }
-            Cutter::Planned { ended, .. } => *ended = true,
+            InputSource::Planned { ended, .. } => *ended = true,
         }
     }
 
     fn ended(&self) -> bool {
-        // The end of a plan is the end of asking, not of using what was asked for.
-        self.stopped || matches!(&self.source, Cutter::Framed { ended: true, .. })
+        // The end of a plan stops only new requests. Bytes of earlier requests are still used.
+        self.stopped || matches!(&self.source, InputSource::Framed { ended: true, .. })
     }
 
-    /// Takes in the bytes of request `tag`, and turns whatever is complete at the head into groups.
+    /// Takes the bytes of request `tag`. Turns all blocks that have arrived in order into groups.
     pub(super) fn arrived(
         &mut self,
         tag: u64,
         block: Arrived,
-        bench: &mut Bench<'_>,
+        context: &mut FrameContext<'_>,
     ) -> Result<()> {
         if let Some(pending) = self.pending.get_mut((tag - self.head) as usize) {
             pending.block = Some(block);
@@ -170,15 +175,17 @@ impl EngineInput {
             self.head += 1;
             if self.ended() {
                 if let Arrived::Buf(buf, _) = block {
-                    bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                    context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
                 } else {
-                    bench.freed.push(Block { data: Data::View(bench.store.clone()), origin: 0 });
+                    context
+                        .freed
+                        .push(Block { data: Data::View(context.store.clone()), origin: 0 });
                 }
                 continue;
             }
             match fetch {
-                Some(fetch) => group_planned(&fetch, offset, block, bench),
-                None => self.frame(offset, len, skip, block, bench)?,
+                Some(fetch) => group_planned(&fetch, offset, block, context),
+                None => self.frame(offset, len, skip, block, context)?,
             }
         }
         Ok(())
@@ -190,27 +197,27 @@ impl EngineInput {
         len: usize,
         skip: usize,
         arrived: Arrived,
-        bench: &mut Bench<'_>,
+        context: &mut FrameContext<'_>,
     ) -> Result<()> {
-        let Cutter::Framed { end, framer, carry, ended, .. } = &mut self.source else {
+        let InputSource::Framed { end, framer, carry, ended, .. } = &mut self.source else {
             return Ok(());
         };
         let last = offset + len as u64 >= *end;
         let carried = carry.take();
         let (need, tail) = carried.as_ref().map_or((0, 0), |c| (c.need, c.range.len()));
-        // `start` is the first byte that has not been dealt with, `stop` the end of what is here.
+        // `start..stop` are the bytes in `block` that have not been framed.
         let (block, start, stop) = match (arrived, carried) {
             (Arrived::View, carried) => {
                 if let Some(c) = carried {
-                    free(c.block, bench);
+                    free(c.block, context);
                 }
-                let block = Block { data: Data::View(bench.store.clone()), origin: 0 };
+                let block = Block { data: Data::View(context.store.clone()), origin: 0 };
                 (block, offset as usize + skip - tail, offset as usize + len)
             }
             (Arrived::Buf(mut buf, at), carried) if tail <= at && need <= tail + len => {
                 if let Some(c) = carried {
                     buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
-                    free(c.block, bench);
+                    free(c.block, context);
                 }
                 (
                     Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) },
@@ -219,22 +226,23 @@ impl EngineInput {
                 )
             }
             (Arrived::Buf(buf, at), carried) => {
-                // The extent is longer than a pooled buffer: it gets one of its own, with this
-                // block's bytes.
+                // The extent is longer than a pooled buffer. It gets its own buffer, which also
+                // takes the bytes of this block.
                 let room = need.max(tail + len);
                 let at_byte = offset - tail as u64;
-                let mut whole =
-                    match carried.map_or_else(|| roomy(room), |c| take_whole(c, room, bench)) {
-                        Ok(whole) => whole,
-                        Err(error) => {
-                            *ended = true;
-                            bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                            return Err(Error::io_at(bench.store.name(), NO_ROOM, at_byte, error));
-                        }
-                    };
+                let mut whole = match carried
+                    .map_or_else(|| roomy(room), |c| take_whole(c, room, context))
+                {
+                    Ok(whole) => whole,
+                    Err(error) => {
+                        *ended = true;
+                        context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                        return Err(Error::io_at(context.store.name(), NO_ROOM, at_byte, error));
+                    }
+                };
                 whole.extend_from_slice(&buf[at + skip..at + len]);
-                bench.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                *bench.oversize += whole.capacity() as u64;
+                context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+                *context.oversize += whole.capacity() as u64;
                 let stop = whole.len();
                 (
                     Block { data: Data::Whole(whole), origin: offset + skip as u64 - tail as u64 },
@@ -248,12 +256,12 @@ impl EngineInput {
         self.places.clear();
         let outcome =
             framer.frame(block.origin.wrapping_add(start as u64), bytes, last, &mut self.places);
-        group_framed(&block, start, &self.places, &mut self.ordinal, bench);
+        group_framed(&block, start, &self.places, &mut self.ordinal, context);
         match outcome {
             Ok(Step::More { used, need }) if !last => {
                 let range = start + used..stop;
                 if range.is_empty() {
-                    free(block, bench);
+                    free(block, context);
                 } else {
                     *carry = Some(Carry { block, range, need });
                 }
@@ -261,23 +269,23 @@ impl EngineInput {
             }
             Ok(_) => {
                 *ended = true;
-                free(block, bench);
+                free(block, context);
                 Ok(())
             }
             Err(error) => {
                 *ended = true;
-                free(block, bench);
+                free(block, context);
                 Err(error)
             }
         }
     }
 }
 
-/// What an out-of-memory error was about: a size that the file can hold may still be a damaged one.
+/// The operation in out-of-memory errors. A size that fits in the file may still be damaged.
 pub(super) const NO_ROOM: &str =
     "making room for a record (its size may be damaged: see `thalweg check`)";
 
-/// An empty vector with room for `room` bytes, or an error where allocating it would end the
+/// An empty vector with room for `room` bytes. Lack of memory is an error and does not end the
 /// process.
 fn roomy(room: usize) -> io::Result<Vec<u8>> {
     let mut whole = Vec::new();
@@ -285,8 +293,9 @@ fn roomy(room: usize) -> io::Result<Vec<u8>> {
     Ok(whole)
 }
 
-/// The carried bytes in a vector that has room for `room` bytes: the same one if it is ours alone.
-fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Vec<u8>> {
+/// The carried bytes in a vector with room for `room` bytes. The carried vector itself is reused if
+/// no group shares it.
+fn take_whole(carry: Carry, room: usize, context: &mut FrameContext<'_>) -> io::Result<Vec<u8>> {
     let range = carry.range;
     let copy = |bytes: &[u8]| {
         let mut whole = roomy(room)?;
@@ -295,7 +304,7 @@ fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Ve
     };
     match Arc::try_unwrap(carry.block) {
         Ok(Block { data: Data::Whole(mut whole), .. }) if range.start == 0 => {
-            *bench.oversize -= whole.capacity() as u64;
+            *context.oversize -= whole.capacity() as u64;
             whole.truncate(range.end);
             let more = room.saturating_sub(whole.len());
             whole.try_reserve(more).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
@@ -303,16 +312,16 @@ fn take_whole(carry: Carry, room: usize, bench: &mut Bench<'_>) -> io::Result<Ve
         }
         Ok(block) => {
             let whole = copy(&block.bytes()[range]);
-            bench.freed.push(block);
+            context.freed.push(block);
             whole
         }
         Err(shared) => copy(&shared.bytes()[range]),
     }
 }
 
-fn free(block: Arc<Block>, bench: &mut Bench<'_>) {
+fn free(block: Arc<Block>, context: &mut FrameContext<'_>) {
     if let Some(block) = Arc::into_inner(block) {
-        bench.freed.push(block);
+        context.freed.push(block);
     }
 }
 
@@ -321,19 +330,19 @@ fn group_framed(
     start: usize,
     found: &[Range<usize>],
     ordinal: &mut u64,
-    bench: &mut Bench<'_>,
+    context: &mut FrameContext<'_>,
 ) {
     let places = found.iter().map(|range| {
         let place = Place { range: start + range.start..start + range.end, ordinal: *ordinal };
         *ordinal += 1;
         place
     });
-    group(block, places, bench);
+    group(block, places, context);
 }
 
-fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench<'_>) {
+fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, context: &mut FrameContext<'_>) {
     let block = match arrived {
-        Arrived::View => Block { data: Data::View(bench.store.clone()), origin: 0 },
+        Arrived::View => Block { data: Data::View(context.store.clone()), origin: 0 },
         Arrived::Buf(buf, at) => {
             Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }
         }
@@ -346,28 +355,28 @@ fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, bench: &mut Bench
             ordinal: wanted.ordinal,
         }
     });
-    group(&block, places, bench);
-    free(block, bench);
+    group(&block, places, context);
+    free(block, context);
 }
 
-/// Cuts a run of extents into groups of about `shape.group` stored bytes.
-fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, bench: &mut Bench<'_>) {
+/// Cuts a sequence of extents into groups of about `shape.group` stored bytes.
+fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, context: &mut FrameContext<'_>) {
     let mut current: Vec<Place> = Vec::new();
     let mut bytes = 0;
     for place in places {
         if current.is_empty() {
-            current = bench.spare.pop().unwrap_or_default();
+            current = context.spare.pop().unwrap_or_default();
         }
         bytes += place.range.len();
         current.push(place);
-        if bytes >= bench.shape.group {
-            bench
+        if bytes >= context.shape.group {
+            context
                 .ready
                 .push_back(Group { block: block.clone(), places: std::mem::take(&mut current) });
             bytes = 0;
         }
     }
     if !current.is_empty() {
-        bench.ready.push_back(Group { block: block.clone(), places: current });
+        context.ready.push_back(Group { block: block.clone(), places: current });
     }
 }

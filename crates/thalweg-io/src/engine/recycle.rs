@@ -1,4 +1,4 @@
-//! The way back for batches: reused, so that a run in its steady state allocates nothing for
+//! The return of batches for reuse, so that a run in its steady state allocates no memory for
 //! values.
 
 use std::fmt;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Decoder;
 use super::state::Shared;
 
-/// Takes batches back, also after the run that made them was dropped.
+/// Takes batches back, even after the run that made them was dropped.
 pub struct Recycler<B>(Arc<dyn TakeBack<B>>);
 
 impl<B> Clone for Recycler<B> {
@@ -32,20 +32,20 @@ impl<B> Recycler<B> {
         self.0.take_back(Some(batch), true);
     }
 
-    /// Says that a batch will not come back, or not soon: the run may make another in its stead.
+    /// Reports that a batch will not come back, or not soon. The run may make another in its place.
     pub fn forget(&self) {
         self.0.take_back(None, true);
     }
 
-    /// Gives back a batch that was forgotten.
+    /// Gives back a batch that was reported to [`Recycler::forget`].
     pub fn restock(&self, batch: B) {
         self.0.take_back(Some(batch), false);
     }
 }
 
-/// Where batches go back to.
+/// The pool that batches return to.
 pub(super) trait TakeBack<B>: Send + Sync {
-    /// Pools `batch`; `counted` says that one fewer is out.
+    /// Pools `batch`. If `counted`, the number of batches outside the pool falls by one.
     fn take_back(&self, batch: Option<B>, counted: bool);
 }
 

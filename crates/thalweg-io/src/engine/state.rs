@@ -1,4 +1,5 @@
-//! What the threads of a run share: one lock, held briefly, and three reasons to wait.
+//! The state that the threads of a run share: one lock, held briefly, and three condition
+//! variables.
 
 mod deliver;
 
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
 use super::depth::Depth;
-use super::input::{Arrived, Bench, EngineInput, NO_ROOM, Wish};
+use super::input::{Arrived, EngineInput, FrameContext, NO_ROOM, WantedRequest};
 use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
@@ -36,11 +37,12 @@ pub(super) struct Taken<B> {
 struct RunState<B> {
     input: EngineInput,
     buffers: Vec<AlignedBuf>,
-    /// Pooled buffers (or, for stores with bytes of their own, turns) handed out and not back yet.
+    /// Pooled buffers that are handed out. For stores with [`Store::bytes`], requests without a
+    /// buffer are counted instead.
     buffers_out: usize,
     in_flight: usize,
     depth: Depth,
-    /// Bytes of a pooled buffer.
+    /// Size of a pooled buffer in bytes.
     pooled: usize,
     ready: VecDeque<Group>,
     spare: Vec<Vec<Place>>,
@@ -50,12 +52,12 @@ struct RunState<B> {
     horizon: u64,
     /// Empty batches for reuse.
     batches: Vec<B>,
-    /// Batches with a worker, in the outbox, or with the consumer.
+    /// The number of batches at workers, in the outbox, or with the consumer.
     batches_out: usize,
     outbox: VecDeque<Slot<B>>,
-    /// Group number of the first slot.
+    /// Group number of the first slot of the outbox.
     head: u64,
-    /// What went wrong with the input: told after everything before it was delivered.
+    /// The error of the input. It is reported after all earlier batches were delivered.
     failed: Option<Error>,
     stopped: bool,
     clocks: Clocks,
@@ -63,7 +65,7 @@ struct RunState<B> {
     started: Instant,
 }
 
-/// What one group has come to.
+/// The decoded parts of one group.
 struct Slot<B> {
     parts: VecDeque<Result<B>>,
     complete: bool,
@@ -76,7 +78,7 @@ impl<B> Default for Slot<B> {
 }
 
 impl<B> RunState<B> {
-    /// No group is left to decode and none will come.
+    /// Whether no group is left to decode and none will come.
     fn drained(&self) -> bool {
         self.ready.is_empty()
             && self.decoding == 0
@@ -148,8 +150,8 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// A thread that panicked while it held the lock left counts that may be off by one, and has
-    /// stopped the run.
+    /// Ignores poisoning: a thread that panicked under the lock may have left counts off by one,
+    /// but it also stopped the run.
     fn lock(&self) -> MutexGuard<'_, RunState<D::Batch>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -165,7 +167,7 @@ impl<D: Decoder> Shared<D> {
         state
     }
 
-    /// Whoever never has to wait must look, too.
+    /// Stops the run if it was cancelled. Threads that never wait must call this too.
     fn heed_cancel(&self, state: &mut RunState<D::Batch>) {
         if self.control.is_cancelled() && !state.stopped {
             state.failed = Some(Error::Cancelled);
@@ -201,7 +203,7 @@ impl<D: Decoder> Shared<D> {
                 return self.no_more_requests();
             }
             if self.may_fetch(&state) {
-                let Some(wish) = state.input.wish(&*self.store, &self.shape) else {
+                let Some(wanted) = state.input.next_request(&*self.store, &self.shape) else {
                     return self.no_more_requests();
                 };
                 state.buffers_out += 1;
@@ -212,12 +214,12 @@ impl<D: Decoder> Shared<D> {
                     self.can_fetch.notify_one();
                 }
                 if self.store.bytes().is_some() {
-                    let Wish { offset, len, tag } = wish;
+                    let WantedRequest { offset, len, tag } = wanted;
                     return Next::Read(Request { offset, len, buf: None, at: 0, tag, issued });
                 }
-                let fits = wish.len <= self.shape.block;
+                let fits = wanted.len <= self.shape.block;
                 let at = if fits { self.shape.headroom } else { 0 };
-                let size = if fits { state.pooled } else { wish.len.next_multiple_of(PAGE) };
+                let size = if fits { state.pooled } else { wanted.len.next_multiple_of(PAGE) };
                 let buf = fits.then(|| state.buffers.pop()).flatten();
                 if buf.is_none() && fits {
                     state.clocks.peak_buffers += size as u64;
@@ -229,9 +231,9 @@ impl<D: Decoder> Shared<D> {
                 let Some(buf) = buf.or_else(|| {
                     if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) }
                 }) else {
-                    return self.no_room(wish.offset);
+                    return self.no_room(wanted.offset);
                 };
-                let Wish { offset, len, tag } = wish;
+                let WantedRequest { offset, len, tag } = wanted;
                 return Next::Read(Request { offset, len, buf: Some(buf), at, tag, issued });
             }
             if !wait {
@@ -241,7 +243,7 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// Whoever finds that nothing is left to fetch tells everybody who may wait for more.
+    /// Wakes all threads that may wait for more requests, because none will follow.
     fn no_more_requests(&self) -> Next {
         self.can_fetch.notify_all();
         self.can_decode.notify_all();
@@ -267,7 +269,7 @@ impl<D: Decoder> Shared<D> {
         let mut oversize = state.oversize;
         let RunState { input, ready, spare, clocks, failed, .. } = &mut *state;
         if let Err(error) = outcome {
-            // Later requests may have failed first; the earliest is the one to tell.
+            // The first error that arrived is kept.
             failed.get_or_insert(error);
             input.end();
         } else {
@@ -277,7 +279,7 @@ impl<D: Decoder> Shared<D> {
                 Some(buf) => Arrived::Buf(buf, request.at),
                 None => Arrived::View,
             };
-            let mut bench = Bench {
+            let mut context = FrameContext {
                 store: &self.store,
                 shape: &self.shape,
                 ready,
@@ -285,7 +287,7 @@ impl<D: Decoder> Shared<D> {
                 freed: &mut freed,
                 oversize: &mut oversize,
             };
-            if let Err(error) = input.arrived(request.tag, block, &mut bench) {
+            if let Err(error) = input.arrived(request.tag, block, &mut context) {
                 failed.get_or_insert(error);
             }
         }
@@ -298,8 +300,8 @@ impl<D: Decoder> Shared<D> {
         let now = state.started.elapsed();
         state.depth.answered(waiting, self.shape.threads, now);
         state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
-        // Nobody else is told that one more may be fetched: whoever was answered asks next, and
-        // tells if there is more.
+        // No other fetching thread is woken. The thread that was answered asks for the next request
+        // and wakes another if more are permitted.
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();
@@ -349,10 +351,11 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// A pooled batch, or leave to make one; `None` if one must be waited for.
+    /// A pooled batch, or `Some(None)` if the caller may make one. `None` if the caller must wait.
     fn batch(&self, state: &mut RunState<D::Batch>, seq: u64) -> Option<Option<D::Batch>> {
-        // The head of the line always gets one, so that it can be delivered and the others freed;
-        // but not a second before the first was taken, or a slow consumer would let them pile up.
+        // The first undelivered group always gets a batch, so that it can be delivered and other
+        // batches freed. It gets no second batch before the consumer took the first; otherwise
+        // batches would pile up behind a slow consumer.
         let head =
             seq == state.head && state.outbox.front().is_none_or(|slot| slot.parts.is_empty());
         if state.batches_out >= self.shape.batches
@@ -384,7 +387,7 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// Hands over a part of group `seq`; `complete` says that it was the last.
+    /// Delivers a part of group `seq`. `complete` is true for the last part.
     pub(super) fn give(&self, seq: u64, batch: Option<D::Batch>, complete: bool) {
         let mut state = self.lock();
         if complete {
@@ -405,7 +408,7 @@ impl<D: Decoder> Shared<D> {
         self.can_deliver.notify_all();
     }
 
-    /// Group `seq` cannot be decoded.
+    /// Records that group `seq` cannot be decoded.
     pub(super) fn fail(&self, seq: u64, error: Error) {
         let mut state = self.lock();
         state.decoding -= 1;
@@ -423,7 +426,7 @@ impl<D: Decoder> Shared<D> {
         self.can_deliver.notify_all();
     }
 
-    /// A worker is done with a group.
+    /// Takes back a group that a worker is done with.
     pub(super) fn release(&self, group: Group) {
         let Group { block, mut places } = group;
         places.clear();
@@ -446,7 +449,7 @@ impl<D: Decoder> Shared<D> {
         state.clocks.wall = state.started.elapsed();
     }
 
-    /// Lets workers take groups up to a later ordinal.
+    /// Raises the horizon. It never falls.
     pub(super) fn extend(&self, horizon: u64) {
         let mut state = self.lock();
         state.horizon = state.horizon.max(horizon);

@@ -1,7 +1,7 @@
-//! Models that were measured, kept in the user's cache folder: one small JSON file a device.
+//! Measured models, saved in the user's cache folder: one small JSON file per device.
 //!
-//! A saved model is only ever a hint. One that is damaged, too old, from the future, or another
-//! device's is ignored without a word, and the prior serves.
+//! A saved model is only a hint. A model that is damaged, expired, dated in the future or of
+//! another device is ignored silently, and the prior is used.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -14,33 +14,33 @@ use super::StoreModel;
 use crate::error::{Error, Result};
 use crate::new_file::NewFile;
 
-/// What the files say they are.
+/// The schema name in the files.
 const SCHEMA: &str = "thalweg.store-model/1";
 
-/// Devices age, file systems fill, mounts are tuned: after this a measurement is no better than a
-/// prior.
+/// How long a measurement stays valid. Devices age, file systems fill and mounts are tuned, so that
+/// an older measurement is no better than a prior.
 pub const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// More requests in flight than any device takes, and more bytes a request than any budget allows:
-/// a file that says more is damaged.
+/// Upper limits of a credible model: requests in flight, and bytes per request. A file with greater
+/// values is damaged.
 const SANE: (usize, usize) = (4096, 1 << 30);
 
-/// A measured model, and when it was measured.
+/// A measured model and the time of the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
     schema: String,
     /// The device, as [`device`] names it.
     pub device: String,
-    /// What it can do.
+    /// The measured model.
     pub model: StoreModel,
-    /// When that was measured, in seconds since 1970.
+    /// Unix time of the measurement, in seconds.
     pub measured_at_unix_s: u64,
-    /// From when on it no longer counts.
+    /// Unix time from which the model is no longer valid, in seconds.
     pub expires_at_unix_s: u64,
 }
 
 impl Saved {
-    /// A model of `device` that was measured at `now`.
+    /// A record of `model`, measured on `device` at `now`.
     pub fn new(device: String, model: StoreModel, now: SystemTime) -> Self {
         let measured = unix_s(now);
         let expires_at_unix_s = measured + LIFETIME.as_secs();
@@ -53,7 +53,7 @@ impl Saved {
         }
     }
 
-    /// Whether it can be believed about `device` at `now`.
+    /// Whether the record is credible, is about `device` and is valid at `now`.
     fn holds(&self, device: &str, now: SystemTime) -> bool {
         let StoreModel { latency_s, bandwidth, request_rate, depth, block } = self.model;
         let rates = [bandwidth, request_rate].iter().all(|r| r.is_finite() && *r > 0.0);
@@ -72,9 +72,9 @@ fn unix_s(time: SystemTime) -> u64 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// A name for the file system that `file` lies on: its type, and its own id where it has one (ext4,
-/// XFS and Lustre do, the same after a restart and different from one machine to the next), else
-/// its device number.
+/// A name for the file system that holds `file`: its type and its id, or its device number if it
+/// has no id. The ids of ext4, XFS and Lustre stay the same after a restart and differ between
+/// machines.
 pub fn device(file: &File) -> Option<String> {
     let kind = fstatfs(file).ok()?.f_type as u64 & 0xffff_ffff;
     match fstatvfs(file).ok()?.f_fsid {
@@ -86,24 +86,24 @@ pub fn device(file: &File) -> Option<String> {
     }
 }
 
-/// The folder of the saved models; `None` where the user has no cache folder.
+/// The folder of the saved models; `None` if there is no cache folder.
 pub fn folder() -> Option<PathBuf> {
     Some(crate::cache_folder()?.join("models"))
 }
 
-/// The model of `device` in `folder`, if there is one that holds at `now`.
+/// Loads the model of `device` from `folder`. `None` if there is none that is valid at `now`.
 pub fn load(folder: &Path, device: &str, now: SystemTime) -> Option<Saved> {
     let bytes = fs::read(place(folder, device)).ok()?;
     let saved: Saved = serde_json::from_slice(&bytes).ok()?;
     saved.holds(device, now).then_some(saved)
 }
 
-/// Keeps a model in `folder`, which is made if need be. What is there is replaced in one step. Says
-/// where it is.
+/// Saves a model in `folder`, which is created if it does not exist. An earlier model of the device
+/// is replaced atomically. Returns the path of the file.
 ///
 /// # Errors
 /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] for a model that [`load`] would
-/// not believe.
+/// reject.
 pub fn save(folder: &Path, saved: &Saved) -> Result<PathBuf> {
     let measured = UNIX_EPOCH + Duration::from_secs(saved.measured_at_unix_s);
     if !saved.holds(&saved.device, measured) {

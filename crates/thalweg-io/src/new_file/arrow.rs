@@ -1,4 +1,4 @@
-//! Arrow IPC files ("Feather version 2"), which appear whole or not at all.
+//! Arrow IPC files ("Feather version 2") that appear complete or not at all.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use arrow_schema::{ArrowError, Schema};
 use super::NewFile;
 use crate::{Error, Result};
 
-/// An Arrow IPC file being written, batch by batch. Dropped unfinished, it is removed.
+/// An Arrow IPC file that is written batch by batch. An unfinished file is removed on drop.
 pub struct ArrowWriter(FileWriter<ArrowSink>);
 
 impl fmt::Debug for ArrowWriter {
@@ -20,7 +20,7 @@ impl fmt::Debug for ArrowWriter {
     }
 }
 
-/// Remembers what went wrong, for Arrow passes on words only.
+/// Keeps the original error, because Arrow passes on only its message.
 struct ArrowSink {
     file: NewFile,
     failed: Option<Error>,
@@ -38,7 +38,7 @@ impl Write for ArrowSink {
         }
     }
 
-    /// All is flushed at the end.
+    /// Does nothing: [`NewFile::finish`] flushes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -63,7 +63,7 @@ impl ArrowWriter {
         outcome.map_err(|error| self.0.get_mut().failed.take().unwrap_or_else(|| refused(error)))
     }
 
-    /// Ends the file and gives it its name.
+    /// Completes the file and renames it to its final path.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.

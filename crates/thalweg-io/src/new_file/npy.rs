@@ -1,4 +1,4 @@
-//! Folders of arrays in numpy's own format (NEP 1, version 1.0), which appear whole or not at all.
+//! Folders of arrays in numpy's format (NEP 1, version 1.0) that appear complete or not at all.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Seek, SeekFrom, Write};
@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use crate::{Error, Result};
 
-/// A folder being written under a temporary name beside its own. Dropped unfinished, it is removed.
+/// A folder that is written under a temporary name beside its final path. An unfinished folder is
+/// removed on drop.
 #[derive(Debug)]
 pub struct NpyFolder {
     name: Arc<str>,
@@ -16,7 +17,7 @@ pub struct NpyFolder {
     named: bool,
 }
 
-/// An array being written.
+/// An array that is being written.
 #[derive(Debug)]
 pub struct NpyArray {
     name: Arc<str>,
@@ -28,19 +29,19 @@ pub struct NpyArray {
     written: u64,
 }
 
-/// What every file begins with: the format's signature and version.
+/// The start of every file: signature and version of the format.
 const MAGIC: &[u8] = b"\x93NUMPY\x01\x00";
-/// Bytes gathered before each write: little, for many arrays may be written side by side.
+/// Bytes buffered before each write. The buffer is small because many arrays may be open at once.
 const BUFFER: usize = 64 << 10;
 /// The header is padded to a multiple of this, so that the values can be mapped.
 const ALIGNMENT: usize = 64;
 
 impl NpyFolder {
-    /// Starts a folder.
+    /// Creates the temporary folder.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder that it is in cannot be written, [`Error::Unsupported`] if
-    /// something has its name.
+    /// [`Error::Io`] if the parent folder cannot be written, [`Error::Unsupported`] if `path`
+    /// exists.
     pub fn create(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
         if fs::symlink_metadata(path).is_ok() {
@@ -58,11 +59,12 @@ impl NpyFolder {
         Ok(Self { name, path: path.to_owned(), temporary, named: false })
     }
 
-    /// Starts an array: `descr` is numpy's `dtype.str`, `inner` the dimensions after the first. Its
-    /// name may have folders in it; what would lead out of the folder does not.
+    /// Creates an array. `descr` is numpy's `dtype.str`, `size` the bytes of one value, `inner` the
+    /// dimensions after the first. The name may contain folders; components that would lead out of
+    /// the folder are replaced or dropped.
     ///
     /// # Errors
-    /// [`Error::Io`], as where there are two of one name.
+    /// [`Error::Io`], for instance if two arrays have the same name.
     pub fn array(&self, name: &str, descr: &str, size: usize, inner: &[u64]) -> Result<NpyArray> {
         let mut path = self.temporary.clone();
         for part in Path::new(name).components() {
@@ -87,10 +89,10 @@ impl NpyFolder {
         Ok(array)
     }
 
-    /// Gives the folder its name. Every array is finished by then.
+    /// Renames the folder to its final path. Every array must be finished before.
     ///
     /// # Errors
-    /// [`Error::Io`], as where something has got its name meanwhile.
+    /// [`Error::Io`], for instance if something else took the final path meanwhile.
     pub fn finish(mut self) -> Result<()> {
         let failed = |e| Error::io(&self.name, "finishing", e);
         File::open(&self.temporary).and_then(|folder| folder.sync_all()).map_err(failed)?;
@@ -109,7 +111,8 @@ impl Drop for NpyFolder {
 }
 
 impl NpyArray {
-    /// Writes the header; `shape` where it is known, else as much room as it can need.
+    /// Writes the header with `shape`, or, if it is not known yet, with the longest possible shape
+    /// to reserve room.
     fn head(&mut self, shape: Option<&[u64]>) -> Result<()> {
         let dictionary = |shape: &[u64]| {
             let lengths: String = shape.iter().map(|length| format!("{length},")).collect();
@@ -128,7 +131,7 @@ impl NpyArray {
         self.file.write_all(&head).map_err(|e| Error::io(&self.name, "writing", e))
     }
 
-    /// Appends elements, as `descr` says.
+    /// Appends elements, encoded as `descr` states.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -137,7 +140,8 @@ impl NpyArray {
         self.file.write_all(bytes).map_err(|e| Error::io(&self.name, "writing", e))
     }
 
-    /// Makes the array durable: of this shape, or as long as what was appended.
+    /// Writes the final shape and makes the array durable. Without `shape`, the first dimension
+    /// follows from the appended bytes.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.

@@ -5,26 +5,25 @@ use std::ops::Range;
 use super::Load;
 use crate::model::StoreModel;
 
-/// Bytes. The smallest gap that is tried besides none: a page.
+/// Base-2 logarithm of the smallest gap above 0 that is tried, in bytes: a page of 4 KiB.
 const FIRST_LOG: u32 = 12;
 
-/// A lean rule may take so many times the least time: what is read and not wanted fills the page
-/// cache, and takes others' share of the store. Chosen for pages of networks
-/// (docs/formats/graph.md).
+/// A lean rule may take this multiple of the least time, because unwanted bytes fill the page cache
+/// and use bandwidth that other readers need. Chosen for pages of networks (docs/formats/graph.md).
 const LEAN_SLACK: f64 = 1.25;
 
-/// Bytes. What lies this close together is one extent in any case: half of what Linux reads ahead
-/// by default (128 KiB), so that skipping it saves a disc nothing.
+/// In bytes. Unwanted bytes up to this number never split an extent. It is half of the default
+/// read-ahead of Linux (128 KiB): skipping fewer bytes saves a disc no time.
 const NEAR: u64 = 64 << 10;
 
 /// The rule that decides which gaps between wanted ranges are read.
 ///
 /// Two ranges with a gap between them are one request if the gap is read, and two if it is skipped.
-/// The rule counts, for gaps of none, 4 KiB, and on to a block in steps of about a half, the
-/// requests and bytes that would come of each, and takes the smallest that costs the store least
-/// time. That cost is the longer of transfer and requests, and half of the shorter: a store that
-/// transfers and accepts requests at once is quickest where both take as long, so that no fixed
-/// number suits all lists (docs/formats/hdf5.md, "Which gaps are read").
+/// The rule tries a limit of 0, 4 KiB, 6 KiB, 8 KiB and so on up to a block. For each it counts the
+/// resulting requests and bytes, and chooses the smallest limit with the least cost. The cost is
+/// the longer of transfer time and request time plus half of the shorter. A store that transfers
+/// and accepts requests at the same time is quickest if both take equally long, so that no fixed
+/// limit suits all lists (docs/formats/hdf5.md, "Which gaps are read").
 ///
 /// ```
 /// use thalweg_io::model::StoreModel;
@@ -48,14 +47,14 @@ impl GapRule {
         Self { model: *model, given: None, slack: 1.0 }
     }
 
-    /// The rule, unless the user gave a gap in bytes.
+    /// Replaces the rule by a fixed gap in bytes, if one is given.
     #[must_use]
     pub fn or_given(self, gap: Option<u64>) -> Self {
         Self { given: gap, ..self }
     }
 
-    /// The rule for readers whose unwanted bytes stay in the page cache: of the gaps that take at
-    /// most a quarter more than the least time, the smallest.
+    /// The rule for readers whose unwanted bytes stay in the page cache: the smallest gap that
+    /// takes at most a quarter more than the least time.
     #[must_use]
     pub fn lean(self) -> Self {
         Self { slack: LEAN_SLACK, ..self }
@@ -83,11 +82,11 @@ impl GapRule {
         costs.iter().find(|cost| cost.1 <= least * self.slack).map_or(0, |cost| cost.0)
     }
 
-    /// What one more request costs, in bytes: bandwidth over request rate.
+    /// The cost of one more request, in bytes: bandwidth over request rate.
     ///
-    /// For readers that decide about one gap at a time and cannot see the list that
-    /// [`GapRule::gap`] needs, this is the gap. Because half of the shorter of transfer and
-    /// requests counts, the gap that a list gets is worth between half and twice of it.
+    /// Readers that decide about one gap at a time, and do not have the list that [`GapRule::gap`]
+    /// needs, read gaps up to this length. Because half of the shorter of transfer and requests
+    /// counts, the gap for a list is worth between half and twice this number.
     ///
     /// ```
     /// use thalweg_io::{model::StoreModel, plan::GapRule};
@@ -99,15 +98,16 @@ impl GapRule {
     }
 }
 
-/// The gaps that are tried: none, then 4 KiB, 6 KiB, 8 KiB, 12 KiB and so on up to a block.
+/// The gaps that are tried: 0, then 4 KiB, 6 KiB, 8 KiB, 12 KiB and so on up to a block.
 fn ladder(block: usize) -> impl Iterator<Item = u64> {
     let steps = (FIRST_LOG..u64::BITS - 1).flat_map(|log| [1 << log, 3 << (log - 1)]);
     std::iter::once(0).chain(steps.take_while(move |gap| *gap <= block as u64))
 }
 
-/// Whether parts of one value, `own` bytes that lie in a span of `span` bytes, are fetched as one
-/// extent, gaps included. An extent is a matter of layout: it is decided once for a file, before
-/// its store is known. At most as much is read in vain as is wanted, or 64 KiB.
+/// Whether the parts of one value are fetched as one extent, gaps included. The parts have `own`
+/// bytes in a span of `span` bytes. The unwanted bytes are at most as many as the wanted bytes, or
+/// 64 KiB if that is more. Extents depend only on the layout of the file, because they are chosen
+/// before its store is known.
 ///
 /// ```
 /// use thalweg_io::plan::is_one_extent;

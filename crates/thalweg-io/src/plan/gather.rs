@@ -40,7 +40,7 @@ pub struct Gather<I> {
     wanted: I,
     ordinal: u64,
     rule: GapRule,
-    /// That of the current window.
+    /// The gap of the current window.
     gap: u64,
     block: usize,
     window: u64,
@@ -72,7 +72,7 @@ impl<I: Iterator<Item = Range<u64>>> Iterator for Gather<I> {
     }
 }
 
-/// Fetches for all that is wanted, in offset order, as one window of [`gather`].
+/// Fetches for all of `wanted`, in offset order, as one window of [`gather`].
 pub fn in_order(
     mut wanted: Vec<Wanted>,
     rule: &GapRule,
@@ -82,14 +82,16 @@ pub fn in_order(
     std::iter::from_fn(move || merge(&mut wanted, gap, block as u64, usize::MAX))
 }
 
-/// Sorts by offset, the last first, as [`merge`] takes extents. The gap that the rule gives.
+/// Sorts by descending offset, the order that [`merge`] needs. Returns the gap that the rule
+/// chooses.
 pub fn sort(wanted: &mut [Wanted], rule: &GapRule, block: usize) -> u64 {
     wanted.sort_unstable_by_key(|w| Reverse((w.range.start, w.range.end, w.ordinal)));
     rule.gap(wanted.iter().rev().map(|w| &w.range), block)
 }
 
-/// Takes extents that are fetched together off the end of `sorted` (last first, see [`sort`]): at
-/// most `most` extents, at most `gap` bytes apart, up to `block` bytes.
+/// Takes the extents of the next fetch off the end of `sorted`, which is in descending order (see
+/// [`sort`]): at most `most` extents, at most `gap` bytes apart, in at most `block` bytes. `None`
+/// if `sorted` is empty.
 pub fn merge(sorted: &mut Vec<Wanted>, gap: u64, block: u64, most: usize) -> Option<Fetch> {
     let first = sorted.pop()?;
     let mut range = first.range.clone();

@@ -1,27 +1,27 @@
-//! What a store has to do, and how long that takes.
+//! The load of a store, and the time that it takes.
 
 use std::ops::Range;
 use std::time::Duration;
 
 use crate::model::StoreModel;
 
-/// The part of the shorter of two overlapping stages that is seen in the time: one waits for the
-/// other at the start, at the end, and between. Measured with `thalweg doctor --measure`
-/// (docs/doctor.md, "Predicted and measured").
+/// The part of the shorter of two overlapping stages that adds to the total time, because each
+/// stage at times waits for the other. Measured with `thalweg doctor --measure` (docs/doctor.md,
+/// "Predicted and measured").
 const NOT_HIDDEN: f64 = 0.125;
 
-/// What a store has to do.
+/// The load of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Load {
     /// Requests.
     pub requests: u64,
-    /// Bytes, those of gaps that are read included.
+    /// Bytes, including the gaps that are read.
     pub bytes: u64,
 }
 
 impl Load {
-    /// The load of `ranges`, which are in offset order, if gaps up to `gap` bytes are read and no
-    /// request is longer than `block` bytes: what [`gather`](super::gather) makes of them.
+    /// The load of `ranges`, which are in offset order. Gaps up to `gap` bytes are read, and ranges
+    /// are merged into requests of at most `block` bytes, as by [`gather`](super::gather).
     pub fn of<'a>(
         ranges: impl IntoIterator<Item = &'a Range<u64>>,
         gap: u64,
@@ -50,7 +50,7 @@ impl Load {
         load
     }
 
-    /// Bytes of a usual request: the mean, at least 1.
+    /// Bytes of a typical request: the mean, at least 1.
     pub fn usual(self) -> usize {
         (self.bytes / self.requests.max(1)).max(1) as usize
     }
@@ -66,7 +66,7 @@ impl Load {
     }
 
     /// The predicted time of a store that has many requests in flight: its latency, the longer of
-    /// transfer and requests, and an eighth of the shorter. Nothing, if there is nothing to do.
+    /// transfer and requests, and an eighth of the shorter. Zero if there are no requests.
     ///
     /// This is the store's share; [`overlapped`] adds the processor's.
     ///
@@ -87,9 +87,9 @@ impl Load {
         Duration::try_from_secs_f64(model.latency_s + busy_s).unwrap_or(Duration::MAX)
     }
 
-    /// Seconds that decide between gaps: the longer of transfer and requests, and half of the
-    /// shorter. Each request and each byte takes the processor's time too, whether or not the store
-    /// hides it.
+    /// The cost, in seconds, that decides between gaps: the longer of transfer and requests plus
+    /// half of the shorter. The shorter counts because each request and each byte also takes
+    /// processor time.
     pub(super) fn worth_s(self, model: &StoreModel) -> f64 {
         /// Chosen by the sweep of docs/formats/hdf5.md, "Which gaps are read".
         const PROCESSOR_SHARE: f64 = 0.5;
@@ -99,8 +99,7 @@ impl Load {
     }
 }
 
-/// Seconds that two stages take which work at the same time: the longer, and an eighth of the
-/// shorter.
+/// Seconds that two concurrent stages take: the longer, and an eighth of the shorter.
 ///
 /// ```
 /// assert_eq!(thalweg_io::plan::overlapped(2.0, 0.8), 2.1);
@@ -109,8 +108,8 @@ pub fn overlapped(a_s: f64, b_s: f64) -> f64 {
     a_s.max(b_s) + a_s.min(b_s) * NOT_HIDDEN
 }
 
-/// Seconds that `requests` take which a reader makes one after the other: each waits for the
-/// latency, and for its turn where the store answers fewer a second.
+/// Seconds that a reader takes for `requests` that it makes one after another. Each takes the
+/// latency, or the interval of the request rate if that is longer.
 pub fn in_turn(requests: u64, model: &StoreModel) -> f64 {
     requests as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0))
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::extent::Fetch;
 
-/// Gaps up to so many bytes.
+/// A rule that reads gaps up to `gap` bytes.
 fn fixed(gap: u64) -> GapRule {
     GapRule::new(&StoreModel::LOCAL).or_given(Some(gap))
 }
@@ -25,7 +25,7 @@ fn merges_over_small_gaps_only() {
 
 #[test]
 fn the_gap_is_what_the_store_is_quickest_with() {
-    // A range of 10 kB each 100 kB.
+    // A range of 10 kB every 100 kB.
     let ranges: Vec<Range<u64>> = (0..1000).map(|i| i * 100_000..i * 100_000 + 10_000).collect();
     let best = |bandwidth, request_rate| {
         let model = StoreModel { bandwidth, request_rate, ..StoreModel::LOCAL };
@@ -44,7 +44,7 @@ fn the_gap_is_what_the_store_is_quickest_with() {
 
 #[test]
 fn a_lean_gap_leaves_bytes_that_save_little_time() {
-    // A range of 10 kB, then one each 14 kB and one each 60 kB.
+    // Ranges of 10 kB: 500 at intervals of 14 kB, then 500 at intervals of 60 kB.
     let near = (0..500).map(|i| i * 14_000);
     let ranges: Vec<Range<u64>> =
         near.chain((0..500).map(|i| 7_000_000 + i * 60_000)).map(|at| at..at + 10_000).collect();
@@ -91,7 +91,7 @@ fn ordered() -> impl Strategy<Value = Vec<Range<u64>>> {
 }
 
 proptest! {
-    /// A load that is counted is the load of the fetches.
+    /// The counted load equals the load of the fetches.
     #[test]
     fn loads_are_those_of_the_fetches(
         starts in prop::collection::vec((0..100_000u64, 1..900u64), 1..200),
@@ -105,8 +105,8 @@ proptest! {
         prop_assert_eq!(Load::of(&ranges, gap, block), Load { requests, bytes });
     }
 
-    /// No gap that is tried takes less time than the one that is chosen; a lean rule takes at most
-    /// a quarter more, and reads no more bytes.
+    /// No other gap takes less time than the chosen gap. A lean rule takes at most a quarter more
+    /// time and chooses no longer gap.
     #[test]
     fn no_other_gap_is_quicker(
         ranges in ordered(), bandwidth in 1e7..1e10, rate in 50.0..5e5, log in 16..22u32,
@@ -125,7 +125,8 @@ proptest! {
         prop_assert_eq!(rule.or_given(Some(77)).gap(&ranges, block), 77);
     }
 
-    /// A prediction grows with requests and bytes, and is never below what either takes alone.
+    /// A prediction grows with requests and bytes, and is never below the time that either takes
+    /// alone.
     #[test]
     fn predictions_are_bounds(
         requests in 1..100_000u64, bytes in 0..1u64 << 36, more in 0..1000u64,
@@ -193,5 +194,5 @@ proptest! {
     }
 }
 
-/// What a lean rule may take, with room for rounding.
+/// The most that a lean rule may take, relative to the least time, with room for rounding.
 const LEAN: f64 = 1.25 + 1e-9;

@@ -1,4 +1,4 @@
-//! A local file, through the page cache or past it.
+//! A local file, read through the page cache or past it.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -22,12 +22,12 @@ pub struct FileStore {
     direct: Option<Direct>,
 }
 
-/// A file that is open already, opened once more with O_DIRECT.
+/// A second descriptor of an open file, with O_DIRECT.
 #[derive(Debug)]
 pub(super) struct Direct {
     pub(super) file: File,
     pub(super) alignment: usize,
-    /// Set once the file system has refused an aligned read: the page cache serves from then on.
+    /// Set once the file system has refused an aligned read. Later reads go through the page cache.
     refused: AtomicBool,
 }
 
@@ -40,8 +40,8 @@ impl FileStore {
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
-        // Without O_NONBLOCK, opening a pipe would wait for a writer before we could say what it
-        // is.
+        // Without O_NONBLOCK, opening a pipe would wait for a writer before the check below can
+        // reject it.
         let file = File::options()
             .read(true)
             .custom_flags(OFlags::NONBLOCK.bits() as i32)
@@ -61,15 +61,14 @@ impl FileStore {
         Ok(Self { name, size: meta.len(), file, direct: None })
     }
 
-    /// Opens a file for reads past the page cache. Where the file system cannot (tmpfs), reads go
-    /// through it all the same: [`FileStore::is_direct`] tells.
+    /// Opens a file for reads past the page cache. If the file system does not support that, reads
+    /// go through the cache; see [`FileStore::is_direct`].
     pub fn open_direct(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let mut store = Self::open(path)?;
         let file =
             File::options().read(true).custom_flags(OFlags::DIRECT.bits() as i32).open(path).ok();
-        // Something may have put another file at `path` since: its bytes must not mix with this
-        // one's.
+        // Another file may have been put at `path` meanwhile. Bytes of two files must not mix.
         if let Some(file) = file.filter(|file| same_file(file, &store.file)) {
             let alignment = direct_alignment(&file);
             store.direct = Some(Direct { file, alignment, refused: AtomicBool::new(false) });
@@ -77,10 +76,10 @@ impl FileStore {
         Ok(store)
     }
 
-    /// A file that is open already.
+    /// A store of a file that is already open.
     ///
     /// # Errors
-    /// [`Error::Io`] if its size cannot be told.
+    /// [`Error::Io`] if its size cannot be read or its descriptor cannot be duplicated.
     pub fn of(file: &File, name: Arc<str>) -> Result<Self> {
         let failed = |e| Error::io(&name, "asking the size of", e);
         let (size, file) =
@@ -98,7 +97,7 @@ impl FileStore {
         &self.file
     }
 
-    /// The O_DIRECT side, while the file system accepts it.
+    /// The O_DIRECT descriptor, unless the file system has refused it.
     pub(super) fn direct(&self) -> Option<&Direct> {
         self.direct.as_ref().filter(|direct| !direct.refused.load(Ordering::Relaxed))
     }
@@ -111,7 +110,7 @@ impl FileStore {
         }
     }
 
-    /// The file had these bytes when it was opened.
+    /// The error for bytes at `offset` that existed when the file was opened and are now missing.
     pub(super) fn shrunk(&self, offset: u64) -> Error {
         let size = self.file.metadata().map_or(offset, |m| m.len());
         Error::Truncated {
@@ -125,27 +124,28 @@ impl FileStore {
 }
 
 impl Direct {
-    /// Reads whole units of alignment from `offset` on, up to the end of the file; how many bytes
-    /// came.
+    /// Reads whole units of alignment from `offset` on, up to the end of the file. Returns the
+    /// number of bytes read, in the error too.
     fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize, (usize, io::Error)> {
         let whole = buf.len() / self.alignment * self.alignment;
         fill(&mut buf[..whole], offset, self.alignment, |buf, at| self.file.read_at(buf, at))
     }
 
-    /// From now on the page cache serves: the file system has refused an aligned read.
+    /// Records that the file system has refused an aligned read. Later reads go through the page
+    /// cache.
     pub(super) fn refuse(&self) {
         self.refused.store(true, Ordering::Relaxed);
     }
 
-    /// Whether bytes at `offset` can go straight to `buf`.
+    /// Whether bytes at `offset` can be read directly into `buf`.
     pub(super) fn accepts(&self, offset: u64, buf: &[u8]) -> bool {
         offset.is_multiple_of(self.alignment as u64)
             && buf.as_ptr().align_offset(self.alignment) == 0
     }
 }
 
-/// Calls `read` until `buf` is full or `read` says that there is no more: no bytes, or not a
-/// multiple of `unit`. Returns how many bytes came, in the error too.
+/// Calls `read` until `buf` is full or the end is reached: `read` returns 0 bytes, or a number that
+/// is not a multiple of `unit`. Returns the number of bytes read, in the error too.
 fn fill(
     buf: &mut [u8],
     offset: u64,
@@ -187,7 +187,7 @@ impl Store for FileStore {
                 false => self.buffered(offset, buf),
             };
         }
-        // The aligned range around it, then a copy.
+        // Reads the aligned range around the wanted bytes, then copies these.
         let start = offset / direct.alignment as u64 * direct.alignment as u64;
         let skip = (offset - start) as usize;
         let mut bounce = AlignedBuf::new((skip + buf.len()).next_multiple_of(direct.alignment));
@@ -198,8 +198,8 @@ impl Store for FileStore {
         Ok(())
     }
 
-    /// By preadv2(2) with RWF_NOWAIT, Linux 4.14. A byte that is not there may be read all the
-    /// same, behind our back.
+    /// Tests by preadv2(2) with RWF_NOWAIT (Linux 4.14). For a byte that is not cached, the call
+    /// may start a read in the background.
     fn is_at_hand(&self, offset: u64) -> bool {
         let mut byte = [0];
         let read =
@@ -225,13 +225,13 @@ impl Store for FileStore {
         self.direct.as_ref().map_or(1, |d| d.alignment)
     }
 
-    /// Small requests cost a thread more to wait for, or to change places with another, than to
-    /// answer: where the kernel allows it, one thread answers all of them through io_uring.
+    /// For small requests, waiting and context switches cost a thread more than the read itself.
+    /// Where the kernel allows it, one thread answers all of them through io_uring.
     fn serve(&self, depth: usize, feed: &dyn Feed) {
         #[cfg(target_os = "linux")]
         if let Some(usual) = feed.usual() {
-            // What is wanted is known, so that whatever the kernel reads ahead is too much: a third
-            // more, of arrays of 20 MB.
+            // All wanted bytes are requested, so that read-ahead by the kernel only reads unwanted
+            // bytes: a third more for arrays of 20 MB.
             let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
             if usual < super::uring::SMALL && super::uring::serve(self, depth, feed) {
                 return;
@@ -242,8 +242,8 @@ impl Store for FileStore {
 }
 
 impl FileStore {
-    /// Reads past the page cache at least `wanted` bytes into `buf`, whole units of alignment.
-    /// False if the file system refuses.
+    /// Reads at least `wanted` bytes into `buf` past the page cache, in whole units of alignment.
+    /// Returns false if the file system refuses.
     fn past_cache(
         &self,
         direct: &Direct,
@@ -270,7 +270,8 @@ fn same_file(one: &File, other: &File) -> bool {
     }
 }
 
-/// What O_DIRECT wants of this file: `statx(STATX_DIOALIGN)` since Linux 6.1, else a page.
+/// The alignment that O_DIRECT needs for this file, in bytes: from `statx(STATX_DIOALIGN)` since
+/// Linux 6.1, else a page.
 fn direct_alignment(file: &File) -> usize {
     use rustix::fs::{AtFlags, StatxFlags, statx};
     // STATX_DIOALIGN of statx(2).
@@ -288,7 +289,8 @@ fn direct_alignment(file: &File) -> usize {
 mod tests {
     use super::*;
 
-    /// Answers of pread(2), one a call, over a file of 100 bytes whose value is their offset.
+    /// Runs `fill` with the given answers of pread(2), one per call. Each byte of the file has its
+    /// offset as value.
     fn filled(
         unit: usize,
         answers: &[io::Result<usize>],

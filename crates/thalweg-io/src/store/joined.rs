@@ -1,4 +1,4 @@
-//! A file, and pieces of others that belong to it.
+//! A file, joined with pieces of other files that belong to it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,14 +8,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::{Feed, FileStore, Request, Store};
 use crate::error::Result;
 
-/// Where the first piece stands: further out than any file goes.
+/// Offset of the first piece: beyond the end of any file.
 const FIRST: u64 = 1 << 62;
 
-/// Pieces that belong to different arrays stand so far apart at least that no request covers two.
+/// The least distance, in bytes, between pieces of different arrays, so that no request covers two
+/// arrays.
 const APART: u64 = 1 << 40;
 
-/// A store, and behind it, further out than it goes, pieces of other files. What lies between them,
-/// and where a file is shorter than its piece, are zeros.
+/// A store followed by pieces of other files, at offsets beyond the end of the store. Bytes between
+/// pieces are zeros, and so are bytes of a piece that its file is too short for.
 pub struct JoinedStore {
     main: Arc<dyn Store>,
     pieces: RwLock<Pieces>,
@@ -23,7 +24,7 @@ pub struct JoinedStore {
 
 #[derive(Default)]
 struct Pieces {
-    /// By place.
+    /// Sorted by offset in the joined store.
     list: Vec<JoinedPiece>,
     files: HashMap<PathBuf, Arc<FileStore>>,
 }
@@ -31,13 +32,13 @@ struct Pieces {
 /// Bytes of another file.
 #[derive(Debug, Clone)]
 pub struct JoinedPiece {
-    /// Where they stand in the joined store.
+    /// Offset in the joined store.
     at: u64,
     /// The file.
     pub path: PathBuf,
-    /// Where they lie in the file.
+    /// Offset in the file.
     pub offset: u64,
-    /// How many they are.
+    /// Length in bytes.
     pub len: u64,
     file: Arc<FileStore>,
 }
@@ -59,8 +60,8 @@ impl JoinedStore {
         &self.main
     }
 
-    /// Appends pieces that follow each other: of these files, from these offsets on, so many bytes.
-    /// Says where they stand; `None` if there is no more room.
+    /// Appends consecutive pieces, each given as path, offset in the file and length in bytes.
+    /// Returns the offset of the first piece in the joined store; `None` if there is no more room.
     ///
     /// # Errors
     /// As for [`FileStore::open`].
@@ -98,8 +99,8 @@ impl JoinedStore {
         Ok(Some(start))
     }
 
-    /// The pieces that `len` bytes from `offset` on are made of, each cut to them. None for bytes
-    /// of the store itself.
+    /// The pieces that `len` bytes from `offset` on consist of, each cut to this range. Empty for
+    /// bytes of the main store.
     pub fn pieces(&self, offset: u64, len: u64) -> Vec<JoinedPiece> {
         if offset < FIRST {
             return Vec::new();

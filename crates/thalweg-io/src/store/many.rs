@@ -1,4 +1,4 @@
-//! Small requests beside the engine's: many at a time, because a store may take its time over each.
+//! Small reads outside of the engine, many at a time to hide the store's latency.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::pool;
 
-/// The bytes of `range`, which lies within the store.
+/// Reads the bytes of `range`, which must lie within the store.
 pub fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
     let len = (range.end - range.start) as usize;
     let mut bytes = Vec::new();
@@ -25,10 +25,11 @@ pub fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The bytes of each of `ranges`, with up to `depth` requests in flight.
+/// Reads the bytes of each of `ranges`, with up to `depth` requests in flight.
 ///
 /// # Errors
-/// [`Error::Cancelled`]. A range that cannot be read has its error in its place.
+/// [`Error::Cancelled`] if `control` was cancelled. For a range that cannot be read, the returned
+/// list holds its error.
 pub fn read_many(
     store: &dyn Store,
     ranges: &[Range<u64>],

@@ -1,4 +1,4 @@
-//! Bytes that are in memory already.
+//! Bytes in memory.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -8,7 +8,7 @@ use super::{Store, check_inside};
 use crate::control::Control;
 use crate::error::{Error, Result};
 
-/// Bytes that are loaded between two looks at whether to stop.
+/// Bytes that are loaded between two checks for cancellation.
 const PIECE: usize = 16 << 20;
 
 /// A store over bytes in memory.
@@ -34,15 +34,15 @@ impl fmt::Debug for MemoryStore {
 }
 
 impl MemoryStore {
-    /// Calls `bytes` by a `name` for messages.
+    /// A store of `bytes`. Messages use `name`.
     pub fn new(name: &str, bytes: Vec<u8>) -> Self {
         Self { name: name.into(), bytes }
     }
 
-    /// Reads all of `other` into memory, unless `control` says to stop.
+    /// Reads all of `other` into memory, unless `control` is cancelled.
     ///
     /// # Errors
-    /// [`Error::Io`] where there is not so much memory; as for [`Store::read_at`];
+    /// [`Error::Io`] if there is not enough memory; the errors of [`Store::read_at`];
     /// [`Error::Cancelled`].
     pub fn load(other: &dyn Store, control: &Control) -> Result<Self> {
         let mut bytes = Vec::new();

@@ -1,4 +1,5 @@
-//! A local file mapped into memory: no copy and no buffers, at a price.
+//! A local file mapped into memory. Reads need no copy and no buffers, but the file must not
+//! change.
 // Mapping a file and dropping pages of the map; each block states its contract.
 #![allow(unsafe_code)]
 
@@ -12,21 +13,22 @@ use memmap2::{Advice, Mmap, UncheckedAdvice};
 use super::{FileStore, Store, check_inside};
 use crate::error::{Error, Result};
 
-/// Bytes of the map that stay mapped behind the last touched: more than a run at the default budget
-/// has in use.
+/// Bytes of the most recently touched ranges that stay mapped: more than a run at the default
+/// budget uses at once.
 const WINDOW: u64 = 128 << 20;
 
-/// A file read through `mmap(2)`. Only for who asks for it.
+/// A file read through `mmap(2)`. It is never chosen automatically.
 ///
 /// **The file must not change while the store lives.** If something shortens it, touching the lost
 /// pages ends the process with SIGBUS, as does a read error of the device; if something writes to
 /// it, bytes change under a decoder. [`Store::touch`], which the engine calls before it decodes,
-/// turns most of such ends into errors, but cannot close the gap between looking and using.
+/// turns most of these failures into errors. It cannot catch a change between the check and the
+/// use.
 ///
 /// Pages of the file count as resident memory of the process, though the kernel may take them back.
-/// Those that `touch` brought in are dropped again once 128 MiB (or [`MmapStore::keep`]) more were
-/// touched: they stay in the page cache and come back if they are still in use. What is read
-/// without `touch` stays.
+/// Pages that `touch` brought in are unmapped again once 128 MiB (or the bytes set by
+/// [`MmapStore::keep`]) more were touched. They stay in the page cache and are mapped again if they
+/// are still in use. Pages that were accessed without `touch` stay mapped.
 pub struct MmapStore {
     file: FileStore,
     /// `None` for an empty file, which cannot be mapped.
@@ -43,12 +45,12 @@ struct Touched {
 }
 
 impl Touched {
-    /// Adds a range; those that are now beyond the bound.
+    /// Adds a range. Removes and returns the oldest ranges beyond `keep` bytes.
     fn add(&mut self, range: Range<u64>, keep: u64) -> Vec<Range<u64>> {
         self.bytes += range.end - range.start;
         self.ranges.push_back(range);
         let mut old = Vec::new();
-        // The newest is about to be used, however long it is.
+        // The newest range is about to be used, so that it stays, however long it is.
         while self.bytes > keep && self.ranges.len() > 1 {
             let Some(oldest) = self.ranges.pop_front() else { break };
             self.bytes -= oldest.end - oldest.start;
@@ -67,14 +69,14 @@ impl MmapStore {
         let file = FileStore::open(path)?;
         let map = match file.size() {
             0 => None,
-            // SAFETY: the map is read-only. That the file does not change under it is asked of who
-            // opens the store: no program can make sure of that for a file.
+            // SAFETY: the map is read-only. The caller must ensure that the file does not change,
+            // as the documentation of `MmapStore` states; no program can enforce that for a file.
             _ => Some(
                 unsafe { Mmap::map(file.file()) }
                     .map_err(|e| Error::io(file.name(), "mapping", e))?,
             ),
         };
-        // The file may have shrunk between the two looks at its size.
+        // The file may have shrunk between the two reads of its size.
         let len = map.as_ref().map_or(0, |map| map.len()) as u64;
         if len < file.size() {
             return Err(file.shrunk(len));
@@ -82,7 +84,7 @@ impl MmapStore {
         Ok(Self { file, map, keep: WINDOW, touched: Mutex::default() })
     }
 
-    /// Keeps about `bytes` of what was touched mapped, instead of 128 MiB.
+    /// Keeps about `bytes` of touched pages mapped, instead of 128 MiB.
     #[must_use]
     pub fn keep(mut self, bytes: u64) -> Self {
         self.keep = bytes;
@@ -98,20 +100,21 @@ impl MmapStore {
         let outcome = map.advise_range(Advice::PopulateRead, offset as usize, len);
         let lost = match outcome {
             Ok(()) => None,
-            // Linux before 5.14 has no MADV_POPULATE_READ: the pages are read ahead, and faulted in
-            // by who uses them.
+            // Linux before 5.14 has no MADV_POPULATE_READ. The pages are read ahead instead, and
+            // mapped on first access.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {
                 let _ = map.advise_range(Advice::WillNeed, offset as usize, len);
                 None
             }
             Err(e) => Some(e),
         };
-        // Asked afterwards: the rest of the last page of a file that shrank reads as zeros.
+        // The size is checked after populating, because the rest of the last page of a file that
+        // shrank reads as zeros.
         let now = self.file.file().metadata().map_or(self.file.size(), |meta| meta.len());
         match lost {
             _ if now < offset + len as u64 => Err(self.file.shrunk(now.max(offset))),
             None => Ok(()),
-            // madvise(2): a page that cannot be read would have raised SIGBUS.
+            // madvise(2): access to a page that cannot be read would raise SIGBUS.
             Some(e) if e.raw_os_error() == Some(libc::EFAULT) => {
                 let e = std::io::Error::from_raw_os_error(libc::EIO);
                 Err(Error::io_at(self.file.name(), "reading", offset, e))
@@ -139,7 +142,8 @@ impl Store for MmapStore {
         self.file.size()
     }
 
-    /// Reads the file, not the map: a copy is made anyway, and errors stay errors.
+    /// Reads the file, not the map: the bytes are copied anyway, and read errors do not raise
+    /// SIGBUS.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.file.read_at(offset, buf)
     }
@@ -159,8 +163,8 @@ impl Store for MmapStore {
         let range = offset..offset + len as u64;
         let old = self.touched.lock().unwrap_or_else(PoisonError::into_inner).add(range, self.keep);
         for range in old {
-            // SAFETY: MADV_DONTNEED on a read-only map of a file changes no byte: whoever still
-            // uses these pages gets the same ones from the page cache again. It is a hint, so that
+            // SAFETY: MADV_DONTNEED on a read-only map of a file changes no byte: an access to
+            // these pages maps the same pages of the page cache again. The call is a hint, so that
             // a failure does not matter.
             let _ = unsafe {
                 map.unchecked_advise_range(

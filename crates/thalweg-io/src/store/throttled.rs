@@ -1,8 +1,8 @@
-//! A store made slower on purpose: what a plan would take elsewhere, tried out here.
+//! A store that is slowed down on purpose, to find out how long a plan would take on another store.
 //!
-//! The wrapper answers each request at the time at which a store with the given [`Limits`] would
-//! have. The times follow from a queue that is computed, not from sleeps that add up: [`Schedule`]
-//! is that queue, without a clock.
+//! The wrapper answers each request when a store with the given [`Limits`] would have answered it.
+//! [`Schedule`] computes these times as a queue, without a clock, so that errors of sleeps do not
+//! add up.
 
 mod limits;
 
@@ -18,14 +18,15 @@ use crate::error::Result;
 
 pub use limits::Limits;
 
-/// When requests would be answered: a pure function of [`Limits`] and of what was asked when.
+/// Computes when requests would be answered: a pure function of [`Limits`] and of the earlier
+/// requests and their times.
 ///
 /// A request waits until fewer than `parallel` are being answered and until the request rate allows
-/// it; then its bytes queue for the bandwidth; and they arrive a latency after they left.
+/// it. Then its bytes queue for the bandwidth. They arrive one latency after their transfer.
 #[derive(Debug)]
 pub struct Schedule {
     limits: Limits,
-    /// When those being answered will be done. Only kept if `parallel` is finite.
+    /// End times of the requests that are being answered. Only filled if `parallel` is limited.
     busy: BinaryHeap<Reverse<Duration>>,
     next_start: Duration,
     pipe_free: Duration,
@@ -65,21 +66,22 @@ impl Schedule {
     }
 }
 
-/// No wait is longer than this, so that a limit of nothing a second does not overflow a clock.
+/// The longest wait, in seconds, so that a limit of 0 per second does not overflow a duration.
 const AN_HOUR: f64 = 3600.0;
 
 fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds.clamp(0.0, AN_HOUR))
 }
 
-/// A reproducible scramble.
+/// One output of SplitMix64: a reproducible pseudorandom number for `x`.
 pub fn splitmix(x: u64) -> u64 {
     mix(x.wrapping_add(STEP))
 }
 
-/// Another store, answered as slowly as [`Limits`] say. Errors take as long as answers.
+/// A store that answers as slowly as [`Limits`] say. Errors take as long as answers.
 ///
-/// It never shows its bytes, even over memory: they would be free of charge.
+/// [`Store::bytes`] is always `None`, even over memory, because direct access would bypass the
+/// limits.
 #[derive(Debug)]
 pub struct ThrottledStore {
     inner: Arc<dyn Store>,
@@ -195,10 +197,11 @@ mod tests {
             for (requests, len) in [(1, 1), (100, 4096), (50, 4 << 20)] {
                 let took = last_of(Limits::of_model(&model), requests, len).as_secs_f64();
                 let load = Load { requests, bytes: requests * len as u64 };
-                // The throttle hides all of the shorter behind the longer.
+                // Under the throttle, the shorter of transfer and requests overlaps fully with the
+                // longer.
                 let busy_s = load.transfer_s(&model).max(load.requests_s(&model));
                 let said = model.latency_s + busy_s;
-                // Rate and bandwidth overlap but for the first and last request.
+                // Request rate and bandwidth overlap, except for the first and last request.
                 let slack = len as f64 / model.bandwidth + 1.0 / model.request_rate;
                 assert!(
                     (took - said).abs() <= slack + 1e-6,
@@ -232,15 +235,15 @@ mod tests {
                 bytes += len;
                 let end = one.admit(now, i as u64, *len);
                 prop_assert_eq!(end, other.admit(now, i as u64, *len));
-                // A few nanoseconds are lost where seconds are rounded.
+                // Rounding of seconds loses a few nanoseconds.
                 let slack = 1e-6;
                 let took = (end - now).as_secs_f64() + slack;
                 let answer_s = (limits.latency + limits.jitter(i as u64)).as_secs_f64();
                 prop_assert!(took >= answer_s + *len as f64 / bandwidth);
                 prop_assert!(end.as_secs_f64() + slack >= bytes as f64 / bandwidth);
                 prop_assert!(end.as_secs_f64() + slack >= i as f64 / request_rate);
-                // Of those admitted before, no more than the others' hands are still at work when
-                // this one starts.
+                // Fewer than `parallel` earlier requests are still being answered when this one
+                // starts.
                 let start = end.saturating_sub(limits.latency + limits.jitter(i as u64));
                 let working = ends.iter().filter(|e| **e > start).count();
                 prop_assert!(working < parallel, "{} of {}", working, parallel);

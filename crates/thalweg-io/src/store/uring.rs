@@ -1,9 +1,9 @@
 //! A local file read through io_uring: many requests in flight from one thread.
 //!
-//! It pays off past the page cache, where the device answers and threads would only wait, and
-//! wherever requests are small: a thread that waits for one costs more than the read. Where the
-//! kernel, a container or a sandbox forbids io_uring, the same store answers with threads and
-//! [`UringStore::refused`] says why.
+//! It pays off for reads past the page cache, where threads would only wait for the device, and for
+//! small requests, where a waiting thread costs more than the read. If the kernel, a container or a
+//! sandbox forbids io_uring, the store answers with threads, and [`UringStore::refused`] gives the
+//! reason.
 
 mod flight;
 mod ring;
@@ -16,16 +16,17 @@ use super::{Feed, FileStore, Next, Request, Store, check_inside, serve_with_thre
 use crate::error::{Error, Result};
 use ring::Ring;
 
-/// More entries than this no kernel gives (IORING_MAX_ENTRIES of io_uring.c).
+/// The most entries of a ring that the kernel allows (IORING_MAX_ENTRIES of io_uring.c).
 const MAX_DEPTH: usize = 32_768;
 
-/// Requests from this size on go to the kernel one by one, so that the first is under way while the
-/// next one's buffer is made. Below, the call costs as much as the read.
+/// In bytes. Requests of this size or more go to the kernel one by one, so that the first is under
+/// way while the buffer of the next is made. For smaller requests, the system call costs as much as
+/// the read, so that they are submitted together.
 pub(super) const SMALL: usize = 64 << 10;
 
-/// A file read with io_uring where that is allowed.
+/// A file read with io_uring, where io_uring is allowed.
 ///
-/// Single reads ([`Store::read_at`]) are those of the [`FileStore`] under it.
+/// Single reads ([`Store::read_at`]) go through the underlying [`FileStore`].
 #[derive(Debug)]
 pub struct UringStore {
     file: FileStore,
@@ -36,24 +37,24 @@ impl UringStore {
     /// Opens a file for reads through the page cache, or, if `direct`, past it.
     ///
     /// # Errors
-    /// As for [`FileStore::open`]. That io_uring is forbidden is none: see [`UringStore::refused`].
+    /// As for [`FileStore::open`]. Forbidden io_uring is not an error: see [`UringStore::refused`].
     pub fn open(path: impl AsRef<Path>, direct: bool) -> Result<Self> {
         let file = if direct { FileStore::open_direct(path) } else { FileStore::open(path) }?;
         let refused = Ring::new(&file, 1).err().map(|e| why_refused(&e));
         Ok(Self { file, refused })
     }
 
-    /// Why requests are answered by threads instead, if they are.
+    /// Why threads answer requests instead of io_uring; `None` if io_uring is used.
     pub fn refused(&self) -> Option<&str> {
         self.refused.as_deref()
     }
 
-    /// The file under it, for questions about its residency or device.
+    /// The underlying file, for queries about its residency or device.
     pub fn file(&self) -> &FileStore {
         &self.file
     }
 
-    /// This store as if io_uring were forbidden, for tests where it is not.
+    /// Makes the store act as if io_uring were forbidden, for tests.
     #[doc(hidden)]
     #[must_use]
     pub fn pretend_refused(mut self) -> Self {
@@ -62,7 +63,7 @@ impl UringStore {
     }
 }
 
-/// What an error from setting up a ring means to the user.
+/// The message to the user for an error from setting up a ring.
 fn why_refused(error: &io::Error) -> String {
     match error.raw_os_error() {
         Some(libc::ENOSYS) => "this kernel has no io_uring".into(),
@@ -106,8 +107,8 @@ impl Store for UringStore {
     }
 }
 
-/// Answers all requests through a ring. False, with nothing done, where there can be none: a limit
-/// may have been reached since the last one was made.
+/// Answers all requests through a ring. Returns false, with no request answered, if no ring can be
+/// made: a limit may have been reached since an earlier ring was made.
 pub(super) fn serve(file: &FileStore, depth: usize, feed: &dyn Feed) -> bool {
     let depth = depth.clamp(1, MAX_DEPTH);
     let ring = Ring::new(file, depth);
@@ -121,8 +122,8 @@ fn serve_ring(file: &FileStore, mut ring: Ring<'_>, depth: usize, feed: &dyn Fee
     let mut ended = false;
     loop {
         while !ended && ring.in_flight() < depth {
-            // With something in flight, its outcome comes first: the feed may be waiting for that
-            // very buffer.
+            // Waits for a request only if none is in flight: the feed may be waiting for the buffer
+            // of one that is.
             match feed.next(ring.in_flight() == 0) {
                 Next::Read(request) => begin(file, &mut ring, request, feed),
                 Next::Later => break,
@@ -159,7 +160,7 @@ fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Fee
     let alone = request.len >= SMALL;
     ring.start(request);
     if alone && ring.submit().is_ok() {
-        // What the page cache had is there already.
+        // Reads from the page cache have already completed.
         ring.reap(|request, outcome| feed.done(request, outcome));
     }
 }

@@ -4,12 +4,12 @@ use super::*;
 
 const T: i64 = 1_000_000;
 
-/// Times of so many pulses, in order.
+/// Ascending times of `pulses` pulses.
 fn times(pulses: usize) -> Option<Vec<i64>> {
     Some((0..pulses as i64).map(|pulse| pulse * T).collect())
 }
 
-/// The pulses, and what was found: defect, entry, count.
+/// Makes pulses. Returns them and the findings: defect, entry, count.
 fn read(index: &[u64], pulses: usize, events: u64) -> (Pulses, Vec<(Defect, Option<u64>, u64)>) {
     let (pulses, found) = Pulses::new(index.to_vec(), times(pulses), events);
     (pulses, found.iter().map(|finding| (finding.defect, finding.at, finding.count)).collect())
@@ -82,7 +82,7 @@ fn an_index_that_stands_still_is_told() {
     let index = [0, 2, 4, 5, 5, 5];
     assert_eq!(read(&index, 6, 100).1, [(Defect::Repeated, Some(3), 3)]);
     assert_eq!(starts(&index, 6, 100), index);
-    // Pulses without events are none of that.
+    // Pulses without events are no defect.
     assert_eq!(read(&index, 6, 7).1, []);
 }
 
@@ -117,21 +117,21 @@ fn without_times_pulses_have_numbers() {
     assert_eq!(Pulses::none(0).ranges(None, None), []);
 }
 
-/// The pulse of an event, by looking at every entry.
+/// The pulse of an event, found by a search over all entries.
 fn naive(starts: &[u64], event: u64) -> i64 {
     starts.iter().rposition(|&start| start <= event).map_or(-1, |pulse| pulse as i64)
 }
 
 proptest! {
-    /// Whatever the index holds: the entries that are kept never decrease and stay inside the
-    /// events, as few as possible are set aside, and nothing is said about an index that is sound.
+    /// For any index: the kept entries never decrease and stay inside the events, as few entries as
+    /// possible are dropped, and a sound index gives no finding.
     #[test]
     fn any_index_is_mended(index in prop::collection::vec(0..30_u64, 0..40), events in 0..25_u64) {
         let (pulses, found) = Pulses::new(index.clone(), times(index.len()), events);
         prop_assert_eq!(pulses.len(), index.len());
         prop_assert!(pulses.starts.is_sorted());
         prop_assert!(pulses.starts.iter().all(|&start| start <= events));
-        // The longest run of entries that may stay, by the textbook.
+        // The longest valid subsequence, by the textbook algorithm.
         let mut best = vec![0; index.len()];
         for (at, &start) in index.iter().enumerate().filter(|(_, start)| **start <= events) {
             let before = (0..at).filter(|&from| index[from] <= start).map(|from| best[from]);
@@ -150,7 +150,7 @@ proptest! {
         }
     }
 
-    /// Ranges hold the events that a look at each one finds.
+    /// Ranges hold the same events as a loop over all events.
     #[test]
     fn ranges_are_those_of_a_loop(
         mut index in prop::collection::vec(0..60_u64, 0..30),
@@ -179,7 +179,7 @@ proptest! {
         }
     }
 
-    /// Any part says what the whole says.
+    /// A part of the events gives the same values as the whole.
     #[test]
     fn parts_of_events_agree(
         mut index in prop::collection::vec(0..40_u64, 0..20),

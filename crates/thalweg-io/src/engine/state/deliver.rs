@@ -1,4 +1,4 @@
-//! The consumer's side: batches in their order, and their way back.
+//! The consumer's side: delivery of batches and their return to the pool.
 
 use std::time::Instant;
 
@@ -37,7 +37,7 @@ impl<D: Decoder> Shared<D> {
         }
         while let Some(front) = state.outbox.front_mut() {
             if let Some(part) = front.parts.pop_front() {
-                // The head of the line may make another.
+                // The first undelivered group may now make another batch.
                 self.can_decode.notify_all();
                 return Some(part);
             }
@@ -46,13 +46,15 @@ impl<D: Decoder> Shared<D> {
             }
             state.outbox.pop_front();
             state.head += 1;
-            // A worker may have waited for its turn at the head of the line.
+            // The next group is now the first undelivered one: its worker may have waited to make a
+            // batch.
             self.can_decode.notify_all();
         }
         None
     }
 
-    /// Pools `batch`, unless the pool is full; `counted` says that one fewer is out.
+    /// Pools `batch`, unless the pool is full. If `counted`, the number of batches outside the pool
+    /// falls by one.
     pub(in crate::engine) fn recycle(&self, batch: Option<D::Batch>, counted: bool) {
         let mut state = self.lock();
         state.batches_out -= usize::from(counted);
@@ -65,7 +67,7 @@ impl<D: Decoder> Shared<D> {
             other => other,
         };
         drop(state);
-        // Freeing memory takes a while: not under the lock.
+        // Freed outside of the lock, because freeing memory takes a while.
         drop(surplus);
         self.can_decode.notify_all();
     }

@@ -1,4 +1,4 @@
-//! What a throttled store is held to, and how that is written:
+//! The limits of a throttled store, and their text form:
 //! `bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8`.
 
 use std::fmt;
@@ -9,10 +9,10 @@ use super::{seconds, splitmix};
 use crate::error::{Error, Result};
 use crate::model::StoreModel;
 
-/// More in flight than any store that is worth trying out needs.
+/// The greatest depth of a throttled model: more than any store that is worth simulating needs.
 const MOST_DEPTH: usize = 64;
 
-/// What a [`ThrottledStore`](super::ThrottledStore) is held to. The default is no limit at all.
+/// The limits of a [`ThrottledStore`](super::ThrottledStore). By default there are none.
 ///
 /// ```
 /// use std::time::Duration;
@@ -27,19 +27,18 @@ const MOST_DEPTH: usize = 64;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limits {
-    /// From a request to its first byte.
+    /// Time from a request to its first byte.
     pub latency: Duration,
-    /// Mean of what is added to the latency at random, exponentially distributed: rarely much more,
-    /// as in object stores.
+    /// Mean of a random, exponentially distributed addition to the latency, as object stores have.
     pub jitter: Duration,
-    /// Bytes a second over all requests.
+    /// Bytes per second over all requests.
     pub bandwidth: f64,
-    /// Requests a second.
+    /// Requests per second.
     pub request_rate: f64,
-    /// Requests answered at a time; more wait for their turn.
+    /// The most requests answered at a time; further requests wait.
     pub parallel: usize,
-    /// Which jitter. The same seed gives a request for the same offset the same jitter, in whatever
-    /// order threads come.
+    /// Seed of the jitter. The same seed and offset give the same jitter, whatever the order of the
+    /// requests.
     pub seed: u64,
 }
 
@@ -67,8 +66,8 @@ impl Limits {
         }
     }
 
-    /// What a store of `model` can do once it is held to these limits: as deep as it takes to keep
-    /// the bandwidth busy for the length of a latency.
+    /// The model of a store of `model` under these limits. Its depth is large enough to keep the
+    /// bandwidth busy during one latency.
     pub fn applied_to(&self, model: &StoreModel) -> StoreModel {
         let latency_s = model.latency_s.max((self.latency + self.jitter).as_secs_f64());
         let bandwidth = model.bandwidth.min(self.bandwidth);
@@ -86,7 +85,7 @@ impl Limits {
     /// Extra latency of a request for `offset`.
     pub(super) fn jitter(&self, offset: u64) -> Duration {
         let random = splitmix(self.seed ^ splitmix(offset));
-        // 53 bits make a double in (0, 1]; its logarithm reaches 37 at most.
+        // 53 bits make a double in (0, 1]; the magnitude of its logarithm is at most 37.
         let uniform = ((random >> 11) + 1) as f64 / (1u64 << 53) as f64;
         self.jitter.mul_f64(-uniform.ln())
     }
@@ -95,8 +94,8 @@ impl Limits {
 impl FromStr for Limits {
     type Err = Error;
 
-    /// Reads `bandwidth=150MB/s,latency=2ms,jitter=500us,requests=2000/s,parallel=8,seed=1`, any of
-    /// them in any order, or `none`.
+    /// Parses `bandwidth=150MB/s,latency=2ms,jitter=500us,requests=2000/s,parallel=8,seed=1`: any
+    /// of these keys in any order, or `none`.
     fn from_str(text: &str) -> Result<Self> {
         let mut limits = Self::default();
         if text == "none" {
@@ -160,7 +159,7 @@ fn quantity(text: &str, units: Units) -> Option<f64> {
     number.parse::<f64>().ok().map(|n| n * factor).filter(|n| n.is_finite() && *n > 0.0)
 }
 
-/// Writes what [`Limits::from_str`] reads; what does not limit is left out.
+/// Writes the text form that [`Limits::from_str`] parses, without the limits that are not set.
 impl fmt::Display for Limits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let time = |name: &str, t: Duration| {
@@ -225,7 +224,7 @@ mod tests {
     fn a_slow_store_is_read_deeper() -> Result<()> {
         let limits: Limits = "bandwidth=100MB/s,latency=100ms".parse()?;
         let model = limits.applied_to(&StoreModel::LOCAL);
-        // Ten megabytes are on their way at any time.
+        // Ten megabytes are in flight at any time.
         assert_eq!((model.depth, model.bandwidth, model.latency_s), (11, 100e6, 0.1));
         let few: Limits = "latency=10ms,parallel=2".parse()?;
         let model = few.applied_to(&StoreModel::LOCAL);

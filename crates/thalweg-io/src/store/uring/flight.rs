@@ -1,22 +1,22 @@
-//! One request in flight: what to ask the kernel next, and what its answers mean. No system call is
-//! made here.
+//! The state of one request in flight: the next read for the kernel, and the meaning of its
+//! results. This module makes no system call.
 
 use crate::error::{Error, Result};
 use crate::store::{FileStore, Request, Store};
 
-/// Longer reads than this come back short anyway (MAX_RW_COUNT of linux/fs.h is a page below 2
-/// GiB).
+/// The longest read, in bytes. The kernel cuts reads near 2 GiB short anyway (MAX_RW_COUNT of
+/// linux/fs.h is a page below 2 GiB).
 const LONGEST: usize = 1 << 30;
 
-/// A request, and how much of it has come.
+/// A request, and the number of its bytes that have arrived.
 pub(super) struct Flight {
     pub(super) request: Request,
     done: usize,
-    /// Past the page cache.
+    /// Whether reads go past the page cache.
     direct: bool,
 }
 
-/// What the kernel is to read.
+/// A read for the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct KernelRead {
     pub(super) offset: u64,
@@ -25,12 +25,12 @@ pub(super) struct KernelRead {
     pub(super) direct: bool,
 }
 
-/// What an answer of the kernel makes of a request.
+/// The next step of a request after a result of the kernel.
 #[derive(Debug)]
 pub(super) enum FlightStep {
-    /// Ask for the rest, or once more.
+    /// Submit the rest of the request, or the same read again.
     Again,
-    /// It is over.
+    /// The request is complete or has failed.
     Done(Result<()>),
 }
 
@@ -46,7 +46,7 @@ impl Flight {
         Self { request, done: 0, direct }
     }
 
-    /// The rest of the request. `None` if it has no buffer.
+    /// The read for the rest of the request. `None` if the request has no buffer.
     pub(super) fn read(&mut self, file: &FileStore) -> Option<KernelRead> {
         let unit = if self.direct { file.direct().map_or(1, |direct| direct.alignment) } else { 1 };
         let start = self.request.at + self.done;
@@ -56,7 +56,7 @@ impl Flight {
         Some(KernelRead { offset, buf: buf.as_mut_ptr(), len: len as u32, direct: self.direct })
     }
 
-    /// Takes the result of a read: bytes that came, or a negative error number.
+    /// Takes the result of a read: the number of bytes, or a negative error number.
     pub(super) fn completed(&mut self, file: &FileStore, result: i32) -> FlightStep {
         let here = self.request.offset + self.done as u64;
         match result {
@@ -68,7 +68,8 @@ impl Flight {
                 if self.done >= self.request.len {
                     FlightStep::Done(Ok(()))
                 } else if !self.done.is_multiple_of(unit) {
-                    // Only the end of the file makes an odd number of bytes.
+                    // Only the end of the file yields a number of bytes that is not a multiple of
+                    // the alignment.
                     FlightStep::Done(Err(file.shrunk(here + n as u64)))
                 } else {
                     FlightStep::Again
@@ -163,7 +164,8 @@ mod tests {
         );
         assert!(matches!(flight.completed(&file, 4096), FlightStep::Again));
         assert_eq!(asked(&mut flight, &file).0, 8192 + 4096);
-        // An odd number of bytes is the end of the file: here it came too early.
+        // A number of bytes that is not a multiple of the alignment marks the end of the file,
+        // which comes too early here.
         assert!(matches!(
             flight.completed(&file, 13),
             FlightStep::Done(Err(Error::Truncated { .. }))

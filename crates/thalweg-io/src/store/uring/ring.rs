@@ -1,4 +1,4 @@
-//! The ring, and the requests whose buffers the kernel may be writing to.
+//! A ring of io_uring, and the requests whose buffers the kernel may be writing to.
 #![allow(unsafe_code)] // The kernel gets pointers into buffers; each block states its contract.
 
 use std::io;
@@ -18,13 +18,13 @@ const DIRECT: u32 = 1;
 /// A ring of reads.
 ///
 /// The invariant that all `unsafe` here rests on: a request whose read was pushed stays in
-/// `flights`, untouched, until the completion of that read was taken. It holds on every way out:
-/// [`Drop`] waits for what is in flight, and where waiting fails the buffers are leaked rather than
-/// freed.
+/// `flights`, unchanged, until the completion of that read was taken. The invariant also holds at
+/// the end: [`Drop`] waits for the requests in flight, and if waiting fails, their buffers are
+/// leaked rather than freed.
 pub(super) struct Ring<'a> {
     file: &'a FileStore,
     uring: IoUring,
-    /// By index, which is the user data of its read.
+    /// The requests by slot. The slot is the user data of the read.
     flights: Vec<Option<Flight>>,
     free: Vec<usize>,
 }
@@ -33,8 +33,8 @@ impl<'a> Ring<'a> {
     /// A ring with room for `depth` requests.
     pub(super) fn new(file: &'a FileStore, depth: usize) -> io::Result<Self> {
         let entries = depth as u32;
-        // One thread does everything, so that the kernel need not interrupt it to complete a read
-        // (Linux 6.1).
+        // One thread submits and reaps all reads, so that the kernel need not interrupt it to
+        // complete a read (Linux 6.1).
         let uring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -54,13 +54,13 @@ impl<'a> Ring<'a> {
         Ok(Self { file, uring, flights, free: (0..depth).rev().collect() })
     }
 
-    /// Requests that the kernel has, or is about to get.
+    /// The number of requests that are queued or submitted.
     pub(super) fn in_flight(&self) -> usize {
         self.flights.len() - self.free.len()
     }
 
-    /// Queues `request`, whose buffer must have room for it; there must be a free slot.
-    /// [`Ring::submit`] or [`Ring::wait`] gives it to the kernel.
+    /// Queues `request`, whose buffer must have room for it. There must be a free slot.
+    /// [`Ring::submit`] or [`Ring::wait`] passes it to the kernel.
     pub(super) fn start(&mut self, request: Request) {
         let flight = Flight::new(self.file, request);
         if let Some(slot) = self.free.pop() {
@@ -84,18 +84,19 @@ impl<'a> Ring<'a> {
         // stays there until this read has completed (see `Ring`); a vector's bytes do not move when
         // the vector does. The registered files are open as long as `self.file` is borrowed.
         while unsafe { self.uring.submission().push(&entry) }.is_err() {
-            // There are as many entries as slots, each with one read, so that this is not reached.
+            // Not reached: there are at least as many entries as slots, and each slot has at most
+            // one read.
             let _ = self.uring.submit();
         }
     }
 
-    /// Gives what is queued to the kernel.
+    /// Passes the queued reads to the kernel.
     pub(super) fn submit(&mut self) -> io::Result<()> {
         passing(self.uring.submit())
     }
 
-    /// Gives what is queued to the kernel, and waits until something has completed or is worth
-    /// another look.
+    /// Passes the queued reads to the kernel and waits until a read has completed. May also return
+    /// early after a signal.
     pub(super) fn wait(&mut self) -> io::Result<()> {
         passing(self.uring.submit_and_wait(1))
     }
@@ -105,7 +106,7 @@ impl<'a> Ring<'a> {
         Some((entry.user_data() as usize, entry.result()))
     }
 
-    /// Takes what has completed, and hands over the requests that are over.
+    /// Takes the completed reads, and passes the finished requests to `done`.
     pub(super) fn reap(&mut self, mut done: impl FnMut(Request, Result<()>)) {
         while let Some((slot, result)) = self.next_completion() {
             let Some(flight) = self.flights.get_mut(slot).and_then(Option::as_mut) else {
@@ -123,8 +124,8 @@ impl<'a> Ring<'a> {
         }
     }
 
-    /// Gives everything up after `error`. The kernel may still write to the buffers, so they are
-    /// never freed.
+    /// Fails all requests in flight with `error`. The kernel may still write to their buffers, so
+    /// they are never freed.
     pub(super) fn abandon(&mut self, error: &io::Error, mut done: impl FnMut(Request, Result<()>)) {
         for slot in 0..self.flights.len() {
             let Some(mut flight) = self.flights[slot].take() else { continue };
@@ -142,8 +143,8 @@ impl<'a> Ring<'a> {
     }
 }
 
-/// Errors of io_uring_enter(2) that pass: a signal came, or completions must be taken before more
-/// is submitted.
+/// Ignores the temporary errors of io_uring_enter(2): a signal arrived, or completions must be
+/// taken before more is submitted.
 fn passing(outcome: io::Result<usize>) -> io::Result<()> {
     match outcome {
         Err(e) if matches!(e.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
@@ -155,7 +156,7 @@ fn passing(outcome: io::Result<usize>) -> io::Result<()> {
 }
 
 impl Drop for Ring<'_> {
-    /// A panic in the feed may come here with reads in flight.
+    /// Waits for the reads that are still in flight, for instance after a panic in the feed.
     fn drop(&mut self) {
         while self.in_flight() > 0 {
             if let Err(error) = self.wait() {
