@@ -60,8 +60,9 @@ doc:
 	scripts/check-links.py
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
+# More threads than cores: some tests wait for the disc or for other processes.
 unit:
-	cargo test --workspace --locked
+	cargo test --workspace --locked -- --test-threads=$$(($$(nproc) * 3 / 2))
 
 deny:
 	@peers/build.sh python
