@@ -1,7 +1,8 @@
 //! The read ids of a BAM file, and nothing else of it (SAM specification, sections 4.1 and 4.2).
 //!
-//! A basecaller that splits a read names the parts anew and keeps the name of the read on the flow
-//! cell in the tag `pi`: where that tag is, it counts, because signal files know the parent only.
+//! A basecaller that splits a read gives the parts new names and keeps the name of the original
+//! read in the tag `pi`. That tag takes precedence, because signal files know only the original
+//! read.
 //!
 //! Names and tags are read as they come; no length in the file is allocated before the bytes are
 //! there.
@@ -14,8 +15,8 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use thalweg_io::{Error, Result};
 
-/// Last bytes of every BAM file: an empty BGZF block. Without it a file that was cut between two
-/// blocks looks whole.
+/// The last bytes of every BAM file: an empty BGZF block. Without this check, a file that was cut
+/// between two blocks would pass as complete.
 const END: [u8; 28] = *b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0";
 
 /// First bytes of the decompressed file.
@@ -24,8 +25,8 @@ const MAGIC: [u8; 4] = *b"BAM\x01";
 /// Bytes of a record before its read name.
 const FIXED: usize = 32;
 
-/// Read ids of the records of a BAM file, in their order; reads with several alignments come
-/// several times. After an error there are no more.
+/// The read ids of the records of a BAM file, in their order. A read with several alignments occurs
+/// several times. The iterator ends after an error.
 #[derive(Debug)]
 pub struct BamIds<R> {
     name: Arc<str>,

@@ -1,4 +1,4 @@
-//! Reads from files of any format into files of any format.
+//! Converts reads of files of any format to files of any format.
 //!
 //! ```
 //! use thalweg_io::open::Options;
@@ -43,45 +43,44 @@ use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 use digest::{ComparedFields, Digest};
 use verify::VerifiedReads;
 
-/// What to convert to, and how strictly.
+/// The target of a conversion, and its strictness.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The format, and what can be chosen about it.
+    /// The format and its options.
     pub coding: Coding,
-    /// Whether the signal of POD5 files goes into POD5 as it is stored, where both are VBZ or both
-    /// plain: whatever the level and the length of the rows. That takes a fraction of the time; but
-    /// damage of it shows only where it is verified.
+    /// Whether the signal of POD5 files is copied to POD5 as it is stored, if both files use VBZ or
+    /// both are plain, whatever the level and the length of the rows. This takes a fraction of the
+    /// time, but only verification finds damaged signal.
     pub copy: bool,
-    /// Whether to go on where the format cannot hold all there is. [`ConvertReport::lost`] says
-    /// what was lost.
+    /// Whether to continue if the format cannot hold everything. [`ConvertReport::lost`] lists what
+    /// was lost.
     pub lossy: bool,
-    /// Whether to read what was written, and compare it, before the file gets its name; with these
-    /// options.
+    /// Whether to read the new file with these options, and compare it, before it gets its name.
     pub verify: Option<Options>,
 }
 
 impl Conversion {
-    /// Without loss, copying what can be copied, and believed to be written well.
+    /// A conversion without loss that copies stored signal where possible, and does not verify.
     pub fn new(coding: Coding) -> Self {
         Self { coding, copy: true, lossy: false, verify: None }
     }
 
-    /// How the signal of a file is stored that can go into the output as it is.
+    /// The coding of the file's stored signal, if the output can copy it.
     fn copies(&self, file: &ReadFile) -> Option<pod5::RowCoding> {
         let wanted = self.coding.copies().filter(|_| self.copy)?;
         file.signal_coding().filter(|stored| *stored == wanted)
     }
 }
 
-/// Reads of one file of a set, and where they go.
+/// Reads of one file of a set, and their outputs.
 #[derive(Debug, Clone)]
 pub struct SetPart {
     /// The file's number in the set.
     pub file: usize,
     /// Its reads.
     pub selection: Selection,
-    /// For each of them, by its place in the selection, the number of its output. Reads beyond the
-    /// end go to the first.
+    /// The output of each read, by its place in the selection. Reads beyond the end go to the first
+    /// output.
     pub to: Vec<u32>,
 }
 
@@ -95,18 +94,18 @@ impl SetPart {
 /// A file to write.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// Where.
+    /// Its path.
     pub path: PathBuf,
-    /// The headers of all files of the set: its own, and how records go under it.
+    /// The merged header of the set, and how the records of each file map to it.
     pub headers: Merged,
 }
 
 /// Something that the format could not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// What it is, in words.
+    /// A description.
     pub what: String,
-    /// How many reads had it; `None` if it stood in a header.
+    /// The number of reads concerned; `None` for a loss of the header.
     pub reads: Option<u64>,
     /// The first of them.
     pub first: Option<String>,
@@ -123,11 +122,11 @@ pub struct ConvertReport {
     pub lost: Vec<Lost>,
     /// The index, of formats that have one beside the file.
     pub index: Option<Index>,
-    /// Whether everything was read again and found the same.
+    /// Whether the new file was verified.
     pub verified: bool,
 }
 
-/// A file that is whole but for its name. Dropped, it is removed.
+/// A complete file without its final name. Dropped, it is removed.
 #[derive(Debug)]
 pub struct MadeFile {
     sealed: Sealed,
@@ -152,8 +151,8 @@ impl MadeFile {
     }
 }
 
-/// Converts reads of all files of `set` to one file at `path`, which appears when it is whole. Ids
-/// are those of a single file.
+/// Converts reads of all files of `set` to one file at `path`, which appears when it is complete.
+/// Selecting by id works as for a single file.
 ///
 /// # Errors
 /// As for [`make`].
@@ -173,7 +172,7 @@ pub fn convert(
 /// The headers of all files of a set as one.
 ///
 /// # Errors
-/// [`Error::Unsupported`] about a file whose fields do not go with those of the others.
+/// [`Error::Unsupported`] about a file whose fields contradict those of the others.
 pub fn merged(set: &ReadSet) -> Result<Merged> {
     Merged::new(set.headers()).map_err(|(file, fault)| Error::Unsupported {
         file: set
@@ -187,8 +186,8 @@ pub fn merged(set: &ReadSet) -> Result<Merged> {
     })
 }
 
-/// Writes reads of `set` to any number of files side by side, whole but for their names. Each is
-/// open meanwhile, and has some MiB of buffers.
+/// Writes reads of `set` to any number of files at once, complete except for their names. Each file
+/// stays open and has some MiB of buffers.
 ///
 /// # Errors
 /// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows
@@ -220,12 +219,12 @@ pub fn make(
         .collect()
 }
 
-/// What workers know of an output.
+/// The properties of an output that workers need.
 #[derive(Debug)]
 struct OutputContext {
     headers: Merged,
     target: Target,
-    /// What verification compares.
+    /// The fields that verification compares.
     fields: Option<ComparedFields>,
 }
 
@@ -237,11 +236,11 @@ struct Writing {
     digests: Vec<Digest>,
 }
 
-/// What a worker keeps from read to read.
+/// The state of a worker.
 struct ConvertWorker {
     encoder: Result<ReadEncoder, Fault>,
     aux: Vec<u8>,
-    /// How signal is stored that is copied; what verification decodes it with, and to.
+    /// The coding of copied signal; the decoder and the buffer of its verification.
     copied: Option<pod5::RowCoding>,
     decoder: SignalDecoder,
     samples: Vec<i16>,
@@ -348,7 +347,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Ends the file and, where that is asked for, compares it.
+    /// Ends the file, and verifies it if the conversion asks for that.
     fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
         let Self { name, sink, losing, digests } = self;
         let sealed = sink.seal()?;
@@ -363,8 +362,8 @@ impl Writing {
     }
 }
 
-/// A number that follows from what goes into an output, for formats that name a file apart from
-/// others: the same conversion then makes the same bytes.
+/// A seed for the identity of an output, derived from its content, so that the same conversion
+/// makes the same bytes.
 fn seed(set: &ReadSet, parts: &[SetPart], output: &Output, coding: &Coding) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{coding:?}").hash(&mut hasher);
@@ -384,7 +383,7 @@ fn refused(name: &str, fault: &Fault) -> Error {
     Error::Usage(format!("{name}: {}, expected {}", fault.found, fault.expected).into())
 }
 
-/// Keeps count of losses, or refuses them.
+/// Counts losses, or refuses them.
 struct Losing {
     lossy: bool,
     name: Arc<str>,
@@ -407,7 +406,8 @@ impl Losing {
         Ok(losing)
     }
 
-    /// Takes note of what of a file reads cannot hold, so that no format gets to see it.
+    /// Records what the model of a read cannot hold of a file, so that no output format can hold
+    /// it.
     fn leave_out(&mut self, what: &[String], file: &str) -> Result<()> {
         if !self.lossy && !what.is_empty() {
             return Err(self.refused(&format!("{} in {file}", what.join("; "))));

@@ -8,8 +8,8 @@
 //! In a multi-read file, the reads of a run share `context_tags` and `tracking_id`.
 //!
 //! There is no specification; ONT's ont_fast5_api 4.1.3
-//! (<https://github.com/nanoporetech/ont_fast5_api>) is what writes and reads it. A file presents
-//! itself in SLOW5's words: [`Fast5Layout::header`] and a record a read.
+//! (<https://github.com/nanoporetech/ont_fast5_api>) is the reference. A file is presented in the
+//! model of SLOW5: [`Fast5Layout::header`], and a record for each read.
 
 mod encode;
 mod fields;
@@ -43,5 +43,5 @@ pub use write::{FileWriter, holds, lost};
 pub(crate) use target::Fast5Target;
 pub use writer::Fast5Writer;
 
-/// Whether this build can fall back on libhdf5, and write.
+/// Whether this build has libhdf5, which reads unusual layouts and writes.
 pub(crate) const HAS_LIBHDF5: bool = cfg!(feature = "hdf5");

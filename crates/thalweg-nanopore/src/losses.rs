@@ -1,22 +1,21 @@
-//! What is lost when reads go from one format to another.
+//! The losses of a conversion between formats.
 
 use std::fmt;
 
-/// Something of a read that a format cannot hold as it is.
+/// A property of a read that a format cannot hold exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Loss {
     /// The offset has more digits than a `float`.
     Offset,
-    /// So has the range, divided by the digitisation.
+    /// The range divided by the digitisation has more digits than a `float`.
     Range,
-    /// Not the number of steps between the bounds that the run has.
+    /// The digitisation differs from the number of steps that the run has.
     Digitisation,
-    /// Not the sampling rate that the run has, or no whole number up to 65,535.
+    /// The sampling rate differs from that of the run, or is not a whole number up to 65,535.
     SamplingRate,
     /// A current has more digits than a `float`.
     Current,
-    /// No reason for the end, or one that no release of POD5 knows: its Python library stops at
-    /// both.
+    /// The end reason is missing, or no release of POD5 knows it; its Python library fails on both.
     EndReason,
     /// A channel that is no number from 1 to 2^32 - 1.
     Channel,
@@ -63,8 +62,7 @@ impl Loss {
         }
     }
 
-    /// Whether it belongs to the format, so that whoever chooses the format has chosen it: all
-    /// writers of SLOW5 round.
+    /// Whether the format implies it: all writers of SLOW5 round.
     pub const fn is_expected(self) -> bool {
         matches!(self, Self::Decimals)
     }

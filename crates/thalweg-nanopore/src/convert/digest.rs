@@ -1,4 +1,4 @@
-//! What a read is, whatever the format: digests that two files of the same reads have in common.
+//! Digests of reads that are equal in every format.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -6,13 +6,13 @@ use thalweg_io::Fault;
 
 use crate::record::{AuxField, AuxValue, Header, Record};
 
-/// A digest of a read. For comparisons within one run of this program: another build may digest
-/// otherwise.
+/// A digest of a read, for comparisons within one run of the program. Another build may compute
+/// other digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digest {
     /// Of id and samples.
     pub(super) signal: u64,
-    /// Of everything else; `None` where it need not be the same.
+    /// Of everything else; `None` if it may differ.
     pub(super) fields: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl Digest {
 #[derive(Debug, Clone)]
 pub(super) struct ComparedFields {
     names: Vec<String>,
-    /// Where they stand in a record's values; `None` for one that its header does not have.
+    /// Their places in a record's values; `None` for a field that the header lacks.
     places: Vec<Option<usize>>,
 }
 
@@ -46,7 +46,7 @@ impl ComparedFields {
     /// The digest of a read.
     ///
     /// # Errors
-    /// When its auxiliary fields are damaged.
+    /// For damaged auxiliary fields.
     pub(super) fn digest(
         &self,
         record: &Record<'_>,
@@ -65,7 +65,7 @@ impl ComparedFields {
             signal.write(bytes.get(..size_of_val(chunk)).unwrap_or_default());
         }
         let mut fields = DefaultHasher::new();
-        // By its run: formats number them in orders of their own.
+        // By its run, because formats number read groups in different orders.
         let run = header.attribute("run_id", record.read_group).unwrap_or_default();
         text(run.as_bytes(), &mut fields);
         for number in [record.digitisation, record.offset, record.range, record.sampling_rate] {

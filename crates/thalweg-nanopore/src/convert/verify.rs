@@ -1,4 +1,4 @@
-//! Reads a new file and compares it with what should be in it.
+//! Reads a new file and compares it with the reads that went into it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use super::digest::{ComparedFields, Digest};
 use crate::reads::{ReadFile, Selection};
 use crate::record::Header;
 
-/// What should be in a file.
+/// The expected content of a file.
 pub(super) struct VerifiedReads<'a> {
-    /// The auxiliary fields that the digests are of.
+    /// The auxiliary fields that the digests cover.
     pub(super) fields: &'a ComparedFields,
-    /// Of the reads, in the order in which they were written.
+    /// The digests of the reads, in the order in which they were written.
     pub(super) digests: Vec<Digest>,
-    /// Whether they come back in that order.
+    /// Whether the format keeps that order.
     pub(super) ordered: bool,
-    /// Whether all attributes must be there, too, of read groups in the same order.
+    /// Whether all attributes must exist as well, with the read groups in the same order.
     pub(super) attributes: bool,
 }
 
-/// What reads say of themselves goes before what the header says of them.
+/// Values of reads take precedence over those of the header.
 const COMPLETED: [&str; 3] = ["adc_min", "adc_max", "sample_rate"];
 
-/// Compares the file at `path` with the digests of the reads that went into it. `name` is what it
-/// will be called.
+/// Compares the file at `path` with the digests of the reads that went into it. Errors are about
+/// `name`, its final name.
 ///
 /// # Errors
 /// [`Error::Malformed`] for the first read that is not the same; as for reading.
@@ -108,7 +108,7 @@ fn compare_attributes(found: &Header, wanted: &Header, name: &Arc<str>) -> Resul
     Ok(())
 }
 
-/// The error for something that is not as it was written.
+/// The error for a difference.
 fn difference(name: &Arc<str>, what: String, found: String, wanted: String) -> Error {
     Error::Malformed {
         file: name.clone(),

@@ -1,29 +1,29 @@
-//! Reads compressed for FAST5.
+//! Compresses reads for FAST5.
 
 use thalweg_codec::{deflate, vbz};
 use thalweg_io::Fault;
 
 use crate::record::Record;
 
-/// How signals are compressed.
+/// The compression of signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// zlib streams of this level.
+    /// zlib streams with this level.
     Gzip(i32),
     /// VBZ with this level of zstd.
     Vbz(i32),
 }
 
 impl Default for Compression {
-    /// As MinKNOW writes.
+    /// The compression of MinKNOW.
     fn default() -> Self {
         Self::Vbz(1)
     }
 }
 
-/// Compresses signals; one for a thread.
+/// Compresses signals on one thread.
 #[derive(Debug)]
 pub enum SignalCompressor {
     /// See [`Compression::None`].
@@ -35,10 +35,10 @@ pub enum SignalCompressor {
 }
 
 impl SignalCompressor {
-    /// A context.
+    /// A compressor for this compression.
     ///
     /// # Errors
-    /// A level that there is not.
+    /// For a level that does not exist.
     pub fn new(compression: Compression) -> Result<Self, Fault> {
         Ok(match compression {
             Compression::None => Self::None,
@@ -50,7 +50,7 @@ impl SignalCompressor {
     /// Encodes a read.
     ///
     /// # Errors
-    /// A read id that no group can have, or more samples than a chunk can.
+    /// For a read id that a group cannot have, or for more samples than a chunk can hold.
     pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<EncodedRead, Fault> {
         if record.read_id.is_empty() || record.read_id.contains(['/', '\0']) {
             return Err(Fault::new(
@@ -85,7 +85,7 @@ impl SignalCompressor {
     }
 }
 
-/// A read as it will be stored.
+/// A read in its stored form.
 #[derive(Debug)]
 pub struct EncodedRead {
     /// Its id.
@@ -96,7 +96,7 @@ pub struct EncodedRead {
     pub channel: [f64; 4],
     /// Its auxiliary fields, as BLOW5 stores them.
     pub aux: Vec<u8>,
-    /// How many samples it has.
+    /// The number of its samples.
     pub len: u64,
     /// The signal, compressed.
     pub chunk: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Attributes in SLOW5's words: read groups with their attributes, typed auxiliary fields.
+//! Maps attributes to the model of SLOW5: read groups with attributes, typed auxiliary fields.
 //!
-//! Names and types are those that slow5tools gives; what it does not know keeps its own name.
-//! Fields are found while the reads go by: a read's bytes hold those that were known by then, and
-//! [`Fields::complete`] appends the rest as missing.
+//! Names and types are those of slow5tools; attributes that it does not know keep their names.
+//! Fields are discovered read by read: a read's bytes hold the fields known at that time, and
+//! [`Fields::complete`] appends the others as missing.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,7 @@ use thalweg_hdf5::types::Value;
 
 use crate::record::{Attribute, AuxField, AuxType, Scalar};
 
-/// What SLOW5 calls the fields that most reads have, in the order in which they are put where the
-/// first read has them.
+/// SLOW5's names of the common fields, in the order in which the first read adds them.
 const ORDER: [&str; 6] =
     ["channel_number", "median_before", "read_number", "start_mux", "start_time", "end_reason"];
 
@@ -25,11 +24,11 @@ pub(super) struct Calibration {
 }
 
 impl Calibration {
-    /// Nothing is known: not a number.
+    /// All values unknown (NaN).
     pub(super) const UNKNOWN: Self =
         Self { digitisation: f64::NAN, offset: f64::NAN, range: f64::NAN, sampling_rate: f64::NAN };
 
-    /// Takes an attribute of `channel_id`; whether it is one of these.
+    /// Takes an attribute of `channel_id`. Returns whether it is one of the primary fields.
     pub(super) fn take(&mut self, name: &str, value: &Value) -> bool {
         let field = match name {
             "digitisation" => &mut self.digitisation,
@@ -69,11 +68,11 @@ impl Fields {
         self.fields.iter().map(|field| field.labels.len()).sum()
     }
 
-    /// Appends a read's values as a record stores them: of every field known so far, those that
-    /// `values` have first seen now included.
+    /// Appends a read's values as a record stores them, for every field known so far, including
+    /// those that are new in `values`.
     ///
     /// # Errors
-    /// What a field of this name cannot hold, in words.
+    /// For a value that the field of its name cannot hold.
     pub(super) fn encode(
         &mut self,
         values: &mut [(String, Value)],
@@ -97,7 +96,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Appends what is missing to values that were encoded when there were `known` fields.
+    /// Appends missing values to those that were encoded when `known` fields were known.
     pub(super) fn complete(fields: &[AuxField], known: usize, out: &mut Vec<u8>) {
         for field in fields.iter().skip(known) {
             push_missing(field, out);
@@ -105,7 +104,7 @@ impl Fields {
     }
 }
 
-/// The field that a value asks for.
+/// The field for a value.
 fn field(name: &str, value: &Value) -> AuxField {
     let kind = match value {
         Value::Signed(_, 1) => AuxType::Scalar(Scalar::Int8),
@@ -126,7 +125,7 @@ fn field(name: &str, value: &Value) -> AuxField {
     AuxField::new(name, kind)
 }
 
-/// What SLOW5 takes for a label.
+/// Whether SLOW5 accepts a text as a label.
 fn is_identifier(label: &str) -> bool {
     label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && !label.starts_with(|c: char| c.is_ascii_digit())
@@ -139,7 +138,7 @@ fn push_missing(field: &AuxField, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value, converted to the field's type where nothing is lost by it.
+/// Appends a value, converted to the field's type if the conversion is exact.
 fn push(field: &mut AuxField, value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     let name = field.name.clone();
     let kind = field.type_name();
@@ -161,7 +160,7 @@ fn push(field: &mut AuxField, value: &Value, out: &mut Vec<u8>) -> Result<(), St
         let at = match field.labels.iter().position(|known| known == own) {
             Some(at) => at,
             None => {
-                // All names at once and in the order of their codes, so that the numbers stay what
+                // All names at once and in the order of their codes, so that the codes stay
                 // they were.
                 for (_, label) in labels.iter() {
                     if !is_identifier(label) {
@@ -243,7 +242,7 @@ pub(super) type GroupAttributes = std::collections::BTreeMap<String, String>;
 pub(super) fn attributes(groups: &[GroupAttributes]) -> Vec<Attribute> {
     let names: std::collections::BTreeSet<&String> =
         groups.iter().flat_map(|group| group.keys()).collect();
-    // SLOW5 cannot tell an empty value from a missing one, nor a dot.
+    // SLOW5 does not distinguish an empty value, a dot and a missing value.
     let value = |group: &GroupAttributes, name: &String| {
         group.get(name).filter(|v| !v.is_empty() && *v != ".").cloned()
     };

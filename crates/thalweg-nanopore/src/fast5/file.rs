@@ -1,4 +1,5 @@
-//! FAST5 files through the engine: reads are parsed by the workers as they go by, or listed before.
+//! Reads FAST5 files through the engine. Workers parse the reads as they decode them, or all reads
+//! are listed before.
 
 mod open;
 mod pages;
@@ -28,15 +29,15 @@ use crate::record::{Entry, Header, Index, Record, StoredRow};
 use open::OpenedFast5;
 use stream::{Stream, StreamUnpacker};
 
-/// What is known of all reads may take this part of the memory budget.
+/// The list of all reads may take the memory budget divided by this.
 const TABLE_SHARE: usize = 2;
 
 /// A FAST5 file, open.
 #[derive(Debug, Clone)]
 pub(crate) enum Fast5File {
-    /// Its reads are parsed on the way.
+    /// Workers parse the reads as they decode them.
     Stream(Arc<Stream>),
-    /// All of its reads are known.
+    /// All reads are listed.
     Table(Arc<Fast5Layout>),
 }
 
@@ -60,13 +61,13 @@ pub(crate) fn open(
             (Fast5File::Table(Arc::new(layout)), header, requests)
         }
     };
-    // One more told the format.
+    // One more request found the format.
     Ok(file::OpenedFormat { file, header, requests: 1 + requests })
 }
 
 impl Fast5File {
-    /// The header of all reads, where it is another than that of the first ones, and what has no
-    /// place in a read.
+    /// The header of all reads, if it differs from that of the first ones, and what the model of a
+    /// read cannot hold.
     fn whole(&self) -> Result<(&Arc<Header>, &[String])> {
         match self {
             Self::Stream(stream) => stream.whole_header(),
@@ -82,7 +83,7 @@ impl Fast5File {
         }
     }
 
-    /// Where the bytes lie that hold the read with a number.
+    /// The range of the bytes that hold the read with this number.
     fn extent(&self, number: u64) -> Range<u64> {
         match self {
             Self::Stream(stream) => {
@@ -92,7 +93,7 @@ impl Fast5File {
         }
     }
 
-    /// Where the bytes lie that hold the reads, in order; without `signal`, their fields.
+    /// The ranges of the bytes that hold the reads, in order; without `signal`, their fields.
     fn extents(
         &self,
         rows: &WantedRows,
@@ -116,7 +117,7 @@ impl Fast5File {
         }
     }
 
-    /// For a worker that decodes these reads.
+    /// An unpacker for a worker that decodes these reads.
     fn unpack(&self, rows: &WantedRows, store: &Arc<dyn Store>) -> Fast5Unpacker {
         match self {
             Self::Stream(stream) => {
@@ -216,7 +217,7 @@ impl FormatFile for Fast5File {
         self.unpack(&WantedRows::ALL, &file.store)
     }
 
-    /// Where the read with a number lies; its entry's offset is that number.
+    /// The range of a read; the offset of its entry is its number.
     fn place(&self, entry: Entry) -> (Range<u64>, u64) {
         (self.extent(entry.offset), entry.offset)
     }
@@ -250,7 +251,7 @@ impl FormatFile for Fast5File {
 }
 
 impl Fast5File {
-    /// Which reads are selected, by their numbers.
+    /// The numbers of the selected reads.
     fn rows(&self, file: &OpenFile, selection: &Selection) -> Result<WantedRows> {
         let Some(places) = self.places(file, selection)? else { return Ok(WantedRows::ALL) };
         let number = |place: Range<u64>| {

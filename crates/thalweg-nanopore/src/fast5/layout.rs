@@ -1,5 +1,5 @@
-//! What is known of a FAST5 file once it is open: its header in SLOW5's words, and where each
-//! read's signal lies.
+//! The layout of an open FAST5 file: its header in the model of SLOW5, and where each read's signal
+//! lies.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const SAMPLE: usize = 2;
 pub struct Fast5Layout {
     pub(super) header: Arc<Header>,
     pub(super) reads: Vec<Fast5Row>,
-    /// What the model of a read has no place for, in words, each once.
+    /// Descriptions of what the model of a read cannot hold, each once.
     pub(super) left_out: Vec<String>,
     pub(super) requests: u64,
 }
@@ -35,7 +35,7 @@ pub struct Fast5Row {
     pub(super) read_id: Box<str>,
     pub(super) read_group: u32,
     pub(super) calibration: Calibration,
-    /// Auxiliary values as a record stores them, of the first `known` fields.
+    /// The values of the first `known` auxiliary fields, as a record stores them.
     pub(super) aux: Box<[u8]>,
     pub(super) known: usize,
     pub(super) signal: Signal,
@@ -61,7 +61,7 @@ impl Signal {
         Self { len, fill, storage, pipeline: shared }
     }
 
-    /// Memory beside its own fields.
+    /// The memory of the read besides that of its fields.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.storage {
             Storage::Inline(samples) => size_of_val(&samples[..]),
@@ -70,8 +70,8 @@ impl Signal {
         }
     }
 
-    /// The bytes to fetch for it. Of chunks that lie far apart only the first: a worker fetches the
-    /// others by itself.
+    /// The bytes to fetch for it. If its chunks lie far apart, these are only the first; the worker
+    /// fetches the others.
     fn extent(&self) -> Range<u64> {
         match &self.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
@@ -97,7 +97,7 @@ impl Signal {
     }
 }
 
-/// Which reads of a file a run wants: all, or these.
+/// The reads of a run: all, or these.
 #[derive(Debug, Clone)]
 pub struct WantedRows(Option<Arc<Vec<u32>>>);
 
@@ -105,7 +105,7 @@ impl WantedRows {
     /// Every read.
     pub const ALL: Self = Self(None);
 
-    /// The number of the read that comes at this place.
+    /// The number of the read at this place.
     pub fn number(&self, ordinal: u64) -> Option<usize> {
         let ordinal = usize::try_from(ordinal).ok()?;
         match &self.0 {
@@ -138,7 +138,7 @@ impl Fast5Layout {
         self.requests
     }
 
-    /// What the file has and a read has no place for, in words.
+    /// Descriptions of what the model of a read cannot hold.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
@@ -156,7 +156,7 @@ impl Fast5Layout {
     /// An index of the reads: an entry's offset is the read's number.
     ///
     /// # Errors
-    /// Two reads of one id.
+    /// For two reads with one id.
     pub fn index(&self, file: &Arc<str>) -> Result<Index> {
         let mut index = Index::new(self.header.version);
         for (number, row) in self.reads.iter().enumerate() {
@@ -208,7 +208,7 @@ impl Fast5Layout {
     }
 }
 
-/// What a worker keeps to decode the reads of a layout.
+/// Decodes the reads of a layout on one worker.
 #[derive(Debug)]
 pub struct RowUnpacker {
     layout: Arc<Fast5Layout>,
@@ -217,7 +217,7 @@ pub struct RowUnpacker {
 }
 
 impl RowUnpacker {
-    /// For the reads that `rows` names.
+    /// A decoder for the reads of `rows`.
     pub fn new(layout: Arc<Fast5Layout>, rows: WantedRows, store: Arc<dyn Store>) -> Self {
         Self { layout, rows, decoder: Fast5RowDecoder::new(store) }
     }
@@ -238,10 +238,10 @@ impl RowUnpacker {
         Ok(self.decoder.fields(row, &self.layout.header).0)
     }
 
-    /// Everything about the read of an extent but its samples, of which it tells the number.
+    /// The read of an extent without its samples, and the number of samples.
     ///
     /// # Errors
-    /// Where there is no such read.
+    /// For a read that does not exist.
     pub fn fields(&mut self, ordinal: u64) -> Result<(Record<'_>, u64)> {
         let row = self.decoder.known(self.layout.row(&self.rows, ordinal), ordinal)?;
         Ok(self.decoder.fields(row, &self.layout.header))
@@ -281,8 +281,8 @@ impl Fast5RowDecoder {
         })
     }
 
-    /// Appends the samples of a read, which may be `limit` bytes, to `out`. What is not in the
-    /// extent is fetched.
+    /// Appends the samples of a read, at most `limit` bytes, to `out`. Bytes outside of the extent
+    /// are fetched.
     ///
     /// # Errors
     /// What is wrong with its stored bytes.
@@ -303,8 +303,8 @@ impl Fast5RowDecoder {
         outcome
     }
 
-    /// A read without its samples, as a record of a file with this header; and how many samples it
-    /// has.
+    /// A read without its samples, as a record of a file with this header, and the number of its
+    /// samples.
     pub fn fields<'a>(&'a mut self, row: &'a Fast5Row, header: &Header) -> (Record<'a>, u64) {
         let aux: &[u8] = if row.known == header.aux.len() {
             &row.aux
@@ -369,7 +369,7 @@ impl<'a> Decode<'a> {
         Ok(())
     }
 
-    /// So many samples, if the memory that they take is allowed.
+    /// The number of samples, if their memory is within the limit.
     fn fits(&self, samples: u64, offset: u64) -> Result<usize> {
         let fits = usize::try_from(samples)
             .ok()

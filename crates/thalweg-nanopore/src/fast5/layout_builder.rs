@@ -11,7 +11,7 @@ use super::merge::{KnownFields, Merge};
 use super::read_groups::{FoundRead, Root};
 use crate::record::Header;
 
-/// A layout in the making.
+/// A layout that grows read by read.
 pub struct LayoutBuilder(Merge);
 
 impl std::fmt::Debug for LayoutBuilder {
@@ -21,16 +21,16 @@ impl std::fmt::Debug for LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Nothing yet, of the file with this root. What is known of its reads may take `memory` bytes.
+    /// An empty layout of the file with this root. The list of its reads may take `memory` bytes.
     pub fn new(name: &Arc<str>, root: &Root, memory: usize) -> Self {
         Self(Merge::new(root.known(name), memory))
     }
 
-    /// Takes in the next read.
+    /// Adds the next read.
     ///
     /// # Errors
-    /// [`Refused`](meta::Refused): what is wrong with a group that it shares with others, and what
-    /// does not fit the reads before it.
+    /// [`Refused`](meta::Refused): a defect of a group that it shares with others, or a field that
+    /// contradicts those of the reads before it.
     pub fn read<S: ByteSource + ?Sized>(
         &mut self,
         source: &S,
@@ -39,17 +39,17 @@ impl LayoutBuilder {
         self.0.read(found, &mut |_, at| Root::attributes_at(source, at))
     }
 
-    /// The layout, once all reads were taken in; finding them took so many requests.
+    /// The finished layout. `requests` is the number of requests that finding the reads took.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a file that has no reads.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a file without reads.
     pub fn finish(self, requests: u64) -> Result<Fast5Layout> {
         self.0.finish(requests)
     }
 }
 
 impl Root {
-    /// What is known of the file's reads before any was seen; `name` is what errors call the file.
+    /// The state before the first read; errors name the file `name`.
     pub fn known(&self, name: &Arc<str>) -> KnownFields {
         let mut known = KnownFields::new(name, self.attributes.clone());
         self.others.iter().for_each(|what| known.leave_out(what.clone()));
@@ -57,7 +57,7 @@ impl Root {
     }
 }
 
-/// What is known of some reads of a file, and the header that goes with it.
+/// The known fields of some reads of a file, and the header of these fields.
 #[derive(Debug, Clone)]
 pub struct KnownReads {
     known: KnownFields,
@@ -66,30 +66,30 @@ pub struct KnownReads {
 }
 
 impl KnownReads {
-    /// The state after reads that were taken in.
+    /// The state after some reads.
     pub fn new(known: KnownFields) -> Self {
         Self { header: Arc::new(known.header()), left_out: known.left_out(), known }
     }
 
-    /// The header that rows go with.
+    /// The header of the rows.
     pub fn header(&self) -> &Arc<Header> {
         &self.header
     }
 
-    /// What the file has and a read has no place for, in words.
+    /// Descriptions of what the model of a read cannot hold.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// What is known.
+    /// The known fields.
     pub fn known(&self) -> &KnownFields {
         &self.known
     }
 }
 
 impl KnownFields {
-    /// A read's row. What was not known before is known from then on; the other outcome is whether
-    /// something was not.
+    /// The row of a read, and whether the read has fields that were not known before. They are
+    /// known from then on.
     ///
     /// # Errors
     /// [`Refused`](meta::Refused).

@@ -1,5 +1,5 @@
-//! From what the reads' groups say to rows of a layout: read groups are put together, fields are
-//! found.
+//! Turns the groups of reads into rows of a layout: assigns reads to read groups, and discovers
+//! fields.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,19 +13,19 @@ use super::layout::{Fast5Layout, Fast5Row, Signal};
 use super::read_groups::{Attributes, FoundRead, SharedGroups};
 use crate::record::Header;
 
-/// What a read takes at least beside its own values, for the check of the budget.
+/// The least memory that a read takes besides its values, for the check of the budget.
 const ROW_BYTES: usize = size_of::<Fast5Row>() + 64;
 
-/// The read groups and fields of the reads that have been seen so far, in their order: those of
-/// later reads come behind them, and nothing that was said of a read becomes wrong.
+/// The read groups and fields of the reads so far, in their order. Later reads only append, so the
+/// rows of earlier reads stay valid.
 #[derive(Debug, Clone)]
 pub struct KnownFields {
     name: Arc<str>,
-    /// Attributes of the file, which go to every read group.
+    /// Attributes of the file, which every read group gets.
     of_file: GroupAttributes,
     is_fast5: bool,
     groups: Vec<GroupAttributes>,
-    /// Read groups by what makes them one.
+    /// Read groups by their common properties.
     by_key: HashMap<Key, u32>,
     fields: Fields,
     pipelines: Vec<Arc<Pipeline>>,
@@ -33,11 +33,11 @@ pub struct KnownFields {
     aux: Vec<u8>,
 }
 
-/// Read groups are recognised by their addresses as long as there are no more of these.
+/// Read groups are recognised by their addresses up to this many.
 const MOST_KEYS: usize = 4096;
 
-/// The reads of a read group have these in common: the groups that they share, and attributes of
-/// their own.
+/// The common properties of the reads of a read group: the groups that they share, and some of
+/// their own attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     shared: SharedGroups,
@@ -45,7 +45,7 @@ struct Key {
 }
 
 impl KnownFields {
-    /// Nothing yet, of a file with these attributes.
+    /// The state before the first read, of a file with these attributes.
     pub(super) fn new(name: &Arc<str>, of_file: Attributes) -> Self {
         let mut known = Self {
             name: name.clone(),
@@ -86,7 +86,7 @@ impl KnownFields {
         for (name, value) in raw {
             match (name.as_str(), value) {
                 ("read_id", Value::Text(id)) => read_id = Some(id),
-                // It says what the signal's own length says, or it is kept.
+                // It is dropped if it equals the length of the signal.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
                 (_, value @ Value::Other(_)) => {
                     self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)));
@@ -94,7 +94,7 @@ impl KnownFields {
                 (_, value) => values.push((name, value)),
             }
         }
-        // What is a field of the read need not be an attribute of its group.
+        // A field of the read is not repeated as an attribute of its group.
         own.retain(|attribute| !values.contains(attribute));
         let read_group = self.group(&path, own, shared, attributes_at)?;
         let mut calibration = Calibration::UNKNOWN;
@@ -107,7 +107,7 @@ impl KnownFields {
                     self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)));
                 }
                 value if name == "channel_number" => values.push((name, value)),
-                // Under its group's name, so that it can go back there.
+                // Under its group's name, so that it can be written back there.
                 value => values.push((format!("channel_id/{name}"), value)),
             }
         }
@@ -126,7 +126,7 @@ impl KnownFields {
         Ok(Fast5Row { read_id: read_id.into(), read_group, calibration, aux, known, signal })
     }
 
-    /// The number of a read's group, which is made where it is the first of its kind.
+    /// The number of a read's group. A new group is made for the first read of its kind.
     fn group<E: From<Error>>(
         &mut self,
         path: &str,
@@ -160,7 +160,7 @@ impl KnownFields {
         for (name, text) in key.own.clone() {
             put(&mut all, "read", name, text);
         }
-        // Files that do not share these groups have them once a read, with the same in them.
+        // In files that do not share these groups, each read has its own, equal copies.
         let group = self.groups.iter().position(|known| *known == all).unwrap_or_else(|| {
             self.groups.push(all);
             self.groups.len() - 1
@@ -173,7 +173,7 @@ impl KnownFields {
         Ok(group)
     }
 
-    /// What tells whether anything became known: numbers of read groups, fields and labels.
+    /// The numbers of read groups, fields and labels. They grow with every discovery.
     pub(super) fn extent(&self) -> (usize, usize, usize) {
         (self.groups.len(), self.fields.len(), self.fields.labels())
     }
@@ -187,7 +187,7 @@ impl KnownFields {
         )
     }
 
-    /// What of the reads so far has no place, in words.
+    /// Descriptions of what the model of a read cannot hold of the reads so far.
     pub(super) fn left_out(&self) -> Vec<String> {
         let mut left_out: Vec<String> =
             self.left_out.iter().map(|(what, n)| format!("{what} (of {n} reads)")).collect();
@@ -196,7 +196,7 @@ impl KnownFields {
     }
 }
 
-/// Rows in the making.
+/// A list of rows that grows read by read.
 pub(super) struct Merge {
     pub(super) known: KnownFields,
     memory: usize,
@@ -205,7 +205,7 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// None yet. They may take `memory` bytes.
+    /// An empty list, which may take `memory` bytes.
     pub(super) fn new(known: KnownFields, memory: usize) -> Self {
         Self { known, memory, taken: 0, rows: Vec::new() }
     }
@@ -225,7 +225,7 @@ impl Merge {
         Ok(())
     }
 
-    /// The layout, once all reads were taken in.
+    /// The finished layout.
     pub(super) fn finish(self, requests: u64) -> Result<Fast5Layout> {
         let Self { known, rows, .. } = self;
         if rows.is_empty() && !known.is_fast5 {
@@ -269,8 +269,8 @@ fn other(value: &Value) -> &'static str {
     }
 }
 
-/// Puts an attribute under its own name, or under its group's and its own where that is taken by
-/// another value.
+/// Inserts an attribute under its own name, or prefixed by its group's name if another value has
+/// that name.
 fn put(all: &mut GroupAttributes, part: &str, name: String, text: String) {
     match all.get(&name) {
         Some(known) if *known != text => drop(all.insert(format!("{part}/{name}"), text)),

@@ -1,5 +1,5 @@
-//! What stands in for libhdf5 in a build without it: nothing is written, and only files that our
-//! own parser understands are read.
+//! Replaces the code over libhdf5 in a build without it: nothing is written, and only files that
+//! our own parser understands are read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Fast5Layout {
     }
 }
 
-/// What of a header FAST5 has no place for: no file is written, so nothing is lost.
+/// What FAST5 cannot hold of a header. No file is written, so nothing is lost.
 pub fn lost(_: &Header) -> Vec<String> {
     Vec::new()
 }

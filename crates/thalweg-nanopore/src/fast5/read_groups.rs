@@ -1,4 +1,4 @@
-//! What a read's groups say, whoever parsed them, and the parsing of them without libhdf5.
+//! The groups of a read, and their parser without libhdf5.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::{ByteSource, MetadataFile, Object, Reader, Refused};
 use thalweg_hdf5::types::{SampleDataset, Storage, Value};
 
-/// What a group of a multi-read file is called before its read's id.
+/// The prefix of a read's group in a multi-read file, before the read id.
 pub(super) const PREFIX: &str = "read_";
 
 /// Attributes by name.
 pub(super) type Attributes = Vec<(String, Value)>;
 
-/// Everything that a file says about one read.
+/// Everything that a file holds of one read.
 #[derive(Debug, PartialEq)]
 pub struct FoundRead {
     /// The group, for messages.
@@ -23,7 +23,7 @@ pub struct FoundRead {
     pub(super) own: Attributes,
     pub(super) raw: Attributes,
     pub(super) channel: Attributes,
-    /// Where the groups are that a run's reads share.
+    /// The addresses of the groups that a run's reads share.
     pub(super) shared: SharedGroups,
     /// Groups of which nothing is known, in words.
     pub(super) others: Vec<String>,
@@ -38,7 +38,7 @@ pub(super) struct SharedGroups {
 }
 
 impl FoundRead {
-    /// Whether it goes by the name that its group has, as it should.
+    /// Whether its id is that in the name of its group, as it should be.
     pub(crate) fn is_named_rightly(&self) -> bool {
         let id = self.raw.iter().find(|(name, _)| name == "read_id").map(|(_, value)| value);
         self.named.is_some()
@@ -61,7 +61,7 @@ impl FoundRead {
 }
 
 impl SharedGroups {
-    /// Takes the address of one of them; whether it is one.
+    /// Takes the address of a group. Returns whether it is a shared one.
     pub(super) fn take(&mut self, name: &str, at: u64) -> bool {
         match name {
             "tracking_id" => self.tracking_id = Some(at),
@@ -98,12 +98,12 @@ pub struct Root {
     pub(super) others: Vec<String>,
 }
 
-/// Where the reads are.
+/// The groups of the reads.
 #[derive(Debug)]
 pub(super) enum Reads {
-    /// Each in a group of its own, in the order of their addresses.
+    /// A group for each read, in the order of their addresses.
     Multi(Vec<ReadAddress>),
-    /// Below `Raw/Reads`, with what all of them share.
+    /// Groups below `Raw/Reads`, and the groups that all of them share.
     Single { reads: Vec<ReadAddress>, channel_id: Option<u64>, shared: SharedGroups },
 }
 
@@ -170,15 +170,14 @@ impl Root {
         Ok(Self { file, attributes, reads: Reads::Single { reads, channel_id, shared }, others })
     }
 
-    /// How many reads there are.
+    /// The number of reads.
     pub fn len(&self) -> usize {
         match &self.reads {
             Reads::Multi(reads) | Reads::Single { reads, .. } => reads.len(),
         }
     }
 
-    /// Where the groups of reads are whose names are their ids; none where there are no such
-    /// groups.
+    /// The groups of a multi-read file; empty for a single-read file.
     pub fn places(&self) -> &[ReadAddress] {
         match &self.reads {
             Reads::Multi(reads) => reads,
@@ -186,12 +185,12 @@ impl Root {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no reads.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Parses what belongs to the read with a number.
+    /// Parses the groups of the read with this number.
     ///
     /// # Errors
     /// [`Refused`].
@@ -277,7 +276,7 @@ impl Root {
         Object::read(reader, signal)?.samples(reader)
     }
 
-    /// Parses the attributes of a group that reads share.
+    /// Parses the attributes of a shared group.
     ///
     /// # Errors
     /// [`Refused`].

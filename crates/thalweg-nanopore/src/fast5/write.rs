@@ -1,4 +1,4 @@
-//! From reads in SLOW5's words to a multi-read file, laid out as ont_fast5_api lays it out.
+//! Writes reads to a multi-read file with the layout of ont_fast5_api.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,21 +11,20 @@ use super::encode::{Compression, EncodedRead};
 use crate::pod5::fields::{CONTEXT_TAGS, END_REASONS};
 use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
-/// An attribute that stands at the read itself, where ONT's readers look for it. A field of this
-/// name stands there, too.
+/// An attribute of the read's own group, where ONT's readers expect it. A field of this name is
+/// stored there, too.
 const PORE_TYPE: &str = "pore_type";
 
-/// Attributes that stand at the file.
+/// Attributes of the file.
 const OF_FILE: [&str; 2] = ["file_type", "file_version"];
 
-/// What a multi-read file says that it is, and in which version of the layout, unless the source
-/// says so itself.
+/// The type and version attributes of a multi-read file, unless the source has its own.
 const FILE_TYPE: &str = "multi-read";
 const FILE_VERSION: &str = "2.3";
 
-/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. POD5
-/// has all of them but one; those after the seventh are newer than FAST5, and have the codes that
-/// pod5's converter gives them.
+/// The end reasons by their codes in FAST5. ONT's readers use only the code. POD5 has all but one
+/// of them. Those after the seventh are newer than FAST5 and have the codes that pod5's converter
+/// uses.
 fn end_reasons() -> Vec<String> {
     let (unknown, others) = END_REASONS.split_at(1);
     [unknown, &["partial"], others].concat().into_iter().map(String::from).collect()
@@ -34,7 +33,7 @@ fn end_reasons() -> Vec<String> {
 /// The filter deflate of HDF5.
 const DEFLATE: i32 = 1;
 
-/// Where an auxiliary field goes.
+/// The place of an auxiliary field.
 #[derive(Debug)]
 struct AuxPlace {
     of_channel: bool,
@@ -46,12 +45,12 @@ struct AuxPlace {
 enum AuxKind {
     Number(StoredNumber),
     Text,
-    /// With the code that each code of the header becomes.
+    /// An enumeration, with the new code of each code of the header.
     Enum(Enumeration, Vec<u8>),
     Lost,
 }
 
-/// The labels of an enumeration by their code in FAST5, and what the codes of the field become.
+/// The labels of an enumeration by their codes in FAST5, and the new codes of the field's codes.
 fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
     let own = &field.labels;
     let mut labels = own.clone();
@@ -68,7 +67,7 @@ fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
     (labels, codes)
 }
 
-/// What of a header FAST5 has no place for, in words.
+/// Descriptions of what FAST5 cannot hold of a header.
 pub fn lost(header: &Header) -> Vec<String> {
     let arrays = header.aux.iter().filter(|field| kind_of(field).is_none());
     arrays
@@ -81,7 +80,7 @@ pub fn holds(field: &AuxField) -> bool {
     kind_of(field).is_some()
 }
 
-/// Whether FAST5 has a place for a field, and what it is there; an enumeration is left for later.
+/// The kind of a field in FAST5; `None` if FAST5 cannot hold it. Enumerations are refined later.
 fn kind_of(field: &AuxField) -> Option<AuxKind> {
     Some(match field.kind {
         AuxType::Array(Scalar::Char) | AuxType::Scalar(Scalar::Char) => AuxKind::Text,
@@ -101,7 +100,7 @@ fn kind_of(field: &AuxField) -> Option<AuxKind> {
     })
 }
 
-/// A multi-read file being written, to a path that is not the file's last.
+/// A multi-read file that is written under a temporary path.
 #[derive(Debug)]
 pub struct FileWriter {
     file: Hdf5Writer,
@@ -114,7 +113,7 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Starts a file of reads that `header` describes; `name` is what errors call it.
+    /// Starts a file of reads that `header` describes; errors are about `name`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -198,7 +197,7 @@ impl FileWriter {
         self.share(group, &node)
     }
 
-    /// Writes a read's own fields; the type of its pore, which has a place of its own.
+    /// Writes a read's own fields. Returns the type of its pore, which is stored elsewhere.
     fn auxiliary(
         &self,
         read: &EncodedRead,
@@ -222,7 +221,7 @@ impl FileWriter {
             let (_, value) =
                 value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
             let at = if place.of_channel { channel } else { raw };
-            // ONT's readers want numbers such as median_before to be there, and NaN says as well
+            // ONT's readers require numbers such as median_before, and NaN marks a missing one
             // that one is missing.
             let value = match (&place.kind, value) {
                 (AuxKind::Number(StoredNumber::F32), AuxValue::Missing) => {
@@ -264,8 +263,7 @@ impl FileWriter {
         Ok(pore_type)
     }
 
-    /// Gives a read its group's attributes: written with the first of its reads, linked to from the
-    /// others.
+    /// Gives a read its group's attributes: the first read of a group gets them, later ones a link.
     fn share(&mut self, group: u32, node: &NewGroup) -> Result<()> {
         const NAMES: [&str; 2] = ["context_tags", "tracking_id"];
         let Self { file, header, shared, .. } = self;
@@ -294,7 +292,7 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Writes what is in memory, and closes the file.
+    /// Writes the data in memory, and closes the file.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -312,7 +310,7 @@ enum WritePart {
     Tracking,
 }
 
-/// Where an attribute of a read group goes, and its name there.
+/// The group that an attribute of a read group goes to, and its name there.
 fn place_of(name: &str) -> (WritePart, &str) {
     match name.split_once('/') {
         Some(("context_tags", own)) => (WritePart::Context, own),

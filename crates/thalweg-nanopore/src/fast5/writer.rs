@@ -11,7 +11,7 @@ use crate::record::Header;
 /// A multi-read FAST5 file being written, read by read. Dropped unfinished, it is removed.
 #[derive(Debug)]
 pub struct Fast5Writer {
-    // Before the file that it writes to, so that it is closed before that is removed.
+    // Declared before `file`, so that it is closed before the file is removed.
     writer: FileWriter,
     file: NewFile,
 }

@@ -1,4 +1,4 @@
-//! From a store to what is known of its reads; and all reads' metadata, parsed by many at a time.
+//! Opens a file and finds its reads. Many threads parse the metadata of all reads.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use crate::fast5::{Fast5Layout, FoundRead, HAS_LIBHDF5, LayoutBuilder, Root};
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
 
-/// Strides that a thread may be ahead.
+/// The most strides that a thread may be ahead.
 const AHEAD: usize = 2;
 
-/// Threads, at most: they wait for the store most of the time.
+/// The most threads. They wait for the store most of the time.
 const THREADS: usize = 16;
 
-/// What opening needs to know.
+/// The context of opening.
 #[derive(Clone, Copy)]
 pub(super) struct OpenContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) control: &'a Control,
-    /// What the store can do.
+    /// The store model.
     pub(super) model: StoreModel,
-    /// Bytes that are known of all reads.
+    /// The memory that the list of all reads may take, in bytes.
     pub(super) memory: usize,
 }
 
@@ -41,7 +41,7 @@ impl OpenContext<'_> {
     }
 }
 
-/// What is known of a file's reads.
+/// The reads of an opened file.
 pub(super) enum OpenedFast5 {
     Stream(Arc<Stream>),
     Table(Fast5Layout),
@@ -65,7 +65,7 @@ fn parse(context: OpenContext<'_>) -> meta::Result<OpenedFast5> {
     }
 }
 
-/// What libhdf5 makes of a file that is not read, or not understood, without it.
+/// The layout that libhdf5 finds of a file that our parser does not understand.
 pub(super) fn from_library(
     OpenContext { store, control, memory, .. }: OpenContext<'_>,
 ) -> Result<Fast5Layout> {
@@ -78,7 +78,7 @@ pub(super) fn from_library(
 
 fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
     from_library(context).map_err(|error| match refused {
-        // What was found here says more than that there is no library.
+        // The parser's own error says more than a missing library.
         Refused::Damaged(fault) if !HAS_LIBHDF5 => {
             fault.in_file(context.store.name(), 0, "HDF5's metadata")
         }
@@ -112,8 +112,8 @@ fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<F
     }
 }
 
-/// Parses all reads, stride by stride in turn on threads that wait for the store most of the time.
-/// Hands them on by their order, for as long as they are wanted.
+/// Parses all reads in strides, which several threads take in turns. Passes the reads on in order,
+/// until the receiver stops.
 pub(super) fn all(
     root: &Root,
     context: OpenContext<'_>,

@@ -1,15 +1,14 @@
-//! Reads that are parsed by the workers that decode them, from the bytes that were fetched for
-//! their signal.
+//! Reads that the workers parse, out of the bytes that were fetched for their signal.
 //!
-//! Metadata of a read and its signal are written one after the other, so what a read needs lies
-//! between its group's header and that of a read soon after: how soon, some reads tell when the
-//! file is opened. The engine then goes through the file once. What lies elsewhere is fetched by
-//! itself.
+//! The metadata of a read and its signal are written one after the other. So the bytes of a read
+//! lie between its group's header and that of a read soon after; some reads, examined when the file
+//! is opened, show how soon. The engine then reads the file once. Bytes that lie elsewhere are
+//! fetched separately.
 //!
-//! The header that the file presents is made of its first reads. A read that has something else -
-//! an attribute that those did not have, another run - makes the worker that meets it go through
-//! the metadata of all reads, once, and from then on reads go with the header of all. What was said
-//! before stays right: later groups and fields come behind the known ones.
+//! The header comes from the first reads. If a worker meets a read with another attribute or of
+//! another run, it parses the metadata of all reads, once. From then on, reads go with the header
+//! of all reads. Records that were delivered before stay valid, because new groups and fields are
+//! appended.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -32,20 +31,19 @@ use crate::fast5::{
 };
 use crate::record::{Entry, Header, Index, Record, Version};
 
-/// Reads that make the header at first, and reads that are looked at beside them to see where
-/// things lie.
+/// The number of first reads that the header comes from, and of other reads that are examined to
+/// learn the layout.
 const FIRST: usize = 8;
 const OTHERS: usize = 8;
 
-/// Metadata further before their group's header than this are fetched by themselves.
+/// Metadata further before their group's header than this are fetched separately.
 const BEFORE: u64 = 64 << 10;
-/// What a read needs may lie beyond the headers of this many reads.
+/// The bytes of a read may extend beyond the headers of this many later reads.
 const AFTER: usize = 4;
-/// No read is fetched with more bytes than this in one go; what is missing then is fetched by
-/// itself.
+/// The most bytes that are fetched for a read at once; missing bytes are fetched separately.
 const MOST: u64 = 32 << 20;
 
-/// A file whose reads are parsed as they go by.
+/// A file whose reads are parsed while they are decoded.
 #[derive(Debug)]
 pub(crate) struct Stream {
     store: Arc<dyn Store>,
@@ -57,20 +55,20 @@ pub(crate) struct Stream {
     first: Arc<KnownReads>,
     whole: OnceLock<Whole>,
     walking: Mutex<()>,
-    /// What libhdf5 makes of the file; `None` if it refuses it, too.
+    /// The layout that libhdf5 finds; `None` if it refuses the file, too.
     library: OnceLock<Option<Arc<Fast5Layout>>>,
     requests: u64,
 }
 
-/// What all of the reads have.
+/// The fields of all reads.
 #[derive(Debug, Clone)]
 enum Whole {
     Parsed(Arc<KnownReads>),
-    /// There are reads that only libhdf5 reads, so it read all.
+    /// Some reads are readable by libhdf5 only, so it found all.
     Library(Arc<Fast5Layout>),
 }
 
-/// Where what a read needs lies: bytes before its group's header, headers of other reads after it.
+/// The extent of a read: bytes before its group's header, and headers of other reads after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reach {
     before: u64,
@@ -79,7 +77,7 @@ struct Reach {
     fields: u64,
 }
 
-/// Remembers what was asked for.
+/// Records the ranges that are asked for.
 struct Traced<'a> {
     pages: &'a Pages,
     gets: RefCell<Vec<Range<u64>>>,
@@ -97,7 +95,7 @@ impl ByteSource for Traced<'_> {
 }
 
 impl Stream {
-    /// Looks at some reads; `None` where they are not laid out to be read on the way.
+    /// Examines some reads; `None` if their layout does not allow parsing while decoding.
     pub(super) fn open(
         context: OpenContext<'_>,
         pages: &Pages,
@@ -134,7 +132,7 @@ impl Stream {
         if needed.len() * 4 < (FIRST + OTHERS) * 3 {
             return Ok(Err(root));
         }
-        // One that needs more than all others is not worth fetching so much for each.
+        // A single outlier does not justify fetching as much for each read.
         needed.sort_unstable();
         reach.after = needed.iter().rev().nth(1).copied().unwrap_or(1);
         let store = context.store.clone();
@@ -172,7 +170,7 @@ impl Stream {
         self.first.header()
     }
 
-    /// The header of all reads, and what has no place in any.
+    /// The header of all reads, and what the model of a read cannot hold.
     pub(super) fn whole_header(&self) -> Result<(&Arc<Header>, &[String])> {
         Ok(match self.whole()? {
             Whole::Parsed(state) => (state.header(), state.left_out()),
@@ -180,7 +178,7 @@ impl Stream {
         })
     }
 
-    /// Goes through the metadata of all reads, unless that was done.
+    /// Parses the metadata of all reads, unless this was done before.
     fn whole(&self) -> Result<&Whole> {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
@@ -195,8 +193,8 @@ impl Stream {
         let mut library = None;
         all(&self.root, self.context(), &mut |found| {
             match found.and_then(|found| known.take(&pages, found)) {
-                // What does not fit the others is told when it is read, and so is what nobody
-                // reads.
+                // A read that contradicts the others, or is unreadable, is reported when it is
+                // read.
                 Ok(_)
                 | Err(Refused::Store(Error::Unsupported { .. } | Error::Malformed { .. })) => {
                     Ok(true)
@@ -215,7 +213,7 @@ impl Stream {
         Ok(self.whole.get_or_init(|| whole))
     }
 
-    /// What libhdf5 makes of the file, if it reads it.
+    /// The layout that libhdf5 finds, if it reads the file.
     fn library(&self) -> Option<Arc<Fast5Layout>> {
         self.library.get_or_init(|| from_library(self.context()).ok().map(Arc::new)).clone()
     }
@@ -250,8 +248,8 @@ impl Stream {
 }
 
 impl Reach {
-    /// Extends it to what a read needed, but for the headers after it, of which it tells how many
-    /// that takes; `None` where the signal lies elsewhere.
+    /// Extends the range before the header to what a read needed. Returns how many headers after it
+    /// the read needed; `None` if the signal lies elsewhere.
     fn widen(
         &mut self,
         root: &Root,
@@ -306,7 +304,7 @@ impl ByteSource for Near<'_> {
     }
 }
 
-/// A worker's side: extents to reads.
+/// Turns extents into reads on one worker.
 pub(crate) struct StreamUnpacker {
     stream: Arc<Stream>,
     rows: WantedRows,
@@ -344,7 +342,7 @@ impl StreamUnpacker {
         }
     }
 
-    /// Parses the read of an extent; the header that it goes with.
+    /// Parses the read of an extent. Returns the header that it goes with.
     pub(super) fn header(&mut self, extent: &Extent<'_>) -> Result<Arc<Header>> {
         self.ready = None;
         let name = self.stream.store.name().clone();
@@ -411,8 +409,8 @@ impl StreamUnpacker {
         }
     }
 
-    /// Decodes the read that was parsed last, and appends its samples to `samples`; all but these
-    /// with `None`.
+    /// Decodes the read that was parsed last, and appends its samples to `samples`; without samples
+    /// for `None`.
     pub(super) fn read(
         &mut self,
         extent: &Extent<'_>,
