@@ -203,55 +203,10 @@ impl EngineInput {
             return Ok(());
         };
         let last = offset + len as u64 >= *end;
-        let carried = carry.take();
-        let (need, tail) = carried.as_ref().map_or((0, 0), |c| (c.need, c.range.len()));
-        // `start..stop` are the bytes in `block` that have not been framed.
-        let (block, start, stop) = match (arrived, carried) {
-            (Arrived::View, carried) => {
-                if let Some(c) = carried {
-                    free(c.block, context);
-                }
-                let block = Block { data: Data::View(context.store.clone()), origin: 0 };
-                (block, offset as usize + skip - tail, offset as usize + len)
-            }
-            (Arrived::Buf(mut buf, at), carried) if tail <= at && need <= tail + len => {
-                if let Some(c) = carried {
-                    buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
-                    free(c.block, context);
-                }
-                (
-                    Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) },
-                    at + skip - tail,
-                    at + len,
-                )
-            }
-            (Arrived::Buf(buf, at), carried) => {
-                // The extent is longer than a pooled buffer. It gets its own buffer, which also
-                // takes the bytes of this block.
-                let room = need.max(tail + len);
-                let at_byte = offset - tail as u64;
-                let mut whole = match carried
-                    .map_or_else(|| roomy(room), |c| take_whole(c, room, context))
-                {
-                    Ok(whole) => whole,
-                    Err(error) => {
-                        *ended = true;
-                        context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                        return Err(Error::io_at(context.store.name(), NO_ROOM, at_byte, error));
-                    }
-                };
-                whole.extend_from_slice(&buf[at + skip..at + len]);
-                context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                *context.oversize += whole.capacity() as u64;
-                let stop = whole.len();
-                (
-                    Block { data: Data::Whole(whole), origin: offset + skip as u64 - tail as u64 },
-                    0,
-                    stop,
-                )
-            }
-        };
+        let joined = join(carry.take(), AnsweredPiece { arrived, offset, len, skip }, context);
+        let (block, unframed) = joined.inspect_err(|_| *ended = true)?;
         let block = Arc::new(block);
+        let Range { start, end: stop } = unframed;
         let bytes = &block.bytes()[start..stop];
         self.places.clear();
         let outcome =
@@ -277,6 +232,63 @@ impl EngineInput {
                 free(block, context);
                 Err(error)
             }
+        }
+    }
+}
+
+/// The bytes of an answered request. The first `skip` of them precede the range of the source.
+struct AnsweredPiece {
+    arrived: Arrived,
+    offset: u64,
+    len: usize,
+    skip: usize,
+}
+
+/// Puts the bytes that were carried over before those that arrived. Returns the block that holds
+/// both, and the range of its bytes that have not been framed.
+fn join(
+    carried: Option<Carry>,
+    piece: AnsweredPiece,
+    context: &mut FrameContext<'_>,
+) -> Result<(Block, Range<usize>)> {
+    let AnsweredPiece { arrived, offset, len, skip } = piece;
+    let (need, tail) = carried.as_ref().map_or((0, 0), |c| (c.need, c.range.len()));
+    match arrived {
+        Arrived::View => {
+            if let Some(c) = carried {
+                free(c.block, context);
+            }
+            let block = Block { data: Data::View(context.store.clone()), origin: 0 };
+            Ok((block, offset as usize + skip - tail..offset as usize + len))
+        }
+        Arrived::Buf(mut buf, at) if tail <= at && need <= tail + len => {
+            if let Some(c) = carried {
+                buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
+                free(c.block, context);
+            }
+            let block = Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) };
+            Ok((block, at + skip - tail..at + len))
+        }
+        Arrived::Buf(buf, at) => {
+            // The extent is longer than a pooled buffer. It gets its own buffer, which also takes
+            // the bytes of this block.
+            let room = need.max(tail + len);
+            let at_byte = offset - tail as u64;
+            let whole = match carried {
+                Some(carried) => take_whole(carried, room, context),
+                None => roomy(room),
+            };
+            let whole = whole.map(|mut whole| {
+                whole.extend_from_slice(&buf[at + skip..at + len]);
+                whole
+            });
+            context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
+            let whole = whole
+                .map_err(|error| Error::io_at(context.store.name(), NO_ROOM, at_byte, error))?;
+            *context.oversize += whole.capacity() as u64;
+            let unframed = 0..whole.len();
+            let origin = offset + skip as u64 - tail as u64;
+            Ok((Block { data: Data::Whole(whole), origin }, unframed))
         }
     }
 }
