@@ -1,4 +1,4 @@
-//! A plan in slices: what each of several processes reads of the same arrays.
+//! Divides arrays into slices, one for each of several processes that read them.
 
 use std::ops::Range;
 
@@ -9,28 +9,30 @@ use super::fill::whole;
 use super::row_bands::{self, ElementRange};
 use super::{ArrayFile, Dataset};
 
-/// What one of several processes reads. Serialised, it can be handed to any launcher's processes.
+/// The elements that one of several processes reads. Any launcher can pass it to its processes in
+/// serialised form.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Slice {
-    /// In the order of the datasets; one of which nothing is read is left out.
+    /// The shares, sorted by path. A dataset of which nothing is read is left out.
     pub shares: Vec<Share>,
 }
 
-/// What is read of one dataset.
+/// The elements that are read of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// The dataset.
+    /// The path of the dataset.
     pub path: String,
-    /// Elements of it, in C order: whole chunks, where there are any.
+    /// A range of its elements in C order, of whole chunks if the dataset has chunks.
     pub elements: Range<u64>,
 }
 
-/// Windows for each slice, of which the slices are made: more make slices more alike.
+/// The number of windows for each slice. With more windows, the sizes of the slices differ less.
 const WINDOWS_A_SLICE: u64 = 64;
 
 impl ArrayFile {
-    /// All elements of the datasets in `count` slices of about as many bytes. Each is near itself
-    /// in the file, if the datasets were written side by side or one after the other.
+    /// Divides all elements of the datasets into `count` slices of about the same number of bytes.
+    /// The bytes of a slice lie close together in the file if the datasets were written side by
+    /// side or one after the other.
     ///
     /// # Errors
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is no array.
@@ -46,7 +48,7 @@ impl ArrayFile {
         let mut slices = vec![Slice::default(); count];
         let mut bytes = 0;
         for parts in row_bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
-            // By its middle.
+            // The middle of a window says which slice it goes to.
             let own: u64 = parts.iter().map(size).sum();
             let place =
                 (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;

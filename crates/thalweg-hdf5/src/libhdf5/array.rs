@@ -34,10 +34,10 @@ use super::object::{Node, labels};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
 
-/// Types inside each other deeper than this are not looked into.
+/// The most levels of nested types that are read.
 const MOST_LEVELS: usize = 32;
 
-/// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
+/// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 pub(super) const MOST_RANK: usize = 32;
 
 /// A dataset of elements of one size.
@@ -45,9 +45,10 @@ pub(super) const MOST_RANK: usize = 32;
 pub struct Array {
     /// The length of each dimension; none for a single element.
     pub shape: Vec<u64>,
-    /// Elements of array types make dimensions of their own, behind the dataset's.
+    /// The type of an element. The dimensions of an array type are part of `shape`, behind those of
+    /// the dataset.
     pub dtype: Dtype,
-    /// An element, as stored, where nothing is stored; empty for zeros.
+    /// The value, in stored form, of elements that are not stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the elements lie.
     pub place: ElementPlace,
@@ -58,14 +59,14 @@ pub struct Array {
 /// Where elements lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementPlace {
-    /// In the dataset's header; these are they, as stored.
+    /// In the dataset's header. The bytes are the elements as stored.
     Inline(Vec<u8>),
     /// In one run from this offset on; `None` where nothing was written.
     Contiguous(Option<u64>),
     /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order;
-    /// each stands there once.
+    /// no number appears twice.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where only libhdf5 finds them, and why.
+    /// In a place or form that only libhdf5 can read. The text says why.
     Library(String),
 }
 
@@ -94,7 +95,7 @@ impl Array {
     }
 }
 
-/// What a dataset turns out to be.
+/// What a dataset holds.
 #[derive(Debug)]
 pub enum Found {
     /// Elements of one size.
@@ -103,18 +104,18 @@ pub enum Found {
     Other(String),
 }
 
-/// A type as it is read.
+/// The type of elements as they are read.
 pub(super) struct ElementType {
     pub(super) dtype: Dtype,
     /// Dimensions of an array type.
     pub(super) inner: Vec<u64>,
-    /// What libhdf5 has to convert: why, and to what.
+    /// Why libhdf5 has to convert the elements, if it has to.
     pub(super) converted: Option<String>,
 }
 
 impl Node {
-    /// What a dataset holds, and where; `None` for what is no dataset. Every range that it names is
-    /// inside the file.
+    /// What a dataset holds, and where; `None` if the node is not a dataset. Every range in the
+    /// file that it names is inside the file.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses, and for
@@ -147,7 +148,7 @@ impl Node {
             Err(self.shared.malformed(&self.path, offset.min(size), found, expected))
         };
         match &array.place {
-            // Pieces of other files stand behind it.
+            // The offset is that of pieces of other files.
             ElementPlace::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
             ElementPlace::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
             ElementPlace::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
@@ -235,7 +236,8 @@ impl Node {
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
             array.fill = fill_value(&made, &stored)?;
-            // The elements of an array type have one each.
+            // The fill value of an array type has a value for each of its elements; the first is
+            // kept.
             array.fill.truncate(array.dtype.size());
             Ok(Some(Found::Array(Arc::new(array))))
         }
@@ -276,8 +278,8 @@ impl Node {
         }
     }
 
-    /// Reads `rows` elements of the first dimension from `from` on through libhdf5, as
-    /// [`Dtype::to_little_endian`] takes them. A single element is one row.
+    /// Reads `rows` rows from the row `from` on through libhdf5, in the form that
+    /// [`Dtype::to_little_endian`] takes. A dataset of a single element has one row.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says.
@@ -286,7 +288,8 @@ impl Node {
         let row: u64 = array.shape.iter().skip(1).product::<u64>() * array.dtype.size() as u64;
         out.clear();
         out.resize((rows * row) as usize, 0);
-        // What has to be converted comes as a machine has it, the rest as it is stored.
+        // libhdf5 converts numbers of little-endian types. All other elements come as they are
+        // stored.
         let converts = array.dtype.is_plain();
         self.shared.locked(
             || self.rows_locked(converts, from, rows, out),
@@ -338,7 +341,7 @@ impl Node {
     }
 }
 
-/// A number's or a string's order of bytes. The lock is held.
+/// Whether numbers of a type are big-endian. The lock is held.
 unsafe fn is_big_endian(kind: &Id) -> Result<bool, DatasetError> {
     // SAFETY: under the lock, an open type.
     match unsafe { H5Tget_order(kind.raw()) } {
@@ -348,8 +351,9 @@ unsafe fn is_big_endian(kind: &Id) -> Result<bool, DatasetError> {
     }
 }
 
-/// Where IEEE 754 puts a number's sign, exponent (and how many bits) and mantissa (and how many),
-/// and the x86's long double.
+/// The floating-point types of IEEE 754, and the long double of x86. Each has its size in bytes,
+/// the bit of the sign, the first bit of the exponent and its number of bits, and the first bit of
+/// the mantissa and its number of bits.
 const IEEE: [(usize, [usize; 5]); 4] = [
     (2, [15, 10, 5, 0, 10]),
     (4, [31, 23, 8, 0, 23]),
@@ -357,7 +361,8 @@ const IEEE: [(usize, [usize; 5]); 4] = [
     (16, [79, 64, 15, 0, 64]),
 ];
 
-/// What numpy calls a type. The lock is held.
+/// The type of elements, in numpy's terms, of a stored type at this level of nesting. The lock is
+/// held.
 pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
     if level > MOST_LEVELS {
         return Err(DatasetError::Unsupported("types inside each other".into()));
@@ -422,7 +427,7 @@ pub(super) unsafe fn fill_value(made: &Id, stored: &Id) -> Result<Vec<u8>, Libra
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
             return Ok(Vec::new());
         }
-        // It stood in a header, so that memory can hold it.
+        // The value comes from a header, so it fits in memory.
         let mut fill = vec![0; H5Tget_size(stored.raw())];
         status(H5Pget_fill_value(made.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
         Ok(fill)
@@ -494,8 +499,8 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
     }
 }
 
-/// Enumerations are read as numbers; the one that h5py writes for numpy's truth values, as these.
-/// The lock is held.
+/// Enumerations are read as numbers. The enumeration that h5py writes for numpy's booleans is read
+/// as booleans. The lock is held.
 unsafe fn enumeration(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     // SAFETY: under the lock, with an open type.
     let (base, names) = unsafe {
@@ -522,10 +527,10 @@ unsafe fn reference(stored: &Id) -> &'static str {
     }
 }
 
-/// Opaque bytes: numpy's own types are, where h5py has put their names beside them. The lock is
-/// held.
+/// The type of opaque bytes. h5py stores numpy's own types as opaque bytes, with their names in the
+/// tag. The lock is held.
 unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
-    // SAFETY: under the lock, an open type; the tag is the library's memory, given back.
+    // SAFETY: under the lock, an open type; the tag is memory of the library, which is given back.
     let tag = unsafe {
         let tag = H5Tget_tag(stored.raw());
         if tag.is_null() {
@@ -543,8 +548,8 @@ unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
 /// A compound type. The lock is held.
 unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
-    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
-    // memory, given back.
+    // SAFETY: under the lock; each number is that of a member; a name is memory of the library,
+    // which is given back.
     unsafe {
         for member in 0..status(H5Tget_nmembers(stored.raw()))?.cast_unsigned() {
             let name = H5Tget_member_name(stored.raw(), member);
@@ -581,7 +586,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
             "fields in it".into(),
         ));
     }
-    // As h5py writes numpy's complex numbers.
+    // h5py writes numpy's complex numbers as such records.
     let dtype = match &fields[..] {
         [(0, real), (at, imaginary)]
             if names == ["r", "i"]
@@ -597,7 +602,8 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
     Ok(ElementType { dtype, inner: Vec::new(), converted: None })
 }
 
-/// What libhdf5 converts numbers to that are not as a machine has them. The lock is held.
+/// The little-endian type to which libhdf5 converts numbers of a type; `None` for other types. The
+/// lock is held.
 unsafe fn number_in_memory(stored: &Id) -> Option<i64> {
     // SAFETY: under the lock, an open type; the others are the library's constants.
     unsafe {

@@ -17,7 +17,7 @@ use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_dims, H5Sget_simple_exte
 use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
 use thalweg_io::Result;
 
-use super::chunk_index::bare;
+use super::chunk_index::edge_mask;
 use super::handle::{Id, LibraryRefusal, locked, status};
 use super::object::Node;
 use crate::filter::{Filter, Pipeline};
@@ -107,7 +107,7 @@ impl Node {
                     }
                     let mut chunks = self.chunks(len, chunk)?;
                     if let Some(last) = chunks.last_mut().filter(|last| len - last.first < chunk) {
-                        last.mask |= bare(&made)?;
+                        last.mask |= edge_mask(&made)?;
                     }
                     Storage::Chunked(chunk, chunks)
                 }
