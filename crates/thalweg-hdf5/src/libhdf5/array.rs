@@ -168,7 +168,7 @@ impl Node {
 
     fn array_locked(&self) -> Result<Option<Found>, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
-        // call is told.
+        // call is given.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Ok(None);
@@ -187,7 +187,7 @@ impl Node {
                 std::ptr::null_mut(),
             ))?;
             let own = &shape[..(rank.max(0) as usize).min(MOST_RANK)];
-            let made = Id::new(H5Dget_create_plist(self.id.raw()))?;
+            let creation = Id::new(H5Dget_create_plist(self.id.raw()))?;
             let mut array = Array {
                 shape: own.iter().chain(&kind.inner).copied().collect(),
                 dtype: kind.dtype,
@@ -207,8 +207,8 @@ impl Node {
                     "a dataset that a machine can address".into(),
                 ));
             }
-            let pipeline = pipeline(&made);
-            array.place = match (kind.converted, pipeline, H5Pget_layout(made.raw())) {
+            let pipeline = pipeline(&creation);
+            array.place = match (kind.converted, pipeline, H5Pget_layout(creation.raw())) {
                 (Some(why), ..) | (None, Err(DatasetError::Unsupported(why)), _) => {
                     ElementPlace::Library(why)
                 }
@@ -217,16 +217,16 @@ impl Node {
                     ElementPlace::Inline(self.compact_values(&stored, array.bytes() as usize)?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS)
-                    if H5Pget_external_count(made.raw()) > 0 =>
+                    if H5Pget_external_count(creation.raw()) > 0 =>
                 {
-                    ElementPlace::Contiguous(self.external_values(&made, array.bytes())?)
+                    ElementPlace::Contiguous(self.external_values(&creation, array.bytes())?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => {
                     ElementPlace::Contiguous(run(&self.id)?)
                 }
                 (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
                     array.pipeline = filters;
-                    let (mut chunk, chunks) = self.chunk_grid(&made, own)?;
+                    let (mut chunk, chunks) = self.chunk_grid(&creation, own)?;
                     chunk.extend(kind.inner);
                     ElementPlace::Chunked(chunk, chunks)
                 }
@@ -235,7 +235,7 @@ impl Node {
                 }
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
-            array.fill = fill_value(&made, &stored)?;
+            array.fill = fill_value(&creation, &stored)?;
             // The fill value of an array type has a value for each of its elements; the first is
             // kept.
             array.fill.truncate(array.dtype.size());
@@ -261,14 +261,14 @@ impl Node {
     /// The shape of a chunk, and the chunks of a dataset of this shape. The lock is held.
     pub(super) unsafe fn chunk_grid(
         &self,
-        made: &Id,
+        creation: &Id,
         shape: &[u64],
     ) -> Result<(Vec<u64>, Vec<Chunk>), DatasetError> {
         let mut chunk = [0; MOST_RANK];
         let rank = shape.len();
         // SAFETY: under the lock, with open identifiers; `chunk` has room for every rank.
         unsafe {
-            let found = status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+            let found = status(H5Pget_chunk(creation.raw(), rank as c_int, chunk.as_mut_ptr()))?;
             let chunk = &chunk[..rank];
             if found.cast_unsigned() as usize != rank || chunk.contains(&0) {
                 let found = format!("chunks of {found} dimensions, {chunk:?}");
@@ -419,17 +419,17 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
 }
 
 /// The fill value that was set for a dataset, as it is stored; empty if none was. The lock is held.
-pub(super) unsafe fn fill_value(made: &Id, stored: &Id) -> Result<Vec<u8>, LibraryRefusal> {
+pub(super) unsafe fn fill_value(creation: &Id, stored: &Id) -> Result<Vec<u8>, LibraryRefusal> {
     let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
     // SAFETY: under the lock, with open identifiers; `fill` is as long as an element.
     unsafe {
-        status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
+        status(H5Pfill_value_defined(creation.raw(), &raw mut defined))?;
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
             return Ok(Vec::new());
         }
         // The value comes from a header, so it fits in memory.
         let mut fill = vec![0; H5Tget_size(stored.raw())];
-        status(H5Pget_fill_value(made.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
+        status(H5Pget_fill_value(creation.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
         Ok(fill)
     }
 }

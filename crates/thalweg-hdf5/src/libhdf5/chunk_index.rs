@@ -68,9 +68,9 @@ impl Node {
             return Ok(chunks);
         }
         // SAFETY: under the lock, an open dataset.
-        let made = Id::new(unsafe { H5Dget_create_plist(self.id.raw()) })?;
+        let creation = Id::new(unsafe { H5Dget_create_plist(self.id.raw()) })?;
         let reordered = self.reordered(chunk)?;
-        let edge_mask = edge_mask(&made)?;
+        let edge_mask = edge_mask(&creation)?;
         let mut seen =
             Seen { shape, chunk, reordered, edge_mask, chunks: Vec::new(), is_misaligned: false };
         // SAFETY: under the lock; the structure outlives the call.
@@ -112,13 +112,13 @@ impl Node {
 }
 
 /// The mask of the filters that chunks at the edge skip. Their own masks do not say so. The lock is
-/// held; `made` is the creation property list of a dataset in chunks.
-pub(super) fn edge_mask(made: &Id) -> Result<u32, LibraryRefusal> {
+/// held; `creation` is the creation property list of a dataset in chunks.
+pub(super) fn edge_mask(creation: &Id) -> Result<u32, LibraryRefusal> {
     let mut options = 0;
     // SAFETY: under the lock, an open list.
     let filters = unsafe {
-        status(H5Pget_chunk_opts(made.raw(), &raw mut options))?;
-        status(H5Pget_nfilters(made.raw()))?.cast_unsigned()
+        status(H5Pget_chunk_opts(creation.raw(), &raw mut options))?;
+        status(H5Pget_nfilters(creation.raw()))?.cast_unsigned()
     };
     let all = 1u32.checked_shl(filters).map_or(u32::MAX, |bit| bit - 1);
     Ok(if options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS == 0 { 0 } else { all })

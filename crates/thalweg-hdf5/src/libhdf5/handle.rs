@@ -30,7 +30,7 @@ pub fn version() -> String {
 }
 
 unsafe extern "C" {
-    /// The bindings declare a pointer for its mask.
+    /// The bindings declare its mask as a pointer.
     fn H5PLset_loading_state(mask: c_uint) -> i32;
 }
 
@@ -40,7 +40,7 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     let _guard = hdf5_metno_sys::LOCK.lock();
     // SAFETY: under the lock. Without `H5dont_atexit` the library would close files that a thread
     // still uses; without `H5Eset_auto2` it would print its errors; without `H5PLset_loading_state`
-    // a file could have it load plugins.
+    // a file could make it load plugins.
     ONCE.call_once(|| unsafe {
         H5dont_atexit();
         H5open();
@@ -51,53 +51,53 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// What the library said when it refused.
+/// The library's message for a call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LibraryRefusal(pub(super) String);
 
-/// The status of a call: negative for a failure. The lock must be held since the call, or another
-/// thread's error is told.
+/// The status of a call: negative for a failure. The lock must be held since the call, or the error
+/// may be that of another thread.
 pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, LibraryRefusal> {
     if code.into() >= 0 { Ok(code) } else { Err(refused()) }
 }
 
-/// The innermost error of the library's stack, which is emptied.
+/// Takes the innermost error from the library's error stack, and clears the stack.
 fn refused() -> LibraryRefusal {
-    unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, told: *mut c_void) -> i32 {
-        // SAFETY: `told` is the string below; the library passes an error whose text is null or
+    unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, message: *mut c_void) -> i32 {
+        // SAFETY: `message` is the string below; the library passes an error whose text is null or
         // ends with NUL.
         unsafe {
-            let told = &mut *told.cast::<String>();
+            let message = &mut *message.cast::<String>();
             let error = &*error;
-            if told.is_empty() && !error.desc.is_null() {
-                told.push_str(&CStr::from_ptr(error.desc).to_string_lossy());
+            if message.is_empty() && !error.desc.is_null() {
+                message.push_str(&CStr::from_ptr(error.desc).to_string_lossy());
             }
         }
         0
     }
-    let mut told = String::new();
-    // SAFETY: under the lock; `told` outlives the walk.
+    let mut message = String::new();
+    // SAFETY: under the lock; `message` outlives the walk.
     unsafe {
         H5Ewalk2(
             H5E_DEFAULT,
             H5E_direction_t::H5E_WALK_UPWARD,
             Some(first),
-            (&raw mut told).cast(),
+            (&raw mut message).cast(),
         );
         H5Eclear2(H5E_DEFAULT);
     }
-    if told.is_empty() {
-        told.push_str("no reason given");
+    if message.is_empty() {
+        message.push_str("no reason given");
     }
-    LibraryRefusal(filter_plugins::take_refused().unwrap_or(told))
+    LibraryRefusal(filter_plugins::take_refused().unwrap_or(message))
 }
 
-/// An open thing of the library's, closed when dropped.
+/// The identifier of an open object of the library. Dropping it closes the object.
 #[derive(Debug)]
 pub(super) struct Id(hid_t);
 
 impl Id {
-    /// Takes over what a call returned.
+    /// Takes ownership of the identifier that a call returned.
     pub(super) fn new(id: hid_t) -> Result<Self, LibraryRefusal> {
         status(id).map(Self)
     }
@@ -114,18 +114,18 @@ impl Drop for Id {
     }
 }
 
-/// Bytes of metadata, as stored, that the library keeps of an open file. In its memory they are
-/// about ten times as many; left to itself it would keep 32 MiB.
+/// The most stored bytes of metadata that the library keeps of an open file. In memory they take
+/// about ten times as much. The library's own limit is 32 MiB.
 const METADATA_CACHE: usize = 256 << 10;
 
-/// What files are opened with. The lock is held.
+/// The access property list with which files are opened. The lock is held.
 pub(super) fn access() -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock; the structure is the library's own, and its numbers and flags may be
     // zero.
     unsafe {
         let access = Id::new(H5Pcreate(*H5P_CLS_FILE_ACCESS))?;
         status(H5Pset_fclose_degree(access.raw(), H5F_close_degree_t::H5F_CLOSE_STRONG))?;
-        // No chunk goes through the library, so it need not prepare to keep any.
+        // No chunk goes through the library, so it needs no cache for chunks.
         status(H5Pset_cache(access.raw(), 0, 0, 0, 0.75))?;
         let mut cache = std::mem::zeroed::<H5AC_cache_config_t>();
         cache.version = H5AC__CURR_CACHE_CONFIG_VERSION;

@@ -11,17 +11,17 @@ use thalweg_io::{Error, Result};
 /// Where the files of external and virtual datasets may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalAccess {
-    /// In the folder of the file, and below. A link counts as what it leads to.
+    /// In the folder of the file, and below. A symbolic link counts as the file that it leads to.
     #[default]
     Folder,
-    /// Wherever the file says. It may then show what is in any file that this process may read.
+    /// Wherever the file says. The file can then expose any file that this process may read.
     Anywhere,
 }
 
 /// Finds the other files that an HDF5 file names.
 #[derive(Debug, Clone, Default)]
 pub struct OtherFiles {
-    /// The path of the file with symbolic links resolved; `None` for a store that is no file.
+    /// The path of the file with symbolic links resolved; `None` for a store that is not a file.
     path: Option<PathBuf>,
     reach: ExternalAccess,
 }
@@ -30,7 +30,7 @@ impl OtherFiles {
     /// The other files of the file at `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] if it is not there.
+    /// [`Error::Io`] if there is no file at the path.
     pub fn new(path: &Path, reach: ExternalAccess) -> Result<Self> {
         let real = path
             .canonicalize()
@@ -43,11 +43,13 @@ impl OtherFiles {
         self.path.as_deref()
     }
 
-    /// The file that is meant by a name in the file called `of`: in the folder of that one, or else
-    /// where the process stands. `None` if there is none.
+    /// The path of the other file with this name. A relative name is searched in the folder of the
+    /// file, then in the working directory. `None` if there is no such file. Errors call the file
+    /// `of`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what is out of reach.
+    /// [`Error::Unsupported`] for a file outside of the folders that may be read, and if this file
+    /// has no path.
     pub(super) fn find(&self, name: &[u8], of: &Arc<str>) -> Result<Option<PathBuf>> {
         let name = Path::new(OsStr::from_bytes(name));
         let refused = |what: String, advice: &'static str| {

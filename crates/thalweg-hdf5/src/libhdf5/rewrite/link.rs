@@ -80,8 +80,8 @@ impl Rewrite<'_> {
         target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
         datasets: &mut Vec<RewrittenDataset>,
     ) -> Result<(), RewriteError> {
-        let twin = if let Some(&twin) = self.twins.get(&link.address) {
-            self.open_to(twin)?
+        let copied = if let Some(&copied) = self.copies.get(&link.address) {
+            self.open_to(copied)?
         } else {
             self.check_cancelled()?;
             let from = self.open_from(link.address)?;
@@ -89,14 +89,14 @@ impl Rewrite<'_> {
             match unsafe { H5Iget_type(from.raw()) } {
                 H5I_type_t::H5I_GROUP => {
                     let made = self.group(&from, parent, &link.name, named)?;
-                    self.met(link.address, &made, path)?;
+                    self.record_copy(link.address, &made, path)?;
                     return Ok(());
                 }
                 // What is closed before there is a link to it is gone.
                 H5I_type_t::H5I_DATASET => {
-                    let (made, twin) = self.dataset(from, link.address, path, target)?;
+                    let (made, copied) = self.dataset(from, link.address, path, target)?;
                     datasets.push(made);
-                    twin
+                    copied
                 }
                 H5I_type_t::H5I_DATATYPE => self.kind(&from, path)?,
                 _ => {
@@ -110,7 +110,7 @@ impl Rewrite<'_> {
         };
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
         status(unsafe {
-            H5Olink(twin.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT)
+            H5Olink(copied.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT)
         })?;
         Ok(())
     }

@@ -94,7 +94,7 @@ impl Rewrite<'_> {
             if size == OBJECT && status(H5Tequal(kind.raw(), *H5T_STD_REF_OBJ))? > 0 {
                 let from = at.cast::<u64>().read_unaligned();
                 if from != 0 && from != NOWHERE {
-                    let to = self.twin(from).unwrap_or(0);
+                    let to = self.copy_of(from).unwrap_or(0);
                     at.cast::<u64>().write_unaligned(to);
                 }
                 return Ok(());
@@ -117,10 +117,11 @@ impl Rewrite<'_> {
         }
     }
 
-    fn twin(&mut self, from: u64) -> Option<u64> {
-        let twin = self.twins.get(&from).copied();
-        self.cleared += u64::from(twin.is_none());
-        twin
+    /// The address of the copy of an object; counts a cleared reference if there is none.
+    fn copy_of(&mut self, from: u64) -> Option<u64> {
+        let copied = self.copies.get(&from).copied();
+        self.cleared += u64::from(copied.is_none());
+        copied
     }
 
     /// # Safety
@@ -132,12 +133,12 @@ impl Rewrite<'_> {
         unsafe {
             let object = Id::new(H5Rdereference2(self.from.id.raw(), H5P_DEFAULT, class, at))?;
             let region = Id::new(H5Rget_region(self.from.id.raw(), class, at))?;
-            let Some(twin) = self.twin(address(&info(object.raw())?.token)) else {
+            let Some(copied) = self.copy_of(address(&info(object.raw())?.token)) else {
                 *reference = [0; REGION];
                 return Ok(());
             };
-            let twin = self.open_to(twin)?;
-            status(H5Rcreate(at, twin.raw(), c".".as_ptr(), class, region.raw())).map(drop)
+            let copied = self.open_to(copied)?;
+            status(H5Rcreate(at, copied.raw(), c".".as_ptr(), class, region.raw())).map(drop)
         }
     }
 
@@ -156,9 +157,9 @@ impl Rewrite<'_> {
             }
             let object = Id::new(H5Ropen_object(&raw const *reference, H5P_DEFAULT, H5P_DEFAULT))?;
             let mut made = H5R_ref_t::default();
-            if let Some(twin) = self.twin(address(&info(object.raw())?.token)) {
-                let twin = self.open_to(twin)?;
-                let (at, here, set) = (twin.raw(), c".".as_ptr(), &raw mut made);
+            if let Some(copied) = self.copy_of(address(&info(object.raw())?.token)) {
+                let copied = self.open_to(copied)?;
+                let (at, here, set) = (copied.raw(), c".".as_ptr(), &raw mut made);
                 status(match class {
                     H5R_type_t::H5R_ATTR => {
                         let mut name = vec![0_u8; MOST_NAME];
