@@ -409,7 +409,7 @@ unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), LibraryRefusal
 }
 
 #[allow(deprecated, reason = "old files have comments")]
-/// Copies an object's comment. Old files have comments instead of attributes. The lock is held.
+/// Copies an object's comment, a feature older than attributes. The lock is held.
 fn comment(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
     // SAFETY: under the lock, with open objects; the buffer has the size that the call is given.
     unsafe {
