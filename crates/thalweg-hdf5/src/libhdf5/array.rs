@@ -243,7 +243,7 @@ impl Node {
         }
     }
 
-    /// The values of a compact dataset, which stand in its header. The lock is held.
+    /// The values of a compact dataset, which are in its header. The lock is held.
     unsafe fn compact_values(&self, stored: &Id, bytes: usize) -> Result<Vec<u8>, DatasetError> {
         if bytes > usize::from(u16::MAX) {
             let found = format!("{bytes} bytes in a header");

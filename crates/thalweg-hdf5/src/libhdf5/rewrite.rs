@@ -99,7 +99,7 @@ pub struct Rewrite<'a> {
     made: Vec<CopiedObject>,
     user_block: u64,
     cleared: u64,
-    /// Zeros that stand for the bytes of chunks, which are written later.
+    /// Zeros that the library gets in place of the bytes of chunks, which are written later.
     blank: Vec<u8>,
     control: Control,
 }
@@ -307,7 +307,7 @@ impl<'a> Rewrite<'a> {
     }
 
     fn open_from(&self, address: u64) -> Result<Id, LibraryRefusal> {
-        // SAFETY: under the lock; the library checks what stands at the address.
+        // SAFETY: under the lock; the library checks what is at the address.
         Id::new(unsafe { H5Oopen_by_token(self.from.id.raw(), token(address)) })
     }
 
