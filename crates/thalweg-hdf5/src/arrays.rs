@@ -43,14 +43,14 @@ pub use slice::{Share, Slice};
 /// An HDF5 file, open for its arrays.
 #[derive(Debug)]
 pub struct ArrayFile {
-    /// The file's store, joined with those of the files that hold its external values.
+    /// The same store as `joined`, as a trait object.
     store: Arc<dyn Store>,
     joined: Arc<JoinedStore>,
     file: hdf5::File,
     options: Options,
     note: Option<String>,
     path: Option<PathBuf>,
-    /// The path of the saved chunk index that is in use, if any.
+    /// The path of the index of chunk offsets that is in use, if any.
     index: Option<PathBuf>,
 }
 
@@ -58,7 +58,7 @@ pub struct ArrayFile {
 #[derive(Debug)]
 pub struct Dataset {
     node: Node,
-    /// Its array, or why it is not read as one.
+    /// What the dataset holds.
     pub found: Found,
 }
 
@@ -81,7 +81,7 @@ impl Dataset {
         matches!(self.found, Found::Array(_))
     }
 
-    /// One of its attributes; `None` if it has none of that name.
+    /// One of its attributes; `None` if no attribute has that name.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -89,8 +89,8 @@ impl Dataset {
         self.node.attribute(name)
     }
 
-    /// The strings of one of its attributes; `None` if the attribute is missing or of another
-    /// type.
+    /// The strings of one of its attributes; `None` if no attribute has that name, or if the
+    /// attribute is of another type.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -99,28 +99,29 @@ impl Dataset {
     }
 }
 
-/// The deepest nesting of groups that is followed. A deeper one is most likely a cycle of links.
+/// The most levels of nested groups that are followed. Deeper nesting is an error.
 pub(crate) const MOST_LEVELS: usize = 256;
 
-/// A chunk that decodes to more than the memory budget is accepted up to this many decoded bytes
-/// for each stored byte: the most that deflate can reach.
+/// The most decoded bytes for each stored byte that are accepted for a chunk that is larger than
+/// the memory budget. It is the highest ratio of deflate.
 const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 
-/// The decoded bytes in memory at one time are the memory budget divided by this.
+/// The size of a window of decoded bytes is the memory budget divided by this number.
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
     /// Opens a file. If `options.control` has an inspector (see the module `inspector`), it looks
     /// at the file first. The offsets of chunks come from an index that [`ArrayFile::write_index`]
-    /// saved, if one fits the present state of the file; else [`ArrayFile::note`] says why not.
+    /// saved, if there is one that matches the state of the file. If an index is not used,
+    /// [`ArrayFile::note`] says why.
     ///
     /// # Errors
-    /// [`Error::Io`] about the path, [`Error::Malformed`] for what is not HDF5.
+    /// [`Error::Io`] if the file cannot be opened or read; [`Error::Malformed`] if it is not HDF5.
     pub fn open(path: &Path, options: Options) -> Result<Self> {
         Self::open_with_access(path, ExternalAccess::Folder, options)
     }
 
-    /// Opens a file. `reach` says from which folders its values in other files may be read.
+    /// Opens a file. `reach` says where values in other files may be read.
     ///
     /// # Errors
     /// As [`ArrayFile::open`].
@@ -191,7 +192,8 @@ impl ArrayFile {
         self.joined.main()
     }
 
-    /// How many requests of up to 64 KiB, one after the other, finding datasets has taken so far.
+    /// The number of requests to the store so far for finding datasets. Each request is of up to 64
+    /// KiB, and they run one after the other.
     pub fn index_requests(&self) -> u64 {
         self.file.requests()
     }
@@ -201,7 +203,8 @@ impl ArrayFile {
         &self.options
     }
 
-    /// All datasets, in the order of their paths. A dataset with several paths has the first.
+    /// All datasets, in the order of their paths. A dataset with several paths appears once, under
+    /// the first.
     ///
     /// # Errors
     /// The first defect.
@@ -212,7 +215,7 @@ impl ArrayFile {
     /// The dataset at a path, or all datasets below the group at that path.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if the path leads to neither; the first defect.
+    /// [`Error::NotFound`] if there is neither; the first defect.
     pub fn below(&self, path: &str) -> Result<Vec<Dataset>> {
         let missing = || Error::NotFound {
             file: self.store.name().clone(),
@@ -239,7 +242,7 @@ impl ArrayFile {
                 found.push(Dataset { node, found: what });
             } else if node.is_group() && level < MOST_LEVELS {
                 let mut below = node.links()?;
-                // The last is followed first.
+                // Links are popped from the end, so they are in reverse order.
                 below.sort_by(|a, b| b.name.cmp(&a.name));
                 links.extend(below.into_iter().map(|link| (link, level + 1)));
             } else if node.is_group() {

@@ -1,13 +1,12 @@
-//! HDF5's own metadata without libhdf5: groups, attributes, and where a dataset's elements lie.
+//! Reads HDF5 metadata without libhdf5: groups, attributes, and where a dataset's elements lie.
 //!
-//! Of the HDF5 file format specification 3.0
-//! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>) this is what FAST5 files
-//! are made of: superblocks 0 to 3, object headers 1 and 2, groups as symbol tables, as link
-//! messages and as dense storage, scalar attributes in headers and in dense storage, datasets of
-//! one dimension. Whatever else stands in a file is [`Refused::Foreign`]: not wrong, but for
-//! libhdf5 to read. Nothing is written, nothing is guessed, checksums are verified, and a
-//! [`Reader`] ends after as many bytes as it may read, so that structures that lead back to
-//! themselves do.
+//! This module reads the part of the HDF5 file format specification 3.0
+//! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>) that FAST5 files use:
+//! superblocks 0 to 3, object headers 1 and 2, groups as symbol tables, as link messages and as
+//! dense storage, scalar attributes in headers and in dense storage, and datasets of one dimension.
+//! Anything else in a file is [`Refused::Foreign`]: it may be valid, but only libhdf5 reads it.
+//! Nothing is written and nothing is guessed. Checksums are verified. A [`Reader`] reads at most as
+//! many bytes as its limit, so that structures with cycles come to an end.
 
 mod attribute;
 mod btree;
@@ -27,17 +26,17 @@ use thalweg_io::{Error, Fault};
 pub use group::Links;
 pub use header::{MetadataFile, Object};
 
-/// `HADDR_UNDEF`: leads nowhere.
+/// `HADDR_UNDEF`, the undefined address.
 const NOWHERE: u64 = u64::MAX;
 
 /// Why something was not parsed.
 #[derive(Debug)]
 pub enum Refused {
-    /// It may well be right, but is not read here.
+    /// It may be valid, but this module does not read it.
     Foreign(Cow<'static, str>),
-    /// It is wrong at this byte of the file.
+    /// It is malformed at this byte of the file.
     Damaged(Fault),
-    /// The bytes could not be had.
+    /// The bytes could not be read.
     Store(Error),
 }
 
@@ -50,12 +49,12 @@ impl From<Error> for Refused {
 /// The outcome of parsing.
 pub type Result<T, E = Refused> = std::result::Result<T, E>;
 
-/// What is beyond this module.
+/// The error for what this module does not read.
 fn foreign<T>(what: impl Into<Cow<'static, str>>) -> Result<T> {
     Err(Refused::Foreign(what.into()))
 }
 
-/// What is wrong at byte `at` of the file.
+/// The error for malformed metadata at byte `at` of the file.
 fn damaged<T>(
     at: u64,
     found: impl Into<Cow<'static, str>>,
@@ -64,18 +63,18 @@ fn damaged<T>(
     Err(Refused::Damaged(Fault { at, found: found.into(), expected: expected.into() }))
 }
 
-/// A file's bytes by their address.
+/// A file whose bytes are read by their addresses.
 pub trait ByteSource {
-    /// Bytes of the file.
+    /// The size of the file in bytes.
     fn size(&self) -> u64;
 
-    /// `len` bytes from `at` on, which are inside the file.
+    /// The `len` bytes from `at` on. The range is inside the file.
     ///
     /// # Errors
     /// The store's own.
     fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>, Error>;
 
-    /// Bytes that will be asked for soon, each range inside the file.
+    /// Announces ranges that will be read soon. Each range is inside the file.
     ///
     /// # Errors
     /// The store's own.
@@ -97,7 +96,7 @@ impl ByteSource for &[u8] {
     }
 }
 
-/// A source of which only so many bytes may be read.
+/// Reads at most a limited number of bytes of a source.
 #[derive(Debug)]
 pub struct Reader<'a, S: ?Sized> {
     source: &'a S,
@@ -114,7 +113,7 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
         self.source.size()
     }
 
-    /// So many bytes from an address on.
+    /// The `len` bytes from an address on.
     fn get(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>> {
         self.check(at, len)?;
         match self.left.get().checked_sub(len) {
@@ -140,11 +139,10 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
         damaged(at.min(self.size()), format!("{len} bytes at address {at}"), expected)
     }
 
-    /// Says that `len` bytes, or as many as there are, will be asked for at each of these
-    /// addresses.
+    /// Announces that up to `len` bytes will be read from each of these addresses.
     fn expect(&self, places: &[u64], len: u64) -> Result<()> {
         let size = self.size();
-        // One comes as soon as it is asked for.
+        // A single range is read at once anyway.
         if places.len() > 1 {
             let range = |&at: &u64| (at < size).then(|| at..at.saturating_add(len).min(size));
             self.source.expect(places.iter().filter_map(range).collect())?;

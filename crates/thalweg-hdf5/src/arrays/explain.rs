@@ -1,4 +1,4 @@
-//! The requests that a read of arrays would make, found without reading values.
+//! The requests that a read of arrays makes to a store, found without reading.
 
 use thalweg_io::Result;
 use thalweg_io::engine::{Delivery, Shape};
@@ -9,14 +9,14 @@ use super::fill::{whole, window};
 use super::window::Window;
 use super::{ArrayFile, Dataset};
 
-/// The requests of a read, as a run makes them.
+/// The requests that a read makes to a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Requests {
-    /// How many.
+    /// The number of requests.
     pub count: u64,
-    /// Bytes that they transfer.
+    /// Bytes that the requests transfer.
     pub fetched: u64,
-    /// Of these, stored bytes of what is wanted.
+    /// Of these, stored bytes that hold wanted elements.
     pub wanted: u64,
     /// Requests that do not begin where the one before ended.
     pub jumps: u64,
@@ -25,10 +25,10 @@ pub struct Requests {
 }
 
 impl ArrayFile {
-    /// Plans what [`ArrayFile::each`] reads, for a store with this model.
+    /// Plans the requests of [`ArrayFile::each`] to a store that behaves as `model` says.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for what is no array.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is not an array.
     pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
         let subjects = self.subjects(datasets)?;
         let piece = Self::piece_of(model);
@@ -43,7 +43,7 @@ impl ArrayFile {
             let window = window(&subjects, parts, piece);
             requests.wanted += window.stored();
             for fetch in plan::in_order(window.wanted(number), &rule, shape.block) {
-                // As the engine does: from the aligned offset on.
+                // The engine starts each request at an aligned offset.
                 let start = fetch.range.start / align * align;
                 requests.count += 1;
                 requests.fetched += fetch.range.end - start;

@@ -1,4 +1,4 @@
-//! Reads several arrays into memory at once, in the order of the file.
+//! Reads arrays into memory: all wanted elements in one pass, in the order of the file.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,33 +17,33 @@ use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, ElementPlace, Found, Node};
 
-/// The elements of a dataset to read, and the memory that they go to.
+/// The elements to read of a dataset, and the memory that they go to.
 #[derive(Debug)]
 pub struct ArrayRequest<'a> {
     /// The dataset.
     pub dataset: &'a Dataset,
     /// Which of its elements.
     pub selection: Selection,
-    /// The memory for these elements, in C order, little-endian. Its length must be exactly theirs.
+    /// Takes the elements in C order, little-endian. Its length is the size of all of them.
     pub out: &'a mut [u8],
 }
 
-/// What a read of arrays did.
+/// What a read of arrays reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ArraySummary {
     /// Bytes of the selected elements.
     pub bytes: u64,
     /// Stored bytes that hold them.
     pub stored: u64,
-    /// The time of each stage; zero if nothing had to be fetched.
+    /// Where the time went; empty if nothing had to be fetched.
     pub clocks: Clocks,
 }
 
-/// The least size of a part, for tiles that can be read in parts.
+/// The least size in bytes of the parts in which a tile is read.
 const LEAST_PIECE: u64 = 256 << 10;
 
-/// Batches say which entries are filled, and are small: what bounds the memory is how many windows
-/// are open.
+/// The most batches of a run. A batch only says which entries are filled, so it is small; the
+/// number of open windows bounds the memory.
 const MOST_BATCHES: usize = 1 << 16;
 
 impl Dataset {
@@ -56,12 +56,12 @@ impl Dataset {
 }
 
 impl ArrayFile {
-    /// What all of these are.
+    /// The subjects of these datasets.
     pub(super) fn subjects(&self, datasets: &[&Dataset]) -> Result<Arc<[Subject]>> {
         datasets.iter().map(|dataset| self.subject(dataset)).collect()
     }
 
-    /// What is read at a time of these elements, where they are shown part by part.
+    /// Divides these elements into windows that are read one after the other.
     pub(super) fn windows(
         &self,
         subjects: &[Subject],
@@ -89,7 +89,8 @@ impl ArrayFile {
         })
     }
 
-    /// Reads selections of several datasets at once, in the order in which they lie in the file.
+    /// Reads the wanted elements of several datasets at once, in the order in which they lie in the
+    /// file.
     ///
     /// # Errors
     /// [`Error::Usage`] for a selection or memory that does not fit its dataset; the first defect.
@@ -123,7 +124,7 @@ impl ArrayFile {
             window.add(number, subject, grid);
             nodes.push(&dataset.node);
             if let Some(target) = window.targets.last() {
-                // SAFETY: the run, which alone uses the canvas, is over before this function
+                // SAFETY: only the run uses the canvas, and the run ends before this function
                 // returns.
                 #[allow(unsafe_code)]
                 target.put_on(|| unsafe { SharedBuffer::over(out) });
@@ -145,12 +146,12 @@ impl ArrayFile {
         Ok(summary)
     }
 
-    /// Passes all elements of several datasets to `f`, part by part: the dataset's number, and
-    /// the elements that follow those of its part before, in C order, little-endian. Parts of
-    /// different datasets alternate as they lie in the file.
+    /// Calls `f` with all elements of several datasets, part by part. `f` takes the number of a
+    /// dataset and the next of its elements in C order, little-endian. Parts of different datasets
+    /// alternate as they lie in the file.
     ///
     /// # Errors
-    /// The first defect, or an error of `f`'s.
+    /// The first defect, or an error from `f`.
     pub fn each(
         &self,
         datasets: &[&Dataset],
@@ -159,12 +160,12 @@ impl ArrayFile {
         self.each_of(datasets, &whole(&self.subjects(datasets)?), f)
     }
 
-    /// Passes a range of elements of each dataset to `f`, in C order: those of whole chunks, as
-    /// [`ArrayFile::slices`] gives them.
+    /// Calls `f` with a range of elements of each dataset, in C order. A range holds whole chunks,
+    /// as [`ArrayFile::slices`] gives them.
     ///
     /// # Errors
-    /// Those of [`ArrayFile::each`]; [`Error::Usage`] for a range outside of the dataset, or one
-    /// that does not consist of whole rows.
+    /// As [`ArrayFile::each`]; [`Error::Usage`] if a range is outside of its dataset or does not
+    /// hold whole rows.
     pub fn each_of(
         &self,
         datasets: &[&Dataset],
@@ -230,10 +231,10 @@ impl ArrayFile {
         Ok(summary)
     }
 
-    /// Passes an array's values to `f`, part by part in C order, little-endian.
+    /// Calls `f` with an array's values, part by part in C order, little-endian.
     ///
     /// # Errors
-    /// The first defect, or an error of `f`'s.
+    /// The first defect, or an error from `f`.
     pub fn values(&self, dataset: &Dataset, f: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         self.each(&[dataset], &mut |_, bytes| f(bytes)).map(drop)
     }
@@ -242,7 +243,7 @@ impl ArrayFile {
         self.options.model.unwrap_or(StoreModel::MEMORY)
     }
 
-    /// The bytes of a part, for tiles that can be read in parts.
+    /// Bytes that are read at a time of a tile that can be read in parts, on this file's store.
     pub(super) fn piece(&self) -> u64 {
         Self::piece_of(&self.model())
     }
@@ -270,7 +271,7 @@ impl ArrayFile {
         Run::start_below(self.store.clone(), source, decoder, shape, control, windows.horizon())
     }
 
-    /// The sizes of a run with such windows.
+    /// The sizes of a run whose windows are like this one.
     pub(super) fn shape(&self, window: &Window, model: &StoreModel, delivery: Delivery) -> Shape {
         let rule = self.gap_rule(model);
         let alignment = self.store.alignment();
@@ -282,8 +283,8 @@ impl ArrayFile {
         GapRule::new(model).or_given(self.options.gap)
     }
 
-    /// Fills the values that do not come through the engine: those in the file's metadata, and
-    /// those that only libhdf5 can decode.
+    /// Fills a target that the engine does not fetch: values in the file's metadata, and values
+    /// that only libhdf5 can decode.
     fn without_engine(
         &self,
         target: &WindowTarget,
@@ -306,7 +307,8 @@ impl ArrayFile {
         }
     }
 
-    /// Checks that this many decoded bytes, stored in this many bytes, may be in memory at once.
+    /// Checks that a part's decoded bytes fit in the memory budget, or are plausible for its stored
+    /// bytes.
     fn check_room(&self, subject: &Subject, part: &ElementRange, piece: u64) -> Result<()> {
         let bytes = (part.elements.end - part.elements.start) * subject.array.dtype.size() as u64;
         if bytes <= self.options.budget.memory as u64 {
@@ -348,14 +350,14 @@ pub(super) fn window(subjects: &[Subject], parts: &[ElementRange], piece: u64) -
     window
 }
 
-/// What has to be fetched, in the order of the file.
+/// The ranges of bytes to fetch, in the order of the file.
 fn ranges(window: &Window) -> Vec<Range<u64>> {
     let mut ranges: Vec<_> = window.entries.iter().map(|(_, entry)| entry.stored.clone()).collect();
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges
 }
 
-/// All elements of each.
+/// The range of all elements of each subject.
 pub(super) fn whole(subjects: &[Subject]) -> Vec<Range<u64>> {
     subjects.iter().map(|subject| 0..subject.array.len()).collect()
 }

@@ -1,5 +1,5 @@
-//! An array as a grid of tiles (its chunks, or its one run of bytes), and the parts of the tiles
-//! that hold selected elements.
+//! An array as a grid of tiles, and the places of wanted elements in the tiles. A tile is a chunk,
+//! the one run of bytes of an array without chunks, or a number of rows that libhdf5 reads.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,28 +9,28 @@ use super::shared_buffer::SharedBuffer;
 use crate::libhdf5::{Array, Dtype, ElementPlace};
 use crate::types::Chunk;
 
-/// A selection of an array, in the fewest dimensions that can express it.
+/// The wanted elements of an array, in as few dimensions as describe them.
 #[derive(Debug)]
 pub(super) struct Grid {
     /// Elements in each dimension.
     shape: Vec<u64>,
-    /// Elements of a tile in each.
+    /// Elements of a tile in each dimension.
     tile: Vec<u64>,
-    /// Elements of the part of a tile that is fetched at once, in each: the whole tile, unless a
-    /// part can be read alone.
+    /// Elements of a part of a tile in each dimension. A part is the whole tile, unless the tile
+    /// can be fetched in parts.
     part: Vec<u64>,
     /// Bytes of an element.
     size: u64,
-    /// Whether tiles are stored without filters, so that a part can be read alone.
+    /// Whether elements are stored without filters, so that some can be fetched without the others.
     is_plain: bool,
     picks: Picks,
 }
 
 #[derive(Debug)]
 enum Picks {
-    /// In each dimension.
+    /// A slab in each dimension.
     Slabs(Vec<Slab>),
-    /// Each in its tile, in the order of the file.
+    /// Single elements, sorted by tile and by place in the tile.
     Points(Vec<Point>),
 }
 
@@ -50,22 +50,23 @@ pub(super) struct TileEntry {
     pub(super) tile: u64,
     /// The filters that were skipped.
     pub(super) mask: u32,
-    /// Where they lie in the file.
+    /// Where the bytes lie in the file.
     pub(super) stored: Range<u64>,
-    what: What,
+    content: Content,
 }
 
+/// The wanted elements of an entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
-    /// The tile's part of this number, from this element of the tile on.
+enum Content {
+    /// The part of the tile with this number. The stored bytes begin at the tile's element `from`.
     Part { number: u64, from: u64 },
-    /// These of the points, from this element of the tile on.
+    /// The grid's points with these indexes. The stored bytes begin at the tile's element `from`.
     Points { which: Range<usize>, from: u64 },
 }
 
 impl Grid {
-    /// The selection must fit the array. Where a tile can be fetched in parts, these have about
-    /// `piece` bytes.
+    /// The grid of the selected elements of an array. The selection must fit the array. If tiles
+    /// can be fetched in parts, a part has about `piece` bytes.
     pub(super) fn new(array: &Array, selection: &Selection, piece: u64) -> Self {
         let size = array.dtype.size() as u64;
         let mut shape = array.shape.clone();
@@ -96,7 +97,7 @@ impl Grid {
             }
         };
         let mut grid = Self { shape, tile, part: Vec::new(), size, is_plain: false, picks };
-        // Rows are what libhdf5 is asked for.
+        // libhdf5 reads rows, so the first dimension stays as it is.
         if array.library().is_none() {
             grid.merge();
         }
@@ -116,7 +117,7 @@ impl Grid {
         grid
     }
 
-    /// The grid of a range of elements in C order, which must be whole rows.
+    /// Narrows a grid of all elements to these elements in C order, which are whole rows.
     fn narrow(&mut self, elements: &Range<u64>) {
         let row = self.row();
         if let Picks::Slabs(slabs) = &mut self.picks
@@ -126,19 +127,19 @@ impl Grid {
         }
     }
 
-    /// Elements of a row: an element of the first dimension.
+    /// The number of elements of a row, which is one step of the first dimension.
     pub(super) fn row(&self) -> u64 {
         self.shape.iter().skip(1).product::<u64>().max(1)
     }
 
-    /// The first of these rows, those that are decoded together.
+    /// The first of these rows that are decoded together.
     pub(super) fn band(&self, rows: &Range<u64>) -> Option<Range<u64>> {
         let step = if self.shape.len() == 1 { self.part[0] } else { self.tile[0] };
         let end = (rows.start / step + 1).saturating_mul(step).min(rows.end);
         (rows.start < end).then_some(rows.start..end)
     }
 
-    /// Where the first of these rows' bytes lie in the file: 0 if none is stored.
+    /// The offset in the file of the first stored bytes of these rows; 0 if none is stored.
     pub(super) fn first_offset(&self, array: &Array, rows: &Range<u64>) -> u64 {
         match &array.place {
             ElementPlace::Chunked(_, chunks) => {
@@ -163,7 +164,7 @@ impl Grid {
         }
     }
 
-    /// The numbers of the tiles that hold rows.
+    /// The numbers of the tiles that hold these rows.
     fn tiles(&self, rows: &Range<u64>) -> Range<u64> {
         let band: u64 = self
             .shape
@@ -180,7 +181,7 @@ impl Grid {
         self.is_plain
     }
 
-    /// The tiles that are stored, in the order of their numbers.
+    /// The tiles that are stored, sorted by number.
     pub(super) fn stored<'a>(&self, array: &'a Array) -> Cow<'a, [Chunk]> {
         let one =
             |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
@@ -203,7 +204,7 @@ impl Grid {
         tile * self.tile[0]..((tile + 1) * self.tile[0]).min(self.shape[0])
     }
 
-    /// Makes dimensions one with the one before that no tile divides, and of which all is wanted.
+    /// Merges each dimension into the one before it if no tile divides it and all of it is wanted.
     fn merge(&mut self) {
         let Picks::Slabs(slabs) = &mut self.picks else { return };
         let mut kept = 0;
@@ -223,7 +224,8 @@ impl Grid {
         slabs.truncate(kept);
     }
 
-    /// The longest run of elements in a tile, in each dimension, of at most about so many bytes.
+    /// The longest run of elements in a tile that has at most about `piece` bytes, as its length in
+    /// each dimension.
     fn cut(&self, piece: u64) -> Vec<u64> {
         let mut part = vec![1; self.tile.len()];
         let mut bytes = self.size;
@@ -251,8 +253,8 @@ impl Grid {
         self.tile.iter().product::<u64>() * self.size
     }
 
-    /// The entries to fetch of these tiles, which are in the order of their numbers, and whether
-    /// they hold every selected element.
+    /// The entries to fetch from these tiles, which are sorted, and whether they hold all wanted
+    /// elements.
     pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<TileEntry>, bool) {
         match &self.picks {
             Picks::Slabs(slabs) => self.parts(stored, slabs),
@@ -285,7 +287,7 @@ impl Grid {
                     tile: chunk.first,
                     mask: chunk.mask,
                     stored,
-                    what: What::Part { number, from },
+                    content: Content::Part { number, from },
                 });
             }
             tiles += u64::from(entries.len() > before);
@@ -323,14 +325,14 @@ impl Grid {
                 tile: chunk.first,
                 mask: chunk.mask,
                 stored,
-                what: What::Points { which, from },
+                content: Content::Points { which, from },
             });
         }
         (entries, found == points.len())
     }
 
-    /// Where a tile's part begins, in elements of the tile and of the array, and how much of it
-    /// lies in the array.
+    /// For each dimension, the last first: the number of the dimension, the element of the array
+    /// where the tile begins, and the elements of the array that the tile's part holds.
     fn area(&self, mut tile: u64, mut part: u64) -> impl Iterator<Item = (usize, u64, Range<u64>)> {
         let mut dimension = self.shape.len();
         std::iter::from_fn(move || {
@@ -347,8 +349,8 @@ impl Grid {
         })
     }
 
-    /// The elements of a tile's part between the first and the last that is wanted, counted in the
-    /// tile.
+    /// The first wanted element of a tile's part and the end of the last, counted in the tile;
+    /// `None` if none is wanted.
     fn span(&self, tile: u64, part: u64, slabs: &[Slab]) -> Option<(u64, u64)> {
         let (mut low, mut high, mut stride) = (0, 0, 1);
         for (dimension, origin, range) in self.area(tile, part) {
@@ -360,9 +362,10 @@ impl Grid {
         Some((low, high + 1))
     }
 
-    /// Where a whole tile goes, if its elements stay together.
+    /// The range of the output, in bytes, that a whole tile fills, if its elements stay together.
     pub(super) fn whole(&self, entry: &TileEntry) -> Option<Range<usize>> {
-        let (Picks::Slabs(slabs), What::Part { number: 0, from: 0 }) = (&self.picks, &entry.what)
+        let (Picks::Slabs(slabs), Content::Part { number: 0, from: 0 }) =
+            (&self.picks, &entry.content)
         else {
             return None;
         };
@@ -375,7 +378,8 @@ impl Grid {
         (at == first && count == *tile).then(|| place..place + (count * self.size) as usize)
     }
 
-    /// Copies the selected elements of a decoded entry to their places.
+    /// Copies the wanted elements of an entry from its decoded `bytes` to their places on the
+    /// canvas, and makes them little-endian.
     ///
     /// # Safety
     /// No other thread uses these elements of the canvas during the call.
@@ -396,19 +400,19 @@ impl Grid {
             out.copy_from_slice(&bytes[from..from + len]);
             dtype.to_little_endian(out);
         };
-        match (&entry.what, &self.picks) {
-            (What::Points { which, from }, Picks::Points(points)) => {
+        match (&entry.content, &self.picks) {
+            (Content::Points { which, from }, Picks::Points(points)) => {
                 points[which.clone()].iter().for_each(|point| put(point.at - from, point.to, 1));
             }
-            (What::Part { number, from }, Picks::Slabs(slabs)) => {
+            (Content::Part { number, from }, Picks::Slabs(slabs)) => {
                 self.copy(entry.tile, *number, *from, slabs, put);
             }
             _ => {}
         }
     }
 
-    /// Says for each run of a tile's part where it begins, counted from the tile's element `from`,
-    /// where it goes, and how long it is.
+    /// Calls `put` for each run of wanted elements of a tile's part: where the run begins, counted
+    /// from the tile's element `from`, where it goes in the output, and how long it is.
     fn copy(
         &self,
         tile: u64,
@@ -417,8 +421,8 @@ impl Grid {
         slabs: &[Slab],
         mut put: impl FnMut(u64, u64, u64),
     ) {
-        // Runs in each dimension, their places in the tile and in the selection, the last dimension
-        // first.
+        // For each dimension, the last first: its runs, and its strides in the tile and in the
+        // output.
         let (mut runs, mut stride, mut out) = (Vec::new(), 1, 1);
         for (dimension, origin, range) in self.area(tile, part) {
             let slab = slabs[dimension];
@@ -429,7 +433,8 @@ impl Grid {
             out *= slab.len();
         }
         let Some(((inner, ..), outer)) = runs.split_first() else { return };
-        // A place in all other dimensions: the run there, and the element of the run.
+        // For each other dimension: the number of the current run, and of the current element in
+        // it.
         let mut at = vec![(0, 0); outer.len()];
         if inner.is_empty() || outer.iter().any(|(runs, ..)| runs.is_empty()) {
             return;
@@ -462,12 +467,12 @@ impl Grid {
     }
 }
 
-/// Elements of a tile in each dimension. An array in one run has one tile; libhdf5 is asked for
-/// rows of about `piece` bytes.
+/// Elements of a tile in each dimension. An array in one run has one tile. A tile that libhdf5
+/// reads holds rows of about `piece` bytes in all.
 fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     let mut tile: Vec<u64> = match &array.place {
         ElementPlace::Chunked(chunk, _) => chunk.clone(),
-        // At least one, also for an empty array, because it is a divisor.
+        // At least 1, because lengths are divided by it, in an empty array too.
         ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Library(_) => {
             array.shape.iter().map(|&n| n.max(1)).collect()
         }
@@ -478,12 +483,12 @@ fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     tile
 }
 
-/// The tiles of a dimension that hold selected elements.
+/// The number of tiles of a dimension that hold wanted elements.
 fn tiles_of(slab: &Slab, tile: u64) -> u64 {
     let mut count = 0;
     let mut from = 0;
     if slab.step <= tile {
-        // Every tile between the first and the last holds some.
+        // Every tile between the first and the last holds wanted elements.
         return slab
             .within(0..u64::MAX)
             .map_or(0, |span| (span.end - 1) / tile - span.start / tile + 1);

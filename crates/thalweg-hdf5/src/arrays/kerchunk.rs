@@ -1,5 +1,5 @@
-//! A file's extents as a kerchunk reference set, version 1. Readers of Zarr (version 2) open the
-//! file through it without HDF5.
+//! A file's extents as a kerchunk reference set, version 1. With the set, a reader opens the file
+//! as a Zarr store (version 2), without HDF5.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::CString;
@@ -12,10 +12,11 @@ use crate::filter::Filter;
 use crate::libhdf5::{Array, ElementPlace, Found, Node};
 use crate::types::{Chunk, Value};
 
-/// Values of at most so many bytes stand in the set itself, if they are all of a dataset.
+/// The only chunk or run of a dataset is written into the set itself if it has at most this many
+/// bytes.
 const INLINE: u64 = 500;
 
-/// The attributes of HDF5's dimension scales; [`DIMENSIONS`] takes their place in the set.
+/// Attributes that store HDF5's dimension scales. In the set, [`DIMENSIONS`] takes their place.
 const OF_SCALES: [&str; 5] = ["CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid"];
 const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 
@@ -24,13 +25,13 @@ const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 pub struct References {
     /// The set, as kerchunk writes it.
     pub set: Json,
-    /// Arrays in it.
+    /// The number of arrays in the set.
     pub arrays: usize,
     /// Objects that the references leave out, and why: `/path: reason`.
     pub left_out: Vec<String>,
 }
 
-/// The reference set as far as it is built.
+/// A reference set while it is built.
 #[derive(Default)]
 struct ReferenceSet {
     refs: Map<String, Json>,
@@ -38,7 +39,7 @@ struct ReferenceSet {
 }
 
 impl ArrayFile {
-    /// The file's arrays as references to `url`, the name that readers of the set know the file by.
+    /// The file's arrays as references to `url`, by which readers open the file.
     ///
     /// # Errors
     /// The first defect; [`Error::Cancelled`].
@@ -189,7 +190,8 @@ impl ArrayFile {
 }
 
 impl ReferenceSet {
-    /// The attributes of an object as JSON. Those that JSON cannot hold are listed as left out.
+    /// The attributes of an object as JSON. Attributes that JSON cannot hold are listed in
+    /// `left_out`.
     fn attributes(&mut self, node: &Node, names: Option<&HashMap<u64, &str>>) -> Result<Json> {
         let mut attributes = Map::new();
         let all = match node.attributes() {
@@ -208,7 +210,7 @@ impl ReferenceSet {
             if (is_scale || has_scales) && OF_SCALES.contains(&&*name) {
                 continue;
             }
-            let said = match value {
+            let json_value = match value {
                 Value::Signed(value, _) => value.into(),
                 Value::Unsigned(value, _) => value.into(),
                 Value::Float(value, _) => number(value),
@@ -219,7 +221,7 @@ impl ReferenceSet {
                     continue;
                 }
             };
-            attributes.insert(name, said);
+            attributes.insert(name, json_value);
         }
         let last = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
         let Some(names) = names else { return Ok(attributes.into()) };
@@ -250,7 +252,8 @@ fn key(array: &Array, chunk: &[u64], one: &Chunk) -> String {
     if places.is_empty() { "0".into() } else { places.join(".") }
 }
 
-/// What numcodecs calls a filter.
+/// The configuration of a filter for numcodecs; the error is the name of a filter that numcodecs
+/// does not have.
 fn numcodecs(filter: &Filter) -> Result<Json, String> {
     Ok(match filter {
         Filter::Deflate => json!({ "id": "zlib", "level": 1 }),
@@ -273,7 +276,7 @@ fn number(value: f64) -> Json {
     }
 }
 
-/// The fill value as Zarr has it.
+/// The fill value in Zarr's JSON form.
 fn fill_value(array: &Array) -> Json {
     let size = array.dtype.size();
     let mut bytes = if array.fill.len() == size { array.fill.clone() } else { vec![0; size] };
@@ -307,7 +310,7 @@ fn inline(bytes: &[u8]) -> Json {
     format!("base64:{}", base64(bytes)).into()
 }
 
-/// RFC 4648, section 4.
+/// The base64 encoding of RFC 4648, section 4.
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);

@@ -5,11 +5,11 @@ use std::ops::{Deref, DerefMut};
 use memmap2::{Advice, MmapMut};
 use thalweg_io::{Error, Result};
 
-/// Smaller arrays come from the allocator.
+/// Arrays of fewer bytes come from the allocator.
 const LEAST_MAP: usize = 4 << 20;
 
-/// Zeroed memory for an array. Large arrays are in huge pages where the system has them: the page
-/// faults of small pages, one for each 4 KiB, took as long as decoding. numpy does the same.
+/// Zeroed memory for an array. Large arrays lie in huge pages where the system has them: with small
+/// pages, the page faults, one for each 4 KiB, took as long as decoding. numpy does the same.
 #[derive(Debug)]
 pub struct Memory(Allocation);
 
@@ -20,17 +20,17 @@ enum Allocation {
 }
 
 impl Memory {
-    /// Zeroed memory of `len` bytes.
+    /// Memory of `len` zero bytes.
     ///
     /// # Errors
-    /// [`Error::Io`] if the system has not enough memory.
+    /// [`Error::Io`] if there is not enough memory.
     pub fn new(len: usize) -> Result<Self> {
         let none = |e| Error::io(&"memory".into(), "making room for an array in", e);
         if len < LEAST_MAP {
             return Ok(Self(Allocation::Heap(vec![0; len])));
         }
         let map = MmapMut::map_anon(len).map_err(none)?;
-        // If this fails, small pages work, too.
+        // Without huge pages the memory still works, only slower.
         let _ = map.advise(Advice::HugePage);
         Ok(Self(Allocation::Map(map)))
     }

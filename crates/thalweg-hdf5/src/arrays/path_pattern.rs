@@ -8,12 +8,12 @@ use super::{ArrayFile, Dataset};
 
 impl ArrayFile {
     /// The datasets at or below the paths that match a pattern, in the order of their paths: `*`
-    /// and `?` stand for any letters and any one letter within a name, as in `/entry/*/event_id`.
-    /// A path that exists stands for itself, whatever its letters.
+    /// stands for any letters and `?` for any one letter within a name, as in `/entry/*/event_id`.
+    /// A pattern that is itself the path of an object matches only that object.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] for an invalid pattern; the first
-    /// defect.
+    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] if the pattern is not valid; the
+    /// first defect.
     pub fn matching(&self, pattern: &str) -> Result<Vec<Dataset>> {
         let none = match self.below(pattern) {
             Err(none @ Error::NotFound { .. }) if pattern.contains(['*', '?', '[']) => none,

@@ -17,7 +17,7 @@ pub(super) struct ElementRange {
     pub(super) elements: Range<u64>,
 }
 
-/// The bands of a dataset that are in no window yet.
+/// The rows of a dataset that are not in a window yet.
 struct RowBands<'a> {
     subject: &'a Subject,
     grid: Grid,
@@ -34,15 +34,15 @@ impl<'a> RowBands<'a> {
         Self { row, subject, grid, rows: elements.start / row..elements.end / row }
     }
 
-    /// The rows of the next band, and its offset in the file; 0 if it is not stored.
+    /// The next band: its offset in the file, which is 0 if it is not stored, and its rows.
     fn next(&self) -> Option<(u64, Range<u64>)> {
         let rows = self.grid.band(&self.rows)?;
         Some((self.grid.first_offset(&self.subject.array, &rows), rows))
     }
 }
 
-/// Divides ranges of elements, whole rows each, into windows of at least `window` decoded bytes.
-/// The next band of a window is always the one with the lowest offset in the file.
+/// Divides these elements of the datasets, which are whole rows, into windows of at least `window`
+/// decoded bytes. The next band is always the one that begins first in the file.
 ///
 /// Datasets that were written side by side are read side by side. A dataset that lies behind
 /// another is read after it. The elements of each dataset come in C order.
@@ -63,11 +63,11 @@ pub(super) fn windows(
         .filter_map(|(dataset, bands)| Some(turn(dataset, bands)?.0))
         .collect();
     let (mut windows, mut parts, mut bytes) = (Vec::new(), Vec::<ElementRange>::new(), 0);
-    // Where in `parts` a dataset stands.
+    // The place in `parts` of each dataset; `usize::MAX` for a dataset without a part.
     let mut places = vec![usize::MAX; subjects.len()];
     while let Some(Reverse((_, dataset))) = heap.pop() {
         let bands = &mut bands[dataset];
-        // Until it is another dataset's turn.
+        // Takes bands of this dataset until the next band of another dataset comes first.
         while let Some((key, rows)) = turn(dataset, bands) {
             if heap.peek().is_some_and(|other| *other > key) {
                 heap.push(key);

@@ -2,15 +2,15 @@
 
 use std::ops::Range;
 
-/// One dimension of a hyperslab: `count` blocks of `block` elements, of which each begins `step`
+/// One dimension of a hyperslab: `count` blocks of `block` elements. Each block begins `step`
 /// elements after the one before (HDF5 user guide, "Dataspaces": start, stride, count and block).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slab {
     /// Where the first block begins.
     pub start: u64,
-    /// Blocks.
+    /// The number of blocks.
     pub count: u64,
-    /// From the start of a block to that of the next; at least [`Slab::block`].
+    /// Elements from the start of a block to the start of the next; at least [`Slab::block`].
     pub step: u64,
     /// Elements of a block.
     pub block: u64,
@@ -32,10 +32,10 @@ pub enum Selection {
     /// Elements that follow each other in C order. Where chunks divide a dimension other than the
     /// first, they must be whole rows of the first.
     Elements(Range<u64>),
-    /// A hyperslab: a [`Slab`] for each dimension. The selected elements make an array of the
-    /// blocks' elements in each dimension.
+    /// A hyperslab: a [`Slab`] for each dimension. The selected elements form an array whose length
+    /// in each dimension is [`Slab::len`].
     Slab(Vec<Slab>),
-    /// Single elements by their coordinates, in this order. An element may occur twice.
+    /// Single elements by their coordinates, in this order. An element may appear twice.
     Points(Vec<Vec<u64>>),
 }
 
@@ -50,7 +50,7 @@ impl Slab {
         self.len() == 0
     }
 
-    /// Whether blocks do not overlap and lie within a dimension of `length` elements.
+    /// Whether the blocks do not overlap, and lie inside a dimension of `length` elements.
     fn fits(&self, length: u64) -> bool {
         if self.count == 0 || self.block == 0 {
             return true;
@@ -61,7 +61,7 @@ impl Slab {
             && last.and_then(|at| at.checked_add(self.block)).is_some_and(|end| end <= length)
     }
 
-    /// This slab in units of which `times` make one element, with as few blocks as possible.
+    /// This slab in smaller units, `times` for each element, with as few blocks as possible.
     pub(super) fn scaled(self, times: u64) -> Self {
         let Self { start, count, step, block } = self;
         if count <= 1 || step == block {
@@ -76,7 +76,7 @@ impl Slab {
         Self { start: start * times, count, step: step * times, block: block * times }
     }
 
-    /// Whether it selects all of so many elements, in one block.
+    /// Whether it selects all of `length` elements in one block.
     pub(super) fn is_whole(&self, length: u64) -> bool {
         self.start == 0 && self.count == 1 && self.block == length
     }
@@ -108,8 +108,8 @@ impl Slab {
         Some(first..self.last_before(range.end)? + 1)
     }
 
-    /// Elements selected in `range` that follow each other: the first of them, its place in the
-    /// selection, and how many.
+    /// The runs of elements selected in `range`: the first element of each run, its place in the
+    /// selection, and the length of the run.
     pub(super) fn runs(self, range: Range<u64>) -> impl Iterator<Item = (u64, u64, u64)> {
         let mut at = self.within(range.clone()).map(|range| range.start);
         std::iter::from_fn(move || {

@@ -1,44 +1,45 @@
 //! Memory that several threads fill at the same time, each a different part.
 #![allow(unsafe_code)] // Each block states its contract.
 
-/// Bytes that several threads write. The code that hands out the parts ensures that no two overlap.
+/// Bytes that several threads write. The code that hands out the parts makes sure that no two
+/// overlap.
 #[derive(Debug)]
 pub(super) struct SharedBuffer {
     start: *mut u8,
     len: usize,
-    /// The owner of the bytes, if the canvas owns them.
+    /// The memory of the bytes, if the buffer owns it.
     own: Option<Vec<u8>>,
 }
 
-// SAFETY: only `write` and `part` use the pointer, and their callers promise that no two threads
-// use the same bytes.
+// SAFETY: only `part` uses the pointer, and its callers promise that no two threads use the same
+// bytes.
 unsafe impl Send for SharedBuffer {}
 // SAFETY: as above.
 unsafe impl Sync for SharedBuffer {}
 
 impl SharedBuffer {
-    /// A canvas over the caller's memory.
+    /// A buffer over the caller's memory.
     ///
     /// # Safety
-    /// The canvas is not used after `memory` is no longer borrowed.
+    /// The buffer is not used after the borrow of `memory` ends.
     pub(super) unsafe fn over(memory: &mut [u8]) -> Self {
         Self { start: memory.as_mut_ptr(), len: memory.len(), own: None }
     }
 
-    /// A canvas that owns its memory.
+    /// A buffer that owns its memory.
     pub(super) fn new(mut bytes: Vec<u8>) -> Self {
         Self { start: bytes.as_mut_ptr(), len: bytes.len(), own: Some(bytes) }
     }
 
-    /// The bytes of a canvas that owns its memory, after all writing has ended.
+    /// All bytes of a buffer that owns its memory; empty for a buffer over the caller's memory.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.own.unwrap_or_default()
     }
 
-    /// A part that the caller may write.
+    /// The `len` bytes from `at` on, which the caller may change.
     ///
     /// # Panics
-    /// If they lie outside.
+    /// If the bytes lie outside of the buffer.
     ///
     /// # Safety
     /// No other code uses these bytes while the part is in use.

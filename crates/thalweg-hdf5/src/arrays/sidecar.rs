@@ -1,4 +1,4 @@
-//! The saved index of a file's chunks: finding, checking and writing it.
+//! Finds and saves the index beside a file, which says where the file's chunks lie.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
@@ -16,9 +16,9 @@ use super::ArrayFile;
 use crate::extents::{DatasetChunks, Extents, IndexedFile, MAGIC, START, checksum_of_start};
 use crate::libhdf5::{ElementPlace, Found, OtherFiles};
 
-/// Two changes may get the same time if they are no further apart: a tick of the kernel's clock, or
-/// where times are whole seconds, two of them.
+/// Two changes within this time, a tick of the kernel's clock, may get the same modification time.
 const TICK: Duration = Duration::from_millis(20);
+/// Two changes within this time may get the same modification time if times are whole seconds.
 const COARSE_TICK: Duration = Duration::from_secs(2);
 
 fn modified(meta: &Metadata) -> Option<i64> {
@@ -28,7 +28,7 @@ fn modified(meta: &Metadata) -> Option<i64> {
         .map_or_else(|before| nanos(before.duration()).map(|nanos| -nanos), nanos)
 }
 
-/// The state of an open file; `None` if its path leads to another file by now.
+/// The state of an open file; `None` if the file at its path has another size by now.
 fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
     let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
     let size = store.size();
@@ -38,17 +38,18 @@ fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
     Ok(Some(IndexedFile { size, modified, start: checksum_of_start(&start) }))
 }
 
-/// Waits until a later change gives the file another time.
+/// Waits until a later change of the file is sure to get another modification time.
 fn settle(path: &Path) {
     let Some(changed) = fs::metadata(path).and_then(|meta| meta.modified()).ok() else { return };
     let is_coarse = changed.duration_since(UNIX_EPOCH).is_ok_and(|time| time.subsec_nanos() == 0);
     let tick = if is_coarse { COARSE_TICK } else { TICK };
-    // If the clock is behind the file's time, waiting is pointless.
+    // If the clock is behind the file's time, the wait is one tick.
     let since = SystemTime::now().duration_since(changed).unwrap_or_default();
     std::thread::sleep(tick.saturating_sub(since));
 }
 
-/// The index at `place`; `None` if there is no file; an error that says why it cannot be used.
+/// Loads the index at `place`; `None` if there is no file. The error says in words why the index
+/// cannot be used.
 fn load(place: &Path, most: u64) -> Option<Result<Extents, String>> {
     // Opening a pipe would block.
     let size = match fs::metadata(place) {
@@ -56,7 +57,8 @@ fn load(place: &Path, most: u64) -> Option<Result<Extents, String>> {
         Ok(_) => return Some(Err("it is no regular file".into())),
         Err(e) => return (e.kind() != ErrorKind::NotFound).then(|| Err(e.to_string())),
     };
-    // An entry of HDF5's own index is longer than one of ours.
+    // An index is not larger than its file: an entry takes fewer bytes than an entry of HDF5's own
+    // index.
     if size > most.max(START) {
         return Some(Err(format!("it has {size} bytes, and the file {most}")));
     }
@@ -68,12 +70,13 @@ fn load(place: &Path, most: u64) -> Option<Result<Extents, String>> {
 }
 
 impl ArrayFile {
-    /// The path of the chunk index in use, if any.
+    /// The path of the index that says where chunks lie, if one is used.
     pub fn index(&self) -> Option<&Path> {
         self.index.as_deref()
     }
 
-    /// Uses the saved index of the file if it fits; else notes why not.
+    /// Uses the index of the file if there is one. If an index cannot be used, adds the reason to
+    /// the note.
     pub(super) fn find_index(&mut self, path: &Path) {
         let mut why_not = None;
         for place in index_places(path) {
@@ -103,14 +106,14 @@ impl ArrayFile {
         self.note = notes.reduce(|all, note| format!("{all}; {note}"));
     }
 
-    /// Saves the offsets of the chunks of all datasets: at `place`, else beside the file as
-    /// `FILE.idx`, or in the user's cache folder if the file's folder cannot be written. Returns
-    /// the path and the number of chunks.
+    /// Saves an index that says where the chunks of all datasets lie. It goes to `place`; without
+    /// one, to `FILE.idx` beside the file, or to the user's cache folder if the file's folder
+    /// cannot be written. Returns the path of the index and the number of chunks.
     ///
     /// # Errors
-    /// The first defect of the file; [`Error::Unsupported`] for one that is being written, and
-    /// where something else has the index's name; [`Error::Usage`] if the file was opened with an
-    /// index or without a path; [`Error::Io`].
+    /// The first defect of the file; [`Error::Unsupported`] if the file is being written, or if a
+    /// file of another kind has the index's name; [`Error::Usage`] if the file was opened with an
+    /// index or without a path; [`Error::Io`] if the index cannot be written.
     pub fn write_index(&self, place: Option<&Path>) -> Result<(PathBuf, u64)> {
         let changing = || Error::Unsupported {
             file: self.store.name().clone(),
@@ -120,13 +123,13 @@ impl ArrayFile {
         let Some(path) = self.path.as_deref() else {
             return Err(Error::Usage("an index belongs to a file: open it by its path".into()));
         };
-        // A file that the inspector did not walk may crash libhdf5.
+        // The inspector may have skipped the file's own indexes, so they are not walked here.
         if self.index.is_some() {
             return Err(Error::Usage("the file was opened with its index: set `own_index`".into()));
         }
         settle(path);
         let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
-        // libhdf5 may know an older state of the open file.
+        // libhdf5 may hold older metadata of the open file, so the file is opened again.
         let options = Options { own_index: true, ..self.options.clone() };
         let anew = Self::of(self.store().clone(), OtherFiles::default(), options)?;
         let mut grids = Vec::new();
@@ -153,7 +156,7 @@ impl ArrayFile {
         for place in index_places(path) {
             match save(&place, &bytes) {
                 Ok(()) => return Ok((place, chunks)),
-                // The next place may work.
+                // The next place may be writable.
                 Err(error @ Error::Io { .. }) => failed.get_or_insert(error),
                 Err(error) => return Err(error),
             };

@@ -1,4 +1,4 @@
-//! Divides the elements of arrays among several processes.
+//! Divides arrays into slices, one for each of several processes that read them.
 
 use std::ops::Range;
 
@@ -9,29 +9,30 @@ use super::fill::whole;
 use super::row_bands::{self, ElementRange};
 use super::{ArrayFile, Dataset};
 
-/// The elements that one process reads. It can be serialised and passed to the processes of any
-/// launcher.
+/// The elements that one of several processes reads. Any launcher can pass it to its processes in
+/// serialised form.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Slice {
-    /// The parts in the order of the datasets. A dataset without a part is left out.
+    /// The shares, sorted by path. A dataset of which nothing is read is left out.
     pub shares: Vec<Share>,
 }
 
-/// The elements of one dataset.
+/// The elements that are read of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Share {
-    /// The dataset.
+    /// The path of the dataset.
     pub path: String,
-    /// A range of its elements in C order: whole chunks, if it is chunked.
+    /// A range of its elements in C order, of whole chunks if the dataset has chunks.
     pub elements: Range<u64>,
 }
 
-/// Windows of which each slice consists. More windows make the slices more equal.
+/// The number of windows for each slice. With more windows, the sizes of the slices differ less.
 const WINDOWS_A_SLICE: u64 = 64;
 
 impl ArrayFile {
-    /// Divides all elements of the datasets into `count` slices of about equal bytes. A slice is
-    /// compact in the file if the datasets were written side by side or one after the other.
+    /// Divides all elements of the datasets into `count` slices of about the same number of bytes.
+    /// The bytes of a slice lie close together in the file if the datasets were written side by
+    /// side or one after the other.
     ///
     /// # Errors
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is not an array.
@@ -47,7 +48,7 @@ impl ArrayFile {
         let mut slices = vec![Slice::default(); count];
         let mut bytes = 0;
         for parts in row_bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
-            // By its middle.
+            // The middle of a window says which slice it goes to.
             let own: u64 = parts.iter().map(size).sum();
             let place =
                 (u128::from(bytes + own / 2) * count as u128 / u128::from(total.max(1))) as usize;

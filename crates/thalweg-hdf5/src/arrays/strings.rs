@@ -1,4 +1,4 @@
-//! Strings and lists of any length, which libhdf5 reads, and values in other files.
+//! Reads strings and lists of any length, through libhdf5, and finds values in other files.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use crate::libhdf5::{ElementPlace, Found, Variable};
 const AT_A_TIME: u64 = 4096;
 
 impl ArrayFile {
-    /// The element type of a dataset of strings or lists of any length; `None` for any other
-    /// dataset.
+    /// The shape and the item type of a dataset of strings or lists of any length; `None` for any
+    /// other dataset.
     ///
     /// # Errors
     /// [`Error::Malformed`].
@@ -21,12 +21,12 @@ impl ArrayFile {
         dataset.node.variable()
     }
 
-    /// Passes the strings or lists of a dataset to `f`, one after the other in C order: strings
-    /// without a NUL, lists as their elements' bytes, little-endian.
+    /// Calls `f` with each string or list of a dataset, in C order. Strings come without a NUL;
+    /// lists come as the bytes of their elements, little-endian.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a dataset of something else, the first defect, or an error of
-    /// `f`'s.
+    /// [`Error::Unsupported`] for a dataset of something else, the first defect, or an error from
+    /// `f`.
     pub fn each_variable(
         &self,
         dataset: &Dataset,
@@ -35,7 +35,7 @@ impl ArrayFile {
         self.first_strings(dataset, u64::MAX, f)
     }
 
-    /// Passes at most the first `most` strings or lists of a dataset to `f`.
+    /// Calls `f` with at most the first `most` strings or lists of a dataset.
     ///
     /// # Errors
     /// As [`ArrayFile::each_variable`].
@@ -77,10 +77,10 @@ impl ArrayFile {
         Ok(())
     }
 
-    /// Passes a range of the strings or lists of a dataset with one dimension to `f`.
+    /// Calls `f` with a range of the strings or lists of a dataset of one dimension.
     ///
     /// # Errors
-    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] for a range outside of the dataset.
+    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] if the range is outside of the dataset.
     pub fn strings_of(
         &self,
         dataset: &Dataset,
@@ -102,7 +102,7 @@ impl ArrayFile {
         Ok(())
     }
 
-    /// The pieces of other files that hold an array's values, if they are not in this one.
+    /// The pieces of other files that hold an array's values; empty if the values are in this file.
     pub fn elsewhere(&self, dataset: &Dataset) -> Vec<JoinedPiece> {
         match &dataset.found {
             Found::Array(array) => match array.place {
@@ -116,7 +116,7 @@ impl ArrayFile {
     /// The strings or lists of a dataset, as [`ArrayFile::each_variable`] passes them.
     ///
     /// # Errors
-    /// Those of [`ArrayFile::each_variable`].
+    /// As [`ArrayFile::each_variable`].
     pub fn strings(&self, dataset: &Dataset) -> Result<Vec<Vec<u8>>> {
         let mut strings = Vec::new();
         self.each_variable(dataset, &mut |string| {

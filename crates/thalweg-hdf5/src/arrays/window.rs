@@ -16,7 +16,7 @@ use super::shared_buffer::SharedBuffer;
 use crate::filter::Contexts;
 use crate::libhdf5::{Array, ElementPlace};
 
-/// The properties of a dataset that its values need.
+/// The parts of a dataset that reading its values needs.
 #[derive(Debug, Clone)]
 pub(super) struct Subject {
     pub(super) file: Arc<str>,
@@ -32,7 +32,7 @@ impl Subject {
         bytes
     }
 
-    /// Whether this range of elements, in C order, can be read without others.
+    /// Checks that these elements, in C order, are whole rows of the array.
     pub(super) fn check(&self, elements: &Range<u64>, piece: u64) -> Result<()> {
         let row = Grid::new(&self.array, &Selection::All, piece).row();
         let fits = elements.start <= elements.end && elements.end <= self.array.len();
@@ -48,7 +48,7 @@ impl Subject {
     }
 }
 
-/// A selection of a dataset, and the memory that it goes to.
+/// The wanted elements of a dataset, and the memory that they go to.
 #[derive(Debug)]
 pub(super) struct WindowTarget {
     /// The number of the dataset.
@@ -56,7 +56,7 @@ pub(super) struct WindowTarget {
     pub(super) subject: Subject,
     pub(super) grid: Grid,
     canvas: OnceLock<SharedBuffer>,
-    /// Whether every selected element is stored.
+    /// Whether every wanted element is stored.
     is_stored: bool,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct WindowTarget {
 #[derive(Debug)]
 pub(super) struct Window {
     pub(super) targets: Vec<WindowTarget>,
-    /// The entries to fetch, and the target of each.
+    /// The entries to fetch, each after the index of its target.
     pub(super) entries: Vec<(u32, TileEntry)>,
 }
 
@@ -110,13 +110,14 @@ impl Window {
 }
 
 impl WindowTarget {
-    /// Gives the target its memory, set to the fill value unless every selected element is stored.
+    /// Gives the target its memory, if it has none, and writes the fill value to it if not every
+    /// wanted element is stored.
     pub(super) fn put_on(&self, canvas: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
         self.canvas.get_or_init(|| {
             let canvas = canvas();
             if !self.is_stored {
                 let fill = self.subject.fill();
-                // SAFETY: the canvas is new, nobody else has it.
+                // SAFETY: the canvas is new; nobody else uses it.
                 #[allow(unsafe_code)]
                 let bytes = unsafe { canvas.part(0, self.grid.bytes() as usize) };
                 if fill.iter().all(|&byte| byte == 0) {
@@ -131,12 +132,13 @@ impl WindowTarget {
         })
     }
 
-    /// The memory, if the target has any.
+    /// The target's memory, if it has any.
     pub(super) fn canvas(&self) -> Option<&SharedBuffer> {
         self.canvas.get()
     }
 
-    /// Copies the selected elements out of tiles of whole rows, which `f` reads as they are stored.
+    /// Fills in the wanted elements of tiles of whole rows. `f` writes the bytes of these rows, as
+    /// stored, to its second argument.
     pub(super) fn tiles(
         &self,
         canvas: &SharedBuffer,
@@ -155,14 +157,14 @@ impl WindowTarget {
         Ok(())
     }
 
-    /// The memory, after everything was written.
+    /// The target's bytes, once it is filled.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.canvas.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
     }
 }
 
-/// The windows of a run, as far as they are open: made when the first of their requests goes out,
-/// given to the caller in order.
+/// The open windows of a run. A window is made when the first of its requests goes out. The caller
+/// gets the windows in order.
 pub(super) struct Windows {
     make: Box<dyn Fn(usize) -> Window + Send + Sync>,
     state: Mutex<WindowState>,
@@ -171,7 +173,7 @@ pub(super) struct Windows {
 #[derive(Debug, Default)]
 struct WindowState {
     open: BTreeMap<usize, Arc<Window>>,
-    /// The number of the window that the caller waits for, or has.
+    /// The number of the window that the caller waits for or holds.
     head: usize,
     /// Memory for reuse.
     spare: Vec<Vec<u8>>,
@@ -182,7 +184,7 @@ impl Windows {
         Self { make: Box::new(make), state: Mutex::new(WindowState::default()) }
     }
 
-    /// A run of one window.
+    /// The windows of a run that has one window.
     pub(super) fn of(window: Window) -> Self {
         let windows = Self::new(|_| Window::new());
         windows.lock().open.insert(0, Arc::new(window));
@@ -197,7 +199,7 @@ impl Windows {
         self.lock().open.entry(number).or_insert_with(|| Arc::new((self.make)(number))).clone()
     }
 
-    /// The target's memory, taken from the spare memory.
+    /// The target's memory; a target without memory gets spare memory.
     pub(super) fn canvas<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
         target.put_on(|| {
             let len = target.grid.bytes() as usize;
@@ -228,14 +230,14 @@ impl Windows {
     }
 
     /// The first ordinal that may not be decoded yet. Only the head and the window after it are
-    /// filled, because more would take too much memory.
+    /// filled; more windows would take too much memory.
     pub(super) fn horizon(&self) -> u64 {
         ordinal(self.lock().head + 2, 0)
     }
 
-    /// Removes the head, which is complete, passes it to `f`, and then makes the next window the
-    /// head. A worker drops its reference to a window before it reports the last entry. So the
-    /// caller, which has counted all entries, owns the window.
+    /// Removes the head, which is complete, and passes it to `f`. Then the next window is the head.
+    /// A worker drops a window before it reports the window's last entry as filled, so the caller,
+    /// which counts the entries, is the only owner.
     pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
         let window = {
             let mut state = self.lock();
@@ -244,7 +246,7 @@ impl Windows {
         };
         let spare = match window.map(Arc::try_unwrap) {
             Some(Ok(window)) => f(window)?,
-            // Values that were not passed on would be lost silently.
+            // Without this error, values would be lost silently.
             Some(Err(_)) | None => return Err(Error::Usage(STILL_FILLED.into())),
         };
         let mut state = self.lock();
@@ -254,13 +256,14 @@ impl Windows {
     }
 }
 
-/// The error of a window that is delivered too early, which cannot happen.
+/// The error for a window that is delivered too early. It shows a defect of this module.
 const STILL_FILLED: &str = "a window of values is delivered while it is still being filled";
 
-/// How many entries a window may have: their numbers share a `u64` with the window's.
+/// Bits of an ordinal for the number of an entry. The number of the window takes the other bits of
+/// the `u64`.
 const ENTRY_BITS: u32 = 40;
 
-/// An entry's place in the run.
+/// An entry's place in the run, from the number of its window and its number in the window.
 pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
     (window as u64) << ENTRY_BITS | entry
 }
@@ -268,13 +271,13 @@ pub(super) fn ordinal(window: usize, entry: u64) -> u64 {
 /// The decoder of a run: it fills windows from fetched bytes.
 pub(super) struct Filler {
     pub(super) windows: Arc<Windows>,
-    /// Decoded bytes of a tile that are accepted in any case.
+    /// A tile of at most this many decoded bytes is accepted whatever its stored size is.
     pub(super) limit: usize,
 }
 
 /// The state of a worker.
 #[derive(Debug, Default)]
-pub(super) struct Hand {
+pub(super) struct WorkerState {
     contexts: Contexts,
     decoded: u64,
     window: Option<(usize, Arc<Window>)>,
@@ -283,7 +286,7 @@ pub(super) struct Hand {
 impl Filler {
     fn fill(
         &self,
-        hand: &mut Hand,
+        worker: &mut WorkerState,
         window: &Window,
         entry: usize,
         extent: &Extent<'_>,
@@ -295,7 +298,7 @@ impl Filler {
             fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile))
         };
         let canvas = self.windows.canvas(target);
-        hand.decoded += extent.bytes.len() as u64;
+        worker.decoded += extent.bytes.len() as u64;
         if target.grid.is_plain() {
             // SAFETY: entries of a window have no element in common, and each is given to one
             // worker.
@@ -318,12 +321,14 @@ impl Filler {
             // SAFETY: as above.
             #[allow(unsafe_code)]
             let out = unsafe { canvas.part(start, end - start) };
-            hand.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
+            worker.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
             array.dtype.to_little_endian(out);
             return Ok(());
         }
-        let bytes =
-            hand.contexts.undo(&array.pipeline, entry.mask, extent.bytes, size).map_err(failed)?;
+        let bytes = worker
+            .contexts
+            .undo(&array.pipeline, entry.mask, extent.bytes, size)
+            .map_err(failed)?;
         // SAFETY: as above.
         #[allow(unsafe_code)]
         unsafe {
@@ -334,12 +339,12 @@ impl Filler {
 }
 
 impl Decoder for Filler {
-    type Worker = Hand;
+    type Worker = WorkerState;
     /// Entries that are filled, by the number of their window.
     type Batch = Vec<(usize, usize)>;
 
-    fn worker(&self) -> Hand {
-        Hand::default()
+    fn worker(&self) -> WorkerState {
+        WorkerState::default()
     }
 
     fn batch(&self) -> Self::Batch {
@@ -348,7 +353,7 @@ impl Decoder for Filler {
 
     fn decode(
         &self,
-        hand: &mut Hand,
+        worker: &mut WorkerState,
         group: &Group,
         next: &mut usize,
         batch: &mut Self::Batch,
@@ -358,15 +363,15 @@ impl Decoder for Filler {
             let (number, entry) =
                 (extent.ordinal >> ENTRY_BITS, extent.ordinal & ((1 << ENTRY_BITS) - 1));
             let number = number as usize;
-            let window = match &hand.window {
+            let window = match &worker.window {
                 Some((known, window)) if *known == number => window.clone(),
                 _ => {
                     let window = self.windows.get(number);
-                    hand.window = Some((number, window.clone()));
+                    worker.window = Some((number, window.clone()));
                     window
                 }
             };
-            self.fill(hand, &window, entry as usize, &extent)?;
+            self.fill(worker, &window, entry as usize, &extent)?;
             match batch.last_mut() {
                 Some((known, filled)) if *known == number => *filled += 1,
                 _ => batch.push((number, 1)),
@@ -374,12 +379,12 @@ impl Decoder for Filler {
             *next += 1;
         }
         // The caller owns the window once its last entry is filled.
-        hand.window = None;
+        worker.window = None;
         Ok(())
     }
 
-    fn decoded_bytes(hand: &Hand) -> u64 {
-        hand.decoded
+    fn decoded_bytes(worker: &WorkerState) -> u64 {
+        worker.decoded
     }
 }
 

@@ -34,10 +34,10 @@ use super::object::{Node, labels};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
 
-/// The deepest nesting of types that is read.
+/// The most levels of nested types that are read.
 const MOST_LEVELS: usize = 32;
 
-/// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
+/// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 pub(super) const MOST_RANK: usize = 32;
 
 /// A dataset of elements of one size.
@@ -45,9 +45,10 @@ pub(super) const MOST_RANK: usize = 32;
 pub struct Array {
     /// The length of each dimension; none for a single element.
     pub shape: Vec<u64>,
-    /// Elements of array types make dimensions of their own, behind the dataset's.
+    /// The type of an element. The dimensions of an array type are part of `shape`, behind those of
+    /// the dataset.
     pub dtype: Dtype,
-    /// The fill value as it is stored; empty for zeros.
+    /// The value, in stored form, of elements that are not stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the elements lie.
     pub place: ElementPlace,
@@ -58,14 +59,14 @@ pub struct Array {
 /// Where elements lie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ElementPlace {
-    /// In the dataset's header. These are the elements as they are stored.
+    /// In the dataset's header. The bytes are the elements as stored.
     Inline(Vec<u8>),
     /// In one run from this offset on; `None` if nothing was written.
     Contiguous(Option<u64>),
     /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order;
-    /// each stands there once.
+    /// no number appears twice.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where only libhdf5 finds them, with the reason.
+    /// In a place or form that only libhdf5 can read. The text says why.
     Library(String),
 }
 
@@ -103,18 +104,18 @@ pub enum Found {
     Other(String),
 }
 
-/// The type of the elements as they are read.
+/// The type of elements as they are read.
 pub(super) struct ElementType {
     pub(super) dtype: Dtype,
     /// Dimensions of an array type.
     pub(super) inner: Vec<u64>,
-    /// The reason why libhdf5 has to convert the elements, if it has to.
+    /// Why libhdf5 has to convert the elements, if it has to.
     pub(super) converted: Option<String>,
 }
 
 impl Node {
-    /// What a dataset holds, and where; `None` if the node is not a dataset. Every range is inside
-    /// the file.
+    /// What a dataset holds, and where; `None` if the node is not a dataset. Every range in the
+    /// file that it names is inside the file.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses, and for
@@ -147,7 +148,7 @@ impl Node {
             Err(self.shared.malformed(&self.path, offset.min(size), found, expected))
         };
         match &array.place {
-            // Pieces of other files stand behind it.
+            // The offset is that of pieces of other files.
             ElementPlace::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
             ElementPlace::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
             ElementPlace::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
@@ -167,7 +168,7 @@ impl Node {
 
     fn array_locked(&self) -> Result<Option<Found>, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
-        // call is told.
+        // call is given.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Ok(None);
@@ -186,7 +187,7 @@ impl Node {
                 std::ptr::null_mut(),
             ))?;
             let own = &shape[..(rank.max(0) as usize).min(MOST_RANK)];
-            let made = Id::new(H5Dget_create_plist(self.id.raw()))?;
+            let creation = Id::new(H5Dget_create_plist(self.id.raw()))?;
             let mut array = Array {
                 shape: own.iter().chain(&kind.inner).copied().collect(),
                 dtype: kind.dtype,
@@ -206,8 +207,8 @@ impl Node {
                     "a dataset that a machine can address".into(),
                 ));
             }
-            let pipeline = pipeline(&made);
-            array.place = match (kind.converted, pipeline, H5Pget_layout(made.raw())) {
+            let pipeline = pipeline(&creation);
+            array.place = match (kind.converted, pipeline, H5Pget_layout(creation.raw())) {
                 (Some(why), ..) | (None, Err(DatasetError::Unsupported(why)), _) => {
                     ElementPlace::Library(why)
                 }
@@ -216,16 +217,16 @@ impl Node {
                     ElementPlace::Inline(self.compact_values(&stored, array.bytes() as usize)?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS)
-                    if H5Pget_external_count(made.raw()) > 0 =>
+                    if H5Pget_external_count(creation.raw()) > 0 =>
                 {
-                    ElementPlace::Contiguous(self.external_values(&made, array.bytes())?)
+                    ElementPlace::Contiguous(self.external_values(&creation, array.bytes())?)
                 }
                 (None, Ok(_), H5D_layout_t::H5D_CONTIGUOUS) => {
                     ElementPlace::Contiguous(run(&self.id)?)
                 }
                 (None, Ok(filters), H5D_layout_t::H5D_CHUNKED) => {
                     array.pipeline = filters;
-                    let (mut chunk, chunks) = self.chunk_grid(&made, own)?;
+                    let (mut chunk, chunks) = self.chunk_grid(&creation, own)?;
                     chunk.extend(kind.inner);
                     ElementPlace::Chunked(chunk, chunks)
                 }
@@ -234,14 +235,15 @@ impl Node {
                 }
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
-            array.fill = fill_value(&made, &stored)?;
-            // The elements of an array type have one each.
+            array.fill = fill_value(&creation, &stored)?;
+            // The fill value of an array type has a value for each of its elements; the first is
+            // kept.
             array.fill.truncate(array.dtype.size());
             Ok(Some(Found::Array(Arc::new(array))))
         }
     }
 
-    /// The values of a compact dataset, which stand in its header. The lock is held.
+    /// The values of a compact dataset, which are in its header. The lock is held.
     unsafe fn compact_values(&self, stored: &Id, bytes: usize) -> Result<Vec<u8>, DatasetError> {
         if bytes > usize::from(u16::MAX) {
             let found = format!("{bytes} bytes in a header");
@@ -259,14 +261,14 @@ impl Node {
     /// The shape of a chunk, and the chunks of a dataset of this shape. The lock is held.
     pub(super) unsafe fn chunk_grid(
         &self,
-        made: &Id,
+        creation: &Id,
         shape: &[u64],
     ) -> Result<(Vec<u64>, Vec<Chunk>), DatasetError> {
         let mut chunk = [0; MOST_RANK];
         let rank = shape.len();
         // SAFETY: under the lock, with open identifiers; `chunk` has room for every rank.
         unsafe {
-            let found = status(H5Pget_chunk(made.raw(), rank as c_int, chunk.as_mut_ptr()))?;
+            let found = status(H5Pget_chunk(creation.raw(), rank as c_int, chunk.as_mut_ptr()))?;
             let chunk = &chunk[..rank];
             if found.cast_unsigned() as usize != rank || chunk.contains(&0) {
                 let found = format!("chunks of {found} dimensions, {chunk:?}");
@@ -276,8 +278,8 @@ impl Node {
         }
     }
 
-    /// Reads `rows` elements of the first dimension from `from` on through libhdf5, as
-    /// [`Dtype::to_little_endian`] takes them. A single element is one row.
+    /// Reads `rows` rows from the row `from` on through libhdf5, in the form that
+    /// [`Dtype::to_little_endian`] takes. A dataset of a single element has one row.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says.
@@ -286,7 +288,8 @@ impl Node {
         let row: u64 = array.shape.iter().skip(1).product::<u64>() * array.dtype.size() as u64;
         out.clear();
         out.resize((rows * row) as usize, 0);
-        // Converted numbers come in the order of bytes of this machine, others as they are stored.
+        // libhdf5 converts numbers of little-endian types. All other elements come as they are
+        // stored.
         let converts = array.dtype.is_plain();
         self.shared.locked(
             || self.rows_locked(converts, from, rows, out),
@@ -338,7 +341,7 @@ impl Node {
     }
 }
 
-/// A number's or a string's order of bytes. The lock is held.
+/// Whether numbers of a type are big-endian. The lock is held.
 unsafe fn is_big_endian(kind: &Id) -> Result<bool, DatasetError> {
     // SAFETY: under the lock, an open type.
     match unsafe { H5Tget_order(kind.raw()) } {
@@ -348,8 +351,9 @@ unsafe fn is_big_endian(kind: &Id) -> Result<bool, DatasetError> {
     }
 }
 
-/// Where IEEE 754 puts a number's sign, exponent (and how many bits) and mantissa (and how many),
-/// and the x86's long double.
+/// The floating-point types of IEEE 754, and the long double of x86. Each has its size in bytes,
+/// the bit of the sign, the first bit of the exponent and its number of bits, and the first bit of
+/// the mantissa and its number of bits.
 const IEEE: [(usize, [usize; 5]); 4] = [
     (2, [15, 10, 5, 0, 10]),
     (4, [31, 23, 8, 0, 23]),
@@ -357,7 +361,8 @@ const IEEE: [(usize, [usize; 5]); 4] = [
     (16, [79, 64, 15, 0, 64]),
 ];
 
-/// What numpy calls a type. The lock is held.
+/// The type of elements, in numpy's terms, of a stored type at this level of nesting. The lock is
+/// held.
 pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
     if level > MOST_LEVELS {
         return Err(DatasetError::Unsupported("types inside each other".into()));
@@ -414,17 +419,17 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
 }
 
 /// The fill value that was set for a dataset, as it is stored; empty if none was. The lock is held.
-pub(super) unsafe fn fill_value(made: &Id, stored: &Id) -> Result<Vec<u8>, LibraryRefusal> {
+pub(super) unsafe fn fill_value(creation: &Id, stored: &Id) -> Result<Vec<u8>, LibraryRefusal> {
     let mut defined = H5D_fill_value_t::H5D_FILL_VALUE_DEFAULT;
     // SAFETY: under the lock, with open identifiers; `fill` is as long as an element.
     unsafe {
-        status(H5Pfill_value_defined(made.raw(), &raw mut defined))?;
+        status(H5Pfill_value_defined(creation.raw(), &raw mut defined))?;
         if defined != H5D_fill_value_t::H5D_FILL_VALUE_USER_DEFINED {
             return Ok(Vec::new());
         }
-        // A header holds it, so memory can.
+        // The value comes from a header, so it fits in memory.
         let mut fill = vec![0; H5Tget_size(stored.raw())];
-        status(H5Pget_fill_value(made.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
+        status(H5Pget_fill_value(creation.raw(), stored.raw(), fill.as_mut_ptr().cast()))?;
         Ok(fill)
     }
 }
@@ -494,8 +499,8 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
     }
 }
 
-/// Enumerations are read as numbers, and those that h5py writes for numpy's booleans as booleans.
-/// The lock is held.
+/// Enumerations are read as numbers. The enumeration that h5py writes for numpy's booleans is read
+/// as booleans. The lock is held.
 unsafe fn enumeration(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     // SAFETY: under the lock, with an open type.
     let (base, names) = unsafe {
@@ -522,10 +527,10 @@ unsafe fn reference(stored: &Id) -> &'static str {
     }
 }
 
-/// Opaque bytes. h5py stores numpy's own types in this way, with their names as tags. The lock is
-/// held.
+/// The type of opaque bytes. h5py stores numpy's own types as opaque bytes, with their names in the
+/// tag. The lock is held.
 unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
-    // SAFETY: under the lock, an open type; the tag is the library's memory, given back.
+    // SAFETY: under the lock, an open type; the tag is memory of the library, which is given back.
     let tag = unsafe {
         let tag = H5Tget_tag(stored.raw());
         if tag.is_null() {
@@ -543,8 +548,8 @@ unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
 /// A compound type. The lock is held.
 unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
-    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
-    // memory, given back.
+    // SAFETY: under the lock; each number is that of a member; a name is memory of the library,
+    // which is given back.
     unsafe {
         for member in 0..status(H5Tget_nmembers(stored.raw()))?.cast_unsigned() {
             let name = H5Tget_member_name(stored.raw(), member);
@@ -581,7 +586,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
             "fields in it".into(),
         ));
     }
-    // As h5py writes numpy's complex numbers.
+    // h5py writes numpy's complex numbers as such records.
     let dtype = match &fields[..] {
         [(0, real), (at, imaginary)]
             if names == ["r", "i"]
@@ -597,7 +602,8 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
     Ok(ElementType { dtype, inner: Vec::new(), converted: None })
 }
 
-/// The type of memory that libhdf5 converts numbers to; `None` for other types. The lock is held.
+/// The little-endian type to which libhdf5 converts numbers of a type; `None` for other types. The
+/// lock is held.
 unsafe fn number_in_memory(stored: &Id) -> Option<i64> {
     // SAFETY: under the lock, an open type; the others are the library's constants.
     unsafe {

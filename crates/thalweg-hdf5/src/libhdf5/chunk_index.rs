@@ -25,11 +25,11 @@ impl Node {
         struct Seen<'a> {
             shape: &'a [u64],
             chunk: &'a [u64],
-            turned: Option<Turned>,
-            /// The filters that chunks at the edge skip.
-            bare: u32,
+            reordered: Option<ReorderedChunks>,
+            /// The mask of the filters that chunks at the edge skip.
+            edge_mask: u32,
             chunks: Vec<Chunk>,
-            askew: bool,
+            is_misaligned: bool,
         }
         unsafe extern "C" fn visit(
             first: *const u64,
@@ -43,7 +43,8 @@ impl Node {
             let seen = unsafe { &mut *out.cast::<Seen<'_>>() };
             // SAFETY: as above.
             let mut first = unsafe { std::slice::from_raw_parts(first, seen.shape.len()) };
-            let placed = seen.turned.as_ref().map(|turned| turned.place(first, seen.chunk));
+            let placed =
+                seen.reordered.as_ref().map(|reordered| reordered.place(first, seen.chunk));
             if let Some(placed) = &placed {
                 first = placed;
             }
@@ -53,8 +54,8 @@ impl Node {
             let mut number = 0u64;
             let mut mask = mask;
             for ((&at, &len), &chunk) in first.iter().zip(seen.shape).zip(seen.chunk) {
-                seen.askew |= !at.is_multiple_of(chunk);
-                mask |= if len - at < chunk { seen.bare } else { 0 };
+                seen.is_misaligned |= !at.is_multiple_of(chunk);
+                mask |= if len - at < chunk { seen.edge_mask } else { 0 };
                 number = number.wrapping_mul(len.div_ceil(chunk)).wrapping_add(at / chunk);
             }
             seen.chunks.push(Chunk { first: number, offset, size, mask });
@@ -67,17 +68,18 @@ impl Node {
             return Ok(chunks);
         }
         // SAFETY: under the lock, an open dataset.
-        let made = Id::new(unsafe { H5Dget_create_plist(self.id.raw()) })?;
-        let turned = self.turned(chunk)?;
-        let bare = bare(&made)?;
-        let mut seen = Seen { shape, chunk, turned, bare, chunks: Vec::new(), askew: false };
+        let creation = Id::new(unsafe { H5Dget_create_plist(self.id.raw()) })?;
+        let reordered = self.reordered(chunk)?;
+        let edge_mask = edge_mask(&creation)?;
+        let mut seen =
+            Seen { shape, chunk, reordered, edge_mask, chunks: Vec::new(), is_misaligned: false };
         // SAFETY: under the lock; the structure outlives the call.
         status(unsafe {
             H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut seen).cast())
         })?;
-        let Seen { mut chunks, askew, .. } = seen;
+        let Seen { mut chunks, is_misaligned, .. } = seen;
         chunks.sort_unstable_by_key(|chunk| chunk.first);
-        if askew
+        if is_misaligned
             || chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first))
         {
             return Err(DatasetError::Malformed(
@@ -89,9 +91,9 @@ impl Node {
         Ok(chunks)
     }
 
-    /// How to correct the places of chunks where the library reports wrong ones.
-    /// The lock is held.
-    fn turned(&self, chunk: &[u64]) -> Result<Option<Turned>, DatasetError> {
+    /// How to correct the places of chunks that the library reports, if they are wrong. The lock is
+    /// held.
+    fn reordered(&self, chunk: &[u64]) -> Result<Option<ReorderedChunks>, DatasetError> {
         let (mut kind, mut shape, mut most) = (0, [0; MOST_RANK], [0; MOST_RANK]);
         // SAFETY: under the lock, an open dataset of `chunk.len()` dimensions, for which there is
         // room.
@@ -105,43 +107,43 @@ impl Node {
             most.iter().position(|&most| most == u64::MAX).filter(|_| kind == EXTENSIBLE_ARRAY);
         let cells =
             || most.iter().zip(chunk).map(|(most, chunk)| most.div_ceil(*chunk).max(1)).collect();
-        Ok(grows.filter(|&at| at > 0).map(|grows| Turned { grows, cells: cells() }))
+        Ok(grows.filter(|&at| at > 0).map(|grows| ReorderedChunks { grows, cells: cells() }))
     }
 }
 
-/// The filters that chunks at the edge skip, of which their masks say nothing. The lock is held;
-/// `made` is the creation property list of a chunked dataset.
-pub(super) fn bare(made: &Id) -> Result<u32, LibraryRefusal> {
+/// The mask of the filters that chunks at the edge skip. Their own masks do not say so. The lock is
+/// held; `creation` is the creation property list of a dataset in chunks.
+pub(super) fn edge_mask(creation: &Id) -> Result<u32, LibraryRefusal> {
     let mut options = 0;
     // SAFETY: under the lock, an open list.
     let filters = unsafe {
-        status(H5Pget_chunk_opts(made.raw(), &raw mut options))?;
-        status(H5Pget_nfilters(made.raw()))?.cast_unsigned()
+        status(H5Pget_chunk_opts(creation.raw(), &raw mut options))?;
+        status(H5Pget_nfilters(creation.raw()))?.cast_unsigned()
     };
     let all = 1u32.checked_shl(filters).map_or(u32::MAX, |bit| bit - 1);
     Ok(if options & H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS == 0 { 0 } else { all })
 }
 
-/// An extensible array numbers its chunks as if the growing dimension were the first one.
-/// `H5Dchunk_iter` (up to 2.2 at least) takes that for the dataset's own order, so the place that
-/// it reports only gives the chunk's number in the array.
-struct Turned {
+/// Corrects the places of chunks in an extensible array. The array numbers its chunks as if the
+/// dimension that grows were the first. `H5Dchunk_iter` (up to 2.2 at least) turns a number into a
+/// place as if the dimensions were in the dataset's own order, so only the number can be used.
+struct ReorderedChunks {
     /// The dimension that grows.
     grows: usize,
-    /// Chunks that each dimension may have.
+    /// The most chunks in each dimension.
     cells: Vec<u64>,
 }
 
-impl Turned {
-    /// The first element of a chunk that the library reports at `told`.
-    fn place(&self, told: &[u64], chunk: &[u64]) -> Vec<u64> {
-        let number = (told.iter().zip(chunk).zip(&self.cells).skip(self.grows))
+impl ReorderedChunks {
+    /// The first element of a chunk whose first element is `reported` according to the library.
+    fn place(&self, reported: &[u64], chunk: &[u64]) -> Vec<u64> {
+        let number = (reported.iter().zip(chunk).zip(&self.cells).skip(self.grows))
             .fold(0u64, |number, ((at, chunk), cells)| {
                 number.wrapping_mul(*cells).wrapping_add(at / chunk)
             });
-        let mut place = vec![0; told.len()];
+        let mut place = vec![0; reported.len()];
         let mut rest = number;
-        for dimension in (0..told.len()).rev().filter(|&dimension| dimension != self.grows) {
+        for dimension in (0..reported.len()).rev().filter(|&dimension| dimension != self.grows) {
             place[dimension] = rest % self.cells[dimension] * chunk[dimension];
             rest /= self.cells[dimension];
         }

@@ -16,16 +16,17 @@ use hdf5_metno_sys::h5s::{H5S_ALL, H5Sget_simple_extent_dims, H5Sget_simple_exte
 use hdf5_metno_sys::h5t::{H5T_NATIVE_INT16, H5T_STD_I16LE, H5Tequal};
 use thalweg_io::Result;
 
-use super::chunk_index::bare;
+use super::chunk_index::edge_mask;
 use super::handle::{Id, LibraryRefusal, locked, status};
 use super::object::Node;
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, NOWHERE, SampleDataset, Storage, in_order};
 
-/// The most values of a filter's client data that are read.
+/// The most client data values of a filter that are read.
 const MOST_VALUES: usize = 64;
 
-/// An error of the library, or a layout that is not read.
+/// Why a dataset is not read: the library refuses it, its form is not supported, or it is
+/// malformed.
 pub(super) enum DatasetError {
     Refused(LibraryRefusal),
     Unsupported(String),
@@ -39,7 +40,8 @@ impl From<LibraryRefusal> for DatasetError {
 }
 
 impl Node {
-    /// Where a dataset of 16-bit samples lies. Every range that it names is inside the file.
+    /// A dataset of 16-bit samples, and where they lie. Every range that it names is inside the
+    /// file.
     ///
     /// # Errors
     /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for other types, dimensions, filters
@@ -70,7 +72,7 @@ impl Node {
 
     fn samples_locked(&self) -> Result<SampleDataset, DatasetError> {
         // SAFETY: under the lock, with identifiers that are open; each buffer has the size that the
-        // call is told.
+        // call is given.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Err(DatasetError::Malformed(0, "a group".into(), "a dataset".into()));
@@ -89,33 +91,37 @@ impl Node {
             }
             let mut len = 0;
             status(H5Sget_simple_extent_dims(space.raw(), &raw mut len, std::ptr::null_mut()))?;
-            let made = Id::new(H5Dget_create_plist(self.id.raw()))?;
-            let pipeline = pipeline(&made)?;
-            let storage = match H5Pget_layout(made.raw()) {
+            let creation = Id::new(H5Dget_create_plist(self.id.raw()))?;
+            let pipeline = pipeline(&creation)?;
+            let storage = match H5Pget_layout(creation.raw()) {
                 H5D_layout_t::H5D_COMPACT => self.inline(len)?,
-                H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(made.raw()) > 0 => {
+                H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(creation.raw()) > 0 => {
                     return Err(DatasetError::Unsupported("a signal in another file".into()));
                 }
                 H5D_layout_t::H5D_CONTIGUOUS => Storage::Contiguous(run(&self.id)?),
                 H5D_layout_t::H5D_CHUNKED => {
                     let mut chunk = 0;
-                    if status(H5Pget_chunk(made.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
+                    if status(H5Pget_chunk(creation.raw(), 1, &raw mut chunk))? != 1 || chunk == 0 {
                         return Err(DatasetError::Unsupported(
                             "chunks of other than one dimension".into(),
                         ));
                     }
                     let mut chunks = self.chunks(len, chunk)?;
                     if let Some(last) = chunks.last_mut().filter(|last| len - last.first < chunk) {
-                        last.mask |= bare(&made)?;
+                        last.mask |= edge_mask(&creation)?;
                     }
                     Storage::Chunked(chunk, chunks)
                 }
                 _ => return Err(DatasetError::Unsupported("a virtual dataset".into())),
             };
             let mut fill = 0i16;
-            // Asked for only where it is needed, because it takes time.
+            // Reading the fill value takes time, so it is only read if it is needed.
             if SampleDataset::stored(len, &storage) < len {
-                status(H5Pget_fill_value(made.raw(), *H5T_NATIVE_INT16, (&raw mut fill).cast()))?;
+                status(H5Pget_fill_value(
+                    creation.raw(),
+                    *H5T_NATIVE_INT16,
+                    (&raw mut fill).cast(),
+                ))?;
             }
             Ok(SampleDataset { len, fill, storage, pipeline })
         }
@@ -198,19 +204,19 @@ pub(super) fn run(dataset: &Id) -> Result<Option<u64>, LibraryRefusal> {
         status(H5Dget_space_status(dataset.raw(), &raw mut stored))?;
         H5Dget_offset(dataset.raw())
     };
-    // An undefined address is not an error of the library's, which adds a user's block even to
-    // that.
+    // The library returns an undefined address without an error, and adds the size of a user block
+    // even to that.
     let is_stored =
         stored != H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED && offset != NOWHERE;
     Ok(is_stored.then_some(offset))
 }
 
-/// The filters of a creation list. The lock is held.
-pub(super) fn pipeline(made: &Id) -> Result<Pipeline, DatasetError> {
+/// The filters of a creation property list. The lock is held.
+pub(super) fn pipeline(creation: &Id) -> Result<Pipeline, DatasetError> {
     let mut filters = Vec::new();
-    // SAFETY: under the lock; every buffer has the size that the call is told.
+    // SAFETY: under the lock; every buffer has the size that the call is given.
     unsafe {
-        let count = status(H5Pget_nfilters(made.raw()))?;
+        let count = status(H5Pget_nfilters(creation.raw()))?;
         for place in 0..count.cast_unsigned() {
             let mut values = [0; MOST_VALUES];
             let mut value_count = MOST_VALUES;
@@ -218,7 +224,7 @@ pub(super) fn pipeline(made: &Id) -> Result<Pipeline, DatasetError> {
             let mut flags = 0;
             let mut config = 0;
             let number = status(H5Pget_filter2(
-                made.raw(),
+                creation.raw(),
                 place,
                 &raw mut flags,
                 &raw mut value_count,

@@ -1,4 +1,4 @@
-//! Dimension scales: datasets that label the dimensions of another dataset.
+//! Dimension scales: datasets that describe the dimensions of another dataset.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::c_void;
@@ -18,7 +18,8 @@ use super::variable::VariableList;
 
 impl Node {
     /// The address of the header of each dimension's first scale (HDF5 dimension scale
-    /// specification, `DIMENSION_LIST`); empty for a dataset without scales.
+    /// specification, `DIMENSION_LIST`). It is `None` for a dimension without a scale. The list is
+    /// empty for a dataset without scales.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
@@ -29,7 +30,7 @@ impl Node {
     fn scales_locked(&self) -> Result<Vec<Option<u64>>, LibraryRefusal> {
         let name = c"DIMENSION_LIST".as_ptr();
         // SAFETY: under the lock, with identifiers that are open; the lists have room for all
-        // elements, are looked at before they are given back, and a reference to an object is its
+        // elements, and are read before they are given back; a reference to an object is its
         // address.
         unsafe {
             if status(H5Aexists(self.id.raw(), name))? == 0 {

@@ -1,9 +1,9 @@
 //! A virtual file driver: libhdf5 reads a [`Store`].
 //!
-//! The driver only reads, and never beyond the end of the store. It reads in blocks and keeps them
-//! for the next read, because metadata often lie close together and one request for each piece
-//! would be slow on any store. Nodes of an index lie apart; many of them are fetched at a time. The
-//! driver keeps the first error of the store, because it says more than the error of libhdf5.
+//! The driver only reads, and never beyond the store's end. It reads blocks and keeps them for the
+//! next read: metadata often lie close together, and a request for each piece would be slow on any
+//! store. Nodes of an index lie apart, so many of them are fetched at a time. The first error of
+//! the store is kept, because it says more than the error of libhdf5.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod backing;
@@ -32,19 +32,21 @@ use backing::Backing;
 
 pub(super) use write::DriverFile;
 
-/// The class's structure version that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
+/// The version of the class structure that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
 const CLASS_VERSION: c_uint = 1;
-/// One of the numbers for drivers that are not registered with the HDF Group (256 to 511).
+/// The driver's number, one of those for drivers that are not registered with the HDF Group (256 to
+/// 511).
 const CLASS_VALUE: c_int = 384;
 
-/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that another process is writing can be opened.
+/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that are being written can be opened.
 const READS_WHILE_WRITTEN: c_ulong = 0x1000;
 
-/// The versions of the superblock whose twelfth byte says how a file is open, and the flags of a
-/// file that is written while others read it (specification, section II.A;
-/// `H5F_SUPER_WRITE_ACCESS` and `H5F_SUPER_SWMR_ACCESS`).
-const TELLING: std::ops::RangeInclusive<u8> = 3..=3;
+/// Versions of the superblock whose twelfth byte has flags of an open file (specification, section
+/// II.A).
+const FLAGGED_VERSIONS: std::ops::RangeInclusive<u8> = 3..=3;
+/// The flag of a file that is open for writing (`H5F_SUPER_WRITE_ACCESS`).
 const WRITTEN: u8 = 1;
+/// The flag of a file that is written while others may read it (`H5F_SUPER_SWMR_ACCESS`).
 const WRITTEN_FOR_READERS: u8 = 4;
 
 /// The first error of the store behind a file, and the number of requests to it.
@@ -52,7 +54,7 @@ const WRITTEN_FOR_READERS: u8 = 4;
 pub(super) struct DriverStatus {
     error: Mutex<Option<Error>>,
     requests: AtomicU64,
-    /// Whether the file says that it is open for writing.
+    /// Whether the file's flags say that it is open for writing.
     unclosed: AtomicBool,
 }
 
@@ -62,12 +64,12 @@ impl DriverStatus {
         self.unclosed.load(Ordering::Relaxed)
     }
 
-    /// The store's own error, once.
+    /// Takes the first error of the store, if there was one.
     pub(super) fn take_error(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Requests to the store so far.
+    /// The number of requests to the store so far.
     pub(super) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
@@ -77,7 +79,7 @@ impl DriverStatus {
     }
 }
 
-/// The flags that say how a file is open; zero for a closed file.
+/// The flags that a file has while it is open; zero for a file that was closed.
 fn open_flags(store: &dyn Store) -> Result<u8> {
     let Some(start) = crate::superblock::find_signature(store)? else { return Ok(0) };
     let mut head = [0; 12];
@@ -85,11 +87,11 @@ fn open_flags(store: &dyn Store) -> Result<u8> {
         return Ok(0);
     }
     store.read_at(start, &mut head)?;
-    Ok(if TELLING.contains(&head[8]) { head[11] } else { 0 })
+    Ok(if FLAGGED_VERSIONS.contains(&head[8]) { head[11] } else { 0 })
 }
 
-/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h), the first member of every driver's file. The library
-/// fills it in.
+/// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): the fields with which the files of every driver begin.
+/// The library fills them in.
 #[repr(C)]
 struct Base {
     driver_id: hid_t,
@@ -227,14 +229,14 @@ static CLASS: DriverClass = DriverClass {
 };
 
 unsafe extern "C" {
-    /// The bindings declare it with their own type of class.
+    /// The bindings declare it with their own class structure.
     fn H5FDregister(class: *const DriverClass) -> hid_t;
 }
 
 thread_local! {
     /// The backing of the file that this thread is opening.
     static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
-    /// The other files that the file of this thread may lead to.
+    /// What opening other files needs, for the file that this thread works on.
     static CONTEXT: RefCell<Option<Arc<FileContext>>> = const { RefCell::new(None) };
 }
 
@@ -248,7 +250,7 @@ pub(super) struct FileContext {
 }
 
 impl FileContext {
-    /// Runs `work` in the library, which may open other files meanwhile.
+    /// Runs `work` under the lock. The library may open other files for it.
     pub(super) fn locked<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
         locked(|| {
             let before = CONTEXT.replace(Some(self.clone()));
@@ -258,8 +260,8 @@ impl FileContext {
         })
     }
 
-    /// The file with the library's name for it; `None` if it does not exist. The library then
-    /// treats its values as missing.
+    /// Opens the other file of this name; `None` if there is no such file. The library treats a
+    /// missing file as one without values.
     fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
         let Some(path) = self.other_files.find(name.to_bytes(), &self.name)? else {
             return Ok(None);
@@ -297,10 +299,10 @@ pub(super) fn open(
     (opened, driver_status)
 }
 
-/// The lock is held.
+/// Opens a file through the driver. The lock is held.
 fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, LibraryRefusal> {
-    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL, and other
-    // files are looked for beside it.
+    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL. The library
+    // looks for other files beside it.
     unsafe {
         let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
@@ -312,7 +314,7 @@ fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, LibraryRef
 unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
     let backing = OPENING.take().or_else(|| {
         let context = CONTEXT.with_borrow(Clone::clone)?;
-        // SAFETY: a name of the library's, which ends with NUL.
+        // SAFETY: the library passes a name that ends with NUL.
         context.backing(unsafe { CStr::from_ptr(name) }).unwrap_or_else(|error| {
             context.driver_status.fail(error);
             None
@@ -323,21 +325,21 @@ unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u6
 }
 
 unsafe extern "C" fn driver_close(file: *mut Driven) -> c_int {
-    // SAFETY: the library closes each file that `driver_open` gave it once, and uses it no more.
+    // SAFETY: the library closes each file from `driver_open` once, and does not use it afterwards.
     drop(unsafe { Box::from_raw(file) });
     0
 }
 
 unsafe extern "C" fn driver_query(_: *const Driven, flags: *mut c_ulong) -> c_int {
     if !flags.is_null() {
-        // SAFETY: a number of the library's.
+        // SAFETY: the pointer is to a number of the library.
         unsafe { *flags = READS_WHILE_WRITTEN };
     }
     0
 }
 
 unsafe extern "C" fn driver_get_eoa(file: *const Driven, _: H5F_mem_t) -> u64 {
-    // SAFETY: a file that `driver_open` made; the lock keeps others away.
+    // SAFETY: `driver_open` made the file; the lock keeps other threads away.
     unsafe { (*file).end_of_addresses }
 }
 

@@ -1,4 +1,4 @@
-//! Types of elements under numpy's names, and how to make their bytes little-endian.
+//! The type of a dataset's elements, in numpy's terms, and how to make their bytes little-endian.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ pub struct Dtype {
     name: String,
     /// Bytes of an element.
     size: usize,
-    /// The bytes of an element that differ in the file from numpy's form.
+    /// The bytes whose form in the file is not numpy's.
     fixes: Vec<Fix>,
 }
 
-/// The most such places of one element.
+/// The most fixes of one element.
 const MOST_FIXES: usize = 1 << 12;
 
 /// Bytes of an element that must change to become the form that numpy uses.
@@ -28,9 +28,9 @@ pub(super) struct Fix {
 pub(super) enum FixKind {
     /// A big-endian number.
     Swap,
-    /// A string that ends at its first NUL; the bytes after it are arbitrary.
+    /// A string that ends at its first NUL. The bytes behind it are garbage.
     Terminated,
-    /// A string padded with spaces; numpy pads with NUL.
+    /// A string that is padded with spaces. numpy pads strings with NUL.
     Spaces,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Dtype {
 }
 
 impl Dtype {
-    /// A number: `i`, `u`, `f` or `c`, in the file's order of bytes.
+    /// A number of the kind `i`, `u`, `f` or `c`, with its byte order in the file.
     pub(crate) fn number(kind: char, size: usize, big_endian: bool) -> Self {
         let parts = if kind == 'c' { 2 } else { 1 };
         let part = size / parts;
@@ -63,8 +63,8 @@ impl Dtype {
         Self { name: format!("|S{size}"), size, fixes }
     }
 
-    /// The number, time (`<M8[us]`) or string with this numpy name; `None` for other names, and for
-    /// one of another size.
+    /// The number, time (such as `<M8[us]`) or string with this name in numpy; `None` for other
+    /// types, and if the type has another size.
     pub(super) fn named(name: &str, size: usize) -> Option<Self> {
         let (order, rest) = name
             .split_at_checked(1)
@@ -102,7 +102,7 @@ impl Dtype {
         Self { name: format!("|V{size}"), size, fixes: Vec::new() }
     }
 
-    /// A record with fields at these offsets.
+    /// A record of fields at these offsets.
     pub(super) fn record(size: usize, fields: &[(usize, Self)]) -> Self {
         let mut record = Self::void(size);
         for (at, field) in fields {
@@ -111,7 +111,8 @@ impl Dtype {
         record
     }
 
-    /// `count` elements as one field of a record; `None` for too many elements that need a change.
+    /// `count` elements one after the other, as a field of a record; `None` if they need more than
+    /// [`MOST_FIXES`] fixes or are too large.
     pub(super) fn repeated(&self, count: usize) -> Option<Self> {
         let size = self.size.checked_mul(count)?;
         if self.fixes.len().checked_mul(count)? > MOST_FIXES {
@@ -123,7 +124,8 @@ impl Dtype {
         Some(Self { name: format!("|V{size}"), size, fixes: fixes.collect() })
     }
 
-    /// numpy's name for the elements as they are stored, such as `>f8`; `None` if it has none.
+    /// numpy's name for the elements as they are stored, such as `>f8`; `None` if it has no name
+    /// for them.
     pub(crate) fn stored_name(&self) -> Option<String> {
         match self.fixes[..] {
             // numpy also ends a string at trailing NULs.
@@ -140,12 +142,12 @@ impl Dtype {
         self.size
     }
 
-    /// Whether stored elements are little-endian.
+    /// Whether stored elements are in numpy's little-endian form already.
     pub fn is_plain(&self) -> bool {
         self.fixes.is_empty()
     }
 
-    /// Makes stored elements little-endian, as numpy has them. `bytes` holds whole elements.
+    /// Converts stored elements to numpy's little-endian form. `bytes` holds whole elements.
     pub fn to_little_endian(&self, bytes: &mut [u8]) {
         match self.fixes[..] {
             [] => {}

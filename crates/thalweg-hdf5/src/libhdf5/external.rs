@@ -12,17 +12,18 @@ use super::dataset::DatasetError;
 use super::handle::{Id, status};
 use super::object::Node;
 
-/// Longest name of another file (`PATH_MAX`).
+/// The longest name of another file, in bytes (`PATH_MAX`).
 const MOST_NAME: usize = 4096;
 
-/// Most pieces of one dataset.
+/// The most pieces of one dataset.
 const MOST_PIECES: u32 = 1 << 16;
 
 impl Node {
-    /// Where `bytes` of values that are in other files stand in the joined store. The lock is held.
+    /// Adds the `bytes` bytes of values that are in other files to the joined store, and returns
+    /// their offset in it. The lock is held.
     pub(super) fn external_values(
         &self,
-        made: &Id,
+        creation: &Id,
         bytes: u64,
     ) -> Result<Option<u64>, DatasetError> {
         let Some(joined) = &self.shared.joined else {
@@ -32,12 +33,12 @@ impl Node {
         let mut parts: Vec<(PathBuf, u64, u64)> = Vec::new();
         let mut left = bytes;
         // SAFETY: under the lock, an open list.
-        let count = status(unsafe { H5Pget_external_count(made.raw()) })?.cast_unsigned();
+        let count = status(unsafe { H5Pget_external_count(creation.raw()) })?.cast_unsigned();
         if count > MOST_PIECES {
             return Err(DatasetError::Unsupported(format!("values in {count} other files")));
         }
         for place in 0..count {
-            let (name, offset, size) = piece(made, place)?;
+            let (name, offset, size) = piece(creation, place)?;
             let len = size.min(left);
             if len == 0 {
                 break;
@@ -59,23 +60,23 @@ impl Node {
         joined.append(&parts).map_err(refused)
     }
 
-    /// Whether this offset lies in the part of the joined store behind the file.
+    /// Whether this offset of the joined store is behind the file, in a piece of another file.
     pub(super) fn is_external(&self, offset: u64) -> bool {
         self.shared.joined.as_ref().is_some_and(|joined| !joined.pieces(offset, 1).is_empty())
     }
 }
 
-/// The name of another file, the offset of the values in it, and the most bytes of them there.
-/// The lock is held.
-fn piece(made: &Id, place: c_uint) -> Result<(Vec<u8>, u64, u64), DatasetError> {
+/// A piece of an external dataset: the name of the other file, the offset of the values in it, and
+/// the most bytes of values that it holds. The lock is held.
+fn piece(creation: &Id, place: c_uint) -> Result<(Vec<u8>, u64, u64), DatasetError> {
     let mut name = vec![0u8; MOST_NAME + 1];
     let mut offset = 0;
     let mut size = 0;
-    // SAFETY: under the lock; the name has a byte more than the call is told of, so that it ends
+    // SAFETY: under the lock; the buffer has one byte more than the call is given, so the name ends
     // with NUL.
     status(unsafe {
         H5Pget_external(
-            made.raw(),
+            creation.raw(),
             place,
             MOST_NAME,
             name.as_mut_ptr().cast(),

@@ -10,30 +10,31 @@ use hdf5_metno_sys::h5z::{H5Z_FLAG_REVERSE, H5Z_class2_t};
 
 use crate::filter::{Contexts, Filter, OUTSIDE};
 
-/// The structure's version that libhdf5 expects (`H5Z_CLASS_T_VERS`).
+/// The version of the class structure that libhdf5 expects (`H5Z_CLASS_T_VERS`).
 const CLASS_VERSION: c_int = 1;
 
-/// The largest chunk that is accepted through libhdf5, which does not say how large a chunk should
-/// be.
+/// The most bytes of a decoded chunk that goes through libhdf5. libhdf5 does not say how large the
+/// chunk should be.
 const MOST: usize = 1 << 30;
 
 thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
-    /// The error of a filter, which says more than the library's error.
+    /// Why a filter failed. It says more than the library's error.
     static REFUSED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
 unsafe extern "C" {
-    /// The function that `H5Zregister` calls after it has refused the library's own numbers.
+    /// `H5Zregister` refuses filter numbers that belong to the library, and then calls this
+    /// function.
     fn H5Z_register(class: *const H5Z_class2_t) -> c_int;
 }
 
-/// The error of a filter on this thread since the last call.
+/// Takes the reason why a filter failed in this thread since the last call.
 pub(super) fn take_refused() -> Option<String> {
     REFUSED.take()
 }
 
-/// Makes the filters known. The lock is held, and the library is open.
+/// Registers the filters. The lock is held, and the library is open.
 pub(super) fn register() {
     let [deflate, szip, lzf, blosc, lz4, bitshuffle, zstd] = OUTSIDE;
     let filters: [(i32, Function); OUTSIDE.len()] = [
@@ -49,15 +50,15 @@ pub(super) fn register() {
         let class = H5Z_class2_t {
             version: CLASS_VERSION,
             id,
-            // So that files with stored chunks that were coded elsewhere can be written. It refuses
-            // to code any itself.
+            // The library only writes files with chunks that were encoded elsewhere if there is an
+            // encoder. The function refuses to encode.
             encoder_present: 1,
             decoder_present: 1,
             filter: Some(function),
             ..Default::default()
         };
-        // SAFETY: under the lock; the library copies the structure. A refusal leaves the filter
-        // unknown, which reads tell.
+        // SAFETY: under the lock; the library copies the structure. If it refuses, the filter stays
+        // unknown, and reads report that.
         unsafe { H5Z_register(&raw const class) };
     }
 }

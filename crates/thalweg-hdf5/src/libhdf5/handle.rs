@@ -30,7 +30,7 @@ pub fn version() -> String {
 }
 
 unsafe extern "C" {
-    /// The bindings declare a pointer for its mask.
+    /// The bindings declare its mask as a pointer.
     fn H5PLset_loading_state(mask: c_uint) -> i32;
 }
 
@@ -40,7 +40,7 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     let _guard = hdf5_metno_sys::LOCK.lock();
     // SAFETY: under the lock. Without `H5dont_atexit` the library would close files that a thread
     // still uses; without `H5Eset_auto2` it would print its errors; without `H5PLset_loading_state`
-    // a file could have it load plugins.
+    // a file could make it load plugins.
     ONCE.call_once(|| unsafe {
         H5dont_atexit();
         H5open();
@@ -51,48 +51,48 @@ pub(super) fn locked<T>(work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// The library's message about a refused call.
+/// The library's message for a call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LibraryRefusal(pub(super) String);
 
-/// The status of a call; a negative one is a failure. The lock must be held from the call on, or
-/// the message may be of another thread's error.
+/// The status of a call: negative for a failure. The lock must be held since the call, or the error
+/// may be that of another thread.
 pub(super) fn status<N: Into<i64> + Copy>(code: N) -> Result<N, LibraryRefusal> {
     if code.into() >= 0 { Ok(code) } else { Err(refused()) }
 }
 
-/// The innermost error of the library's error stack. Clears the stack.
+/// Takes the innermost error from the library's error stack, and clears the stack.
 fn refused() -> LibraryRefusal {
-    unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, told: *mut c_void) -> i32 {
-        // SAFETY: `told` is the string below; the library passes an error whose text is null or
+    unsafe extern "C" fn first(_: c_uint, error: *const H5E_error2_t, message: *mut c_void) -> i32 {
+        // SAFETY: `message` is the string below; the library passes an error whose text is null or
         // ends with NUL.
         unsafe {
-            let told = &mut *told.cast::<String>();
+            let message = &mut *message.cast::<String>();
             let error = &*error;
-            if told.is_empty() && !error.desc.is_null() {
-                told.push_str(&CStr::from_ptr(error.desc).to_string_lossy());
+            if message.is_empty() && !error.desc.is_null() {
+                message.push_str(&CStr::from_ptr(error.desc).to_string_lossy());
             }
         }
         0
     }
-    let mut told = String::new();
-    // SAFETY: under the lock; `told` outlives the walk.
+    let mut message = String::new();
+    // SAFETY: under the lock; `message` outlives the walk.
     unsafe {
         H5Ewalk2(
             H5E_DEFAULT,
             H5E_direction_t::H5E_WALK_UPWARD,
             Some(first),
-            (&raw mut told).cast(),
+            (&raw mut message).cast(),
         );
         H5Eclear2(H5E_DEFAULT);
     }
-    if told.is_empty() {
-        told.push_str("no reason given");
+    if message.is_empty() {
+        message.push_str("no reason given");
     }
-    LibraryRefusal(filter_plugins::take_refused().unwrap_or(told))
+    LibraryRefusal(filter_plugins::take_refused().unwrap_or(message))
 }
 
-/// An identifier of the library; closed when it is dropped.
+/// The identifier of an open object of the library. Dropping it closes the object.
 #[derive(Debug)]
 pub(super) struct Id(hid_t);
 
@@ -114,11 +114,11 @@ impl Drop for Id {
     }
 }
 
-/// Bytes of metadata, as stored, that the library keeps of an open file. In its memory they are
-/// about ten times as many; left to itself it would keep 32 MiB.
+/// The most stored bytes of metadata that the library keeps of an open file. In memory they take
+/// about ten times as much. The library's own limit is 32 MiB.
 const METADATA_CACHE: usize = 256 << 10;
 
-/// What files are opened with. The lock is held.
+/// The access property list with which files are opened. The lock is held.
 pub(super) fn access() -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock; the structure is the library's own, and its numbers and flags may be
     // zero.

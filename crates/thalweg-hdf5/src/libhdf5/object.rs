@@ -38,16 +38,16 @@ pub struct File {
     pub(super) shared: Arc<ErrorContext>,
 }
 
-/// The context of errors about a file.
+/// The state that a file shares with its nodes.
 #[derive(Debug)]
 pub(super) struct ErrorContext {
     size: u64,
     context: Arc<FileContext>,
-    /// The store that pieces of other files are joined to, if they may be read.
+    /// The store to which pieces of other files are added, if they can be read.
     pub(super) joined: Option<Arc<JoinedStore>>,
-    /// Datasets whose values the inspector has checked.
+    /// Paths of datasets whose values the inspector has read.
     checked: Mutex<HashSet<String>>,
-    /// The saved extents, if they are used.
+    /// The saved extents, if they are in use.
     pub(super) extents: OnceLock<Extents>,
 }
 
@@ -60,15 +60,16 @@ impl ErrorContext {
         &self.context.driver_status
     }
 
-    /// The file's context.
+    /// The other files that the file names.
     pub(super) fn other_files(&self) -> &OtherFiles {
         &self.context.other_files
     }
 
-    /// Lets the inspector check the values of a dataset, once.
+    /// Lets the inspector read the values of a dataset, once for each dataset. A store without a
+    /// path is not inspected.
     ///
     /// # Errors
-    /// What it says.
+    /// The error of the inspector.
     pub(super) fn check_values(&self, dataset: &str) -> Result<()> {
         let Some(path) = self.other_files().path() else { return Ok(()) };
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,11 +80,11 @@ impl ErrorContext {
         Ok(())
     }
 
-    /// Runs `work` in the library, which may open other files for it.
+    /// Runs `work` under the lock. The library may open other files for it.
     ///
     /// # Errors
-    /// The store's own, which the library need not have minded, and whatever `refused` makes of the
-    /// library's.
+    /// The store's own error, even if the library ignored it; else the error that `refused` makes
+    /// of the library's.
     pub(super) fn locked<T, E>(
         &self,
         work: impl FnOnce() -> Result<T, E>,
@@ -151,13 +152,13 @@ impl ErrorContext {
     }
 }
 
-/// A hard link: a name, and what it leads to.
+/// A hard link: a name, and the object that it leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Link {
     /// The name.
     pub name: String,
-    /// The address of the object's header. Objects that were made later usually have higher
-    /// addresses.
+    /// The address of the object's header. Addresses give the order in which objects were made, as
+    /// far as there is one.
     pub address: u64,
     path: String,
     token: ObjectToken,
@@ -175,10 +176,10 @@ pub struct Node {
 }
 
 impl File {
-    /// Opens a store as an HDF5 file. What is read from it later ends when `control` is cancelled.
+    /// Opens a store as an HDF5 file. Later reads from it end when `control` is cancelled.
     ///
     /// # Errors
-    /// [`Error::Malformed`] for what is not HDF5, [`Error::Truncated`], and the store's own.
+    /// [`Error::Malformed`] if it is not HDF5; [`Error::Truncated`]; the store's own errors.
     pub fn open(store: &Arc<dyn Store>, control: &Control) -> Result<Self> {
         Self::open_within(store, None, OtherFiles::default(), control)
     }
@@ -225,7 +226,7 @@ impl File {
     /// The root group.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn root(&self) -> Result<Node> {
         self.open_node("/", |file| {
             // SAFETY: under the lock, an open file, a name that ends with NUL.
@@ -236,16 +237,16 @@ impl File {
     /// The object that a link leads to.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn follow(&self, link: &Link) -> Result<Node> {
-        // SAFETY: under the lock; the library checks what stands at the address.
+        // SAFETY: under the lock; the library checks what is at the address.
         self.open_node(&link.path, |file| unsafe { H5Oopen_by_token(file, link.token.0) })
     }
 
-    /// The object at an address; errors name it `path`.
+    /// The object whose header is at an address. Errors call it `path`.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn at(&self, address: u64, path: &str) -> Result<Node> {
         // SAFETY: as above.
         self.open_node(path, |file| unsafe { H5Oopen_by_token(file, token(address)) })
@@ -257,13 +258,13 @@ impl File {
         Ok(Node { id, path: path.to_owned(), shared: self.shared.clone() })
     }
 
-    /// Uses saved extents for the datasets that are opened from now on. The file must be in the
-    /// state that the extents name. A second call has no effect.
+    /// Uses saved extents for datasets that are described from now on. The file must be in the
+    /// state that the extents name. If other extents are in use already, these stay.
     pub fn know(&self, extents: Extents) -> &Extents {
         self.shared.extents.get_or_init(|| extents)
     }
 
-    /// The saved extents, if they are used.
+    /// The saved extents, if they are in use.
     pub fn known(&self) -> Option<&Extents> {
         self.shared.extents.get()
     }
@@ -280,7 +281,7 @@ impl File {
 }
 
 impl Node {
-    /// Where it is in the file.
+    /// Its path in the file.
     pub fn path(&self) -> &str {
         &self.path
     }
@@ -291,11 +292,10 @@ impl Node {
         locked(|| unsafe { H5Iget_type(self.id.raw()) == H5I_type_t::H5I_GROUP })
     }
 
-    /// The group's hard links, in the order of the file's index. Other links lead elsewhere, and
-    /// are left out.
+    /// The group's hard links, in the order of the file's index. Other links are left out.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn links(&self) -> Result<Vec<Link>> {
         unsafe extern "C" fn visit(
             _: hid_t,
@@ -340,7 +340,7 @@ impl Node {
     /// The object that a link of the group leads to; `None` if it has no such link.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn child(&self, name: &CStr) -> Result<Option<Self>> {
         let opened = locked(|| -> Result<Option<Id>, LibraryRefusal> {
             // SAFETY: under the lock, an open group, a name that ends with NUL.
@@ -362,7 +362,7 @@ impl Node {
     /// The address of the object's header.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn address(&self) -> Result<u64> {
         self.info(H5O_INFO_BASIC).map(|info| address(&info.token))
     }
@@ -371,7 +371,7 @@ impl Node {
         locked(|| self.info_locked(fields)).map_err(|refused| self.refused(refused))
     }
 
-    /// The lock is held.
+    /// Information about the object. The lock is held.
     fn info_locked(&self, fields: u32) -> Result<H5O_info2_t, LibraryRefusal> {
         let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
         // SAFETY: under the lock; zeros are a valid structure, which outlives the call.
@@ -381,17 +381,18 @@ impl Node {
         }
     }
 
-    /// The chunks of a dataset of this shape as they were saved. The lock is held.
+    /// The chunks of a dataset of this shape and chunk shape, from the saved extents. The lock is
+    /// held.
     pub(super) fn saved(&self, shape: &[u64], chunk: &[u64]) -> Option<Vec<Chunk>> {
         let extents = self.shared.extents.get()?;
         let info = self.info_locked(H5O_INFO_BASIC).ok()?;
         extents.get(address(&info.token), shape, chunk)
     }
 
-    /// One of its attributes; `None` if it has none of that name.
+    /// One of its attributes; `None` if no attribute has that name.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
         let outcome: Result<_, LibraryRefusal> = locked(|| {
             // SAFETY: under the lock, an open object, a name that ends with NUL.
@@ -406,7 +407,7 @@ impl Node {
     /// Its attributes, by name.
     ///
     /// # Errors
-    /// [`Error::Malformed`].
+    /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
         unsafe extern "C" fn visit(
             _: hid_t,
@@ -440,7 +441,8 @@ impl Node {
     }
 }
 
-/// The address in a token of the native connector: the low bytes; the others are zero.
+/// The address in a token of the library's native connector. It is in the low bytes; the others are
+/// zeros.
 pub(super) fn address(token: &H5O_token_t) -> u64 {
     // SAFETY: a token is 16 plain bytes.
     let bytes: [u8; 16] = unsafe { std::mem::transmute(*token) };
@@ -518,7 +520,7 @@ fn read(object: hid_t, name: &CStr) -> Result<Value, LibraryRefusal> {
     }
 }
 
-/// A native integer of this many bytes. Codes are small and not negative in practice.
+/// A native integer of `size` bytes. Codes are small and not negative in practice.
 fn integer(bytes: [u8; 8], size: usize) -> i64 {
     let mut wide = [0; 8];
     let at = if cfg!(target_endian = "big") { 8 - size } else { 0 };
@@ -529,8 +531,8 @@ fn integer(bytes: [u8; 8], size: usize) -> i64 {
 /// The codes of an enumeration and their names. The lock is held; a code has `size` bytes, at most
 /// eight.
 pub(super) unsafe fn labels(kind: &Id, size: usize) -> Result<Vec<(i64, String)>, LibraryRefusal> {
-    // SAFETY: under the lock; the numbers ask for members that there are; a name is the library's
-    // memory, given back.
+    // SAFETY: under the lock; each number is that of a member; a name is memory of the library,
+    // which is given back.
     unsafe {
         let count = status(H5Tget_nmembers(kind.raw()))?;
         let mut labels = Vec::new();

@@ -11,10 +11,10 @@ use thalweg_io::{Error, Result};
 /// Where the files of external and virtual datasets may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalAccess {
-    /// In the folder of the file, and below. Symbolic links are followed before the check.
+    /// In the folder of the file, and below. A symbolic link counts as the file that it leads to.
     #[default]
     Folder,
-    /// Anywhere. The file can then expose the content of every file that this process may read.
+    /// Wherever the file says. The file can then expose any file that this process may read.
     Anywhere,
 }
 
@@ -30,7 +30,7 @@ impl OtherFiles {
     /// The other files of the file at `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] if it does not exist.
+    /// [`Error::Io`] if there is no file at the path.
     pub fn new(path: &Path, reach: ExternalAccess) -> Result<Self> {
         let real = path
             .canonicalize()
@@ -43,11 +43,13 @@ impl OtherFiles {
         self.path.as_deref()
     }
 
-    /// The file that a name in the file `of` refers to: relative to the folder of that file, or
-    /// else to the working directory. `None` if it does not exist.
+    /// The path of the other file with this name. A relative name is searched in the folder of the
+    /// file, then in the working directory. `None` if there is no such file. Errors call the file
+    /// `of`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for what is out of reach.
+    /// [`Error::Unsupported`] for a file outside of the folders that may be read, and if this file
+    /// has no path.
     pub(super) fn find(&self, name: &[u8], of: &Arc<str>) -> Result<Option<PathBuf>> {
         let name = Path::new(OsStr::from_bytes(name));
         let refused = |what: String, advice: &'static str| {

@@ -1,9 +1,9 @@
-//! Copies the groups, links, attributes, types and datasets of one file to a new one, and reserves
-//! places for the values.
+//! Rewrites a file: copies its groups, links, attributes, types and datasets to another file, and
+//! finds places for the values.
 //!
-//! libhdf5 creates every object from its own description of the original, so the new file is valid
-//! even if the original has unusual bytes. References point to the copies of the objects that they
-//! named.
+//! libhdf5 makes everything from its own description of the original, so the new file is sound
+//! whatever the bytes of the original are. References are set to the copies of the objects that
+//! they name.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod attribute;
@@ -45,24 +45,24 @@ pub use dataset::{DatasetForm, RewrittenDataset, TargetStorage, ValueStorage};
 #[allow(deprecated, reason = "old files have comments")]
 use hdf5_metno_sys::h5o::H5Oset_comment;
 
-/// The releases of libhdf5 whose structures a new file uses.
+/// The version of libhdf5 whose indexes and headers a new file uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LibraryVersion {
-    /// Those of the original's superblock.
+    /// The version that the superblock of the original shows.
     #[default]
     Keep,
-    /// Structures that every release reads.
+    /// Every libhdf5 can read the file.
     Earliest,
-    /// Structures that 1.8 and newer read.
+    /// libhdf5 1.8 and newer can read the file.
     V18,
-    /// Structures that 1.10 and newer read: indexes of chunks are arrays, not trees.
+    /// libhdf5 1.10 and newer can read the file. Chunks are found by arrays, not trees.
     V110,
 }
 
-/// What goes wrong.
+/// Why a step of a rewrite fails: the library refuses a call, or there is a complete error.
 enum RewriteError {
     Refused(LibraryRefusal),
-    Said(Error),
+    Complete(Error),
 }
 
 impl From<LibraryRefusal> for RewriteError {
@@ -73,11 +73,11 @@ impl From<LibraryRefusal> for RewriteError {
 
 impl From<Error> for RewriteError {
     fn from(error: Error) -> Self {
-        Self::Said(error)
+        Self::Complete(error)
     }
 }
 
-/// The addresses of the headers of an object and of its copy.
+/// An object of the original and its copy, by the addresses of their headers.
 #[derive(Debug)]
 struct CopiedObject {
     from: u64,
@@ -85,36 +85,37 @@ struct CopiedObject {
     path: String,
 }
 
-/// A file that is being copied to a new one.
+/// A new file that is made from another.
 #[derive(Debug)]
 pub struct Rewrite<'a> {
     from: &'a File,
     sink: Arc<DriverFile>,
     to: Id,
-    /// The earliest release whose structures the new file may use.
+    /// The earliest version whose structures the new file may have.
     low: H5F_libver_t,
-    /// By the address of the original.
-    twins: HashMap<u64, u64>,
-    /// In the order in which they were made.
+    /// The address of each copy, by the address of its original.
+    copies: HashMap<u64, u64>,
+    /// The objects in the order in which they were copied.
     made: Vec<CopiedObject>,
     user_block: u64,
     cleared: u64,
+    /// Zeros that the library gets in place of the bytes of chunks, which are written later.
     blank: Vec<u8>,
     control: Control,
 }
 
-/// The least and most bytes that the library reserves for metadata at a time.
+/// The least and the most bytes of the file that the library allocates for metadata at a time.
 const METADATA_BLOCKS: (u64, u64) = (2 << 10, 1 << 20);
 
 /// Bytes of the new file's metadata that the library keeps in memory.
 const METADATA_CACHE: usize = 16 << 20;
 
-/// Longest comment that is kept.
+/// The longest comment that is copied, in bytes.
 const MOST_COMMENT: usize = 1 << 16;
 
 impl<'a> Rewrite<'a> {
-    /// Starts a file with the creation properties of another. `out` must be empty; `metadata` is
-    /// the approximate size of its chunk indexes in bytes.
+    /// Starts a new file with the creation properties of `from`. `out` must be empty. `metadata` is
+    /// the approximate size of the chunk indexes in bytes.
     ///
     /// # Errors
     /// [`Error::Io`]; what libhdf5 refuses.
@@ -134,13 +135,13 @@ impl<'a> Rewrite<'a> {
             unsafe {
                 let make = Id::new(H5Fget_create_plist(from.id.raw()))?;
                 status(H5Pget_sizes(make.raw(), &raw mut address_bytes, &raw mut length_bytes))?;
-                // Where they are shorter, libhdf5 2 loses its way once there are new chunks.
+                // With shorter addresses or lengths, libhdf5 2 fails once there are new chunks.
                 if (address_bytes, length_bytes) != (8, 8) {
                     return Ok(None);
                 }
                 let mut user_block = 0;
                 status(H5Pget_userblock(make.raw(), &raw mut user_block))?;
-                // Those of the root are the file's.
+                // The properties of the root group belong to the file.
                 let root = Id::new(H5Oopen_by_token(from.id.raw(), token(root_address(from)?)))?;
                 let group = Id::new(H5Gget_create_plist(root.raw()))?;
                 copy_group_properties(&group, &make)?;
@@ -184,7 +185,7 @@ impl<'a> Rewrite<'a> {
             sink,
             to,
             low,
-            twins: HashMap::from([(root, here)]),
+            copies: HashMap::from([(root, here)]),
             made: vec![CopiedObject { from: root, to: here, path: "/".into() }],
             user_block,
             cleared: 0,
@@ -193,12 +194,13 @@ impl<'a> Rewrite<'a> {
         })
     }
 
-    /// The length of the user block, which precedes the file proper.
+    /// The size in bytes of the user block, which comes before the HDF5 data.
     pub(crate) fn user_block(&self) -> u64 {
         self.user_block
     }
 
-    /// The number of references to objects that no link leads to. Their copies are null references.
+    /// The number of references to objects that no link leads to. The copies of these references
+    /// are null.
     pub fn cleared(&self) -> u64 {
         self.cleared
     }
@@ -209,8 +211,8 @@ impl<'a> Rewrite<'a> {
     }
 
     /// Makes every object that links lead to, with its attributes, and the values that only libhdf5
-    /// can copy. `recast` chooses the storage of a dataset. Places are reserved at once, except
-    /// those of filtered chunks.
+    /// can copy. `target` says how a dataset is to be stored. Places for values are found at once,
+    /// except for chunks whose filters are still to be applied.
     ///
     /// # Errors
     /// The first defect of the original; [`Error::Unsupported`] for an object that cannot be
@@ -221,11 +223,11 @@ impl<'a> Rewrite<'a> {
     ) -> Result<Vec<RewrittenDataset>> {
         let mut datasets = Vec::new();
         let mut next = 0;
-        // Groups append what they lead to.
-        while let Some(twin) = self.made.get(next) {
-            let (from, to, path) = (twin.from, twin.to, twin.path.clone());
+        // A group appends the objects that its links lead to.
+        while let Some(object) = self.made.get(next) {
+            let (from, to, path) = (object.from, object.to, object.path.clone());
             self.check_cancelled()?;
-            self.said(&path, |rewrite| {
+            self.run_locked(&path, |rewrite| {
                 let from = rewrite.open_from(from)?;
                 // SAFETY: under the lock, an open object.
                 if unsafe { H5Iget_type(from.raw()) } == H5I_type_t::H5I_GROUP {
@@ -236,12 +238,12 @@ impl<'a> Rewrite<'a> {
             })?;
             next += 1;
         }
-        // When all objects are there, references can be set.
+        // References can be set once all objects are copied.
         let mut next = 0;
-        while let Some(twin) = self.made.get(next) {
-            let (from, to, path) = (twin.from, twin.to, twin.path.clone());
+        while let Some(object) = self.made.get(next) {
+            let (from, to, path) = (object.from, object.to, object.path.clone());
             self.check_cancelled()?;
-            self.said(&path, |rewrite| {
+            self.run_locked(&path, |rewrite| {
                 let from = rewrite.open_from(from)?;
                 let to = rewrite.open_to(to)?;
                 rewrite.attributes(&from, &to)?;
@@ -252,13 +254,14 @@ impl<'a> Rewrite<'a> {
         }
         for made in &datasets {
             if let ValueStorage::Elsewhere { copied: true, .. } = made.form.storage {
-                self.said(&made.form.path, |rewrite| rewrite.values(made))?;
+                self.run_locked(&made.form.path, |rewrite| rewrite.values(made))?;
             }
         }
         Ok(datasets)
     }
 
-    /// Writes the metadata in memory, and closes the file. Values may be written before or after.
+    /// Writes what the library holds in memory, and closes the file. Values may be written to their
+    /// places before or after.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -281,8 +284,8 @@ impl<'a> Rewrite<'a> {
         if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
-    /// Runs `work` under the lock. Errors are about `path`.
-    fn said<T>(
+    /// Runs `work` under the lock. If the library refuses a call, the error is about `path`.
+    fn run_locked<T>(
         &mut self,
         path: &str,
         work: impl FnOnce(&mut Self) -> Result<T, RewriteError>,
@@ -291,7 +294,7 @@ impl<'a> Rewrite<'a> {
         let sink = self.sink.clone();
         locked(|| work(self)).map_err(|trouble| match trouble {
             RewriteError::Refused(refused) => refused_by(from, &sink, path, refused),
-            RewriteError::Said(error) => error,
+            RewriteError::Complete(error) => error,
         })
     }
 
@@ -304,7 +307,7 @@ impl<'a> Rewrite<'a> {
     }
 
     fn open_from(&self, address: u64) -> Result<Id, LibraryRefusal> {
-        // SAFETY: under the lock; the library checks what stands at the address.
+        // SAFETY: under the lock; the library checks what is at the address.
         Id::new(unsafe { H5Oopen_by_token(self.from.id.raw(), token(address)) })
     }
 
@@ -313,11 +316,11 @@ impl<'a> Rewrite<'a> {
         Id::new(unsafe { H5Oopen_by_token(self.to.raw(), token(address)) })
     }
 
-    /// Records the copy of an object.
-    fn met(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, LibraryRefusal> {
+    /// Records the copy of an object, and returns its address.
+    fn record_copy(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, LibraryRefusal> {
         // SAFETY: under the lock, an open object.
         let to = address(&unsafe { info(to.raw()) }?.token);
-        self.twins.insert(from, to);
+        self.copies.insert(from, to);
         self.made.push(CopiedObject { from, to, path: path.to_owned() });
         Ok(to)
     }
@@ -332,7 +335,8 @@ impl<'a> Rewrite<'a> {
     ) -> Result<Id, LibraryRefusal> {
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
         unsafe {
-            // Its own list says where its links are, too.
+            // The group's own list also says where its links are, so only some of its properties
+            // are copied.
             let make = Id::new(H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
             copy_group_properties(&Id::new(H5Gget_create_plist(from.raw()))?, &make)?;
             Id::new(H5Gcreate2(parent.raw(), name.as_ptr(), link.raw(), make.raw(), H5P_DEFAULT))
@@ -340,11 +344,13 @@ impl<'a> Rewrite<'a> {
     }
 }
 
-/// The error of the operating system if there is one, else the library's error about the original.
+/// The system's error if there is one; else the library's error about the original.
 fn refused_by(from: &File, sink: &DriverFile, path: &str, refused: LibraryRefusal) -> Error {
     sink.take_error().unwrap_or_else(|| from.shared.error(path, refused))
 }
 
+/// Information about an object.
+///
 /// # Safety
 /// The lock is held.
 unsafe fn info(object: hid_t) -> Result<H5O_info2_t, LibraryRefusal> {
@@ -356,14 +362,14 @@ unsafe fn info(object: hid_t) -> Result<H5O_info2_t, LibraryRefusal> {
     }
 }
 
-/// Where the root group's header stands. The lock is held.
+/// The address of the root group's header. The lock is held.
 fn root_address(file: &File) -> Result<u64, LibraryRefusal> {
     // SAFETY: under the lock, an open file.
     Ok(address(&unsafe { info(file.id.raw()) }?.token))
 }
 
-/// Lets the library keep more metadata in memory than for files that are only read: a group of many
-/// links is one heap, which would otherwise be written and read again for each link.
+/// Lets the library keep more metadata than for files that are only read. A group of many links is
+/// one heap, which would otherwise be written and read again for each link.
 ///
 /// # Safety
 /// The lock is held; `access` is a file's access list.
@@ -380,6 +386,8 @@ unsafe fn keep_metadata(access: &Id) -> Result<(), LibraryRefusal> {
     }
 }
 
+/// Copies the properties that groups and files have from one creation property list to another.
+///
 /// # Safety
 /// The lock is held; `from` is of a group, `to` of a group or file.
 unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
@@ -401,9 +409,9 @@ unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), LibraryRefusal
 }
 
 #[allow(deprecated, reason = "old files have comments")]
-/// Copies an object's comment, which came before attributes. The lock is held.
+/// Copies an object's comment, a feature older than attributes. The lock is held.
 fn comment(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
-    // SAFETY: under the lock, with open objects; the buffer has the size that the call is told.
+    // SAFETY: under the lock, with open objects; the buffer has the size that the call is given.
     unsafe {
         let len = status(H5Oget_comment(from.raw(), std::ptr::null_mut(), 0) as i64)?
             .cast_unsigned() as usize;

@@ -14,19 +14,18 @@ use super::object::Node;
 use crate::types::Value;
 
 impl Node {
-    /// The strings of one of its attributes; `None` if it has none of that name, or that is of
-    /// another type.
+    /// The strings of one of its attributes; `None` if no attribute has that name, or if it is of
+    /// another type or too large.
     ///
     /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed).
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
     pub fn texts(&self, name: &CStr) -> Result<Option<Vec<String>>> {
         locked(|| self.texts_locked(name)).map_err(|refused| self.refused(refused))
     }
 
     fn texts_locked(&self, name: &CStr) -> Result<Option<Vec<String>>, LibraryRefusal> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer holds as many elements
-        // as there are, of the type that is read, and what the library put into it is looked at
-        // before it is given back.
+        // SAFETY: under the lock, with identifiers that are open; the buffer holds all elements in
+        // the type that is read; the strings of the library are copied before they are given back.
         unsafe {
             if status(H5Aexists(self.id.raw(), name.as_ptr()))? == 0 {
                 return Ok(None);

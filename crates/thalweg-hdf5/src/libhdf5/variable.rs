@@ -26,7 +26,7 @@ use super::object::Node;
 pub struct Variable {
     /// The length of each dimension; none for a single element.
     pub shape: Vec<u64>,
-    /// The type of a list's elements; `None` for strings.
+    /// The type of the elements of a list; `None` for strings.
     pub item: Option<Dtype>,
 }
 
@@ -51,7 +51,8 @@ pub(super) struct VariableList {
 }
 
 impl Node {
-    /// The shape and type of a dataset of elements of any length; `None` for any other dataset.
+    /// The shape and the item type of a dataset of elements of any length; `None` for any other
+    /// dataset.
     ///
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
@@ -69,8 +70,8 @@ impl Node {
     }
 
     fn variable_locked(&self) -> Result<Option<Variable>, DatasetError> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer has room for as many
-        // dimensions as there are.
+        // SAFETY: under the lock, with identifiers that are open; the buffer has room for all
+        // dimensions.
         unsafe {
             if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
                 return Ok(None);
@@ -114,12 +115,13 @@ impl Node {
         }
     }
 
-    /// Passes `rows` elements of the first dimension from `from` on to `f`, in C order: strings
-    /// without the NUL at their end, the elements of lists little-endian. A single element is one
-    /// row.
+    /// Calls `f` with each element of `rows` rows, from the row `from` on, in C order. Strings come
+    /// without the NUL at their end; lists come as the bytes of their elements, little-endian. A
+    /// dataset of a single element has one row.
     ///
     /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says; `f`'s own.
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says; an error from
+    /// `f`.
     pub fn each_variable(
         &self,
         variable: &Variable,
@@ -148,8 +150,7 @@ impl Node {
         out: &mut Vec<Vec<u8>>,
     ) -> Result<(), LibraryRefusal> {
         // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected
-        // elements as the library has them in memory, which are looked at before they are given
-        // back.
+        // elements in the library's form in memory; they are copied before they are given back.
         unsafe {
             let (stored, space) =
                 (Id::new(H5Dget_type(self.id.raw()))?, Id::new(H5Dget_space(self.id.raw()))?);

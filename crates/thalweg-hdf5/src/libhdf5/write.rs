@@ -1,4 +1,4 @@
-//! Writes groups, attributes, and datasets of one chunk that is already compressed.
+//! Writes groups, attributes, and datasets whose one chunk is compressed already.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::ffi::{CStr, CString, c_uint};
@@ -36,21 +36,22 @@ mod table;
 mod variable;
 mod vector;
 
-/// A file that is being written. Errors are about `name`.
+/// A file that is being written. Errors call it `name`.
 #[derive(Debug)]
 pub struct Hdf5Writer {
     id: Id,
     scalar: Id,
-    /// The properties of new groups: no times, so that equal reads give equal files.
+    /// The property list of new groups. Times are not stored, so the same content gives the same
+    /// bytes whenever it is written.
     groups: Id,
     name: Arc<str>,
 }
 
-/// A group of a file being written.
+/// A group of a file that is being written.
 #[derive(Debug)]
 pub struct NewGroup(Id);
 
-/// Stored numbers: little-endian.
+/// A type of stored numbers, which are little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "they are what they are called")]
 pub enum StoredNumber {
@@ -92,23 +93,23 @@ impl StoredNumber {
     }
 }
 
-/// An enumeration of bytes, for attributes.
+/// An enumeration with codes of one byte, for attributes.
 #[derive(Debug)]
 pub struct Enumeration(Id);
 
-/// A signal as it is stored.
+/// A signal in its stored form.
 #[derive(Debug, Clone, Copy)]
 pub struct StoredSignal<'a> {
-    /// Samples.
+    /// The number of samples.
     pub len: u64,
-    /// The filter's number and client data, if the signal is filtered.
+    /// The number and client data of the filter that was applied, if any.
     pub filter: Option<(i32, &'a [u32])>,
-    /// The one chunk's bytes.
+    /// The stored bytes of the one chunk.
     pub chunk: &'a [u8],
 }
 
 impl Hdf5Writer {
-    /// Starts a file at `path` and replaces an existing one; errors are about `name`.
+    /// Starts a file at `path`, and replaces the file that is there. Errors call it `name`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -122,7 +123,7 @@ impl Hdf5Writer {
     /// # Errors
     /// [`Error::Io`].
     pub fn create_for(path: &Path, name: &Arc<str>, is_latest: bool) -> Result<Self> {
-        // Structures newer than 1.10 gain nothing here, and many programs cannot read them.
+        // Formats newer than that of 1.10 bring nothing here, and many programs cannot read them.
         let latest = H5F_libver_t::H5F_LIBVER_V110;
         let low = if is_latest { latest } else { H5F_libver_t::H5F_LIBVER_EARLIEST };
         Self::bounded(path, name, Some((low, latest)))
@@ -154,7 +155,7 @@ impl Hdf5Writer {
     /// Makes a group in another, or in the root.
     ///
     /// # Errors
-    /// [`Error::Io`]; a name that is there already.
+    /// [`Error::Io`], also if the name exists already.
     pub fn group(&self, parent: Option<&NewGroup>, name: &str) -> Result<NewGroup> {
         let name = self.c_string(name)?;
         let parent = self.at(parent);
@@ -170,7 +171,7 @@ impl Hdf5Writer {
     /// Adds a hard link to a group.
     ///
     /// # Errors
-    /// [`Error::Io`]; a name that is there already.
+    /// [`Error::Io`], also if the name exists already.
     pub fn link(&self, group: &NewGroup, parent: &NewGroup, name: &str) -> Result<()> {
         let name = self.c_string(name)?;
         let made = locked(|| {
@@ -213,7 +214,7 @@ impl Hdf5Writer {
         })
     }
 
-    /// Writes an enumeration attribute of a group, given its code.
+    /// Writes an enumeration attribute of a group, with this code.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -221,10 +222,11 @@ impl Hdf5Writer {
         locked(|| self.attribute(group.0.raw(), name, kind.0.raw(), 1, &[code]))
     }
 
-    /// An enumeration with codes 0, 1, 2 and so on.
+    /// An enumeration whose codes number the labels from zero. It has at most 256 labels; more are
+    /// left out.
     ///
     /// # Errors
-    /// More than 256 labels, or one twice.
+    /// [`Error::Io`] for a label that appears twice.
     pub fn enumeration(&self, labels: &[String]) -> Result<Enumeration> {
         let names: Vec<CString> =
             labels.iter().map(|label| self.c_string(label)).collect::<Result<_>>()?;
@@ -242,7 +244,7 @@ impl Hdf5Writer {
         made.map(Enumeration).map_err(|refused| self.failed(refused))
     }
 
-    /// The lock is held; `size` is that of the type.
+    /// Writes an attribute of one element. The lock is held; `size` is that of the type.
     fn attribute(
         &self,
         at: hid_t,
@@ -280,7 +282,7 @@ impl Hdf5Writer {
         let name = self.c_string(name)?;
         let made = locked(|| {
             // SAFETY: under the lock, with open objects; one dimension, so one number each; the
-            // chunk has as many bytes as the call is told.
+            // chunk has as many bytes as the call is given.
             unsafe {
                 let space = Id::new(H5Screate_simple(1, &raw const stored.len, std::ptr::null()))?;
                 let make = untimed(*H5P_CLS_DATASET_CREATE)?;
@@ -327,7 +329,7 @@ impl Hdf5Writer {
         made.map_err(|refused| self.failed(refused))
     }
 
-    /// Writes the data in memory, and closes the file.
+    /// Writes what the library holds in memory, and closes the file.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
@@ -338,7 +340,7 @@ impl Hdf5Writer {
         flushed.map(drop).map_err(|refused| self.failed(refused))
     }
 
-    /// A group, or the root.
+    /// The identifier of a group, or of the file for the root.
     fn at(&self, group: Option<&NewGroup>) -> hid_t {
         group.map_or(self.id.raw(), |group| group.0.raw())
     }
@@ -352,7 +354,7 @@ impl Hdf5Writer {
     }
 }
 
-/// The type of strings of so many bytes, the NUL at their end included. The lock is held.
+/// The type of strings of `bytes` bytes, with the NUL at their end. The lock is held.
 fn string_of(bytes: usize) -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock; the copy is ours.
     unsafe {
@@ -361,10 +363,10 @@ fn string_of(bytes: usize) -> Result<Id, LibraryRefusal> {
     }
 }
 
-/// Creation properties of a class that store no times.
+/// A property list of a class, for new objects without times.
 ///
 /// # Safety
-/// The lock is held, and objects of the class have them.
+/// The lock is held, and the objects of the class can have times.
 unsafe fn untimed(class: hid_t) -> Result<Id, LibraryRefusal> {
     // SAFETY: under the lock, a list that is ours.
     unsafe {
@@ -383,7 +385,8 @@ fn failed(file: &Arc<str>, refused: LibraryRefusal) -> Error {
     Error::io(file, "writing HDF5 to", std::io::Error::other(refused.0))
 }
 
-/// Checks a name of a group or attribute, which must not have a slash.
+/// Whether a text can be the name of a group or an attribute: it is not empty or `.`, and has no
+/// slash and no NUL.
 pub fn is_name(text: &str) -> bool {
     !text.is_empty()
         && text != "."

@@ -9,15 +9,16 @@ use super::heap::{Fractal, global_text};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 use crate::types::Value;
 
-/// Types of records of version 2 trees: of an object's attributes by name.
+/// The type of the records of a version 2 tree of an object's attributes by name.
 const ATTRIBUTES_BY_NAME: u8 = 8;
-/// Such a record: an id, the message's flags, the order of creation, a hash.
+/// Bytes of such a record: an id, the message's flags, the order of creation, and a hash.
 const RECORD: usize = 17;
+/// Bytes of the id.
 const ID: usize = 8;
-/// Flag of a message that is stored outside the header.
+/// The flag of a message that is stored outside the header.
 const SHARED: u8 = 0x02;
 
-/// What an element is.
+/// The kind of an element.
 #[derive(Debug, PartialEq)]
 pub(super) enum AttributeKind {
     Integer {
@@ -27,27 +28,26 @@ pub(super) enum AttributeKind {
     Float {
         big_endian: bool,
     },
-    /// Of the type's size.
+    /// A string of the type's size.
     Text,
-    /// Of any length, in a global heap.
+    /// A string of any length, in a global heap.
     LongText,
     Enum {
         big_endian: bool,
         labels: Vec<(i64, String)>,
     },
-    /// What is none of these.
+    /// Any other kind.
     Other,
 }
 
-/// A type, and how many bytes an element has.
+/// A type: the kind of an element, and its size in bytes.
 #[derive(Debug, PartialEq)]
 pub(super) struct Type {
     pub(super) kind: AttributeKind,
     pub(super) size: usize,
 }
 
-/// Exponent and mantissa of IEEE 754's numbers of 32 and 64 bits: sign's place, properties as
-/// stored.
+/// The place of the sign and the stored properties of the numbers of IEEE 754 of 32 and 64 bits.
 const SINGLE: (u8, [u8; 12]) = (31, [0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0]);
 const DOUBLE: (u8, [u8; 12]) = (63, [0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0]);
 
@@ -67,7 +67,7 @@ impl Type {
             0 => {
                 let offset = cursor.u16()?;
                 let precision = cursor.u16()?;
-                // The bits beside its number are those that padding is made of.
+                // The bits 0x06 are the values of padding bits.
                 if offset != 0
                     || usize::from(precision) != size.saturating_mul(8)
                     || bits[0] & 0x06 != 0
@@ -100,7 +100,7 @@ impl Type {
                 for _ in 0..count {
                     let name = cursor.text()?;
                     if version < 3 {
-                        // With its NUL, to a multiple of eight.
+                        // The name with its NUL is padded to a multiple of eight bytes.
                         cursor.skip((name.len() + 1).next_multiple_of(8) - name.len() - 1)?;
                     }
                     names.push(String::from_utf8_lossy(name).into_owned());
@@ -119,7 +119,7 @@ impl Type {
     }
 }
 
-/// An integer of at most eight bytes, without a sign; of longer ones the low part.
+/// An integer without a sign. Of an integer of more than eight bytes, only the low eight are read.
 fn code(bytes: &[u8], big_endian: bool) -> i64 {
     let mut wide = [0; 8];
     if big_endian {
@@ -130,7 +130,8 @@ fn code(bytes: &[u8], big_endian: bool) -> i64 {
     i64::from_le_bytes(wide)
 }
 
-/// The dimensions of a dataspace; none for one element, `None` for no element at all.
+/// The dimensions of a dataspace. A scalar has no dimensions; `None` means that there is no
+/// element.
 pub(super) fn dimensions(cursor: &mut Cursor<'_>) -> Result<Option<Vec<u64>>> {
     let version = cursor.u8()?;
     let rank = cursor.u8()?;
@@ -145,7 +146,7 @@ pub(super) fn dimensions(cursor: &mut Cursor<'_>) -> Result<Option<Vec<u64>>> {
 }
 
 impl Object {
-    /// The attributes, in no particular order.
+    /// The attributes of the object, in no particular order.
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
@@ -239,7 +240,7 @@ fn value<S: ByteSource + ?Sized>(
             let bytes = cursor.take(size)?;
             let unsigned = code(bytes, big_endian);
             if signed {
-                // The sign's bit is the highest of those that are stored.
+                // The sign is the highest of the stored bits.
                 let shift = 64 - 8 * size.clamp(1, 8) as u32;
                 Value::Signed(unsigned << shift >> shift, size)
             } else {
@@ -260,7 +261,7 @@ fn value<S: ByteSource + ?Sized>(
         }
         AttributeKind::LongText => {
             let (len, at, index) = (cursor.u32()?, cursor.u64()?, cursor.u32()?);
-            // An address of zero is what an empty string has.
+            // An empty string has the address zero.
             Value::Text(if at == 0 {
                 String::new()
             } else {

@@ -4,17 +4,17 @@ use super::checksum::verified;
 use super::cursor::Cursor;
 use super::{ByteSource, Reader, Result, damaged, foreign};
 
-/// A level of a version 1 tree: what its nodes hold, entry by entry.
+/// A level of a version 1 tree, with the entries of all its nodes.
 struct TreeLevel {
     level: u8,
-    /// Keys that stand before each child, and the children.
+    /// For each child, the key before it and its address.
     entries: Vec<(Vec<u8>, u64)>,
 }
 
-/// Walks a version 1 tree level by level: the last level's keys of `key` bytes, each with its
-/// child.
+/// Walks a version 1 tree level by level, and returns the keys of the last level, of `key` bytes
+/// each, with their children.
 ///
-/// A node is about `likely` bytes.
+/// A node has about `likely` bytes.
 pub(super) fn version1<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     root: u64,
@@ -70,7 +70,7 @@ fn nodes1<S: ByteSource + ?Sized>(
     Ok(all)
 }
 
-/// The records of a version 2 tree, in its order, all of one size.
+/// The records of a version 2 tree, each of `size` bytes, level by level.
 pub(super) fn version2<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
@@ -117,12 +117,12 @@ pub(super) fn version2<S: ByteSource + ?Sized>(
 struct NodeShape {
     node: u64,
     record: usize,
-    /// For each level from the leaves on: most records of a node, and the bytes of a pointer to one
-    /// of its children.
+    /// For each level from the leaves on: the most records of a node, and the bytes of the entry of
+    /// a child.
     levels: Vec<(u64, usize)>,
-    /// Bytes of a count of records.
+    /// The bytes of the number of a node's records.
     count: usize,
-    /// For each level: bytes of the count of all records below one of its nodes.
+    /// For each level: the bytes of the number of all records below one of its nodes.
     totals: Vec<usize>,
 }
 
@@ -132,7 +132,7 @@ const OVERHEAD: u64 = 10;
 impl NodeShape {
     fn new(node: u64, record: u64, depth: u16, at: u64) -> Result<Self> {
         let most = node.saturating_sub(OVERHEAD) / record;
-        // The library's own trees are a handful of levels deep, in nodes of half a KiB.
+        // The trees of the library have a few levels, and nodes of half a KiB.
         if most == 0 || depth > 16 || node > 1 << 20 {
             return damaged(
                 at,
@@ -155,7 +155,7 @@ impl NodeShape {
         Ok(Self { node, record: record as usize, levels, count, totals })
     }
 
-    /// Takes the records of a node of a level, and the children that it leads to.
+    /// Appends the records of a node of a level to `records`, and its children to `children`.
     fn node<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
@@ -195,12 +195,12 @@ impl NodeShape {
     }
 }
 
-/// Bytes that hold every number up to this one.
+/// The bytes that hold every number up to `most`.
 pub(super) fn bytes_for(most: u64) -> usize {
     most.checked_ilog2().unwrap_or(0) as usize / 8 + 1
 }
 
-/// Refuses trees whose records have an unsupported type.
+/// Refuses dense storage with filters. `len` is the size of their description in bytes.
 pub(super) fn check_filters(len: u16) -> Result<()> {
     if len == 0 { Ok(()) } else { foreign("dense storage that is compressed") }
 }

@@ -2,8 +2,8 @@
 
 use super::{Result, damaged};
 
-/// Checks a structure whose last four bytes are the checksum of those before; these are handed
-/// back.
+/// Checks a structure whose last four bytes are the checksum of the bytes before, and returns the
+/// bytes before.
 pub(super) fn verified(bytes: &[u8], at: u64) -> Result<&[u8]> {
     let Some((data, sum)) = bytes.split_last_chunk::<4>() else {
         return damaged(at, format!("{} bytes", bytes.len()), "a structure and its checksum");
@@ -31,7 +31,7 @@ pub(super) fn lookup3(data: &[u8]) -> u32 {
         }
         u32::from_le_bytes(word)
     };
-    // The last twelve bytes, or what there is of them, are mixed in another way.
+    // The last one to twelve bytes are mixed in another way.
     let whole = data.len().saturating_sub(1) / 12 * 12;
     let (blocks, last) = data.split_at_checked(whole).unwrap_or((data, &[]));
     for block in blocks.chunks_exact(12) {
@@ -70,7 +70,7 @@ pub(super) fn lookup3(data: &[u8]) -> u32 {
 mod tests {
     use super::lookup3;
 
-    /// Values that its author gives, and the empty input's.
+    /// The value that the author of the checksum gives, and the value of the empty input.
     #[test]
     fn known_values() {
         assert_eq!(lookup3(b""), 0xdead_beef);

@@ -1,8 +1,8 @@
-//! Little-endian fields, one after the other.
+//! Reads little-endian fields one after the other.
 
 use super::{Result, damaged};
 
-/// Bytes that are being taken apart, and where they stand in the file.
+/// The bytes that are left to parse, and their address in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
@@ -14,7 +14,7 @@ impl<'a> Cursor<'a> {
         Self { rest: bytes, at }
     }
 
-    /// Where the next byte stands.
+    /// The address of the next byte in the file.
     pub(super) fn at(&self) -> u64 {
         self.at
     }
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(wide))
     }
 
-    /// The signature of a structure.
+    /// Reads the signature of a structure, which must be `magic`.
     pub(super) fn magic(&mut self, magic: &'static str) -> Result<()> {
         let at = self.at;
         let found = self.take(magic.len())?;
@@ -84,7 +84,7 @@ impl<'a> Cursor<'a> {
         damaged(at, format!("\"{}\"", found.escape_ascii()), format!("{magic:?}"))
     }
 
-    /// A byte that must be this.
+    /// Reads a byte that must be `version`.
     pub(super) fn version(&mut self, version: u8, of: &'static str) -> Result<()> {
         let at = self.at;
         match self.u8()? {
@@ -93,7 +93,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The bytes up to a NUL, which is passed over.
+    /// The bytes up to a NUL. The NUL is skipped.
     pub(super) fn text(&mut self) -> Result<&'a [u8]> {
         let Some(end) = self.rest.iter().position(|&byte| byte == 0) else {
             return damaged(self.at, "a string without an end", "a NUL");
@@ -104,7 +104,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// What stands before the first NUL.
+/// The bytes before the first NUL.
 pub(super) fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
     bytes.get(..end).unwrap_or_default()

@@ -1,5 +1,4 @@
-//! Datasets of one dimension: their type, where their elements lie, which filters these went
-//! through.
+//! Datasets of one dimension: their type, where their elements lie, and which filters were applied.
 
 use super::attribute::{AttributeKind, Type, dimensions};
 use super::btree::version1;
@@ -15,22 +14,23 @@ use crate::types::{Chunk, SampleDataset, Storage, in_order};
 /// Bytes of a sample.
 const SAMPLE: u64 = 2;
 
-/// Bytes of a key of a tree of chunks of one dimension: size, mask, and one offset more than there
-/// are dimensions.
+/// Bytes of a key of a tree of chunks of one dimension: size, mask, and two offsets, one more than
+/// there are dimensions.
 const KEY: usize = 4 + 4 + 2 * 8;
 
 /// How chunks are found.
 enum ChunkIndexType {
     Tree(u64),
-    /// One chunk, of this size and mask if it went through filters.
+    /// One chunk; its size and mask if filters were applied.
     Single(u64, Option<(u64, u32)>),
-    /// One after the other.
+    /// Chunks one after the other.
     Implicit(u64),
     FixedArray(u64),
 }
 
 impl Object {
-    /// Where a dataset of 16-bit samples lies. Every range that it names is inside the file.
+    /// A dataset of 16-bit samples, and where they lie. Every range that it names is inside the
+    /// file.
     ///
     /// # Errors
     /// [`Refused`].
@@ -82,7 +82,7 @@ impl Object {
                 let chunk = layout.uint(width)?;
                 let element = layout.uint(width)?;
                 let index = chunk_index(&mut layout, flags)?;
-                // Chunks at the edge may stand unfiltered.
+                // Chunks at the edge may be stored without filters.
                 if flags & 1 != 0 && !pipeline.0.is_empty() {
                     return foreign("edges that went through no filter");
                 }
@@ -98,7 +98,7 @@ impl Object {
         Ok(dataset)
     }
 
-    /// What stands where nothing is stored.
+    /// The value of samples that are not stored.
     fn fill(&self) -> Result<i16> {
         let value = if let Some(message) = self.find(FILL) {
             let mut message = message?;
@@ -131,7 +131,7 @@ impl Object {
     }
 }
 
-/// The samples of a compact dataset, which stand in its layout message.
+/// The samples of a compact dataset, which are in its layout message.
 fn compact(layout: &mut Cursor<'_>, len: u64) -> Result<Vec<i16>> {
     let size = usize::from(layout.u16()?);
     let at = layout.at();
@@ -160,7 +160,7 @@ fn chunk_index(layout: &mut Cursor<'_>, flags: u8) -> Result<ChunkIndexType> {
     })
 }
 
-/// Chunks have one dimension, and their elements' bytes for another.
+/// Checks the number of dimensions of chunks: one, and one more for the bytes of an element.
 fn rank(layout: &mut Cursor<'_>) -> Result<()> {
     match layout.u8()? {
         2 => Ok(()),
@@ -222,7 +222,7 @@ fn chunked<S: ByteSource + ?Sized>(
     Ok(Storage::Chunked(chunk, chunks))
 }
 
-/// Most chunks whose addresses are made up, not read.
+/// The most chunks whose addresses are computed, not read.
 const MOST_PLAIN: u64 = 1 << 16;
 
 fn fixed_array<S: ByteSource + ?Sized>(

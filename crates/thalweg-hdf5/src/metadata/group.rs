@@ -1,4 +1,4 @@
-//! What groups lead to.
+//! The links of groups.
 
 use super::btree::{version1, version2};
 use super::cursor::Cursor;
@@ -6,21 +6,21 @@ use super::header::{LINK, LINK_INFO, MetadataFile, Object, SYMBOL_TABLE};
 use super::heap::{Fractal, Local};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 
-/// Hands on a name and the address of an object header.
+/// A function that takes the name of a link and the address of an object header.
 pub type Links<'a> = &'a mut dyn FnMut(&[u8], u64) -> Result<()>;
 
-/// Types of records of version 2 trees: of a group's links by name.
+/// The type of the records of a version 2 tree of a group's links by name.
 const LINKS_BY_NAME: u8 = 5;
-/// Such a record: a hash and an id.
+/// Bytes of such a record: a hash and an id.
 const RECORD: usize = 11;
+/// Bytes of the hash.
 const HASH: usize = 4;
 
 impl Object {
-    /// Shows the group's hard links, in no particular order; other links lead elsewhere, and are
-    /// left out.
+    /// Calls `visit` with the group's hard links, in no particular order. Other links are left out.
     ///
     /// # Errors
-    /// [`Refused`](super::Refused), that of `visit` included.
+    /// [`Refused`](super::Refused), also from `visit`.
     pub fn links<S: ByteSource + ?Sized>(
         &self,
         file: &MetadataFile,
@@ -50,7 +50,8 @@ impl Object {
         Ok(())
     }
 
-    /// What the link of a name leads to.
+    /// The address of the object that the link of this name leads to; `None` if there is no such
+    /// link.
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
@@ -107,7 +108,7 @@ fn symbols<S: ByteSource + ?Sized>(
     Ok(())
 }
 
-/// Shows what a link message says.
+/// Calls `visit` with the link of a link message, if it is a hard link.
 fn show(mut link: Cursor<'_>, visit: Links<'_>) -> Result<()> {
     link.version(1, "a link")?;
     let flags = link.u8()?;
@@ -137,7 +138,7 @@ fn dense<S: ByteSource + ?Sized>(
     let place = |record: &Vec<u8>| heap.place(record.get(HASH..).unwrap_or_default(), names);
     let mut places: Vec<(u64, u64)> = records.iter().map(place).collect::<Result<_>>()?;
     drop(records);
-    // So that each block is read once.
+    // In this order, each block is read once.
     places.sort_unstable();
     heap.expect(reader, places.iter().map(|(offset, _)| *offset))?;
     for place in places {

@@ -4,10 +4,10 @@ use super::checksum::verified;
 use super::cursor::Cursor;
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 
-/// Where metadata start, as far as this module reads them.
+/// The signature of an HDF5 file. This module only reads files that start with it.
 const MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
 
-/// Bytes of all parts of an object header together.
+/// The most bytes of all parts of an object header together.
 const MOST_HEADER: usize = 4 << 20;
 
 /// Message types of section IV.A.2 of the specification.
@@ -28,9 +28,9 @@ pub(super) const ATTRIBUTE_INFO: u16 = 0x15;
 /// The last type that the specification has.
 const LAST: u16 = 0x17;
 
-/// A message of these flags stands elsewhere; one of these may not be passed over where it is
-/// unknown.
+/// The flag of a message that is stored elsewhere.
 const SHARED: u8 = 0x02;
+/// The flag of a message that a reader must not skip, even if its type is unknown.
 const MUST_KNOW: u8 = 0x80;
 
 /// An open file.
@@ -38,8 +38,9 @@ const MUST_KNOW: u8 = 0x80;
 pub struct MetadataFile {
     /// Address of the root group.
     pub root: u64,
-    /// Bytes of a symbol table node and of a B-tree's node over them.
+    /// Bytes of a symbol table node.
     pub(super) leaf_bytes: u64,
+    /// Bytes of a node of the B-tree over symbol table nodes.
     pub(super) node_bytes: u64,
 }
 
@@ -49,7 +50,7 @@ impl MetadataFile {
     /// # Errors
     /// [`Refused`](super::Refused).
     pub fn open<S: ByteSource + ?Sized>(reader: &Reader<'_, S>) -> Result<Self> {
-        // Of all versions but the first, which is four bytes longer; no file is shorter.
+        // 96 bytes are enough for the fields that are read of every version.
         let bytes = reader.get(0, 96.min(reader.size()))?;
         let mut cursor = Cursor::new(&bytes, 0);
         if cursor.take(MAGIC.len())? != MAGIC {
@@ -86,7 +87,7 @@ impl MetadataFile {
                         return foreign("messages that objects share");
                     }
                 }
-                // The defaults: no file of these versions need have symbol tables.
+                // The defaults: files of these versions need not have symbol tables.
                 (root, base, end, 4, 16)
             }
             version => return foreign(format!("version {version} of the superblock")),
@@ -107,7 +108,7 @@ impl MetadataFile {
     }
 }
 
-/// Sizes of offsets and lengths.
+/// Checks the sizes of offsets and lengths, which must be eight bytes.
 fn sizes(cursor: &mut Cursor<'_>) -> Result<()> {
     let offsets = cursor.u8()?;
     let lengths = cursor.u8()?;
@@ -117,25 +118,27 @@ fn sizes(cursor: &mut Cursor<'_>) -> Result<()> {
     foreign(format!("addresses of {offsets} bytes and lengths of {lengths}"))
 }
 
-/// An object's header: a group's, or a dataset's.
+/// The header of an object, which is a group or a dataset.
 #[derive(Debug, Default)]
 pub struct Object {
-    /// All parts, one after the other.
+    /// The bytes of all parts, one after the other.
     bytes: Vec<u8>,
     messages: Vec<HeaderMessage>,
 }
 
+/// A message of an object header.
 #[derive(Debug)]
 struct HeaderMessage {
     kind: u16,
     flags: u8,
-    /// Where in the file.
+    /// The address of its body in the file.
     at: u64,
+    /// Where its body starts in the header's bytes.
     start: usize,
     len: usize,
 }
 
-/// A continuation block of an object header.
+/// The address and the length of a part of an object header.
 type ObjectPart = (u64, u64);
 
 impl Object {
@@ -193,7 +196,7 @@ impl Object {
         Ok(object)
     }
 
-    /// Reads a part behind those that are there; where it starts.
+    /// Appends a part to the header's bytes, and returns where it starts in them.
     fn append<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
@@ -209,21 +212,21 @@ impl Object {
             );
         }
         self.bytes.extend_from_slice(&reader.get(at, len)?);
-        // A part without a byte could follow itself for ever.
+        // A part without bytes could lead to itself without end.
         if len == 0 && start > 0 {
             return damaged(at, "an empty part of an object header", "messages");
         }
         Ok(start)
     }
 
-    /// Verifies the part from `start` on, and cuts its checksum off.
+    /// Verifies the part from `start` on, and removes its checksum.
     fn check_sum(&mut self, at: u64, start: usize) -> Result<()> {
         let data = verified(self.bytes.get(start..).unwrap_or_default(), at)?.len();
         self.bytes.truncate(start + data);
         Ok(())
     }
 
-    /// The messages of a version 1 part.
+    /// Parses the messages of a version 1 part.
     fn old(&mut self, at: u64, start: usize, parts: &mut Vec<ObjectPart>) -> Result<()> {
         let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
         while !cursor.rest().is_empty() {
@@ -246,8 +249,8 @@ impl Object {
         Ok(())
     }
 
-    /// The messages of a version 2 part, of which the first stands at `start` here and at `at` of
-    /// the file.
+    /// Parses the messages of a version 2 part. The first is at `start` of the header's bytes, and
+    /// at `at` of the file.
     fn modern(
         &mut self,
         at: u64,
@@ -257,7 +260,7 @@ impl Object {
     ) -> Result<()> {
         let least = if tracked { 6 } else { 4 };
         let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
-        // What is too short for a message is a gap.
+        // Bytes that are too few for a message are a gap.
         while cursor.rest().len() >= least {
             let (kind, len, flags) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
             cursor.skip(least - 4)?;
@@ -275,7 +278,7 @@ impl Object {
         Ok(())
     }
 
-    /// The messages of a kind.
+    /// The bodies of all messages of a kind.
     pub(super) fn all(&self, kind: u16) -> impl Iterator<Item = Result<Cursor<'_>>> {
         self.messages.iter().filter(move |message| message.kind == kind).map(|message| {
             if message.flags & SHARED != 0 {
@@ -287,13 +290,13 @@ impl Object {
         })
     }
 
-    /// The first message of a kind.
+    /// The body of the first message of a kind.
     pub(super) fn find(&self, kind: u16) -> Option<Result<Cursor<'_>>> {
         self.all(kind).next()
     }
 }
 
-/// Takes in a message.
+/// Adds a message to `messages`, or the part that it leads to to `parts`.
 fn note(
     messages: &mut Vec<HeaderMessage>,
     message: HeaderMessage,

@@ -33,10 +33,10 @@ impl Local {
     }
 }
 
-/// Longest string that is taken out of a global heap.
+/// The most bytes of a string of a global heap.
 const MOST_OBJECT: u64 = 64 << 20;
 
-/// An object of a global heap, up to its first NUL.
+/// The text of an object of a global heap, up to its first NUL.
 pub(super) fn global_text<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
@@ -59,7 +59,7 @@ pub(super) fn global_text<S: ByteSource + ?Sized>(
         cursor.skip(6)?;
         let size = cursor.u64()?;
         let next = size.checked_next_multiple_of(8).and_then(|size| (here + 16).checked_add(size));
-        // The free space at the end counts its own head.
+        // Object 0 is the free space at the end of the heap. Its size includes its own head.
         let Some(next) = next.filter(|&next| next <= end && found != 0) else { break };
         if u32::from(found) == index {
             if len > size || len > MOST_OBJECT {
@@ -73,21 +73,27 @@ pub(super) fn global_text<S: ByteSource + ?Sized>(
     damaged(at, format!("a global heap without object {index}"), "it")
 }
 
-/// Dense storage.
+/// A fractal heap, which holds the objects of dense storage.
 pub(super) struct Fractal {
     at: u64,
-    /// Bytes of an id, of an offset and of a length in it.
+    /// Bytes of an id.
     id: usize,
+    /// Bytes of an offset in an id.
     offset: usize,
+    /// Bytes of a length in an id.
     length: usize,
+    /// Blocks of a row of an indirect block.
     width: u64,
+    /// Bytes of a block of the first row.
     start: u64,
+    /// The most bytes of a direct block.
     direct: u64,
     /// Bits of the heap's address space.
     bits: u16,
+    /// Whether direct blocks have checksums.
     summed: bool,
     root: u64,
-    /// Rows of the root block; none where it holds objects itself.
+    /// Rows of the root block; 0 if the root is a direct block.
     rows: u16,
     /// The block that was read last: its offset in the heap, its place in the file, its bytes.
     block: Option<(u64, u64, Vec<u8>)>,
@@ -95,9 +101,9 @@ pub(super) struct Fractal {
     tables: Vec<(u64, Vec<u64>)>,
 }
 
-/// Blocks are no larger: the library's own are 64 KiB.
+/// The most bytes of a block. The library's own blocks have 64 KiB.
 const MOST_BLOCK: u64 = 16 << 20;
-/// Entries of an indirect block are no more.
+/// The most entries of an indirect block.
 const MOST_ENTRIES: u64 = 1 << 16;
 
 impl Fractal {
@@ -150,7 +156,7 @@ impl Fractal {
         })
     }
 
-    /// Where an object lies in the heap's address space, and its length.
+    /// The offset of the object with an id in the heap's address space, and its length.
     pub(super) fn place(&self, id: &[u8], at: u64) -> Result<(u64, u64)> {
         let mut cursor = Cursor::new(id, at);
         if id.len() != self.id {
@@ -166,8 +172,8 @@ impl Fractal {
         }
     }
 
-    /// Reads the block of an object, unless it is the one at hand; the object, and where it stands
-    /// in the file.
+    /// The bytes of an object, and their address in the file. Reads the object's block unless it is
+    /// the one that was read last.
     pub(super) fn object<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
@@ -198,7 +204,8 @@ impl Fractal {
         }
     }
 
-    /// The direct block that holds an offset of the heap: its own offset, its address, its size.
+    /// The direct block that holds an offset of the heap: its own offset in the heap, its address
+    /// in the file, and its size.
     fn locate<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
@@ -208,7 +215,7 @@ impl Fractal {
             return Ok((0, self.root, self.start));
         }
         let (mut at, mut rows, mut first) = (self.root, u64::from(self.rows), 0u64);
-        // Rows of a block below hold less than the row that leads to it, so this ends.
+        // The rows of a block below hold less than the row that leads to it, so the loop ends.
         for depth in 0.. {
             let span = self.width * self.start;
             let within = offset - first;
@@ -238,17 +245,18 @@ impl Fractal {
         )
     }
 
-    /// Bytes of a block of a row.
+    /// The bytes of a block of a row.
     fn size(&self, row: u64) -> Option<u64> {
         1u64.checked_shl(u32::try_from(row.saturating_sub(1)).ok()?)?.checked_mul(self.start)
     }
 
-    /// The offset of a row within its block.
+    /// The offset of a row within its indirect block.
     fn row_start(&self, row: u64) -> Option<u64> {
         if row == 0 { Some(0) } else { self.size(row)?.checked_mul(self.width) }
     }
 
-    /// An entry of an indirect block.
+    /// The address in an entry of an indirect block. The block is read unless it was the last of
+    /// its depth.
     fn child<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
@@ -323,7 +331,7 @@ impl Fractal {
         Ok(bytes)
     }
 
-    /// Says that the blocks of these offsets, which ascend, will be read.
+    /// Announces that the blocks of these offsets will be read. The offsets must ascend.
     pub(super) fn expect<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,

@@ -6,7 +6,7 @@ use thalweg_io::open::Options;
 use super::*;
 use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorSpec};
 
-/// A dataset of strings, or lists of numbers, and a list of numbers beside it.
+/// A file with a dataset of strings or lists of numbers, and a dataset of numbers.
 fn written(
     shape: &[u64],
     item: Option<StoredNumber>,
@@ -83,7 +83,7 @@ proptest! {
     fn parts_are_those_of_the_whole(
         count in 1_u64..9000, start in 0_u64..9000, len in 0_u64..9000,
     ) {
-        // More than are read at a time.
+        // Up to more strings than are read at a time.
         let strings: Vec<Vec<u8>> = (0..count).map(|i| i.to_string().into_bytes()).collect();
         let (_folder, file) = written(&[count], None, Some(&strings));
         let (start, end) = (start.min(count), (start.min(count) + len).min(count));
@@ -99,7 +99,7 @@ fn what_was_never_written_is_empty() {
     assert_eq!(file.strings(&dataset(&file, "/g/any")).unwrap(), vec![Vec::<u8>::new(); 6]);
     let (_folder, file) = written(&[0, 3], None, None);
     assert!(file.strings(&dataset(&file, "/g/any")).unwrap().is_empty());
-    // Parts are those of lists.
+    // Parts can only be read of datasets of one dimension.
     let (_folder, file) = written(&[2, 3], None, None);
     assert!(matches!(some(&file, 0..1), Err(Error::Usage(_))));
 }

@@ -12,7 +12,7 @@ use crate::types::Chunk;
 const FILL: u16 = 0xabcd;
 const HEAD: u64 = 13;
 
-/// Places in C order.
+/// The coordinates of all elements of an array, in C order.
 fn places(shape: &[u64]) -> Vec<Vec<u64>> {
     shape.iter().fold(vec![Vec::new()], |all, &length| {
         all.iter().flat_map(|at| (0..length).map(move |i| [&at[..], &[i]].concat())).collect()
@@ -23,7 +23,7 @@ fn number(at: &[u64], lengths: &[u64]) -> u64 {
     at.iter().zip(lengths).fold(0, |number, (at, length)| number * length + at)
 }
 
-/// A file with an array of big-endian numbers, and what the array is.
+/// A file with an array of big-endian numbers, and the values that a read of it gives.
 #[derive(Debug)]
 struct StoredArray {
     subject: Subject,
@@ -32,8 +32,8 @@ struct StoredArray {
 }
 
 impl StoredArray {
-    /// In chunks, of which those are stored that `kept` has a bit for, in an order that `order`
-    /// says; or in one run.
+    /// An array in one run, or in chunks. A chunk is stored if its bit in `kept` is set. `order`
+    /// seeds the order of the chunks in the file.
     fn new(shape: &[u64], chunk: Option<&[u64]>, shuffled: bool, kept: u64, order: u64) -> Self {
         let values: Vec<u16> = (0..shape.iter().product::<u64>()).map(|i| i as u16).collect();
         let mut file = vec![0xff; HEAD as usize];
@@ -57,7 +57,7 @@ impl StoredArray {
                     for inside in places(chunk) {
                         let at: Vec<u64> =
                             (0..shape.len()).map(|d| origin[d] * chunk[d] + inside[d]).collect();
-                        // With rubbish beyond the edge.
+                        // Elements beyond the edge of the array hold garbage.
                         let is_inside = at.iter().zip(shape).all(|(at, length)| at < length);
                         let value =
                             if is_inside { number(&at, shape) as usize } else { usize::MAX };
@@ -104,7 +104,7 @@ impl StoredArray {
         let entries = window.entries.clone();
         let windows = Arc::new(Windows::of(Window::new()));
         let filler = Filler { windows: windows.clone(), limit: 1 << 20 };
-        let mut hand = Hand::default();
+        let mut worker = WorkerState::default();
         for (place, (_, entry)) in entries.iter().enumerate().rev() {
             let stored = entry.stored.start as usize..entry.stored.end as usize;
             let extent = Extent {
@@ -112,7 +112,7 @@ impl StoredArray {
                 ordinal: place as u64,
                 bytes: &self.file[stored],
             };
-            filler.fill(&mut hand, &window, place, &extent).unwrap();
+            filler.fill(&mut worker, &window, place, &extent).unwrap();
         }
         let target = window.targets.remove(0);
         windows.canvas(&target);
@@ -182,7 +182,7 @@ proptest! {
         prop_assert_eq!(stored.selected(&Selection::Points(points), piece), expected);
     }
 
-    /// Windows hold every element once, in C order, and little more than they should.
+    /// Windows hold every element once, in C order.
     #[test]
     fn windows_make_the_arrays(
         arrays in prop::collection::vec(stored(), 1..4), size in 1..400_u64, piece in 1..200_u64,

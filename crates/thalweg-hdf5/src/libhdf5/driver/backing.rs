@@ -1,5 +1,5 @@
-//! The backing of an open file: blocks of the store, kept for the next read, and fetched ahead
-//! where the next reads can be foreseen.
+//! The store behind an open file, and the blocks of it that are kept for the next read. Blocks are
+//! fetched ahead if it is known which ones libhdf5 reads next.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,40 +14,43 @@ use super::DriverStatus;
 use super::expect::children;
 use super::trees::Trees;
 
-/// Bytes of a block, and how many are kept. A file that was written live has nodes of its indexes
-/// scattered, so longer blocks would mostly read other bytes: of 450 MB read for the 200,000 chunks
-/// of such a file, 10 MB were needed.
+/// Bytes of a block. In a file that was written live, the nodes of an index lie far apart, so
+/// longer blocks would be read for nothing: of the 450 MB that were read for the 200,000 chunks of
+/// such a file, 10 MB were needed.
 const BLOCK: u64 = 16 << 10;
+/// The number of blocks that are kept.
 const KEPT: usize = 256;
-/// Blocks that are read at a time when reading continues where it ended before.
+/// Blocks that are read at a time if the block before them is kept.
 const AHEAD: u64 = 4;
 
-/// A store that answers sooner has the bytes in memory. Waiting then costs less than threads.
+/// A store that answers within this time has the bytes in memory. Waiting for it then takes less
+/// time than starting threads.
 const AT_ONCE: Duration = Duration::from_micros(40);
-/// Requests in flight for expected nodes.
+/// Requests in flight for blocks that are fetched ahead.
 const DEPTH: usize = 16;
-/// After this many useless fetches no more nodes are expected, because the guesses are wrong.
-const IN_VAIN: u64 = 512;
+/// The most blocks that are fetched ahead and not used. With more, nothing is fetched ahead any
+/// more, because the nodes of the file are misleading.
+const MOST_UNUSED: u64 = 512;
 
 /// A block of the file.
 struct BackingBlock {
     number: u64,
     bytes: Vec<u8>,
-    /// Whether it has not been asked for yet.
+    /// Whether it was fetched ahead and has not been used yet.
     expected: bool,
 }
 
-/// The backing of an open file.
+/// The store behind an open file, and the blocks of it that are kept.
 pub(super) struct Backing {
     store: Arc<dyn Store>,
     control: Control,
     driver_status: Arc<DriverStatus>,
     /// Whether the file may change, so that blocks are not kept.
     changes: bool,
-    /// In the order of their last use.
+    /// The blocks that are kept, the latest used last.
     blocks: Vec<BackingBlock>,
-    /// Expected blocks minus those that were asked for.
-    in_vain: u64,
+    /// The number of blocks that were fetched ahead, less those that were used.
+    unused: u64,
     trees: Trees,
 }
 
@@ -64,7 +67,7 @@ impl Backing {
             driver_status: driver_status.clone(),
             changes,
             blocks: Vec::new(),
-            in_vain: 0,
+            unused: 0,
             trees: Trees::default(),
         }
     }
@@ -127,7 +130,7 @@ impl Backing {
                 self.driver_status.requests.fetch_add(1, Ordering::Relaxed);
                 self.store.read_at(start, &mut bytes)?;
             }
-            // The block that is needed last counts as the latest used.
+            // The wanted block is pushed last, as the latest used.
             for (i, part) in bytes.chunks(BLOCK as usize).enumerate().rev() {
                 let number = number + i as u64;
                 if !self.has(number) {
@@ -145,7 +148,7 @@ impl Backing {
         }
         let Some(block) = self.blocks.last_mut() else { return Ok(&[]) };
         if std::mem::take(&mut block.expected) {
-            self.in_vain -= 1;
+            self.unused -= 1;
         }
         Ok(&block.bytes)
     }
@@ -154,8 +157,8 @@ impl Backing {
         self.blocks.iter().any(|block| block.number == number)
     }
 
-    /// Fetches nodes of `len` bytes at once that libhdf5 would fetch one after the other. This is
-    /// only a hint: an error is left for the read that needs the node.
+    /// Fetches nodes of `len` bytes together that libhdf5 would fetch one after the other. A node
+    /// that cannot be fetched is left out; a later read of it reports the error.
     fn expect(&mut self, nodes: &[u64], len: u64, base: u64) {
         let mut wanted = Vec::new();
         for node in nodes {
@@ -171,24 +174,24 @@ impl Backing {
                 }
             }
         }
-        if wanted.len() < 2 || self.in_vain + wanted.len() as u64 > IN_VAIN {
+        if wanted.len() < 2 || self.unused + wanted.len() as u64 > MOST_UNUSED {
             return;
         }
         let range = |number: &u64| number * BLOCK..(number * BLOCK + BLOCK).min(self.size());
         let ranges: Vec<_> = wanted.iter().map(range).collect();
         let fetch =
             |ranges| read_many(&*self.store, ranges, DEPTH, &self.control).unwrap_or_default();
-        // The time of the first one shows whether threads pay.
+        // The time of the first request shows whether threads are worth it.
         let started = Instant::now();
         let mut fetched = fetch(&ranges[..1]);
         if started.elapsed() > AT_ONCE {
             fetched.extend(fetch(&ranges[1..]));
         }
         self.driver_status.requests.fetch_add(fetched.len() as u64, Ordering::Relaxed);
-        // The next one counts as the latest used, so that it is evicted last.
+        // The block that is needed next is pushed last, so it is dropped last.
         for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
             let Ok(bytes) = bytes else { continue };
-            self.in_vain += 1;
+            self.unused += 1;
             self.blocks.push(BackingBlock { number, bytes, expected: true });
         }
         self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));

@@ -1,14 +1,14 @@
-//! Foresees what libhdf5 reads next: the children of a node of a chunk index.
+//! Predicts what libhdf5 reads next: the children of a node of a chunk index.
 
-/// The most children of one node that are expected.
+/// The most children of a node that are predicted.
 const MOST: usize = 128;
 
-/// Signature, type, level, entries used, and two siblings (HDF5 file format specification 3.0,
-/// section III.A.1).
+/// Bytes before the entries of a node: signature, type, level, entries used, and two siblings (HDF5
+/// file format specification 3.0, section III.A.1).
 const HEAD: usize = 24;
-/// Bytes of an address, as all but the smallest files have them.
+/// Bytes of an address in all but the smallest files.
 const ADDRESS: usize = 8;
-/// The fixed part of a key: bytes of the chunk, mask of filters.
+/// Bytes of the first fields of a key: the size of the chunk and its mask of filters.
 const KEY_HEAD: usize = 8;
 const MOST_RANK: usize = 32;
 
@@ -16,16 +16,16 @@ fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The addresses of a node's children, in order, if `bytes` are a whole inner node of a version-1
-/// B-tree of chunks. The result is a guess: the number of dimensions of a key is derived from the
-/// node's length and the zero that ends each key.
+/// The addresses of a node's children, in order, if `node` is a whole inner node of a version-1
+/// B-tree of chunks. They may be wrong: the number of dimensions of a key is guessed from the
+/// node's length and from the zero that ends each key.
 pub(super) fn children(node: &[u8]) -> Option<Vec<u64>> {
     let &[b'T', b'R', b'E', b'E', 1, level, low, high, ..] = node else { return None };
     let used = usize::from(u16::from_le_bytes([low, high])).min(MOST);
     if level == 0 || used == 0 {
         return None;
     }
-    // Each dimension, and one of the bytes of an element, in which a chunk begins at 0.
+    // A key has a number for each dimension, and one for the bytes of an element, which is 0.
     (1..=MOST_RANK).find_map(|rank| {
         let key = KEY_HEAD + (rank + 1) * ADDRESS;
         let entries = node.len().checked_sub(HEAD + key)?;
@@ -47,7 +47,7 @@ mod tests {
 
     use super::children;
 
-    /// A node of up to 64 children, as libhdf5 makes them.
+    /// A node of up to 64 children, as libhdf5 writes it.
     fn node(level: u8, rank: u64, addresses: &[u64]) -> Vec<u8> {
         let mut bytes = b"TREE\x01".to_vec();
         bytes.push(level);

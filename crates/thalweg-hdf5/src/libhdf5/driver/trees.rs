@@ -1,35 +1,37 @@
-//! Version-2 B-trees of chunks, as far as finding the children of a node requires.
+//! Finds the children of nodes of version-2 B-trees of chunks.
 //!
-//! The length and number of a node's records are stored in its parent, so parents are
-//! remembered.
+//! The header of the tree says how long records are, and the node above says how many a node has.
+//! So this is remembered when the header and the nodes above are read.
 
 use std::collections::HashMap;
 
-/// Types of trees of chunks: without filters, and with.
+/// The types of trees of chunks: without filters, and with filters.
 const TYPES: [u8; 2] = [10, 11];
-/// Signature, version and type (HDF5 file format specification 3.0, section III.A.2).
+/// Bytes before the records of a node: signature, version and type (HDF5 file format specification
+/// 3.0, section III.A.2).
 const HEAD: usize = 6;
-/// Those, and the checksum.
+/// Bytes before the records, and of the checksum.
 const AROUND: usize = 10;
-/// Bytes of an address, as all but the smallest files have them.
+/// Bytes of an address in all but the smallest files.
 const ADDRESS: usize = 8;
-/// The most levels that a tree can have.
+/// The most levels of a tree. More are not needed for any number of chunks.
 const MOST_LEVELS: u16 = 32;
 /// The most nodes that are remembered.
 const MOST: usize = 4096;
 
-/// A node before it is read.
+/// What is known of a node before it is read.
 #[derive(Debug, Clone, Copy)]
 struct IndexNode {
-    /// Bytes of each node of its tree, and of each record.
+    /// Bytes of each node of its tree.
     size: usize,
+    /// Bytes of each record.
     record: usize,
     /// Levels below it.
     depth: u16,
     records: usize,
 }
 
-/// The known nodes, by their addresses.
+/// The nodes that are known but not read yet, by their addresses.
 #[derive(Debug, Default)]
 pub(super) struct Trees(HashMap<u64, IndexNode>);
 
@@ -44,7 +46,7 @@ fn bytes_of(most: u64) -> usize {
 }
 
 impl IndexNode {
-    /// Bytes of a number of records, and of what leads to a child.
+    /// The bytes of the number of a child's records, and of the whole entry of a child.
     fn pointer(&self) -> Option<(usize, usize)> {
         let leaf = self.size.checked_sub(AROUND)?.checked_div(self.record)? as u64;
         let count = bytes_of(leaf);
@@ -72,8 +74,8 @@ impl IndexNode {
 }
 
 impl Trees {
-    /// The addresses of a node's children, in order, if `bytes` are a whole inner node whose parent
-    /// was read before. The result is a guess.
+    /// The addresses of the children of the node at `at`, in order, if `bytes` is a whole inner
+    /// node and the nodes above it were read before. They may be wrong.
     pub(super) fn children(&mut self, at: u64, bytes: &[u8]) -> Vec<u64> {
         match bytes {
             [b'B', b'T', b'H', b'D', 0, kind, ..] if TYPES.contains(kind) => {
@@ -126,7 +128,8 @@ mod tests {
         bytes
     }
 
-    /// A node whose children have 7 records each; `below` bytes say how many are below a child.
+    /// A node whose children have 7 records each. In the entry of a child, `below` bytes hold the
+    /// number of records below it.
     fn inner(children: &[u64], below: usize) -> Vec<u8> {
         let mut bytes = b"BTIN\x00\x0a".to_vec();
         bytes.resize(bytes.len() + (children.len() - 1) * RECORD, 0xaa);
@@ -145,7 +148,8 @@ mod tests {
         let (top, low): (Vec<u64>, Vec<u64>) =
             ((1..20).map(|i| i * 3000).collect(), (1..9).map(|i| i * 70_001).collect());
         assert!(trees.children(90, &header(2, 500, 18)).is_empty());
-        // 84 records in a leaf; 61 in a node above, so that two bytes count what is below it.
+        // A leaf has up to 84 records, and a node above up to 61, so the number of records below it
+        // takes two bytes.
         assert_eq!(trees.children(500, &inner(&top, 2)), top);
         assert_eq!(trees.children(3000, &inner(&low, 0)), low);
         assert!(trees.children(3000, &inner(&low, 0)).is_empty(), "each is read once");

@@ -1,4 +1,5 @@
-//! The driver for writing: libhdf5 writes metadata to a file, and only reserves places for values.
+//! A virtual file driver for writing: libhdf5 writes metadata to a file, and only finds places for
+//! values.
 //!
 //! Bytes that libhdf5 writes into a place of [`DriverFile::reserve`] are dropped. The caller that
 //! reserved the place writes the bytes itself, in any order and from any thread.
@@ -21,11 +22,11 @@ use super::{
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 
 /// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
-/// (H5FDpublic.h): small pieces are gathered. Not `_DATA_SIEVE`, which would read values before
-/// they are written, and write them back.
+/// (H5FDpublic.h): small pieces are put together. `_DATA_SIEVE` is left out, because it would read
+/// values before they exist and write them back.
 const FEATURES: c_ulong = 0x01 | 0x06 | 0x10;
 
-/// What a global heap starts with (HDF5 file format specification 3.0, section III.E).
+/// The signature of a global heap (HDF5 file format specification 3.0, section III.E).
 const HEAP: &[u8] = b"GCOL";
 
 /// A file that libhdf5 writes.
@@ -34,12 +35,15 @@ pub(in crate::libhdf5) struct DriverFile {
     file: File,
     name: Arc<str>,
     status: DriverStatus,
+    /// Whether values are dropped and their place is stored in `reserved`.
     reserving: AtomicBool,
+    /// The offset of the latest dropped values; `u64::MAX` if there are none.
     reserved: AtomicU64,
 }
 
 impl DriverFile {
-    /// `file` must be open for reading and writing; errors name it `name`.
+    /// A driver file over `file`, which must be open for writing and reading. Errors call it
+    /// `name`.
     pub(in crate::libhdf5) fn new(file: File, name: Arc<str>) -> Self {
         Self {
             file,
@@ -50,7 +54,8 @@ impl DriverFile {
         }
     }
 
-    /// Where values go that `write` would have the library write. The lock is held.
+    /// Reserves a place for the values that `write` writes through the library, and returns its
+    /// offset. The values are dropped. The lock is held.
     pub(in crate::libhdf5) fn reserve(
         &self,
         write: impl FnOnce() -> Result<(), LibraryRefusal>,
@@ -66,12 +71,13 @@ impl DriverFile {
         }
     }
 
-    /// The first error of the operating system; each error is given once.
+    /// Takes the first error of the system, if there was one.
     pub(in crate::libhdf5) fn take_error(&self) -> Option<Error> {
         self.status.take_error()
     }
 
-    /// Starts an HDF5 file in it. The lock is held.
+    /// Creates an HDF5 file in this file, with these creation and access property lists. The lock
+    /// is held.
     pub(in crate::libhdf5) fn create(
         self: &Arc<Self>,
         make: &Id,
@@ -91,7 +97,7 @@ impl DriverFile {
         }
     }
 
-    /// Reads at `at`; bytes beyond the end are zero.
+    /// Fills `out` from byte `at` of the file on, with zeros beyond its end.
     fn read(&self, mut at: u64, mut out: &mut [u8]) -> std::io::Result<()> {
         while !out.is_empty() {
             match self.file.read_at(out, at) {
@@ -107,8 +113,8 @@ impl DriverFile {
         Ok(())
     }
 
-    /// The outcome as a status of the library. Keeps the error.
-    fn told(&self, doing: &'static str, at: u64, outcome: std::io::Result<()>) -> c_int {
+    /// The library's status code of an outcome. The error is kept.
+    fn status_code(&self, doing: &'static str, at: u64, outcome: std::io::Result<()>) -> c_int {
         match outcome {
             Ok(()) => 0,
             Err(error) => {
@@ -119,7 +125,7 @@ impl DriverFile {
     }
 }
 
-/// A file as the library holds it: it starts as [`Driven`] does.
+/// A file as the library holds it. It starts with the same fields as [`Driven`].
 #[repr(C)]
 struct Driving {
     base: Base,
@@ -143,7 +149,7 @@ static CLASS: DriverClass = DriverClass {
 };
 
 thread_local! {
-    /// The file that this thread is creating.
+    /// The driver file of the HDF5 file that this thread is creating.
     static OPENING: RefCell<Option<Arc<DriverFile>>> = const { RefCell::new(None) };
 }
 
@@ -153,21 +159,21 @@ unsafe extern "C" fn open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut
 }
 
 unsafe extern "C" fn close(file: *mut Driven) -> c_int {
-    // SAFETY: the library closes each file that `open` gave it once, and uses it no more.
+    // SAFETY: the library closes each file from `open` once, and does not use it afterwards.
     drop(unsafe { Box::from_raw(file.cast::<Driving>()) });
     0
 }
 
 unsafe extern "C" fn query(_: *const Driven, flags: *mut c_ulong) -> c_int {
     if !flags.is_null() {
-        // SAFETY: a number of the library's.
+        // SAFETY: the pointer is to a number of the library.
         unsafe { *flags = FEATURES };
     }
     0
 }
 
 unsafe extern "C" fn get_eoa(file: *const Driven, _: H5F_mem_t) -> u64 {
-    // SAFETY: a file that `open` made; the lock keeps others away.
+    // SAFETY: `open` made the file; the lock keeps other threads away.
     unsafe { (*file.cast::<Driving>()).end_of_addresses }
 }
 
@@ -197,7 +203,7 @@ unsafe extern "C" fn read(
         std::ptr::write_bytes(out.cast::<u8>(), 0, size);
         (&(*file.cast::<Driving>()).sink, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
     };
-    sink.told("reading again", at, sink.read(at, out))
+    sink.status_code("reading again", at, sink.read(at, out))
 }
 
 unsafe extern "C" fn write(
@@ -212,7 +218,8 @@ unsafe extern "C" fn write(
     let (sink, bytes) = unsafe {
         (&(*file.cast::<Driving>()).sink, std::slice::from_raw_parts(from.cast::<u8>(), size))
     };
-    // Heaps of lists and strings are written as values, too, when their turn comes in the cache.
+    // The library writes heaps of lists and strings as values, too, at any time when its cache
+    // drops them. Their signature tells them apart.
     if kind == H5F_mem_t::H5FD_MEM_DRAW
         && sink.reserving.load(Ordering::Relaxed)
         && !bytes.starts_with(HEAP)
@@ -220,12 +227,12 @@ unsafe extern "C" fn write(
         sink.reserved.store(at, Ordering::Relaxed);
         return 0;
     }
-    sink.told("writing", at, sink.file.write_all_at(bytes, at))
+    sink.status_code("writing", at, sink.file.write_all_at(bytes, at))
 }
 
 unsafe extern "C" fn truncate(file: *mut Driven, _: hid_t, _: bool) -> c_int {
     // SAFETY: as above.
     let (sink, end) =
         unsafe { (&(*file.cast::<Driving>()).sink, (*file.cast::<Driving>()).end_of_addresses) };
-    sink.told("setting the size of", end, sink.file.set_len(end))
+    sink.status_code("setting the size of", end, sink.file.set_len(end))
 }

@@ -1,4 +1,4 @@
-//! Attributes, of any type.
+//! Copies attributes of any type.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -35,8 +35,9 @@ impl Rewrite<'_> {
         // SAFETY: under the lock, with identifiers that are open; the buffer has room for all
         // elements, whose size in memory is that of the type.
         unsafe {
-            // By name some are not found that are there: those whose names share a hash, as some
-            // writers sort them.
+            // The attribute is opened by its number. By name, the library does not find some
+            // attributes whose names have the same hash, because of the order in which some writers
+            // store them.
             let (by, order, none) =
                 (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC, H5P_DEFAULT);
             let attribute =
@@ -58,7 +59,8 @@ impl Rewrite<'_> {
                 return Ok(());
             }
             let size = count.checked_mul(H5Tget_size(stored.raw()) as u64);
-            // In memory, lists and references may take more than in the file, but not that much.
+            // Lists and references may take more bytes in memory than in the file, but not this
+            // many.
             let most = self.from.shared.size().saturating_mul(8);
             let Some(size) = size.filter(|&size| size <= most) else {
                 let name = name.to_string_lossy();
@@ -87,8 +89,8 @@ impl Rewrite<'_> {
     }
 }
 
-/// The names of attributes and their places in the order of the names; they come in the order in
-/// which they were made where that is known. The lock is held.
+/// The names of an object's attributes, each with its number in the order of names. They are in the
+/// order of creation if it is known. The lock is held.
 fn names(object: &Id) -> Result<Vec<(u64, CString)>, RewriteError> {
     unsafe extern "C" fn visit(
         _: hid_t,

@@ -1,4 +1,4 @@
-//! Datasets: their storage in both files, and places for their values.
+//! Copies datasets: how they are stored, how their copies are stored, and places for their values.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
@@ -36,14 +36,14 @@ use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::Node;
 use crate::types::{Chunk, NOWHERE};
 
-/// Most dimensions that HDF5 has (`H5S_MAX_RANK`).
+/// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 const MOST_RANK: usize = 32;
 
-/// Up to this many chunks, an index with an entry for each takes at most 16 MiB.
+/// For up to this many chunks, an index with places for all of them has at most 16 MiB.
 const MANY_CHUNKS: u64 = 1 << 20;
 
 unsafe extern "C" {
-    /// Missing from the bindings.
+    /// The bindings do not declare it.
     fn H5Fset_libver_bounds(file: hid_t, low: H5F_libver_t, high: H5F_libver_t) -> i32;
 }
 
@@ -54,17 +54,17 @@ pub struct DatasetForm {
     pub path: String,
     /// The length of each dimension.
     pub shape: Vec<u64>,
-    /// The most that each may grow to; `None` for any length.
+    /// The greatest length of each dimension; `None` for any length.
     pub most: Vec<Option<u64>>,
     /// Bytes of an element.
     pub element: usize,
     /// Whether elements are numbers.
     pub numbers: bool,
-    /// The fill value; empty for zeros.
+    /// The value, in stored form, of elements that are not stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Where the values lie.
     pub storage: ValueStorage,
-    /// The filters of its chunks, or the name of one that cannot be undone here.
+    /// The filters of its chunks; the error names a filter that this crate cannot undo.
     pub pipeline: Result<Pipeline, String>,
     /// The filters as encoders; `None` if this crate cannot apply one of them.
     pub coders: Option<Vec<Coder>>,
@@ -77,43 +77,43 @@ pub enum ValueStorage {
     Contiguous(Option<u64>),
     /// In chunks of this shape; each has a number in the grid of chunks, in C order.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// In a place that only libhdf5 knows, with the reason.
+    /// Where only libhdf5 can read them, or outside of this file.
     Elsewhere {
         /// The reason, in words.
         why: &'static str,
-        /// Whether libhdf5 copies the values. If not, they are outside of this file.
+        /// Whether libhdf5 has to copy them. Otherwise, this file does not hold them.
         copied: bool,
     },
 }
 
-/// The storage of a dataset in the new file.
+/// How the copy of a dataset is to be stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetStorage {
-    /// As in the original, with the chunks beside each other.
+    /// As the original, with its chunks beside each other.
     Keep,
     /// In one run.
     Contiguous,
     /// In chunks.
     Chunked {
-        /// Their shape.
+        /// The shape of a chunk.
         chunk: Vec<u64>,
-        /// The filters that are applied to them.
+        /// The encoders that are applied to the chunks.
         coders: Vec<Coder>,
-        /// The numbers of the chunks to store, in C order of the grid. Without coders all have
-        /// one size, and their places are reserved at once.
+        /// The numbers of the chunks to store, in C order of the grid. Without encoders all chunks
+        /// have the same size, and their places are found at once.
         numbers: Vec<u64>,
     },
 }
 
-/// A dataset that was made.
+/// A dataset that was copied.
 #[derive(Debug)]
 pub struct RewrittenDataset {
     /// The storage of the original.
     pub form: DatasetForm,
-    /// The storage of the copy.
+    /// How the copy is stored.
     pub target: TargetStorage,
-    /// The offset of each chunk, or of the one run. Empty if nothing is stored, or if filters must
-    /// be applied first.
+    /// The offset in the new file of each chunk, or of the one run. Empty if nothing is stored, or
+    /// if filters are still to be applied.
     pub places: Vec<u64>,
     pub(super) from: u64,
     pub(super) to: u64,
@@ -129,8 +129,8 @@ impl DatasetForm {
         self.shape.iter().product::<u64>() * self.element as u64
     }
 
-    /// Whether a bounded dataset may grow to many more chunks of this shape than it has. From 1.10
-    /// on, libhdf5 then allocates an index for all of them at once.
+    /// Whether the dataset has a limit of size that allows many chunks of this shape, far more than
+    /// it has now. From version 1.10 on, libhdf5 takes space and time for all of them at once.
     fn may_become_far_more(&self, target: &TargetStorage, chunk: &[u64]) -> bool {
         let cells = |lengths: &mut dyn Iterator<Item = u64>| {
             lengths
@@ -149,7 +149,7 @@ impl DatasetForm {
 }
 
 impl Rewrite<'_> {
-    /// Makes a dataset that no link leads to yet. The lock is held.
+    /// Makes the copy of a dataset. No link leads to it yet. The lock is held.
     pub(super) fn dataset(
         &mut self,
         from: Id,
@@ -166,7 +166,7 @@ impl Rewrite<'_> {
             let form = self.form(&node, &stored, &space, &make)?;
             let target = target(&form)?;
             apply(&target, &form, &make)?;
-            stand_in(&make)?;
+            register_stubs(&make)?;
             let kind = self.kind(&stored, path)?;
             let to = self.to.raw();
             let defaults = H5P_DEFAULT;
@@ -187,11 +187,13 @@ impl Rewrite<'_> {
                 create()?
             };
             let places = self.places(&made, &form, &target, &stored)?;
-            let to = self.met(address, &made, path)?;
+            let to = self.record_copy(address, &made, path)?;
             Ok((RewrittenDataset { form, target, places, from: address, to }, made))
         }
     }
 
+    /// How a dataset is stored.
+    ///
     /// # Safety
     /// The lock is held.
     unsafe fn form(
@@ -202,7 +204,7 @@ impl Rewrite<'_> {
         make: &Id,
     ) -> Result<DatasetForm, RewriteError> {
         let path = node.path.clone();
-        // SAFETY: as the caller says; each buffer has the size that the call is told.
+        // SAFETY: as the caller says; each buffer has the size that the call is given.
         unsafe {
             let mut shape = [0; MOST_RANK];
             let mut most = [0; MOST_RANK];
@@ -328,7 +330,7 @@ impl Rewrite<'_> {
         Ok(())
     }
 
-    /// Reserves the places whose sizes are known already.
+    /// Finds places for the values whose stored sizes are known already.
     ///
     /// # Safety
     /// The lock is held; `made` is a dataset of elements of the type `stored`.
@@ -367,13 +369,13 @@ impl Rewrite<'_> {
         }
     }
 
-    /// Reserves places for chunks of these sizes.
+    /// Finds places for chunks whose filters have been applied, and returns their offsets.
     ///
     /// # Errors
     /// An error of libhdf5; [`Error::Io`](thalweg_io::Error::Io).
     pub fn chunks(&mut self, made: &RewrittenDataset, stored: &[Chunk]) -> Result<Vec<u64>> {
         let TargetStorage::Chunked { chunk, .. } = &made.target else { return Ok(Vec::new()) };
-        self.said(&made.form.path, |rewrite| {
+        self.run_locked(&made.form.path, |rewrite| {
             let to = rewrite.open_to(made.to)?;
             let place = |stored: &Chunk| {
                 rewrite.place(&to, &made.form.shape, chunk, stored.first, stored.size, stored.mask)
@@ -398,7 +400,7 @@ impl Rewrite<'_> {
             .into());
         };
         if self.blank.len() < bytes as usize {
-            // Never touched, so that it takes no memory.
+            // These bytes are never read or written, so they take no physical memory.
             self.blank = vec![0; bytes as usize];
         }
         let mut first = vec![0; shape.len()];
@@ -419,7 +421,7 @@ impl Rewrite<'_> {
         })?)
     }
 
-    /// Finds a place for the one run of a dataset.
+    /// Finds a place for the one run of a dataset, and returns its offset.
     ///
     /// # Safety
     /// The lock is held; `made` is a dataset of elements of the type `stored`, and not empty.
@@ -449,7 +451,8 @@ impl Rewrite<'_> {
                 ))?;
             }
             let bytes = element.as_ptr().cast();
-            // What is written is the element, and where there is a fill value that, everywhere.
+            // The library writes the element. If there is a fill value, it also writes that
+            // everywhere.
             self.sink.reserve(|| {
                 status(H5Dwrite(
                     made.raw(),
@@ -466,16 +469,16 @@ impl Rewrite<'_> {
     }
 }
 
-/// Sets the storage of a new dataset.
+/// Sets in `make` how a dataset is to be stored.
 ///
 /// # Safety
-/// The lock is held; `make` is a dataset's creation list.
+/// The lock is held; `make` is a dataset's creation property list.
 unsafe fn apply(
     target: &TargetStorage,
     form: &DatasetForm,
     make: &Id,
 ) -> Result<(), LibraryRefusal> {
-    // SAFETY: as the caller says; arrays are as long as the calls are told.
+    // SAFETY: as the caller says; arrays are as long as the calls are given.
     unsafe {
         if *target == TargetStorage::Contiguous {
             status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
@@ -512,8 +515,8 @@ unsafe fn apply(
         if let TargetStorage::Keep = target
             && let Some(chunk) = chunk(make, form.shape.len())?
         {
-            // The list remembers the version of its dataset, which is at least 1.10's once options
-            // are set, even to none.
+            // The list remembers the version of its dataset. Setting chunk options, even to none,
+            // raises it to that of libhdf5 1.10.
             let mut options = 0;
             status(H5Pget_chunk_opts(make.raw(), &raw mut options))?;
             status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
@@ -527,7 +530,7 @@ unsafe fn apply(
             TargetStorage::Chunked { .. } => true,
         };
         if is_chunked {
-            // Else chunks would be made, and filtered, before their values are there.
+            // Otherwise the library would make and filter chunks before their values exist.
             status(H5Pset_alloc_time(make.raw(), H5D_alloc_time_t::H5D_ALLOC_TIME_INCR))?;
         }
     }
@@ -537,10 +540,10 @@ unsafe fn apply(
 /// The chunk shape of a creation property list.
 ///
 /// # Safety
-/// The lock is held; `make` is a dataset's creation list.
+/// The lock is held; `make` is a dataset's creation property list.
 unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, LibraryRefusal> {
     let mut chunk = vec![0; rank];
-    // SAFETY: as the caller says; the shape is as long as the call is told.
+    // SAFETY: as the caller says; the shape is as long as the call is given.
     unsafe {
         if H5Pget_layout(make.raw()) != H5D_layout_t::H5D_CHUNKED {
             return Ok(None);
@@ -550,7 +553,8 @@ unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, LibraryRefus
     Ok(Some(chunk))
 }
 
-/// The filters of a creation list, if all of them can be applied here.
+/// The filters of a creation property list as encoders; `None` if this crate cannot apply one of
+/// them.
 ///
 /// # Safety
 /// The lock is held.
@@ -578,7 +582,7 @@ unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, LibraryRefusal> {
                     filter::DEFLATE => Coder::Deflate(level.min(9) as u8),
                     filter::FLETCHER32 => Coder::Fletcher32,
                     filter::LZ4 => Coder::Lz4,
-                    // Its plugin takes 3 where none is given.
+                    // The plugin of this filter uses level 3 if no level is given.
                     filter::ZSTD => {
                         Coder::Zstd(if level == u32::MAX { 3 } else { level.min(22) as u8 })
                     }
@@ -590,12 +594,12 @@ unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, LibraryRefusal> {
     Ok(Some(coders))
 }
 
-/// Has something stand in for each filter that the library does not have, and that only fails: a
-/// dataset can be made with it then, and its chunks go from file to file as they are.
+/// Registers a stub for each missing filter; the stub always fails. With it, a dataset can be made
+/// with the filter, and its chunks are copied from file to file as they are.
 ///
 /// # Safety
-/// The lock is held; `make` is a dataset's creation list.
-unsafe fn stand_in(make: &Id) -> Result<(), LibraryRefusal> {
+/// The lock is held; `make` is a dataset's creation property list.
+unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
     unsafe extern "C" fn fail(
         _: c_uint,
         _: usize,
@@ -607,7 +611,7 @@ unsafe fn stand_in(make: &Id) -> Result<(), LibraryRefusal> {
         0
     }
     const NAME: &CStr = c"not in thalweg";
-    // SAFETY: as the caller says; what is not asked for has no room.
+    // SAFETY: as the caller says; the call gets no buffers for what is not asked for.
     unsafe {
         for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
             let (mut flags, mut config, mut count) = (0, 0, 0);
@@ -642,7 +646,7 @@ unsafe fn stand_in(make: &Id) -> Result<(), LibraryRefusal> {
     Ok(())
 }
 
-/// Selects nothing or rows of a dataset's space.
+/// Selects `rows` rows of a dataset's space, from the row `from` on.
 ///
 /// # Safety
 /// The lock is held; `space` has as many dimensions as `shape`.

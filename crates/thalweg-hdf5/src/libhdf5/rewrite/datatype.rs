@@ -1,4 +1,4 @@
-//! Types: those with names, and what is in elements.
+//! Copies types, and finds what their elements hold.
 
 use std::ffi::c_void;
 
@@ -12,19 +12,20 @@ use super::{Rewrite, RewriteError, info};
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
 
-/// Types inside each other deeper than this are taken for malformed.
+/// The most levels of nested types. Deeper nesting is an error.
 pub(super) const MOST_LEVELS: usize = 32;
 
-/// What elements hold beside plain bytes.
+/// What elements hold besides plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct ElementContents {
-    /// Pointers to strings or lists that stand elsewhere.
+    /// Pointers to strings or lists that are stored elsewhere.
     pub(super) pointers: bool,
     pub(super) references: bool,
 }
 
 impl Rewrite<'_> {
-    /// The type in the new file: the twin of one that has a name, else a copy. The lock is held.
+    /// The type in the new file: the copy in the file of a type that has a name, else a copy in
+    /// memory. The lock is held.
     pub(super) fn kind(&mut self, kind: &Id, path: &str) -> Result<Id, RewriteError> {
         // SAFETY: under the lock, an open type.
         unsafe {
@@ -32,14 +33,14 @@ impl Rewrite<'_> {
                 return Ok(Id::new(H5Tcopy(kind.raw()))?);
             }
             let from = address(&info(kind.raw())?.token);
-            if let Some(&twin) = self.twins.get(&from) {
-                return Ok(self.open_to(twin)?);
+            if let Some(&copied) = self.copies.get(&from) {
+                return Ok(self.open_to(copied)?);
             }
             let (copy, make) =
                 (Id::new(H5Tcopy(kind.raw()))?, Id::new(H5Tget_create_plist(kind.raw()))?);
-            // A link, or what has this type, holds it.
+            // A link, or an object of this type, keeps it in the file.
             status(H5Tcommit_anon(self.to.raw(), copy.raw(), make.raw(), H5P_DEFAULT))?;
-            self.met(from, &copy, path)?;
+            self.record_copy(from, &copy, path)?;
             Ok(copy)
         }
     }
@@ -51,7 +52,7 @@ pub(super) fn contents(kind: &Id, level: usize) -> Result<ElementContents, Libra
         return Err(LibraryRefusal("types inside each other".into()));
     }
     let plain = ElementContents::default();
-    // SAFETY: under the lock, with types that are open; the numbers ask for members that there are.
+    // SAFETY: under the lock, with types that are open; each number is that of a member.
     unsafe {
         Ok(match H5Tget_class(kind.raw()) {
             H5T_class_t::H5T_STRING => {

@@ -1,4 +1,4 @@
-//! Links of groups, of every class.
+//! Copies the links of groups: hard, soft and external ones.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -17,29 +17,29 @@ use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
 use crate::libhdf5::object::address;
 
-/// `H5L_TYPE_HARD`, `_SOFT`, `_EXTERNAL`; others are their users'.
+/// The classes `H5L_TYPE_HARD`, `_SOFT` and `_EXTERNAL`. Other classes are defined by users.
 const HARD: c_int = 0;
 const SOFT: c_int = 1;
 const EXTERNAL: c_int = 64;
 
-/// Longest value of a link: two paths.
+/// The most bytes of a link's value, which is one or two paths.
 const MOST_VALUE: usize = 1 << 16;
 
+/// A link of the original.
 struct OriginalLink {
     name: CString,
     class: c_int,
-    /// Its place in the order in which they were made, where that is known.
+    /// Its place in the order of creation, if that is known.
     order: Option<i64>,
     encoding: H5T_cset_t,
-    /// What a hard link leads to.
+    /// The address of the object that a hard link leads to.
     address: u64,
-    /// Bytes of another's value.
+    /// The size in bytes of the value of a link of another class.
     value: usize,
 }
 
 impl Rewrite<'_> {
-    /// Makes the links of a group, and the objects that they are the first to lead to. The lock is
-    /// held.
+    /// Makes the links of a group, and the objects that no earlier link led to. The lock is held.
     pub(super) fn links(
         &mut self,
         from: &Id,
@@ -80,8 +80,8 @@ impl Rewrite<'_> {
         target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
         datasets: &mut Vec<RewrittenDataset>,
     ) -> Result<(), RewriteError> {
-        let twin = if let Some(&twin) = self.twins.get(&link.address) {
-            self.open_to(twin)?
+        let copied = if let Some(&copied) = self.copies.get(&link.address) {
+            self.open_to(copied)?
         } else {
             self.check_cancelled()?;
             let from = self.open_from(link.address)?;
@@ -89,14 +89,14 @@ impl Rewrite<'_> {
             match unsafe { H5Iget_type(from.raw()) } {
                 H5I_type_t::H5I_GROUP => {
                     let made = self.group(&from, parent, &link.name, named)?;
-                    self.met(link.address, &made, path)?;
+                    self.record_copy(link.address, &made, path)?;
                     return Ok(());
                 }
-                // What is closed before there is a link to it is gone.
+                // The library deletes an object that is closed before a link leads to it.
                 H5I_type_t::H5I_DATASET => {
-                    let (made, twin) = self.dataset(from, link.address, path, target)?;
+                    let (made, copied) = self.dataset(from, link.address, path, target)?;
                     datasets.push(made);
-                    twin
+                    copied
                 }
                 H5I_type_t::H5I_DATATYPE => self.kind(&from, path)?,
                 _ => {
@@ -110,12 +110,12 @@ impl Rewrite<'_> {
         };
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
         status(unsafe {
-            H5Olink(twin.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT)
+            H5Olink(copied.raw(), parent.raw(), link.name.as_ptr(), named.raw(), H5P_DEFAULT)
         })?;
         Ok(())
     }
 
-    /// A link to a path, here or in another file.
+    /// Makes a soft or an external link: a link to a path, in this file or in another.
     fn elsewhere(
         &self,
         link: &OriginalLink,
@@ -131,10 +131,10 @@ impl Rewrite<'_> {
                 format!("{MOST_VALUE}"),
             ));
         }
-        // One more, for a NUL in any case.
+        // With one byte more, the value always ends with NUL.
         let mut value = vec![0_u8; link.value + 1];
-        // SAFETY: under the lock, with open groups; the buffer has the size that the call is told;
-        // what is unpacked points into it, and ends with NUL.
+        // SAFETY: under the lock, with open groups; the buffer has the size that the call is given;
+        // the unpacked strings point into it and end with NUL.
         unsafe {
             let bytes = value.as_mut_ptr().cast::<c_void>();
             status(H5Lget_val(from.raw(), link.name.as_ptr(), bytes, link.value, H5P_DEFAULT))?;
@@ -164,8 +164,7 @@ impl Rewrite<'_> {
     }
 }
 
-/// The links of a group, in the order in which they were made where that is known, else by name.
-/// The lock is held.
+/// The links of a group, in the order of creation if it is known, else by name. The lock is held.
 fn links(group: &Id) -> Result<Vec<OriginalLink>, RewriteError> {
     unsafe extern "C" fn visit(
         _: hid_t,
@@ -174,7 +173,7 @@ fn links(group: &Id) -> Result<Vec<OriginalLink>, RewriteError> {
         out: *mut c_void,
     ) -> c_int {
         // SAFETY: `out` is the vector below; the library passes a name that ends with NUL and a
-        // filled structure, whose class is a number that the binding's enumeration need not have.
+        // filled structure, whose class may be a number that the enumeration of the bindings lacks.
         unsafe {
             let class = info.cast::<c_int>().read();
             let mut more = std::mem::MaybeUninit::<H5L_info2_t>::zeroed();

@@ -1,4 +1,4 @@
-//! References, set to the copies of the objects that they name.
+//! Sets references to the copies of the objects that they name.
 
 use std::ffi::c_void;
 
@@ -19,16 +19,16 @@ use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
 use crate::types::NOWHERE;
 
-/// Bytes of the three kinds of references, in memory.
+/// Bytes in memory of references to objects, to regions, and of any kind.
 const OBJECT: usize = 8;
 const REGION: usize = 12;
 const ANY: usize = size_of::<H5R_ref_t>();
 
-/// Longest name of an attribute that a reference names, in bytes.
+/// The longest name of an attribute that a reference names, in bytes.
 const MOST_NAME: usize = 1 << 16;
 
 impl Rewrite<'_> {
-    /// Sets the references in `count` elements of a type, as they are in memory.
+    /// Sets the references in `count` elements of a type in memory.
     ///
     /// # Safety
     /// The lock is held; `at` points to that many elements, which the library read.
@@ -81,6 +81,8 @@ impl Rewrite<'_> {
         }
     }
 
+    /// Sets one reference.
+    ///
     /// # Safety
     /// As [`Rewrite::set`], for one reference.
     unsafe fn set_one(
@@ -89,12 +91,12 @@ impl Rewrite<'_> {
         at: *mut u8,
         size: usize,
     ) -> Result<(), LibraryRefusal> {
-        // SAFETY: as the caller says; each reference is copied to where it is aligned, and back.
+        // SAFETY: as the caller says; each reference is copied to aligned memory, and back.
         unsafe {
             if size == OBJECT && status(H5Tequal(kind.raw(), *H5T_STD_REF_OBJ))? > 0 {
                 let from = at.cast::<u64>().read_unaligned();
                 if from != 0 && from != NOWHERE {
-                    let to = self.twin(from).unwrap_or(0);
+                    let to = self.copy_of(from).unwrap_or(0);
                     at.cast::<u64>().write_unaligned(to);
                 }
                 return Ok(());
@@ -117,12 +119,15 @@ impl Rewrite<'_> {
         }
     }
 
-    fn twin(&mut self, from: u64) -> Option<u64> {
-        let twin = self.twins.get(&from).copied();
-        self.cleared += u64::from(twin.is_none());
-        twin
+    /// The address of the copy of an object; counts a cleared reference if there is none.
+    fn copy_of(&mut self, from: u64) -> Option<u64> {
+        let copied = self.copies.get(&from).copied();
+        self.cleared += u64::from(copied.is_none());
+        copied
     }
 
+    /// Sets a reference to a region of a dataset.
+    ///
     /// # Safety
     /// The lock is held; the library read the reference.
     unsafe fn set_region(&mut self, reference: &mut [u8; REGION]) -> Result<(), LibraryRefusal> {
@@ -132,15 +137,17 @@ impl Rewrite<'_> {
         unsafe {
             let object = Id::new(H5Rdereference2(self.from.id.raw(), H5P_DEFAULT, class, at))?;
             let region = Id::new(H5Rget_region(self.from.id.raw(), class, at))?;
-            let Some(twin) = self.twin(address(&info(object.raw())?.token)) else {
+            let Some(copied) = self.copy_of(address(&info(object.raw())?.token)) else {
                 *reference = [0; REGION];
                 return Ok(());
             };
-            let twin = self.open_to(twin)?;
-            status(H5Rcreate(at, twin.raw(), c".".as_ptr(), class, region.raw())).map(drop)
+            let copied = self.open_to(copied)?;
+            status(H5Rcreate(at, copied.raw(), c".".as_ptr(), class, region.raw())).map(drop)
         }
     }
 
+    /// Sets a reference of the kind that names an object, a region or an attribute.
+    ///
     /// # Safety
     /// The lock is held; the library read the reference, whose memory is given back.
     unsafe fn set_any(&mut self, reference: &mut H5R_ref_t) -> Result<(), LibraryRefusal> {
@@ -151,14 +158,14 @@ impl Rewrite<'_> {
                 class,
                 H5R_type_t::H5R_OBJECT2 | H5R_type_t::H5R_DATASET_REGION2 | H5R_type_t::H5R_ATTR
             ) {
-                // Nothing is referred to.
+                // The reference is null.
                 return Ok(());
             }
             let object = Id::new(H5Ropen_object(&raw const *reference, H5P_DEFAULT, H5P_DEFAULT))?;
             let mut made = H5R_ref_t::default();
-            if let Some(twin) = self.twin(address(&info(object.raw())?.token)) {
-                let twin = self.open_to(twin)?;
-                let (at, here, set) = (twin.raw(), c".".as_ptr(), &raw mut made);
+            if let Some(copied) = self.copy_of(address(&info(object.raw())?.token)) {
+                let copied = self.open_to(copied)?;
+                let (at, here, set) = (copied.raw(), c".".as_ptr(), &raw mut made);
                 status(match class {
                     H5R_type_t::H5R_ATTR => {
                         let mut name = vec![0_u8; MOST_NAME];

@@ -1,5 +1,5 @@
-//! Values that only libhdf5 can copy: lists and strings of any length, references, and what stands
-//! in headers.
+//! Copies the values that only libhdf5 can copy: lists and strings of any length, references, and
+//! values in headers.
 
 use std::ffi::c_void;
 
@@ -14,7 +14,7 @@ use super::datatype::contents;
 use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
 
-/// Bytes of elements that are copied at a time, what they point to left aside.
+/// Bytes of elements that are copied at a time, without the strings and lists that they point to.
 const PIECE: u64 = 1 << 20;
 
 impl Rewrite<'_> {

@@ -1,4 +1,4 @@
-//! Datasets that grow by rows, for writers that do not know the final number.
+//! Datasets that grow by rows, for callers that do not know the number of rows beforehand.
 
 use std::ffi::{c_char, c_void};
 
@@ -11,29 +11,29 @@ use thalweg_io::{Error, Result};
 use super::{Hdf5Writer, NewGroup, StoredNumber, untimed};
 use crate::libhdf5::handle::{Id, LibraryRefusal, locked, status};
 
-/// A dataset of numbers or strings of a file being written, which grows.
+/// A growing dataset of numbers or strings of a file that is being written.
 #[derive(Debug)]
 pub struct RowsWriter {
     id: Id,
     kind: Id,
     /// Bytes of a row in memory.
     size: usize,
-    /// Of a row; none where a row is one element, and the dataset has one dimension.
+    /// The columns of a row; `None` if the dataset has one dimension, so that a row is one element.
     columns: Option<u64>,
     len: u64,
 }
 
-/// What [`RowsWriter`] are made as.
+/// The shape of the dataset of a [`RowsWriter`].
 #[derive(Debug, Clone, Copy)]
 pub struct RowsSpec {
-    /// Columns of a dataset of two dimensions.
+    /// The columns of a dataset of two dimensions; `None` for one dimension.
     pub columns: Option<u64>,
     /// Rows of a chunk.
     pub chunk: u64,
 }
 
 impl RowsWriter {
-    /// How many there are.
+    /// The number of rows.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -47,11 +47,10 @@ impl RowsWriter {
         shape(rows, self.columns)
     }
 
-    /// Puts rows behind those that there are; with no memory to take them from, they are what they
-    /// are filled with. The lock is held.
+    /// Appends rows. If `from` is null, they have the fill value. The lock is held.
     ///
     /// # Safety
-    /// `from` is null or has as many elements of the memory's type as these rows have.
+    /// `from` is null or points to all elements of these rows, in the dataset's type in memory.
     unsafe fn grow(&mut self, count: u64, from: *const c_void) -> Result<(), LibraryRefusal> {
         let whole = self.shape(self.len + count);
         // SAFETY: under the lock, an open dataset of as many dimensions as the shapes have; the
@@ -94,8 +93,8 @@ fn shape(rows: u64, columns: Option<u64>) -> Vec<u64> {
 }
 
 impl Hdf5Writer {
-    /// Makes a dataset of numbers without rows. Rows that are not written are `fill`, a number's
-    /// little-endian bytes, or 0.
+    /// Makes a dataset of numbers without rows. Rows that are not written have the value `fill`,
+    /// the little-endian bytes of a number, or 0.
     ///
     /// # Errors
     /// [`Error::Io`]; a name that is there already.
@@ -113,7 +112,7 @@ impl Hdf5Writer {
             ));
         }
         let size = kind.bytes() * of.columns.unwrap_or(1) as usize;
-        // SAFETY: under the lock, a type of the library's.
+        // SAFETY: under the lock, the type is a constant of the library.
         self.growing(parent, name, size, fill, of, || Id::new(unsafe { H5Tcopy(kind.id()) }))
     }
 
@@ -148,8 +147,8 @@ impl Hdf5Writer {
         let most = shape(H5S_UNLIMITED, of.columns);
         let chunk = shape(of.chunk.max(1), of.columns);
         let made = locked(|| {
-            // SAFETY: under the lock, with open objects; the shapes have as many numbers as there
-            // are dimensions, and what it is filled with is one element.
+            // SAFETY: under the lock, with open objects; the shapes have a number for each
+            // dimension, and the fill value is one element.
             unsafe {
                 let kind = kind()?;
                 let dimensions = none.len() as i32;
@@ -174,7 +173,7 @@ impl Hdf5Writer {
     /// Appends rows of numbers, little-endian.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk; [`Error::Usage`] for bytes that do not fill rows.
+    /// [`Error::Io`], as on a full disk; [`Error::Usage`] if the bytes are not whole rows.
     pub fn push(&self, rows: &mut RowsWriter, bytes: &[u8]) -> Result<()> {
         if !bytes.len().is_multiple_of(rows.size) {
             let what = format!("{}: {} bytes for rows of {}", self.name, bytes.len(), rows.size);
@@ -186,7 +185,7 @@ impl Hdf5Writer {
         grown.map_err(|refused| self.failed(refused))
     }
 
-    /// Appends rows that are what the dataset is filled with. They take no room.
+    /// Appends rows that have the fill value. They take no space.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -220,7 +219,7 @@ impl Hdf5Writer {
         grown.map_err(|refused| self.failed(refused))
     }
 
-    /// Gives a dataset a string for an attribute.
+    /// Writes a string attribute of a dataset.
     ///
     /// # Errors
     /// As [`Hdf5Writer::text`].

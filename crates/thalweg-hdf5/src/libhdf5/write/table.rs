@@ -1,4 +1,4 @@
-//! Datasets of two dimensions, and lists of strings as h5py writes them for attributes.
+//! Datasets of two dimensions, and attributes that are lists of strings, as h5py writes them.
 
 use std::ffi::{CString, c_char};
 
@@ -13,11 +13,11 @@ use super::{Hdf5Writer, NewGroup, StoredNumber, Vector, untimed};
 use crate::libhdf5::handle::{Id, locked, status};
 
 impl Hdf5Writer {
-    /// Writes a dataset of rows of so many columns, and names the columns in its attribute
-    /// `column_names`.
+    /// Writes a dataset of rows with these columns. Its attribute `column_names` names them.
+    /// `bytes` are little-endian.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Usage`] for bytes that do not fill rows.
+    /// [`Error::Io`]; [`Error::Usage`] if the bytes are not whole rows.
     pub fn table(
         &self,
         parent: &NewGroup,

@@ -1,4 +1,4 @@
-//! Datasets of strings and lists of any length, for tests to read.
+//! Writes datasets of strings and lists of any length, for tests.
 
 use std::ffi::c_char;
 
@@ -13,8 +13,8 @@ use crate::libhdf5::handle::{Id, locked, status};
 use crate::libhdf5::variable::VariableList;
 
 impl Hdf5Writer {
-    /// Writes strings, or lists of `item`; `None` for those that are never written. As many as the
-    /// shape has elements.
+    /// Writes a dataset of strings, or of lists of `item`. There is one of `elements` for each
+    /// element of the shape; with `None`, nothing is written.
     pub(crate) fn variable(
         &self,
         parent: &NewGroup,
@@ -28,7 +28,7 @@ impl Hdf5Writer {
         let texts: Vec<Vec<u8>> = elements.unwrap_or_default().iter().map(ended).collect();
         let made = locked(|| {
             // SAFETY: under the lock, with an open group; each element is as long as its type says,
-            // and lives on.
+            // and outlives the call.
             unsafe {
                 let kind = match item {
                     Some(item) => Id::new(H5Tvlen_create(item.id()))?,

@@ -14,7 +14,7 @@ use thalweg_io::{Error, Result};
 use super::{Hdf5Writer, NewGroup, StoredNumber, string_of, untimed};
 use crate::libhdf5::handle::{Id, LibraryRefusal, locked, status};
 
-/// A dataset of one dimension of a file being written.
+/// A dataset of one dimension of a file that is being written.
 #[derive(Debug)]
 pub struct Vector {
     id: Id,
@@ -29,14 +29,14 @@ impl Vector {
     }
 }
 
-/// What a [`Vector`] is made as.
+/// The type, length and storage of a [`Vector`].
 #[derive(Debug, Clone, Copy)]
 pub struct VectorSpec<'a> {
     /// The type of its elements.
     pub kind: StoredNumber,
-    /// How many there are.
+    /// The number of elements.
     pub len: u64,
-    /// Elements of a chunk: it can then grow. Without, it is contiguous.
+    /// The elements of a chunk. A dataset with chunks can grow; without chunks it is contiguous.
     pub chunk: Option<u64>,
     /// Numbers and client data of the chunks' filters, in the order of writing.
     pub filters: &'a [(i32, &'a [u32])],
@@ -46,7 +46,7 @@ impl Hdf5Writer {
     /// Makes a dataset, without its values.
     ///
     /// # Errors
-    /// [`Error::Io`]; a name that is there already.
+    /// [`Error::Io`], also if the name exists already.
     pub fn vector(&self, parent: &NewGroup, name: &str, of: VectorSpec<'_>) -> Result<Vector> {
         let name = self.c_string(name)?;
         let made = locked(|| {
@@ -59,7 +59,7 @@ impl Hdf5Writer {
                     status(H5Pset_chunk(make.raw(), 1, &raw const chunk))?;
                 }
                 for (filter, values) in of.filters {
-                    // Optional, for the library itself may not have the filter.
+                    // Optional, because the library itself may not have the filter.
                     let optional: c_uint = H5Z_FLAG_OPTIONAL;
                     status(H5Pset_filter(
                         make.raw(),
@@ -88,15 +88,15 @@ impl Hdf5Writer {
         made.map_err(|refused| self.failed(refused))
     }
 
-    /// Writes a chunk as it is stored: after its filters, but for those that the mask has a bit
-    /// for. It comes next in the file, unless it was written before.
+    /// Writes a chunk in its stored form, after its filters were applied. A bit of `mask` says that
+    /// a filter was skipped. The chunk comes next in the file, unless it was written before.
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
     pub fn chunk(&self, vector: &Vector, first: u64, bytes: &[u8], mask: u32) -> Result<()> {
         let written = locked(|| {
             // SAFETY: under the lock, an open dataset of one dimension, and as many bytes as the
-            // call is told.
+            // call is given.
             status(unsafe {
                 H5Dwrite_chunk(
                     vector.id.raw(),
@@ -114,7 +114,7 @@ impl Hdf5Writer {
     /// Writes elements from `first` on, little-endian, into a dataset without chunks.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Usage`] for bytes that do not fill elements.
+    /// [`Error::Io`]; [`Error::Usage`] if the bytes are not whole elements.
     pub fn values(&self, vector: &Vector, first: u64, bytes: &[u8]) -> Result<()> {
         let size = vector.kind.bytes();
         if !bytes.len().is_multiple_of(size) {
@@ -148,7 +148,7 @@ impl Hdf5Writer {
         written.map(drop).map_err(|refused: LibraryRefusal| self.failed(refused))
     }
 
-    /// Gives a dataset a string for an attribute.
+    /// Writes a string attribute of a dataset.
     ///
     /// # Errors
     /// As [`Hdf5Writer::text`].
