@@ -1,4 +1,4 @@
-//! Reads results files: of this version, of older and newer ones, and of runs that ended in the
+//! Reads results files of this version, of older and newer versions, and of runs that ended in the
 //! middle of a line.
 
 use std::io::Read;
@@ -17,7 +17,7 @@ use crate::{Error, Result};
 pub struct Records {
     /// The comparisons, summarised anew from the raw trials.
     pub comparisons: Vec<Comparison>,
-    /// The lines that were left out, with the reason, as in "line 7 is cut short".
+    /// Notes on the lines that were skipped, with the reason, as in "line 7 is cut short".
     pub notes: Vec<String>,
 }
 
@@ -40,8 +40,8 @@ pub fn read_text(path: &Path) -> Result<String> {
             _ => bytes = unpacked,
         }
     }
-    // A truncated last line may end inside a character. Anywhere else, invalid UTF-8 is damage, and
-    // the line is no JSON either.
+    // A truncated last line may end inside a character. Invalid UTF-8 in any other line is damage,
+    // and the parser of JSON reports it.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
@@ -49,15 +49,15 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// One comparison in a results file.
 #[derive(Debug, Clone)]
 pub struct Earlier {
-    /// Its first line.
+    /// The session: the first line of the comparison.
     pub session: Session,
-    /// Its finished trials.
+    /// The finished trials.
     pub trials: Vec<Trial>,
-    /// Its probes.
+    /// The probes of the limit.
     pub probes: Vec<Probe>,
-    /// Its resumptions.
+    /// The resumptions of the run.
     pub resumed: Vec<Resumed>,
-    /// How it ended; `None` if it was stopped.
+    /// How the comparison ended; `None` if it was stopped.
     pub ended: Option<EndReason>,
 }
 
