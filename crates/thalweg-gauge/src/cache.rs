@@ -99,7 +99,7 @@ pub fn residency(path: &Path) -> Result<Residency> {
 /// Counts the pages of an open file that are in the page cache, as [`residency`] does.
 ///
 /// # Errors
-/// What the system says where it cannot tell.
+/// The system's error if residency can't be determined.
 pub fn residency_of(file: &File) -> std::io::Result<Residency> {
     let meta = file.metadata()?;
     let pages_total = meta.len().div_ceil(page_size());
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn sampling_leaves_a_cold_file_cold() -> Result<(), Box<dyn std::error::Error>> {
-        // `/tmp` may be in memory.
+        // The file is not in `/tmp`, which may be in memory.
         let dir =
             tempfile::tempdir_in(std::env::current_exe()?.parent().unwrap_or(Path::new(".")))?;
         let path = dir.path().join("f");

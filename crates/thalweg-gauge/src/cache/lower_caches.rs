@@ -37,7 +37,8 @@ impl ReadTwice {
         )
     }
 
-    /// Whether there is a lower cache: the median second read was much faster.
+    /// Whether there is a lower cache: at most one second read was not faster, and the median
+    /// speed-up is large.
     pub(crate) fn shows_a_cache(&self) -> bool {
         let faster = self.seconds.iter().filter(|(first, second)| second < first).count();
         faster + 1 >= self.seconds.len() && self.speedup().is_some_and(|speedup| speedup >= FASTER)

@@ -24,7 +24,8 @@ pub(super) fn arms(session: &Session, plan: &ComparisonPlan) -> Vec<(Role, Arm)>
     session.arms.iter().flat_map(of).collect()
 }
 
-/// Whether `trial` is a trial of `arm`, with all stages or without a stage other than decoding.
+/// Whether `trial` decodes the values that `arm` decodes. Trials of the arm with its bytes in
+/// memory do so. Trials without decoding do not.
 pub(super) fn is_of(trial: &Trial, arm: &Arm) -> bool {
     match trial.role {
         None => trial.arm == arm.name,

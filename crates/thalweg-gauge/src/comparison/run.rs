@@ -276,7 +276,8 @@ fn write_line(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
     let io = |e: std::io::Error| Error::io("results", "writing", e);
     let mut line = serde_json::to_vec(record).map_err(|e| io(e.into()))?;
     line.push(b'\n');
-    // A single write makes a partial line unlikely.
+    // The line and its end are one write, so that no failure between two writes leaves a partial
+    // line.
     out.write_all(&line).and_then(|()| out.flush()).map_err(io)
 }
 

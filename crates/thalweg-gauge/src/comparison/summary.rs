@@ -373,8 +373,8 @@ fn cores(arm: &Arm, session: &Session) -> f64 {
     session.host.cgroup_cpus.map_or(usable, |quota| quota.min(usable))
 }
 
-/// The median of each figure of the distribution over the trials, and the longest call of all
-/// trials.
+/// The distribution of the calls' durations: medians of each trial's mean and percentiles, and the
+/// longest call of all trials.
 fn latency(outcomes: &[&Outcome]) -> Option<Latency> {
     let each: Vec<Latency> =
         outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();

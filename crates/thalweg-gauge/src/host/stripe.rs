@@ -1,4 +1,4 @@
-//! Reads how Lustre stripes a file over its servers, from the extended attribute that `lfs
+//! Reads how Lustre stripes a file over its servers. The source is the extended attribute that `lfs
 //! getstripe` reads.
 
 use std::path::Path;
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The stripes of a file on Lustre's object storage targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stripe {
-    /// Targets that the file lies on.
+    /// The number of targets that the file lies on.
     pub count: u16,
-    /// Bytes on one target before the next target follows.
+    /// The number of bytes on one target before the next target follows.
     pub bytes: u32,
-    /// Whether the file has a composite layout. This then describes its first part.
+    /// Whether the file has a composite layout. If so, the other fields describe its first part.
     pub composite: bool,
 }
 
@@ -33,8 +33,8 @@ fn parse(value: &[u8]) -> Option<Stripe> {
     if u32_at(value, 0)? != COMPOSITE {
         return plain(value);
     }
-    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48, of which the offset of their
-    // layout stands at 24.
+    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48 bytes. The offset of an entry's
+    // layout is at byte 24 of the entry.
     let at = u32_at(value, 32 + 24)? as usize;
     Some(Stripe { composite: true, ..plain(value.get(at..)?)? })
 }
