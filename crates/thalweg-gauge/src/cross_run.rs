@@ -15,7 +15,7 @@ use crate::stats::{CONFIDENCE, Ratio, RatioFinding, sign_interval};
 
 pub use condition::{ConditionVerdict, ResultCondition};
 
-/// The schema of a line of [`Compared::line`], with its version.
+/// The schema of a line of [`ComparedRow::line`], with its version.
 pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";
 
 /// Options of [`compare`].

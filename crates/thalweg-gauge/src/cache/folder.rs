@@ -9,8 +9,9 @@ use crate::{Error, Result};
 /// The regular files below a folder, in the order of their paths, or `path` itself. Links in a
 /// folder are not followed.
 ///
-/// # Errors When a path can't be looked up, and when a folder has no files, because it then gives
-/// no evidence.
+/// # Errors
+/// When a path can't be looked up, and when a folder has no files, because it then gives no
+/// evidence.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
         return Ok(vec![path.to_owned()]);

@@ -13,8 +13,9 @@ use crate::{Error, Result};
 /// Opens a results file to continue it, or creates it. Returns the file, which appends and is
 /// locked against a second run, and the comparisons in it. A truncated last line is removed.
 ///
-/// # Errors When the file can't be read or changed, when another process writes to it, or when a
-/// line is damaged.
+/// # Errors
+/// When the file can't be read or changed, when another process writes to it, or when a line is
+/// damaged.
 pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     let io = |doing| move |e: std::io::Error| Error::io(path, doing, e);
     let mut file = OpenOptions::new()
