@@ -24,7 +24,8 @@ pub struct Look {
 
 /// Plans looks from `least` to `most` rounds. Each look has half as many rounds again as the one
 /// before, and all have equal shares of the 5 %. The first look comes later than `least` if its
-/// share needs more rounds for an interval. There is only one look if `least` equals `most`.
+/// share needs more rounds for an interval. If no look before `most` rounds can give an interval,
+/// there is one look, after `most` rounds.
 pub fn looks(least: usize, most: usize) -> Vec<Look> {
     let useful = |looks: &Vec<Look>| {
         looks.first().is_some_and(|l| matches!(ranks(&[(l.rounds, l.alpha)])[..], [Some(_)]))

@@ -1,5 +1,5 @@
-//! Test files that the caller of a suite can make. The yardstick knows no format: it hands each
-//! `synth` table of a suite to the caller's [`TestFileMaker`], and gets a [`TestFile`] back.
+//! Test files that the caller of a suite can make. This crate knows no file format. It passes each
+//! `synth` table of a suite to the caller's [`TestFileMaker`], which returns a [`TestFile`].
 
 use std::fmt;
 use std::path::Path;
@@ -47,7 +47,7 @@ impl PartialEq for dyn TestFile {
     }
 }
 
-/// A maker that knows no kind: each `synth` table is a mistake.
+/// A maker that knows no kind of file, so that each `synth` table is a mistake.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTestFiles;
 

@@ -40,7 +40,7 @@ pub(super) fn position(source: &str, text: &str, byte: usize) -> String {
     format!("{source}:{line}:{column}")
 }
 
-/// "; did you mean ...?" if one of the known names is near.
+/// "; did you mean ...?" if one of the known names is similar; empty otherwise.
 pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = known
         .into_iter()
