@@ -21,9 +21,9 @@ pub use stripe::Stripe;
 /// One cache of the first CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCache {
-    /// 1, 2, 3, ...
+    /// The level of the cache: 1, 2, 3, ...
     pub level: u32,
-    /// "Data", "Instruction" or "Unified".
+    /// The kind of cache: "Data", "Instruction" or "Unified".
     pub kind: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -52,11 +52,11 @@ pub struct Host {
     pub distribution: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Memory limit of our control group, in bytes.
+    /// Memory limit of the control group of this process, in bytes.
     pub cgroup_memory_bytes: Option<u64>,
-    /// CPU limit of our control group, in CPUs.
+    /// CPU limit of the control group of this process, in CPUs.
     pub cgroup_cpus: Option<f64>,
-    /// Limits of our control group on block devices, as the kernel writes them.
+    /// Limits on block devices of the control group of this process, in the format of the kernel.
     pub cgroup_io: Option<String>,
     /// Swap space in bytes.
     pub swap_bytes: Option<u64>,
@@ -66,7 +66,7 @@ pub struct Host {
     /// (as in "vm.swappiness") or `/sys/kernel/mm` ("transparent_hugepage.enabled").
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// C library of this process; other programs may bring their own.
+    /// C library of this process. Other programs may use another one.
     pub c_library: Option<String>,
     /// Evidence of a container, as in "/.dockerenv".
     pub container: Option<String>,

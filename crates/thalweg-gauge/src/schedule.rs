@@ -14,8 +14,8 @@ pub enum ArmOrder {
     /// follows the same arm.
     #[default]
     Abba,
-    /// Shuffled anew in each round, so that no periodic disturbance of the machine favours one side
-    /// of a pair.
+    /// Each round is shuffled independently, so that no periodic disturbance of the machine favours
+    /// one side of a pair.
     Random {
         /// The seed. Equal seeds give equal sequences of orders.
         seed: u64,

@@ -2,8 +2,8 @@
 //! (fixed or swept) and comparisons. `docs/suites.md` documents the format.
 //!
 //! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column.
-//! [`Suite::plan`] resolves a suite on a machine, finds what is absent there, and returns a
-//! [`ComparisonJob`] for each comparison.
+//! [`Suite::plan`] resolves a suite on a machine, reports the files and programs that are absent
+//! there, and returns a [`ComparisonJob`] for each comparison.
 //!
 //! ```
 //! use thalweg_gauge::suite::{NoTestFiles, Suite};

@@ -48,8 +48,8 @@ pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     if rc == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// The exit of a child process, with the resources that it and the descendants that it waited for
-/// used.
+/// How a child process exited, and the resources that it used. They include those of the
+/// descendants that it waited for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChildExit {
     pub(crate) exit_code: Option<i32>,

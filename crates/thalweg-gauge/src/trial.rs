@@ -297,7 +297,7 @@ fn sample(
     ended: &Receiver<()>,
 ) -> Watched {
     let mut watched = Watched::default();
-    let mut period = Duration::from_millis(1); // short at first, so that short processes are sampled
+    let mut period = Duration::from_millis(1); // so that short processes are sampled
     loop {
         if let Some(now) = procfs::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
             let seen = watched.seen.get_or_insert_default();

@@ -18,7 +18,7 @@ pub(crate) const PROBE_SCHEMA: &str = "thalweg.limit/1";
 pub(crate) const RESUMED_SCHEMA: &str = "thalweg.resumed/1";
 pub(crate) const COMPARISON_SCHEMA: &str = "thalweg.comparison/1";
 
-/// The first line of a comparison: what is compared, and where.
+/// The first line of a comparison: its arms, its plan, its files and the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// "thalweg.session/1".

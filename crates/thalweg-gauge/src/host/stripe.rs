@@ -16,7 +16,8 @@ pub struct Stripe {
     pub composite: bool,
 }
 
-/// lustre_user.h: LOV_USER_MAGIC_V1, _V3, and _COMP_V1, little-endian on disk and wire.
+/// The magic numbers of layouts: LOV_USER_MAGIC_V1, _V3 and _COMP_V1 of lustre_user.h. They are
+/// little-endian.
 const V1: u32 = 0x0bd1_0bd0;
 const V3: u32 = 0x0bd3_0bd0;
 const COMPOSITE: u32 = 0x0bd6_0bd0;
@@ -39,7 +40,8 @@ fn parse(value: &[u8]) -> Option<Stripe> {
     Some(Stripe { composite: true, ..plain(value.get(at..)?)? })
 }
 
-/// struct lov_user_md: magic, pattern, object id (16 bytes), stripe size, stripe count.
+/// Parses a plain layout (struct lov_user_md): magic, pattern, object id (16 bytes), stripe size,
+/// stripe count.
 fn plain(value: &[u8]) -> Option<Stripe> {
     matches!(u32_at(value, 0)?, V1 | V3).then_some(())?;
     let count = u16::from_le_bytes(value.get(28..30)?.try_into().ok()?);

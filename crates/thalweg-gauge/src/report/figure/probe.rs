@@ -1,5 +1,5 @@
-//! The bandwidth of the device by requests in flight. One stream does not reach the bandwidth of
-//! the device.
+//! The bandwidth of the device by requests in flight. One stream does not show the full bandwidth
+//! of the device.
 
 use serde_json::{Value, json};
 
