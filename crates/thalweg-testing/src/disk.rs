@@ -185,7 +185,7 @@ fn step(name: &Arc<str>, failing: Failing, state: &mut DiskState) -> Result<()> 
         Failing::Never => false,
     };
     if fails {
-        Err(Error::io(name, "writing", std::io::Error::other("as it was told to")))
+        Err(Error::io(name, "writing", std::io::Error::other("a scripted failure")))
     } else {
         Ok(())
     }
