@@ -1,8 +1,8 @@
 //! Compares commands that read one file, cold: `compare FILE 'cat {file}' 'md5sum {file}'`.
 //!
-//! Each command is split at blanks. Raw trials go to `results.jsonl` in the current folder, a page
-//! to `results.html`.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // an example talks
+//! Each command is split at blanks. Raw trials are written to `results.jsonl` in the current
+//! folder, and a page to `results.html`.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // an example prints
 
 use std::sync::atomic::AtomicBool;
 

@@ -1,5 +1,5 @@
-//! Times an empty command: each line is the process's wall time in microseconds.
-//! `scripts/overhead.py` sets it beside the kernel's own account of the same processes.
+//! Times an empty command. Each line of output is the wall time of one process in microseconds.
+//! `scripts/overhead.py` compares it with the kernel's own account of the same processes.
 //!
 //! ```text
 //! cargo run --release --example empty -- 200

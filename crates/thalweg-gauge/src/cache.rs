@@ -2,8 +2,8 @@
 //!
 //! `mincore(2)` is not used: since Linux 5.2 it reports a whole file as resident to a process that
 //! neither owns nor may write it. `cachestat(2)` is not used on file systems that are stacked on
-//! others (overlayfs), because it reports no page there. Residency that cannot be determined is
-//! unknown.
+//! others (overlayfs), because it reports no cached pages there. Residency that cannot be
+//! determined is unknown.
 
 mod folder;
 mod holders;
@@ -27,8 +27,8 @@ pub(crate) use folder::state_of;
 pub use holders::{Hold, Holder, Holders, holders};
 pub use lower_caches::{ReadTwice, read_twice};
 
-/// The largest share of a file that may be in the wrong state: a cold trial leaves at most 1 %
-/// cached, and reads at least 99 % from the device.
+/// The largest share of a file that may be in the wrong state. Before a cold trial at most 1 % of
+/// the file is cached, and the trial reads at least 99 % of its bytes from the device.
 pub(crate) const CACHED_SHARE_SLACK: f64 = 0.01;
 
 /// How residency was determined.
@@ -36,9 +36,11 @@ pub(crate) const CACHED_SHARE_SLACK: f64 = 0.01;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Method {
-    /// `cachestat(2)`: every page counted (Linux 6.5, own or writable file).
+    /// `cachestat(2)` counted every page. It needs Linux 6.5, and a file that this process owns or
+    /// may write.
     Cachestat,
-    /// `preadv2(2)` with RWF_NOWAIT at this many evenly spread pages, extrapolated (Linux 4.14).
+    /// `preadv2(2)` with RWF_NOWAIT probed this many evenly spread pages, and the count is
+    /// extrapolated. It needs Linux 4.14.
     Sampled(u64),
     /// Residency is unknown, for this reason.
     Unknown(String),
@@ -47,11 +49,12 @@ pub enum Method {
 /// How much of a file is in the page cache.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Residency {
-    /// Pages in the file.
+    /// The number of pages in the file.
     pub pages_total: u64,
-    /// Pages of it in memory; an estimate if `method` is sampled.
+    /// The number of pages of the file in memory; `None` if unknown, and an estimate if `method` is
+    /// [`Method::Sampled`].
     pub pages_resident: Option<u64>,
-    /// How it was determined.
+    /// How residency was determined.
     pub method: Method,
 }
 
@@ -86,8 +89,8 @@ impl Residency {
     }
 }
 
-/// Counts the pages of `path` that are in the page cache. The cache stays as it is: sampled pages
-/// that the count brought in are evicted again.
+/// Counts the pages of `path` that are in the page cache. The cache does not change: pages that
+/// sampling reads into the cache are evicted again.
 pub fn residency(path: &Path) -> Result<Residency> {
     let file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
     residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
@@ -96,7 +99,7 @@ pub fn residency(path: &Path) -> Result<Residency> {
 /// Counts the pages of an open file that are in the page cache, as [`residency`] does.
 ///
 /// # Errors
-/// What the system says where it cannot tell.
+/// The system's error if residency can't be determined.
 pub fn residency_of(file: &File) -> std::io::Result<Residency> {
     let meta = file.metadata()?;
     let pages_total = meta.len().div_ceil(page_size());
@@ -121,14 +124,16 @@ pub fn residency_of(file: &File) -> std::io::Result<Residency> {
     }
 }
 
-/// If 1 % of a file is resident, the chance to see none of it is 0.6 %.
+/// The number of sampled pages. If 1 % of a file is resident, the chance that all samples miss it
+/// is 0.6 %.
 const SAMPLES: u64 = 512;
-/// A device answers one small read well within this.
+/// Time for small reads to finish before their pages are evicted. A device answers one small read
+/// much faster.
 const SETTLE: Duration = Duration::from_millis(20);
 
 fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
-    // RWF_NOWAIT does not wait for a missing page, but newer kernels start to read it all the same.
-    // Under this advice they read that one page rather than a window of read-ahead.
+    // RWF_NOWAIT does not wait for a missing page, but newer kernels still start to read it. With
+    // this advice they read only that page, without read-ahead.
     fadvise(file, 0, None, Advice::Random)?;
     let samples = pages_total.min(SAMPLES);
     let mut resident = 0_u64;
@@ -162,7 +167,7 @@ fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
         }
     }
     if !missing.is_empty() {
-        // Evicts the page that the sample itself brought in, once its read has ended.
+        // Evicts the page that the sample itself read, after that read has ended.
         std::thread::sleep(SETTLE);
         for offset in missing {
             fadvise(file, offset, std::num::NonZeroU64::new(page_size()), Advice::DontNeed)?;
@@ -181,29 +186,29 @@ fn page_size() -> u64 {
 /// What an eviction may do beyond `posix_fadvise(2)`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EvictOptions {
-    /// Write to `/proc/sys/vm/drop_caches` when the advice was not enough. This needs root, and
-    /// empties the caches of the whole machine.
+    /// Write to `/proc/sys/vm/drop_caches` if `posix_fadvise(2)` does not evict all pages. This
+    /// needs root, and empties the caches of the whole machine.
     pub drop_caches: bool,
 }
 
 /// The result of an eviction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
-    /// Residency before.
+    /// The residency before the eviction.
     pub before: Residency,
-    /// Residency after: the proof.
+    /// The residency after the eviction, which proves the result.
     pub after: Residency,
     /// The processes that keep the file in memory; determined only when pages stayed.
     pub holders: Holders,
-    /// How often the kernel was advised.
+    /// The number of calls of `posix_fadvise(2)`.
     pub attempts: u32,
     /// Whether all of the machine's clean caches were dropped.
     pub dropped_caches: bool,
 }
 
 impl Eviction {
-    /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same
-    /// slack that a cold trial has in the bytes it must then read from the device).
+    /// Whether the file is proved to be out of memory: at most 1 % of its pages remain. A cold
+    /// trial has the same slack in the bytes that it must read from the device.
     pub fn proved(&self) -> bool {
         self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
     }
@@ -229,8 +234,8 @@ impl Eviction {
     }
 }
 
-/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later it can evict
-/// them.
+/// The most attempts to evict a file. DONTNEED skips pages that wait in a per-CPU batch or are
+/// being read, and can evict them a moment later.
 const ATTEMPTS: u32 = 6;
 
 /// Evicts `path` from the page cache and checks the result.
@@ -259,7 +264,7 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
             break;
         }
     }
-    drop(file); // or this very process would be named among the holders
+    drop(file); // otherwise this process would be among the holders
     let held = after.pages_resident.is_some_and(|pages| pages > 0);
     let holders = if held { holders(path)? } else { Holders::default() };
     Ok(Eviction { before, after, holders, attempts, dropped_caches })
@@ -296,7 +301,7 @@ mod tests {
 
     #[test]
     fn sampling_leaves_a_cold_file_cold() -> Result<(), Box<dyn std::error::Error>> {
-        // Not in /tmp, which may be memory.
+        // The file is not in `/tmp`, which may be in memory.
         let dir =
             tempfile::tempdir_in(std::env::current_exe()?.parent().unwrap_or(Path::new(".")))?;
         let path = dir.path().join("f");

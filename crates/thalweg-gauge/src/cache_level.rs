@@ -10,22 +10,25 @@ use thalweg_io::sidecar::index_places;
 use crate::Result;
 use crate::cache::{self, CACHED_SHARE_SLACK, EvictOptions, Eviction, Residency};
 
-/// A hot trial may still read this much from the device: a page of its program, a directory.
+/// The number of bytes that a hot trial may read from the device, such as a page of its program or
+/// a directory.
 const HOT_BYTES: u64 = 1 << 20;
 
 /// The state of the caches that a trial asks for, or that was verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheLevel {
-    /// All of the file in the page cache, checked before; nothing read from the device, checked
-    /// after.
+    /// The whole file is in the page cache, which is checked before the trial. Nothing but a small
+    /// allowance is read from the device, which is checked after the trial.
     Hot,
-    /// The caches are as the previous process left them: residency is recorded, nothing is
+    /// The caches stay as the previous process left them. Residency is recorded, and nothing is
     /// required.
     Lukewarm,
-    /// Evicted on this machine and checked; the cache of a file server is out of reach.
+    /// The file is evicted on this machine, and this is checked. The cache of a file server can't
+    /// be evicted.
     ClientCold,
-    /// Evicted, checked before, and the bytes were counted as they came from the device.
+    /// The file is evicted, which is checked before the trial. The bytes that the trial reads from
+    /// the device are counted.
     Cold,
     /// This machine cannot give the evidence that the requested level needs.
     Unverified,
@@ -67,7 +70,7 @@ pub struct Prepared {
     pub remote: bool,
     /// The evidence against the level, if there is any; the trial then need not run.
     pub objection: Option<String>,
-    /// One per file, for the levels that evict.
+    /// The eviction of each file; empty for levels that do not evict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evictions: Vec<Eviction>,
 }
@@ -181,7 +184,8 @@ pub fn judge(
 }
 
 fn hot_allowance(needed: Option<u64>) -> u64 {
-    // 1 % of what is needed, as for cold, but never less than a program's own pages.
+    // The slack is 1 % of the needed bytes, as for cold trials, but at least the size of a
+    // program's own pages.
     (needed.unwrap_or(0) / 100).max(HOT_BYTES)
 }
 
@@ -254,7 +258,7 @@ mod tests {
             assert_eq!(prepared.residency.pages_total, pages(3), "{level}");
             assert_eq!(prepared.evictions.len(), if level == CacheLevel::Cold { 3 } else { 0 });
         }
-        // Named or in a folder, they count once.
+        // A file that is both named and in a folder counts once.
         let prepared =
             prepare(CacheLevel::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
         assert_eq!(prepared.evictions.len(), 2);

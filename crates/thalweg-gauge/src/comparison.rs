@@ -39,37 +39,39 @@ pub use summary::{ArmSummary, Comparison, EndReason, Spread, summarise};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Needs {
-    /// All bytes of its files.
+    /// The arm needs all bytes of its files.
     WholeFiles,
-    /// This number, from the suite.
+    /// The arm needs this number of bytes, which the suite states.
     Bytes(u64),
-    /// The field `needed_bytes` of its report. Without it, a cold trial stays unverified.
+    /// The report of the arm states the number as `needed_bytes`. Without this field, a cold trial
+    /// stays unverified.
     Reported,
 }
 
 /// One arm of a comparison: a workload with its files and its cache level.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm {
-    /// Its name in every report.
+    /// The name of the arm in every report.
     pub name: String,
     /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second,
     /// and so on.
     pub workload: Workload,
-    /// Its files, which are brought to the level. The limit is probed on the first one.
+    /// The files of the arm, which are brought to the cache level. The limit is probed on the first
+    /// one.
     pub files: Vec<PathBuf>,
-    /// The state of the caches that it starts with.
+    /// The state of the caches when a trial of the arm starts.
     pub level: CacheLevel,
-    /// The bytes that it needs from its files.
+    /// The bytes that the arm needs from its files.
     pub needs: Needs,
-    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all arms are
-    /// compared by wall time.
+    /// Whether the arm must report `open_to_last_s` and `digest`. If an arm need not report them,
+    /// all arms are compared by wall time.
     pub decoder: bool,
     /// Arms with the same key must report the same digest; arms without a key must agree with all
-    /// others. An arm with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report a
-    /// digest.
+    /// others. An arm with the key [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not
+    /// report a digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
-    /// The settings that distinguish it within its suite: swept variables and the place of its
+    /// The settings that distinguish the arm within its suite: swept variables and the place of its
     /// files, as in `{"threads": 4}`. Reports show them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, Value>,
@@ -77,16 +79,18 @@ pub struct Arm {
     /// to the level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<Workload>,
-    /// Reads the output of each trial, outside of its time. Its digest counts as the trial's.
+    /// A command that reads the output of each trial, outside of the trial's time. The digest that
+    /// it reports counts as the trial's digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Workload>,
-    /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
+    /// The number of bytes of one decoded sample. It is used if the report gives the number of
+    /// samples and not the number of bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_bytes: Option<u64>,
     /// A label for readers, as in "runs an interpreter".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// How the arm runs without a stage, for the verdict.
+    /// How the arm runs without one of its stages, for the verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counterfactuals: Option<Counterfactuals>,
 }
@@ -95,9 +99,9 @@ pub struct Arm {
 /// `open_to_last_s`, and from memory also the same digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counterfactuals {
-    /// Arguments with which its bytes are in memory before its clock starts.
+    /// Arguments with which the command loads its bytes into memory before its clock starts.
     pub from_memory: Vec<String>,
-    /// Arguments with which it fetches, and decodes nothing.
+    /// Arguments with which the command fetches its bytes and decodes nothing.
     pub without_decoding: Vec<String>,
 }
 
@@ -111,11 +115,11 @@ impl Counterfactuals {
 }
 
 impl Arm {
-    /// The key of arms that decode nothing, such as one that reads the device and drops what it
-    /// read.
+    /// The key of arms that decode nothing, such as an arm that reads the device and drops the
+    /// bytes.
     pub const NO_VALUES: &str = "none";
 
-    /// A cold decoder that needs the whole `file`.
+    /// Makes an arm that decodes `file`, starts cold, and needs the whole file.
     pub fn new<S: Into<String>>(
         name: impl Into<String>,
         argv: impl IntoIterator<Item = S>,
@@ -138,32 +142,33 @@ impl Arm {
         }
     }
 
-    /// Sets the level.
+    /// Sets the cache level.
     #[must_use]
     pub fn level(mut self, level: CacheLevel) -> Self {
         self.level = level;
         self
     }
 
-    /// Sets the bytes that it needs from its files.
+    /// Sets the bytes that the arm needs from its files.
     #[must_use]
     pub fn needs(mut self, needs: Needs) -> Self {
         self.needs = needs;
         self
     }
 
-    /// Sets how the arm runs without a stage.
+    /// Sets how the arm runs without one of its stages.
     #[must_use]
     pub fn counterfactuals(mut self, counterfactuals: Counterfactuals) -> Self {
         self.counterfactuals = Some(counterfactuals);
         self
     }
 
-    /// The arm without a stage; `None` without counterfactuals.
+    /// The arm without the stage that `role` names; `None` if the arm has no counterfactuals.
     pub fn without(&self, role: Role) -> Option<Self> {
         let more = self.counterfactuals.as_ref()?;
         let (more, level) = match role {
-            // No cache has a part in it.
+            // The state of the caches does not matter, because the bytes are in memory before the
+            // clock starts.
             Role::FromMemory => (&more.from_memory, CacheLevel::Lukewarm),
             Role::WithoutDecoding => (&more.without_decoding, self.level),
         };
@@ -174,13 +179,13 @@ impl Arm {
             ..self.clone()
         };
         arm.workload.argv.extend(more.iter().cloned());
-        // Nothing decoded has no digest.
+        // A run that decodes nothing has no digest.
         arm.decoder = role == Role::FromMemory && self.decoder;
         Some(arm)
     }
 
-    /// Makes this a command without a report: it is timed by the wall clock, and its values are not
-    /// checked.
+    /// Makes this an arm without a report: the arm is timed by the wall clock, and its values are
+    /// not checked.
     #[must_use]
     pub fn foreign(mut self) -> Self {
         self.decoder = false;
@@ -194,21 +199,21 @@ impl Arm {
         self
     }
 
-    /// Pins it to these CPUs.
+    /// Pins the command to these CPUs.
     #[must_use]
     pub fn cpus(mut self, cpus: Vec<usize>) -> Self {
         self.workload.cpus = Some(cpus);
         self
     }
 
-    /// Sets a variable of its environment.
+    /// Sets an environment variable of the command.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.workload.env.insert(name.into(), value.into());
         self
     }
 
-    /// The workload with the file names in their places.
+    /// The workload with the names of the files filled in.
     pub fn command(&self) -> Workload {
         let names: BTreeMap<String, String> = self
             .files
@@ -232,9 +237,10 @@ impl Arm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// From open to the last batch in the consumer's hands, by the workload's own report.
+    /// The time from opening the file until the consumer has the last batch, as the workload
+    /// reports it.
     TimeToSamples,
-    /// The whole process.
+    /// The wall time of the whole process.
     Wall,
 }
 
@@ -254,22 +260,23 @@ impl Clock {
 pub enum ComparisonProgress<'a> {
     /// A trial is about to be prepared and run.
     Starting {
-        /// Name of the arm.
+        /// The name of the arm.
         arm: &'a str,
-        /// Its round; `None` for the warm-up.
+        /// The round of the trial; `None` for the warm-up.
         round: Option<usize>,
-        /// Trials finished.
+        /// The number of finished trials.
         done: usize,
-        /// Trials planned, warm-ups included; with automatic pairs, the most there can be.
+        /// The number of planned trials, warm-ups included. With automatic pairs, this is the
+        /// largest possible number.
         total: usize,
     },
     /// A trial has finished, was rejected, or failed.
     Finished(&'a Trial),
     /// The limit is being probed.
     Probing {
-        /// Points done.
+        /// The number of finished points.
         done: usize,
-        /// Points planned.
+        /// The number of planned points.
         total: usize,
     },
 }

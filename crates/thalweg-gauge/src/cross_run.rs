@@ -1,9 +1,9 @@
 //! Compares results: the arms of one session in pairs, or one arm in several runs, machines, stores
 //! and versions.
 //!
-//! Arms of one session were interleaved, so their ratio is that of pairs. Trials of different
-//! sessions were not interleaved: their ratio is *unpaired*, and its interval covers the scatter
-//! inside each session, not the changes between sessions.
+//! The arms of one session were interleaved, so their ratio is computed from pairs. Trials of
+//! different sessions were not interleaved, so their ratio is *unpaired*. Its interval covers the
+//! scatter inside each session, and not the changes between sessions.
 
 mod condition;
 
@@ -15,7 +15,7 @@ use crate::stats::{CONFIDENCE, Ratio, RatioFinding, sign_interval};
 
 pub use condition::{ConditionVerdict, ResultCondition};
 
-/// Version of a line of [`ComparedRow::line`].
+/// The schema of a line of [`ComparedRow::line`], with its version.
 pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";
 
 /// Options of [`compare`].
@@ -23,18 +23,18 @@ pub const COMPARED_SCHEMA: &str = "thalweg.compared/1";
 pub struct CrossRunOptions {
     /// Pairs of equivalent names of arms or experiments. The first name is shown.
     pub same: Vec<(String, String)>,
-    /// Within one run: the baseline, in place of each session's own.
+    /// The arm that is the baseline within one run; `None` for the baseline of each session.
     pub baseline: Option<String>,
-    /// Only rows whose experiment or arm contains this.
+    /// A text that the experiment or the arm of a row must contain; `None` keeps all rows.
     pub only: Option<String>,
 }
 
 /// Runs, and the arms that they have in common.
 #[derive(Debug, Clone)]
 pub struct Compared {
-    /// In the order given; the first is the baseline if there are several.
+    /// The runs, in the given order. If there are several, the first is the baseline.
     pub runs: Vec<ResultRun>,
-    /// One row an arm of an experiment.
+    /// The rows, one for each arm of an experiment.
     pub rows: Vec<ComparedRow>,
 }
 
@@ -54,7 +54,7 @@ pub struct ComparedRow {
 /// One ratio of a row.
 #[derive(Debug, Clone, Serialize)]
 pub struct Against {
-    /// Index of the run whose arm this is.
+    /// The index of the run that has the arm.
     pub run: usize,
     /// The baseline: another arm, or the same arm in another run.
     pub baseline: String,
@@ -62,15 +62,16 @@ pub struct Against {
     pub paired: bool,
     /// The quantity that is divided.
     pub basis: Basis,
-    /// Time over time; above 1 is slower. `None` if a time is unknown, or if the two are of
-    /// different kinds.
+    /// The time of the arm divided by that of the baseline; above 1 is slower. `None` if a time is
+    /// unknown, or if the two are different kinds of time.
     pub ratio: Option<Ratio>,
-    /// The finding. Between sessions it shows a difference between sessions, whatever the cause.
+    /// The finding from the ratio. Between sessions, a difference may have any cause.
     pub finding: Option<RatioFinding>,
-    /// The ratio with each machine's own limit divided out: above 1 is further from what its
-    /// machine could do.
+    /// The ratio of the times, each divided by the limit of its own machine. Above 1, the arm is
+    /// farther from its limit than the baseline.
     pub normalised: Option<f64>,
-    /// The factor by which identical arms differed: the larger one of the two sessions.
+    /// The factor by which identical arms differed, which is the larger factor of the two sessions;
+    /// `None` if unknown.
     pub noise: Option<f64>,
     /// Why a ratio is missing, or how far it can be trusted.
     pub note: Option<String>,
@@ -82,7 +83,7 @@ pub struct Against {
 pub enum Basis {
     /// Times of the same work.
     Time,
-    /// Times a stored byte, because the data differ.
+    /// Times for each stored byte, because the data differ.
     TimePerStoredByte,
 }
 
@@ -113,13 +114,13 @@ pub fn compare(runs: Vec<ResultRun>, options: &CrossRunOptions) -> Compared {
                     row
                 }
             };
-            // The first of its name: a run that was repeated within one file keeps its order.
+            // If a run was repeated within a file, the first entry of each name counts.
             if let Some(cell) = row.cells.get_mut(i).filter(|c| c.is_none()) {
                 *cell = Some(entry);
             }
         }
     }
-    // Arms of one experiment stay together, whichever run they come from.
+    // Arms of one experiment stay together, even if they come from different runs.
     let order: Vec<String> = rows.iter().map(|r| r.experiment.clone()).collect();
     rows.sort_by_key(|r| order.iter().position(|e| *e == r.experiment));
     let against: Vec<Vec<Against>> =
@@ -142,7 +143,7 @@ fn renamed(name: &str, options: &CrossRunOptions) -> String {
     options.same.iter().find(|(_, other)| other == name).map_or(name, |(shown, _)| shown).to_owned()
 }
 
-/// The arm and, in a table of figures, the settings that set it apart.
+/// The name of the arm. For a published figure, the settings that distinguish it follow.
 fn label(e: &ResultEntry, options: &CrossRunOptions) -> String {
     let arm = renamed(&e.arm, options);
     let settings: Vec<String> =
@@ -150,7 +151,7 @@ fn label(e: &ResultEntry, options: &CrossRunOptions) -> String {
     if settings.is_empty() { arm } else { format!("{arm} ({})", settings.join(", ")) }
 }
 
-/// Arms of one run against the baseline of their experiment.
+/// The ratio of an arm of a single run to the baseline of its experiment.
 fn within(
     row: &ComparedRow,
     rows: &[ComparedRow],
@@ -165,13 +166,13 @@ fn within(
     };
     let base = match &options.baseline {
         Some(name) => mates().find(|(r, _)| r.arm == *name),
-        // A published table has a baseline only where its settings agree.
+        // In a published table, the baseline of an arm must have the same settings.
         None => mates().find(|(_, e)| e.settings == entry.settings || !e.published),
     };
     let Some((base_row, base)) = base.filter(|(r, _)| r.arm != row.arm) else { return Vec::new() };
     if entry.published {
-        // That the arms of one table did the same work is the table's own premise; its remarks say
-        // where it is not so.
+        // A published table assumes that its arms did the same work. Its remarks state the
+        // exceptions.
         let against = unpaired(0, &base_row.arm, entry, base);
         return vec![Against { note: Some(NO_INTERVAL.into()), ..against }];
     }
@@ -197,7 +198,7 @@ fn within(
     }]
 }
 
-/// Ratios of an arm in later runs to the first run that has it.
+/// The ratios of an arm in later runs to the same arm in the first run that has it.
 fn between(row: &ComparedRow, runs: &[ResultRun]) -> Vec<Against> {
     let mut cells = row.cells.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?)));
     let Some((first, base)) = cells.next() else { return Vec::new() };
@@ -250,7 +251,8 @@ fn notes_allow(entry: &ResultEntry, base: &ResultEntry) -> bool {
     entry.trouble.is_none() && base.trouble.is_none()
 }
 
-/// Stored bytes that differ by less than this share are one work: headers and padding differ.
+/// Numbers of stored bytes that differ by less than this share count as the same work, because
+/// headers and padding may differ.
 const SAME_BYTES: f64 = 0.01;
 
 /// Whether two arms did the same work, and what can be compared if not.
@@ -278,14 +280,14 @@ fn same_work(entry: &ResultEntry, base: &ResultEntry, notes: &mut Vec<String>) -
     }
 }
 
-/// How much further from its machine's limit `entry` is than `base`.
+/// How much farther `entry` is from the limit of its machine than `base`, as a factor.
 fn normalised(entry: &ResultEntry, base: &ResultEntry) -> Option<f64> {
     Some(base.fraction()? / entry.fraction()?)
 }
 
 /// The ratio of the medians of two unpaired samples. Its interval is the quotient of the samples'
-/// own intervals: each has half of the error probability, so the quotient has all of it, for any
-/// distributions.
+/// own intervals: each interval has half of the error probability, so the quotient has at most the
+/// whole. This holds for any distributions.
 fn ratio(times: &[f64], base: &[f64], scale: f64) -> Option<Ratio> {
     let logs = |t: &[f64]| t.iter().map(|s| s.ln()).collect::<Vec<f64>>();
     let a = logs(times);

@@ -3,10 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What every fallible function of this crate returns.
+/// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong while measuring.
+/// An error of a measurement, a suite or a results file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,9 +15,9 @@ pub enum Error {
     Io {
         /// The file, folder or program.
         path: PathBuf,
-        /// What was being done, as in "opening".
+        /// The operation that failed, as in "opening".
         doing: &'static str,
-        /// The system's own word.
+        /// The error of the system.
         source: io::Error,
     },
     /// A store or a writer of files failed.
@@ -28,9 +28,9 @@ pub enum Error {
     Failed {
         /// The command line.
         command: String,
-        /// "exit status 3", "killed by signal 9".
+        /// How it failed, as in "exit status 3" or "killed by signal 9".
         how: String,
-        /// The end of what it wrote to standard error.
+        /// The end of its standard error.
         stderr: String,
     },
     /// A workload ran past its time limit and was killed.
@@ -40,7 +40,7 @@ pub enum Error {
         command: String,
         /// The limit in seconds.
         limit_s: f64,
-        /// The end of what it wrote to standard error.
+        /// The end of its standard error.
         stderr: String,
     },
     /// A workload's report is missing or invalid.
@@ -54,17 +54,17 @@ pub enum Error {
     /// The arms did not decode the same values, so their results are not compared.
     #[error("comparison refused: {0}")]
     Refused(String),
-    /// A results file that this version can't read.
+    /// This version can't read a results file.
     #[error("{}: line {line}: {what}", path.display())]
     Results {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// What is wrong with the line.
         what: String,
     },
-    /// Results of an earlier run that this run may not continue.
+    /// This run may not continue the results of an earlier run.
     #[error(
         "comparison {comparison:?} can't be resumed: {what}; start anew with another results file"
     )]
@@ -74,7 +74,7 @@ pub enum Error {
         /// What has changed.
         what: String,
     },
-    /// A suite with mistakes: one a line, each with its position in the text.
+    /// A suite has mistakes. The message has one line for each, with its position in the text.
     #[error("{0}")]
     Suite(String),
     /// An invalid argument.

@@ -1,7 +1,7 @@
 //! Describes the machine and the mount that a result belongs to.
 //!
-//! Facts that this system doesn't report are `None`. The host's name is left out, because results
-//! get published.
+//! Facts that the system does not report are `None`. The host's name is left out, because results
+//! are published.
 
 mod cgroup;
 pub mod mount;
@@ -21,9 +21,9 @@ pub use stripe::Stripe;
 /// One cache of the first CPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CpuCache {
-    /// 1, 2, 3, ...
+    /// The level of the cache: 1, 2, 3, ...
     pub level: u32,
-    /// "Data", "Instruction" or "Unified".
+    /// The kind of cache: "Data", "Instruction" or "Unified".
     pub kind: String,
     /// Size in bytes.
     pub bytes: u64,
@@ -34,13 +34,13 @@ pub struct CpuCache {
 /// Description of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// The CPU's name for itself.
+    /// The model name that the CPU reports.
     pub cpu_model: Option<String>,
     /// Architecture that this program was built for.
     pub architecture: String,
-    /// CPUs that are switched on.
+    /// The number of CPUs that are online.
     pub cpus_online: Option<usize>,
-    /// CPUs that this process may use.
+    /// The number of CPUs that this process may use.
     pub cpus_usable: Option<usize>,
     /// Caches of the first CPU.
     pub cpu_caches: Vec<CpuCache>,
@@ -52,21 +52,21 @@ pub struct Host {
     pub distribution: Option<String>,
     /// Memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Memory limit of our control group, in bytes.
+    /// Memory limit of the control group of this process, in bytes.
     pub cgroup_memory_bytes: Option<u64>,
-    /// CPU limit of our control group, in CPUs.
+    /// CPU limit of the control group of this process, in CPUs.
     pub cgroup_cpus: Option<f64>,
-    /// Limits of our control group on block devices, as the kernel writes them.
+    /// Limits on block devices of the control group of this process, in the format of the kernel.
     pub cgroup_io: Option<String>,
-    /// Swap space in bytes, and how much of it was free.
+    /// Swap space in bytes.
     pub swap_bytes: Option<u64>,
-    /// Swap space that was free.
+    /// Free swap space in bytes.
     pub swap_free_bytes: Option<u64>,
-    /// Settings of the kernel that bear on reading and computing, by their names below `/proc/sys`
+    /// Settings of the kernel that affect reading and computing, by their names below `/proc/sys`
     /// (as in "vm.swappiness") or `/sys/kernel/mm` ("transparent_hugepage.enabled").
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
-    /// C library of this process; other programs may bring their own.
+    /// C library of this process. Other programs may use another one.
     pub c_library: Option<String>,
     /// Evidence of a container, as in "/.dockerenv".
     pub container: Option<String>,
@@ -83,7 +83,7 @@ pub fn host() -> Host {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let memory = |field| crate::procfs::status_field(&meminfo, field);
     Host {
-        // x86 says "model name", POWER "cpu"; ARM often nothing at all
+        // x86 has "model name", POWER has "cpu", and ARM often has neither.
         cpu_model: cpuinfo_field(&cpuinfo, "model name").or_else(|| cpuinfo_field(&cpuinfo, "cpu")),
         architecture: std::env::consts::ARCH.into(),
         cpus_online: text("/sys/devices/system/cpu/online").and_then(|s| cpu_list_len(&s)),
@@ -115,7 +115,7 @@ pub fn allocator() -> String {
     let library = crate::syscalls::glibc_version()
         .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
     let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
-    // The names alone: folders tell of people and machines.
+    // Folders are left out, because they may contain names of people and machines.
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let preloaded =
         preloaded.map(|list| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
@@ -130,7 +130,7 @@ fn text(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned()).filter(|s| !s.is_empty())
 }
 
-/// The one in brackets of "[mq-deadline] none"; a single one has none.
+/// The choice in brackets, as in "[mq-deadline] none". A text without brackets is returned whole.
 fn chosen(choices: &str) -> String {
     let inside =
         choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
@@ -181,7 +181,7 @@ fn container(cgroup: &str) -> Option<String> {
         .map(|word| format!("control group names {word}"))
 }
 
-/// The numbers of the CPUs that this process may use; none if the system does not tell.
+/// The numbers of the CPUs that this process may use; empty if the system does not report them.
 pub fn usable_cpus() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).ok();
     set.map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())

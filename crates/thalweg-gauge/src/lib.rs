@@ -1,11 +1,11 @@
-//! The yardstick: verified-cold trials of programs that read files, paired with peers, against this
-//! machine's own limit. It knows no file format.
+//! Benchmarks of programs that read files: verified-cold trials, compared in pairs with other
+//! programs, and with the limit of this machine. The crate knows no file format.
 //!
 //! A *trial* is one fresh process that runs a workload once. A *comparison* interleaves the trials
-//! of several arms and compares them pair by pair. The *limit* is what this machine can do with the
-//! same file, probed in the same session. A trial whose evidence is missing counts as unverified; a
-//! trial that fails its cache level is shown but never averaged. `docs/results.md` documents the
-//! JSON.
+//! of several arms and compares them pair by pair. The *limit* is the shortest time that this
+//! machine allows for the same file, probed in the same session. A trial whose evidence is missing
+//! counts as unverified; a trial that fails its cache level is shown but never averaged.
+//! `docs/results.md` documents the JSON.
 //!
 //! # Modules
 //!
@@ -28,7 +28,7 @@
 //!                └────────────────────────┘
 //! ```
 //!
-//! `procfs` and `syscalls` read Linux's accounts; `units` prints and parses quantities.
+//! `procfs` and `syscalls` read the counters of Linux; `units` prints and parses quantities.
 //!
 //! # Examples
 //!

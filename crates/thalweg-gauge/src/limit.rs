@@ -1,10 +1,11 @@
 //! The limit: the lower bound on time that this machine sets, and the term that dominates it.
 //!
-//! A program cannot deliver a file's values before its store has answered the requests and
-//! delivered the stored bytes, its cores have decoded them, and its memory has taken the decoded
-//! values. The terms of the store and of the memory belong to the machine: the *floor*. The CPU's
-//! term depends on this build, so it is reported apart and never excuses a slow result. [`probe()`]
-//! measures the figures; this module does the arithmetic.
+//! A program can't deliver the values of a file before three things have happened: the store has
+//! answered the requests and delivered the stored bytes, the cores have decoded them, and memory
+//! has received the decoded values. The terms of the store and of memory belong to the machine, and
+//! form the *floor*. The term of the CPU depends on the build, so it is reported separately and
+//! never excuses a slow result. [`probe()`] measures the figures, and this module does the
+//! arithmetic.
 
 mod model;
 mod probe;
@@ -15,16 +16,16 @@ use crate::cache::ReadTwice;
 
 pub use probe::{ProbeOptions, probe};
 
-/// Reads of `block_bytes`, `depth` of them in flight.
+/// A measurement of reads of `block_bytes` each, with `depth` of them in flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbePoint {
-    /// Bytes a request.
+    /// The size of a request in bytes.
     pub block_bytes: u64,
     /// Requests in flight.
     pub depth: usize,
     /// Whether the requests were scattered over the file rather than in file order.
     pub scattered: bool,
-    /// Each short measurement.
+    /// The short measurements.
     pub windows: Vec<ProbeWindow>,
     /// Median over the windows, in stored bytes a second.
     pub bytes_per_s: f64,
@@ -33,7 +34,7 @@ pub struct ProbePoint {
 /// One short measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbeWindow {
-    /// Where in the file it began.
+    /// The offset in the file at which the measurement began.
     pub offset_bytes: u64,
     /// Bytes read.
     pub bytes: u64,
@@ -44,9 +45,9 @@ pub struct ProbeWindow {
 /// A copy in memory with a number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryPoint {
-    /// Threads.
+    /// The number of threads.
     pub threads: usize,
-    /// Bytes copied a second; each is read once and written once.
+    /// Bytes copied per second; each is read once and written once.
     pub bytes_per_s: f64,
 }
 
@@ -55,24 +56,26 @@ pub struct MemoryPoint {
 pub struct Probe {
     /// The file that was read.
     pub file: String,
-    /// Its size.
+    /// The size of the file in bytes.
     pub file_bytes: u64,
     /// Whether the page cache was bypassed (O_DIRECT); if not, the file was evicted before each
     /// point.
     pub direct: bool,
     /// All points of the sweep.
     pub points: Vec<ProbePoint>,
-    /// One ordinary buffered reader from start to end, for comparison, after a proved eviction.
+    /// The bandwidth of one buffered reader from start to end, after a proved eviction, for
+    /// comparison; `None` if it was not measured.
     pub single_stream_bytes_per_s: Option<f64>,
     /// The copies in memory.
     pub memory: Vec<MemoryPoint>,
     /// The throttle of the store during the probe, in the form of `thalweg read --throttle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<String>,
-    /// Parts of the file read twice, before any trial: whether a cache beneath this system shows.
+    /// Times of parts of the file that were read twice before any trial, to detect a cache beneath
+    /// this system.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twice: Option<ReadTwice>,
-    /// Reasons for distrust in these figures.
+    /// Reasons to doubt these figures.
     pub notes: Vec<String>,
 }
 
@@ -83,27 +86,27 @@ pub struct WorkDemand {
     pub stored_bytes: Option<u64>,
     /// Requests to the store.
     pub requests: Option<u64>,
-    /// Requests in the longest chain in which each waits for the one before.
+    /// The number of requests in the longest chain in which each request waits for the one before.
     pub dependent_requests: Option<u64>,
     /// Decoded bytes.
     pub decoded_bytes: Option<u64>,
-    /// CPU seconds, all threads and the kernel's work for them included.
+    /// CPU seconds of all threads, including the kernel's work for them.
     pub cpu_s: Option<f64>,
     /// The consumer's part of these CPU seconds.
     pub consumer_s: Option<f64>,
-    /// Cores that it may use.
+    /// The number of cores that the work may use.
     pub cores: f64,
 }
 
 impl Probe {
-    /// The fastest point in file order: the sustained bandwidth of the device.
+    /// The fastest point in file order, which is the sustained bandwidth of the device.
     pub fn best(&self) -> Option<&ProbePoint> {
         let ordered = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s > 0.0);
         ordered.max_by(|a, b| a.bytes_per_s.total_cmp(&b.bytes_per_s))
     }
 
-    /// The best bandwidth of the device: the fastest point, or the single stream where read-ahead
-    /// is faster than all points.
+    /// The best bandwidth of the device: that of the fastest point, or that of the single stream if
+    /// read-ahead makes it faster than all points.
     pub(crate) fn device_bytes_per_s(&self) -> Option<f64> {
         let sweep = self.best().map(|p| p.bytes_per_s);
         sweep
@@ -113,7 +116,7 @@ impl Probe {
             .filter(|&r| r > 0.0)
     }
 
-    /// The highest rate of small scattered requests, a second.
+    /// The highest rate of small scattered requests, per second.
     pub fn requests_per_s(&self) -> Option<f64> {
         let rate = |p: &ProbePoint| p.bytes_per_s / p.block_bytes as f64;
         self.points
@@ -124,14 +127,14 @@ impl Probe {
             .filter(|&r| r > 0.0)
     }
 
-    /// How long one small request takes while no other is in flight.
+    /// How many seconds one small request takes while no other is in flight.
     pub fn latency_s(&self) -> Option<f64> {
         let alone =
             self.points.iter().find(|p| p.scattered && p.depth == 1 && p.bytes_per_s > 0.0)?;
         Some(alone.block_bytes as f64 / alone.bytes_per_s)
     }
 
-    /// The fastest copy.
+    /// The bandwidth of the fastest copy in memory.
     pub fn memory_bytes_per_s(&self) -> Option<f64> {
         self.memory.iter().map(|m| m.bytes_per_s).max_by(f64::total_cmp).filter(|&r| r > 0.0)
     }
@@ -158,17 +161,17 @@ impl Probe {
 /// The terms of the lower bound, in seconds; `None` where unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Limit {
-    /// Stored bytes at the device's best bandwidth.
+    /// The time of the stored bytes at the best bandwidth of the device.
     pub device_s: Option<f64>,
-    /// Requests at the device's highest rate.
+    /// The time of the requests at the highest rate of the device.
     pub requests_s: Option<f64>,
-    /// Requests that wait for each other, at the latency of one.
+    /// The time of the requests that wait for each other, at the latency of a single request.
     pub latency_s: Option<f64>,
     /// CPU seconds without the consumer's, divided by the number of cores.
     pub decode_s: Option<f64>,
     /// The consumer's CPU seconds, divided by the number of cores.
     pub consumer_s: Option<f64>,
-    /// Decoded bytes at the bandwidth of a copy.
+    /// The time of the decoded bytes at the bandwidth of a copy in memory.
     pub memcpy_s: Option<f64>,
 }
 
@@ -180,9 +183,9 @@ pub enum Term {
     Device,
     /// The rate at which the store answers requests.
     Requests,
-    /// The store's latency, request after request.
+    /// The latency of the store, for requests that wait for each other.
     Latency,
-    /// Decoding (and the CPU's share in fetching), with all cores.
+    /// Decoding (and the CPU work of fetching), with all cores.
     Decode,
     /// The consumer of the decoded values.
     Consumer,
@@ -191,7 +194,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// Whether the term belongs to the store: bytes from memory would not wait for it.
+    /// Whether the term belongs to the store. Work whose bytes are in memory does not have it.
     pub(crate) fn is_store(self) -> bool {
         matches!(self, Self::Device | Self::Requests | Self::Latency)
     }

@@ -1,5 +1,5 @@
-//! Reads `/proc`: the memory and I/O of processes, and the load of the machine. Absent values are
-//! `None`.
+//! Reads the memory and I/O of processes and the load of the machine from `/proc`. Absent values
+//! are `None`.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -30,20 +30,20 @@ pub(crate) fn tree_memory(pid: u32) -> Option<ProcessMemory> {
     let mut todo = vec![pid];
     while let Some(pid) = todo.pop() {
         let Ok(status) = fs::read_to_string(format!("/proc/{pid}/status")) else { continue };
-        // A zombie has no address space, hence none of these lines.
+        // A zombie has no address space, so its status lacks these lines.
         if let (Some(anon), Some(file)) =
             (status_field(&status, "RssAnon"), status_field(&status, "RssFile"))
         {
             sum.anon += anon;
-            // Shared memory is neither private nor a cached file; it counts as what the process
-            // asked for.
+            // Shared memory is neither private nor a cached file. It counts as anonymous memory,
+            // because the process asked for it.
             sum.anon += status_field(&status, "RssShmem").unwrap_or(0);
             sum.file += file;
             sum.peak += status_field(&status, "VmHWM").unwrap_or(anon + file);
             seen_root = true;
         }
-        // Any thread may have forked. The kernel may be built without this file; then only the root
-        // is seen.
+        // Any thread may have forked, so each thread has its own list. A kernel without this file
+        // shows only the root process.
         for task in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
             let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             todo.extend(children.split_whitespace().filter_map(|s| s.parse::<u32>().ok()));
@@ -52,8 +52,8 @@ pub(crate) fn tree_memory(pid: u32) -> Option<ProcessMemory> {
     seen_root.then_some(sum)
 }
 
-/// The I/O accounts of a process, held open. Those of a zombie belong to root, but can be read
-/// through a descriptor that was opened while it ran.
+/// The open I/O accounts of a process (`/proc/PID/io`). Root owns the file of a zombie, but a
+/// descriptor that was opened while the process ran can still read it.
 pub(crate) struct Accounts(fs::File);
 
 impl Accounts {
@@ -61,10 +61,10 @@ impl Accounts {
         fs::File::open(format!("/proc/{pid}/io")).ok().map(Self)
     }
 
-    /// Bytes that it and its reaped children had read from block devices or file servers. Works
-    /// until it is reaped.
+    /// The number of bytes that the process and its reaped children had read from block devices or
+    /// file servers. `None` after the process is reaped.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
-        let mut text = [0; 1024]; // seven short lines
+        let mut text = [0; 1024]; // the file has seven short lines
         let len = self.0.read_at(&mut text, 0).ok()?;
         io_field(std::str::from_utf8(text.get(..len)?).ok()?, "read_bytes")
     }
@@ -99,11 +99,11 @@ pub(crate) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// CPU seconds that the whole machine had spent working, and those that a hypervisor had taken
-/// away, since boot.
+/// CPU seconds since boot: those that the whole machine spent working, and those that a hypervisor
+/// took away.
 pub(crate) fn machine_cpu_s() -> Option<(f64, f64)> {
     busy_and_stolen(&fs::read_to_string("/proc/stat").ok()?)
-        // USER_HZ is 100 on every architecture that Rust runs on but alpha.
+        // USER_HZ is 100 on every architecture that Rust supports except alpha.
         .map(|(busy, stolen)| (busy as f64 / 100.0, stolen as f64 / 100.0))
 }
 

@@ -1,5 +1,5 @@
-//! Reads result files of any origin into one form: measured here, measured elsewhere, or typed in
-//! from a publication.
+//! Reads result files into a common form. The results may be measured here, measured elsewhere, or
+//! typed in from a publication.
 
 mod entry;
 pub mod published;
@@ -22,12 +22,12 @@ pub struct ResultRun {
     pub comparisons: Vec<Comparison>,
     /// Tables that others published.
     pub published: Vec<Published>,
-    /// The lines that were left out of its files, with the reason.
+    /// Notes on the lines that were skipped, with the reason.
     pub notes: Vec<String>,
 }
 
 impl ResultRun {
-    /// Reads a result file (`.jsonl`, packed or not), or all of those in a folder.
+    /// Reads a result file (`.jsonl`, or gzip-compressed), or all result files in a folder.
     ///
     /// # Errors
     /// When a file can't be read, is damaged before its last line, or has no results.
@@ -68,7 +68,7 @@ impl ResultRun {
     }
 }
 
-/// The files behind a path, in the order of their names.
+/// The result files of a path: the file itself, or those in the folder, sorted by name.
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
@@ -92,7 +92,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The name of a run: that of its folder for a file `results.jsonl`, else that of the file.
+/// The name of a run: the name of the folder for a file `results.jsonl`, and the name of the file
+/// otherwise.
 fn short_name(path: &Path) -> String {
     let file = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = file.trim_end_matches(".gz").trim_end_matches(".jsonl");

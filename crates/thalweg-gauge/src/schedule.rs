@@ -10,25 +10,25 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum ArmOrder {
     /// Every second round runs backwards, so that a steady drift of the machine favours each side
-    /// of a pair equally often; and each two rounds the order is rotated, so that no arm always
-    /// follows the same one.
+    /// of a pair equally often. The order is rotated every two rounds, so that no arm always
+    /// follows the same arm.
     #[default]
     Abba,
-    /// Shuffled anew in each round, so that no periodic disturbance of the machine favours one side
-    /// of a pair.
+    /// Each round is shuffled independently, so that no periodic disturbance of the machine favours
+    /// one side of a pair.
     Random {
-        /// One seed always gives one sequence of orders.
+        /// The seed. Equal seeds give equal sequences of orders.
         seed: u64,
     },
 }
 
 impl ArmOrder {
-    /// The arms of a round (by index) in their order.
+    /// The indexes of the arms in the order of round `round`.
     pub fn round(self, arms: usize, round: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..arms).collect();
         match self {
             Self::Abba => {
-                // Rotating two arms would only swap the meaning of forwards and backwards.
+                // A rotation of two arms would only swap the forward and the backward rounds.
                 if arms > 2 {
                     order.rotate_left((round / 2) % arms);
                 }
@@ -55,7 +55,7 @@ impl SplitMix {
         mix(self.0)
     }
 
-    /// Fisher and Yates; a number below i + 1 that is biased by less than 2^-50 where there are
+    /// Shuffles by the method of Fisher and Yates. The bias of each choice is less than 2^-50 for
     /// fewer than 2^14 items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {

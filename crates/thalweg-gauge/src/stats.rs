@@ -4,7 +4,7 @@
 //! The interval for the median of the paired log-ratios is that of the sign test (order statistics,
 //! binomial), whose coverage is exact for any continuous distribution of independent pairs. It is
 //! computed at moments that are fixed beforehand ([`looks()`]): repeated looks that stop at the
-//! first difference would find one too often.
+//! first difference would find a difference too often.
 
 mod looks;
 mod pair_count;
@@ -17,8 +17,8 @@ use looks::ranks;
 pub use looks::{Look, looks};
 pub use pair_count::PairCount;
 
-/// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to
-/// miss.
+/// The fewest pairs for which a 95 % interval exists. With five pairs, even the widest interval
+/// misses the median with a probability of 6.25 %.
 pub const MIN_PAIRS: usize = 6;
 
 /// The confidence of every interval.
@@ -39,8 +39,8 @@ fn sorted(values: &[f64]) -> Option<Vec<f64>> {
     (!sorted.is_empty() && sorted.iter().all(|v| !v.is_nan())).then_some(sorted)
 }
 
-/// The interval for the median of `values` that misses it with a probability of at most `alpha`.
-/// `None` for too few values.
+/// An interval for the median of the distribution of `values`. It misses the median with a
+/// probability of at most `alpha`. `None` if there are too few values.
 ///
 /// ```
 /// use thalweg_gauge::stats::{median, sign_interval};
@@ -66,7 +66,7 @@ fn order_statistics(values: &[f64], rank: usize) -> Option<(f64, f64)> {
 /// enough pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
-    /// Median of the paired ratios (taken over their logarithms).
+    /// The median of the paired ratios, computed from their logarithms.
     pub median: f64,
     /// The 95 % interval; `None` below [`MIN_PAIRS`].
     pub interval: Option<(f64, f64)>,
@@ -74,7 +74,7 @@ pub struct Ratio {
     pub pairs: usize,
 }
 
-/// Two times of one round.
+/// The times of two arms in one round.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
     /// The round, from 0.
@@ -104,8 +104,7 @@ pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
     let reached: Vec<&Look> = looks.iter().filter(|look| look.rounds <= rounds).collect();
     let logs = until(reached.last().map_or(usize::MAX, |look| look.rounds));
     let median = median(&logs).filter(|_| usable)?.exp();
-    // A rejected trial leaves its round without a pair, so that a look may have fewer pairs than
-    // rounds.
+    // A round with a rejected trial has no pair, so a look may have fewer pairs than rounds.
     let counts: Vec<_> =
         reached.iter().map(|look| (until(look.rounds).len(), look.alpha)).collect();
     let interval =
@@ -127,7 +126,7 @@ pub enum RatioFinding {
     Slower,
     /// The interval reaches into the noise. This does not prove equality.
     NoDifferenceShown,
-    /// Fewer pairs than an interval needs.
+    /// There are too few pairs for an interval.
     TooFewPairs,
 }
 
@@ -139,10 +138,10 @@ impl Ratio {
 }
 
 impl RatioFinding {
-    /// The finding for `ratio` when identical arms differed by a factor of `floor` (1 if that was
-    /// not measured).
+    /// The finding for `ratio` if identical arms differed by a factor of `floor` (1 if this was not
+    /// measured).
     ///
-    /// The whole interval must lie beyond the floor, in either direction.
+    /// A difference is found if the whole interval lies beyond the floor, in either direction.
     pub fn of(ratio: &Ratio, floor: f64) -> Self {
         match ratio.interval {
             None => Self::TooFewPairs,
@@ -156,8 +155,8 @@ impl RatioFinding {
 /// The factor, 1 or more, by which identical arms differed in either direction. A claim must exceed
 /// it.
 ///
-/// This is the median of their ratio, or the far end of its interval if the interval excludes 1:
-/// then something favours one arm for its place in the plan.
+/// The factor is the median of their ratio. If the interval excludes 1, something favours one arm
+/// for its place in the plan, and the factor is the far end of the interval.
 pub(crate) fn noise_floor(identical: &Ratio) -> f64 {
     let fold = |x: f64| if x < 1.0 { 1.0 / x } else { x };
     match identical.interval {

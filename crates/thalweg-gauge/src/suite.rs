@@ -2,8 +2,8 @@
 //! (fixed or swept) and comparisons. `docs/suites.md` documents the format.
 //!
 //! [`Suite::parse`] finds all mistakes that the text alone shows, each with its line and column.
-//! [`Suite::plan`] resolves a suite on a machine, finds what is absent there, and returns a
-//! [`ComparisonJob`] for each comparison.
+//! [`Suite::plan`] resolves a suite on a machine, reports the files and programs that are absent
+//! there, and returns a [`ComparisonJob`] for each comparison.
 //!
 //! ```
 //! use thalweg_gauge::suite::{NoTestFiles, Suite};
@@ -68,10 +68,10 @@ struct WithSpan<T> {
 /// Settings by name, in the order of the text.
 type Settings = Vec<(String, WithSpan<SettingValue>)>;
 
-/// A parsed suite, before anything is looked up on this machine.
+/// A parsed suite, before it is resolved on a machine.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    /// Its name in messages: its path, or the name of a shipped suite.
+    /// The name of the suite in messages: its path, or the name of a shipped suite.
     source: String,
     text: String,
     name: String,
@@ -104,40 +104,40 @@ struct FileDecl {
 
 #[derive(Debug, Clone)]
 enum FileSource {
-    /// The command line gives it.
+    /// The command line gives the file.
     CommandLine,
     /// An existing file.
     Path(Template),
-    /// The caller makes it.
+    /// The caller makes the file.
     Synth(Arc<dyn TestFile>),
     /// A list of read ids of another file.
     Ids { of: WithSpan<String>, list: IdList },
-    /// What a command or a peer writes to `{out}`.
+    /// The output that a command or a peer writes to `{out}`.
     Command(Program, Command),
 }
 
 #[derive(Debug, Clone)]
 enum Command {
-    /// For `sh -c`.
+    /// A command line for `sh -c`.
     Shell(Template),
-    /// Program and arguments, as they are.
+    /// A program and its arguments, without a shell.
     Argv(Vec<Template>),
 }
 
 #[derive(Debug, Clone)]
 enum Program {
-    /// A verb of thalweg's own.
+    /// A verb of thalweg itself.
     Thalweg,
     /// A peer, by name.
     Peer(WithSpan<String>),
-    /// Any other.
+    /// Any other program.
     Command,
 }
 
 #[derive(Debug, Clone)]
 struct WorkloadDecl {
     program: Program,
-    /// The command, without the program for thalweg and peers.
+    /// The command. For thalweg and peers, it lacks the program.
     command: Command,
     setup: Option<Command>,
     prepare: Option<Command>,
@@ -145,7 +145,7 @@ struct WorkloadDecl {
     check: Option<Command>,
     cleanup: Option<Command>,
     env: Vec<(String, Template)>,
-    /// Files beside `{file}` that are brought to the level.
+    /// Files besides `{file}` that are brought to the cache level.
     also: Vec<Template>,
     /// Whether the workload must report its time and digest.
     report: bool,
@@ -155,7 +155,8 @@ struct WorkloadDecl {
     label: Option<String>,
 }
 
-/// A sweep: every combination of the values, without the excluded points, with the included ones.
+/// A sweep: every combination of the values, without the excluded points, and with the included
+/// points.
 #[derive(Debug, Clone, Default)]
 struct Sweep {
     over: Vec<(String, WithSpan<Vec<SettingValue>>)>,
@@ -187,17 +188,17 @@ struct ComparisonDecl {
 }
 
 impl Suite {
-    /// Its name.
+    /// The name of the suite.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its purpose, in a sentence or two.
+    /// The purpose of the suite, in one or two sentences.
     pub fn about(&self) -> &str {
         &self.about
     }
 
-    /// Its text, as it was parsed.
+    /// The text that the suite was parsed from.
     pub fn text(&self) -> &str {
         &self.text
     }

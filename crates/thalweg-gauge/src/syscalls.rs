@@ -1,4 +1,5 @@
-//! What no safe crate wraps: `cachestat(2)`, `wait4(2)`, and the C library's version.
+//! System calls that no safe crate wraps: `cachestat(2)`, `wait4(2)`, and the version of the C
+//! library.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -23,12 +24,12 @@ struct Range {
     len: u64,
 }
 
-/// Since Linux 6.5; the same number on every architecture that `libc` knows but alpha
-/// (asm-generic/unistd.h).
+/// The number of `cachestat(2)`, which exists since Linux 6.5. It is the same on every architecture
+/// that `libc` supports except alpha (asm-generic/unistd.h).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Counts the cached pages of a whole file. Fails with ENOSYS before Linux 6.5, EPERM on files of
-/// others.
+/// Counts the cached pages of a whole file. Fails with ENOSYS before Linux 6.5, and with EPERM on
+/// files of other users.
 pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     let range = Range { offset: 0, len: 0 };
     let mut stat = CacheStat::default();
@@ -47,7 +48,8 @@ pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     if rc == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How a child ended, and the resources of it and of the descendants that it waited for.
+/// How a child process exited, and the resources that it used. They include those of the
+/// descendants that it waited for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChildExit {
     pub(crate) exit_code: Option<i32>,
@@ -57,7 +59,8 @@ pub(crate) struct ChildExit {
     pub(crate) max_rss_bytes: u64,
 }
 
-/// Waits for the child `pid` and reaps it. After this the number may belong to another process.
+/// Waits for the child `pid` and reaps it. Afterwards, the system may give the id to another
+/// process.
 pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     let mut status: libc::c_int = 0;
@@ -79,7 +82,7 @@ pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
         signal: libc::WIFSIGNALED(status).then(|| libc::WTERMSIG(status)),
         user: duration(usage.ru_utime),
         system: duration(usage.ru_stime),
-        // Linux counts it in KiB (getrusage(2)).
+        // Linux counts `ru_maxrss` in KiB (getrusage(2)).
         max_rss_bytes: u64::try_from(usage.ru_maxrss).unwrap_or(0).saturating_mul(1024),
     })
 }
@@ -88,8 +91,8 @@ pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
 pub(crate) fn glibc_version() -> Option<String> {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: it returns a string of the library's own that ends with zero and is never freed
-        // or changed.
+        // SAFETY: the function returns a static string of the library that ends with a zero byte
+        // and is never freed or changed.
         let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
         Some(version.to_string_lossy().into_owned())
     }

@@ -1,5 +1,5 @@
-//! Properties that hold for any bytes. The fuzz targets in `fuzz/` call these functions, and so
-//! does a test that replays their corpora on a stable toolchain.
+//! Properties that hold for any bytes. The fuzz targets in `fuzz/` call these functions. A test
+//! also runs them on the committed corpora with a stable toolchain.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -14,8 +14,8 @@ pub type FuzzBody = fn(&[u8]);
 /// Every target: its name, which is also the name of its corpus, and its function.
 pub const TARGETS: [(&str, FuzzBody); 1] = [("gauge_suite", gauge_suite)];
 
-/// A text is parsed as a suite, or every mistake has a position in the text. A parsed suite
-/// resolves to consistent jobs, or to an error.
+/// Checks that a text either is parsed as a suite, or gives mistakes with positions in the text. A
+/// parsed suite resolves to consistent jobs or to an error.
 pub fn gauge_suite(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let suite = match Suite::parse("s.toml", text, &StubFiles) {

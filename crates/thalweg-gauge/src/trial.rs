@@ -1,8 +1,9 @@
 //! Trials: runs a workload once as a fresh process, and measures its resources and the load of the
 //! machine.
 //!
-//! CPU and device bytes include every descendant that was waited for. Peak memory is sampled (every
-//! 20 ms, sooner at the start) and summed over the process tree, private and file-backed apart.
+//! CPU and device bytes include every descendant that was waited for. Peak memory is sampled every
+//! 20 ms, and more often at the start. It is summed over the process tree, separately for private
+//! and file-backed memory.
 
 mod tail;
 
@@ -26,14 +27,14 @@ use tail::Tail;
 /// The resources of one process and its descendants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Seconds from before the process was made until it had ended.
+    /// Wall time in seconds, from before the process is started until it has ended.
     pub wall_s: f64,
     /// CPU seconds in user mode.
     pub user_s: f64,
     /// CPU seconds in the kernel on its behalf.
     pub system_s: f64,
-    /// Peak resident memory. `None` if the process ended before the first sample, and the system's
-    /// figure is that of its parent (which Linux then reports).
+    /// Peak resident memory. `None` if the process ended before the first sample and the figure of
+    /// the system may be that of the parent process, which Linux reports if it is larger.
     pub max_rss_bytes: Option<u64>,
     /// Sampled peak of private (and shared) memory, summed over the process tree; `None` if the
     /// process ended before the first sample.
@@ -44,7 +45,7 @@ pub struct Usage {
     /// Bytes that came from block devices or file servers; `None` where the system does not account
     /// them.
     pub device_read_bytes: Option<u64>,
-    /// Samples of memory that were taken.
+    /// The number of samples of memory.
     pub memory_samples: u64,
 }
 
@@ -58,11 +59,11 @@ impl Usage {
 /// The load of the machine; `None` where this kernel doesn't report it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MachineLoad {
-    /// One-minute load average right before.
+    /// The one-minute load average right before the trial.
     pub load_average_before: Option<f64>,
-    /// Share of the ten seconds before in which some task waited for a CPU (PSI).
+    /// Share of the ten seconds before the trial in which some task waited for a CPU (PSI).
     pub cpu_pressure_before: Option<f64>,
-    /// Share of the ten seconds before in which some task waited for I/O (PSI).
+    /// Share of the ten seconds before the trial in which some task waited for I/O (PSI).
     pub io_pressure_before: Option<f64>,
     /// Share of the trial in which some task waited for memory (PSI).
     pub memory_pressure: Option<f64>,
@@ -71,7 +72,7 @@ pub struct MachineLoad {
     /// Share of the trial in which some task of the machine, the workload's own included, waited
     /// for I/O (PSI).
     pub io_pressure: Option<f64>,
-    /// CPU seconds that others used during the trial.
+    /// CPU seconds that other processes used during the trial.
     pub other_cpu_s: Option<f64>,
     /// CPU seconds that a hypervisor took away during the trial.
     pub stolen_cpu_s: Option<f64>,
@@ -92,7 +93,8 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-/// The report is the last line of JSON, so only the end of the output is kept.
+/// The number of bytes of standard output that are kept. The end suffices, because the report is
+/// the last line of JSON.
 const STDOUT_KEPT: usize = 4 << 20;
 const STDERR_KEPT: usize = 16 << 10;
 /// How long to wait for a descendant that keeps the pipe open.
@@ -111,15 +113,15 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     let own_device_bytes = procfs::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
     let accounts = procfs::Accounts::of(child.id());
-    // A limit beyond what a clock can count is no limit.
+    // A time limit that exceeds the range of `Duration` means no limit.
     let timeout = workload.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let observed = observe(&mut child, workload, start, timeout, stop);
-    // The zombie still has its accounts; reaping adds them to ours, which is the second best place
-    // to look.
+    // The zombie still has its own accounts. Reaping adds them to the accounts of this process,
+    // which are only the fallback.
     let zombie_bytes = accounts.and_then(|a| a.device_bytes());
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-        // Whoever it left behind would disturb the next trial. The group's number is ours until it
-        // is reaped.
+        // Descendants that still run would disturb the next trial. The id of the group can't be
+        // reused before the child is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let ended = syscalls::wait4(child.id())
@@ -167,8 +169,8 @@ fn failure(ended: &syscalls::ChildExit) -> Option<String> {
     }
 }
 
-/// Describes an exit status. Shells report a child that a signal killed by 128 plus the signal's
-/// number.
+/// Describes an exit status. If a signal killed a child of a shell, the shell exits with 128 plus
+/// the number of the signal.
 fn exit_status(code: i32) -> String {
     match code {
         129..=192 => {
@@ -196,7 +198,8 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Its own group, so that it can be killed with all that it started.
+    // The child gets its own process group, so that it can be killed with all processes that it
+    // started.
     command.process_group(0);
     let unpin = workload.cpus.as_deref().map(pin).transpose()?;
     let start = Instant::now();
@@ -214,7 +217,7 @@ fn pin(cpus: &[usize]) -> Result<CpuSet> {
     let all = sched_getaffinity(None).map_err(usage)?;
     let mut wanted = CpuSet::new();
     for &cpu in cpus {
-        // The kernel would silently leave out what it does not have.
+        // The kernel would silently ignore CPUs that do not exist.
         if cpu >= CpuSet::MAX_CPU || !all.is_set(cpu) {
             return Err(Error::Usage(format!("CPU {cpu} is not one that this process may use")));
         }
@@ -238,7 +241,7 @@ struct Watched {
     samples: u64,
 }
 
-/// What a child wrote, and what was seen of it.
+/// The output of a child, and the samples of its memory.
 struct Observed {
     stdout: Tail,
     stderr: Tail,
@@ -294,7 +297,7 @@ fn sample(
     ended: &Receiver<()>,
 ) -> Watched {
     let mut watched = Watched::default();
-    let mut period = Duration::from_millis(1); // so that short ones are seen at all
+    let mut period = Duration::from_millis(1); // so that short processes are sampled
     loop {
         if let Some(now) = procfs::tree_memory(pid.as_raw_nonzero().get().cast_unsigned()) {
             let seen = watched.seen.get_or_insert_default();
@@ -320,8 +323,8 @@ fn sample(
     }
 }
 
-/// The peak that the system reports for a child of `vfork` starts at its parent's, so it counts
-/// only if it is above that.
+/// The peak resident memory in bytes. The peak that the system reports for a child of `vfork`
+/// starts at that of its parent, so it counts only if it is higher.
 fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
     let ours = std::fs::read_to_string("/proc/self/status")
         .ok()
@@ -366,8 +369,8 @@ impl MachineCounters {
             memory_pressure: share(self.memory_us, after.memory_us),
             cpu_pressure: share(self.cpu_us, after.cpu_us),
             io_pressure: share(self.io_us, after.io_us),
-            // The machine counts in ticks, the process in microseconds: a small negative difference
-            // is rounding.
+            // The machine's time is counted in ticks, and that of the process in microseconds. A
+            // small negative difference comes from rounding.
             other_cpu_s: cpu.map(|(b, a)| (a.0 - b.0 - own_cpu_s).max(0.0)),
             stolen_cpu_s: cpu.map(|(b, a)| (a.1 - b.1).max(0.0)),
         }

@@ -2,22 +2,22 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// `bytes` as MB, GB or TB (powers of ten), for files and devices.
+/// Prints `bytes` as MB, GB or TB (powers of ten), for files and devices.
 pub fn decimal_bytes(bytes: f64) -> String {
     scaled(bytes, 1000.0, &["B", "kB", "MB", "GB", "TB"])
 }
 
-/// `bytes` as MiB or GiB (powers of two), for memory.
+/// Prints `bytes` as MiB or GiB (powers of two), for memory.
 pub fn binary_bytes(bytes: f64) -> String {
     scaled(bytes, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
 }
 
-/// A bandwidth in MB/s or GB/s (powers of ten).
+/// Prints a bandwidth in MB/s or GB/s (powers of ten).
 pub fn bandwidth(bytes_per_s: f64) -> String {
     format!("{}/s", decimal_bytes(bytes_per_s))
 }
 
-/// A duration in ns, µs, ms, s.
+/// Prints a duration in ns, µs, ms or s.
 pub fn seconds(s: f64) -> String {
     let a = s.abs();
     if a >= 0.9995 || a == 0.0 {
@@ -31,7 +31,7 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
-/// Three significant digits, never in exponent form.
+/// Prints a number with three significant digits, never in exponent form.
 pub fn digits(x: f64) -> String {
     match x.abs() {
         a if !a.is_finite() => "?".into(),
@@ -55,7 +55,7 @@ fn scaled(x: f64, step: f64, names: &[&str]) -> String {
     if i == 0 { format!("{x:.0} {name}") } else { format!("{} {name}", digits(x)) }
 }
 
-/// A count with a decimal unit: 250k, 80M, 1.2G.
+/// Parses a count with a decimal unit: 250k, 80M, 1.2G.
 pub fn parse_count(text: &str) -> Result<u64, String> {
     let (number, factor) = match text.char_indices().last() {
         Some((at, 'k' | 'K')) => (&text[..at], 1e3),
@@ -72,7 +72,8 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A size with a unit: B, kB, MB, GB are powers of ten, KiB, MiB, GiB of two.
+/// Parses a size with a unit. B, kB, MB and GB are powers of ten, and KiB, MiB and GiB are powers
+/// of two.
 ///
 /// ```
 /// use thalweg_gauge::units::parse_bytes;
@@ -98,7 +99,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     Ok((number * factor) as u64)
 }
 
-/// A duration with a unit: 250 ms, 90 s, 10 min, 2 h.
+/// Parses a duration with a unit: 250 ms, 90 s, 10 min, 2 h.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -119,7 +120,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * factor).map_err(|_| format!("{text:?} is too long"))
 }
 
-/// Seconds from 1970 to `time`, UTC; 0 before.
+/// The seconds from 1970 (UTC) to `time`; 0 for earlier times.
 #[must_use]
 pub fn unix_s(time: SystemTime) -> f64 {
     time.duration_since(UNIX_EPOCH).map_or(0.0, |d| d.as_secs_f64())

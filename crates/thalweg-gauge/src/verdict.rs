@@ -1,9 +1,9 @@
 //! The verdict: the bottleneck of a piece of work in one sentence, and whether runs without a stage
 //! confirm it.
 //!
-//! The largest term of the [limit](crate::limit) names the stage. Two more runs test it: one whose
-//! bytes are in memory before its clock starts, and one that fetches and decodes nothing. If the
-//! store is the bottleneck, the first is faster and the second is not. If decoding is the
+//! The largest term of the [limit](crate::limit) names the stage. Two more runs test this: one has
+//! its bytes in memory before its clock starts, and one fetches its bytes without decoding them. If
+//! the store is the bottleneck, the first is faster and the second is not. If decoding is the
 //! bottleneck, the second is faster and the first is not.
 
 use serde::{Deserialize, Serialize};
@@ -17,12 +17,12 @@ use crate::units::{bandwidth, decimal_bytes, digits, seconds};
 pub enum Role {
     /// The store is left out: the bytes are in memory before the clock starts.
     FromMemory,
-    /// Decoding is left out, and everything that follows it.
+    /// Decoding and everything after it are left out.
     WithoutDecoding,
 }
 
 impl Role {
-    /// All bytes of its files.
+    /// All stages that a run can leave out.
     pub const ALL: [Self; 2] = [Self::FromMemory, Self::WithoutDecoding];
 
     /// The part of a trial's name that says what was left out.
@@ -34,7 +34,7 @@ impl Role {
     }
 }
 
-/// Times of the work without a stage; `None` where it was not run.
+/// Times of the work without a stage; `None` if there was no such run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Without {
     /// Seconds with the bytes in memory.
@@ -48,9 +48,9 @@ pub struct Without {
 pub struct Verdict {
     /// The largest term of the limit; `None` if no limit is known.
     pub term: Option<Term>,
-    /// Its seconds.
+    /// The seconds of this term.
     pub bound_s: Option<f64>,
-    /// The share of the time that it explains: 1 is perfect.
+    /// The share of the time that the term explains; 1 is perfect.
     pub fraction: Option<f64>,
     /// Times of the work without a stage.
     pub without: Without,
@@ -61,16 +61,17 @@ pub struct Verdict {
     pub words: String,
 }
 
-/// A term with at least this share of the time is called the bound: the rest is start-up and
+/// A term with at least this share of the time is reported as the bound. The rest is start-up and
 /// imperfect overlap.
 const CLOSE: f64 = 0.7;
-/// Probe and trial are minutes apart, and machines drift: a trial that is faster by this factor
-/// does not contradict the probe.
+/// A trial that is faster than the limit by up to this factor does not contradict the probe. The
+/// probe and the trial are minutes apart, and machines drift.
 const TOO_FAST: f64 = 1.05;
-/// Runs without a stage are few: a difference below this share of the time is ignored.
+/// A difference below this share of the time is ignored, because there are few runs without a
+/// stage.
 const TELLING: f64 = 0.1;
 
-/// The two sides that can be taken away.
+/// The two sides of the work that a run can leave out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StageSide {
     Store,
@@ -141,7 +142,7 @@ fn stage(limit: &Limit, work: &WorkDemand, time_s: f64) -> Option<String> {
     })
 }
 
-/// Amount, rate and time of a term.
+/// The amount, the rate and the time of a term, in words.
 fn figures(term: Term, work: &WorkDemand, bound_s: f64) -> String {
     let takes = seconds(bound_s);
     let bytes = |bytes: Option<u64>, kind: &str| {

@@ -48,53 +48,54 @@ impl Workload {
 
 /// The report of a workload: the last line of its standard output that is a JSON object.
 ///
-/// A decoder must give `open_to_last_s` and `digest`; all else is optional, and unknown fields are
-/// kept.
+/// A decoder must report `open_to_last_s` and `digest`. All other fields are optional, and unknown
+/// fields are kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
     /// The name of the operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
-    /// Version of the program or library.
+    /// The version of the program or library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Time to samples: seconds from open to the last batch in the consumer's hands.
+    /// Time to samples: seconds from opening the file until the consumer has the last batch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_to_last_s: Option<f64>,
-    /// Reads (records) delivered.
+    /// The number of reads (records) that were delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reads: Option<u64>,
-    /// Samples (values) delivered.
+    /// The number of samples (values) that were delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u64>,
-    /// Bases delivered.
+    /// The number of bases that were delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bases: Option<u64>,
-    /// Stored (compressed) bytes behind what was delivered.
+    /// The number of stored (compressed) bytes of the delivered data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_stored: Option<u64>,
-    /// Decoded bytes delivered.
+    /// The number of decoded bytes that were delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_decoded: Option<u64>,
-    /// Stored bytes that had to be read, if not the whole file.
+    /// The number of stored bytes that had to be read, if this is not the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needed_bytes: Option<u64>,
-    /// Requests to the store.
+    /// The number of requests to the store.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<u64>,
-    /// Requests in the longest chain in which each had to wait for the answer to the one before.
+    /// The number of requests in the longest chain in which each request waits for the answer to
+    /// the one before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependent_requests: Option<u64>,
     /// CPU seconds of all its threads within `open_to_last_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<f64>,
-    /// Sum over all values.
+    /// The sum over all values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<Value>,
-    /// Digest of all values; equal in every arm of a comparison.
+    /// The digest of all values, which must be equal in every arm of a comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Threads used.
+    /// The number of threads that were used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u64>,
     /// The distribution of its calls' durations, if it makes many calls in a loop.
@@ -117,19 +118,19 @@ pub struct WorkloadReport {
 /// The distribution of the calls of a loop, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
-    /// Calls.
+    /// The number of calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n: Option<u64>,
-    /// Mean.
+    /// The mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean: Option<f64>,
-    /// Median.
+    /// The median.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p50: Option<f64>,
     /// The 99th percentile.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99: Option<f64>,
-    /// The longest.
+    /// The longest call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max: Option<f64>,
 }
@@ -137,11 +138,11 @@ pub struct Latency {
 /// One stage of a workload's pipeline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageTimes {
-    /// Its name, as in "decode".
+    /// The name of the stage, as in "decode".
     pub name: String,
     /// Seconds of work, summed over workers.
     pub busy_s: Option<f64>,
-    /// Seconds for which the consumer waited for it.
+    /// Seconds for which the consumer waited for the stage.
     pub exposed_s: Option<f64>,
 }
 
@@ -161,7 +162,8 @@ impl WorkloadReport {
             .transpose()
     }
 
-    /// The stages in the order of the pipeline, where the names are known; others follow by name.
+    /// The stages: those with known names in the order of the pipeline, then the others sorted by
+    /// name.
     pub(crate) fn stage_list(&self) -> Vec<StageTimes> {
         let known = ["index", "fetch", "decode", "deliver"];
         let rank = |name: &str| known.iter().position(|k| *k == name).unwrap_or(known.len());

@@ -1,5 +1,5 @@
-//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding, the same
-//! every time.
+//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding. The seeds
+//! are the same on every run.
 //!
 //! `cargo run -p thalweg-testing --example fuzz_seeds -- fuzz/corpus`
 
@@ -73,8 +73,9 @@ fn main() -> Outcome {
     files(&synth, &put)
 }
 
-/// Where chunks lie: of datasets of several shapes, one of them with chunks in disorder that
-/// skipped a filter; and none.
+/// Writes indexes of chunk locations. One index has datasets of several shapes, of which one has
+/// chunks that are out of order in the file and a chunk that skipped filters. The other index is
+/// empty.
 fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let state = IndexedFile { size: 1 << 30, modified: 1_700_000_000_000_000_000, start: 7 };
     let chunk = |first, offset, size, mask| Chunk { first, offset, size, mask };
@@ -100,8 +101,8 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     put("hdf5_extents", "none", &Extents::encode(state, Vec::new()))
 }
 
-/// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were
-/// damaged.
+/// Writes POD5 files in both codings. There are reads of several signal rows, empty reads, a file
+/// without reads, truncated files, and a damaged file.
 fn pod5_files(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let layout = |coding| Pod5Layout {
         coding,
@@ -125,7 +126,7 @@ fn pod5_files(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     put("pod5", "flipped", &flipped)
 }
 
-/// Auxiliary bytes in which every field has a value that can be written as text.
+/// The auxiliary bytes of a record. The value of every field can be written as text.
 fn aux(header: &Header) -> Outcome<Vec<u8>> {
     let mut out = Vec::new();
     for field in &header.aux {
@@ -154,7 +155,7 @@ fn fields<'a>(signal: &'a [u8], aux: &'a [u8]) -> Record<'a> {
     }
 }
 
-/// The number of the compression, then the record.
+/// The number of the signal compression as one byte, then the record.
 fn record(press: SignalPress, samples: &[i16]) -> Outcome<Vec<u8>> {
     let pick = SignalPress::ALL.iter().position(|p| *p == press).ok_or("no such press")?;
     let mut signal = Vec::new();
@@ -178,7 +179,7 @@ fn missing_row() -> String {
     format!("read-2\t0\t8192\t1\t1.5\t4000\t3\t1,-2,3{}", "\t.".repeat(fields))
 }
 
-/// Whole files in several codings, and their parts.
+/// Writes whole SLOW5 and BLOW5 files in several codings, and their headers, frames and indexes.
 fn files(synth: &Synth, put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     use RecordPress::{None as Plain, Zlib, Zstd};
     for (record_press, signal_press) in [

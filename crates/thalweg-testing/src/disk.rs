@@ -1,9 +1,9 @@
 //! A disk in memory that loses power.
 //!
-//! What was written and not synced may be there afterwards or not, each sector of 512 bytes by
-//! itself; a file may be longer than what came to be in it, which then reads as zeros. Of names
-//! that were made, changed or removed since the last sync of the folder, each may have come to be
-//! or not.
+//! After a power loss, each sector of 512 bytes that was written and not synced is either kept or
+//! lost. A kept sector after a lost one makes the file longer; the lost sector then reads as zeros.
+//! Each creation, renaming or removal of a file since the last sync of the folder is either kept or
+//! lost.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ use thalweg_io::{Error, Result};
 
 const SECTOR: usize = 512;
 
-/// What a step that fails does before.
+/// Which steps of a [`CrashDisk`] fail. A write that fails still writes half of its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
-    /// From a step on, all fail: the process ended there.
+    /// This step and all later ones fail, as if the process ended there. Steps count from 0.
     From(u64),
-    /// One fails and those after it do not: a full disk, or a bad sector.
+    /// Only this step fails, as on a full disk or a bad sector. Steps count from 0.
     Once(u64),
-    /// None fails.
+    /// No step fails.
     Never,
 }
 
@@ -34,7 +34,7 @@ pub enum Failing {
 struct DiskContents {
     now: Vec<u8>,
     synced: Vec<u8>,
-    /// Parts of `now` that are not in `synced`.
+    /// Byte ranges of `now`, as (start, end), that were written since the last sync.
     dirty: Vec<(usize, usize)>,
 }
 
@@ -54,7 +54,7 @@ struct DiskState {
     steps: u64,
 }
 
-/// The disk.
+/// A disk in memory that can lose power, fail, and be damaged.
 pub struct CrashDisk {
     name: Arc<str>,
     state: Arc<Mutex<DiskState>>,
@@ -69,23 +69,26 @@ impl fmt::Debug for CrashDisk {
 }
 
 impl CrashDisk {
-    /// An empty one.
+    /// Makes an empty disk, whose steps fail as `failing` says.
     pub fn new(failing: Failing) -> Self {
         Self { name: "disk".into(), state: Arc::default(), failing, is_locked: Arc::default() }
     }
 
-    /// Steps so far: writes, syncs, and changes of names.
+    /// The number of steps so far. A step is a write, a sync, or the creation, opening for
+    /// appending, renaming or removal of a file.
     pub fn steps(&self) -> u64 {
         self.lock_state().steps
     }
 
-    /// What is there after the power was gone, as chance has it.
+    /// The disk after a power loss. `seed` determines which unsynced sectors and names survive; the
+    /// surviving contents count as synced, and steps count from 0.
     pub fn after_crash(&self, seed: u64, failing: Failing) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         let state = self.lock_state();
         let mut names = state.durable.clone();
         for change in &state.changes {
-            // In a journalling file system they come to be in their order; here, in any.
+            // A journalling file system keeps changes up to some point in time. This disk keeps any
+            // subset, which is a harder test.
             if rng.random_bool(0.5) {
                 apply(&mut names, change);
             }
@@ -121,7 +124,8 @@ impl CrashDisk {
         }
     }
 
-    /// The same disk for a process that comes after, without a loss: as after `kill -9`.
+    /// The same disk for the next process, as after `kill -9`: nothing is lost, and the lock is
+    /// free. The contents are shared with `self`, and the step count of both restarts at 0.
     pub fn after_kill(&self, failing: Failing) -> Self {
         let mut state = self.lock_state();
         state.steps = 0;
@@ -134,7 +138,7 @@ impl CrashDisk {
         }
     }
 
-    /// Another one with the same on it.
+    /// A separate disk with the same contents, all of them synced. No step of it fails.
     pub fn copy(&self) -> Self {
         let state = self.lock_state();
         let file = |contents: &DiskContents| DiskContents {
@@ -153,7 +157,7 @@ impl CrashDisk {
         }
     }
 
-    /// A file's bytes, to change them.
+    /// Changes the bytes of `file` with `f`. The new bytes count as synced.
     pub fn damage(&self, file: &str, f: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.lock_state();
         let number = state.names[file];
@@ -166,7 +170,7 @@ impl CrashDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a step; whether it fails.
+    /// Counts a step, and returns an error if the step fails.
     fn step(&self, state: &mut DiskState) -> Result<()> {
         step(&self.name, self.failing, state)
     }
@@ -181,7 +185,7 @@ fn step(name: &Arc<str>, failing: Failing, state: &mut DiskState) -> Result<()> 
         Failing::Never => false,
     };
     if fails {
-        Err(Error::io(name, "writing", std::io::Error::other("as it was told to")))
+        Err(Error::io(name, "writing", std::io::Error::other("a scripted failure")))
     } else {
         Ok(())
     }
@@ -218,8 +222,8 @@ impl Disk for CrashDisk {
     fn create(&self, file: &str) -> Result<Box<dyn Sink>> {
         let mut state = self.lock_state();
         self.step(&mut state)?;
-        // A file that is there is emptied, but its old bytes may come back: a new one stands for
-        // that.
+        // Creating an existing file empties it, but a crash may bring the old bytes back. So the
+        // name gets a new file, and the old file stays until the next sync of the folder.
         state.files.push(DiskContents::default());
         let number = state.files.len() - 1;
         let change = NameChange::Made(file.to_owned(), number);
@@ -308,7 +312,7 @@ impl Sink for CrashSink {
         let outcome = step(&self.name, self.failing, &mut state);
         let contents = &mut state.files[self.file];
         let start = contents.now.len();
-        // What fails may have done a part.
+        // A failed write may have written a part of its bytes.
         let len = if outcome.is_ok() { bytes.len() } else { bytes.len() / 2 };
         contents.now.extend_from_slice(&bytes[..len]);
         contents.dirty.push((start, start + len));

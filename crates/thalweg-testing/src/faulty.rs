@@ -10,17 +10,18 @@ use thalweg_io::{Error, Result};
 /// When a [`Faulty`] store fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreFault {
-    /// Never.
+    /// No read fails.
     None,
-    /// Its n-th read, counted from 0, and only that.
+    /// Only the n-th read fails, counted from 0.
     Read(u64),
-    /// Every read of the byte at this offset, as a bad sector would.
+    /// Every read of the byte at this offset fails, as on a bad sector.
     Byte(u64),
-    /// From its n-th read on, as a disc or mount that went away would.
+    /// The n-th read, counted from 0, and all later reads fail, as on a disk or mount that went
+    /// away.
     From(u64),
 }
 
-/// A store that answers like another one until it fails with EIO.
+/// A store that passes each read to another store, except for reads that fail with EIO.
 pub struct Faulty {
     inner: Arc<dyn Store>,
     fault: StoreFault,

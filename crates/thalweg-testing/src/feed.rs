@@ -1,4 +1,5 @@
-//! A feed that plays a list of requests, in one of several tempers, and checks every answer.
+//! A feed for tests of [`Store::serve`]. It issues a list of requests under configurable limits,
+//! and checks every answer.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,26 +7,26 @@ use std::time::{Duration, Instant};
 use thalweg_io::Result;
 use thalweg_io::store::{AlignedBuf, Feed, Next, Request, Store};
 
-/// What buffers hold before the store writes to them.
+/// The value of every byte of a buffer before the store writes to it.
 const BLANK: u8 = 0xa5;
-/// Bytes before and after a request's own that the store must leave alone.
+/// Bytes before and after the place of a request in its buffer. The store must not change them.
 const MARGIN: usize = 4096;
 
-/// Requests to play, and how.
+/// A list of requests to issue, and the way to issue them.
 pub struct Script {
     pub store: Arc<dyn Store>,
     pub bytes: Arc<[u8]>,
-    /// Offset and length of each.
+    /// The offset and length of each request, in bytes.
     pub wanted: Vec<(u64, usize)>,
-    /// Gives out no more than this many at a time.
+    /// The most requests in flight at a time.
     pub most_out: usize,
-    /// Says [`Next::Later`] whenever it may.
+    /// Answers [`Next::Later`] to every call that does not wait.
     pub only_to_who_waits: bool,
-    /// Ends after so many requests.
+    /// The number of requests after which the feed ends.
     pub ends_after: usize,
-    /// Bytes from here on are not compared.
+    /// The offset from which bytes are not compared.
     pub sure: u64,
-    /// Panics when it gets that outcome, and ends.
+    /// The number of outcomes after which the feed panics and ends, counted from 1.
     pub panics_at: Option<usize>,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
@@ -58,7 +59,8 @@ impl Script {
         }
     }
 
-    /// Lets the store answer it all.
+    /// Lets the store answer all requests, with at most `depth` in flight. Panics if the store
+    /// hangs.
     pub fn serve(self, depth: usize) -> Self {
         super::no_hang(move || {
             self.serve_here(depth);
@@ -73,13 +75,13 @@ impl Script {
         assert_eq!(state.out, 0, "requests were not answered");
     }
 
-    /// The outcomes of the requests that were given out.
+    /// The outcomes of the requests that were issued, in the order of the list.
     pub fn outcomes(self) -> Vec<Result<()>> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.outcomes.into_iter().flatten().collect()
     }
 
-    /// Every request was answered, without an error.
+    /// Checks that every request was answered without an error.
     pub fn all_right(self) {
         let count = self.wanted.len();
         let outcomes = self.outcomes();

@@ -1,9 +1,9 @@
-//! What must hold for any bytes whatsoever: one function for each parser and codec that meets bytes
-//! from outside.
+//! Properties that hold for any input: one function for each parser and codec that reads untrusted
+//! bytes.
 //!
-//! The fuzz targets in `fuzz/` call these, and so does a test that replays their corpora on a
-//! stable toolchain. Each panics when something is wrong, and takes memory in proportion to its
-//! input.
+//! The fuzz targets in `fuzz/` call these functions. A test also runs them on the committed corpora
+//! with a stable toolchain. Each function panics when a property does not hold, and needs memory in
+//! proportion to its input.
 
 mod graph;
 mod pod5;
@@ -32,10 +32,10 @@ use thalweg_nanopore::slow5::{
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
 pub use pod5::pod5;
 
-/// Panics when something is wrong with these bytes.
+/// A function that panics when a property does not hold for these bytes.
 pub type FuzzTarget = fn(&[u8]);
 
-/// Every target: its name, which is also its corpus's, and its function.
+/// Every target: its name, which is also the name of its corpus, and its function.
 pub const TARGETS: [(&str, FuzzTarget); 22] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
@@ -61,14 +61,14 @@ pub const TARGETS: [(&str, FuzzTarget); 22] = [
     ("graph_segment", graph_segment),
 ];
 
-/// What a few coded bytes may decode to here.
+/// The most bytes that an input may decode to: a few coded bytes can decode to very many.
 const LIMIT: usize = 1 << 20;
 
-/// What `out` holds before a signal codec appends to it; it must still be there afterwards.
+/// The contents of `out` before a signal codec appends to it. The codec must not change them.
 const BEFORE: [i16; 3] = [1, -2, 3];
 
-/// Every kernel decodes the same or refuses with the same fault, and what was decoded survives a
-/// round trip.
+/// Checks a signal codec: every kernel decodes to the same samples or fails with the same fault,
+/// and decoded samples survive a round trip.
 fn signal(
     data: &[u8],
     decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>,
@@ -94,23 +94,24 @@ fn signal(
     assert_eq!(run(Kernel::best(), &coded).as_ref(), Ok(&samples));
 }
 
-/// StreamVByte of zigzag differences.
+/// Checks `svb-zd`: StreamVByte of zigzag differences.
 pub fn svb_zd(data: &[u8]) {
     signal(data, svb::zd::decode_with, svb::zd::encode);
 }
 
-/// The 16-bit variant, with its count before it.
+/// Checks the 16-bit variant of StreamVByte, with the number of samples before the data.
 pub fn svb16(data: &[u8]) {
     signal(data, svb16::decode_prefixed_with, svb16::encode_prefixed);
 }
 
-/// One byte a difference, exceptions apart.
+/// Checks `ex-zd`: one byte for each difference, with larger differences stored apart.
 pub fn ex_zd(data: &[u8]) {
     signal(data, ex_zd::decode_with, ex_zd::encode);
 }
 
-/// A chunk of FAST5, after a byte that picks the filter's parameters: both ways to decode it agree,
-/// and what was decoded survives a round trip.
+/// Checks VBZ, the compression of FAST5 chunks: decoding to bytes and to samples agrees, and
+/// decoded samples survive a round trip. The first input byte selects the parameters of the filter,
+/// and the rest is a chunk.
 pub fn vbz(data: &[u8]) {
     let Some((&pick, chunk)) = data.split_first() else { return };
     let params = vbz_codec::VbzParams {
@@ -119,7 +120,8 @@ pub fn vbz(data: &[u8]) {
         zigzag: pick & 8 == 0,
         level: u32::from(pick >> 4 & 1),
     };
-    // A chunk decodes to what its dataset says; here the chunk itself is believed, up to a point.
+    // In a file, the dataset states the decoded size of a chunk. Here the size comes from the
+    // chunk, and is at most `LIMIT`.
     let said = chunk.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
     let size = said.min(LIMIT);
     let (mut bytes, mut samples) = (vec![7], BEFORE.to_vec());
@@ -146,8 +148,8 @@ pub fn vbz(data: &[u8]) {
     assert_eq!(again, samples);
 }
 
-/// A chunk of HDF5, after a byte that picks the filter it went through, one for the size of an
-/// element, and two for the size that the chunk is said to have.
+/// Checks the HDF5 filters. The first input byte selects the filter, the second is the size of an
+/// element, and the next two are the decoded size of the chunk. The rest is the chunk.
 pub fn hdf5_filters(data: &[u8]) {
     let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
     let element = u32::from(element);
@@ -176,12 +178,12 @@ pub fn hdf5_filters(data: &[u8]) {
     assert_eq!(read(), first, "the second time");
     let alone = contexts.undo(&pipeline, 0, stored, size).map(<[u8]>::to_vec);
     assert_eq!(alone.ok(), first.ok(), "not in place");
-    // Skipped, it is what is stored.
+    // A skipped filter returns the stored bytes.
     assert_eq!(contexts.undo(&pipeline, 1, stored, stored.len()), Ok(stored));
 }
 
-/// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round
-/// trip.
+/// Checks a byte codec: the output respects its limit, a prefix equals the start of the whole
+/// output, and any bytes survive a round trip.
 fn bytes(
     data: &[u8],
     mut decompress: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Fault>,
@@ -197,7 +199,7 @@ fn bytes(
             assert_eq!(start, whole[..n.min(whole.len())], "the first {n} bytes");
         }
     } else {
-        // The start may be sound all the same.
+        // The start may be intact even where the whole is damaged.
         let mut start = Vec::new();
         if prefix(data, &mut start, 64).is_ok() {
             assert!(start.len() <= 64);
@@ -209,7 +211,7 @@ fn bytes(
     assert_eq!(again, data);
 }
 
-/// zstd frames.
+/// Checks the decompression and compression of zstd frames.
 pub fn zstd(data: &[u8]) {
     let (mut context, mut other) = (zstd::ZstdDecompressor::new(), zstd::ZstdDecompressor::new());
     let mut compressor = zstd::ZstdCompressor::new(1).unwrap();
@@ -221,7 +223,7 @@ pub fn zstd(data: &[u8]) {
     );
 }
 
-/// zlib streams.
+/// Checks the decompression and compression of zlib streams.
 pub fn deflate(data: &[u8]) {
     let (mut context, mut other) =
         (deflate::DeflateDecompressor::new(), deflate::DeflateDecompressor::new());
@@ -238,7 +240,8 @@ pub fn deflate(data: &[u8]) {
     assert_eq!(plain, data);
 }
 
-/// A file's header: what was read is written, and reads back the same.
+/// Checks the header of a SLOW5 or BLOW5 file: a header that was read, written and read again stays
+/// the same.
 pub fn slow5_header(data: &[u8]) {
     let header = match Header::parse(data) {
         Err(_) => return,
@@ -264,13 +267,13 @@ pub fn slow5_header(data: &[u8]) {
     assert_eq!(sorted(again), sorted(header));
 }
 
-/// Attributes are written by name, whatever their order was.
+/// Sorts the attributes by name, because the writer does so too.
 fn sorted(mut header: Header) -> Header {
     header.attributes.sort_by(|a, b| a.name.cmp(&b.name));
     header
 }
 
-/// A header with every type of auxiliary field.
+/// Makes a header with an auxiliary field of every type.
 #[must_use]
 pub fn every_field(encoding: Encoding, signal_press: SignalPress) -> Header {
     let scalars = Scalar::ALL.into_iter().map(AuxType::Scalar);
@@ -294,7 +297,8 @@ pub fn every_field(encoding: Encoding, signal_press: SignalPress) -> Header {
     }
 }
 
-/// A record's decompressed bytes, after one that picks the signal compression.
+/// Checks the parser and the decoder of BLOW5 records. The first input byte selects the signal
+/// compression, and the rest is a decompressed record.
 pub fn slow5_record(data: &[u8]) {
     let Some((&pick, payload)) = data.split_first() else { return };
     let press = SignalPress::ALL[usize::from(pick) % SignalPress::ALL.len()];
@@ -331,7 +335,8 @@ pub fn slow5_record(data: &[u8]) {
     assert_eq!(decoded, samples);
 }
 
-/// A row of text. What is written is a fixed point: it reads back as what is written again.
+/// Checks a row of a SLOW5 text file: a row that was read and written stays the same when it is
+/// read and written again.
 pub fn slow5_row(data: &[u8]) {
     let header = every_field(Encoding::Ascii, SignalPress::None);
     let _ = ascii::read_id_of(data);
@@ -352,7 +357,7 @@ fn rewrite(row: &[u8], header: &Header) -> Option<(Vec<i16>, Vec<u8>)> {
     Some((samples, out))
 }
 
-/// An index file: what is accepted is kept byte for byte, and every read is found.
+/// Checks an index file: a valid index keeps its bytes, and every read in it is found.
 pub fn slow5_index(data: &[u8]) {
     let Ok(index) = Index::parse(data.to_vec()) else { return };
     assert_eq!(index.parts().concat(), data);
@@ -369,7 +374,8 @@ pub fn slow5_index(data: &[u8]) {
     assert!(built.iter().eq(index.iter()));
 }
 
-/// Frames, after a byte that picks the encoding and one that says how much more the file has.
+/// Checks the search for record frames. The first input byte selects the encoding, and the second
+/// is the number of bytes that the file has after the input.
 pub fn slow5_frame(data: &[u8]) {
     let [pick, more, rest @ ..] = data else { return };
     let framing = Framing::new(if pick % 2 == 0 { Encoding::Binary } else { Encoding::Ascii });
@@ -398,7 +404,7 @@ impl Visitor for Seen {
     }
 }
 
-/// A whole file through the engine: streamed, indexed, and read by id.
+/// Checks a whole file: it is streamed, indexed, and read by id.
 pub fn whole_file(data: &[u8]) {
     let store = Arc::new(MemoryStore::new("fuzz", data.to_vec()));
     let options = Options { budget: Budget { threads: 2, memory: 4 << 20 }, ..Options::default() };
@@ -412,7 +418,7 @@ pub fn whole_file(data: &[u8]) {
     assert_eq!(
         index.is_ok(),
         distinct,
-        "an index refuses nothing but a read that is there twice: {index:?}"
+        "building an index fails only for a repeated read id: {index:?}"
     );
     if !distinct {
         return;
@@ -428,17 +434,17 @@ pub fn whole_file(data: &[u8]) {
     );
 }
 
-/// The read ids of a BAM file, decompressed: as many as there are, then an end or an error, and no
-/// more.
+/// Checks the read ids of a decompressed BAM file: there are at most as many as fit in the input,
+/// and nothing follows the end or an error.
 pub fn bam(data: &[u8]) {
     let Ok(mut ids) = BamIds::new("fuzz".into(), data) else { return };
-    // A record takes 36 bytes and its name.
+    // A record takes 36 bytes in addition to its name.
     let most = data.len() / 36 + 1;
     let count = ids.by_ref().take(most + 1).take_while(Result::is_ok).count();
     assert!(count <= most && ids.next().is_none());
 }
 
-/// A condition is refused or can be asked of a table, row by row.
+/// Checks a condition: a condition that parses and binds to a table gives one result for each row.
 pub fn condition(data: &[u8]) {
     let Ok(condition) = std::str::from_utf8(data)
         .map_err(drop)
@@ -460,10 +466,10 @@ pub fn condition(data: &[u8]) {
     }
 }
 
-/// The metadata of a FAST5 file: what is parsed is parsed again, and lies inside the file.
+/// Checks the metadata of a FAST5 file: parsing twice gives the same result, and all extents lie
+/// inside the file.
 pub fn hdf5_meta(data: &[u8]) {
-    // Files of fuzzers are small: this is more than their metadata are, and less than makes one
-    // wait.
+    // The limit on metadata exceeds the size of a fuzzed file, and keeps each run short.
     let Ok(root) = Root::parse(&data, 1 << 20) else { return };
     let name: Arc<str> = "fuzz".into();
     let mut walk = LayoutBuilder::new(&name, &root, 1 << 20);
@@ -484,7 +490,8 @@ pub fn hdf5_meta(data: &[u8]) {
     }
 }
 
-/// An index of where chunks lie. Its checksums are made right first, or damage would end there.
+/// Checks an index of chunk locations. The input is parsed as it is, and then with valid checksums,
+/// because otherwise most inputs fail at the checksums.
 pub fn hdf5_extents(data: &[u8]) {
     let _ = Extents::parse(data.to_vec());
     let Ok(extents) = Extents::parse(hdf5_sealed(data)) else { return };
@@ -501,7 +508,7 @@ pub fn hdf5_extents(data: &[u8]) {
     assert_eq!(again.grids().collect::<Vec<_>>(), grids);
 }
 
-/// The same bytes with the checksums that they should have, where they are enough for any.
+/// Returns the input with valid checksums. Checksums that lie past its end are left out.
 fn hdf5_sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = data.to_vec();
     let sums = [0..56, 64..bytes.len().saturating_sub(8)];

@@ -1,11 +1,12 @@
-//! What every store must do, as a library, so that stores in other crates are held to the same.
+//! Test suites that every store must pass. They form a library, so that stores in other crates pass
+//! the same tests.
 //!
-//! [`store_suite`] checks reads and serving, [`path_suite`] what a path may be, [`shrink_suite`]
-//! files that get shorter while they are read. Each panics at the first thing that is wrong. No
-//! part of the public interface.
+//! [`store_suite`] checks reads and serving. [`path_suite`] checks which paths a store opens.
+//! [`shrink_suite`] and [`race_suite`] check files that are truncated while they are open. Each
+//! suite panics at the first failure. This crate is not part of the public interface.
 //!
-//! [`slow5`] and [`pod5`] make small files to damage, [`real_files`] finds the real ones, and
-//! [`fuzz_corpus`] runs the bodies of the fuzz targets on their seeds.
+//! [`slow5`] and [`pod5`] make small files for tests to damage. [`real_files`] finds real files.
+//! [`fuzz`] has the bodies of the fuzz targets, and [`fuzz_corpus`] runs them on their seeds.
 
 // A suite reports by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
@@ -37,15 +38,16 @@ pub type Make<'a> = &'a dyn Fn(&[u8]) -> Arc<dyn Store>;
 /// Opens a path as a store.
 pub type Open<'a> = &'a dyn Fn(&Path) -> Result<Arc<dyn Store>>;
 
-/// Bytes that differ from their neighbours and from those a page, or 64 KiB, further on.
+/// Returns `len` pseudo-random bytes, always the same. A read at a wrong offset, such as one page
+/// too far, returns other bytes.
 pub fn sample(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (mix((i / 8).wrapping_add(STEP)) >> (i % 8 * 8)) as u8).collect()
 }
 
 use thalweg_codec::splitmix::{STEP, mix};
 
-/// Runs `job`, and panics if it has not ended within ten minutes: a hang must fail, not block, and
-/// a busy machine is no hang.
+/// Runs `job`, and panics if it takes more than ten minutes. A hang then fails the test, and a busy
+/// machine does not.
 pub fn no_hang<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || {
@@ -61,7 +63,7 @@ pub fn no_hang<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T
     }
 }
 
-/// Everything that holds for every store.
+/// Checks the properties that hold for every store.
 pub fn store_suite(make: Make<'_>) {
     for len in [0, 1, 2, 511, 4095, 4096, 4097, 70_001] {
         let bytes = sample(len);
@@ -81,7 +83,7 @@ pub fn store_suite(make: Make<'_>) {
         serves_shy_feeds(&store, &bytes, depth);
         serves_what_is_outside(&store, &bytes, depth);
         passes_panics_on(&store, &bytes, depth);
-        // After a panic it must serve again.
+        // A store must serve again after a panic of its feed.
         serves(&store, &bytes, depth);
     }
     ends_with_its_feed(&store, &bytes);
@@ -112,7 +114,7 @@ fn reads_anywhere(store: &dyn Store, bytes: &[u8]) {
 }
 
 fn check_read(store: &dyn Store, bytes: &[u8], from: usize, to: usize) {
-    // Aligned memory and memory at an odd address take different ways through O_DIRECT.
+    // With O_DIRECT, aligned buffers and unaligned buffers take different code paths.
     for shift in [0, 3] {
         let mut buf = AlignedBuf::new(to - from + shift);
         store
@@ -131,10 +133,10 @@ fn refuses_what_is_outside(store: &dyn Store) {
         let mut buf = vec![7; len];
         let read = store.read_at(offset, &mut buf).unwrap_err();
         for error in [read, store.touch(offset, len).unwrap_err()] {
-            let Error::Truncated { file, size: told, .. } = &error else {
+            let Error::Truncated { file, size: reported, .. } = &error else {
                 panic!("{offset}+{len}: {error:?}")
             };
-            assert_eq!((file, *told), (store.name(), size));
+            assert_eq!((file, *reported), (store.name(), size));
         }
         assert!(buf.iter().all(|b| *b == 7), "bytes outside the store were made up");
     }
@@ -154,7 +156,8 @@ fn reads_from_many_threads(store: &dyn Store, bytes: &[u8]) {
     });
 }
 
-/// Requests all over `bytes`, out of order, some of them empty, the last byte among them.
+/// Makes `count` aligned requests at random offsets in `bytes`, and one that reads up to the last
+/// byte. Some may be empty.
 fn requests(store: &dyn Store, bytes: &[u8], count: u64) -> Vec<(u64, usize)> {
     let align = store.alignment() as u64;
     let size = bytes.len() as u64;
@@ -175,7 +178,7 @@ fn serves(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
 }
 
 fn serves_shy_feeds(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
-    // A store that holds an outcome back while it waits for the next request would wait for ever.
+    // A store that waits for the next request before it reports an outcome hangs here.
     let one_at_a_time =
         Script { most_out: 1, ..Script::new(store, bytes, requests(&**store, bytes, 50)) };
     one_at_a_time.serve(depth).all_right();
@@ -232,7 +235,8 @@ fn passes_panics_on(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
     assert!(outcome.is_err(), "a panic in the feed was swallowed");
 }
 
-/// What a path may be. `dir` is an empty folder to work in.
+/// Checks which paths a store opens, and the errors for all others. `dir` is an empty folder for
+/// the files of the test.
 pub fn path_suite(open: Open<'_>, dir: &Path) {
     let missing = dir.join("missing");
     let error = open(&missing).unwrap_err();
@@ -262,7 +266,7 @@ pub fn path_suite(open: Open<'_>, dir: &Path) {
     let closed = dir.join("closed");
     std::fs::write(&closed, b"secret").unwrap();
     std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
-    // For root no file is closed.
+    // Root may open every file.
     if std::fs::File::open(&closed).is_err() {
         let error = open(&closed).unwrap_err();
         let denied = std::io::ErrorKind::PermissionDenied;
@@ -270,8 +274,8 @@ pub fn path_suite(open: Open<'_>, dir: &Path) {
     }
 }
 
-/// A file that something shortens after it was opened: an error that says so, and never made-up
-/// bytes.
+/// Checks a file that is truncated after it was opened: reads past the new end fail with an error
+/// that says so, and return no invented bytes. `dir` is a folder for the file.
 pub fn shrink_suite(open: Open<'_>, dir: &Path) {
     let path = dir.join("shrinking");
     let bytes = sample(300_000);
@@ -311,8 +315,8 @@ pub fn shrink_suite(open: Open<'_>, dir: &Path) {
     }
 }
 
-/// A file that something shortens during the reads. Not for maps: theirs end with SIGBUS, see
-/// there.
+/// Checks a file that is truncated during the reads. Stores that map the file can't take this test,
+/// because reading past the new end raises SIGBUS. `dir` is a folder for the file.
 pub fn race_suite(open: Open<'_>, dir: &Path) {
     let path = dir.join("racing");
     let bytes = sample(2 << 20);
@@ -322,8 +326,8 @@ pub fn race_suite(open: Open<'_>, dir: &Path) {
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let left = mix(round) % bytes.len() as u64;
         let wanted = (0..256).map(|i| (i * 8192, 8192)).collect();
-        // Linux clears what it cuts off from a page before it drops it, so that a read in that
-        // moment may get zeros.
+        // Linux zeroes the truncated part of a page before it drops the page. A read at that moment
+        // may return zeros, so bytes past the new end are not compared.
         let script = Script { sure: left, ..Script::new(&store, &bytes, wanted) };
         let cutter = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_micros(50 * round));

@@ -10,7 +10,7 @@ use thalweg_nanopore::slow5::{
 use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 use thalweg_nanopore::write::ReadWriter;
 
-/// A file in memory.
+/// A SLOW5 or BLOW5 file in memory.
 #[derive(Debug, Clone)]
 pub struct SampleFile {
     /// The encoding and the compressions: `text`, or `zstd+svb-zd`.
@@ -21,7 +21,7 @@ pub struct SampleFile {
     pub frames: Vec<Range<usize>>,
 }
 
-/// The record compressions that are in use.
+/// The record compressions that the sample files use.
 pub const RECORDS: [RecordPress; 3] = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
 
 /// A header with one read group, one attribute and two auxiliary fields: `channel`, a string, and
@@ -53,7 +53,8 @@ pub fn headers() -> Vec<(String, Header)> {
     headers
 }
 
-/// A random walk, as real signals are, with flat stretches. `seed` determines the samples.
+/// Makes a random walk with flat stretches, which resembles a real signal. `seed` determines the
+/// samples.
 pub fn signal(seed: u64, len: usize) -> Vec<i16> {
     // The golden ratio, and the multiplier and increment of Knuth's MMIX generator.
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -76,7 +77,8 @@ pub fn id(i: usize) -> String {
     format!("read-{i:04}-{:08x}", i.wrapping_mul(2_654_435_761) & 0xffff_ffff)
 }
 
-/// One record as a file stores it, with its length before it or its line feed after it.
+/// Returns one record as a file stores it: with its length before it (BLOW5), or with a line feed
+/// after it (SLOW5).
 pub fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
     let mut aux = Vec::new();
     header.aux[0].push(AuxValue::String(b"channel 7"), &mut aux).unwrap();
@@ -96,7 +98,7 @@ pub fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
     frame
 }
 
-/// A file with one read for each length, in samples.
+/// Makes a file with one read for each length, in samples.
 pub fn sample(name: &str, header: &Header, lengths: &[usize]) -> SampleFile {
     let mut bytes = header.write().unwrap();
     let mut frames = Vec::new();
@@ -109,7 +111,8 @@ pub fn sample(name: &str, header: &Header, lengths: &[usize]) -> SampleFile {
     SampleFile { name: name.into(), bytes, frames }
 }
 
-/// One file for each of [`headers`], all with the same reads.
+/// Makes one file for each of [`headers`], all with the same reads. `lengths` gives the number of
+/// samples of each read.
 pub fn samples(lengths: &[usize]) -> Vec<SampleFile> {
     headers().iter().map(|(name, header)| sample(name, header, lengths)).collect()
 }

@@ -1,5 +1,5 @@
-//! The toy format: the smallest format of reads that is worth one, and the example of
-//! `docs/adding-a-format.md`. Nothing but tests reads it.
+//! The toy format: a minimal format of reads, and the example of `docs/adding-a-format.md`. Only
+//! tests read it.
 //!
 //! ```text
 //! "TOYREADS"                                 signature
@@ -30,13 +30,13 @@ use thalweg_nanopore::record::{
     Encoding, Entry, Header, Index, Record, RecordPress, SignalPress, StoredRow, Version,
 };
 
-/// First bytes of a file.
+/// The first bytes of a file.
 const SIGNATURE: &[u8; 8] = b"TOYREADS";
 
-/// Bytes of a record before its payload: length and checksum.
+/// The number of bytes of a record before its payload: length and checksum.
 const RECORD_HEAD: usize = 12;
 
-/// What the list of formats says of it.
+/// The entry of the format in the list of formats.
 static TOY: FormatEntry = FormatEntry {
     name: "TOY",
     extension: "toy",
@@ -49,7 +49,7 @@ pub fn register_toy() -> Format {
     register(&TOY)
 }
 
-/// The bytes of a file of these reads.
+/// Returns the bytes of a file with these reads, each as (id, samples).
 pub fn toy_file(reads: &[(String, Vec<i16>)]) -> Vec<u8> {
     let mut bytes = SIGNATURE.to_vec();
     for (id, samples) in reads {
@@ -70,7 +70,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// An open file. All that is known of it is its header.
+/// An open file. It keeps no state besides the header.
 #[derive(Debug)]
 struct ToyFile;
 
@@ -170,13 +170,14 @@ impl KeepIntact for CopyRecord {
     }
 }
 
-/// Bytes of the record that starts with `head`, if its length is all there.
+/// The length in bytes of the record that starts with `head`, or `None` if `head` lacks a part of
+/// the length field.
 fn record_len(head: &[u8]) -> Option<usize> {
     let payload = head.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
     Some(RECORD_HEAD + payload as usize)
 }
 
-/// Finds records in bytes that stream by.
+/// Finds the records in a stream of bytes.
 struct ToyFramer {
     name: Arc<str>,
     size: u64,

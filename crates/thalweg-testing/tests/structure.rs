@@ -1,5 +1,5 @@
-//! The structure of the source tree, as `docs/design.md` gives it. Each check reports everything
-//! that is wrong, with its place, and each exception that is no longer needed.
+//! Checks the structure of the source tree that `docs/design.md` describes. Each check reports
+//! every violation with its place, and every exception that is no longer needed.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 #[path = "structure/checks.rs"]
@@ -16,20 +16,21 @@ use checks::{Crate, Finding};
 
 /// Crates whose top-level modules still form a cycle.
 const CYCLES: &[&str] = &[];
-/// `user -> used` that the table of crates does not allow yet.
+/// Dependencies, as `user -> used`, that exist although `MAY_USE` does not allow them.
 const DEPENDENCIES: &[&str] = &[];
 /// Crates that still have lines wider than 100 characters.
 const WIDE_LINES: &[&str] = &[];
 /// Files that still start threads of their own.
 const THREADS: &[&str] = &[];
-/// Files that still ask for the feature in a function's body, or deep in a module folder.
+/// Files that still test a libhdf5 feature in the body of a function, or inside a module folder.
 const FEATURES: &[&str] = &[
     "crates/thalweg-cli/src/main.rs",
     "crates/thalweg-hdf5/src/encode.rs",
     "crates/thalweg-hdf5/src/filter.rs",
 ];
 
-/// What each crate may use; crates for tests are exempt.
+/// The crates of this workspace that each crate may use, without the prefix `thalweg-`. Crates for
+/// tests are exempt.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg-codec", &[]),
     ("thalweg-io", &["codec"]),
@@ -48,7 +49,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Rust files below a folder, in order.
+/// The Rust files below a folder, sorted by path.
 fn rust_files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -60,7 +61,8 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// Paths from the root of the workspace, and texts.
+/// The Rust files below a folder of the workspace, each as (path from the root of the workspace,
+/// text).
 fn sources(folder: &str) -> Vec<(String, String)> {
     let root = workspace();
     let name = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
@@ -83,7 +85,7 @@ static CRATES: LazyLock<Vec<Crate>> = LazyLock::new(|| {
     crate_folders().into_iter().map(read).collect()
 });
 
-/// Fails with all that no exception covers, and with all exceptions that cover nothing.
+/// Panics with every finding that no exception covers, and every exception that covers no finding.
 #[track_caller]
 fn report(what: &str, findings: &[Finding], exceptions: &[&str]) {
     let covered: BTreeSet<&str> = findings.iter().map(|finding| finding.of.as_str()).collect();
@@ -138,7 +140,7 @@ fn features_stand_at_front_doors_only() {
     report("features within bodies", &findings, FEATURES);
 }
 
-/// Each check finds what it is for, and nothing in comments, strings and tests.
+/// Each check finds violations in code, and ignores comments, strings and tests.
 #[test]
 fn the_checks_find_what_they_are_for() {
     let krate = |files: &[(&str, &str)]| {

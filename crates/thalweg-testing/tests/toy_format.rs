@@ -1,5 +1,5 @@
-//! A format of another crate goes through the code that the verbs use, with no file of
-//! `thalweg-nanopore` changed.
+//! Tests that a format of another crate works with the code that the verbs use, without a change in
+//! `thalweg-nanopore`.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 use std::fs;
@@ -20,13 +20,13 @@ use thalweg_testing::toy::{register_toy, toy_file};
 
 type Reads = Vec<(String, Vec<i16>)>;
 
-/// Reads of different lengths, one of them without samples.
+/// Makes reads of different lengths, one of them without samples.
 fn reads() -> Reads {
     let samples = |i: i16| (0..i * 10).map(|x| x * 3 - i).collect();
     (0..50).map(|i| (format!("read-{i:02}"), samples(i))).collect()
 }
 
-/// A folder with a file of the reads.
+/// Writes `bytes` to a file in a temporary folder, and returns the folder and the path.
 fn written(bytes: &[u8]) -> (TempDir, PathBuf) {
     register_toy();
     let folder = tempfile::tempdir().unwrap();

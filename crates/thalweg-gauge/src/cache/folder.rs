@@ -10,7 +10,7 @@ use crate::{Error, Result};
 /// folder are not followed.
 ///
 /// # Errors
-/// When something can't be looked up, and when a folder has no file, because it then gives no
+/// When a path can't be looked up, and when a folder has no files, because it then gives no
 /// evidence.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
@@ -54,7 +54,7 @@ pub(crate) fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
     })
 }
 
-/// The file itself, or the largest file of a folder, for a probe to read.
+/// The file that a probe reads: `path` itself, or the largest file of a folder.
 ///
 /// # Errors
 /// The errors of [`files_of`].

@@ -1,4 +1,4 @@
-//! Finds the processes that keep a file in memory: a mapped page survives every eviction.
+//! Finds the processes that map or open a file. A page that a process maps can't be evicted.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -12,18 +12,18 @@ use crate::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Hold {
-    /// In its address space: its pages can't be evicted.
+    /// The process maps the file into its address space, so the mapped pages can't be evicted.
     Mapped,
-    /// As a descriptor: it may read the file back in at any moment.
+    /// The process has an open descriptor, so it may read the file into memory again at any moment.
     Open,
 }
 
 /// One process that holds a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
-    /// Process id.
+    /// The id of the process.
     pub pid: u32,
-    /// Its command's name.
+    /// The name of its command.
     pub command: String,
     /// The strongest way in which it holds the file.
     pub hold: Hold,
@@ -34,7 +34,7 @@ pub struct Holder {
 pub struct Holders {
     /// The processes that were found.
     pub seen: Vec<Holder>,
-    /// The number of processes (of other users) that could not be inspected.
+    /// The number of processes that could not be inspected, because other users own them.
     pub unseen: usize,
 }
 

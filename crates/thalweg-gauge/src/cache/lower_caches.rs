@@ -1,8 +1,8 @@
 //! Caches beneath this system: in the device, the hypervisor or the file server.
 //!
-//! Eviction does not reach them. A second read of the same bytes past the page cache shows them: if
-//! it is faster than the first, a cache beneath keeps the bytes. If it is not, either there is no
-//! cache, or it held all bytes before.
+//! Eviction does not reach these caches. A second read of the same bytes that bypasses the page
+//! cache detects them: if it is faster than the first, a lower cache holds the bytes. If it is not
+//! faster, either there is no such cache, or it held all bytes before the first read.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,17 @@ use thalweg_io::store::{AlignedBuf, FileStore, Store};
 
 use crate::{Error, Result, stats};
 
-/// Parts of the file that are read, spread evenly over it.
+/// The number of parts of the file that are read. They are spread evenly over the file.
 const WINDOWS: u64 = 8;
 const WINDOW_BYTES: u64 = 8 << 20;
 const BLOCK_BYTES: u64 = 1 << 20;
-/// Second reads that are faster by this factor show a cache.
+/// Second reads that are faster by this factor indicate a cache.
 const FASTER: f64 = 1.5;
 
-/// Parts of a file, each read twice past the page cache (O_DIRECT).
+/// Times of parts of a file, each read twice without the page cache (O_DIRECT).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ReadTwice {
-    /// Bytes of each part.
+    /// The size of each part in bytes.
     pub window_bytes: u64,
     /// Seconds of the first and of the second read of each part.
     pub seconds: Vec<(f64, f64)>,
@@ -37,7 +37,8 @@ impl ReadTwice {
         )
     }
 
-    /// Whether there is a cache beneath: most second reads were much faster.
+    /// Whether there is a lower cache: at most one second read was not faster, and the median
+    /// speed-up is large.
     pub(crate) fn shows_a_cache(&self) -> bool {
         let faster = self.seconds.iter().filter(|(first, second)| second < first).count();
         faster + 1 >= self.seconds.len() && self.speedup().is_some_and(|speedup| speedup >= FASTER)
@@ -69,8 +70,8 @@ pub fn read_twice(path: &Path, stop: &AtomicBool) -> Result<Option<ReadTwice>> {
             Ok(before.elapsed().as_secs_f64().max(1e-9))
         };
         seconds.push((read()?, read()?));
-        // Some file systems accept the flag and refuse the read; the store then goes on through the
-        // page cache.
+        // Some file systems accept the flag and refuse the read. The store then continues with
+        // reads through the page cache.
         if !store.is_direct() {
             return Ok(None);
         }

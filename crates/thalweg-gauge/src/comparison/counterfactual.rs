@@ -1,16 +1,16 @@
-//! Trials of an arm without one of its stages: in no pair, never averaged in, for the verdict
-//! alone.
+//! Trials of an arm without one of its stages. They serve the verdict only: they belong to no pair,
+//! and no average includes them.
 
 use super::{Arm, ComparisonPlan, Session, Trial};
 use crate::stats::median;
 use crate::verdict::{Role, Without};
 
-/// How many of each: enough for a median. What they decide differs by far more than noise, or is
-/// not decided.
+/// The number of trials for each arm and stage, which is enough for a median. The verdict uses only
+/// differences that are much larger than noise.
 pub(super) const TRIALS: usize = 3;
 
-/// The arms without a stage, in the order of their turns; none where no limit is probed that they
-/// could bear out.
+/// The arms without a stage, in the order in which they run. Empty if no limit is probed, because
+/// the trials only confirm a limit.
 pub(super) fn arms(session: &Session, plan: &ComparisonPlan) -> Vec<(Role, Arm)> {
     if plan.probe.is_none() {
         return Vec::new();
@@ -24,7 +24,8 @@ pub(super) fn arms(session: &Session, plan: &ComparisonPlan) -> Vec<(Role, Arm)>
     session.arms.iter().flat_map(of).collect()
 }
 
-/// Whether `trial` decoded what `arm` decodes.
+/// Whether `trial` decodes the values that `arm` decodes. Trials of the arm with its bytes in
+/// memory do so. Trials without decoding do not.
 pub(super) fn is_of(trial: &Trial, arm: &Arm) -> bool {
     match trial.role {
         None => trial.arm == arm.name,
@@ -34,7 +35,7 @@ pub(super) fn is_of(trial: &Trial, arm: &Arm) -> bool {
     }
 }
 
-/// What the arm took without a stage.
+/// The median times of the arm without each of its stages.
 pub(super) fn times(arm: &Arm, trials: &[Trial]) -> Without {
     let time = |role: Role| {
         let other = arm.without(role)?.name;

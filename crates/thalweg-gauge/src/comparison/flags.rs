@@ -16,34 +16,35 @@ use crate::units::{digits, seconds};
 pub enum Flag {
     /// The times of the baseline rose or fell. Pairs cancel this drift.
     BaselineDrift {
-        /// Its time at the end over that at the start.
+        /// The time at the end of the series, divided by the time at its start.
         factor: f64,
     },
     /// The ratio itself rose or fell, so that one figure does not describe it.
     RatioDrift {
-        /// Name of the arm.
+        /// The name of the arm.
         arm: String,
-        /// The ratio at the end over that at the start.
+        /// The ratio at the end of the series, divided by the ratio at its start.
         factor: f64,
     },
-    /// Trials whose times are far from the arm's others. They count.
+    /// The times of some trials are far from those of the arm's other trials. These trials still
+    /// count.
     Outliers {
-        /// Name of the arm.
+        /// The name of the arm.
         arm: String,
-        /// Their rounds.
+        /// The rounds of the outliers.
         rounds: Vec<usize>,
-        /// The time of the farthest trial over the arm's median.
+        /// The time of the farthest trial, divided by the arm's median.
         farthest: f64,
     },
     /// The baseline and its control, which run identical commands, differ significantly.
     IdenticalArmsDiffer,
     /// The wall clock was set while a trial ran, or the machine slept.
     ClockStep {
-        /// Name of the arm.
+        /// The name of the arm.
         arm: String,
-        /// Its round; none for a warm-up.
+        /// The round of the trial; `None` for a warm-up.
         round: Option<usize>,
-        /// How far the clock went forward, in seconds.
+        /// How far the clock was set forward, in seconds; negative if it was set back.
         step_s: f64,
     },
     /// The hypervisor took CPU time away.
@@ -53,7 +54,7 @@ pub enum Flag {
         /// The largest share in a trial, as far as the system's ticks can tell.
         worst: f64,
     },
-    /// Others used the CPUs.
+    /// Other processes used the CPUs.
     OthersBusy {
         /// Share of the machine's CPU time during all trials.
         share: f64,
@@ -62,15 +63,15 @@ pub enum Flag {
     },
     /// In some trials tasks waited far longer than in the arm's other trials (PSI).
     Pressure {
-        /// Name of the arm.
+        /// The name of the arm.
         arm: String,
-        /// What they waited for: "cpu" or "io".
+        /// The resource that the tasks waited for: "cpu" or "io".
         resource: String,
-        /// Rounds of these trials.
+        /// The rounds of these trials.
         rounds: Vec<usize>,
-        /// The longest share of a trial in which some task waited.
+        /// The largest share of the time of such a trial in which some task waited.
         worst: f64,
-        /// The median share of the arm's trials.
+        /// The median of this share over the arm's trials.
         usual: f64,
     },
     /// The run was stopped and resumed. The pair of that round may span the gap.
@@ -85,14 +86,17 @@ pub enum Flag {
 /// Differences below 1 % are not reported.
 pub(super) const LEAST: f64 = 0.01;
 
-/// From these shares of the machine's CPU time on, others and the hypervisor are mentioned.
+/// The smallest shares of the machine's CPU time for which other processes and the hypervisor are
+/// flagged.
 const OTHERS: f64 = 0.05;
 const STOLEN: f64 = 0.01;
 
-/// The system counts CPU time in ticks of 10 ms: two of them may be rounding.
+/// The system counts CPU time in ticks of 10 ms, so a difference of two ticks may come from
+/// rounding.
 const TICKS_S: f64 = 0.02;
 
-/// A trial whose tasks waited this much more of its time than usual.
+/// A trial is flagged if its tasks waited for a share of its time that exceeds the median share by
+/// this.
 const PRESSURE: f64 = 0.25;
 
 /// A smaller difference between two clocks may come from a pause between their readings. (NTP steps
@@ -185,8 +189,8 @@ fn stepped(trial: &Trial) -> Option<Flag> {
     Some(Flag::ClockStep { arm: trial.arm.clone(), round: trial.round, step_s })
 }
 
-/// CPU seconds that did not go to the trials: their share of all trials, and of the worst one, if
-/// it is at least `least`.
+/// The CPU time that the trials lost, by `seconds`: its share over all trials, and the largest
+/// share in one trial. `None` if both shares are below `least`.
 fn busy(
     trials: &[Trial],
     cpus: f64,
@@ -270,7 +274,7 @@ fn change(factor: f64) -> String {
     format!("{word} by {} from the first round to the last", percent((factor - 1.0).abs()))
 }
 
-/// "round 3" or "rounds 3, 7": numbers from 1.
+/// Rounds in words, counted from 1: "round 3" or "rounds 3, 7".
 fn numbered(rounds: &[usize]) -> String {
     let list = rounds.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join(", ");
     format!("{} {list}", if rounds.len() == 1 { "round" } else { "rounds" })

@@ -15,7 +15,7 @@ use crate::stats::PairCount;
 /// The suite that a comparison belongs to. Reports group by it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InSuite {
-    /// The suite's name.
+    /// The name of the suite.
     pub name: String,
     /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of
     /// the file.
@@ -29,37 +29,37 @@ pub struct InSuite {
 /// A comparison to run.
 #[derive(Debug, Clone)]
 pub struct ComparisonPlan {
-    /// Its name.
+    /// The name of the comparison.
     pub name: String,
     /// The arms; the first is the baseline of every ratio.
     pub arms: Vec<Arm>,
-    /// How many pairs.
+    /// The number of pairs.
     pub pairs: PairCount,
     /// The order of the arms in each round.
     pub order: ArmOrder,
-    /// How long the run may take, from its start (a resumed run starts anew). No round starts that
-    /// is not expected to end in time, so it is overrun by less than a round.
+    /// How long the run may take. A resumed run gets the whole budget again. A round starts only if
+    /// it is expected to end in time, so the run exceeds its budget by less than a round.
     pub budget: Option<Duration>,
     /// Additional time for the preparation (the warm-up, the probe, the runs without a stage).
     /// Without it, preparation could spend a small budget before the first round.
     pub reserve: Duration,
     /// How often a rejected trial is tried again.
     pub retries: usize,
-    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms
-    /// show the noise that a claim must clear.
+    /// Whether the baseline runs a second time in each round, as a separate arm. Identical arms
+    /// show the noise that a claim must exceed.
     pub control: bool,
-    /// What evictions may do.
+    /// The options of evictions.
     pub evict: EvictOptions,
     /// Whether and how to probe the limit, after the warm-up.
     pub probe: Option<ProbeOptions>,
-    /// The suite that it belongs to.
+    /// The suite that the comparison belongs to.
     pub suite: Option<InSuite>,
     /// The results of an earlier run of this plan (see [`super::reopen`]). The run continues from
     /// there.
     pub resume: Option<Earlier>,
 }
 
-/// The name of the second run of the baseline.
+/// The suffix that the name of the baseline gets for its second run, the control arm.
 pub(crate) const CONTROL_SUFFIX: &str = " (again)";
 
 impl ComparisonPlan {
@@ -87,28 +87,28 @@ impl ComparisonPlan {
         self.pairs(PairCount::Fixed(rounds))
     }
 
-    /// Sets how many pairs.
+    /// Sets the number of pairs.
     #[must_use]
     pub fn pairs(mut self, pairs: PairCount) -> Self {
         self.pairs = pairs;
         self
     }
 
-    /// Sets the order.
+    /// Sets the order of the arms in each round.
     #[must_use]
     pub fn order(mut self, order: ArmOrder) -> Self {
         self.order = order;
         self
     }
 
-    /// Sets how long it may take.
+    /// Sets how long the run may take.
     #[must_use]
     pub fn budget(mut self, budget: Duration) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// Sets whether the baseline runs twice.
+    /// Sets whether the baseline runs twice in each round.
     #[must_use]
     pub fn control(mut self, control: bool) -> Self {
         self.control = control;

@@ -1,4 +1,4 @@
-//! Reads results files: of this version, of older and newer ones, and of runs that ended in the
+//! Reads results files of this version, of older and newer versions, and of runs that ended in the
 //! middle of a line.
 
 use std::io::Read;
@@ -15,9 +15,9 @@ use crate::{Error, Result};
 /// The content of a results file.
 #[derive(Debug, Clone, Default)]
 pub struct Records {
-    /// The comparisons, summarised anew from the raw trials.
+    /// The comparisons, with summaries that are computed from the raw trials.
     pub comparisons: Vec<Comparison>,
-    /// The lines that were left out, with the reason, as in "line 7 is cut short".
+    /// Notes on the lines that were skipped, with the reason, as in "line 7 is cut short".
     pub notes: Vec<String>,
 }
 
@@ -26,8 +26,8 @@ pub fn read(path: &Path) -> Result<Vec<Comparison>> {
     Ok(parse(path, &read_text(path)?)?.comparisons)
 }
 
-/// The text of a results file, unpacked if it is a gzip file. A gzip file that was cut short yields
-/// what is intact.
+/// The text of a results file, unpacked if it is a gzip file. A truncated gzip file gives its
+/// intact part.
 pub fn read_text(path: &Path) -> Result<String> {
     let raw = std::fs::read(path).map_err(|e| Error::io(path, "reading", e))?;
     let mut bytes = raw;
@@ -40,8 +40,8 @@ pub fn read_text(path: &Path) -> Result<String> {
             _ => bytes = unpacked,
         }
     }
-    // A truncated last line may end inside a character. Anywhere else, invalid UTF-8 is damage, and
-    // the line is no JSON either.
+    // A truncated last line may end inside a character. So invalid UTF-8 is replaced here, and the
+    // parser of the lines reports damage.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
@@ -49,15 +49,15 @@ pub fn read_text(path: &Path) -> Result<String> {
 /// One comparison in a results file.
 #[derive(Debug, Clone)]
 pub struct Earlier {
-    /// Its first line.
+    /// The session: the first line of the comparison.
     pub session: Session,
-    /// Its finished trials.
+    /// The finished trials.
     pub trials: Vec<Trial>,
-    /// Its probes.
+    /// The probes of the limit.
     pub probes: Vec<Probe>,
-    /// Its resumptions.
+    /// The resumptions of the run.
     pub resumed: Vec<Resumed>,
-    /// How it ended; `None` if it was stopped.
+    /// How the comparison ended; `None` if it was stopped.
     pub ended: Option<EndReason>,
 }
 
@@ -67,8 +67,8 @@ pub struct Earlier {
 /// truncated last line (the machine stopped) is skipped with a note.
 ///
 /// # Errors
-/// [`Error::Results`] for any other line that is no JSON, lacks a field, or belongs to an absent
-/// session.
+/// [`Error::Results`] for any other line that is not valid JSON, lacks a field, or belongs to an
+/// absent session.
 pub fn parse(path: &Path, text: &str) -> Result<Records> {
     let (earlier, notes) = earlier(path, text)?;
     Ok(Records { comparisons: earlier.into_iter().map(summarise).collect(), notes })
@@ -116,7 +116,8 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         if !known || foreign.contains(&id) {
             continue;
         }
-        // The latest session with this id: a file that was appended to twice may repeat an id.
+        // The line belongs to the latest session with this id, because a file that was appended to
+        // twice may repeat an id.
         let Some(of) = open.iter_mut().rev().find(|o| o.session.id == id) else {
             return Err(wrong(format!("belongs to comparison {id:?}, which has no session line")));
         };

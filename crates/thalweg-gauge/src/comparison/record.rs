@@ -11,47 +11,47 @@ use crate::stats::{CONFIDENCE, Look};
 use crate::trial::Outcome;
 use crate::verdict::Role;
 
-/// Version of a trial's line.
+/// The schema of a trial's line, with its version.
 pub const TRIAL_SCHEMA: &str = "thalweg.trial/1";
 pub(crate) const SESSION_SCHEMA: &str = "thalweg.session/1";
 pub(crate) const PROBE_SCHEMA: &str = "thalweg.limit/1";
 pub(crate) const RESUMED_SCHEMA: &str = "thalweg.resumed/1";
 pub(crate) const COMPARISON_SCHEMA: &str = "thalweg.comparison/1";
 
-/// The first line of a comparison: what is compared, and where.
+/// The first line of a comparison: its arms, its plan, its files and the machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Session {
     /// "thalweg.session/1".
     pub schema: String,
-    /// Identifies the comparison in all of its lines.
+    /// The id of the comparison in all of its lines.
     pub id: String,
-    /// Its name.
+    /// The name of the comparison.
     pub name: String,
-    /// The suite that it belongs to; none if it was run by itself.
+    /// The suite that the comparison belongs to; `None` if it was run alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<InSuite>,
-    /// Version of this crate.
+    /// The version of this crate.
     pub gauge_version: String,
-    /// Seconds since 1970.
+    /// The start, in seconds since 1970.
     pub started_unix_s: f64,
     /// The machine.
     pub host: Host,
-    /// The places of the files, one entry a file.
+    /// Where the files lie, with one entry for each file.
     pub places: Vec<FilePlace>,
     /// The programs that the arms start.
     #[serde(default)]
     pub programs: Vec<ProgramVersion>,
     /// The arms, the control included; the first is the baseline.
     pub arms: Vec<Arm>,
-    /// Index of the control arm (the baseline once more).
+    /// The index of the control arm, which repeats the baseline; `None` without a control.
     pub control: Option<usize>,
-    /// The most rounds planned.
+    /// The largest number of rounds.
     pub rounds: usize,
-    /// How many pairs; none in results of versions that knew only a fixed number, `rounds`.
+    /// The number of pairs; `None` in results of versions that knew only a fixed number, `rounds`.
     #[serde(default)]
     pub pairs: Option<PairCount>,
-    /// When the intervals are computed; `None` in results of versions that computed them once,
-    /// after the last round.
+    /// The planned looks, at which the intervals are computed. Empty in results of versions that
+    /// computed them once, after the last round.
     #[serde(default)]
     pub looks: Vec<Look>,
     /// The order of the arms in each round.
@@ -61,7 +61,7 @@ pub struct Session {
     /// it.
     #[serde(default)]
     pub retries: Option<usize>,
-    /// How long the run might take.
+    /// The time budget of the run, in seconds.
     #[serde(default)]
     pub budget_s: Option<f64>,
     /// The time that is compared.
@@ -81,23 +81,23 @@ impl Session {
 /// Where one file lies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FilePlace {
-    /// The file.
+    /// The path of the file.
     pub file: String,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
     /// When it was last changed, in seconds since 1970.
     #[serde(default)]
     pub modified_unix_s: Option<f64>,
-    /// Its place; `None` if the system does not report it.
+    /// The storage that the file lies on; `None` if the system does not report it.
     pub place: Option<StoragePlace>,
 }
 
 /// The state of a program file when the run started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProgramVersion {
-    /// Its file. A name without a folder was looked up in PATH.
+    /// The path of the program. A name without a folder was looked up in PATH.
     pub file: String,
-    /// Its size.
+    /// The size in bytes.
     pub bytes: u64,
     /// When it was last changed, in seconds since 1970.
     pub modified_unix_s: Option<f64>,
@@ -108,35 +108,36 @@ pub struct ProgramVersion {
 pub struct Trial {
     /// "thalweg.trial/1".
     pub schema: String,
-    /// The comparison's id.
+    /// The id of the comparison.
     pub comparison: String,
-    /// Name of the arm.
+    /// The name of the arm.
     pub arm: String,
     /// The stage that was left out, for the verdict on an arm. Such a trial is in no pair, and its
     /// arm comes from [`Arm::without`]. `None` for all other trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Round, from 0; none for a warm-up, which is never averaged.
+    /// The round, from 0; `None` for a warm-up, which is never averaged.
     pub round: Option<usize>,
-    /// Place in the order of its round, from 0.
+    /// The position of the trial in its round, from 0.
     pub position: usize,
-    /// 0, or how often this trial was rejected before.
+    /// The number of earlier attempts that were rejected.
     pub attempt: usize,
-    /// Seconds since 1970.
+    /// The start, in seconds since 1970.
     pub started_unix_s: f64,
     /// The command line.
     pub command: String,
-    /// The level asked for.
+    /// The requested cache level.
     pub level_asked: CacheLevel,
-    /// The verified level; `None` if the trial was rejected or failed.
+    /// The verified cache level; `None` if the trial was rejected or failed.
     pub level: Option<CacheLevel>,
-    /// The evidence against its level. Such a trial is never averaged.
+    /// Why the trial was rejected: the evidence against its cache level. A rejected trial is never
+    /// averaged. `None` if it was not rejected.
     pub rejected: Option<String>,
-    /// Why there is no result.
+    /// Why the trial failed; `None` if it did not.
     pub failed: Option<String>,
     /// The time that is compared (see the session's clock).
     pub time_s: Option<f64>,
-    /// Bytes that it needed of its files.
+    /// The number of bytes that the trial needed from its files.
     pub needed_bytes: Option<u64>,
     /// How far the wall clock was set forward (or, if negative, back) during the trial, compared
     /// with the steady clock.
@@ -144,7 +145,7 @@ pub struct Trial {
     pub clock_step_s: Option<f64>,
     /// The preparation of the caches.
     pub prepared: Option<Prepared>,
-    /// Its resources and its report.
+    /// The resources and the report of the trial.
     pub outcome: Option<Outcome>,
 }
 
@@ -161,22 +162,22 @@ impl Trial {
 pub struct ProbeRecord {
     /// "thalweg.limit/1".
     pub schema: String,
-    /// The comparison's id.
+    /// The id of the comparison.
     pub comparison: String,
     /// The measurements.
     pub probe: Probe,
 }
 
-/// The line of a resumption: a stopped run continued here.
+/// The line of a resumption: a stopped run continued at this place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumed {
     /// "thalweg.resumed/1".
     pub schema: String,
-    /// The comparison's id.
+    /// The id of the comparison.
     pub comparison: String,
-    /// Seconds since 1970.
+    /// The start, in seconds since 1970.
     pub started_unix_s: f64,
-    /// The round of the last trial before it; `None` for the warm-up.
+    /// The round of the last trial before the resumption; `None` for the warm-up.
     pub round: Option<usize>,
     /// Seconds between the end of that trial and the resumption; `None` if there was no trial.
     pub gap_s: Option<f64>,

@@ -14,7 +14,8 @@ use crate::{Error, Result};
 /// locked against a second run, and the comparisons in it. A truncated last line is removed.
 ///
 /// # Errors
-/// When it can't be read or changed, when another process writes it, or when a line is damaged.
+/// When the file can't be read or changed, when another process writes to it, or when a line is
+/// damaged.
 pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     let io = |doing| move |e: std::io::Error| Error::io(path, doing, e);
     let mut file = OpenOptions::new()
@@ -39,10 +40,11 @@ pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     Ok((file, earlier))
 }
 
-/// Locks `file` for as long as it is open. On file systems without locks, nothing prevents a second
-/// run.
+/// Locks `file` for as long as it is open. Returns false if another process holds the lock. On file
+/// systems without locks, nothing prevents a second run.
 fn lock(file: &File) -> bool {
-    // A child that was forked just before its parent was killed holds the lock until it calls exec.
+    // A child process that was forked just before its parent was killed keeps the lock until it
+    // calls exec.
     const PATIENCE: Duration = Duration::from_secs(1);
     let start = Instant::now();
     while let Err(TryLockError::WouldBlock) = file.try_lock() {

@@ -25,9 +25,9 @@ use crate::verdict::Role;
 use crate::workload::Workload;
 use crate::{Error, Result};
 
-/// Runs `plan`, or continues an earlier run of it. Each line goes to `out` as soon as it is known.
-/// When `stop` becomes true, the running trial is killed and the finished ones are summarised as of
-/// the last planned look that was reached.
+/// Runs `plan`, or continues an earlier run of it. Each line of the results is written to `out` at
+/// once. When `stop` becomes true, the running trial is killed and the finished ones are summarised
+/// as of the last planned look that was reached.
 ///
 /// An arm that fails is removed, and the others continue. Different digests end the comparison as
 /// refused.
@@ -65,14 +65,14 @@ pub fn run(
     let ended = match running.everything() {
         Ok(ended) => ended,
         Err(Error::Cancelled) => EndReason::Stopped,
-        // `summarise` finds the two values again, from the trials.
+        // `summarise` finds the difference again in the trials.
         Err(Error::Refused(_)) => EndReason::Refused,
         Err(e) => return Err(e),
     };
     let Running { kept, out, .. } = running;
     let comparison = summarise(Earlier { ended: Some(ended), ..kept });
-    // A stopped comparison has no last line. A reader of the file recognises it by that, and it can
-    // be resumed.
+    // A stopped comparison gets no last line. The missing line tells a reader of the file that the
+    // comparison can be resumed.
     if !comparison.stopped() {
         write_line(out, &comparison.last_line())?;
     }
@@ -99,15 +99,15 @@ impl Running<'_> {
             None => write_line(self.out, &self.kept.session)?,
             Some(_) => self.say_resumed()?,
         }
-        // This comes before the warm-up, which would bring the files into the caches.
+        // This must precede the warm-up, which reads the files into the caches.
         let twice = self.read_twice()?;
-        // The warm-up brings programs and libraries into memory, and finds wrong digests before
-        // hours are spent.
+        // The warm-up loads programs and libraries into memory, and detects different digests
+        // before the long run.
         let warm_up = self.started.elapsed();
         for index in 0..arms {
             self.turn(&self.arm(index)?, None, None, index)?;
         }
-        // Until a round has been timed, it is expected to take as long as the warm-up did.
+        // The first round is expected to take as long as the warm-up.
         let mut longest = self.started.elapsed() - warm_up;
         self.probe(twice)?;
         for round in 0..counterfactual::TRIALS {
@@ -151,7 +151,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The files whose limit is still to be probed.
+    /// The files whose limit has not been probed yet.
     fn unprobed(&self) -> Vec<PathBuf> {
         let mut files: Vec<_> =
             self.kept.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
@@ -181,7 +181,7 @@ impl Running<'_> {
                 probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
                     progress(ComparisonProgress::Probing { done, total });
                 })?;
-            // The arms know a store by its folder.
+            // The arms name a store by its folder, and the probe reads one file of it.
             probe.file = file.display().to_string();
             probe.twice = twice.remove(&file);
             let comparison = self.kept.session.id.clone();
@@ -244,7 +244,7 @@ impl Running<'_> {
             attempt,
             started_unix_s: unix_s(SystemTime::now()),
             command: arm.command().command_line(),
-            // The warm-up makes no statement about the caches.
+            // The warm-up requires no state of the caches.
             level_asked: if round.is_some() { arm.level } else { CacheLevel::Lukewarm },
             level: None,
             rejected: None,
@@ -255,8 +255,7 @@ impl Running<'_> {
             prepared: None,
             outcome: None,
         };
-        // A run without a stage reports the work's own time, even where the comparison is by wall
-        // time.
+        // A run without a stage is timed by its own report, even if the comparison uses wall time.
         let clock = if role.is_some() { Clock::TimeToSamples } else { self.kept.session.clock };
         match fill(&mut trial, arm, clock, self.plan.evict, self.stop) {
             Ok(()) => {}
@@ -277,11 +276,12 @@ fn write_line(out: &mut dyn Write, record: &impl Serialize) -> Result<()> {
     let io = |e: std::io::Error| Error::io("results", "writing", e);
     let mut line = serde_json::to_vec(record).map_err(|e| io(e.into()))?;
     line.push(b'\n');
-    // One write, so that no failure in between leaves a partial line.
+    // The line and its end are one write, so that no failure between two writes leaves a partial
+    // line.
     out.write_all(&line).and_then(|()| out.flush()).map_err(io)
 }
 
-/// Prepares the caches, runs the workload, judges it.
+/// Prepares the caches, runs the workload, and judges the trial.
 fn fill(
     trial: &mut Trial,
     arm: &Arm,
@@ -297,7 +297,7 @@ fn fill(
     trial.started_unix_s = unix_s(SystemTime::now());
     if prepared.objection.is_some() {
         trial.prepared = Some(prepared);
-        return Ok(()); // it could only be rejected
+        return Ok(()); // the trial would be rejected anyway
     }
     let prepared = trial.prepared.insert(prepared);
     let before = (Instant::now(), SystemTime::now());
@@ -315,8 +315,8 @@ fn fill(
         (clock, trial.time_s, trial.clock_step_s)
         && step.abs() > CLOCK_STEP_S.max(LEAST * time)
     {
-        // The workload may have used either clock. The time of the process comes from the steady
-        // clock.
+        // The workload may have used either clock for its report, but the time of the process comes
+        // from the steady clock.
         trial.rejected = Some(format!(
             "the wall clock was set by {step:+.3} s meanwhile, so its own time can't be trusted"
         ));
@@ -332,8 +332,8 @@ fn fill(
     }
 }
 
-/// Reads what the trial wrote. Its digest goes into the trial's own report, to be compared with
-/// those of the other arms.
+/// Runs the command that reads the output of a trial. Its digest replaces the one in the trial's
+/// report, and is compared with the digests of the other arms.
 fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Result<()> {
     let found = trial::run(check, stop)?.report.filter(|found| found.digest.is_some());
     let found = found.ok_or_else(|| Error::Report {
@@ -346,7 +346,8 @@ fn read_back(check: &Workload, outcome: &mut Outcome, stop: &AtomicBool) -> Resu
     Ok(())
 }
 
-/// How far the wall clock advanced beyond the steady clock between two readings of both.
+/// How many seconds more the wall clock advanced than the steady clock between two readings of
+/// both.
 fn clock_step_s(before: (Instant, SystemTime), after: (Instant, SystemTime)) -> Option<f64> {
     let steady = after.0.checked_duration_since(before.0)?.as_secs_f64();
     Some(unix_s(after.1) - unix_s(before.1) - steady)
@@ -358,7 +359,7 @@ fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
         Needs::Bytes(bytes) => Some(bytes),
         Needs::Reported => reported,
         Needs::WholeFiles if arm.files.is_empty() => None,
-        // The report of an arm must not lower the need that the suite states.
+        // The report of an arm must not lower the number of bytes that the suite requires.
         Needs::WholeFiles => Some(total_bytes(arm)?),
     })
 }
@@ -371,7 +372,8 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
     let wrong = |what: String| Error::Report { command: arm.command().command_line(), what };
     let report = outcome.report.as_ref();
     if let Some(t) = report.and_then(|r| r.open_to_last_s) {
-        // All clocks of one machine run at one rate, so a part can't take longer than the whole.
+        // All clocks of a machine run at the same rate, so a part of the process can't take longer
+        // than the whole.
         if !(t > 0.0 && t <= outcome.usage.wall_s) {
             let wall = outcome.usage.wall_s;
             return Err(wrong(format!(

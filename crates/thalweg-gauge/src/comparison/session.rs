@@ -1,5 +1,5 @@
-//! The session of a comparison: the first line of its results, and the check that an earlier run
-//! may be continued.
+//! The session of a comparison, which is the first line of its results, and the check whether an
+//! earlier run may be continued.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::stats::MIN_PAIRS;
 use crate::units::unix_s;
 use crate::{Error, Result, cache, host};
 
-/// The session of `plan` if it started now.
+/// Makes the session of `plan`, with the current time as its start.
 pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
     let usage = |what: String| Err(Error::Usage(what));
     let mut arms = plan.arms.clone();
@@ -49,7 +49,7 @@ pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
     let started_unix_s = unix_s(SystemTime::now());
     Ok(Session {
         schema: SESSION_SCHEMA.into(),
-        // This is unique on one machine: a process can't start two comparisons within a
+        // The id is unique on one machine, because a process can't start two comparisons within a
         // microsecond.
         id: format!("{}-{:.6}-{}", plan.name, started_unix_s, std::process::id()),
         name: plan.name.clone(),
@@ -93,7 +93,8 @@ fn places(arms: &[Arm]) -> Result<Vec<FilePlace>> {
     files.into_iter().map(place).collect()
 }
 
-/// A program that is not found fails when it is started.
+/// The state of the programs of `arms`. A program that is not found is left out, and fails when it
+/// is started.
 fn programs(arms: &[Arm]) -> Vec<ProgramVersion> {
     let mut names: Vec<String> =
         arms.iter().filter_map(|arm| arm.command().argv.into_iter().next()).collect();

@@ -1,5 +1,5 @@
-//! The state of a running comparison: which trials remain, and what its pairs show. All of it
-//! follows from the trials.
+//! The state of a running comparison: the trials that remain, and the ratios of its pairs. It is
+//! computed from the trials alone.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -45,9 +45,9 @@ pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) 
         return false;
     }
     // Removed arms and arms without a pair do not prolong the comparison.
-    let in_the_race = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
+    let is_compared = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
     let ratio = |arm| against(session, trials, arm, rounds);
-    let ratios: Vec<Ratio> = session.arms.iter().filter(in_the_race).filter_map(ratio).collect();
+    let ratios: Vec<Ratio> = session.arms.iter().filter(is_compared).filter_map(ratio).collect();
     session.pairs.is_some_and(|pairs| pairs.enough(&ratios))
 }
 
@@ -62,7 +62,7 @@ pub(super) fn against(
     ratio(&pairs(trials, &arm.name, &baseline.name), &session.looks(), rounds)
 }
 
-/// The pairs of two arms, from the rounds in which both trials count.
+/// The pairs of two arms. A round gives a pair if the trials of both arms count.
 pub(crate) fn pairs(trials: &[Trial], arm: &str, baseline: &str) -> Vec<Pair> {
     let times = |name: &str| -> BTreeMap<usize, f64> {
         let own = trials.iter().rev().filter(|t| t.arm == name);

@@ -1,4 +1,4 @@
-//! Summarises raw trials. The summary follows from the trials alone: a results file gives the same
+//! Summarises raw trials. The summary depends on the trials alone, so a results file gives the same
 //! summary again.
 
 use serde::{Deserialize, Serialize};
@@ -18,16 +18,16 @@ use crate::workload::{Latency, StageTimes, WorkloadReport};
 /// The median and the range of an arm's trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Spread {
-    /// Median.
+    /// The median.
     pub median: f64,
-    /// Smallest.
+    /// The smallest value.
     pub min: f64,
-    /// Largest.
+    /// The largest value.
     pub max: f64,
 }
 
 impl Spread {
-    /// The spread of `values`; `None` without values.
+    /// The spread of `values`; `None` if there are none.
     pub fn of(values: &[f64]) -> Option<Self> {
         Some(Self {
             median: median(values)?,
@@ -40,47 +40,48 @@ impl Spread {
 /// The summary of one arm's counted trials. Figures are medians unless noted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ArmSummary {
-    /// Name of the arm.
+    /// The name of the arm.
     pub arm: String,
     /// A label for readers, as in "runs an interpreter".
     pub label: Option<String>,
-    /// Version that it reported.
+    /// The version that the program reported.
     pub version: Option<String>,
     /// The weakest level among its counted trials.
     pub level: Option<CacheLevel>,
-    /// Trials that count.
+    /// The number of trials that count.
     pub trials: usize,
-    /// Trials that contradicted their level.
+    /// The number of trials that were rejected because they contradicted their cache level.
     pub rejected: usize,
-    /// Why the arm was removed.
+    /// Why the arm was removed; `None` if it was not.
     pub failed: Option<String>,
     /// The compared time in seconds.
     pub time_s: Option<Spread>,
-    /// The whole process in seconds.
+    /// The wall time of the whole process, in seconds.
     pub wall_s: Option<f64>,
-    /// Its time over the baseline's, pair by pair; `None` for the baseline.
+    /// The time of the arm divided by that of the baseline, pair by pair; `None` for the baseline.
     pub ratio: Option<Ratio>,
-    /// What the ratio shows.
+    /// The finding from the ratio.
     pub finding: Option<RatioFinding>,
-    /// CPU seconds, user and system.
+    /// CPU seconds in user mode and in the kernel.
     pub cpu_s: Option<f64>,
-    /// Largest private memory of all trials.
+    /// The largest private memory of all trials.
     pub peak_anon_bytes: Option<u64>,
-    /// Largest file-backed memory of all trials.
+    /// The largest file-backed memory of all trials.
     pub peak_file_bytes: Option<u64>,
-    /// Largest resident memory of all trials.
+    /// The largest resident memory of all trials.
     pub max_rss_bytes: Option<u64>,
-    /// Bytes from the device.
+    /// Bytes that came from the device.
     pub device_read_bytes: Option<u64>,
-    /// Stored bytes needed.
+    /// Stored bytes that the arm needed.
     pub stored_bytes: Option<u64>,
-    /// Decoded bytes delivered.
+    /// Decoded bytes that the arm delivered.
     pub decoded_bytes: Option<u64>,
-    /// Samples delivered.
+    /// Samples that the arm delivered.
     pub samples: Option<u64>,
-    /// The machine's lower bound.
+    /// The lower bound on the time that the machine sets.
     pub limit: Option<Limit>,
-    /// Floor (device and memory, not decoding) over median time: 1 is perfect.
+    /// The floor (the bound of device and memory, without decoding) divided by the median time; 1
+    /// is perfect.
     pub fraction_of_floor: Option<f64>,
     /// The bottleneck, in words.
     pub verdict: Option<String>,
@@ -88,9 +89,9 @@ pub struct ArmSummary {
     pub latency_us: Option<Latency>,
     /// The bottleneck in figures, with the runs without a stage.
     pub bottleneck: Option<Verdict>,
-    /// How its program was built, as it says itself.
+    /// How the program was built, by its own report.
     pub build: Option<Value>,
-    /// Its stages.
+    /// The stages of the program.
     pub stages: Vec<StageTimes>,
 }
 
@@ -101,9 +102,9 @@ pub struct Comparison {
     pub session: Session,
     /// Every trial, the rejected ones included.
     pub trials: Vec<Trial>,
-    /// The probes, one a file.
+    /// The probes, one for each file.
     pub probes: Vec<Probe>,
-    /// One summary an arm, in the order of the session.
+    /// One summary for each arm, in the order of the session.
     pub summaries: Vec<ArmSummary>,
     /// The control's ratio to the baseline: the noise between identical arms.
     pub noise: Option<Ratio>,
@@ -145,8 +146,8 @@ impl Comparison {
         matches!(self.ended, EndReason::Budget | EndReason::Stopped)
     }
 
-    /// The line that closes a comparison in a results file. It repeats nothing that only the trials
-    /// know.
+    /// The last line of a comparison in a results file. It has no measurements, because the trials
+    /// have them.
     pub(crate) fn last_line(&self) -> Value {
         json!({
             "schema": COMPARISON_SCHEMA,
@@ -181,7 +182,8 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
         let Some(arm) = arms.iter().find(|a| counterfactual::is_of(trial, a)) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
-        // Any other command may report a digest; if it does, the digest is compared.
+        // Commands other than decoders need not report a digest. If they do, the digest is
+        // compared.
         if !arm.decoder && report.digest.is_none() {
             continue;
         }
@@ -235,8 +237,8 @@ pub fn summarise(kept: Earlier) -> Comparison {
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
-        // The control is not judged by its own noise floor, or it could never differ: its bare
-        // ratio is shown.
+        // The control is not judged by the noise floor, which comes from its own ratio. It could
+        // never differ.
         control.finding =
             control.ratio.filter(|_| look.is_some()).map(|r| RatioFinding::of(&r, 1.0));
     }
@@ -273,13 +275,13 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
     let stored_bytes = counted.last().and_then(|t| t.needed_bytes);
     let probe = probe_of(arm, report, probes);
     let mut work = WorkDemand { stored_bytes, ..work_demand(arm, session, &outcomes) };
-    // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
+    // Reading a file that is in memory does not use its store, unless the store is throttled.
     if level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none()) {
         work = work.without_store();
     }
     let limit = probe.map(|p| p.limit(&work));
-    // The limit is compared with the work's own time if it is reported, even where whole processes
-    // are compared.
+    // The limit is compared with the time that the workload reports, even if the comparison uses
+    // the time of whole processes.
     let own_s =
         middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
     let without = counterfactual::times(arm, trials);
@@ -322,7 +324,7 @@ fn middle(outcomes: &[&Outcome], f: &dyn Fn(&Outcome) -> Option<f64>) -> Option<
     median(&outcomes.iter().filter_map(|o| f(o)).collect::<Vec<_>>())
 }
 
-/// The demand of an arm's trials, without the stored bytes, which a suite may state.
+/// The demand of an arm's trials. The stored bytes are left out, because a suite may state them.
 fn work_demand(arm: &Arm, session: &Session, outcomes: &[&Outcome]) -> WorkDemand {
     let report = outcomes.last().and_then(|o| o.report.as_ref());
     let decoded = report.and_then(|r| r.bytes_decoded);
@@ -340,8 +342,8 @@ fn work_demand(arm: &Arm, session: &Session, outcomes: &[&Outcome]) -> WorkDeman
     }
 }
 
-/// The probe of the arm's first file. A probe of the bare store says nothing about a throttled one,
-/// nor the other way round.
+/// The probe of the arm's first file. The throttle of the probe must equal that of the arm, because
+/// the figures of one throttle do not hold for another.
 fn probe_of<'a>(
     arm: &Arm,
     report: Option<&WorkloadReport>,
@@ -353,7 +355,7 @@ fn probe_of<'a>(
 }
 
 impl WorkDemand {
-    /// The demand without the store: all bytes are in memory already.
+    /// The demand of the same work if all bytes are in memory.
     fn without_store(self) -> Self {
         Self {
             stored_bytes: self.stored_bytes.map(|_| 0),
@@ -364,14 +366,15 @@ impl WorkDemand {
     }
 }
 
-/// Cores that the arm may use, by its pinning and the control group's quota.
+/// The number of cores that the arm may use, by its pinning and the quota of the control group.
 fn cores(arm: &Arm, session: &Session) -> f64 {
     let usable = session.host.cpus_usable.unwrap_or(1);
     let usable = arm.workload.cpus.as_ref().map_or(usable, Vec::len) as f64;
     session.host.cgroup_cpus.map_or(usable, |quota| quota.min(usable))
 }
 
-/// Medians over the trials of each trial's own distribution; the longest call of all.
+/// The distribution of the calls' durations: medians of each trial's mean and percentiles, and the
+/// longest call of all trials.
 fn latency(outcomes: &[&Outcome]) -> Option<Latency> {
     let each: Vec<Latency> =
         outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();

@@ -47,7 +47,7 @@ enum ConditionField {
     Memory,
 }
 
-/// Names, fields, meanings.
+/// The name, the field and the meaning of each field.
 const FIELDS: &[(&str, ConditionField)] = &[
     ("ratio", ConditionField::Ratio),
     ("low", ConditionField::Low),
@@ -115,7 +115,8 @@ impl ResultCondition {
                 if holds { ConditionVerdict::Holds } else { ConditionVerdict::DoesNot }
             }
         };
-        // "and" is decided by one that does not hold, "or" by one that does.
+        // One part that does not hold decides an "and", and one part that holds decides an "or",
+        // even if others are unknown.
         let all = |bars: &Vec<Bar>| {
             let verdicts: Vec<ConditionVerdict> = bars.iter().map(one).collect();
             decide(&verdicts, ConditionVerdict::DoesNot, ConditionVerdict::Holds)

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use super::text;
 
-/// Our folder in a version 1 hierarchy, or (with an empty controller) in the version 2 one.
+/// The folder of this process's group in the version 1 hierarchy of `controller`. An empty
+/// `controller` selects the version 2 hierarchy.
 fn path_of(cgroup: &str, controller: &str) -> Option<String> {
     cgroup.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':').skip(1);
@@ -47,13 +48,14 @@ pub(super) fn cpus(cgroup: &str) -> Option<f64> {
         smallest("/sys/fs/cgroup/cpu", &p, |dir| {
             let quota: f64 = text(dir.join("cpu.cfs_quota_us"))?.parse().ok()?;
             let period: f64 = text(dir.join("cpu.cfs_period_us"))?.parse().ok()?;
-            (quota > 0.0).then_some(quota / period) // -1 means none
+            (quota > 0.0).then_some(quota / period) // -1 means no limit
         })
     });
     v2.or(v1)
 }
 
-/// Limits on block devices, folder by folder towards the root: "major:minor" and what is limited.
+/// Limits on block devices, from the folder of this process towards the root: "major:minor" and the
+/// limited quantities.
 pub(super) fn io(cgroup: &str) -> Option<String> {
     let collect = |root: &str, path: String, files: &[&str]| {
         let full = Path::new(root).join(path.trim_start_matches('/'));

@@ -10,17 +10,18 @@ use super::{Stripe, stripe};
 /// The block device beneath a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDevice {
-    /// Its name, as in "nvme0n1".
+    /// The name of the device, as in "nvme0n1".
     pub name: String,
-    /// Model, if it has one.
+    /// The model, if the device reports one.
     pub model: Option<String>,
     /// The scheduler in use.
     pub scheduler: Option<String>,
     /// Read-ahead in KiB.
     pub read_ahead_kib: Option<u64>,
-    /// Whether it is a spinning disk (or does not know that it isn't).
+    /// Whether the device reports that it is a spinning disk. A device that does not know reports
+    /// so, too.
     pub rotational: Option<bool>,
-    /// Requests that its queue holds.
+    /// The number of requests that its queue holds.
     pub queue_requests: Option<u64>,
 }
 
@@ -31,24 +32,24 @@ pub struct StoragePlace {
     pub file_system: String,
     /// Mount point.
     pub mount_point: String,
-    /// The mounted source. For a file server this is only the exported folder, without names of
-    /// machines and people.
+    /// The mounted source. For a file server, this is only the exported folder, without the names
+    /// of machines and people.
     pub source: String,
     /// Options of the mount and of the file system, without addresses and names.
     pub options: String,
-    /// Whether the bytes lie on another machine, or behind a program.
+    /// Whether the bytes lie on another machine, or behind a program (FUSE).
     pub remote: bool,
     /// The block device, if there is one.
     pub block: Option<BlockDevice>,
-    /// Read-ahead of the mount in KiB: that of a file system without a block device (NFS, FUSE,
+    /// Read-ahead of the mount in KiB, for a file system without a block device (NFS, FUSE,
     /// Lustre).
     pub read_ahead_kib: Option<u64>,
     /// The stripes of the file on Lustre.
     pub stripe: Option<Stripe>,
 }
 
-/// File systems whose data are on another machine. FUSE counts as remote, because its store can't
-/// be seen.
+/// File systems whose data lie on another machine. FUSE counts as remote, because the location of
+/// its data is unknown.
 const REMOTE: &[&str] = &[
     "nfs",
     "nfs4",
@@ -86,14 +87,14 @@ pub fn place(path: &Path) -> Option<StoragePlace> {
     })
 }
 
-/// Whether `path` lies on another machine, as far as its mount shows.
+/// Whether `path` lies on another machine, judged by its mount.
 pub(crate) fn is_remote(path: &Path) -> bool {
     place(path).is_some_and(|p| p.remote)
 }
 
 struct Mount {
     place: StoragePlace,
-    /// major:minor
+    /// The device number, as "major:minor".
     device: String,
 }
 
@@ -102,12 +103,13 @@ fn find_mount(mountinfo: &str, path: &Path) -> Option<Mount> {
         .lines()
         .filter_map(parse_mount)
         .filter(|m| path.starts_with(&m.place.mount_point))
-        // The longest mount point holds the file; among equals, the later mount hides the earlier.
+        // The file is in the mount with the longest mount point. Of equal mount points, the later
+        // mount hides the earlier one.
         .max_by_key(|m| PathBuf::from(&m.place.mount_point).components().count())
 }
 
-/// id parent major:minor root mount-point options [tags...] - type source super-options
-/// (proc_pid_mountinfo(5))
+/// Parses a line of `mountinfo` (proc_pid_mountinfo(5)): id parent major:minor root mount-point
+/// options [tags...] - type source super-options
 fn parse_mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
@@ -132,14 +134,15 @@ fn parse_mount(line: &str) -> Option<Mount> {
     Some(Mount { place, device: (*left.get(2)?).to_owned() })
 }
 
-/// What a server exports, without the server: "server:/export", "//server/share", "user@there:".
+/// The exported folder without the server, for sources such as "server:/export", "//server/share"
+/// and "user@there:".
 fn anonymous(source: &str) -> String {
     if let Some(share) = source.strip_prefix("//") {
         return format!("//.../{}", share.split_once('/').map_or("", |(_, share)| share));
     }
     match source.rsplit_once(":/") {
         Some((_, path)) => format!("...:/{path}"),
-        // Whoever is named before a colon or an @ may be a machine or a person.
+        // The text before a colon or an @ may name a machine or a person.
         None if source.contains([':', '@']) => "...".into(),
         None => source.into(),
     }
@@ -154,13 +157,14 @@ fn nameless(options: &str) -> String {
     options.split(',').filter(|option| !named(option)).collect::<Vec<_>>().join(",")
 }
 
-/// Space, tab, newline and backslash stand as \040, \011, \012 and \134.
+/// Decodes the escapes of `mountinfo`: \040, \011, \012 and \134 are space, tab, newline and
+/// backslash.
 fn unescape(s: &str) -> String {
     s.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }
 
 fn block(device: &str, source: &str) -> Option<BlockDevice> {
-    // btrfs and overlayfs have a device number of their own; the source may still name a device.
+    // btrfs and overlayfs have virtual device numbers, but the source may still name a device.
     let by_number = fs::canonicalize(format!("/sys/dev/block/{device}")).ok();
     let by_name = || {
         let real = fs::canonicalize(source).ok()?;

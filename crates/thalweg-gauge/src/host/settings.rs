@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::text;
 
-/// The paths of the settings. Their names in results leave out the root and have dots for slashes.
+/// The paths of the settings. Their names in results leave out the root, and have dots in place of
+/// slashes.
 const FILES: [(&str, &[&str]); 3] = [
     (
         "/proc/sys",

@@ -1,4 +1,4 @@
-//! Reads how Lustre stripes a file over its servers, from the extended attribute that `lfs
+//! Reads how Lustre stripes a file over its servers. The source is the extended attribute that `lfs
 //! getstripe` reads.
 
 use std::path::Path;
@@ -8,15 +8,16 @@ use serde::{Deserialize, Serialize};
 /// The stripes of a file on Lustre's object storage targets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stripe {
-    /// Targets that the file lies on.
+    /// The number of targets that the file lies on.
     pub count: u16,
-    /// Bytes on one target before the next target follows.
+    /// The number of bytes on one target before the next target follows.
     pub bytes: u32,
-    /// Whether the file has a composite layout. This then describes its first part.
+    /// Whether the file has a composite layout. If so, the other fields describe its first part.
     pub composite: bool,
 }
 
-/// lustre_user.h: LOV_USER_MAGIC_V1, _V3, and _COMP_V1, little-endian on disk and wire.
+/// The magic numbers of layouts: LOV_USER_MAGIC_V1, _V3 and _COMP_V1 of lustre_user.h. They are
+/// little-endian.
 const V1: u32 = 0x0bd1_0bd0;
 const V3: u32 = 0x0bd3_0bd0;
 const COMPOSITE: u32 = 0x0bd6_0bd0;
@@ -33,13 +34,14 @@ fn parse(value: &[u8]) -> Option<Stripe> {
     if u32_at(value, 0)? != COMPOSITE {
         return plain(value);
     }
-    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48, of which the offset of their
-    // layout stands at 24.
+    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48 bytes. The offset of an entry's
+    // layout is at byte 24 of the entry.
     let at = u32_at(value, 32 + 24)? as usize;
     Some(Stripe { composite: true, ..plain(value.get(at..)?)? })
 }
 
-/// struct lov_user_md: magic, pattern, object id (16 bytes), stripe size, stripe count.
+/// Parses a plain layout (struct lov_user_md): magic, pattern, object id (16 bytes), stripe size,
+/// stripe count.
 fn plain(value: &[u8]) -> Option<Stripe> {
     matches!(u32_at(value, 0)?, V1 | V3).then_some(())?;
     let count = u16::from_le_bytes(value.get(28..30)?.try_into().ok()?);

@@ -1,16 +1,16 @@
-//! Derives the store model, which the engine plans by, from the table of a probe.
+//! Derives a store model from the points of a probe. The engine plans its reads by this model.
 
 use thalweg_io::model::StoreModel;
 
 use super::{Probe, ProbePoint};
 
-/// The model takes the fewest bytes in flight that reach this share of the best bandwidth. The
-/// scatter of the windows hides any gain beyond it.
+/// The model uses the fewest bytes in flight that reach this share of the best bandwidth. Any
+/// further gain is smaller than the scatter of the windows.
 const ENOUGH: f64 = 0.95;
 
 impl Probe {
-    /// The point for the engine: the fewest bytes in flight that come within 5 % of the fastest;
-    /// among equals, the fewest requests.
+    /// The point for the engine: the one with the fewest bytes in flight that comes within 5 % of
+    /// the fastest. Of equal points, the one with the fewest requests.
     pub fn chosen(&self) -> Option<&ProbePoint> {
         let enough = self.best()?.bytes_per_s * ENOUGH;
         let good = self.points.iter().filter(|p| !p.scattered && p.bytes_per_s >= enough);
@@ -21,7 +21,7 @@ impl Probe {
     pub fn store_model(&self) -> Option<StoreModel> {
         let chosen = self.chosen()?;
         let mut scattered = self.points.iter().filter(|p| p.scattered && p.bytes_per_s > 0.0);
-        // One at a time, so that each waits for the one before.
+        // With one request in flight, each request waits for the one before.
         let alone = scattered.find(|p| p.depth == 1)?;
         Some(StoreModel {
             latency_s: alone.block_bytes as f64 / alone.bytes_per_s,
@@ -69,8 +69,8 @@ mod tests {
             point(true, 4096, 32, 4096.0 * 50_000.0),
         ]);
         let model = p.store_model();
-        // Two points have 4 MiB in flight; the one with fewer requests wins, though the other is a
-        // little faster.
+        // Two points have 4 MiB in flight. The one with fewer requests is chosen, although the
+        // other is slightly faster.
         assert_eq!(model.map(|m| (m.depth, m.block, m.bandwidth)), Some((4, 1 << 20, 1.91e9)));
         assert!(model.is_some_and(
             |m| (m.latency_s - 80e-6).abs() < 1e-12 && (m.request_rate - 50e3).abs() < 1e-6

@@ -20,16 +20,17 @@ use crate::{Error, Result, stats};
 pub struct ProbeOptions {
     /// Request sizes, multiples of 4 KiB.
     pub blocks: Vec<u64>,
-    /// Requests in flight.
+    /// Numbers of requests in flight.
     pub depths: Vec<usize>,
-    /// Time for one window.
+    /// The duration of one window.
     pub window: Duration,
-    /// Windows for each point, each at another place of the file.
+    /// The number of windows for each point. Each window is at another place of the file.
     pub windows: usize,
-    /// Most bytes for the single buffered stream; 0 leaves it out, and the page cache alone.
+    /// The most bytes that the single buffered stream reads. 0 leaves the stream out, and then the
+    /// probe does not change the page cache.
     pub single_stream_bytes: u64,
-    /// A throttle of the store, for work that runs with it, too. The single stream is then left
-    /// out.
+    /// A throttle of the store, for work that runs with the same throttle. The single stream is
+    /// then left out.
     pub throttle: Option<Limits>,
 }
 
@@ -48,7 +49,7 @@ impl Default for ProbeOptions {
 }
 
 impl ProbeOptions {
-    /// Options for the sweep alone, in about `time`.
+    /// Options for the sweep without the single stream. It takes about `time`.
     #[must_use]
     pub fn sweep_within(time: Duration) -> Self {
         let options = Self { single_stream_bytes: 0, ..Self::default() };
@@ -65,22 +66,23 @@ impl ProbeOptions {
     }
 }
 
-/// Points of scattered requests.
+/// The number of points with scattered requests.
 const SCATTERED: usize = 2;
-/// The shortest and the longest window: a shorter one measures mainly its start, a longer one is no
-/// more precise.
+/// The shortest and the longest window: a shorter window measures mainly its start, and a longer
+/// one is not more precise.
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Larger points spend most of a short window filling and draining the queue, and cost memory.
+/// The most bytes in flight. Points with more spend most of a short window on filling and draining
+/// the queue, and need much memory.
 const MAX_IN_FLIGHT: u64 = 64 << 20;
 /// The alignment that every device and file system of Linux accepts for O_DIRECT, except those with
 /// 16 KiB sectors (blocks are multiples of more than that).
 const ALIGNMENT: usize = 4096;
 const SCATTERED_BLOCK: u64 = 4096;
 
-/// Probes the device under `path` and the memory. `progress` gets the number of points that are
-/// done, and of all points.
+/// Probes the device under `path` and the memory. `progress` gets the number of finished points and
+/// the number of all points.
 ///
 /// # Errors
 /// [`Error::Usage`] for options without windows or with blocks that are not multiples of 4 KiB,
@@ -107,7 +109,7 @@ pub fn probe(
         progress(done, total);
         points.push(device.point(point)?);
     }
-    drop(device); // or this process would be among those that hold the file
+    drop(device); // otherwise this process would be among the holders of the file
     let read_bytes: u64 = points.iter().flat_map(|p| &p.windows).map(|w| w.bytes).sum();
     if read_bytes > file_bytes {
         notes.push(format!(
@@ -163,7 +165,7 @@ fn grid(options: &ProbeOptions, file_bytes: u64) -> Vec<GridPoint> {
         .blocks
         .iter()
         .flat_map(|&block| options.depths.iter().map(move |&depth| (block, depth, false)));
-    // Few threads would only show the latency of one request, which `depth 1` shows already.
+    // A small depth would measure only the latency of one request, which depth 1 measures already.
     let scattered = [(SCATTERED_BLOCK, 1, true), (SCATTERED_BLOCK, 32, true)];
     let fits = |&(block, depth, _): &GridPoint| {
         depth > 0 && block * depth as u64 <= MAX_IN_FLIGHT && block <= file_bytes
@@ -194,7 +196,8 @@ impl DeviceProbe<'_> {
             if !self.direct {
                 evict(self.path, EvictOptions::default())?;
             }
-            // Multiples of the golden ratio's fraction spread evenly, however many there are.
+            // Multiples of the fraction of the golden ratio are spread evenly, for any number of
+            // windows.
             self.place = (self.place + 0.618_033_988_749_895_f64).fract();
             let blocks = self.file_bytes / block_bytes;
             let shape = RequestShape { block_bytes, depth, scattered, blocks };
@@ -206,8 +209,8 @@ impl DeviceProbe<'_> {
     }
 }
 
-/// Opens the file for direct reads, if a test read works: some file systems accept the flag and
-/// refuse the read.
+/// Opens the file for direct reads if a test read works, because some file systems accept the flag
+/// and refuse the read. Returns whether reads are direct.
 fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)> {
     let store = FileStore::open_direct(path)?;
     if store.size() > 0 {
@@ -227,12 +230,13 @@ struct RequestShape {
     block_bytes: u64,
     depth: usize,
     scattered: bool,
-    /// Whole blocks in the file.
+    /// The number of whole blocks in the file.
     blocks: u64,
 }
 
 impl RequestShape {
-    /// The offset of the `i`-th request after `first`, round the end of the file.
+    /// The offset of the `i`-th request after block `first`. Requests past the end of the file
+    /// continue at its start.
     fn offset(&self, first: u64, i: u64) -> u64 {
         // An odd 64-bit constant (splitmix64's) scatters neighbours over the whole file.
         let i = if self.scattered { i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8 } else { i };
@@ -240,7 +244,7 @@ impl RequestShape {
     }
 }
 
-/// Keeps `depth` requests in flight, with a thread each, for the given time.
+/// Keeps `depth` requests in flight for the given time, with one thread for each.
 fn window(
     store: &dyn Store,
     shape: RequestShape,
@@ -268,15 +272,15 @@ fn window(
     let times = times.into_iter().collect::<Result<Vec<_>>>()?;
     let start = times.iter().map(|t| t.0).min();
     let last = times.iter().map(|t| t.1).max();
-    // A window that ends as it starts would make an infinite rate.
+    // The duration has a lower bound, so that the rate is finite.
     let seconds =
         last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
     let offset_bytes = shape.offset(first, 0);
     Ok(ProbeWindow { offset_bytes, bytes: bytes.into_inner(), seconds })
 }
 
-/// One buffered reader like `cat` or `dd`. This is not the limit of the device, but the bandwidth
-/// that most programs get.
+/// The bandwidth of one buffered reader like `cat` or `dd`. It is not the limit of the device, but
+/// the bandwidth that most programs get.
 fn single_stream(
     path: &Path,
     most: u64,
@@ -310,15 +314,16 @@ fn single_stream(
     Ok((bytes > 0).then(|| bytes as f64 / start.elapsed().as_secs_f64().max(1e-6)))
 }
 
-/// Twice this for each thread is more than the last cache of most machines. On other machines the
-/// copy is too fast, and the limit too strict.
+/// The size of each of the two buffers of a thread. Both together exceed the last-level cache of
+/// most machines. On other machines the copy is too fast, and the limit is too strict.
 const COPY_BYTES: usize = 64 << 20;
 
-/// Copies with one thread and with all of them. Each touches its own pair of buffers.
+/// Measures copies in memory with one, four and all threads (at most 16). Each thread has its own
+/// pair of buffers.
 fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
-    // Four threads often saturate what one socket has; beyond 16 (2 GiB of buffers) nothing is
-    // learned.
+    // Four threads often saturate one socket. More than 16 threads (2 GiB of buffers) give no
+    // further information.
     let mut counts = vec![1, 4, all.min(16)];
     counts.retain(|&n| n <= all);
     counts.sort_unstable();
@@ -329,7 +334,7 @@ fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
             if stop.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
             }
-            // Written once here, so that no page fault falls into the timed part.
+            // The buffers are written here, so that no page fault occurs in the timed part.
             let buffers = || (vec![1; COPY_BYTES], vec![2; COPY_BYTES]);
             let copy = |(from, to)| copy_rate(time, from, to);
             let rates = pool::together(&"memory".into(), threads, buffers, copy)?;

@@ -11,7 +11,7 @@ use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
 const NOTHING: &str = "-";
 
-/// Runs are called A, B, C in tables.
+/// The letter that stands for a run in tables: A, B, C and so on.
 fn letter(i: usize) -> String {
     u8::try_from(i)
         .ok()
@@ -39,7 +39,7 @@ pub fn text(c: &Compared) -> String {
     out
 }
 
-/// The comparison as one self-contained page. For a single run this is the run's report.
+/// The comparison as one self-contained page. For a single run, this is the report of that run.
 pub fn html(c: &Compared) -> String {
     let mut page = Page::default();
     let names: Vec<&str> = c.runs.iter().map(|r| r.name.as_str()).collect();
@@ -88,12 +88,13 @@ pub fn html(c: &Compared) -> String {
     page.finish(&title, &body)
 }
 
-/// How to read ratios between runs.
+/// The note on how to read ratios between runs.
 const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the \
      scatter inside each run, not what changed between them; the shade is the larger noise of \
      the two.";
 
-/// The origin of each run: machine, place and version, as names with one value a run.
+/// The origin of each run (machine, place, version and so on), as names with one value for each
+/// run.
 fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
     let entries: Vec<Vec<ResultEntry>> = c.runs.iter().map(ResultRun::entries).collect();
     let distinct = |f: &dyn Fn(&ResultEntry) -> Option<String>| -> Vec<String> {
@@ -127,7 +128,7 @@ fn date(run: &ResultRun) -> String {
     measured.or(typed).unwrap_or_else(|| NOTHING.into())
 }
 
-/// One row an arm: its time in every run, and its ratios.
+/// One row for each arm, with its time in every run and its ratios.
 fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     let several = c.runs.len() > 1;
     let mut header: Vec<String> = vec!["experiment".into(), "arm".into()];
@@ -223,7 +224,7 @@ fn intervals(c: &Compared) -> Vec<figure::Interval> {
     c.rows.iter().flat_map(of).collect()
 }
 
-/// Each remark once, with the number of rows that it applies to.
+/// The remarks without repetitions, each with the number of rows that it applies to.
 fn remarks(c: &Compared) -> Vec<String> {
     let mut all: Vec<(String, Vec<String>)> = Vec::new();
     for row in &c.rows {

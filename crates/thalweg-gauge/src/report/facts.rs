@@ -10,7 +10,7 @@ use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use crate::workload::Latency;
 
-/// The columns of the table. Cells that are no times contain their unit.
+/// The columns of the table. Cells other than times contain their unit.
 pub(super) fn header(c: &Comparison) -> [String; 9] {
     let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
     [
@@ -49,7 +49,7 @@ pub(crate) fn date(unix_s: f64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// One row an arm, in the order of [`header`].
+/// One row for each arm, with the columns of [`header`].
 pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
     c.summaries.iter().enumerate().map(|(i, s)| row(c, i, s)).collect()
 }
@@ -83,7 +83,8 @@ fn row(c: &Comparison, index: usize, s: &ArmSummary) -> [String; 9] {
     ]
 }
 
-/// Why nothing may be concluded, if there is a reason. Reports show it above everything else.
+/// Why the comparison allows no conclusion; `None` if it allows one. Reports show it above
+/// everything else.
 pub(super) fn alarm(c: &Comparison) -> Option<String> {
     if let Some(why) = &c.refused {
         return Some(format!("REFUSED: the arms did not decode the same values. {why}"));
@@ -220,7 +221,7 @@ fn out_of_sight(c: &Comparison) -> Vec<String> {
     notes
 }
 
-/// The machine and the files, name by name.
+/// The machine and the files, as names with values.
 pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
     let mut facts = machine_facts(&c.session.host);
     let mut say = |name: String, value: Option<String>| {
@@ -248,7 +249,7 @@ pub(super) fn environment(c: &Comparison) -> Vec<(String, String)> {
     facts
 }
 
-/// The machine, name by name; what is unknown is left out.
+/// The machine, as names with values. Unknown facts are left out.
 fn machine_facts(h: &Host) -> Vec<(String, String)> {
     let usable = h.cpus_usable.map_or(String::new(), |n| format!(", {n} usable"));
     let cache = |x: &CpuCache| format!("L{} {} {}", x.level, x.kind, binary_bytes(x.bytes as f64));

@@ -1,7 +1,7 @@
 //! Figures of the HTML page: JSON for Plotly, with title, description and note.
 //!
-//! Colours are names of CSS variables (`var(--c0)`), which the page's script replaces: a figure
-//! does not know whether it is shown on a light screen, a dark one or paper.
+//! Colours are names of CSS variables (`var(--c0)`), which the script of the page replaces. So the
+//! figure itself is the same on a light screen, a dark screen and paper.
 
 mod fractions;
 mod probe;
@@ -38,13 +38,13 @@ pub struct Figure {
     pub height: usize,
     /// Plotly's traces.
     pub data: Vec<Value>,
-    /// Plotly's layout; the page's script adds what all figures share.
+    /// Plotly's layout. The script of the page adds the settings that all figures share.
     pub layout: Value,
 }
 
-/// Height of a row with a name to its left.
+/// The height of a row with a name to its left, in CSS pixels.
 const ROW: usize = 50;
-/// Height of the axis with its title, and of a legend of one line.
+/// The height of the axis with its title and of a legend of one line, in CSS pixels.
 const FRAME: usize = 96;
 
 /// The height of a figure with this many rows.
@@ -52,15 +52,16 @@ fn height(rows: usize) -> usize {
     FRAME + ROW * rows.max(1)
 }
 
-/// Colours that the style sheet has.
+/// The number of colours in the style sheet.
 const COLOURS: usize = 7;
 
-/// Colours that the colour-blind can tell apart, again from the first when they run out.
+/// The `i`-th colour. Colour-blind readers can distinguish the colours, which repeat after the last
+/// one.
 fn colour(i: usize) -> String {
     format!("var(--c{})", i % COLOURS)
 }
 
-/// Stripes over a bar's colour, so that arms differ on grey paper, too.
+/// The pattern of a bar: stripes if `striped`, so that arms also differ in greyscale print.
 fn hatch(striped: bool) -> Value {
     let shape = if striped { "/" } else { "" };
     json!({
@@ -105,18 +106,19 @@ fn bars(name: &str, i: usize, lanes: usize, bars: &[(usize, f64, String)]) -> Va
     })
 }
 
-/// Plotly reads a few HTML tags and entities in all of its texts; names come from outside.
+/// Escapes a text for Plotly, which interprets a few HTML tags and entities in all texts. Names may
+/// contain any characters.
 fn plain(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The longest line of a name beside an axis, in characters.
+/// The largest width of a line of a name beside an axis, in characters.
 const NAME: usize = 22;
 
-/// The lines of a name that fit in a row.
+/// The number of lines of a name that fit in a row.
 const LINES: usize = 3;
 
-/// A name in lines short enough to stand beside an axis.
+/// A name broken into lines that fit beside an axis.
 fn wrapped(name: &str) -> String {
     let mut lines: Vec<String> = Vec::new();
     for word in name.split_whitespace() {
@@ -139,7 +141,7 @@ fn wrapped(name: &str) -> String {
     shown.join("<br>")
 }
 
-/// The vertical axis of a figure with a name a row, the first on top.
+/// The vertical axis of a figure with a name for each row. The first row is on top.
 fn rows_axis(names: &[String]) -> Value {
     let at: Vec<usize> = (0..names.len()).collect();
     let text: Vec<String> = names.iter().map(|n| wrapped(n)).collect();

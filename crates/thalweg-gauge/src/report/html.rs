@@ -63,7 +63,7 @@ pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     out
 }
 
-/// How to read a figure of paired ratios.
+/// The note on how to read a figure of paired ratios.
 const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are \
      single pairs. A difference counts only if its whole interval lies outside the shaded noise.";
 

@@ -1,4 +1,4 @@
-// Draws the figures of the page. Colours in them are names of CSS variables, so that light, dark and paper share them.
+// Draws the figures of the page. Their colours are names of CSS variables, so that they follow the light, dark and print styles.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -52,7 +52,7 @@
       displaylogo: false,
       plotlyServerURL: "",
       responsive: true,
-      // These and no others: among the rest is one that sends the data to a service.
+      // Other buttons are left out. One of them sends the data to a service.
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
       toImageButtonOptions: { format: "svg", filename: "thalweg" },
     });
@@ -61,7 +61,7 @@
 
   const redraw = () => boxes.filter((box) => box.dataset.drawn).forEach(draw);
 
-  // Each is drawn when it comes near the window: a page of many comparisons opens at once.
+  // Each figure is drawn when it comes near the window, so that a page of many comparisons opens at once.
   const near = new IntersectionObserver(
     (entries) => entries.filter((e) => e.isIntersecting && !e.target.dataset.drawn).forEach((e) => draw(e.target)),
     { rootMargin: "600px" },

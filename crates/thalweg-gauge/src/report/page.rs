@@ -1,4 +1,5 @@
-//! A self-contained HTML page. Its policy forbids network access and evaluation of strings.
+//! A self-contained HTML page. Its content security policy forbids network access and evaluation of
+//! strings.
 
 use serde_json::{Value, json};
 
@@ -41,7 +42,7 @@ impl Page {
 
     /// The whole page.
     pub(super) fn finish(self, title: &str, body: &str) -> String {
-        // A "</script>" inside a name would end the script block.
+        // The escape prevents a "</script>" in a name from ending the script block.
         let figures = Value::Array(self.figures).to_string().replace('<', "\\u003c");
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -58,14 +59,14 @@ impl Page {
     }
 }
 
-/// A self-contained page of figures that belong to no comparison.
+/// A self-contained page with figures that belong to no comparison.
 pub fn figures_page(title: &str, figures: Vec<Figure>) -> String {
     let mut page = Page::default();
     let body = format!("<h1>{}</h1>\n{}", escape(title), page.figures(figures));
     page.finish(title, &body)
 }
 
-/// Escapes a text for HTML: names of files and arms may contain any character.
+/// Escapes a text for HTML, because names of files and arms may contain any character.
 pub(super) fn escape(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

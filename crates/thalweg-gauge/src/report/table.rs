@@ -1,4 +1,4 @@
-//! The report for a terminal: aligned columns, nothing but text.
+//! The report for a terminal: plain text in aligned columns.
 
 use super::facts;
 use crate::comparison::Comparison;
@@ -17,7 +17,7 @@ pub fn text(c: &Comparison) -> String {
     out
 }
 
-/// The machine and the files as plain text. The comparisons of a run differ in the files only.
+/// The machine and the files as plain text. The comparisons of one run share the machine.
 pub fn machine(c: &Comparison) -> String {
     section(
         "Machine",
@@ -34,7 +34,7 @@ pub(super) fn section(title: &str, lines: Vec<String>) -> String {
     format!("\n{title}\n{lines}")
 }
 
-/// Aligns all columns to the left (they hold words as often as figures), without trailing blanks.
+/// Aligns all columns to the left, without trailing blanks, because many cells hold words.
 pub(super) fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
     let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
     let width = |i: usize| {

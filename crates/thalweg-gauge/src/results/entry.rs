@@ -15,17 +15,17 @@ pub struct ResultEntry {
     pub experiment: String,
     /// The arm.
     pub arm: String,
-    /// The suite or publication that it belongs to.
+    /// The suite or publication that the entry belongs to.
     pub suite: Option<String>,
     /// The step of a pipeline.
     pub step: Option<String>,
-    /// Swept variables and the like.
+    /// Swept variables and other settings.
     pub settings: BTreeMap<String, Value>,
     /// The machine, in a few words.
     pub machine: String,
     /// Where the files lie, in a few words.
     pub store: Option<String>,
-    /// Version of the program.
+    /// The version of the program.
     pub version: Option<String>,
     /// The verified cache level.
     pub level: Option<String>,
@@ -45,31 +45,31 @@ pub struct ResultEntry {
     pub limit_s: Option<f64>,
     /// CPU seconds.
     pub cpu_s: Option<f64>,
-    /// Private memory.
+    /// Peak private memory in bytes.
     pub anon_bytes: Option<u64>,
     /// Stored bytes that were needed.
     pub stored_bytes: Option<u64>,
-    /// Digest of what was decoded.
+    /// The digest of the decoded values.
     pub digest: Option<String>,
-    /// Whether it is typed in from a publication.
+    /// Whether the entry comes from a publication.
     pub published: bool,
-    /// Why there is no time, or why its ratios are invalid.
+    /// Why there is no time, or why the ratios are invalid; `None` if both are valid.
     pub trouble: Option<String>,
 }
 
 impl ResultEntry {
-    /// Limit over median time: 1 is the machine's best.
+    /// The limit divided by the median time; 1 means that the machine can't be faster.
     pub fn fraction(&self) -> Option<f64> {
         Some(self.limit_s? / self.time_s?.median)
     }
 
-    /// Stored bytes a second.
+    /// Stored bytes per second.
     pub fn rate(&self) -> Option<f64> {
         Some(self.stored_bytes? as f64 / self.time_s?.median)
     }
 }
 
-/// The arms of a comparison, its control left out.
+/// The arms of a comparison, without its control.
 pub(super) fn measured(c: &Comparison) -> Vec<ResultEntry> {
     let control = c.session.control.and_then(|i| c.session.arms.get(i)).map(|a| a.name.as_str());
     let host = &c.session.host;

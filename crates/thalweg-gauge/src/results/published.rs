@@ -1,5 +1,5 @@
-//! Published tables: figures of others, typed in with their source, in lines that are easy to type
-//! and to check.
+//! Published tables: figures of other authors, typed in with their source. The format has lines
+//! that are easy to type and to check.
 //!
 //! `docs/results.md` describes the two schemas; `crates/thalweg-cli/suites/published/` holds the
 //! files.
@@ -24,19 +24,19 @@ pub struct PublishedSource {
     pub id: String,
     /// A short name for reports.
     pub name: String,
-    /// Its own title.
+    /// The title of the publication.
     pub title: String,
-    /// Its address.
+    /// The URL of the publication.
     pub url: Option<String>,
     /// The date on which the figures were read, as in "2026-11-22".
     pub retrieved: Option<String>,
     /// The machines, by the names that the figures use.
     #[serde(default)]
     pub machines: BTreeMap<String, PublishedMachine>,
-    /// The conclusions of its authors, in figures.
+    /// The conclusions of the authors, as ratios.
     #[serde(default)]
     pub claims: Vec<Claim>,
-    /// A note for readers.
+    /// Notes for readers.
     #[serde(default)]
     pub notes: Vec<String>,
 }
@@ -63,14 +63,14 @@ pub struct PublishedMachine {
 pub struct Claim {
     /// The arm.
     pub arm: String,
-    /// The ratios of the arm to its baselines.
+    /// The arm that the ratio divides by.
     pub baseline: String,
-    /// The conclusion covers experiments whose names start with this text.
+    /// The conclusion covers the experiments whose names start with this text.
     #[serde(default)]
     pub experiments: String,
-    /// Time of the arm over time of the baseline.
+    /// The time of the arm divided by that of the baseline.
     pub ratio: f64,
-    /// Whether the ratio is that of the sums over all rows.
+    /// Whether the ratio compares the sums over all rows.
     #[serde(default)]
     pub of_total: bool,
 }
@@ -80,7 +80,7 @@ pub struct Claim {
 pub struct PublishedFigure {
     /// "thalweg.figure/1".
     pub schema: String,
-    /// The publication's id.
+    /// The id of the publication.
     pub source: String,
     /// The row of the table.
     pub experiment: String,
@@ -88,7 +88,7 @@ pub struct PublishedFigure {
     pub arm: String,
     /// The step of a pipeline, if the rows are steps.
     pub step: Option<String>,
-    /// Name of the machine.
+    /// The name of the machine.
     pub machine: Option<String>,
     /// The store of the bytes, if the machine has several.
     pub store: Option<String>,
@@ -96,9 +96,9 @@ pub struct PublishedFigure {
     pub time_s: f64,
     /// The kind of time, in the words of docs/method.md where they fit.
     pub clock: Option<String>,
-    /// Runs or iterations behind it.
+    /// The number of runs or iterations behind the time.
     pub iterations: Option<u64>,
-    /// Stored bytes that were read to get it.
+    /// The number of stored bytes that the arm read.
     pub bytes: Option<u64>,
     /// Decoded bytes.
     pub decoded_bytes: Option<u64>,
@@ -107,7 +107,7 @@ pub struct PublishedFigure {
     /// Settings, as in `{"threads": 20}`.
     #[serde(default)]
     pub settings: BTreeMap<String, Value>,
-    /// Seconds of reading from the store, where they were reported apart.
+    /// Seconds of reading from the store, if they were reported separately.
     pub fetch_s: Option<f64>,
     /// Wall time of the whole process.
     pub wall_s: Option<f64>,
@@ -117,17 +117,17 @@ pub struct PublishedFigure {
     pub system_s: Option<f64>,
     /// Largest resident memory, file pages included.
     pub max_rss_bytes: Option<u64>,
-    /// Whether it maps its file, so that resident memory is mostly page cache.
+    /// Whether the arm maps its file, so that resident memory is mostly page cache.
     #[serde(default)]
     pub maps_file: bool,
-    /// Whether it is one sequential reader that does nothing else (`cat`, `dd`).
+    /// Whether the arm is one sequential reader that does nothing else (`cat`, `dd`).
     #[serde(default)]
     pub one_stream: bool,
-    /// Version of the program.
+    /// The version of the program.
     pub version: Option<String>,
     /// The command line, if it was published and matters.
     pub command: Option<String>,
-    /// Derived figures as they were printed, for checking what was typed: `speed_up_percent`,
+    /// Derived figures as they were printed, for checking the typed figures: `speed_up_percent`,
     /// `mib_per_s`, `cpu_percent`, `cpu_s`, `cpu_ns`.
     #[serde(default)]
     pub printed: BTreeMap<String, f64>,
@@ -155,8 +155,8 @@ impl PublishedFigure {
 }
 
 impl Published {
-    /// Remarks on the table beyond the conclusions of its authors: rows beside claims, streams
-    /// beside devices, figures that exceed the network link.
+    /// Remarks on the table beyond the conclusions of its authors, such as rows that a claim
+    /// covers, single streams taken for devices, and figures that exceed the network link.
     pub fn remarks(&self) -> Vec<String> {
         super::remarks::of(self)
     }

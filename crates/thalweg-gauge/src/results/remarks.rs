@@ -20,7 +20,8 @@ pub(super) fn of(p: &Published) -> Vec<String> {
     remarks
 }
 
-/// Rows that have both arms: the experiment, and the time of the arm over that of the baseline.
+/// The figures of the rows that have both arms, as (arm, baseline). The names of the experiments
+/// start with `prefix`.
 fn rows<'a>(
     p: &'a Published,
     arm: &str,
@@ -39,7 +40,7 @@ fn rows<'a>(
         .collect()
 }
 
-/// Each conclusion beside the rows that it covers.
+/// Compares a conclusion with the rows that it covers.
 fn claim(p: &Published, c: &Claim) -> Option<String> {
     let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
     let published =
@@ -118,7 +119,7 @@ fn step(f: &PublishedFigure) -> &str {
     f.step.as_deref().unwrap_or(&f.experiment)
 }
 
-/// Figures that exceed the network link, so that a cache must have answered.
+/// Figures whose bandwidth exceeds the network link, so that a cache must have answered.
 fn beyond_link(p: &Published) -> Vec<String> {
     p.figures
         .iter()
@@ -143,7 +144,7 @@ fn beyond_link(p: &Published) -> Vec<String> {
         .collect()
 }
 
-/// Rows in which one sequential reader was taken for the device.
+/// Rows that take the bandwidth of one sequential reader for that of the device.
 fn streams(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for stream in p.figures.iter().filter(|f| f.one_stream) {
@@ -190,7 +191,7 @@ fn streams(p: &Published) -> Vec<String> {
     remarks
 }
 
-/// Rows in which several readers got more from the store than one.
+/// Rows in which several readers together are faster than one reader.
 fn more_readers(p: &Published) -> Vec<String> {
     let mut remarks = Vec::new();
     for one in

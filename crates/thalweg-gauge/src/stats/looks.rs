@@ -1,12 +1,13 @@
 //! Looks: moments at which the interval is computed, with a common bound on the probability of a
 //! miss.
 //!
-//! Of the first n values, the number that lie below the median is a walk of n fair coin tosses,
-//! whatever their distribution. An interval of order statistics misses the median when that number
-//! is too small or too large, so the chance that *any* of the looks misses can be computed exactly,
-//! look by look. Each look may spend its share of the 5 % (Lan and DeMets, Biometrika 1983), and
-//! what it leaves, because ranks are whole numbers, goes to those that follow. Since all the
-//! intervals hold at once with 95 %, a run may end at any look, for whatever reason.
+//! Each value lies below the median with a probability of one half, for any distribution. So the
+//! number of values below the median is a walk of fair coin tosses. An interval of order statistics
+//! misses the median if that number is too small or too large. The probability that *any* look
+//! misses can therefore be computed exactly, look by look. Each look may spend its share of the 5 %
+//! (Lan and DeMets, Biometrika 1983). Ranks are whole numbers, so a look may leave a part of its
+//! share, which later looks may spend. All intervals hold at once with a probability of 95 %, so a
+//! run may end at any look, for any reason.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,15 +16,16 @@ use super::CONFIDENCE;
 /// A moment at which the intervals are computed, fixed before the first trial.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Look {
-    /// After this many rounds.
+    /// The number of rounds after which the intervals are computed.
     pub rounds: usize,
     /// The bound on the probability that this look or an earlier one misses.
     pub alpha: f64,
 }
 
-/// Looks from `least` to `most` rounds, each half as many rounds again as the one before, with
-/// equal shares of the 5 %. The first is after as many more rounds as its share needs for an
-/// interval; one look if the two are the same.
+/// Plans looks from `least` to `most` rounds. Each look has half as many rounds again as the one
+/// before, and all have equal shares of the 5 %. The first look comes later than `least` if its
+/// share needs more rounds for an interval. If no look before `most` rounds can give an interval,
+/// there is one look, after `most` rounds.
 pub fn looks(least: usize, most: usize) -> Vec<Look> {
     let useful = |looks: &Vec<Look>| {
         looks.first().is_some_and(|l| matches!(ranks(&[(l.rounds, l.alpha)])[..], [Some(_)]))
@@ -38,7 +40,7 @@ fn shared(first: usize, most: usize) -> Vec<Look> {
     let mut rounds = vec![first];
     while let Some(&last) = rounds.last().filter(|&&last| last < most) {
         let next = (last + last.div_ceil(2)).max(last + 1);
-        // Another look right before the end would cost its share for little.
+        // A look shortly before the end would spend its share for little gain.
         rounds.push(if next + next / 5 >= most { most } else { next });
     }
     let count = rounds.len() as f64;
@@ -46,13 +48,13 @@ fn shared(first: usize, most: usize) -> Vec<Look> {
     rounds.into_iter().enumerate().map(|(i, rounds)| Look { rounds, alpha: share(i) }).collect()
 }
 
-/// For each look, given as (pairs that it has, its `alpha`), the k for which the interval [k-th
-/// smallest, k-th largest] is the narrowest that keeps the promise; none if it has too few pairs
-/// for any.
+/// For each look, given as (number of pairs, `alpha`), the rank k. The interval from the k-th
+/// smallest to the k-th largest value is the narrowest one that keeps the probability of a miss
+/// within `alpha`. `None` if a look has too few pairs for any interval.
 ///
-/// The numbers of pairs must not depend on what the pairs say, and must not fall.
+/// The numbers of pairs must not depend on the values of the pairs, and must not decrease.
 pub(crate) fn ranks(looks: &[(usize, f64)]) -> Vec<Option<usize>> {
-    // walk[i]: the chance that i of the values lie below the median, and that no look before
+    // walk[i] is the probability that i of the values lie below the median and that no earlier look
     // missed.
     let mut walk = vec![1.0];
     let mut missed = 0.0;

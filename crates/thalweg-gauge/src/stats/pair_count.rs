@@ -1,10 +1,10 @@
-//! How many pairs a comparison takes, fixed or until the intervals are narrow enough.
+//! The number of pairs of a comparison: fixed, or as many as narrow intervals need.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Look, Ratio, looks};
 
-/// How many pairs a comparison takes; a round gives each arm one pair with the baseline.
+/// The number of pairs of a comparison. A round gives each arm one pair with the baseline.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairCount {
@@ -17,14 +17,14 @@ pub enum PairCount {
         least: usize,
         /// The most pairs.
         most: usize,
-        /// The half-width of every ratio's 95 % interval that ends the comparison: 0.05 for +-5 %
-        /// of the ratio.
+        /// The comparison ends when the half-width of every ratio's 95 % interval is at most this:
+        /// 0.05 for +-5 % of the ratio.
         half_width: f64,
     },
 }
 
 impl PairCount {
-    /// The most rounds there can be.
+    /// The largest number of rounds.
     pub fn most(&self) -> usize {
         match *self {
             Self::Fixed(n) => n,
@@ -43,7 +43,7 @@ impl PairCount {
     /// Whether no more pairs are needed, given the ratios at a planned look.
     pub(crate) fn enough(&self, ratios: &[Ratio]) -> bool {
         match *self {
-            Self::Fixed(_) => false, // the look is the end
+            Self::Fixed(_) => false, // the only look is after the last round
             Self::Auto { half_width, .. } => {
                 ratios.iter().all(|ratio| ratio.half_width().is_some_and(|got| got <= half_width))
             }

@@ -1,4 +1,5 @@
-//! Does it hold? Comparisons on machines that drift, stumble and keep step, with known truth.
+//! Simulated comparisons with known true ratios, on machines that drift, have outliers, or disturb
+//! periodically.
 //!
 //! The tests here are small versions of the tables in `docs/method.md`, which `full_tables` prints.
 #![allow(clippy::panic, clippy::print_stdout)]
@@ -6,7 +7,7 @@
 use super::{Look, Pair, PairCount, Ratio, RatioFinding, looks, noise_floor, ratio};
 use crate::schedule::{ArmOrder, SplitMix};
 
-/// Random numbers, the same everywhere.
+/// Random numbers that are the same on every machine.
 struct Random(SplitMix);
 
 impl Random {
@@ -25,20 +26,20 @@ impl Random {
     }
 }
 
-/// What a machine remembers from trial to trial.
+/// A simulated machine, with the state that it keeps from trial to trial.
 struct SimulatedMachine {
     random: Random,
-    /// Trials so far.
+    /// The number of trials so far.
     trial: usize,
-    /// Arms in a round.
+    /// The number of arms in a round.
     arms: usize,
-    /// Logarithm of a slow drift.
+    /// The logarithm of a slow drift.
     drift: f64,
-    /// Whether somebody else is at work.
+    /// Whether a neighbour uses the machine.
     busy: bool,
 }
 
-/// The time of the next trial on an idle, perfect machine would be 1.
+/// Returns the time of the next trial. It would be 1 on an idle, perfect machine.
 type Noise = fn(&mut SimulatedMachine) -> f64;
 
 fn steady(m: &mut SimulatedMachine) -> f64 {
@@ -53,7 +54,7 @@ fn linear_drift(m: &mut SimulatedMachine) -> f64 {
     (0.3 * m.trial as f64 / 120.0).exp() * steady(m)
 }
 
-/// Wanders 10 % to either side and comes back, half of the way in 14 trials.
+/// Drifts by about 10 % to either side, and returns half of the way within 14 trials.
 fn wandering(m: &mut SimulatedMachine) -> f64 {
     m.drift = 0.95 * m.drift + 0.1 * (1.0_f64 - 0.95 * 0.95).sqrt() * m.random.normal();
     m.drift.exp() * steady(m)
@@ -70,18 +71,18 @@ fn pareto_spikes(m: &mut SimulatedMachine) -> f64 {
     steady(m) * (1.0 + hit)
 }
 
-/// A neighbour works for six trials on average, and makes everything half as slow again.
+/// A neighbour works for six trials on average, and makes each of them take 1.5 times as long.
 fn bursts(m: &mut SimulatedMachine) -> f64 {
     m.busy = if m.busy { m.random.chance(5.0 / 6.0) } else { m.random.chance(0.05) };
     steady(m) * if m.busy { 1.5 } else { 1.0 }
 }
 
-/// Whoever comes first in a round pays for it.
+/// The first trial of each round is slower.
 fn first_pays(m: &mut SimulatedMachine) -> f64 {
     steady(m) * if m.trial.is_multiple_of(m.arms) { 1.1 } else { 1.0 }
 }
 
-/// A disturbance that keeps step: it hits the first and the last trial of every two rounds.
+/// A periodic disturbance: the first and the last trial of every two rounds are slower.
 fn in_step(m: &mut SimulatedMachine) -> f64 {
     let place = m.trial % (2 * m.arms);
     steady(m) * if place == 0 || place == 2 * m.arms - 1 { 1.1 } else { 1.0 }
@@ -115,7 +116,8 @@ const AUTO: PairCount = PairCount::Auto { least: 8, most: 40, half_width: 0.05 }
 
 const SEED: u64 = 0x7468_616c_7765_6721;
 
-/// A comparison of three arms: the baseline, one that takes `truth` times as long, and the control.
+/// The result of a comparison of three arms: the baseline, an arm that takes `truth` times as long,
+/// and the control.
 struct SimulatedRun {
     pairs: usize,
     arm: Ratio,
@@ -126,7 +128,7 @@ fn claims(ratio: &Ratio, floor: f64) -> bool {
     matches!(RatioFinding::of(ratio, floor), RatioFinding::Faster | RatioFinding::Slower)
 }
 
-/// Rounds of `arms` arms, each with its times; the second takes `truth` times as long as the
+/// The times of `arms` arms in each round. The second arm takes `truth` times as long as the
 /// others.
 fn rounds(
     noise: Noise,
@@ -156,7 +158,7 @@ fn ratio_of(times: &[Vec<f64>], arm: usize, looks: &[Look]) -> Option<Ratio> {
     ratio(&times.iter().enumerate().map(pair).collect::<Vec<_>>(), looks, times.len())
 }
 
-/// One comparison, stopped as the plan has it.
+/// Runs one comparison until the plan ends it.
 fn run(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, seed: u64) -> SimulatedRun {
     let looks = pairs.looks();
     let mut times = Vec::new();
@@ -175,13 +177,13 @@ fn run(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, seed: u64) -
     panic!("the rounds never end");
 }
 
-/// Shares of many runs, and their pairs on average.
+/// Shares of many runs, and their average number of pairs.
 #[derive(Debug)]
 struct ClaimTally {
     claims: f64,
-    /// Claims, had the noise between identical arms not been asked.
+    /// The share of runs with a claim if the noise between identical arms is ignored.
     without_floor: f64,
-    /// Intervals that missed the truth.
+    /// The share of runs whose interval misses the true ratio.
     missed: f64,
     pairs: f64,
 }
@@ -200,8 +202,8 @@ fn tally(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, runs: u64)
     }
 }
 
-/// False claims, without the floor, of somebody who looks at every planned look and stops at the
-/// first claim.
+/// The share of false claims, without the noise floor, if the run stops at the first planned look
+/// with a claim.
 fn impatient(noise: Noise, order: ArmOrder, runs: u64) -> f64 {
     let looks = AUTO.looks();
     let claim = |seed: &u64| {
@@ -212,7 +214,8 @@ fn impatient(noise: Noise, order: ArmOrder, runs: u64) -> f64 {
     (1..=runs).filter(claim).count() as f64 / runs as f64
 }
 
-/// The plain percentile bootstrap of the median log-ratio: does its 95 % interval leave out 1?
+/// Whether the 95 % interval of the plain percentile bootstrap of the median log-ratio excludes 0,
+/// a ratio of 1.
 fn bootstrap_claims(logs: &[f64], random: &mut Random) -> bool {
     let n = logs.len();
     let mut sample = vec![0.0; n];
@@ -227,8 +230,8 @@ fn bootstrap_claims(logs: &[f64], random: &mut Random) -> bool {
     medians[10] > 0.0 || medians[389] < 0.0
 }
 
-/// False claims of the bootstrap after `pairs` pairs, or when it looks after each from the sixth
-/// on.
+/// The share of false claims of the bootstrap after `pairs` pairs; with `often`, after any pair
+/// from the sixth on.
 fn bootstrap(noise: Noise, order: ArmOrder, pairs: usize, runs: u64, often: bool) -> f64 {
     let claim = |seed: &u64| {
         let logs: Vec<f64> =
@@ -240,7 +243,7 @@ fn bootstrap(noise: Noise, order: ArmOrder, pairs: usize, runs: u64, often: bool
     (1..=runs).filter(claim).count() as f64 / runs as f64
 }
 
-/// The promise: between identical arms, at most one comparison in twenty claims a difference.
+/// Of the comparisons of identical arms, at most one in twenty claims a difference.
 #[test]
 fn identical_arms_are_rarely_told_apart() {
     for (name, noise) in MACHINES {
@@ -249,8 +252,8 @@ fn identical_arms_are_rarely_told_apart() {
                 let tally = tally(noise, order, pairs, 1.0, 2000);
                 let context = format!("{name}, {order_name}, {pairs:?}: {tally:?}");
                 assert!(tally.claims <= 0.05, "{context}");
-                // The interval alone keeps the promise; 2,000 runs have a standard error of half a
-                // percent.
+                // The interval alone is sufficient, without the noise floor. The standard error of
+                // 2,000 runs is half a percent.
                 assert!(tally.without_floor <= 0.055 && tally.missed <= 0.055, "{context}");
             }
             let impatient = impatient(noise, order, 2000);
@@ -259,7 +262,8 @@ fn identical_arms_are_rarely_told_apart() {
     }
 }
 
-/// An interval that never claims anything would pass the test above.
+/// A difference of 10 % is found. An interval that never claims a difference would pass the test
+/// above, and fails here.
 #[test]
 fn a_tenth_is_found() {
     for (name, noise, pairs, least) in [
@@ -272,13 +276,14 @@ fn a_tenth_is_found() {
         for (order_name, order) in ORDERS {
             let tally = tally(noise, order, pairs, 1.1, 500);
             assert!(tally.claims >= least, "{name}, {order_name}: {tally:?}");
-            // 5 % and 3 standard errors.
+            // The bound is 5 % plus 3 standard errors.
             assert!(tally.missed <= 0.08, "{name}, {order_name}: {tally:?}");
         }
     }
 }
 
-/// Why the order is random unless asked for otherwise.
+/// A disturbance in step with the rounds fools a fixed order, but not a random one. This is why the
+/// default order is random.
 #[test]
 fn nothing_keeps_step_with_a_coin() {
     let false_claims = |order| {
@@ -290,10 +295,10 @@ fn nothing_keeps_step_with_a_coin() {
     };
     assert_eq!(false_claims(ArmOrder::Abba), 500);
     let random = false_claims(ArmOrder::Random { seed: 0 });
-    assert!(random <= 35, "{random} of 500; 4.1 % are meant"); // 3 standard errors
+    assert!(random <= 35, "{random} of 500; 4.1 % are expected"); // 3 standard errors
 }
 
-/// The tables of `docs/method.md`. Takes minutes.
+/// Prints the tables of `docs/method.md`, which takes minutes.
 #[test]
 #[ignore = "prints tables, and decides nothing"]
 fn full_tables() {

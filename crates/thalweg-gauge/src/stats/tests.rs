@@ -30,7 +30,7 @@ fn ranks_agree_with_the_published_table() {
     assert!(ranks(&[(MIN_PAIRS, 1.0 - CONFIDENCE)])[0].is_some());
 }
 
-/// Compares pairs of (arm, baseline) at one look, after the last of them.
+/// Compares pairs of (arm, baseline) at a single look after the last pair.
 fn at_the_end(pairs: &[(f64, f64)]) -> Option<Ratio> {
     let pair = |(round, &(arm_s, baseline_s))| Pair { round, arm_s, baseline_s };
     ratio(

@@ -2,11 +2,11 @@
 
 use super::median;
 
-/// The fewest values for which a trend is tested: five values are in perfect order by chance once
-/// in sixty.
+/// The fewest values for which a trend is tested. Five values are in perfect order by chance once
+/// in sixty cases.
 const FEWEST: usize = 6;
 
-/// Longer series are thinned out to this length.
+/// The most values that the test uses. Longer series are thinned out to this length.
 const MOST: usize = 1000;
 
 /// The two-sided 1 % quantile of the normal distribution.
@@ -15,13 +15,16 @@ const Z: f64 = 2.576;
 /// A significant change over a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Trend {
-    /// From the first value to the last, along the line of the median slope (Theil and Sen).
+    /// The change from the first value to the last, along the line of the median slope (Theil and
+    /// Sen).
     pub(crate) change: f64,
 }
 
-/// The trend of `values`, taken at `at`, if the Mann-Kendall test finds one (two-sided, 1 %).
+/// The trend of `values`, measured at the points `at`. `None` if the Mann-Kendall test finds no
+/// trend (two-sided, 1 %).
 pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
-    // Slopes grow with the square of the points: of a long series evenly spaced ones will do.
+    // The number of slopes grows with the square of the number of points, so a long series is
+    // reduced to evenly spaced points.
     let step = values.len().div_ceil(MOST).max(1);
     let points: Vec<(f64, f64)> =
         at.iter().copied().zip(values.iter().copied()).step_by(step).collect();
@@ -37,16 +40,17 @@ pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
             slopes.push((value - y) / (later - x));
         }
     }
-    // Without the correction for ties it is the larger variance, so that ties make it harder to
-    // find one.
+    // The variance lacks the correction for ties. It is then larger, so ties make a trend harder to
+    // find.
     let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     let z = (score.abs() - 1.0) / variance.sqrt();
     let span = points.last()?.0 - points.first()?.0;
     (z > Z).then_some(Trend { change: median(&slopes)? * span })
 }
 
-/// The outliers of `values`: farther from the median than 3.5 standard deviations, estimated from
-/// the median absolute deviation (Iglewicz and Hoaglin 1993), and farther than `least`.
+/// The indexes of the outliers of `values`: those farther from the median than 3.5 standard
+/// deviations, estimated from the median absolute deviation (Iglewicz and Hoaglin 1993), and
+/// farther than `least`.
 pub(crate) fn outliers(values: &[f64], least: f64) -> Vec<usize> {
     let Some(middle) = median(values) else { return Vec::new() };
     let far: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();

@@ -1,21 +1,21 @@
-//! Estimates how long a comparison takes, before anything is measured.
+//! Estimates the duration of a comparison before any measurement.
 
 use std::time::Duration;
 
 use super::files::{FileOrigin, NeededFile};
 use crate::cache;
 
-/// Seconds for the process, eviction and verification of a trial.
+/// Seconds that a trial takes for its process, the eviction and the verification.
 const EACH_S: f64 = 0.3;
-/// Bytes a second of typical decoders and tools with one core or two.
+/// Bytes per second of typical decoders and tools with one or two cores.
 const BYTES_PER_S: f64 = 250e6;
 /// Seconds for the probe of one file.
 const PROBE_S: f64 = 8.0;
-/// Bytes a second when a synthetic file is made.
+/// Bytes per second of making a synthetic file.
 const MADE_BYTES_PER_S: f64 = 60e6;
 
-/// An estimate from file sizes for a typical machine. Measured times replace it after the first
-/// trials.
+/// An estimate of durations, from file sizes and the speed of a typical machine. Measured times
+/// replace it after the first trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TimeEstimate {
     /// Seconds of one trial, with its preparation.

@@ -23,14 +23,14 @@ pub enum FileOrigin {
     Given,
     /// The caller's [`TestFileMaker`](super::TestFileMaker) makes it.
     Synth(Arc<dyn TestFile>),
-    /// A list of read ids, one a line.
+    /// The file is a list of read ids, one for each line.
     Ids {
         /// The file of the reads.
         of: PathBuf,
-        /// Which reads, in which order.
+        /// Which reads the list has, and in which order.
         list: IdList,
     },
-    /// A command that writes the file to `partial`, which is then renamed.
+    /// A command writes the file to `partial`, which is then renamed.
     Command {
         /// The command.
         workload: Workload,

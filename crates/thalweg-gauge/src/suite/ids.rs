@@ -9,21 +9,21 @@ use crate::schedule::SplitMix;
 /// Which reads of a file, in which order. Neither depends on the machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct IdList {
-    /// How many.
+    /// The number or share of the reads.
     pub many: Many,
-    /// The length of a run: this many chosen neighbours stay together, in file order, and the runs
-    /// are shuffled.
+    /// The length of a run. Each run is this many chosen reads in file order, and the runs are
+    /// shuffled.
     pub run: usize,
     /// The seed of the shuffle.
     pub seed: u64,
 }
 
-/// How many of all.
+/// A number or a share of all reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Many {
-    /// This many, or all that there are.
+    /// This number of reads, or all reads if there are fewer.
     Count(usize),
-    /// This share of them, at least one.
+    /// This share of the reads, and at least one read.
     Share(f64),
 }
 
@@ -63,7 +63,7 @@ impl IdList {
         chosen.iter().filter_map(|i| all.get(*i).copied()).collect()
     }
 
-    /// A part of a file name that contains the whole recipe.
+    /// A part of a file name that determines the whole list.
     pub(super) fn name(&self) -> String {
         let many = match self.many {
             Many::Count(count) => count.to_string(),

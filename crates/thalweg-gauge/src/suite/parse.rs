@@ -97,7 +97,7 @@ fn suite(
 /// The place of arms that do not name one.
 pub(super) const DEFAULT_PLACE: &str = "data";
 
-/// `[key.NAME]` tables.
+/// Reads the `[key.NAME]` tables.
 fn named<T>(
     top: &mut TomlTable<'_, '_>,
     key: &'static str,
@@ -121,7 +121,7 @@ fn named<T>(
     found
 }
 
-/// `[[key]]` tables, or a list of them.
+/// Reads the `[[key]]` tables, or a list of tables.
 fn list<'a, 't>(
     table: &mut TomlTable<'a, 't>,
     key: &'static str,
@@ -188,8 +188,8 @@ fn file(
         .or(synth)
         .or(ids)
         .or(made.map(|(program, command)| FileSource::Command(program, command)));
-    // A source with a mistake was reported already; the file is not one that the command line
-    // gives.
+    // A source with a mistake was reported already, and must not be taken for a file that the
+    // command line gives.
     if source.is_none() && !given.is_empty() {
         return None;
     }
@@ -208,14 +208,14 @@ fn duration(value: &DeValue<'_>) -> Result<Duration, String> {
     parse_duration(text)
 }
 
-/// More pairs than this are taken for a mistake.
+/// The most pairs that a suite may ask for. A larger number is reported as a mistake.
 const MOST_PAIRS: u64 = 10_000;
 
 /// The meaning of `pairs = "auto"`: looks after 10, 15 and 20 rounds, until intervals of +-5 % are
 /// reached.
 pub const AUTO: PairCount = PairCount::Auto { least: 10, most: 20, half_width: 0.05 };
 
-/// "auto", a number, or a table with `least`, `most` and `half_width`.
+/// Reads the number of pairs: "auto", a number, or a table with `least`, `most` and `half_width`.
 fn pairs(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Option<PairCount> {
     let value = table.get("pairs")?;
     match value.get_ref() {
@@ -264,7 +264,7 @@ fn some_pairs(value: &DeValue<'_>) -> Result<usize, String> {
     n.ok_or_else(|| expected(&format!("a number from 1 to {MOST_PAIRS}"), value))
 }
 
-/// Settings below `key`; the values of those that the harness knows are checked.
+/// The settings below `key`. The values of known settings are checked.
 fn settings(table: &mut TomlTable<'_, '_>, key: &'static str, problems: &mut Problems) -> Settings {
     let Some(value) = table.get(key) else { return Settings::new() };
     let set = TomlTable::of("`set`", value, problems)
@@ -288,8 +288,8 @@ fn check_setting(name: &str, value: &WithSpan<SettingValue>, problems: &mut Prob
     }
 }
 
-/// The values that a sweep gives to the setting `name`. Doublings stay as they are, because they
-/// depend on the machine.
+/// The values that a sweep gives to the setting `name`. Doublings such as "1..all" are not
+/// expanded, because they depend on the machine.
 fn swept_values(
     name: &str,
     items: &[&TomlValue<'_>],
@@ -377,7 +377,7 @@ fn comparison(value: &TomlValue<'_>, problems: &mut Problems) -> Option<Comparis
     })
 }
 
-/// The name of a workload, or a table with more settings.
+/// Reads an arm: the name of a workload, or a table with more settings.
 fn arm(value: &TomlValue<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     if let Some(name) = value.get_ref().as_str() {
         let workload = WithSpan { value: name.to_owned(), at: value.span() };
@@ -403,7 +403,7 @@ fn arm(value: &TomlValue<'_>, problems: &mut Problems) -> Option<ArmDecl> {
     Some(ArmDecl { at, workload: workload?, name, set, sweep })
 }
 
-/// Settings that need not be set.
+/// Whether a setting always has a value, even if the suite does not set it.
 pub(super) fn is_always_set(name: &str) -> bool {
     matches!(name, "file" | "folder" | "out" | "cache" | "threads" | "place" | "thalweg")
         || name.starts_with("file:")

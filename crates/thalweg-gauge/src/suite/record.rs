@@ -1,4 +1,4 @@
-//! The first line of a suite's results, with everything that is needed to resume it.
+//! The first line of a suite's results, with all data that a resumption needs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use serde::{Deserialize, Serialize};
 use super::SettingValue;
 use crate::comparison::PairCount;
 
-/// Version of the line.
+/// The schema of the line, with its version.
 const SUITE_SCHEMA: &str = "thalweg.suite/1";
 
-/// The suite, and what the command line added.
+/// The suite, and the options that the command line added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SuiteRecord {
     /// "thalweg.suite/1".
@@ -20,9 +20,9 @@ pub struct SuiteRecord {
     pub name: String,
     /// The name of its text in messages.
     pub source: String,
-    /// Its text.
+    /// The text of the suite.
     pub text: String,
-    /// The folder that relative paths start from.
+    /// The folder that relative paths of the suite start from.
     pub folder: PathBuf,
     /// Folders of places that the command line gave.
     pub places: BTreeMap<String, PathBuf>,
@@ -32,11 +32,11 @@ pub struct SuiteRecord {
     pub set: Vec<(String, SettingValue)>,
     /// Pairs that the command line gave.
     pub pairs: Option<PairCount>,
-    /// Seconds that the command line gave.
+    /// The budget in seconds that the command line gave.
     pub budget_s: Option<f64>,
-    /// Text that the names of the selected comparisons contain.
+    /// A text that the names of the selected comparisons contain; `None` selects all.
     pub only: Option<String>,
-    /// Seconds since 1970.
+    /// The start, in seconds since 1970.
     pub started_unix_s: f64,
     /// Names of the comparisons, in their order.
     pub comparisons: Vec<String>,
@@ -48,7 +48,7 @@ impl SuiteRecord {
         SUITE_SCHEMA.into()
     }
 
-    /// The line, with its end.
+    /// The line in JSON, with its line feed.
     pub fn line(&self) -> String {
         serde_json::to_string(self).unwrap_or_default() + "\n"
     }

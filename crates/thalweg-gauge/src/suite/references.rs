@@ -11,7 +11,7 @@ use super::{
     WorkloadDecl,
 };
 
-/// Reports every reference to something absent.
+/// Reports every reference to a name that the suite does not define.
 pub(super) fn check_references(suite: &Suite, problems: &mut Problems) {
     for file in suite.files.values() {
         if let Some(place) = &file.place {
@@ -62,7 +62,7 @@ pub(super) fn check_references(suite: &Suite, problems: &mut Problems) {
     }
 }
 
-/// The cores of a large machine. Sweeps to "all" must stay small there, too.
+/// The number of cores of a large machine. Sweeps to "all" must also stay small there.
 const LARGE: usize = 1024;
 
 fn of_comparison(suite: &Suite, comparison: &ComparisonDecl, problems: &mut Problems) {
@@ -108,7 +108,7 @@ fn setting(suite: &Suite, comparison: &ComparisonDecl, arm: &ArmDecl, name: &str
 }
 
 impl WorkloadDecl {
-    /// All of its templates.
+    /// All templates of the workload.
     pub(super) fn templates(&self) -> impl Iterator<Item = &Template> {
         let commands = [
             Some(&self.command),
@@ -224,7 +224,7 @@ fn values(suite: &Suite, settings: &Settings, problems: &mut Problems) {
     }
 }
 
-/// Settings whose values are names.
+/// Checks settings whose values are names of files or places.
 fn refers(suite: &Suite, setting: &str, value: &SettingValue, at: &Span, problems: &mut Problems) {
     let name = WithSpan { value: value.to_string(), at: at.clone() };
     match setting {

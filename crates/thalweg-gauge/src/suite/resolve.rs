@@ -25,25 +25,25 @@ use crate::workload::Workload;
 use crate::{Error, Result, cache};
 use scope::{Scope, removal};
 
-/// The context of a suite: this machine, and what the command line adds.
+/// The context of a suite: this machine, and the options of the command line.
 pub struct Context<'a> {
     /// The program that runs thalweg's own verbs.
     pub thalweg: String,
     /// Looks a peer up.
     pub peer: &'a dyn Fn(&str) -> Peer,
-    /// Folders of places; they replace those of the suite.
+    /// Folders of places, which replace those of the suite.
     pub places: BTreeMap<String, PathBuf>,
-    /// Files; they replace those of the suite.
+    /// Paths of files, which replace those of the suite.
     pub files: BTreeMap<String, PathBuf>,
-    /// Settings; they replace those that the suite sets for all of its arms.
+    /// Settings, which replace those that the suite sets for all arms.
     pub set: Vec<(String, SettingValue)>,
-    /// The number of pairs; it replaces that of the suite.
+    /// The number of pairs, which replaces that of the suite.
     pub pairs: Option<PairCount>,
     /// The folder that `{cache}` stands for.
     pub cache: PathBuf,
     /// The folder that relative paths of the suite start from.
     pub folder: PathBuf,
-    /// Cores that this process may use.
+    /// The number of cores that this process may use.
     pub cores: usize,
     /// The numbers of these cores. Empty if they are unknown; every number is then accepted.
     pub cpus: Vec<usize>,
@@ -52,7 +52,7 @@ pub struct Context<'a> {
 /// The result of looking a peer up.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Peer {
-    /// The program, and what comes before the arguments.
+    /// The program, followed by the arguments that precede those of the workload.
     Found(Vec<String>),
     /// The peer is not on this machine; the text says how to install it.
     Absent(String),
@@ -65,28 +65,29 @@ pub enum Peer {
 pub struct ComparisonJob {
     /// What to compare.
     pub plan: ComparisonPlan,
-    /// The files that it needs, each after those that it is made from.
+    /// The files that the comparison needs. Each file comes after the files that it is made from.
     pub needed: Vec<NeededFile>,
-    /// Folders that its commands write to.
+    /// The folders that the commands write to.
     pub folders: Vec<PathBuf>,
-    /// Commands to run once before the first trial.
+    /// The commands to run once before the first trial.
     pub setup: Vec<Workload>,
-    /// Commands to run once after the last.
+    /// The commands to run once after the last trial.
     pub cleanup: Vec<Workload>,
     /// Arms that can't run here, and why.
     pub absent: Vec<String>,
-    /// An estimate of its duration.
+    /// An estimate of the duration.
     pub guess: TimeEstimate,
 }
 
-/// Longest that one trial may take, unless the suite says otherwise.
+/// The time limit of a trial in seconds, unless the suite sets another one.
 const TIMEOUT_S: f64 = 600.0;
 
-/// The estimated divisor of the file's size where the arm itself reports how much it read.
+/// An arm that reports how many bytes it needs is estimated to read the size of its file divided by
+/// this.
 const PART: u64 = 20;
 
 impl Suite {
-    /// Resolves the suite on this machine. Nothing is run, made or changed.
+    /// Resolves the suite on this machine. It runs no command, and makes and changes no file.
     ///
     /// # Errors
     /// [`Error::Suite`] with everything that is absent or impossible on this machine;
@@ -161,8 +162,8 @@ struct JobParts {
 }
 
 impl Resolver<'_> {
-    /// Resolves a comparison at one point of its sweep. `None` if nothing of it can be resolved;
-    /// the problems then say why.
+    /// Resolves a comparison at one point of its sweep. `None` if it can't be resolved at all; the
+    /// problems then have the reason.
     fn job(&mut self, comparison: &ComparisonDecl, point: &SweepPoint) -> Option<ComparisonJob> {
         let settings = self.settings(&[&self.set, &comparison.set], point);
         let shown = self.resolved(point, &settings);
@@ -175,7 +176,7 @@ impl Resolver<'_> {
         }
         let JobParts { arms, needed, folders, setup, cleanup, absent } = parts;
         if arms.is_empty() && absent.is_empty() {
-            return None; // the problems say what is wrong
+            return None; // the problems have the reason
         }
         let pairs = self.context.pairs.or(comparison.pairs).unwrap_or(self.suite.pairs);
         let guess = estimate(comparison, &arms, &needed, pairs);
@@ -193,9 +194,9 @@ impl Resolver<'_> {
         Some(ComparisonJob { plan, needed, folders, setup, cleanup, absent, guess })
     }
 
-    /// Resolves one arm at one point of its own sweep, and adds it to `parts`; an arm that cannot
-    /// run here goes to the absent ones. `points` are those of the comparison and of the arm.
-    /// `None` if a mistake ends the whole comparison.
+    /// Resolves one arm at one point of its own sweep, and adds it to `parts`. An arm that can't
+    /// run on this machine is added to the absent arms. `points` are the points of the comparison
+    /// and of the arm. `None` if a mistake ends the whole comparison.
     fn add_arm(
         &mut self,
         comparison_name: &str,
@@ -302,7 +303,7 @@ impl Resolver<'_> {
         point.iter().map(one).collect()
     }
 
-    /// The settings that names may show, with the defaults of `threads` and `place`.
+    /// The settings that templates of names may use, with the defaults of `threads` and `place`.
     fn named(&self, settings: &BTreeMap<String, SettingValue>) -> BTreeMap<String, SettingValue> {
         let mut named = settings.clone();
         let threads = named
@@ -314,7 +315,7 @@ impl Resolver<'_> {
         named
     }
 
-    /// The number of `all` threads: as many as there are CPUs to run on.
+    /// The number that `all` threads stands for: the number of CPUs that the arm may use.
     fn all_threads(&self, settings: &BTreeMap<String, SettingValue>) -> usize {
         let pinned = settings.get("cpus").and_then(|cpus| value::cpus(cpus).ok());
         pinned.map_or(self.context.cores, |cpus| cpus.len())
@@ -417,7 +418,7 @@ fn counterfactuals(program: &Program, argv: &[String]) -> Option<Counterfactuals
         .then(Counterfactuals::of_thalweg)
 }
 
-/// How long the trials, the probes and making the files may take.
+/// Estimates the duration of the trials, of the probes and of making the files.
 fn estimate(
     comparison: &ComparisonDecl,
     arms: &[Arm],
@@ -432,7 +433,7 @@ fn estimate(
     TimeEstimate::new(&bytes, pairs.most(), needed, probed)
 }
 
-/// About how many bytes of its files an arm reads.
+/// The approximate number of bytes that an arm reads from its files.
 fn about_bytes(arm: &Arm, needed: &[NeededFile]) -> u64 {
     let of = |path: &PathBuf| {
         let known =

@@ -1,6 +1,6 @@
 //! Text with names in braces that stand for values: `{file}`, `{threads}`, `{file:ids}`.
 //!
-//! Only a lower-case name directly within braces counts, so that shell and awk keep theirs:
+//! Only a lower-case name directly within braces is replaced. Braces of shell and awk stay:
 //! `${HOME}`, `{print $1}`. `{{name}}` stands for `{name}`.
 
 use super::{Span, WithSpan};
@@ -33,7 +33,7 @@ impl Template {
         Self { pieces: pieces(&text.value), at: text.at.clone() }
     }
 
-    /// The names in it.
+    /// The names in the template.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.pieces.iter().filter_map(|piece| match piece {
             TemplatePart::Name(name) => Some(name.as_str()),
@@ -41,7 +41,7 @@ impl Template {
         })
     }
 
-    /// The text with each name replaced by what `value` gives for it.
+    /// The text, with each name replaced by the value that `value` returns for it.
     pub(super) fn fill<E>(
         &self,
         mut value: impl FnMut(&str) -> Result<String, E>,

@@ -1,5 +1,5 @@
-//! Test files that the caller of a suite can make. The yardstick knows no format: it hands each
-//! `synth` table of a suite to the caller's [`TestFileMaker`], and gets a [`TestFile`] back.
+//! Test files that the caller of a suite can make. This crate knows no file format. It passes each
+//! `synth` table of a suite to the caller's [`TestFileMaker`], which returns a [`TestFile`].
 
 use std::fmt;
 use std::path::Path;
@@ -26,8 +26,8 @@ pub trait TestFileMaker {
 
 /// The recipe of a test file. It makes the same bytes on every machine.
 pub trait TestFile: fmt::Debug + Send + Sync {
-    /// A name that contains the whole recipe. Two recipes with one name make the same bytes, so
-    /// that a file with this name need not be made again.
+    /// A name that contains the whole recipe. Two recipes with the same name make the same bytes,
+    /// so a file with this name need not be made again.
     fn file_name(&self) -> String;
 
     /// The approximate size of the file, in bytes.
@@ -47,7 +47,7 @@ impl PartialEq for dyn TestFile {
     }
 }
 
-/// A maker that knows no kind: each `synth` table is a mistake.
+/// A maker that knows no kind of file, so that each `synth` table is a mistake.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTestFiles;
 
@@ -66,20 +66,20 @@ impl TestFileMaker for NoTestFiles {
     }
 }
 
-/// A `synth` table. Each method reads the value of one key; a value of the wrong type is reported
-/// with its line and column, and the method returns `None`, as for an absent key.
+/// A `synth` table. Each method reads the value of one key. It returns `None` for an absent key,
+/// and for a value of the wrong type, which it reports with its line and column.
 pub struct SynthTable<'s, 'a, 't> {
     table: TomlTable<'a, 't>,
     problems: &'s mut Problems,
 }
 
 impl SynthTable<'_, '_, '_> {
-    /// A whole number, at least `least`.
+    /// Reads a whole number that is at least `least`.
     pub fn whole(&mut self, key: &'static str, least: u64) -> Option<u64> {
         self.table.read(key, self.problems, |value| whole(value, least)).map(|n| n.value)
     }
 
-    /// A positive count: a number, or a string such as "600M".
+    /// Reads a positive count: a number, or a string such as "600M".
     pub fn count(&mut self, key: &'static str) -> Option<u64> {
         let count = self.table.read(key, self.problems, |value| {
             let count = match string(value) {
@@ -91,18 +91,18 @@ impl SynthTable<'_, '_, '_> {
         count.map(|n| n.value)
     }
 
-    /// A number of bytes: a string such as "1.6GB".
+    /// Reads a number of bytes: a string such as "1.6GB".
     pub fn bytes(&mut self, key: &'static str) -> Option<u64> {
         let bytes = self.table.read(key, self.problems, |value| parse_bytes(&string(value)?));
         bytes.map(|n| n.value)
     }
 
-    /// True or false.
+    /// Reads true or false.
     pub fn flag(&mut self, key: &'static str) -> Option<bool> {
         self.table.flag(key, self.problems)
     }
 
-    /// A string that `parse` understands. The error of `parse` becomes the message.
+    /// Reads a string with `parse`. An error of `parse` becomes the message.
     pub fn word<T>(
         &mut self,
         key: &'static str,
@@ -111,7 +111,7 @@ impl SynthTable<'_, '_, '_> {
         self.table.read(key, self.problems, |value| parse(&string(value)?)).map(|word| word.value)
     }
 
-    /// A positive whole number, which `number` converts; or a string that `parse` understands.
+    /// Reads a positive whole number, which `number` converts, or a string, which `parse` converts.
     pub fn number_or_word<T>(
         &mut self,
         key: &'static str,

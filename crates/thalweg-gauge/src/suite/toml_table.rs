@@ -18,8 +18,8 @@ impl Problems {
         self.0.push((at.clone(), what.into()));
     }
 
-    /// `source:line:column: what`, one mistake a line, in the order of the text; `None` without
-    /// mistakes.
+    /// The mistakes as `source:line:column: what`, with one line for each, in the order of the
+    /// text; `None` without mistakes.
     pub(super) fn render(mut self, source: &str, text: &str) -> Option<String> {
         self.0.sort_by_key(|(at, _)| at.start);
         self.0.dedup();
@@ -32,7 +32,8 @@ impl Problems {
     }
 }
 
-/// `source:line:column`, both from 1; the column counts characters.
+/// The position as `source:line:column`. Lines and columns count from 1, and columns count
+/// characters.
 pub(super) fn position(source: &str, text: &str, byte: usize) -> String {
     let before = text.get(..byte).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -40,7 +41,7 @@ pub(super) fn position(source: &str, text: &str, byte: usize) -> String {
     format!("{source}:{line}:{column}")
 }
 
-/// "; did you mean ...?" if one of the known names is near.
+/// "; did you mean ...?" if one of the known names is similar; empty otherwise.
 pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let near = known
         .into_iter()
@@ -75,7 +76,7 @@ impl<'a, 't> TomlTable<'a, 't> {
         Self { what, entries, at, asked: Vec::new() }
     }
 
-    /// `value` as a table.
+    /// Reads `value` as a table.
     pub(super) fn of(
         what: &'static str,
         value: &'a TomlValue<'t>,
@@ -186,12 +187,12 @@ impl<'a, 't> TomlTable<'a, 't> {
     }
 }
 
-/// A string.
+/// Reads a string.
 pub(super) fn string(value: &DeValue<'_>) -> Result<String, String> {
     value.as_str().map(str::to_owned).ok_or_else(|| expected("a string", value))
 }
 
-/// A whole number from `least` on.
+/// Reads a whole number that is at least `least`.
 pub(super) fn whole(value: &DeValue<'_>, least: u64) -> Result<u64, String> {
     let number = value.as_integer().and_then(|i| u64::from_str_radix(i.as_str(), i.radix()).ok());
     number

@@ -21,7 +21,7 @@ pub enum SettingValue {
     Float(f64),
     /// True or false.
     Flag(bool),
-    /// Anything else.
+    /// Any other text.
     Text(String),
 }
 
@@ -73,10 +73,11 @@ impl SettingValue {
 /// Settings that the harness itself uses, whether or not a command mentions them.
 pub(super) const KNOWN: [&str; 6] = ["threads", "cpus", "level", "place", "file", "timeout"];
 
-/// Most threads that make sense: a typing mistake must not start a million.
+/// The most threads that are accepted, so that a typing mistake does not start a million.
 const MOST_THREADS: i64 = 1024;
 
-/// A number of threads; `all` stands for every core that this process may use.
+/// Reads a number of threads. "all" stands for `all`, the number of cores that this process may
+/// use.
 pub(super) fn threads(value: &SettingValue, all: usize) -> Result<usize, String> {
     match value {
         SettingValue::Integer(n @ 1..=MOST_THREADS) => Ok(usize::try_from(*n).unwrap_or(1)),
@@ -87,10 +88,10 @@ pub(super) fn threads(value: &SettingValue, all: usize) -> Result<usize, String>
     }
 }
 
-/// Most CPUs that Linux can be built for.
+/// The most CPUs that Linux can be built for.
 const MOST_CPUS: usize = 8192;
 
-/// A list of CPUs as in "0-3,8".
+/// Reads a list of CPUs, as in "0-3,8".
 pub(super) fn cpus(value: &SettingValue) -> Result<Vec<usize>, String> {
     let text = value.to_string();
     let mut cpus = Vec::new();
@@ -104,12 +105,12 @@ pub(super) fn cpus(value: &SettingValue) -> Result<Vec<usize>, String> {
     Ok(cpus)
 }
 
-/// A level of the caches.
+/// Reads a cache level.
 pub(super) fn level(value: &SettingValue) -> Result<CacheLevel, String> {
     value.to_string().parse().map_err(|e: crate::Error| format!("level: {e}"))
 }
 
-/// The time limit of a trial.
+/// Reads the time limit of a trial.
 pub(super) fn timeout(value: &SettingValue) -> Result<Duration, String> {
     match value {
         SettingValue::Text(text) => parse_duration(text).map_err(|e| format!("timeout: {e}")),

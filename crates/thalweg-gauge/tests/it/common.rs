@@ -1,13 +1,13 @@
-//! Scratch files on the file system that the build lies on: `/tmp` is often memory.
+//! Scratch files on the file system of the build folder, because `/tmp` is often in memory.
 
 use std::path::PathBuf;
 
-/// A folder that goes away with the test.
+/// Makes a folder that is removed when the value is dropped.
 pub(crate) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
-/// A file of `len` bytes that no compressing file system can make smaller.
+/// Writes a file of `len` bytes that a compressing file system can't make smaller.
 pub(crate) fn data_file(dir: &tempfile::TempDir, name: &str, len: usize) -> PathBuf {
     let mut state = 0x7468_616c_7765_6721_u64;
     let words = std::iter::repeat_with(|| {

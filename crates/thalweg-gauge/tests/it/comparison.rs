@@ -1,4 +1,4 @@
-//! Whole comparisons of small shell workloads.
+//! Tests of whole comparisons of small shell workloads.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use thalweg_gauge::stats::RatioFinding;
 
 use super::common::{data_file, scratch};
 
-/// Reads the file and claims to have taken `seconds`, with `digest`.
+/// Makes an arm that reads the file, sleeps for `seconds`, and reports `seconds` and `digest`.
 fn arm(name: &str, file: &std::path::Path, seconds: f64, digest: &str) -> Arm {
     let script = format!(
         "cat \"$1\" > /dev/null; sleep {seconds}; \
@@ -28,13 +28,16 @@ fn go(plan: &ComparisonPlan) -> (Comparison, Vec<u8>) {
     (comparison, lines)
 }
 
-/// The first run in which the system left the files in the page cache, or out of it, as a trial
-/// needs them; after some attempts, whatever there is. Where memory is short, pages leave at once.
-fn unspoilt(plan: &ComparisonPlan, is_fine: impl Fn(&Comparison) -> bool) -> (Comparison, Vec<u8>) {
+/// Repeats a run until `is_fine` accepts it, at most six times, and returns the last run. If memory
+/// is short, pages leave the page cache at once, and trials are rejected.
+fn repeated_until(
+    plan: &ComparisonPlan,
+    is_fine: impl Fn(&Comparison) -> bool,
+) -> (Comparison, Vec<u8>) {
     (0..5).map(|_| go(plan)).find(|(c, _)| is_fine(c)).unwrap_or_else(|| go(plan))
 }
 
-/// All trials of the first arm are as cold or as hot as they should be.
+/// Whether no trial of the first arm was rejected.
 fn first_is_sound(c: &Comparison) -> bool {
     c.summaries[0].rejected == 0
 }
@@ -52,7 +55,7 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
         arm("fast", &file, 0.01, "d").level(CacheLevel::Hot),
     ];
     let plan = ComparisonPlan::new("hot", arms).rounds(6);
-    let (c, lines) = unspoilt(&plan, |c| c.trials.iter().all(|t| t.rejected.is_none()));
+    let (c, lines) = repeated_until(&plan, |c| c.trials.iter().all(|t| t.rejected.is_none()));
     assert_eq!(c.session.clock, Clock::TimeToSamples);
     assert!(c.refused.is_none() && !c.stopped());
     let rejected: Vec<_> = c.trials.iter().filter_map(|t| t.rejected.as_ref()).collect();
@@ -77,7 +80,7 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     assert_eq!(back[0].summaries, c.summaries);
     assert!(!back[0].stopped());
 
-    // A machine that stopped in the middle of a line loses that line only.
+    // If the machine stops in the middle of a line, only that line is lost.
     let cut = text.trim_end().rsplit_once('\n').unwrap().0;
     std::fs::write(&path, &cut[..cut.len() - 10]).unwrap();
     let back = read(&path).unwrap();
@@ -94,8 +97,8 @@ fn different_values_are_refused_at_once() {
     let why = c.refused.clone().unwrap();
     assert!(why.contains("one") && why.contains("two"), "{why}");
     assert_eq!(c.trials.len(), 2, "the warm-ups showed it");
-    let told = thalweg_gauge::report::text(&c);
-    assert!(told.contains("REFUSED") && !told.contains("faster"), "{told}");
+    let report = thalweg_gauge::report::text(&c);
+    assert!(report.contains("REFUSED") && !report.contains("faster"), "{report}");
     assert!(c.summaries.iter().all(|s| s.ratio.is_none()));
 }
 
@@ -111,7 +114,7 @@ fn cold_trials_prove_their_bytes_and_cheats_are_rejected() {
         retries: 1,
         ..ComparisonPlan::new("cold", vec![honest, cheat]).rounds(2).control(false)
     };
-    let (c, _) = unspoilt(&plan, first_is_sound);
+    let (c, _) = repeated_until(&plan, first_is_sound);
     let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
     if first.level != Some(CacheLevel::Cold) {
         eprintln!("skipped: cold can't be verified here: {:?} {:?}", first.level, first.rejected);
@@ -152,7 +155,7 @@ fn a_store_is_as_cold_as_all_of_its_files() {
         retries: 0,
         ..ComparisonPlan::new("store", vec![all.clone(), part]).rounds(2).control(false)
     };
-    let (c, _) = unspoilt(&plan, first_is_sound);
+    let (c, _) = repeated_until(&plan, first_is_sound);
     assert_eq!(c.session.places[0].bytes, 6 << 20, "all of its files");
     let first = c.trials.iter().find(|t| t.round.is_some()).unwrap();
     assert_eq!(first.prepared.as_ref().unwrap().evictions.len(), 4);
@@ -168,7 +171,7 @@ fn a_store_is_as_cold_as_all_of_its_files() {
         .rounds(1)
         .control(false)
         .probe(quick);
-    let (c, _) = unspoilt(&hot, first_is_sound);
+    let (c, _) = repeated_until(&hot, first_is_sound);
     assert_eq!(c.summaries[0].trials, 1, "{:?}", c.trials);
     assert_eq!(c.probes[0].file, store.display().to_string());
 }
@@ -193,7 +196,7 @@ fn an_arm_that_fails_is_out_and_the_others_go_on() {
             c.summaries[i].failed
         );
     }
-    assert_eq!(c.trials.len(), 4 + 2, "no rounds for those that are out");
+    assert_eq!(c.trials.len(), 4 + 2, "removed arms run no rounds");
 }
 
 #[test]
@@ -295,7 +298,7 @@ fn plans_that_make_no_sense_are_told_so() {
     )));
 }
 
-/// Whatever a peer does, its arm is out with the reason, and the others go on.
+/// A peer that misbehaves in any way is removed with the reason, and the other arms continue.
 #[test]
 fn bad_peers_are_out_and_told() {
     let dir = scratch();

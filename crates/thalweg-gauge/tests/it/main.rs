@@ -1,4 +1,5 @@
-//! Real processes on a real file system. One test program, so that it is linked once.
+//! Tests with real processes on a real file system. All modules form one test program, so that it
+//! is linked only once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

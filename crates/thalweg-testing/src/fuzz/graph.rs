@@ -1,4 +1,4 @@
-//! Networks out of bytes from anywhere, on a disk in memory.
+//! Fuzz targets of the graph store, on a disk in memory.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ fn disk() -> Arc<dyn Disk> {
     Arc::new(CrashDisk::new(Failing::Never))
 }
 
-/// A change out of a log.
+/// Checks the parser of one change of a log.
 pub fn graph_change(data: &[u8]) {
     fuzz_targets::change(data);
 }
 
-/// A log.
+/// Checks the reader of a whole log.
 pub fn graph_log(data: &[u8]) {
     fuzz_targets::log(data, &*disk());
 }
 
-/// A manifest without its checksum.
+/// Checks the parser of a manifest. The input lacks the checksum.
 pub fn graph_manifest(data: &[u8]) {
     fuzz_targets::manifest(data, disk());
 }
 
-/// A segment without its checksums.
+/// Checks the reader of a segment. The input lacks the checksums.
 pub fn graph_segment(data: &[u8]) {
     fuzz_targets::segment(data, disk());
 }
 
-/// Seeds of these targets: target, name, bytes.
+/// The seeds of these targets, each as (target, name, bytes).
 pub fn graph_seeds() -> Vec<(&'static str, &'static str, Vec<u8>)> {
     fuzz_targets::seeds(disk())
 }

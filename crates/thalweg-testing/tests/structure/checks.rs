@@ -1,10 +1,11 @@
-//! What is checked of a crate's sources and of its manifest.
+//! The checks of a crate's sources and manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::tokens::{Placed, Token, past_bracket, tokens, without_tests};
 
-/// Something that should not be: what an exception would name, and the words of the report.
+/// A violation. `of` is the name that an exception for it would have, and `words` is its text in
+/// the report.
 pub(crate) struct Finding {
     pub(crate) of: String,
     pub(crate) words: String,
@@ -18,7 +19,7 @@ impl Finding {
 
 struct Source {
     path: String,
-    /// Names of the modules from the root of the crate; empty for `lib.rs` and `main.rs`.
+    /// The path of the module from the root of the crate; empty for `lib.rs` and `main.rs`.
     module: Vec<String>,
     tokens: Vec<Placed>,
 }
@@ -27,11 +28,11 @@ struct Source {
 pub(crate) struct Crate {
     pub(crate) name: String,
     sources: Vec<Source>,
-    /// Modules whose file has a folder beside it.
+    /// The modules that have a folder of submodules.
     folders: BTreeSet<Vec<String>>,
 }
 
-/// `a/b/src/c/d.rs` is the module `c::d`.
+/// The module path of a file: `c::d` for `a/b/src/c/d.rs`.
 fn module_of(path: &str) -> Vec<String> {
     let inside = path.split_once("src/").map_or(path, |(_, inside)| inside);
     let inside = inside.trim_end_matches(".rs");
@@ -57,13 +58,13 @@ impl Crate {
         Self { name: name.to_owned(), sources, folders }
     }
 
-    /// Whether the file is `lib.rs`, `main.rs`, or in front of a module folder.
+    /// Whether the file is `lib.rs`, `main.rs`, or the parent module of a folder of submodules.
     fn is_front(&self, source: &Source) -> bool {
         source.module.is_empty() || self.folders.contains(&source.module)
     }
 }
 
-/// What an open brace belongs to.
+/// The kind of block that an open brace starts.
 #[derive(PartialEq)]
 enum Block {
     Module,
@@ -71,7 +72,7 @@ enum Block {
     Other,
 }
 
-/// For each token, how many modules and how many functions of this file it stands in.
+/// For each token, the number of modules and the number of functions of this file that enclose it.
 fn nesting(tokens: &[Placed]) -> Vec<(usize, usize)> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut next, mut brackets) = (Block::Other, 0);
@@ -81,7 +82,7 @@ fn nesting(tokens: &[Placed]) -> Vec<(usize, usize)> {
         all.push((count(Block::Module), count(Block::Function)));
         match &placed.token {
             Token::Word(word) if word == "mod" => next = Block::Module,
-            // A function's name follows it; the type of a pointer to one has none.
+            // A name follows the `fn` of a function, but not the `fn` of a function pointer type.
             Token::Word(word)
                 if word == "fn" && tokens.get(at + 1).is_some_and(|name| name.word().is_some()) =>
             {
@@ -102,7 +103,8 @@ fn path_follows(tokens: &[Placed], at: usize) -> bool {
     matches!(tokens.get(at..at + 2), Some([a, b]) if a.is(':') && b.is(':'))
 }
 
-/// First words of the paths at `at`: of one, or of a group in braces.
+/// The first word of the path at `at`, or of each path of the group in braces at `at`, with its
+/// line.
 fn first_words(tokens: &[Placed], at: usize) -> Vec<(&str, usize)> {
     let Some(first) = tokens.get(at) else { return Vec::new() };
     if !first.is('{') {
@@ -125,10 +127,11 @@ fn first_words(tokens: &[Placed], at: usize) -> Vec<(&str, usize)> {
     words
 }
 
-/// What a file asks of the root of its crate, and the lines.
-fn asked_of_root(source: &Source) -> Vec<(&str, usize)> {
+/// The names that a file uses from the root of its crate, by `crate::` or `super::`, each with its
+/// line.
+fn names_from_root(source: &Source) -> Vec<(&str, usize)> {
     let tokens = &source.tokens;
-    let mut asked = Vec::new();
+    let mut used = Vec::new();
     let nesting = nesting(tokens);
     let mut at = 0;
     while at < tokens.len() {
@@ -148,15 +151,15 @@ fn asked_of_root(source: &Source) -> Vec<(&str, usize)> {
             _ => {}
         }
         if end > at && depth == 0 {
-            asked.extend(first_words(tokens, end));
+            used.extend(first_words(tokens, end));
         }
         at = end.max(at + 1);
     }
-    asked
+    used
 }
 
-/// Names that the front of the crate passes on, each with a module that it comes from.
-fn passed_on<'a>(front: &'a Source, modules: &BTreeSet<&str>) -> Vec<(&'a str, &'a str)> {
+/// The names that `lib.rs` or `main.rs` imports from the top-level modules, each with its module.
+fn imported_by_front<'a>(front: &'a Source, modules: &BTreeSet<&str>) -> Vec<(&'a str, &'a str)> {
     let tokens = &front.tokens;
     let mut names = Vec::new();
     for (at, placed) in tokens.iter().enumerate() {
@@ -173,17 +176,19 @@ fn passed_on<'a>(front: &'a Source, modules: &BTreeSet<&str>) -> Vec<(&'a str, &
     names
 }
 
-/// Each group of top-level modules that use one another, with a line for each use.
+/// Finds groups of top-level modules that depend on each other in a cycle. The report has a line
+/// for each use.
 pub(crate) fn cycles(krate: &Crate) -> Vec<Finding> {
     let top = krate.sources.iter().filter_map(|source| source.module.first());
     let modules: BTreeSet<&str> = top.map(String::as_str).collect();
     let fronts = krate.sources.iter().filter(|source| source.module.is_empty());
-    let names: Vec<(&str, &str)> = fronts.flat_map(|one| passed_on(one, &modules)).collect();
+    let names: Vec<(&str, &str)> =
+        fronts.flat_map(|one| imported_by_front(one, &modules)).collect();
     let mut uses: BTreeMap<(&str, &str), String> = BTreeMap::new();
     for source in krate.sources.iter().filter(|source| !source.module.is_empty()) {
         let user = source.module[0].as_str();
-        for (word, line) in asked_of_root(source) {
-            // A name may come from one of two modules, as a feature says.
+        for (word, line) in names_from_root(source) {
+            // A feature may select the module that a name comes from, so every candidate counts.
             let through = names.iter().filter(|(name, _)| *name == word).map(|(_, used)| *used);
             for used in modules.get(word).copied().into_iter().chain(through) {
                 let place = || format!("    {user} -> {used}: {}:{line}", source.path);
@@ -215,7 +220,7 @@ pub(crate) fn cycles(krate: &Crate) -> Vec<Finding> {
     findings
 }
 
-/// Pairs of modules of which the first uses the second, through others or not.
+/// All pairs of modules of which the first uses the second, directly or through other modules.
 fn reach<'a>(
     modules: &BTreeSet<&'a str>,
     uses: &BTreeMap<(&'a str, &'a str), String>,
@@ -233,8 +238,9 @@ fn reach<'a>(
     reach
 }
 
-/// Crates of this workspace in the manifest's dependencies that the table does not allow, those of
-/// its tests left out. The table leaves the prefix `thalweg-` out.
+/// Finds dependencies on crates of this workspace that `allowed` does not list. Development
+/// dependencies do not count. The names in `allowed` lack the prefix `thalweg-`. `None` means that
+/// the table of crates has no entry for `user`, which is a finding too.
 pub(crate) fn dependencies(
     user: &str,
     path: &str,
@@ -262,6 +268,7 @@ pub(crate) fn dependencies(
     findings
 }
 
+/// Finds lines wider than 100 characters.
 pub(crate) fn wide_lines(krate: &str, path: &str, text: &str) -> Vec<Finding> {
     let widths = text.lines().map(|line| line.chars().count()).enumerate();
     let wide = widths.filter(|(_, width)| *width > 100);
@@ -269,7 +276,7 @@ pub(crate) fn wide_lines(krate: &str, path: &str, text: &str) -> Vec<Finding> {
     wide.map(|at| Finding { of: krate.to_owned(), words: words(at) }).collect()
 }
 
-/// Threads that are started.
+/// Finds uses of `thread::spawn`, `thread::scope` and `thread::Builder`.
 pub(crate) fn threads(krate: &Crate) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &krate.sources {
@@ -288,8 +295,8 @@ pub(crate) fn threads(krate: &Crate) -> Vec<Finding> {
     findings
 }
 
-/// Questions for the feature that brings libhdf5: within a function, or in a file that is not in
-/// front of anything.
+/// Finds tests of the features `hdf5` and `libhdf5` within functions, and in files that are neither
+/// `lib.rs`, `main.rs` nor the parent module of a folder.
 pub(crate) fn features(krate: &Crate) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &krate.sources {

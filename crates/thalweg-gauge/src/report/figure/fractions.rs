@@ -1,4 +1,4 @@
-//! The fraction of its own machine's limit that each run reached.
+//! A figure of how close each run came to the limit of its own machine.
 
 use serde_json::{Value, json};
 

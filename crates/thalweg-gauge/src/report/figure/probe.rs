@@ -1,5 +1,5 @@
-//! The bandwidth of the device by requests in flight. One stream does not show what the device can
-//! do.
+//! The bandwidth of the device by requests in flight. One stream does not show the full bandwidth
+//! of the device.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ fn in_words(p: &Probe) -> String {
     )
 }
 
-/// Symbols of the lines, from the first again when they run out.
+/// The symbols of the lines. They repeat if there are more lines.
 const SYMBOLS: [&str; 5] = ["circle", "square", "diamond", "triangle-up", "cross"];
 
 /// The line of one block size, number `i` of the figure.
@@ -81,7 +81,7 @@ fn line(i: usize, block: u64, forward: &[&ProbePoint]) -> Value {
     })
 }
 
-/// How far the slowest window lies below the median, and the fastest above it.
+/// The distance of the slowest window below the median, and of the fastest window above it.
 fn spread(x: &ProbePoint) -> (f64, f64) {
     let rates = x.windows.iter().map(|w| w.bytes as f64 / w.seconds);
     let rates: Vec<f64> = rates.filter(|r| r.is_finite()).collect();
@@ -90,7 +90,7 @@ fn spread(x: &ProbePoint) -> (f64, f64) {
     (x.bytes_per_s - low, high - x.bytes_per_s)
 }
 
-/// The bandwidth of one buffered reader, over all depths.
+/// The bandwidth of one buffered reader, drawn over all depths.
 fn one_stream(rate: f64, depths: &[usize]) -> Value {
     json!({
         "type": "scatter", "mode": "lines", "name": "one buffered stream",

@@ -1,4 +1,4 @@
-//! Ratios with their intervals, the noise between identical arms shaded behind them.
+//! Ratios with their intervals. The noise between identical arms is shaded behind them.
 
 use serde_json::{Value, json};
 
@@ -19,8 +19,8 @@ pub(in crate::report) struct Interval {
     pub(in crate::report) pairs: Vec<(usize, f64)>,
 }
 
-/// The rows of one comparison. Beside other comparisons they contain its name, and the control
-/// appears as noise only.
+/// The rows of one comparison. With `beside_others`, they contain the name of the comparison, and
+/// the control appears only as noise.
 pub(in crate::report) fn of_comparison(c: &Comparison, beside_others: bool) -> Vec<Interval> {
     let Some(baseline) = c.session.arms.first().filter(|_| c.refused.is_none()) else {
         return Vec::new();
@@ -186,7 +186,8 @@ fn pair_points(rows: &[Interval]) -> Option<Value> {
         .flat_map(|(i, r)| r.pairs.iter().map(move |p| (i, p.0, p.1)))
         .collect();
     let rounds = all.iter().map(|p| p.1 + 1).max()? as f64;
-    // Rounds from top to bottom of the row, so that a drift shows as a slope.
+    // The pairs are in the order of their rounds from top to bottom of the row, so that a drift is
+    // visible as a slope.
     let height =
         |row: usize, round: usize| row as f64 + 0.56 * ((round as f64 + 0.5) / rounds - 0.5);
     let hover = |round: usize, ratio: f64| format!("round {}: {}x", round + 1, digits(ratio));
@@ -200,7 +201,7 @@ fn pair_points(rows: &[Interval]) -> Option<Value> {
     }))
 }
 
-/// Round ticks of a logarithmic axis, labelled as factors; denser where the axis is short.
+/// Ticks at round factors of a logarithmic axis, with their labels. A short axis has denser ticks.
 fn ticks(low: f64, high: f64) -> (Vec<f64>, Vec<String>) {
     let steps: &[f64] = match high / low {
         r if r < 1.35 => &[1.0, 1.025, 1.05, 1.1, 1.15, 1.2, 1.3, 8.0, 8.5, 9.0, 9.5, 9.75],

@@ -57,7 +57,7 @@ fn of_group(suite: &str, entries: &[&ResultEntry]) -> Vec<Figure> {
 }
 
 /// The name of an entry's curve: its experiment, its arm, and the other varying settings that these
-/// do not contain.
+/// names do not contain.
 fn curve(e: &ResultEntry, variable: &str, varying: &[&String]) -> String {
     let value = e.settings.get(variable).map(text).unwrap_or_default();
     let strip = |name: &str| {
@@ -72,7 +72,7 @@ fn curve(e: &ResultEntry, variable: &str, varying: &[&String]) -> String {
     let arm = strip(&e.arm);
     let experiment = strip(&e.experiment);
     let mut parts = vec![arm];
-    // The experiment is left out where it is the suite's only one.
+    // The experiment is left out if it is the only one of the suite.
     if e.suite.is_some()
         && e.suite.as_deref() != Some(experiment.as_str())
         && !experiment.is_empty()
@@ -98,13 +98,14 @@ fn text(v: &Value) -> String {
 struct Curves<'a> {
     by_name: BTreeMap<String, Vec<ScalingPoint<'a>>>,
     variable: &'a str,
-    /// Whether bandwidth is drawn: every point knows its bytes. Else time is drawn.
+    /// Whether bandwidth is drawn, because the bytes of every point are known. Otherwise time is
+    /// drawn.
     rates: bool,
     /// The values of the variable, in ascending order.
     at: Vec<f64>,
 }
 
-/// Symbols of the curves, from the first again when they run out.
+/// The symbols of the curves. They repeat if there are more curves.
 const SYMBOLS: [&str; 7] =
     ["circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon"];
 
@@ -161,7 +162,8 @@ impl<'a> Curves<'a> {
         })
     }
 
-    /// The machine's limit as a dashed line; `None` where time is drawn or the limit is unknown.
+    /// The limit of the machine as a dashed line; `None` if time is drawn, or if the limit is
+    /// unknown.
     fn limit(&self) -> Option<Value> {
         let first = self.by_name.values().flatten().next().filter(|_| self.rates)?;
         let (limit_s, bytes) = first.entry.limit_s.zip(first.entry.stored_bytes)?;
@@ -191,7 +193,8 @@ impl<'a> Curves<'a> {
 
     fn layout(&self, what: &str) -> Value {
         let (suffix, format) = if self.rates { ("B/s", "~s") } else { (" s", "~g") };
-        // Beyond a factor of eight the small values would lie on the axis.
+        // If the values span a factor of more than eight, a linear axis would crowd the small
+        // values.
         let low = self.at.first().copied().unwrap_or(1.0);
         let wide_x = self.at.last().copied().unwrap_or(1.0) / low > 8.0;
         let values = self.by_name.values().flatten().map(|p| self.value(p.entry));
@@ -218,7 +221,7 @@ fn draw(suite: &str, curves: &Curves<'_>) -> Figure {
     let traces = curves.by_name.iter().enumerate();
     let traces = traces.map(|(i, (name, points))| curves.trace(i, name, points));
     let variable = curves.variable;
-    // The legend holds about three names a line.
+    // A line of the legend holds about three names.
     let lines = curves.by_name.len().div_ceil(3);
     Figure {
         title: format!("{suite}: {what} by {variable}"),

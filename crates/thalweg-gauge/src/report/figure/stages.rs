@@ -8,7 +8,7 @@ use crate::comparison::{ArmSummary, Comparison};
 use crate::units::seconds;
 use crate::workload::StageTimes;
 
-/// Elapsed time, split by the stages that the consumer waited for, beside the limit.
+/// The elapsed time, split by the stages that the consumer waited for, with the limit.
 pub(in crate::report) fn waits(c: &Comparison) -> Option<Figure> {
     let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.exposed_s.is_some())).collect();
@@ -32,7 +32,7 @@ fn rest(s: &ArmSummary) -> f64 {
     s.time_s.map_or(0.0, |t| (t.median - exposed).max(0.0))
 }
 
-/// Work by stage, summed over workers: it may exceed the time on the clock.
+/// Work by stage, summed over workers. The sum may exceed the elapsed time.
 pub(in crate::report) fn busy(c: &Comparison) -> Option<Figure> {
     let with: Vec<&ArmSummary> =
         c.summaries.iter().filter(|s| s.stages.iter().any(|g| g.busy_s.is_some())).collect();
@@ -97,7 +97,8 @@ fn stacked(
     })
 }
 
-/// The pipeline's own stages keep their colours in every figure; others follow in their order.
+/// The colour of a stage. The known stages of the pipeline have the same colours in every figure,
+/// and other stages follow in their order.
 fn hue(names: &[&str], i: usize) -> usize {
     let known = ["fetch", "decode", "deliver", "index", "fetch_decode"];
     let of = |name: &str| known.iter().position(|k| *k == name);
@@ -110,7 +111,7 @@ fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
     let text: Vec<String> =
         x.iter().map(|v| format!("<b>{}</b><br>{verb} {}", plain(name), seconds(*v))).collect();
-    // Colours that repeat are hatched.
+    // A repeated colour gets stripes.
     let pattern = hatch(hue.is_some_and(|h| h >= COLOURS));
     json!({
         "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text,

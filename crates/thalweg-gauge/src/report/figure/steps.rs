@@ -1,4 +1,4 @@
-//! A pipeline step by step: bars of every arm with the speed-up, and the sum of all steps.
+//! The times of a pipeline by step: bars of every arm with its speed-up, and the sum of all steps.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ pub(in crate::report) fn steps(entries: &[ResultEntry]) -> Vec<Figure> {
     let timed = entries.iter().filter(|e| e.step.is_some() && e.time_s.is_some());
     let groups = grouped(timed, |e| {
         let suite = e.suite.clone().unwrap_or_default();
-        // Steps of different sizes or threads are pipelines of their own.
+        // Steps with different settings, such as sizes or threads, form separate pipelines.
         let settings: Vec<String> = e.settings.iter().map(|(k, v)| format!("{k} {v}")).collect();
         if settings.is_empty() || !e.published {
             suite
@@ -29,7 +29,7 @@ struct PipelineFigure<'a> {
     steps: Vec<&'a str>,
     /// The arms; the first is the baseline.
     arms: Vec<&'a str>,
-    /// The steps, and "all steps" where every arm has a time for each.
+    /// The steps, followed by "all steps" if every arm has a time for each step.
     rows: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ impl<'a> PipelineFigure<'a> {
         bars(arm, i, self.arms.len(), &rows)
     }
 
-    /// The times of arm number `i` beside its bars, and how many times as fast as the baseline.
+    /// The labels beside the bars of arm number `i`: its times, and its speed-up over the baseline.
     fn labels(&self, i: usize, arm: &str, baseline: &str) -> Vec<Value> {
         let (offset, _) = lane(i, self.arms.len());
         let label = |row: usize| {
@@ -136,7 +136,7 @@ fn draw(suite: &str, entries: &[&ResultEntry]) -> Option<Figure> {
     let labels: Vec<Value> = arms().flat_map(|(i, a)| pipeline.labels(i, a, baseline)).collect();
     let mut axis = seconds_axis("");
     if let Some(axis) = axis.as_object_mut() {
-        // Room for the figures behind the longest bar.
+        // The range leaves room for the label after the longest bar.
         axis.insert("range".into(), json!([0, pipeline.largest() * 1.3]));
     }
     Some(Figure {

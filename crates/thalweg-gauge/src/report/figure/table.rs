@@ -1,5 +1,5 @@
-//! A published table as bars: the share of reading, and the bandwidth beside that of the network
-//! link.
+//! The figures of a published table: times split into reading and the rest, and bandwidths beside
+//! that of the network link.
 
 use serde_json::{Value, json};
 
@@ -8,13 +8,13 @@ use crate::results::Published;
 use crate::results::published::PublishedFigure;
 use crate::units::{bandwidth, seconds};
 
-/// Bandwidth of the rows that read over a network link beside the link itself, and times split
-/// where reading was reported apart.
+/// The figures of a table: the bandwidth of rows that read over a network link, and times split
+/// into reading and the rest if reading was reported separately.
 pub(in crate::report) fn table(p: &Published) -> Vec<Figure> {
     [split(p), link(p)].into_iter().flatten().collect()
 }
 
-/// Times split into reading and the rest, on machines where reading was reported apart.
+/// Times split into reading and the rest, for machines on which reading was reported separately.
 fn split(p: &Published) -> Option<Figure> {
     let machines: Vec<&String> = p
         .figures
@@ -67,7 +67,7 @@ fn split(p: &Published) -> Option<Figure> {
     })
 }
 
-/// Seconds of reading: all of them where one sequential reader did nothing else.
+/// The seconds of reading. A sequential reader that does nothing else reads all of its time.
 fn reading_s(f: &PublishedFigure) -> f64 {
     if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) }
 }

@@ -15,7 +15,8 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     for (i, s) in c.summaries.iter().enumerate() {
         for t in c.trials.iter().filter(|t| t.arm == s.arm) {
             let (Some(time), Some(round)) = (t.time_s, t.round) else { continue };
-            // Rounds from top to bottom, so that a drift shows as a slope.
+            // The trials are in the order of their rounds from top to bottom, so that a drift is
+            // visible as a slope.
             let y = i as f64 + 0.56 * ((round as f64 + 0.5) / rounds(c) as f64 - 0.5);
             let list = match &t.rejected {
                 Some(_) => &mut rejected,

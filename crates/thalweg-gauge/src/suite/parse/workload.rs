@@ -17,7 +17,7 @@ impl Command {
     }
 }
 
-/// A string for the shell, or a list of program and arguments.
+/// Reads a command: a string for the shell, or a list of a program and its arguments.
 pub(super) fn command(
     table: &mut TomlTable<'_, '_>,
     key: &'static str,
@@ -97,7 +97,7 @@ pub(super) fn workload(
     })
 }
 
-/// Environment variables with their values, in the order of the text.
+/// Reads environment variables with their values, in the order of the text.
 fn environment(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Vec<(String, Template)> {
     let mut variables = Vec::new();
     let env = table.get("env").and_then(|value| TomlTable::of("`env`", value, problems));
@@ -118,7 +118,7 @@ fn environment(table: &mut TomlTable<'_, '_>, problems: &mut Problems) -> Vec<(S
     variables
 }
 
-/// The name of a peer, and its arguments.
+/// Reads the name of a peer and its arguments.
 pub(super) fn peer(
     table: &mut TomlTable<'_, '_>,
     problems: &mut Problems,
@@ -131,7 +131,7 @@ pub(super) fn peer(
     Some((Program::Peer(WithSpan { value: name, at: first.at }), Command::Argv(argv)))
 }
 
-/// A list of strings.
+/// Reads a list of strings, which may have names in braces.
 fn arguments(
     table: &mut TomlTable<'_, '_>,
     key: &'static str,

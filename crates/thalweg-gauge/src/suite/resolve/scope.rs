@@ -20,7 +20,7 @@ pub(super) struct Scope {
     pub(super) folder: PathBuf,
     pub(super) out: PathBuf,
     pub(super) out_used: bool,
-    /// Files that were resolved for this arm.
+    /// The files that were resolved for this arm.
     pub(super) needed: Vec<NeededFile>,
     /// Their paths by name.
     pub(super) files: BTreeMap<String, PathBuf>,
@@ -247,7 +247,8 @@ impl Resolver<'_> {
             FileSource::Ids { of, list } => {
                 let of = self.file(&of.value, scope, being_resolved)?;
                 let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                // The folder of the reads may be read-only, and several have files of one name.
+                // The list does not lie beside the reads, because their folder may be read-only.
+                // The hash of the folder distinguishes files of the same name in different folders.
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
                 let path =
                     self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
@@ -267,8 +268,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// A file that a command writes. Its name contains a hash of the command, so that another
-    /// command makes another file.
+    /// The path of a file that a command writes. The name contains a hash of the command, so that
+    /// another command makes another file.
     fn made_by_command(
         &mut self,
         name: &str,
@@ -296,8 +297,8 @@ impl Resolver<'_> {
         Some(NeededFile { path: folder.join(file_name), make })
     }
 
-    /// Resolves the command of a file. Files that the command names are resolved first, so that a
-    /// file that is made from itself is found.
+    /// Resolves the command of a file. The files that the command names are resolved first, which
+    /// detects a file that is made from itself.
     fn file_command(
         &mut self,
         program: &[String],
@@ -338,14 +339,14 @@ impl Resolver<'_> {
     }
 }
 
-/// An error whose message is among the problems already.
+/// An error whose message was already added to the problems.
 struct AlreadyReported;
 
 pub(super) fn removal(out: &Path) -> Workload {
     Workload::new(["rm".to_owned(), "-rf".into(), "--".into(), out.display().to_string()])
 }
 
-/// FNV-1a, 64 bits: names of files must be the same on every machine and in every version.
+/// The 64-bit FNV-1a hash. Names of files must be the same on every machine and in every version.
 fn fnv(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
