@@ -36,8 +36,8 @@ struct Bucket {
     len: u64,
 }
 
-/// The file for what does not fit into memory. It is created when it is first needed, and has no
-/// name.
+/// A temporary file without a name, for edges that do not fit into memory. It is created when it is
+/// first needed.
 #[derive(Debug)]
 struct SpillFile {
     file: Option<File>,

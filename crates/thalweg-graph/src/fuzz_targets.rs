@@ -20,7 +20,7 @@ use crate::storage::{log, log_record};
 /// The most rows of a list or a column that are read.
 const MOST: u64 = 1 << 16;
 
-/// Decodes a change of the log. It is rejected, or encodes to equal bytes.
+/// Decodes a change of the log. A change that decodes must survive encoding and a second decoding.
 pub fn change(data: &[u8]) {
     let Ok(records) = log_record::of_bytes(data, 3, 3) else { return };
     let mut memtable = crate::read::memtable::Memtable::default();
@@ -39,7 +39,7 @@ pub fn change(data: &[u8]) {
     }
 }
 
-/// Replays a log: reading ends, whatever the bytes are.
+/// Replays a log. The replay must end for any bytes.
 pub fn log(data: &[u8], disk: &dyn Disk) {
     put(disk, "00000000.log", data);
     let _ = log::replay(disk, "00000000.log", 0, &mut |_, change| {
@@ -47,7 +47,7 @@ pub fn log(data: &[u8], disk: &dyn Disk) {
     });
 }
 
-/// Opens a network by a manifest, to which the checksum is added here.
+/// Opens a network from a manifest. The checksum is added here.
 pub fn manifest(data: &[u8], disk: Arc<dyn Disk>) {
     let sum = format!("\n{:016x}\n", XxHash3_64::oneshot(data));
     put(&*disk, manifest::FILE, &[data, sum.as_bytes()].concat());
@@ -60,8 +60,8 @@ fn put(disk: &dyn Disk, file: &str, bytes: &[u8]) {
     }
 }
 
-/// Reads a segment: the bytes are a footer (JSON, up to a zero byte), then pages, to which
-/// checksums are added here.
+/// Reads a segment: the bytes are a footer (JSON, up to a zero byte), then pages. Checksums are
+/// added here.
 pub fn segment(data: &[u8], disk: Arc<dyn Disk>) {
     let (json, pages) =
         data.split_at(data.iter().position(|byte| *byte == 0).unwrap_or(data.len()));

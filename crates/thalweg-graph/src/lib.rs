@@ -108,7 +108,7 @@
 //!
 //! # Modules
 //!
-//! An arrow leads from what is used to what uses it.
+//! An arrow leads from a module to the modules that use it.
 //!
 //! ```text
 //! storage ──> read ──> write            the files; queries; changes, imports, compaction

@@ -1,4 +1,4 @@
-//! The error of everything that needs HDF5, in a build without the feature `hdf5`.
+//! The error of the functions that need HDF5, in builds without the feature `hdf5`.
 
 use std::path::Path;
 

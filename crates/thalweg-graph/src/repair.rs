@@ -1,8 +1,8 @@
-//! Repair: writes what can be read of a damaged network to a new one.
+//! Repair: copies what can be read of a damaged network to a new network.
 //!
 //! Each edge is stored by its source and by its target, so lists of one side that cannot be read
-//! are rebuilt from the other side. Of the records of an edge or a vertex that can be read, the
-//! last one counts; this includes changes in the log after a damaged one.
+//! are rebuilt from the other side. Among the readable records of an edge or a vertex, the last one
+//! counts. Changes in the log are used even after a damaged one.
 //!
 //! ```text
 //! gaps ──> salvage_columns ──> damaged ──> edge_merge ──> edges ──> rebuild
@@ -31,16 +31,16 @@ use crate::storage::manifest::Manifest;
 pub use self::report::{LostRecords, RepairReport, RepairSummary};
 
 /// Writes what can be read of the network in the folder `from` to the folder `to`, which must be
-/// empty or missing, and reports what is lost. `from` is not changed; nobody may write to it
+/// empty or missing, and reports what is lost. `from` is not changed; no program may write to it
 /// meanwhile. [`Network::check`](crate::Network::check) finds no defect in the new network.
 ///
 /// An edge is kept if the list of either of its ends can be read, with nulls for attributes that
-/// cannot. Edges and vertices of which nothing can be read are reported by segment and by ranges of
+/// cannot be read. Edges and vertices that are lost are reported by segment and by ranges of
 /// vertices.
 ///
 /// # Errors
-/// [`Error::NotFound`] where there is no network, or where neither its manifest nor the manifest's
-/// copy can be read; [`Error::Usage`] if there is something at `to`; [`Error::Cancelled`];
+/// [`Error::NotFound`] if there is no network, or if neither its manifest nor the manifest's copy
+/// can be read; [`Error::Usage`] if `to` exists and is not empty; [`Error::Cancelled`];
 /// [`Error::Io`]. After an error nothing is left at `to`.
 pub fn repair(from: &Path, to: &Path, options: &NetworkOptions) -> Result<RepairReport> {
     repair_on(&Folder::new(from, options.is_mapped), &Folder::new(to, options.is_mapped), options)

@@ -58,7 +58,7 @@ pub use write::NeuroglialWriter;
 /// Astrocytes and neurons of the published circuit that is the default.
 const ASTROCYTES: u64 = 14_086;
 const NEURONS: u64 = 219_422;
-/// With more, the tables would take more than 256 MiB.
+/// The most neurons. With more, the tables would take more than 256 MiB.
 const MOST_NEURONS: u64 = 2_000_000;
 /// The mean bytes of an astrocyte: its synapses, and its neurons from both sides.
 const ASTROCYTE_BYTES: u64 = 8 * (16_201 + 2 * 1_251);
@@ -85,7 +85,7 @@ impl Default for CircuitRecipe {
 }
 
 impl CircuitRecipe {
-    /// A circuit of so many neurons, and all astrocytes that fit.
+    /// A circuit of `neurons` neurons and all astrocytes that fit.
     #[must_use]
     pub fn with_neurons(seed: u64, neurons: u64) -> Self {
         Self { seed, neurons, astrocytes: None }

@@ -1,4 +1,4 @@
-//! Stands in for the SONATA writer in a build without the feature `hdf5`.
+//! A stub of the SONATA writer, for builds without the feature `hdf5`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::no_hdf5::unsupported;
 use crate::read::network::Network;
 use crate::read::rows::EdgeSelection;
 
-/// A SONATA file that cannot be written.
+/// A stub without values: [`SonataWriter::create`] always fails.
 #[derive(Debug)]
 pub enum SonataWriter {}
 
@@ -25,7 +25,7 @@ impl SonataWriter {
     /// Writes vertices.
     ///
     /// # Errors
-    /// None: there is no such file.
+    /// None: a `SonataWriter` never exists.
     pub fn nodes(
         &mut self,
         _: &Network,
@@ -39,7 +39,7 @@ impl SonataWriter {
     /// Writes edges.
     ///
     /// # Errors
-    /// None: there is no such file.
+    /// None: a `SonataWriter` never exists.
     pub fn edges(
         &mut self,
         _: &Network,
@@ -53,7 +53,7 @@ impl SonataWriter {
     /// Ends the file.
     ///
     /// # Errors
-    /// None: there is no such file.
+    /// None: a `SonataWriter` never exists.
     pub fn finish(self) -> Result<Vec<String>> {
         match self {}
     }

@@ -132,7 +132,8 @@ impl SonataWriter {
         let count = network.vertex_count(vertex_type);
         let mut heads = TypeAndPlaceColumns::new(&self.writer, &group, "node", count)?;
         let mut columns = self.columns(network, &group, kind.attributes.fields(), count)?;
-        // Ids are written only if one differs from its row; the ids of the rows before follow then.
+        // Ids are written only if one differs from its row. When the first one does, the ids of all
+        // earlier rows are written too.
         let mut named: Option<RowsWriter> = None;
         let mut rows = 0;
         network.vertex_rows(vertex_type, condition, &mut |batch| {
@@ -165,8 +166,8 @@ impl SonataWriter {
     }
 
     /// Writes edges of a population, with both indices. Returns how many edges. `progress` receives
-    /// each edge twice, some edges at a time: the second time for the index by target, which is
-    /// written last.
+    /// numbers of edges. It counts each edge twice: when the edge is written, and when the index by
+    /// target is written at the end.
     ///
     /// # Errors
     /// As [`SonataWriter::nodes`].

@@ -60,7 +60,7 @@ impl Listing {
         Self { population, path: path.into(), form }
     }
 
-    /// The two kinds of vertices, in no order.
+    /// The two kinds of vertices, as an unordered pair.
     fn pair(&self) -> BTreeSet<String> {
         [self.population.source.clone(), self.population.target.clone()].into()
     }
@@ -94,7 +94,7 @@ pub(super) struct NgvContents {
 }
 
 impl NgvContents {
-    /// The contents of a file; `None` if it is no NGV file.
+    /// The contents of a file; `None` if it is not an NGV file.
     pub(super) fn of(file: &Arc<ArrayFile>) -> Result<Option<Self>> {
         let mut contents = Self::default();
         let mut groups = Vec::new();

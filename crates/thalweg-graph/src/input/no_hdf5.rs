@@ -1,4 +1,4 @@
-//! Stands in for the readers of HDF5 files in a build without the feature `hdf5`.
+//! A stub of the readers of HDF5 files, for builds without the feature `hdf5`.
 
 use std::path::Path;
 

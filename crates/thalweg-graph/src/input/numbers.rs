@@ -203,7 +203,8 @@ impl IdDataset {
             let mut numbers = std::mem::take(out);
             numbers.resize(count, 0);
             let mut buffer = MutableBuffer::from(numbers);
-            let read = want(&self.file, &self.dataset, &rows, self.columns, buffer.as_slice_mut());
+            let read =
+                read_rows(&self.file, &self.dataset, &rows, self.columns, buffer.as_slice_mut());
             *out = Buffer::from(buffer).into_vec().unwrap_or_default();
             read?;
             if cfg!(target_endian = "big") {
@@ -216,7 +217,7 @@ impl IdDataset {
             Found::Other(_) => 0,
         };
         self.bytes.resize(count * size, 0);
-        want(&self.file, &self.dataset, &rows, self.columns, &mut self.bytes)?;
+        read_rows(&self.file, &self.dataset, &rows, self.columns, &mut self.bytes)?;
         out.clear();
         out.reserve(count);
         self.kind.convert(&self.bytes, out).map_err(|found| {
@@ -231,7 +232,7 @@ impl IdDataset {
     }
 }
 
-fn want(
+fn read_rows(
     file: &ArrayFile,
     dataset: &Dataset,
     rows: &Range<u64>,
@@ -290,7 +291,7 @@ mod tests {
             assert_eq!(long_double(&of(number)), Ok(number));
         }
         assert_eq!(long_double(&[0; 16]), Ok(0));
-        // What stands in the bytes that mean nothing is not looked at.
+        // The bytes without meaning are ignored.
         let mut noisy = of(7);
         noisy[10..].fill(0xee);
         assert_eq!(long_double(&noisy), Ok(7));

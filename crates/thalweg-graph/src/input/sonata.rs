@@ -144,7 +144,7 @@ impl SonataPopulation<'_> {
 
     /// The attributes in group 0.
     fn columns(&self, rows: u64, left_out: &mut Vec<String>) -> Result<AttributeReader> {
-        let mut making = AttributeReaderBuilder::new(self.file, rows);
+        let mut builder = AttributeReaderBuilder::new(self.file, rows);
         for name in self.node.links()?.iter().map(|link| &link.name) {
             let is_group = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit());
             if is_group && name != "0" {
@@ -158,7 +158,7 @@ impl SonataPopulation<'_> {
             left_out.push(format!("{}: types, which other files describe", dataset.path()));
         }
         let Some(group) = self.node.child(c"0")?.filter(Node::is_group) else {
-            return Ok(making.done());
+            return Ok(builder.done());
         };
         let library = group.child(c"@library")?.filter(Node::is_group);
         for link in group.links()? {
@@ -167,12 +167,12 @@ impl SonataPopulation<'_> {
                 let name = CString::new(link.name.as_str()).unwrap_or_default();
                 let names = library.as_ref().map_or(Ok(None), |library| library.child(&name))?;
                 let names = names.map_or(Ok(None), Dataset::of)?;
-                self.add(&mut making, &link.name, node, names.as_ref(), left_out)?;
+                self.add(&mut builder, &link.name, node, names.as_ref(), left_out)?;
             } else if link.name == "dynamics_params" {
                 for link in node.links()? {
                     let node = self.file.hdf5().follow(&link)?;
                     self.add(
-                        &mut making,
+                        &mut builder,
                         &format!("dynamics_params/{}", link.name),
                         node,
                         None,
@@ -183,12 +183,12 @@ impl SonataPopulation<'_> {
                 left_out.push(format!("{}: a group", node.path()));
             }
         }
-        Ok(making.done())
+        Ok(builder.done())
     }
 
     fn add(
         &self,
-        making: &mut AttributeReaderBuilder,
+        builder: &mut AttributeReaderBuilder,
         name: &str,
         node: Node,
         names: Option<&Dataset>,
@@ -196,7 +196,7 @@ impl SonataPopulation<'_> {
     ) -> Result<()> {
         let path = node.path().to_owned();
         let why = match Dataset::of(node)? {
-            Some(dataset) => making.add(name, dataset, names)?.err(),
+            Some(dataset) => builder.add(name, dataset, names)?.err(),
             None => Some("no dataset".into()),
         };
         left_out.extend(why.map(|why| format!("{path}: {why}")));

@@ -42,7 +42,7 @@ struct RowGatherer {
     schema: SchemaRef,
     /// The wanted columns; `None` for all.
     columns: Option<Vec<usize>>,
-    /// The batch that `rows` are of.
+    /// The batch that holds `rows`.
     batch: Option<Arc<RecordBatch>>,
     rows: Vec<u64>,
     taken: Vec<RecordBatch>,
@@ -153,8 +153,8 @@ impl Network {
         Ok((places, found.finish().map_err(failed)?))
     }
 
-    /// The attributes of edges, a row for each. `numbers` are those that
-    /// [`Network::numbered_neighbours`] gives.
+    /// The attributes of edges, a row for each. `numbers` are edge numbers, as
+    /// [`Network::numbered_neighbours`] returns them.
     ///
     /// # Errors
     /// [`Error::Malformed`] also for a number that no edge has; [`Error::Io`].

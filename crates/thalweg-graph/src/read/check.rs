@@ -48,7 +48,7 @@ impl Network {
         for reader in &self.state.readers {
             self.check_pages(reader, &mut checked, &mut bytes, progress)?;
         }
-        // Lists on damaged pages would be reported again.
+        // The lists on damaged pages would repeat the same defects.
         if !checked.defects.is_empty() {
             return Ok(checked);
         }

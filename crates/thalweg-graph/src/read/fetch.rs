@@ -1,4 +1,5 @@
-//! Pages of a segment, brought into memory and checked before they are asked for one by one.
+//! Prefetching pages of a segment: pages are read into memory in large requests and checked before
+//! a query uses them one by one.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use thalweg_io::{Result, plan};
 use crate::storage::segment::PAGE;
 use crate::storage::segment_reader::SegmentReader;
 
-/// Fewer pages than this are as quickly read where they are used.
+/// Fewer pages than this are not prefetched: reading them where they are used is as fast.
 const FEW: u64 = 8;
 
-/// If so many are in the page cache already, nearly all of them are.
+/// About how many pages are tested for the page cache. If all of these are cached, nearly all pages
+/// are.
 const SAMPLES: usize = 64;
 
-/// How pages are brought in.
+/// How pages are prefetched.
 #[derive(Debug, Clone)]
 pub(crate) struct Fetcher {
     pub(crate) model: StoreModel,
@@ -28,13 +30,13 @@ pub(crate) struct Fetcher {
 }
 
 impl Fetcher {
-    /// Brings in those of these pages that were not used before.
+    /// Reads those of `pages` into memory that were not used before.
     pub(crate) fn fetch(
         &self,
         reader: &Arc<SegmentReader>,
         mut pages: Vec<Range<u64>>,
     ) -> Result<()> {
-        // What is in memory need not be brought there.
+        // A store in memory needs no prefetch.
         if reader.plain.bytes().is_some() {
             return Ok(());
         }

@@ -68,7 +68,8 @@ impl Network {
         Ok(!self.edges_between(population, source, target)?.is_empty())
     }
 
-    /// Which of these edges exist. The edges ascend, and their ends are in stored order.
+    /// For each of `edges`, tells if it exists. The edges ascend, and their ends are in stored
+    /// order.
     pub(crate) fn has_edges(&self, population: usize, edges: &[(u64, u64)]) -> Result<Vec<bool>> {
         let adjacencies = [Adjacency { population, side: Side::Out }];
         let groups: Vec<&[(u64, u64)]> = edges.chunk_by(|a, b| a.0 == b.0).collect();
@@ -93,7 +94,7 @@ impl Network {
         Ok(out)
     }
 
-    /// Which of these vertices, which ascend, exist.
+    /// For each of `ids`, tells if the vertex exists. The ids ascend.
     pub(crate) fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
         let mut there = vec![None; ids.len()];
         if let Some(changes) = self.state.memtable.vertices(vertex_type) {

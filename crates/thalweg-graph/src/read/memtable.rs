@@ -32,7 +32,7 @@ impl ListChange {
             self.added.extend_from_slice(ends);
             return;
         }
-        // An edge that was removed and is added again is as it was in the segments.
+        // An edge that was removed and is added again needs no change: the segments still hold it.
         let mut back = Vec::new();
         self.removed.retain(|end| {
             let is_back = ends.binary_search(end).is_ok();
@@ -70,7 +70,7 @@ pub(crate) struct EdgeChanges {
     into: HashMap<u64, ListChange>,
     /// The attributes of edges, by number: a batch, and the row in it.
     pub(crate) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    /// Edges added less edges removed.
+    /// The number of added edges minus the number of removed edges.
     pub(crate) more: i64,
     /// One more than the greatest number of an added edge.
     pub(crate) next: u64,
@@ -112,7 +112,7 @@ pub(crate) struct VertexChanges {
     /// The attributes of vertices: a batch, and the row in it. A vertex in `exists` that is not
     /// here has none, whatever the segments hold.
     pub(crate) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    /// Vertices added less vertices removed.
+    /// The number of added vertices minus the number of removed vertices.
     pub(crate) more: i64,
 }
 

@@ -120,7 +120,7 @@ impl<'a> MergedVertices<'a> {
         Ok(!batch.is_empty())
     }
 
-    /// The next vertex of which there is any record, and what the newest record says.
+    /// The next vertex that has a record, and what its newest record says.
     pub(crate) fn step(&mut self) -> Result<Option<VertexPresence>> {
         let mut least: Option<u64> = self.memtable.get(self.place).map(|(id, _)| *id);
         for column in &mut self.columns {
@@ -151,7 +151,7 @@ impl<'a> MergedVertices<'a> {
     }
 }
 
-/// What the records of a vertex say.
+/// The state of a vertex according to its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct VertexPresence {
     pub(crate) id: u64,
@@ -168,7 +168,7 @@ pub(crate) struct MergedAttributes<'a> {
     columns: Vec<ColumnIds<'a>>,
     /// Ids with attributes in the log, descending.
     described: Vec<u64>,
-    /// The batch of each segment that was read last, with its number.
+    /// For each segment: the batch that was read last, with its number.
     held: Vec<Option<(usize, Arc<RecordBatch>)>>,
 }
 
@@ -283,7 +283,7 @@ pub(crate) struct MergedLists<'a> {
     streams: Vec<ListStream<'a>>,
     memtable: Vec<(u64, &'a ListChange)>,
     place: usize,
-    /// The change of the current vertex's list, compared to before the first of the segments.
+    /// The change that the segments and the log together make to the list of the current vertex.
     pub(crate) change: ListChange,
 }
 

@@ -306,7 +306,7 @@ impl Network {
                 let fault = thalweg_io::Fault::new(
                     0,
                     found,
-                    format!("{}, as many as came less those that went", out.len()),
+                    format!("{}, the added ones less the removed ones", out.len()),
                 );
                 return Err(fault.in_file(self.disk.name(), 0, "lists of neighbours"));
             }

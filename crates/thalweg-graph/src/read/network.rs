@@ -68,7 +68,7 @@ pub enum Direction {
     Both,
 }
 
-/// Whether a population's edges are followed.
+/// Tells if a query follows a population's edges.
 type IsFollowed = fn(&PopulationEntry) -> bool;
 
 /// How often opening is tried again with a newer manifest: a writer may replace the manifest and
@@ -79,12 +79,12 @@ impl Network {
     /// Opens the network in a folder.
     ///
     /// # Errors
-    /// [`Error::NotFound`] where there is none; [`Error::Malformed`] if it is damaged.
+    /// [`Error::NotFound`] if there is no network; [`Error::Malformed`] if it is damaged.
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
 
-    /// Whether there is a network in a folder: it has a manifest.
+    /// Whether a folder holds a network, which is a folder with a manifest.
     pub fn is_at(path: &Path) -> bool {
         path.join(crate::storage::manifest::FILE).is_file()
     }
@@ -138,7 +138,7 @@ impl Network {
         Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
     }
 
-    /// The path of its folder, as messages have it.
+    /// The path of the network's folder, as error messages show it.
     pub fn name(&self) -> Arc<str> {
         self.disk.name().clone()
     }

@@ -44,8 +44,8 @@ const SHARE: usize = 4;
 const VALUE: usize = 64;
 
 impl Network {
-    /// Attributes of vertices in any order, with repetitions: a row for each, of nulls for a vertex
-    /// without attributes.
+    /// Attributes of vertices in any order, with repetitions: one row for each vertex. A vertex
+    /// without attributes has a row of nulls.
     pub(super) fn columns_of(
         &self,
         vertex_type: usize,
@@ -120,7 +120,7 @@ impl Network {
         Ok(())
     }
 
-    /// The columns that [`Network::edges`] gives for a population: `source`, `target` and the
+    /// The columns that [`Network::edges`] passes for a population: `source`, `target` and the
     /// attributes.
     pub fn edge_schema(&self, population: usize) -> SchemaRef {
         let attributes = &self.populations()[population].population.attributes;
@@ -177,7 +177,7 @@ impl Network {
         show(&mut ends)
     }
 
-    /// The columns that [`Network::vertex_rows`] gives for a type: `id` and the attributes.
+    /// The columns that [`Network::vertex_rows`] passes for a type: `id` and the attributes.
     pub fn vertex_schema(&self, vertex_type: usize) -> SchemaRef {
         let nullable = |field: &Arc<Field>| Arc::new(field.as_ref().clone().with_nullable(true));
         let attributes = self.types()[vertex_type].attributes.fields().iter().map(nullable);

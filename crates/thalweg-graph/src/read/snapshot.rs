@@ -1,5 +1,5 @@
-//! The state of a network at one moment: its manifest, its open segments, and the memtable that
-//! replaying the log gives.
+//! The state of a network at one moment: its manifest, its open segments, and the memtable, which
+//! holds the changes of the log.
 
 use std::sync::Arc;
 

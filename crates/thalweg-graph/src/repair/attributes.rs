@@ -15,7 +15,7 @@ use crate::storage::schema::Side;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::table::{TableMeta, TableReader, TableWriter};
 
-/// Rows that are written together.
+/// The number of rows that one write holds.
 const ROWS_PER_BATCH: usize = 1 << 16;
 
 /// A row of attributes: a batch, and the row in it.
@@ -42,7 +42,7 @@ impl<'a> SalvagedRowWriter<'a> {
         }
     }
 
-    /// Adds the row of an id, which is greater than all before.
+    /// Adds the row of an id. Each call takes a greater id than the call before.
     pub(super) fn push(
         &mut self,
         segment: &mut SegmentWriter,
@@ -86,7 +86,7 @@ impl<'a> SalvagedRowWriter<'a> {
     }
 }
 
-/// The batch that was read last: its number, and `None` if it cannot be read.
+/// The batch that was read last: its number, and its rows, or `None` if they cannot be read.
 pub(super) type CachedBatch = Option<(usize, Option<Arc<RecordBatch>>)>;
 
 /// The row of a table at a place, if its batch can be read.
@@ -103,7 +103,7 @@ pub(super) fn table_row(
     cached.as_ref().and_then(|(_, batch)| batch.clone()).map(|batch| (batch, row))
 }
 
-/// A table of edge attributes; `None` in it if its column of ids cannot be read.
+/// A table of edge attributes. `table` is `None` if its column of ids cannot be read.
 pub(super) struct SalvagedTable<'a> {
     segment: &'a SalvagedSegment,
     table: Option<TableReader>,

@@ -28,17 +28,17 @@ const MOST_DEFECTS: usize = 1000;
 /// [`edge_merge`](super::edge_merge).
 const MOST_SEGMENTS: usize = 32_000;
 
-/// Pages between two looks at whether the repair is cancelled.
-const PAGES_PER_LOOK: u64 = 1024;
+/// The number of pages between two checks for a cancellation.
+const PAGES_PER_CHECK: u64 = 1024;
 
-/// What the log says of a population.
+/// The records of the log for a population.
 #[derive(Default)]
 pub(super) struct LoggedEdges {
-    /// Whether an edge exists, as the last record of it says.
+    /// Whether each edge exists, according to its last record.
     pub(super) exists: BTreeMap<Edge, bool>,
     /// Attributes by edge number: a batch, and the row in it.
     pub(super) rows: BTreeMap<u64, (Arc<RecordBatch>, usize)>,
-    /// Edges added less edges removed.
+    /// The number of added edges minus the number of removed edges.
     pub(super) more: i64,
 }
 
@@ -63,11 +63,11 @@ pub(super) struct DamagedNetwork<'a> {
     pub(super) to: &'a dyn Disk,
     pub(super) options: &'a NetworkOptions,
     pub(super) manifest: Manifest,
-    /// Segments, the oldest first; `None` for one of which nothing can be read.
+    /// Segments, the oldest first; `None` for a segment that cannot be opened.
     pub(super) segments: Vec<Option<SalvagedSegment>>,
-    /// What the log says of each population.
+    /// The records of the log for each population.
     pub(super) logged: Vec<LoggedEdges>,
-    /// What the log says of vertices.
+    /// The records of the log for vertices.
     pub(super) memtable: Memtable,
     /// Whether the manifest is the newest one and all of the log can be read.
     pub(super) is_complete: bool,
@@ -175,7 +175,7 @@ impl<'a> DamagedNetwork<'a> {
         EdgeSorter::new(self.options.budget.memory / 6, is_numbered, spill_path(self.to))
     }
 
-    /// Fails if the repair is cancelled; looks at every 4096th call.
+    /// Fails if the repair is cancelled. Only every 4,096th call checks this.
     pub(super) fn check_cancelled(&self, calls: &mut u64) -> Result<()> {
         *calls += 1;
         if calls.is_multiple_of(4096) && self.options.control.is_cancelled() {
@@ -263,7 +263,7 @@ fn check_pages(
         if let Err(damage) = segment.segment.with(page..page + 1, |_| Ok(())) {
             report.add_defect(&segment.file, damage);
         }
-        if page.is_multiple_of(PAGES_PER_LOOK) && options.control.is_cancelled() {
+        if page.is_multiple_of(PAGES_PER_CHECK) && options.control.is_cancelled() {
             return Err(Error::Cancelled);
         }
     }

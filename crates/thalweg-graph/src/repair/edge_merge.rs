@@ -20,8 +20,8 @@ use crate::storage::segment::SegmentWriter;
 /// Bits of a number in a sorter that hold the stamp of the record.
 const STAMP_BITS: u32 = 16;
 
-/// An edge's number and a record's stamp in one number; `None` if the number is too large, which
-/// no writer makes.
+/// An edge's number and a record's stamp in one number; `None` if the number is too large; no
+/// writer makes such a number.
 pub(super) fn stamped(number: u64, stamp: usize) -> Option<u64> {
     (number >> (64 - STAMP_BITS) == 0).then_some(number << STAMP_BITS | stamp as u64)
 }
@@ -62,7 +62,7 @@ impl DamagedNetwork<'_> {
     }
 }
 
-/// One record of an edge between the vertex at hand and another one. Records sort by the other
+/// One record of an edge between the current vertex and another one. Records sort by the other
 /// vertex, then the edge's number, then the stamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct EdgeRecord {
@@ -132,7 +132,8 @@ impl<'a> EdgeMerge<'a> {
         }
     }
 
-    /// Writes the lists of the vertices before `end` (of all that are left, if that is `None`).
+    /// Writes the lists of the vertices before `end`, or of all vertices that are left if `end` is
+    /// `None`.
     pub(super) fn write_until(
         &mut self,
         segment: &mut SegmentWriter,
@@ -209,7 +210,8 @@ impl<'a> EdgeMerge<'a> {
     }
 
     /// Replaces `ids` and `numbers` by those of the edges that exist. The last record of an edge
-    /// counts; where two vertices have one edge at most, the last record of any edge between them.
+    /// counts. If two vertices can have only one edge, the last record of any edge between them
+    /// counts.
     fn keep_existing(&mut self) {
         let is_multi = self.is_multi;
         self.ids.clear();

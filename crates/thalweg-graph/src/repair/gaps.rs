@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-/// Ranges of vertices, ascending, of which something cannot be read.
+/// Ranges of vertices, ascending, whose data cannot be read completely.
 #[derive(Debug, Clone, Default)]
 pub(super) struct VertexGaps {
     pub(super) ranges: Vec<RangeInclusive<u64>>,

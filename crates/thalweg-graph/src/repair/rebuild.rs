@@ -57,7 +57,7 @@ impl DamagedNetwork<'_> {
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
         for vertex_type in 0..manifest.types.len() {
             let (section, mut kept) = self.vertices(&mut segment, edges, vertex_type)?;
-            // Removed edges that may be back bring back the vertices at their ends.
+            // If removed edges may be back, so may the vertices at their ends.
             let mut populations = report.edges.iter().zip(&self.manifest.edges);
             let has_end = |known: &PopulationEntry| {
                 known.source == vertex_type || known.target == vertex_type

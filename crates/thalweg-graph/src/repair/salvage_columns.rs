@@ -191,7 +191,7 @@ impl<'a> SalvageCursor<'a> {
         }
     }
 
-    /// The next vertex of whose list anything can be read.
+    /// The next vertex whose list can be read at least in part.
     pub(super) fn next(&mut self) -> Option<u64> {
         let columns = self.columns.as_ref()?;
         while self.row < columns.rows.len() {

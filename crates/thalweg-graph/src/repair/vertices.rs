@@ -17,7 +17,8 @@ use crate::storage::segment::SegmentWriter;
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::table::TableReader;
 
-/// What a column records of its vertices. Within a segment, later variants override earlier ones.
+/// The kind of record that a column holds of its vertices. Within a segment, later variants
+/// override earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum VertexRecord {
     Removed,
@@ -25,7 +26,7 @@ enum VertexRecord {
     AttributesSet,
 }
 
-/// A column of a segment that records something of vertices.
+/// A column of a segment that holds records of vertices.
 struct RecordColumn<'a> {
     segment: &'a SalvagedSegment,
     record: VertexRecord,
@@ -59,8 +60,8 @@ struct RecordStream<'a> {
     /// The next vertex, and its place in the column.
     next: Option<(u64, u64)>,
     cached: CachedBatch,
-    /// For attributes: vertices of which rows may be missing here. Attributes in an older segment
-    /// may be outdated for these.
+    /// For attributes: vertices whose rows may be missing here. Attributes in an older segment may
+    /// be outdated for these.
     unsure: VertexGaps,
     /// How many vertices these are.
     missing: u64,
@@ -78,7 +79,7 @@ impl<'a> RecordStream<'a> {
     }
 }
 
-/// What is known of one vertex.
+/// The facts that are known about one vertex.
 #[derive(Default)]
 struct VertexFacts {
     exists: bool,
@@ -129,7 +130,8 @@ struct VertexMerge<'a> {
 }
 
 impl VertexMerge<'_> {
-    /// The next vertex of which anything is known, and whether an edge mentions it.
+    /// The next vertex that has a record or an edge, the facts about it, and whether it has an
+    /// edge.
     fn next(&mut self) -> Option<(u64, VertexFacts, bool)> {
         let streams = self.streams.iter().filter_map(|stream| stream.next);
         let stored = streams.chain(self.ends.iter().filter_map(|end| end.0)).map(|(id, _)| id);
@@ -197,7 +199,7 @@ impl DamagedNetwork<'_> {
         Ok((VertexSection { vertex_type, added, removed: None, table }, summary))
     }
 
-    /// The columns that record something of a type's vertices, in the order in which they count.
+    /// The columns with records of a type's vertices, in the order in which the records apply.
     fn record_columns(&self, vertex_type: usize) -> Vec<RecordColumn<'_>> {
         let mut columns = Vec::new();
         for (_, segment) in self.segments() {

@@ -1,5 +1,5 @@
-//! The checkpoint of an import that was interrupted: what it has written so far, out of sight of
-//! readers. The manifest holds it.
+//! The checkpoint of an import that was interrupted: what it has written so far, which readers do
+//! not see yet. The manifest holds it.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;

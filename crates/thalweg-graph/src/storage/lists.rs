@@ -50,8 +50,8 @@ impl ListsWriter {
         self.ids.len()
     }
 
-    /// Appends the list of a vertex, which is greater than all before. `ids` ascend; `edges` are
-    /// the numbers of the edges, if they have any.
+    /// Appends the list of a vertex. Each call takes a greater vertex than the call before. `ids`
+    /// ascend; `edges` are the numbers of the edges, if they have any.
     pub(crate) fn push(
         &mut self,
         segment: &mut SegmentWriter,
@@ -72,7 +72,8 @@ impl ListsWriter {
         }
     }
 
-    /// Appends the lists of many vertices, which are greater than all before.
+    /// Appends the lists of many vertices. Each vertex is greater than all those that were appended
+    /// before.
     pub(crate) fn push_all(
         &mut self,
         segment: &mut SegmentWriter,
@@ -174,7 +175,7 @@ impl ListsReader {
         self.checked(segment, ends)
     }
 
-    /// The range between two offsets, if they make sense.
+    /// The range between two offsets. Fails if they do not ascend or lie beyond the ids.
     pub(crate) fn checked(
         &self,
         segment: &SegmentPages,

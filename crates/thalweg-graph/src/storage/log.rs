@@ -98,7 +98,8 @@ impl LogWriter {
     /// Makes all changes durable.
     pub(crate) fn sync(&mut self) -> Result<()> {
         let outcome = self.sink.sync();
-        // What is in the page cache after a failed fsync is not known (Rebello et al., ATC 2020).
+        // After a failed fsync, the contents of the page cache are unknown (Rebello et al., ATC
+        // 2020).
         self.is_broken |= outcome.is_err();
         outcome?;
         self.durable = self.written;

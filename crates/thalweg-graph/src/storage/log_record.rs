@@ -92,7 +92,7 @@ pub(crate) fn to_bytes(records: &[LogRecord]) -> thalweg_io::Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Decodes the records of a change, for a network of so many populations and types.
+/// Decodes the records of a change. `populations` and `types` are how many the network has.
 pub(crate) fn of_bytes(
     bytes: &[u8],
     populations: usize,

@@ -115,7 +115,7 @@ impl Manifest {
         {
             return Err(wrong(
                 0,
-                format!("{:?} between types that there are not", edges.population.name),
+                format!("{:?} between types that do not exist", edges.population.name),
                 "their numbers",
             ));
         }
@@ -133,7 +133,7 @@ impl Manifest {
         sink.write(&bytes)?;
         sink.sync()?;
         drop(sink);
-        // The files that it names must be durable before it is.
+        // The files that the manifest names must be durable before the manifest itself.
         disk.sync()?;
         disk.rename(NEW, FILE)?;
         disk.sync()?;
@@ -165,7 +165,7 @@ impl Manifest {
         Ok(names)
     }
 
-    /// Those of a folder's files that are newer than the manifest.
+    /// Those of `names` that are files newer than the manifest.
     pub(crate) fn newer(&self, names: &[String]) -> Vec<String> {
         names
             .iter()
@@ -174,7 +174,7 @@ impl Manifest {
             .collect()
     }
 
-    /// Takes the sections that no longer count out of a segment's footer.
+    /// Removes the sections that no longer count from a segment's footer.
     pub(crate) fn hide(&self, file: &str, footer: &mut Footer) {
         let number = number_of(file).unwrap_or_default();
         footer.edges.retain(|part| {
@@ -203,7 +203,7 @@ fn number_of(name: &str) -> Option<u64> {
     (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
 }
 
-/// Whether a file is one to sort in, whose process ended before it removed the file's name.
+/// Whether a file is a sort file that is left over: its process ended before it removed the name.
 fn is_sort_file(name: &str) -> bool {
     name.starts_with("sort.") && name.ends_with(".tmp")
 }

@@ -1,9 +1,9 @@
-//! What a network consists of: types of vertices and populations of edges.
+//! The parts of a network: types of vertices and populations of edges.
 
 use arrow_schema::SchemaRef;
 use serde::{Deserialize, Serialize};
 
-/// The end of its edges at which a vertex is.
+/// The end of an edge at which a vertex is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Side {
@@ -54,7 +54,7 @@ pub struct VertexType {
     pub name: String,
     /// The attributes of a vertex.
     pub attributes: SchemaRef,
-    /// How many the segments hold.
+    /// How many vertices the segments hold.
     pub(crate) count: u64,
     /// Segments with a number below this one no longer count.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -71,7 +71,7 @@ pub struct PopulationEntry {
     pub(crate) source: usize,
     /// The number of the type that edges lead to.
     pub(crate) target: usize,
-    /// How many the segments hold.
+    /// How many edges the segments hold.
     pub(crate) count: u64,
     /// The number of the next edge, if edges have numbers.
     pub(crate) next: u64,

@@ -254,7 +254,8 @@ impl SegmentPages {
         Ok(())
     }
 
-    /// Verifies all of these pages: `bytes` was read again.
+    /// Verifies all of these pages, even those that were verified before, because `bytes` was read
+    /// again.
     fn check_all(&self, pages: Range<u64>, bytes: &[u8]) -> Result<()> {
         pages
             .zip(bytes.chunks_exact(PAGE))
@@ -369,7 +370,7 @@ impl Trailer {
     }
 }
 
-/// The byte range of the hashes of the checksums in a file of so many pages.
+/// The byte range of the hashes of the checksums in a file of `pages` pages.
 fn tail_of(pages: u64) -> Option<Range<u64>> {
     let start = pages.checked_mul(PAGE as u64 + 4)?;
     Some(start..start.checked_add(pages.div_ceil(TOGETHER) * 4)?)

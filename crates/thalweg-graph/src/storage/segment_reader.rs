@@ -134,7 +134,7 @@ impl SegmentReader {
     }
 }
 
-/// The value in `held`, which `open` makes at the first use.
+/// The value in `held`. The first use creates it with `open`.
 fn opened<T>(held: &OnceLock<T>, open: impl FnOnce() -> Result<T>) -> Result<&T> {
     match held.get() {
         Some(known) => Ok(known),

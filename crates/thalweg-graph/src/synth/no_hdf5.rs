@@ -1,4 +1,4 @@
-//! Stands in for the writer of neuroglial files in a build without the feature `hdf5`.
+//! A stub of the writer of neuroglial files, for builds without the feature `hdf5`.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use thalweg_io::Result;
 use super::{SynthNetwork, SynthPart};
 use crate::no_hdf5::unsupported;
 
-/// A file of synthetic connectivity that cannot be written.
+/// A stub without values: [`NeuroglialWriter::create`] always fails.
 #[derive(Debug)]
 pub enum NeuroglialWriter {}
 
@@ -23,7 +23,7 @@ impl NeuroglialWriter {
     /// Writes a piece.
     ///
     /// # Errors
-    /// None: there is no such file.
+    /// None: a `NeuroglialWriter` never exists.
     pub fn push(&mut self, _: &SynthPart) -> Result<()> {
         match *self {}
     }
@@ -31,7 +31,7 @@ impl NeuroglialWriter {
     /// Ends the file.
     ///
     /// # Errors
-    /// None: there is no such file.
+    /// None: a `NeuroglialWriter` never exists.
     pub fn finish(self) -> Result<()> {
         match self {}
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::SynthNetwork;
 
-/// The astrocytes of a part, or its neurons.
+/// How many astrocytes or how many neurons a part has.
 const ASTROCYTES_TOGETHER: u64 = 2;
 const NEURONS_TOGETHER: u64 = 512;
 

@@ -17,7 +17,7 @@ fn lists(network: &SynthNetwork, astrocyte: u64) -> [Vec<u64>; 2] {
     lists
 }
 
-/// These values are for ever: files made by other versions and on other machines hold them.
+/// These values must never change: files from other versions and other machines contain them.
 #[test]
 fn values_are_the_same_everywhere() {
     let network = network(small());
@@ -27,7 +27,8 @@ fn values_are_the_same_everywhere() {
     assert_eq!(neurons[..6], [6, 7, 11, 18, 19, 22]);
 }
 
-/// As published of a circuit of so many astrocytes and neurons.
+/// The expected values are published ones, of a circuit with these numbers of astrocytes and
+/// neurons.
 #[test]
 fn as_many_links_as_a_real_circuit_has() {
     let network = network(CircuitRecipe::default());

@@ -11,7 +11,7 @@ use thalweg_io::random::{hash01, quantile};
 
 use super::CircuitRecipe;
 
-/// Cells that a neuron reaches in each direction, with its own.
+/// How many cells a neuron reaches along each axis, including its own.
 const REACH: usize = 7;
 /// The standard deviation of how far a neuron reaches, in cells.
 const SPREAD: f64 = 2.0;
@@ -36,7 +36,7 @@ const BLOCK: usize = 16;
 const KINDS: usize = 1 << 10;
 /// The scale of fixed-point numbers: 16 fractional bits.
 const FIXED: f64 = 65_536.0;
-/// The cell has no astrocyte.
+/// The value for a cell without an astrocyte.
 const NOBODY: u32 = u32::MAX;
 
 /// Computes the lists of a circuit. Threads can share it.
@@ -70,10 +70,10 @@ pub struct SynthNetwork {
 struct CellGrid {
     dims: [usize; 3],
     reach: [usize; 3],
-    /// How likely each cell of the block is passed.
+    /// How likely a neuron passes each cell of the block.
     weights: Vec<u32>,
-    /// For each dimension, place and step: the target of the step as a part of a cell's number; and
-    /// the origin.
+    /// For each dimension, place and step: the place where the step ends (`to`) or begins (`from`),
+    /// as a part of a cell's number.
     to: [Vec<u32>; 3],
     from: [Vec<u32>; 3],
     /// For each cell of the block, its three steps.
@@ -138,7 +138,7 @@ impl CellGrid {
 
 /// The target cell of a step.
 #[inline(always)]
-fn led(rows: &[&[u32]; 3], step: [u8; 3]) -> usize {
+fn target_cell(rows: &[&[u32]; 3], step: [u8; 3]) -> usize {
     (rows[0][step[0] as usize] + rows[1][step[1] as usize] + rows[2][step[2] as usize]) as usize
 }
 
@@ -178,7 +178,7 @@ impl SynthNetwork {
         Ok(network)
     }
 
-    /// The neurons of each cell.
+    /// Groups the neurons by cell.
     fn gather(&mut self) {
         let mut firsts = vec![0_u32; self.grid.len() + 1];
         self.homes.iter().for_each(|home| firsts[*home as usize + 1] += 1);
@@ -199,7 +199,7 @@ impl SynthNetwork {
     fn sizes(&mut self) {
         let reaching =
             self.recipe.neurons as f64 * self.grid.steps.len() as f64 / self.grid.len() as f64;
-        // Less tissue than a neuron could fill.
+        // In a small tissue, fewer neurons are within reach.
         let scale = (reaching / REACHING).min(1.0);
         let wanted = |astrocyte: u64| {
             let normal = quantile(
@@ -215,7 +215,7 @@ impl SynthNetwork {
         for (neurons, cell) in each.iter().zip(&self.cells) {
             let rows = self.grid.rows(&self.grid.from, *cell as usize);
             let near = self.grid.steps.iter().map(|step| {
-                let home = led(&rows, *step);
+                let home = target_cell(&rows, *step);
                 f64::from(self.firsts[home + 1] - self.firsts[home])
             });
             let near: Vec<(f64, f64)> = self
@@ -253,7 +253,7 @@ impl SynthNetwork {
                 if number.is_multiple_of(BLOCK) {
                     self.before.push(own);
                 }
-                let cell = led(&rows, *step);
+                let cell = target_cell(&rows, *step);
                 if let Some(count) = self.passes(key, number, cell) {
                     own += count;
                     let [synapses, neurons] = &mut self.counts[self.astrocytes[cell] as usize];
@@ -261,7 +261,7 @@ impl SynthNetwork {
                     *neurons += 1;
                 }
             }
-            // Ids come in pairs.
+            // Ids are permuted in pairs, so that each neuron needs an even number.
             first += u64::from(own.next_multiple_of(2));
             self.synapses.push(first);
         }
@@ -271,8 +271,8 @@ impl SynthNetwork {
         mix(mix(self.recipe.seed ^ u64::from_be_bytes(*b"branches")).wrapping_add(neuron))
     }
 
-    /// How many synapses a neuron has in a cell, by the cell's number among those that it reaches;
-    /// `None` if it does not pass.
+    /// How many synapses a neuron has in a cell; `None` if it does not pass the cell. `number` is
+    /// the cell's number among those that the neuron reaches.
     #[inline(always)]
     fn passes(&self, key: u64, number: usize, cell: usize) -> Option<u32> {
         let bits = mix(key.wrapping_add((number as u64).wrapping_mul(STEP)));
@@ -280,7 +280,7 @@ impl SynthNetwork {
             return None;
         }
         let kind = self.kinds[bits as usize % KINDS];
-        // What is behind the point is rounded by chance.
+        // The fraction is rounded up or down at random.
         let more =
             u64::from(kind) * u64::from(self.more[cell]) + ((bits & 0xffff_ffff) >> 10 << 10);
         Some(1 + (more >> 32) as u32)
@@ -314,7 +314,7 @@ impl SynthNetwork {
         let back = self.grid.rows(&self.grid.from, cell as usize);
         let mut passing: Vec<(u32, u16, u32)> = Vec::new();
         for (number, step) in self.grid.steps.iter().enumerate() {
-            let home = led(&back, *step);
+            let home = target_cell(&back, *step);
             for &neuron in &self.neurons[self.firsts[home] as usize..self.firsts[home + 1] as usize]
             {
                 if let Some(count) = self.passes(self.key(u64::from(neuron)), number, cell as usize)
@@ -337,7 +337,7 @@ impl SynthNetwork {
         let blocks = self.grid.steps.len().div_ceil(BLOCK);
         let from = number - number % BLOCK;
         let before = (from..number)
-            .filter_map(|at| self.passes(key, at, led(&rows, self.grid.steps[at])))
+            .filter_map(|at| self.passes(key, at, target_cell(&rows, self.grid.steps[at])))
             .sum::<u32>();
         let start = u64::from(self.before[neuron * blocks + number / BLOCK] + before);
         let (first, end) = (self.synapses[neuron], self.synapses[neuron + 1]);
@@ -360,7 +360,7 @@ impl SynthNetwork {
         let (rows, key, own) =
             (self.grid.rows(&self.grid.to, home as usize), self.key(neuron), astrocytes.len());
         for (number, step) in self.grid.steps.iter().enumerate() {
-            let cell = led(&rows, *step);
+            let cell = target_cell(&rows, *step);
             let astrocyte = u64::from(self.astrocytes[cell]);
             if astrocyte < self.recipe.astrocytes() && self.passes(key, number, cell).is_some() {
                 astrocytes.push(astrocyte);

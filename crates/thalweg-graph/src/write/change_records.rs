@@ -182,7 +182,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Adds those of some vertices, which ascend, that do not exist.
+    /// Adds those of `ids` that do not exist yet. The ids ascend.
     fn add_missing_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<LogRecord>> {
         let exist = self.network.has_vertices(vertex_type, ids)?;
         let missing = ids.iter().zip(exist).filter(|(_, exists)| !exists);

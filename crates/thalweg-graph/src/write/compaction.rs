@@ -92,8 +92,13 @@ impl Compaction<'_> {
         }
         let removed = removed.lists.finish(segment)?;
         if self.is_lowest && removed.is_some() {
-            let what = format!("edges of {:?} that went and never were", entry.population.name);
-            return Err(Fault::new(0, what, "edges that were").in_file(disk.name(), 0, "segments"));
+            let what =
+                format!("removed edges of {:?} that were never added", entry.population.name);
+            return Err(Fault::new(0, what, "edges that were added").in_file(
+                disk.name(),
+                0,
+                "segments",
+            ));
         }
         let added = added.lists.finish(segment)?;
         let table = if side == Side::Out && is_numbered {

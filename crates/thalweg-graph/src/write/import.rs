@@ -1,4 +1,4 @@
-//! Importing whole files in bounded memory: what is in them goes straight to segments, past the
+//! Importing whole files in bounded memory: their contents go straight to segments, without the
 //! log.
 
 mod edges;
@@ -37,12 +37,12 @@ struct ImportRun {
 impl Writer {
     /// Imports all of `input`: all of it is in the network when this returns, and none of it after
     /// an error. Edges that exist are not added again, unless the population allows several between
-    /// two vertices. Attributes of vertices replace those that they had. `progress` receives, now
-    /// and then, the number of edges read.
+    /// two vertices. Attributes of vertices replace those that they had. `progress` receives the
+    /// number of edges read, from time to time.
     ///
     /// An import of an input with an [`ImportOrigin`](crate::ImportOrigin) can be interrupted: the
-    /// populations that it has read are kept, out of sight of readers. The next call with the same
-    /// input continues after them, unless the network was changed meanwhile.
+    /// populations that it has read are kept, and readers do not see them. The next call with the
+    /// same input continues after them, unless the network was changed meanwhile.
     ///
     /// # Errors
     /// The errors of the input; [`Error::Usage`] if an import of the same file was interrupted and
@@ -82,7 +82,7 @@ impl Writer {
         self.finish_import(run, vertices, unmerged, manifest)
     }
 
-    /// Adds the populations of an input to a manifest; their numbers.
+    /// Adds the populations of an input to a manifest. Returns their numbers.
     fn define_populations(&self, manifest: &mut Manifest, input: &Input) -> Result<Vec<usize>> {
         let populations: Vec<usize> = input
             .edges
@@ -170,7 +170,7 @@ impl Writer {
         unmerged
     }
 
-    /// Ends the segment, writes one of merged vertices if there are any, and installs both.
+    /// Ends the segment, writes a second segment if there are vertices to merge, and installs both.
     fn finish_import(
         &mut self,
         run: ImportRun,
@@ -203,7 +203,7 @@ impl Writer {
     }
 }
 
-/// The footer's sections for a population, of which the checkpoint gives up its lists.
+/// The footer's sections for a population. Takes the lists and the table out of its checkpoint.
 fn edge_sections(written: &mut PopulationCheckpoint) -> impl Iterator<Item = EdgeSection> {
     let population = written.population;
     let [out, into] = std::mem::take(&mut written.parts);

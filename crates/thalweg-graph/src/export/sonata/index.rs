@@ -5,7 +5,7 @@ use std::ops::Range;
 use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNumber};
 use thalweg_io::Result;
 
-/// Rows that are written together.
+/// The number of rows that one write holds.
 const TOGETHER: usize = 1 << 16;
 
 /// Writes an index. Nodes ascend.
@@ -73,7 +73,7 @@ impl EdgeIndex {
         })
     }
 
-    /// Adds the edges of a node, which is greater than all before.
+    /// Adds the edges of a node. Each call takes a greater node than the call before.
     pub(super) fn push(
         &mut self,
         writer: &Hdf5Writer,

@@ -20,8 +20,8 @@ pub(super) struct EdgeIndices {
 }
 
 impl EdgeIndices {
-    /// Starts both indices. An index that would consist mostly of empty rows is left out; also
-    /// returns descriptions of these.
+    /// Starts both indices. Leaves out an index that would consist mostly of empty rows, and also
+    /// returns descriptions of the indices that are left out.
     pub(super) fn create(
         writer: &Hdf5Writer,
         group: &NewGroup,

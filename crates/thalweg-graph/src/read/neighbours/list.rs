@@ -153,7 +153,7 @@ mod tests {
         ) {
             a.sort_unstable();
             b.sort_unstable();
-            // What is held beyond its end must not show.
+            // The elements beyond `len` must have no effect.
             let mut both = SortedEnds { held: [a.clone(), vec![7; 20]].concat(), len: a.len() };
             both.merge(&b);
             let mut expected = [a.clone(), b.clone()].concat();

@@ -67,7 +67,7 @@ impl LocatedLists<'_> {
     }
 
     /// Where the list of a vertex lies, if all of it lies in one place.
-    pub(super) fn only<'p>(
+    pub(super) fn single_part<'p>(
         &self,
         vertex: usize,
         parts: &'p [ListPart<'_>],
@@ -82,8 +82,9 @@ impl LocatedLists<'_> {
         }
     }
 
-    /// How many of these vertices, from the first on, have lists that lie whole and one after the
-    /// other; and where. `parts` are the parts of their lists.
+    /// Finds vertices at the start of `vertices` whose lists are each in one piece and follow each
+    /// other in one column. Returns how many vertices these are, and where their lists lie. `parts`
+    /// are the parts of their lists.
     pub(super) fn run<'p>(
         &self,
         vertices: Range<usize>,
@@ -91,7 +92,7 @@ impl LocatedLists<'_> {
     ) -> Option<(usize, &'p SegmentReader, &'p ListsReader, Range<u64>)> {
         let one = |vertex: usize, parts: &'p [ListPart<'_>]| {
             let own = parts.iter().take(2).take_while(|part| part.vertex == vertex).count();
-            self.only(vertex, &parts[..own])
+            self.single_part(vertex, &parts[..own])
         };
         let (reader, lists, mut range) = one(vertices.start, parts)?;
         let mut count = 1;
@@ -111,7 +112,8 @@ impl LocatedLists<'_> {
         Some((count, reader, lists, range))
     }
 
-    /// The degree of a vertex, with edges to itself that should be skipped.
+    /// The degree of a vertex. It includes edges from the vertex to itself, even where these are
+    /// skipped.
     pub(super) fn degree(&self, vertex: usize, parts: &[ListPart<'_>]) -> u64 {
         let (more, fewer) =
             parts.iter().fold((0, 0), |(a, r), part| (a + part.more(), r + part.fewer()));

@@ -63,7 +63,7 @@ impl ColumnFinder<'_> {
         &self.values[..(self.held.end - self.held.start) as usize]
     }
 
-    /// The place of a number in an ascending column, as [`ColumnReader::find`] gives it.
+    /// The place of a number in an ascending column, as [`ColumnReader::find`] returns it.
     pub(crate) fn find(&mut self, value: u64) -> Result<Result<u64, u64>> {
         if self.column.meta.coding != NumberCoding::Packed || self.column.len() == 0 {
             return self.column.find(self.segment, value);

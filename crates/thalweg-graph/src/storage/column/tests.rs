@@ -6,7 +6,7 @@ use thalweg_testing::{CrashDisk, Failing};
 use super::*;
 use crate::storage::segment::{SegmentPages, SegmentWriter};
 
-/// A column of these numbers, opened.
+/// Writes a column of these numbers, and opens it.
 fn column(
     values: &[u64],
     coding: NumberCoding,
@@ -32,7 +32,7 @@ fn column(
     (segment, column)
 }
 
-/// Numbers as columns have them: all alike, ascending, in lists that ascend, or any.
+/// Typical numbers of columns: consecutive ones, ascending ones, ascending lists, or any.
 fn numbers() -> impl Strategy<Value = Vec<u64>> {
     (0..4_u8, 0..60_u32, any::<u64>(), 0..6000_usize).prop_map(|(kind, bits, seed, len)| {
         let any = |i: usize| {

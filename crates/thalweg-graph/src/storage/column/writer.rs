@@ -9,7 +9,7 @@ use crate::storage::segment::{PAGE, SegmentWriter};
 /// A column being written.
 pub(crate) struct ColumnWriter {
     coding: NumberCoding,
-    /// The coding once the numbers are no range any more.
+    /// The coding for numbers that are not consecutive.
     wanted: NumberCoding,
     is_keyed: bool,
     len: u64,
@@ -164,8 +164,8 @@ impl ColumnWriter {
         self.write_group(segment, &group, filled)
     }
 
-    /// Writes a group, the first `filled` numbers of which are the column's. The column's length
-    /// includes them already.
+    /// Writes a group. Its first `filled` numbers belong to the column, whose length includes them
+    /// already.
     fn write_group(
         &mut self,
         segment: &mut SegmentWriter,
@@ -216,7 +216,7 @@ impl ColumnWriter {
         Ok(())
     }
 
-    /// Writes what is still in memory. Returns the description for the footer.
+    /// Writes the numbers that are still in memory. Returns the description for the footer.
     pub(crate) fn finish(mut self, segment: &mut SegmentWriter) -> Result<ColumnMeta> {
         if self.filled > 0 {
             let last = self.group[self.filled - 1];

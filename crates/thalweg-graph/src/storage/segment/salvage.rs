@@ -10,7 +10,7 @@ use twox_hash::XxHash3_64;
 
 use super::{COPY, COPY_HEAD, MAGIC, PAGE, SegmentPages, TOGETHER, TRAILER, tail_of};
 
-/// The greatest length of a footer that is looked for.
+/// The greatest length of a footer that is read.
 const MOST_FOOTER: u64 = 1 << 30;
 
 impl SegmentPages {
@@ -69,7 +69,7 @@ fn read(store: &dyn Store, at: u64, len: u64) -> Option<Vec<u8>> {
     store.read_at(at, &mut bytes).ok().map(|()| bytes)
 }
 
-/// The number of pages and the footer, as the trailer gives them.
+/// The number of pages and the footer, as the trailer states them.
 fn footer_at_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
     let at = store.size().checked_sub(TRAILER as u64)?;
     let trailer = read(store, at, TRAILER as u64)?;
@@ -80,7 +80,7 @@ fn footer_at_end(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
         .then_some((pages, footer))
 }
 
-/// The number of pages and the footer, as the copy in the last pages gives them.
+/// The number of pages and the footer, from the copy in the last pages.
 fn footer_copy(store: &dyn Store) -> Option<(u64, Vec<u8>)> {
     for page in (0..store.size() / PAGE as u64).rev() {
         let at = page * PAGE as u64;

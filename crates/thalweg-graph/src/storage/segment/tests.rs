@@ -24,7 +24,7 @@ fn pages_come_back() {
     for pages in [0, 1, 3, 70, 1023, 2500] {
         let disk = written(pages);
         let (segment, footer) = open(&disk).unwrap();
-        // One more has the footer again.
+        // One more page holds the copy of the footer.
         assert_eq!((segment.pages(), footer.as_str()), (pages as u64 + 1, "footer"));
         let expected = thalweg_testing::sample(pages * PAGE);
         segment

@@ -63,8 +63,9 @@ impl Writer {
         logged.map_or(0, |changes| changes.next).max(known.next).max(1)
     }
 
-    /// Which of these pairs become edges. Where the population allows one edge between two
-    /// vertices, these are the first of each pair, if that is not an edge yet.
+    /// Tells for each pair if it becomes an edge. If the population allows only one edge between
+    /// two vertices, a pair becomes an edge if it is the first of several equal pairs and no such
+    /// edge exists yet.
     fn new_pairs(
         &self,
         population: usize,

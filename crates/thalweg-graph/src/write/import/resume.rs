@@ -73,7 +73,8 @@ impl Writer {
         Error::Usage(what.into())
     }
 
-    /// Makes what is written so far durable, and names it in the manifest, out of sight of readers.
+    /// Makes the segment so far durable, and saves its checkpoint in the manifest. Readers do not
+    /// see it.
     pub(super) fn save_checkpoint(
         &mut self,
         run: &mut ImportRun,
