@@ -1,7 +1,7 @@
 //! Compares commands that read one file, cold: `compare FILE 'cat {file}' 'md5sum {file}'`.
 //!
-//! Each command is split at blanks. Raw trials go to `results.jsonl` in the current folder, a page
-//! to `results.html`.
+//! Each command is split at blanks. Raw trials are written to `results.jsonl` in the current
+//! folder, and a report page to `results.html`.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // an example talks
 
 use std::sync::atomic::AtomicBool;

@@ -1,5 +1,5 @@
 //! Times an empty command: each line is the process's wall time in microseconds.
-//! `scripts/overhead.py` sets it beside the kernel's own account of the same processes.
+//! `scripts/overhead.py` compares these times with the kernel's own figures for the same processes.
 //!
 //! ```text
 //! cargo run --release --example empty -- 200

@@ -94,7 +94,7 @@ pub fn residency(path: &Path) -> Result<Residency> {
 /// Counts the pages of an open file that are in the page cache, as [`residency`] does.
 ///
 /// # Errors
-/// What the system says where it cannot tell.
+/// The system's error where residency cannot be determined.
 pub fn residency_of(file: &File) -> std::io::Result<Residency> {
     let meta = file.metadata()?;
     let pages_total = meta.len().div_ceil(page_size());
@@ -119,21 +119,21 @@ pub fn residency_of(file: &File) -> std::io::Result<Residency> {
     }
 }
 
-/// If 1 % of a file is resident, the chance to see none of it is 0.6 %.
+/// If 1 % of a file is resident, the chance that all samples miss it is 0.6 %.
 const SAMPLES: u64 = 512;
 /// A device answers one small read well within this.
 const SETTLE: Duration = Duration::from_millis(20);
 
 fn sampled(file: &File, pages_total: u64) -> std::io::Result<Residency> {
-    // RWF_NOWAIT does not wait for a missing page, but newer kernels start to read it all the same.
-    // Under this advice they read that one page rather than a window of read-ahead.
+    // RWF_NOWAIT does not wait for a missing page, but newer kernels start to read it anyway. Under
+    // this advice they read that one page and not a window of read-ahead.
     fadvise(file, 0, None, Advice::Random)?;
     let samples = pages_total.min(SAMPLES);
     let mut resident = 0_u64;
     let mut missing = Vec::new();
     for i in 0..samples {
-        // The middle of the i-th of `samples` equal parts; 128 bits because the product may
-        // overflow 64.
+        // The middle of the i-th of `samples` equal parts. The product may overflow 64 bits, so it
+        // has 128.
         let page = u64::try_from(
             (u128::from(i) * 2 + 1) * u128::from(pages_total) / (u128::from(samples) * 2),
         )
@@ -200,8 +200,8 @@ pub struct Eviction {
 }
 
 impl Eviction {
-    /// Whether the file is proved to be out of memory: at most 1 % of its pages are left (the same
-    /// slack that a cold trial has in the bytes it must then read from the device).
+    /// Whether the file is proved to be out of memory: at most 1 % of its pages are left. A cold
+    /// trial has the same slack in the bytes that it must read from the device.
     pub fn proved(&self) -> bool {
         self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
     }
@@ -227,7 +227,7 @@ impl Eviction {
     }
 }
 
-/// DONTNEED skips pages that wait in a per-CPU batch or are being read; a moment later it can evict
+/// DONTNEED skips pages that wait in a per-CPU batch or are being read. A moment later it can evict
 /// them.
 const ATTEMPTS: u32 = 6;
 
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn sampling_leaves_a_cold_file_cold() -> Result<(), Box<dyn std::error::Error>> {
-        // Not in /tmp, which may be memory.
+        // Not in /tmp, which may be in memory.
         let dir =
             tempfile::tempdir_in(std::env::current_exe()?.parent().unwrap_or(Path::new(".")))?;
         let path = dir.path().join("f");

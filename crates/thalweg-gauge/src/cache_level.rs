@@ -254,7 +254,7 @@ mod tests {
             assert_eq!(prepared.residency.pages_total, pages(3), "{level}");
             assert_eq!(prepared.evictions.len(), if level == CacheLevel::Cold { 3 } else { 0 });
         }
-        // Named or in a folder, they count once.
+        // A file that is named and also lies in a given folder counts once.
         let prepared =
             prepare(CacheLevel::Cold, &[path("a.h5"), path("a.h5.idx")], EvictOptions::default())?;
         assert_eq!(prepared.evictions.len(), 2);

@@ -61,12 +61,12 @@ pub struct Arm {
     pub level: CacheLevel,
     /// The bytes that it needs from its files.
     pub needs: Needs,
-    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not, all arms are
-    /// compared by wall time.
+    /// Whether it must report `open_to_last_s` and `digest`. If one arm need not report them, all
+    /// arms are compared by wall time.
     pub decoder: bool,
     /// Arms with the same key must report the same digest; arms without a key must agree with all
-    /// others. An arm with [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not report a
-    /// digest.
+    /// others. An arm with the key [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not
+    /// report a digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub values: Option<String>,
     /// The settings that distinguish it within its suite: swept variables and the place of its
@@ -77,7 +77,8 @@ pub struct Arm {
     /// to the level.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prepare: Vec<Workload>,
-    /// Reads the output of each trial, outside of its time. Its digest counts as the trial's.
+    /// A command that reads the output of each trial, outside of its time. The digest that this
+    /// command reports counts as the trial's digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<Workload>,
     /// Bytes of one decoded sample, where the report says how many samples but not how many bytes.
@@ -91,13 +92,13 @@ pub struct Arm {
     pub counterfactuals: Option<Counterfactuals>,
 }
 
-/// Additional arguments with which a command leaves out one of its stages. It must still report
-/// `open_to_last_s`, and from memory also the same digest.
+/// Additional arguments with which a command leaves out one of its stages. The command must still
+/// report `open_to_last_s`. With `from_memory` it must also report the same digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Counterfactuals {
-    /// Arguments with which its bytes are in memory before its clock starts.
+    /// Arguments with which the bytes of the command are in memory before its clock starts.
     pub from_memory: Vec<String>,
-    /// Arguments with which it fetches, and decodes nothing.
+    /// Arguments with which the command fetches all bytes and decodes none.
     pub without_decoding: Vec<String>,
 }
 
@@ -111,8 +112,8 @@ impl Counterfactuals {
 }
 
 impl Arm {
-    /// The key of arms that decode nothing, such as one that reads the device and drops what it
-    /// read.
+    /// The key of arms that decode nothing, such as an arm that reads the device and discards the
+    /// bytes.
     pub const NO_VALUES: &str = "none";
 
     /// A cold decoder that needs the whole `file`.
@@ -159,11 +160,11 @@ impl Arm {
         self
     }
 
-    /// The arm without a stage; `None` without counterfactuals.
+    /// The arm without the stage that `role` names; `None` for an arm without counterfactuals.
     pub fn without(&self, role: Role) -> Option<Self> {
         let more = self.counterfactuals.as_ref()?;
         let (more, level) = match role {
-            // No cache has a part in it.
+            // The state of the caches does not affect this run.
             Role::FromMemory => (&more.from_memory, CacheLevel::Lukewarm),
             Role::WithoutDecoding => (&more.without_decoding, self.level),
         };
@@ -174,7 +175,7 @@ impl Arm {
             ..self.clone()
         };
         arm.workload.argv.extend(more.iter().cloned());
-        // Nothing decoded has no digest.
+        // A run that decodes nothing has no digest.
         arm.decoder = role == Role::FromMemory && self.decoder;
         Some(arm)
     }
@@ -208,7 +209,7 @@ impl Arm {
         self
     }
 
-    /// The workload with the file names in their places.
+    /// The workload with the file names filled in.
     pub fn command(&self) -> Workload {
         let names: BTreeMap<String, String> = self
             .files
@@ -232,7 +233,7 @@ impl Arm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Clock {
-    /// From open to the last batch in the consumer's hands, by the workload's own report.
+    /// From open to the last batch in the consumer's hands, as the workload reports it.
     TimeToSamples,
     /// The whole process.
     Wall,
@@ -260,7 +261,7 @@ pub enum ComparisonProgress<'a> {
         round: Option<usize>,
         /// Trials finished.
         done: usize,
-        /// Trials planned, warm-ups included; with automatic pairs, the most there can be.
+        /// Trials planned, warm-ups included; with automatic pairs, the largest possible number.
         total: usize,
     },
     /// A trial has finished, was rejected, or failed.

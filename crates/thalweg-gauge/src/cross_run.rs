@@ -34,7 +34,7 @@ pub struct CrossRunOptions {
 pub struct Compared {
     /// In the order given; the first is the baseline if there are several.
     pub runs: Vec<ResultRun>,
-    /// One row an arm of an experiment.
+    /// One row for each arm of an experiment.
     pub rows: Vec<ComparedRow>,
 }
 
@@ -113,7 +113,8 @@ pub fn compare(runs: Vec<ResultRun>, options: &CrossRunOptions) -> Compared {
                     row
                 }
             };
-            // The first of its name: a run that was repeated within one file keeps its order.
+            // The first entry with this name wins, so a comparison that occurs twice in a file
+            // keeps its first result.
             if let Some(cell) = row.cells.get_mut(i).filter(|c| c.is_none()) {
                 *cell = Some(entry);
             }
@@ -170,8 +171,8 @@ fn within(
     };
     let Some((base_row, base)) = base.filter(|(r, _)| r.arm != row.arm) else { return Vec::new() };
     if entry.published {
-        // That the arms of one table did the same work is the table's own premise; its remarks say
-        // where it is not so.
+        // A published table claims that its arms did the same work. Its remarks list the
+        // exceptions.
         let against = unpaired(0, &base_row.arm, entry, base);
         return vec![Against { note: Some(NO_INTERVAL.into()), ..against }];
     }

@@ -17,7 +17,7 @@ pub enum Error {
         path: PathBuf,
         /// What was being done, as in "opening".
         doing: &'static str,
-        /// The system's own word.
+        /// The system's error.
         source: io::Error,
     },
     /// A store or a writer of files failed.

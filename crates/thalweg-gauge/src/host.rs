@@ -33,7 +33,7 @@ pub struct CpuCache {
 /// Description of a machine.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Host {
-    /// The CPU's name for itself.
+    /// The CPU's model name, as the CPU reports it.
     pub cpu_model: Option<String>,
     /// Architecture that this program was built for.
     pub architecture: String,
@@ -57,11 +57,11 @@ pub struct Host {
     pub cgroup_cpus: Option<f64>,
     /// Limits of our control group on block devices, as the kernel writes them.
     pub cgroup_io: Option<String>,
-    /// Swap space in bytes, and how much of it was free.
+    /// Swap space in bytes.
     pub swap_bytes: Option<u64>,
-    /// Swap space that was free.
+    /// Swap space that was free, in bytes.
     pub swap_free_bytes: Option<u64>,
-    /// Settings of the kernel that bear on reading and computing, by their names below `/proc/sys`
+    /// Settings of the kernel that affect reading and computing, by their names below `/proc/sys`
     /// (as in "vm.swappiness") or `/sys/kernel/mm` ("transparent_hugepage.enabled").
     #[serde(default)]
     pub settings: BTreeMap<String, String>,
@@ -82,7 +82,7 @@ pub fn host() -> Host {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let memory = |field| crate::procfs::status_field(&meminfo, field);
     Host {
-        // x86 says "model name", POWER "cpu"; ARM often nothing at all
+        // x86 calls the field "model name", POWER calls it "cpu"; ARM often has neither.
         cpu_model: cpuinfo_field(&cpuinfo, "model name").or_else(|| cpuinfo_field(&cpuinfo, "cpu")),
         architecture: std::env::consts::ARCH.into(),
         cpus_online: text("/sys/devices/system/cpu/online").and_then(|s| cpu_list_len(&s)),
@@ -114,7 +114,7 @@ pub fn allocator() -> String {
     let library = crate::syscalls::glibc_version()
         .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
     let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
-    // The names alone: folders tell of people and machines.
+    // The names of the libraries alone, because folders may contain names of people and machines.
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let preloaded =
         preloaded.map(|list| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
@@ -129,7 +129,8 @@ fn text(path: impl AsRef<Path>) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim().to_owned()).filter(|s| !s.is_empty())
 }
 
-/// The one in brackets of "[mq-deadline] none"; a single one has none.
+/// The choice in brackets, as "mq-deadline" in "[mq-deadline] none"; the whole text if it has no
+/// brackets.
 fn chosen(choices: &str) -> String {
     let inside =
         choices.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name);
@@ -180,7 +181,7 @@ fn container(cgroup: &str) -> Option<String> {
         .map(|word| format!("control group names {word}"))
 }
 
-/// The numbers of the CPUs that this process may use; none if the system does not tell.
+/// The numbers of the CPUs that this process may use; empty if the system does not report them.
 pub fn usable_cpus() -> Vec<usize> {
     let set = rustix::thread::sched_getaffinity(None).ok();
     set.map(|set| (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect())

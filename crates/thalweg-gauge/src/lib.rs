@@ -1,5 +1,6 @@
-//! The yardstick: verified-cold trials of programs that read files, paired with peers, against this
-//! machine's own limit. It knows no file format.
+//! The yardstick: it runs programs that read files in verified-cold trials, compares them with
+//! peers pair by pair, and relates their times to this machine's own limit. It knows no file
+//! format.
 //!
 //! A *trial* is one fresh process that runs a workload once. A *comparison* interleaves the trials
 //! of several arms and compares them pair by pair. The *limit* is what this machine can do with the
@@ -28,7 +29,7 @@
 //!                └────────────────────────┘
 //! ```
 //!
-//! `procfs` and `syscalls` read Linux's accounts; `units` prints and parses quantities.
+//! `procfs` and `syscalls` read the figures of Linux; `units` prints and parses quantities.
 //!
 //! # Examples
 //!

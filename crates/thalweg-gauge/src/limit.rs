@@ -18,7 +18,7 @@ pub use probe::{ProbeOptions, probe};
 /// Reads of `block_bytes`, `depth` of them in flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProbePoint {
-    /// Bytes a request.
+    /// Bytes per request.
     pub block_bytes: u64,
     /// Requests in flight.
     pub depth: usize,
@@ -26,7 +26,7 @@ pub struct ProbePoint {
     pub scattered: bool,
     /// Each short measurement.
     pub windows: Vec<ProbeWindow>,
-    /// Median over the windows, in stored bytes a second.
+    /// Median over the windows, in stored bytes per second.
     pub bytes_per_s: f64,
 }
 
@@ -46,7 +46,7 @@ pub struct ProbeWindow {
 pub struct MemoryPoint {
     /// Threads.
     pub threads: usize,
-    /// Bytes copied a second; each is read once and written once.
+    /// Bytes copied per second; each byte is read once and written once.
     pub bytes_per_s: f64,
 }
 
@@ -113,7 +113,7 @@ impl Probe {
             .filter(|&r| r > 0.0)
     }
 
-    /// The highest rate of small scattered requests, a second.
+    /// The highest rate of small scattered requests, per second.
     pub fn requests_per_s(&self) -> Option<f64> {
         let rate = |p: &ProbePoint| p.bytes_per_s / p.block_bytes as f64;
         self.points
@@ -191,7 +191,7 @@ pub enum Term {
 }
 
 impl Term {
-    /// Whether the term belongs to the store: bytes from memory would not wait for it.
+    /// Whether the term belongs to the store: work whose bytes are in memory does not have it.
     pub fn is_store(self) -> bool {
         matches!(self, Self::Device | Self::Requests | Self::Latency)
     }

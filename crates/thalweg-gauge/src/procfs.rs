@@ -35,8 +35,8 @@ pub(crate) fn tree_memory(pid: u32) -> Option<ProcessMemory> {
             (status_field(&status, "RssAnon"), status_field(&status, "RssFile"))
         {
             sum.anon += anon;
-            // Shared memory is neither private nor a cached file; it counts as what the process
-            // asked for.
+            // Shared memory is neither private nor a cached file. It counts as private, because the
+            // process asked for it.
             sum.anon += status_field(&status, "RssShmem").unwrap_or(0);
             sum.file += file;
             sum.peak += status_field(&status, "VmHWM").unwrap_or(anon + file);
@@ -52,8 +52,8 @@ pub(crate) fn tree_memory(pid: u32) -> Option<ProcessMemory> {
     seen_root.then_some(sum)
 }
 
-/// The I/O accounts of a process, held open. Those of a zombie belong to root, but can be read
-/// through a descriptor that was opened while it ran.
+/// The I/O figures of a process, held open. The file of a zombie belongs to root, but can be read
+/// through a descriptor that was opened while the process ran.
 pub(crate) struct Accounts(fs::File);
 
 impl Accounts {
@@ -61,8 +61,8 @@ impl Accounts {
         fs::File::open(format!("/proc/{pid}/io")).ok().map(Self)
     }
 
-    /// Bytes that it and its reaped children had read from block devices or file servers. Works
-    /// until it is reaped.
+    /// Bytes that it and its reaped children read from block devices or file servers. Works until
+    /// the process is reaped.
     pub(crate) fn device_bytes(&self) -> Option<u64> {
         let mut text = [0; 1024]; // seven short lines
         let len = self.0.read_at(&mut text, 0).ok()?;
@@ -70,7 +70,7 @@ impl Accounts {
     }
 }
 
-/// Bytes that this process and its reaped children had read from block devices or file servers.
+/// Bytes that this process and its reaped children read from block devices or file servers.
 pub(crate) fn own_device_bytes() -> Option<u64> {
     io_field(&fs::read_to_string("/proc/self/io").ok()?, "read_bytes")
 }
@@ -99,11 +99,11 @@ pub(crate) fn load_average() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split_whitespace().next()?.parse().ok()
 }
 
-/// CPU seconds that the whole machine had spent working, and those that a hypervisor had taken
-/// away, since boot.
+/// CPU seconds that the whole machine worked, and CPU seconds that a hypervisor took away, since
+/// boot.
 pub(crate) fn machine_cpu_s() -> Option<(f64, f64)> {
     busy_and_stolen(&fs::read_to_string("/proc/stat").ok()?)
-        // USER_HZ is 100 on every architecture that Rust runs on but alpha.
+        // USER_HZ is 100 on every architecture that Rust supports except alpha.
         .map(|(busy, stolen)| (busy as f64 / 100.0, stolen as f64 / 100.0))
 }
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum ArmOrder {
     /// Every second round runs backwards, so that a steady drift of the machine favours each side
-    /// of a pair equally often; and each two rounds the order is rotated, so that no arm always
+    /// of a pair equally often. The order is rotated after every two rounds, so that no arm always
     /// follows the same one.
     #[default]
     Abba,
@@ -55,8 +55,8 @@ impl SplitMix {
         mix(self.0)
     }
 
-    /// Fisher and Yates; a number below i + 1 that is biased by less than 2^-50 where there are
-    /// fewer than 2^14 items.
+    /// Shuffles the items (Fisher and Yates). For fewer than 2^14 items, the bias of each random
+    /// index is below 2^-50.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, (self.next() % (i as u64 + 1)) as usize);

@@ -17,8 +17,8 @@ use looks::ranks;
 pub use looks::{Look, looks};
 pub use pair_count::PairCount;
 
-/// Fewest pairs for which a 95 % interval exists: with five, even the widest has a 6.25 % chance to
-/// miss.
+/// Fewest pairs for which a 95 % interval exists. With five pairs, even the widest interval misses
+/// with a probability of 6.25 %.
 pub const MIN_PAIRS: usize = 6;
 
 /// The confidence of every interval.
@@ -94,8 +94,7 @@ pub fn ratio(pairs: &[Pair], looks: &[Look], rounds: usize) -> Option<Ratio> {
     let reached: Vec<&Look> = looks.iter().filter(|look| look.rounds <= rounds).collect();
     let logs = until(reached.last().map_or(usize::MAX, |look| look.rounds));
     let median = median(&logs).filter(|_| usable)?.exp();
-    // A rejected trial leaves its round without a pair, so that a look may have fewer pairs than
-    // rounds.
+    // A rejected trial leaves its round without a pair, so a look may have fewer pairs than rounds.
     let counts: Vec<_> =
         reached.iter().map(|look| (until(look.rounds).len(), look.alpha)).collect();
     let interval =
@@ -117,7 +116,7 @@ pub enum RatioFinding {
     Slower,
     /// The interval reaches into the noise. This does not prove equality.
     NoDifferenceShown,
-    /// Fewer pairs than an interval needs.
+    /// There are fewer pairs than an interval needs.
     TooFewPairs,
 }
 
@@ -146,8 +145,8 @@ impl RatioFinding {
 /// The factor, 1 or more, by which identical arms differed in either direction. A claim must exceed
 /// it.
 ///
-/// This is the median of their ratio, or the far end of its interval if the interval excludes 1:
-/// then something favours one arm for its place in the plan.
+/// This is the median of their ratio, or the far end of its interval if the interval excludes 1. In
+/// the second case, something favours one arm for its place in the plan.
 pub fn noise_floor(identical: &Ratio) -> f64 {
     let fold = |x: f64| if x < 1.0 { 1.0 / x } else { x };
     match identical.interval {

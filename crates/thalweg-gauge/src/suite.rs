@@ -104,33 +104,33 @@ struct FileDecl {
 
 #[derive(Debug, Clone)]
 enum FileSource {
-    /// The command line gives it.
+    /// The command line gives the file.
     CommandLine,
     /// An existing file.
     Path(Template),
-    /// The caller makes it.
+    /// The caller makes the file.
     Synth(Arc<dyn TestFile>),
     /// A list of read ids of another file.
     Ids { of: WithSpan<String>, list: IdList },
-    /// What a command or a peer writes to `{out}`.
+    /// The output that a command or a peer writes to `{out}`.
     Command(Program, Command),
 }
 
 #[derive(Debug, Clone)]
 enum Command {
-    /// For `sh -c`.
+    /// A command line for `sh -c`.
     Shell(Template),
-    /// Program and arguments, as they are.
+    /// Program and arguments, passed on as they are.
     Argv(Vec<Template>),
 }
 
 #[derive(Debug, Clone)]
 enum Program {
-    /// A verb of thalweg's own.
+    /// A verb of thalweg.
     Thalweg,
     /// A peer, by name.
     Peer(WithSpan<String>),
-    /// Any other.
+    /// Any other program.
     Command,
 }
 
@@ -192,7 +192,7 @@ impl Suite {
         &self.name
     }
 
-    /// Its purpose, in a sentence or two.
+    /// Its purpose, in one or two sentences.
     pub fn about(&self) -> &str {
         &self.about
     }

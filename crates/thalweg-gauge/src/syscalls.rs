@@ -1,4 +1,5 @@
-//! What no safe crate wraps: `cachestat(2)`, `wait4(2)`, and the C library's version.
+//! System calls and functions of the C library that no safe crate wraps: `cachestat(2)`,
+//! `wait4(2)`, and the version of glibc.
 #![allow(unsafe_code)]
 
 use std::io;
@@ -23,12 +24,12 @@ struct Range {
     len: u64,
 }
 
-/// Since Linux 6.5; the same number on every architecture that `libc` knows but alpha
+/// Since Linux 6.5. The number is the same on every architecture that `libc` supports except alpha
 /// (asm-generic/unistd.h).
 const SYS_CACHESTAT: libc::c_long = 451;
 
-/// Counts the cached pages of a whole file. Fails with ENOSYS before Linux 6.5, EPERM on files of
-/// others.
+/// Counts the cached pages of a whole file. Fails with ENOSYS before Linux 6.5, and with EPERM on
+/// files of other users.
 pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     let range = Range { offset: 0, len: 0 };
     let mut stat = CacheStat::default();
@@ -47,7 +48,7 @@ pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
     if rc == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
 }
 
-/// How a child ended, and the resources of it and of the descendants that it waited for.
+/// How a child ended, and the resources that it and the descendants that it waited for used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ChildExit {
     pub(crate) exit_code: Option<i32>,
@@ -61,7 +62,7 @@ pub(crate) struct ChildExit {
 pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
     let mut status: libc::c_int = 0;
-    // SAFETY: `rusage` is a plain C structure of integers, for which all zeros is a value.
+    // SAFETY: `rusage` is a plain C structure of integers, for which all zeros is a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
         // SAFETY: the kernel writes one int and one `rusage`, both of which outlive the call.
@@ -88,8 +89,8 @@ pub(crate) fn wait4(pid: u32) -> io::Result<ChildExit> {
 pub(crate) fn glibc_version() -> Option<String> {
     #[cfg(target_env = "gnu")]
     {
-        // SAFETY: it returns a string of the library's own that ends with zero and is never freed
-        // or changed.
+        // SAFETY: the function returns a zero-terminated string that the library owns and never
+        // frees or changes.
         let version = unsafe { std::ffi::CStr::from_ptr(libc::gnu_get_libc_version()) };
         Some(version.to_string_lossy().into_owned())
     }

@@ -14,8 +14,8 @@ pub type FuzzBody = fn(&[u8]);
 /// Every target: its name, which is also the name of its corpus, and its function.
 pub const TARGETS: [(&str, FuzzBody); 1] = [("gauge_suite", gauge_suite)];
 
-/// A text is parsed as a suite, or every mistake has a position in the text. A parsed suite
-/// resolves to consistent jobs, or to an error.
+/// Bytes that parse as a suite resolve to consistent jobs or to an error. For all other bytes,
+/// every mistake has a position in the text.
 pub fn gauge_suite(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let suite = match Suite::parse("s.toml", text, &StubFiles) {

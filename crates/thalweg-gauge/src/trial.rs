@@ -26,14 +26,14 @@ use tail::Tail;
 /// The resources of one process and its descendants.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Usage {
-    /// Seconds from before the process was made until it had ended.
+    /// Seconds from just before the process starts until it has ended.
     pub wall_s: f64,
     /// CPU seconds in user mode.
     pub user_s: f64,
     /// CPU seconds in the kernel on its behalf.
     pub system_s: f64,
-    /// Peak resident memory. `None` if the process ended before the first sample, and the system's
-    /// figure is that of its parent (which Linux then reports).
+    /// Peak resident memory. `None` if the process ended before the first sample and the system
+    /// reports the peak of the parent, which Linux does.
     pub max_rss_bytes: Option<u64>,
     /// Sampled peak of private (and shared) memory, summed over the process tree; `None` if the
     /// process ended before the first sample.
@@ -114,12 +114,12 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     // A limit beyond what a clock can count is no limit.
     let timeout = workload.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let observed = observe(&mut child, workload, start, timeout, stop);
-    // The zombie still has its accounts; reaping adds them to ours, which is the second best place
-    // to look.
+    // The file of the zombie is the better source. When the child is reaped, its bytes are added to
+    // those of this process, which serve as the fallback.
     let zombie_bytes = accounts.and_then(|a| a.device_bytes());
     if let Some(group) = Pid::from_raw(child.id().cast_signed()) {
-        // Whoever it left behind would disturb the next trial. The group's number is ours until it
-        // is reaped.
+        // Descendants that are still running would disturb the next trial. The process group keeps
+        // its number until the child is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
     let ended = syscalls::wait4(child.id())
@@ -196,7 +196,7 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // Its own group, so that it can be killed with all that it started.
+    // The child gets its own process group, so that it can be killed together with its descendants.
     command.process_group(0);
     let unpin = workload.cpus.as_deref().map(pin).transpose()?;
     let start = Instant::now();
@@ -214,7 +214,7 @@ fn pin(cpus: &[usize]) -> Result<CpuSet> {
     let all = sched_getaffinity(None).map_err(usage)?;
     let mut wanted = CpuSet::new();
     for &cpu in cpus {
-        // The kernel would silently leave out what it does not have.
+        // The kernel would silently ignore CPUs that do not exist.
         if cpu >= CpuSet::MAX_CPU || !all.is_set(cpu) {
             return Err(Error::Usage(format!("CPU {cpu} is not one that this process may use")));
         }
@@ -238,7 +238,7 @@ struct Watched {
     samples: u64,
 }
 
-/// What a child wrote, and what was seen of it.
+/// The output of a child, and the samples of its memory.
 struct Observed {
     stdout: Tail,
     stderr: Tail,
@@ -320,8 +320,8 @@ fn sample(
     }
 }
 
-/// The peak that the system reports for a child of `vfork` starts at its parent's, so it counts
-/// only if it is above that.
+/// The system's peak for a child of `vfork` starts at the peak of its parent, so it counts only if
+/// it is larger.
 fn max_rss(by_system: u64, watched: &Watched) -> Option<u64> {
     let ours = std::fs::read_to_string("/proc/self/status")
         .ok()
@@ -366,8 +366,8 @@ impl MachineCounters {
             memory_pressure: share(self.memory_us, after.memory_us),
             cpu_pressure: share(self.cpu_us, after.cpu_us),
             io_pressure: share(self.io_us, after.io_us),
-            // The machine counts in ticks, the process in microseconds: a small negative difference
-            // is rounding.
+            // The machine counts in ticks, the process in microseconds. A small negative difference
+            // comes from rounding.
             other_cpu_s: cpu.map(|(b, a)| (a.0 - b.0 - own_cpu_s).max(0.0)),
             stolen_cpu_s: cpu.map(|(b, a)| (a.1 - b.1).max(0.0)),
         }

@@ -17,12 +17,12 @@ use crate::units::{bandwidth, decimal_bytes, digits, seconds};
 pub enum Role {
     /// The store is left out: the bytes are in memory before the clock starts.
     FromMemory,
-    /// Decoding is left out, and everything that follows it.
+    /// Decoding and everything after it are left out.
     WithoutDecoding,
 }
 
 impl Role {
-    /// All bytes of its files.
+    /// Every role.
     pub const ALL: [Self; 2] = [Self::FromMemory, Self::WithoutDecoding];
 
     /// The part of a trial's name that says what was left out.
@@ -52,7 +52,7 @@ pub struct Verdict {
     pub bound_s: Option<f64>,
     /// The share of the time that it explains: 1 is perfect.
     pub fraction: Option<f64>,
-    /// Times of the work without a stage.
+    /// Times of the work without each stage.
     pub without: Without,
     /// Whether the runs without a stage confirm the term; `None` if they were not made or show
     /// nothing.

@@ -70,7 +70,7 @@ pub struct WorkloadReport {
     /// Bases delivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bases: Option<u64>,
-    /// Stored (compressed) bytes behind what was delivered.
+    /// Stored (compressed) bytes of the delivered values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_stored: Option<u64>,
     /// Decoded bytes delivered.

@@ -1,8 +1,8 @@
 //! Caches beneath this system: in the device, the hypervisor or the file server.
 //!
-//! Eviction does not reach them. A second read of the same bytes past the page cache shows them: if
-//! it is faster than the first, a cache beneath keeps the bytes. If it is not, either there is no
-//! cache, or it held all bytes before.
+//! Eviction does not reach them. To find one, the same bytes are read twice past the page cache. If
+//! the second read is faster than the first, a cache beneath keeps the bytes. If it is not faster,
+//! either there is no cache, or the cache held all bytes before the first read.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,16 +1,16 @@
-//! Trials of an arm without one of its stages: in no pair, never averaged in, for the verdict
-//! alone.
+//! Trials of an arm without one of its stages. They serve the verdict alone: they belong to no pair
+//! and are never averaged with other trials.
 
 use super::{Arm, ComparisonPlan, Session, Trial};
 use crate::stats::median;
 use crate::verdict::{Role, Without};
 
-/// How many of each: enough for a median. What they decide differs by far more than noise, or is
-/// not decided.
+/// How many trials of each kind: enough for a median. The verdict needs differences far larger than
+/// the noise, and ignores smaller ones.
 pub(super) const TRIALS: usize = 3;
 
-/// The arms without a stage, in the order of their turns; none where no limit is probed that they
-/// could bear out.
+/// The arms without a stage, in the order in which they run. Empty if the plan has no probe,
+/// because there is then no limit that these runs could confirm.
 pub(super) fn arms(session: &Session, plan: &ComparisonPlan) -> Vec<(Role, Arm)> {
     if plan.probe.is_none() {
         return Vec::new();
@@ -24,7 +24,7 @@ pub(super) fn arms(session: &Session, plan: &ComparisonPlan) -> Vec<(Role, Arm)>
     session.arms.iter().flat_map(of).collect()
 }
 
-/// Whether `trial` decoded what `arm` decodes.
+/// Whether `trial` decoded the same values as `arm`.
 pub(super) fn is_of(trial: &Trial, arm: &Arm) -> bool {
     match trial.role {
         None => trial.arm == arm.name,
@@ -34,7 +34,7 @@ pub(super) fn is_of(trial: &Trial, arm: &Arm) -> bool {
     }
 }
 
-/// What the arm took without a stage.
+/// The median times of `arm` without each stage.
 pub(super) fn times(arm: &Arm, trials: &[Trial]) -> Without {
     let time = |role: Role| {
         let other = arm.without(role)?.name;

@@ -16,7 +16,7 @@ use crate::units::{digits, seconds};
 pub enum Flag {
     /// The times of the baseline rose or fell. Pairs cancel this drift.
     BaselineDrift {
-        /// Its time at the end over that at the start.
+        /// Time at the end over time at the start.
         factor: f64,
     },
     /// The ratio itself rose or fell, so that one figure does not describe it.
@@ -26,7 +26,7 @@ pub enum Flag {
         /// The ratio at the end over that at the start.
         factor: f64,
     },
-    /// Trials whose times are far from the arm's others. They count.
+    /// Trials whose times are far from the arm's other times. They still count.
     Outliers {
         /// Name of the arm.
         arm: String,
@@ -82,17 +82,18 @@ pub enum Flag {
     },
 }
 
-/// Differences below 1 % are not reported.
+/// Smaller differences than 1 % are not reported.
 pub(super) const LEAST: f64 = 0.01;
 
-/// From these shares of the machine's CPU time on, others and the hypervisor are mentioned.
+/// CPU time that others use, or that the hypervisor takes, is reported from these shares of the
+/// machine's CPU time on.
 const OTHERS: f64 = 0.05;
 const STOLEN: f64 = 0.01;
 
 /// The system counts CPU time in ticks of 10 ms: two of them may be rounding.
 const TICKS_S: f64 = 0.02;
 
-/// A trial whose tasks waited this much more of its time than usual.
+/// A trial is flagged if its tasks waited for this much more of its time than usual.
 const PRESSURE: f64 = 0.25;
 
 /// A smaller difference between two clocks may come from a pause between their readings. (NTP steps

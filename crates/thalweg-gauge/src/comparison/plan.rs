@@ -17,8 +17,8 @@ use crate::stats::PairCount;
 pub struct InSuite {
     /// The suite's name.
     pub name: String,
-    /// The step of a pipeline that this comparison times, as in "gunzip"; steps are in the order of
-    /// the file.
+    /// The step of a pipeline that this comparison times, as in "gunzip". Steps are in the order of
+    /// the suite's text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub step: Option<String>,
     /// The values of the settings that the suite sweeps over comparisons, as in `{"threads": 4}`.
@@ -26,7 +26,7 @@ pub struct InSuite {
     pub settings: BTreeMap<String, Value>,
 }
 
-/// A comparison to run.
+/// The plan of one comparison.
 #[derive(Debug, Clone)]
 pub struct ComparisonPlan {
     /// Its name.
@@ -37,16 +37,16 @@ pub struct ComparisonPlan {
     pub pairs: PairCount,
     /// The order of the arms in each round.
     pub order: ArmOrder,
-    /// How long the run may take, from its start (a resumed run starts anew). No round starts that
-    /// is not expected to end in time, so it is overrun by less than a round.
+    /// How long the run may take, from its start; a resumed run starts anew. A round starts only if
+    /// it is expected to end in time, so the budget is overrun by less than a round.
     pub budget: Option<Duration>,
     /// Additional time for the preparation (the warm-up, the probe, the runs without a stage).
     /// Without it, preparation could spend a small budget before the first round.
     pub reserve: Duration,
     /// How often a rejected trial is tried again.
     pub retries: usize,
-    /// Whether the baseline runs a second time in each round, as an arm of its own: identical arms
-    /// show the noise that a claim must clear.
+    /// Whether the baseline runs a second time in each round, as an arm of its own. The difference
+    /// between these identical arms is the noise that a claim must exceed.
     pub control: bool,
     /// What evictions may do.
     pub evict: EvictOptions,
@@ -55,7 +55,7 @@ pub struct ComparisonPlan {
     /// The suite that it belongs to.
     pub suite: Option<InSuite>,
     /// The results of an earlier run of this plan (see [`super::reopen`]). The run continues from
-    /// there.
+    /// them.
     pub resume: Option<Earlier>,
 }
 

@@ -40,8 +40,8 @@ pub fn read_text(path: &Path) -> Result<String> {
             _ => bytes = unpacked,
         }
     }
-    // A truncated last line may end inside a character. Anywhere else, invalid UTF-8 is damage, and
-    // the line is no JSON either.
+    // A truncated last line may end inside a character. Invalid UTF-8 anywhere else is damage, and
+    // the parser then rejects the line as invalid JSON.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
@@ -67,8 +67,8 @@ pub struct Earlier {
 /// truncated last line (the machine stopped) is skipped with a note.
 ///
 /// # Errors
-/// [`Error::Results`] for any other line that is no JSON, lacks a field, or belongs to an absent
-/// session.
+/// [`Error::Results`] for any other line that is not JSON, lacks a field, or names a session that
+/// is not in the file.
 pub fn parse(path: &Path, text: &str) -> Result<Records> {
     let (earlier, notes) = earlier(path, text)?;
     Ok(Records { comparisons: earlier.into_iter().map(summarise).collect(), notes })
@@ -116,7 +116,8 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         if !known || foreign.contains(&id) {
             continue;
         }
-        // The latest session with this id: a file that was appended to twice may repeat an id.
+        // The latest session with this id: if results are appended to a file twice, an id may occur
+        // twice.
         let Some(of) = open.iter_mut().rev().find(|o| o.session.id == id) else {
             return Err(wrong(format!("belongs to comparison {id:?}, which has no session line")));
         };
@@ -131,7 +132,7 @@ fn add_line(of: &mut Earlier, schema: &str, value: Value) -> Result<(), String> 
         TRIAL_SCHEMA => of.trials.push(typed(value)?),
         PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value)?.probe),
         RESUMED_SCHEMA => of.resumed.push(typed(value)?),
-        // Versions that knew only a fixed number of rounds did not say how it ended.
+        // Versions that knew only a fixed number of rounds did not record how the run ended.
         _ => {
             let ended = value.get("ended").cloned();
             of.ended = Some(ended.map_or(Ok(EndReason::AllRounds), typed)?);

@@ -27,7 +27,7 @@ pub struct Session {
     pub id: String,
     /// Its name.
     pub name: String,
-    /// The suite that it belongs to; none if it was run by itself.
+    /// The suite that it belongs to; `None` if it was run on its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub suite: Option<InSuite>,
     /// Version of this crate.
@@ -36,7 +36,7 @@ pub struct Session {
     pub started_unix_s: f64,
     /// The machine.
     pub host: Host,
-    /// The places of the files, one entry a file.
+    /// The places of the files, one entry per file.
     pub places: Vec<FilePlace>,
     /// The programs that the arms start.
     #[serde(default)]
@@ -47,7 +47,7 @@ pub struct Session {
     pub control: Option<usize>,
     /// The most rounds planned.
     pub rounds: usize,
-    /// How many pairs; none in results of versions that knew only a fixed number, `rounds`.
+    /// How many pairs; `None` in results of versions that knew only a fixed number, `rounds`.
     #[serde(default)]
     pub pairs: Option<PairCount>,
     /// When the intervals are computed; `None` in results of versions that computed them once,
@@ -112,21 +112,21 @@ pub struct Trial {
     pub comparison: String,
     /// Name of the arm.
     pub arm: String,
-    /// The stage that was left out, for the verdict on an arm. Such a trial is in no pair, and its
-    /// arm comes from [`Arm::without`]. `None` for all other trials.
+    /// The stage that was left out, for the verdict on an arm. Such a trial belongs to no pair, and
+    /// its arm comes from [`Arm::without`]. `None` for all other trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
-    /// Round, from 0; none for a warm-up, which is never averaged.
+    /// Round, from 0; `None` for a warm-up, which is never averaged.
     pub round: Option<usize>,
     /// Place in the order of its round, from 0.
     pub position: usize,
-    /// 0, or how often this trial was rejected before.
+    /// The number of earlier attempts at this trial that were rejected.
     pub attempt: usize,
     /// Seconds since 1970.
     pub started_unix_s: f64,
     /// The command line.
     pub command: String,
-    /// The level asked for.
+    /// The requested level.
     pub level_asked: CacheLevel,
     /// The verified level; `None` if the trial was rejected or failed.
     pub level: Option<CacheLevel>,
@@ -136,7 +136,7 @@ pub struct Trial {
     pub failed: Option<String>,
     /// The time that is compared (see the session's clock).
     pub time_s: Option<f64>,
-    /// Bytes that it needed of its files.
+    /// Bytes that it needed from its files.
     pub needed_bytes: Option<u64>,
     /// How far the wall clock was set forward (or, if negative, back) during the trial, compared
     /// with the steady clock.

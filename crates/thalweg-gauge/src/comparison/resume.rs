@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::{Earlier, read};
 use crate::{Error, Result};
 
-/// Opens a results file to continue it, or creates it. Returns the file, which appends and is
-/// locked against a second run, and the comparisons in it. A truncated last line is removed.
+/// Opens a results file to continue it, or creates it. Returns the comparisons in the file, and the
+/// file itself. Writes to the file append, and a lock keeps other runs out. A truncated last line
+/// is removed.
 ///
 /// # Errors
 /// When it can't be read or changed, when another process writes it, or when a line is damaged.
@@ -42,7 +43,8 @@ pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
 /// Locks `file` for as long as it is open. On file systems without locks, nothing prevents a second
 /// run.
 fn lock(file: &File) -> bool {
-    // A child that was forked just before its parent was killed holds the lock until it calls exec.
+    // A child that was forked just before its parent was killed holds the lock until it calls exec,
+    // so locking is retried for this long.
     const PATIENCE: Duration = Duration::from_secs(1);
     let start = Instant::now();
     while let Err(TryLockError::WouldBlock) = file.try_lock() {

@@ -65,7 +65,7 @@ pub fn run(
     let ended = match running.everything() {
         Ok(ended) => ended,
         Err(Error::Cancelled) => EndReason::Stopped,
-        // `summarise` finds the two values again, from the trials.
+        // `summarise` finds the two differing values again from the trials.
         Err(Error::Refused(_)) => EndReason::Refused,
         Err(e) => return Err(e),
     };
@@ -181,7 +181,7 @@ impl Running<'_> {
                 probe(&cache::largest_of(&file)?, options, self.stop, &mut |done, total| {
                     progress(ComparisonProgress::Probing { done, total });
                 })?;
-            // The arms know a store by its folder.
+            // The arms name a store by its folder, so the probe takes that name.
             probe.file = file.display().to_string();
             probe.twice = twice.remove(&file);
             let comparison = self.kept.session.id.clone();
@@ -244,7 +244,7 @@ impl Running<'_> {
             attempt,
             started_unix_s: unix_s(SystemTime::now()),
             command: arm.command().command_line(),
-            // The warm-up makes no statement about the caches.
+            // The warm-up runs with any state of the caches.
             level_asked: if round.is_some() { arm.level } else { CacheLevel::Lukewarm },
             level: None,
             rejected: None,
@@ -297,7 +297,7 @@ fn fill(
     trial.started_unix_s = unix_s(SystemTime::now());
     if prepared.objection.is_some() {
         trial.prepared = Some(prepared);
-        return Ok(()); // it could only be rejected
+        return Ok(()); // the trial would be rejected anyway
     }
     let prepared = trial.prepared.insert(prepared);
     let before = (Instant::now(), SystemTime::now());
@@ -358,7 +358,7 @@ fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
         Needs::Bytes(bytes) => Some(bytes),
         Needs::Reported => reported,
         Needs::WholeFiles if arm.files.is_empty() => None,
-        // The report of an arm must not lower the need that the suite states.
+        // The need that the suite states takes precedence over the report of the arm.
         Needs::WholeFiles => Some(total_bytes(arm)?),
     })
 }

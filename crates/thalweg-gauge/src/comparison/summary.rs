@@ -58,7 +58,7 @@ pub struct ArmSummary {
     pub time_s: Option<Spread>,
     /// The whole process in seconds.
     pub wall_s: Option<f64>,
-    /// Its time over the baseline's, pair by pair; `None` for the baseline.
+    /// Its time over the baseline's, as the median of the pairs; `None` for the baseline.
     pub ratio: Option<Ratio>,
     /// What the ratio shows.
     pub finding: Option<RatioFinding>,
@@ -80,7 +80,8 @@ pub struct ArmSummary {
     pub samples: Option<u64>,
     /// The machine's lower bound.
     pub limit: Option<Limit>,
-    /// Floor (device and memory, not decoding) over median time: 1 is perfect.
+    /// Floor (device and memory, not decoding) over median time; 1 means that the work reached the
+    /// floor.
     pub fraction_of_floor: Option<f64>,
     /// The bottleneck, in words.
     pub verdict: Option<String>,
@@ -88,7 +89,7 @@ pub struct ArmSummary {
     pub latency_us: Option<Latency>,
     /// The bottleneck in figures, with the runs without a stage.
     pub bottleneck: Option<Verdict>,
-    /// How its program was built, as it says itself.
+    /// The build of its program, as the program reports it.
     pub build: Option<Value>,
     /// Its stages.
     pub stages: Vec<StageTimes>,
@@ -101,9 +102,9 @@ pub struct Comparison {
     pub session: Session,
     /// Every trial, the rejected ones included.
     pub trials: Vec<Trial>,
-    /// The probes, one a file.
+    /// The probes, one per file.
     pub probes: Vec<Probe>,
-    /// One summary an arm, in the order of the session.
+    /// One summary per arm, in the order of the session.
     pub summaries: Vec<ArmSummary>,
     /// The control's ratio to the baseline: the noise between identical arms.
     pub noise: Option<Ratio>,
@@ -145,8 +146,8 @@ impl Comparison {
         matches!(self.ended, EndReason::Budget | EndReason::Stopped)
     }
 
-    /// The line that closes a comparison in a results file. It repeats nothing that only the trials
-    /// know.
+    /// The line that closes a comparison in a results file. It contains nothing that can be
+    /// computed from the trials.
     pub fn last_line(&self) -> Value {
         json!({
             "schema": COMPARISON_SCHEMA,
@@ -181,7 +182,7 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
     for trial in trials.iter().filter(|t| t.failed.is_none()) {
         let Some(arm) = arms.iter().find(|a| counterfactual::is_of(trial, a)) else { continue };
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
-        // Any other command may report a digest; if it does, the digest is compared.
+        // Other commands may report a digest; if one does, its digest is compared.
         if !arm.decoder && report.digest.is_none() {
             continue;
         }
@@ -235,8 +236,8 @@ pub fn summarise(kept: Earlier) -> Comparison {
         })
         .collect();
     if let Some(control) = session.control.and_then(|i| summaries.get_mut(i)) {
-        // The control is not judged by its own noise floor, or it could never differ: its bare
-        // ratio is shown.
+        // The control is shown with its bare ratio. Judged by the noise floor that it defines
+        // itself, it could never differ.
         control.finding =
             control.ratio.filter(|_| look.is_some()).map(|r| RatioFinding::of(&r, 1.0));
     }
@@ -273,13 +274,13 @@ fn of_arm(arm: &Arm, session: &Session, trials: &[Trial], probes: &[Probe]) -> A
     let stored_bytes = counted.last().and_then(|t| t.needed_bytes);
     let probe = probe_of(arm, report, probes);
     let mut work = WorkDemand { stored_bytes, ..work_demand(arm, session, &outcomes) };
-    // A file that is already in memory asks nothing of its store, unless that is slow on purpose.
+    // A file that is already in memory needs nothing from its store, unless the store is throttled.
     if level == Some(CacheLevel::Hot) && probe.is_none_or(|p| p.throttle.is_none()) {
         work = work.without_store();
     }
     let limit = probe.map(|p| p.limit(&work));
-    // The limit is compared with the work's own time if it is reported, even where whole processes
-    // are compared.
+    // The limit is compared with the time that the work itself reports, if there is one, even where
+    // the comparison is by wall time.
     let own_s =
         middle(&|o| o.report.as_ref().and_then(|r| r.open_to_last_s)).or(time_s.map(|t| t.median));
     let without = counterfactual::times(arm, trials);
@@ -340,8 +341,8 @@ fn work_demand(arm: &Arm, session: &Session, outcomes: &[&Outcome]) -> WorkDeman
     }
 }
 
-/// The probe of the arm's first file. A probe of the bare store says nothing about a throttled one,
-/// nor the other way round.
+/// The probe of the arm's first file. The throttles must be equal: a probe of an unthrottled store
+/// says nothing about a throttled one, and the reverse.
 fn probe_of<'a>(
     arm: &Arm,
     report: Option<&WorkloadReport>,
@@ -371,7 +372,8 @@ fn cores(arm: &Arm, session: &Session) -> f64 {
     session.host.cgroup_cpus.map_or(usable, |quota| quota.min(usable))
 }
 
-/// Medians over the trials of each trial's own distribution; the longest call of all.
+/// Medians over the trials of each figure of their distributions. The longest call is the longest
+/// of all trials.
 fn latency(outcomes: &[&Outcome]) -> Option<Latency> {
     let each: Vec<Latency> =
         outcomes.iter().filter_map(|o| o.report.as_ref()?.latency_us).collect();

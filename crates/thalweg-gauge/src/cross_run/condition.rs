@@ -115,7 +115,7 @@ impl ResultCondition {
                 if holds { ConditionVerdict::Holds } else { ConditionVerdict::DoesNot }
             }
         };
-        // "and" is decided by one that does not hold, "or" by one that does.
+        // One condition that does not hold decides "and"; one that holds decides "or".
         let all = |bars: &Vec<Bar>| {
             let verdicts: Vec<ConditionVerdict> = bars.iter().map(one).collect();
             decide(&verdicts, ConditionVerdict::DoesNot, ConditionVerdict::Holds)

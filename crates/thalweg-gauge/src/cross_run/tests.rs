@@ -22,8 +22,8 @@ fn unpaired_intervals_need_seven_trials_of_each() {
     let slow: Vec<f64> = many.iter().map(|t| t * 2.0).collect();
     let a = against(&entry("x", &slow), &entry("x", &many));
     let ratio = a.ratio.map(|r| (r.median, r.interval));
-    // Smallest over largest, and the other way round: nothing is assumed of how the trials fell
-    // together.
+    // The interval goes from smallest over largest to largest over smallest, because the trials are
+    // not paired.
     assert_eq!(ratio.map(|r| (r.0 * 1000.0).round()), Some(2000.0));
     let (low, high) = ratio.and_then(|r| r.1).unwrap_or_default();
     assert!((low - 2.0 / 1.06).abs() < 1e-9 && (high - 2.12).abs() < 1e-9, "{low} {high}");

@@ -18,7 +18,7 @@ pub struct BlockDevice {
     pub scheduler: Option<String>,
     /// Read-ahead in KiB.
     pub read_ahead_kib: Option<u64>,
-    /// Whether it is a spinning disk (or does not know that it isn't).
+    /// Whether it is a spinning disk, or does not report that it is not one.
     pub rotational: Option<bool>,
     /// Requests that its queue holds.
     pub queue_requests: Option<u64>,
@@ -139,13 +139,13 @@ fn anonymous(source: &str) -> String {
     }
     match source.rsplit_once(":/") {
         Some((_, path)) => format!("...:/{path}"),
-        // Whoever is named before a colon or an @ may be a machine or a person.
+        // The text before a colon or an @ may name a machine or a person.
         None if source.contains([':', '@']) => "...".into(),
         None => source.into(),
     }
 }
 
-/// Mount options with names and addresses, which results leave out.
+/// Mount options that hold names and addresses. Results leave them out.
 const NAMES: &[&str] =
     &["addr", "clientaddr", "mountaddr", "mon_addr", "username", "user", "domain", "name", "unc"];
 

@@ -33,8 +33,8 @@ fn parse(value: &[u8]) -> Option<Stripe> {
     if u32_at(value, 0)? != COMPOSITE {
         return plain(value);
     }
-    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48, of which the offset of their
-    // layout stands at 24.
+    // struct lov_comp_md_v1: a head of 32 bytes, then entries of 48 bytes. The offset of an entry's
+    // layout is at byte 24 of the entry.
     let at = u32_at(value, 32 + 24)? as usize;
     Some(Stripe { composite: true, ..plain(value.get(at..)?)? })
 }

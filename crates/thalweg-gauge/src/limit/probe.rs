@@ -26,10 +26,11 @@ pub struct ProbeOptions {
     pub window: Duration,
     /// Windows for each point, each at another place of the file.
     pub windows: usize,
-    /// Most bytes for the single buffered stream; 0 leaves it out, and the page cache alone.
+    /// The most bytes to read for the single buffered stream. With 0, the single stream is not
+    /// measured and the page cache is left as it is.
     pub single_stream_bytes: u64,
-    /// A throttle of the store, for work that runs with it, too. The single stream is then left
-    /// out.
+    /// A throttle of the store, for work that is throttled as well. The single stream is then not
+    /// measured.
     pub throttle: Option<Limits>,
 }
 
@@ -72,7 +73,8 @@ const SCATTERED: usize = 2;
 const SHORTEST: Duration = Duration::from_millis(10);
 const LONGEST: Duration = Duration::from_secs(2);
 
-/// Larger points spend most of a short window filling and draining the queue, and cost memory.
+/// The most bytes in flight at a point. Larger points spend most of a short window filling and
+/// draining the queue, and cost memory.
 const MAX_IN_FLIGHT: u64 = 64 << 20;
 /// The alignment that every device and file system of Linux accepts for O_DIRECT, except those with
 /// 16 KiB sectors (blocks are multiples of more than that).
@@ -179,7 +181,7 @@ struct DeviceProbe<'a> {
     file_bytes: u64,
     options: &'a ProbeOptions,
     stop: &'a AtomicBool,
-    /// Where the last window began, as a share of the file.
+    /// Where the last window began, as a fraction of the file.
     place: f64,
 }
 
@@ -194,7 +196,8 @@ impl DeviceProbe<'_> {
             if !self.direct {
                 evict(self.path, EvictOptions::default())?;
             }
-            // Multiples of the golden ratio's fraction spread evenly, however many there are.
+            // Multiples of the golden ratio's fractional part spread evenly, for any number of
+            // windows.
             self.place = (self.place + 0.618_033_988_749_895_f64).fract();
             let blocks = self.file_bytes / block_bytes;
             let shape = RequestShape { block_bytes, depth, scattered, blocks };
@@ -206,8 +209,8 @@ impl DeviceProbe<'_> {
     }
 }
 
-/// Opens the file for direct reads, if a test read works: some file systems accept the flag and
-/// refuse the read.
+/// Opens the file for direct reads if a test read works, because some file systems accept the flag
+/// and refuse the read.
 fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)> {
     let store = FileStore::open_direct(path)?;
     if store.size() > 0 {
@@ -232,7 +235,7 @@ struct RequestShape {
 }
 
 impl RequestShape {
-    /// The offset of the `i`-th request after `first`, round the end of the file.
+    /// The offset of the `i`-th request after `first`, wrapping around at the end of the file.
     fn offset(&self, first: u64, i: u64) -> u64 {
         // An odd 64-bit constant (splitmix64's) scatters neighbours over the whole file.
         let i = if self.scattered { i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8 } else { i };
@@ -268,7 +271,7 @@ fn window(
     let times = times.into_iter().collect::<Result<Vec<_>>>()?;
     let start = times.iter().map(|t| t.0).min();
     let last = times.iter().map(|t| t.1).max();
-    // A window that ends as it starts would make an infinite rate.
+    // A window that takes no measurable time would give an infinite rate.
     let seconds =
         last.zip(start).map_or(0.0, |(last, start)| (last - start).as_secs_f64()).max(1e-6);
     let offset_bytes = shape.offset(first, 0);
@@ -317,8 +320,8 @@ const COPY_BYTES: usize = 64 << 20;
 /// Copies with one thread and with all of them. Each touches its own pair of buffers.
 fn memory(time: Duration, stop: &AtomicBool) -> Result<Vec<MemoryPoint>> {
     let all = std::thread::available_parallelism().map_or(1, usize::from);
-    // Four threads often saturate what one socket has; beyond 16 (2 GiB of buffers) nothing is
-    // learned.
+    // Four threads often saturate the memory of one socket. More than 16 (2 GiB of buffers) give no
+    // new information.
     let mut counts = vec![1, 4, all.min(16)];
     counts.retain(|&n| n <= all);
     counts.sort_unstable();

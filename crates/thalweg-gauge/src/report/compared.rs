@@ -93,7 +93,7 @@ const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interv
      scatter inside each run, not what changed between them; the shade is the larger noise of \
      the two.";
 
-/// The origin of each run: machine, place and version, as names with one value a run.
+/// The origin of each run: machine, place and version, as names with one value per run.
 fn runs(c: &Compared) -> Vec<(&'static str, Vec<String>)> {
     let entries: Vec<Vec<ResultEntry>> = c.runs.iter().map(ResultRun::entries).collect();
     let distinct = |f: &dyn Fn(&ResultEntry) -> Option<String>| -> Vec<String> {
@@ -127,7 +127,7 @@ fn date(run: &ResultRun) -> String {
     measured.or(typed).unwrap_or_else(|| NOTHING.into())
 }
 
-/// One row an arm: its time in every run, and its ratios.
+/// One row per arm: its time in every run, and its ratios.
 fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     let several = c.runs.len() > 1;
     let mut header: Vec<String> = vec!["experiment".into(), "arm".into()];

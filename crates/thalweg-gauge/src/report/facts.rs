@@ -10,7 +10,7 @@ use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use crate::workload::Latency;
 
-/// The columns of the table. Cells that are no times contain their unit.
+/// The columns of the table. Cells that do not hold times contain their unit.
 pub(super) fn header(c: &Comparison) -> [String; 9] {
     let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
     [
@@ -49,7 +49,7 @@ pub(crate) fn date(unix_s: f64) -> String {
     time.strftime("%Y-%m-%d").to_string()
 }
 
-/// One row an arm, in the order of [`header`].
+/// One row per arm, in the order of [`header`].
 pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
     c.summaries.iter().enumerate().map(|(i, s)| row(c, i, s)).collect()
 }

@@ -55,12 +55,12 @@ fn height(rows: usize) -> usize {
 /// Colours that the style sheet has.
 const COLOURS: usize = 7;
 
-/// Colours that the colour-blind can tell apart, again from the first when they run out.
+/// Colours that colour-blind readers can distinguish. They repeat after the last one.
 fn colour(i: usize) -> String {
     format!("var(--c{})", i % COLOURS)
 }
 
-/// Stripes over a bar's colour, so that arms differ on grey paper, too.
+/// Stripes over a bar's colour, so that arms also differ when printed in grey.
 fn hatch(striped: bool) -> Value {
     let shape = if striped { "/" } else { "" };
     json!({
@@ -139,7 +139,7 @@ fn wrapped(name: &str) -> String {
     shown.join("<br>")
 }
 
-/// The vertical axis of a figure with a name a row, the first on top.
+/// The vertical axis of a figure with one name per row, the first on top.
 fn rows_axis(names: &[String]) -> Value {
     let at: Vec<usize> = (0..names.len()).collect();
     let text: Vec<String> = names.iter().map(|n| wrapped(n)).collect();

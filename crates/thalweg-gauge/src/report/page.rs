@@ -89,7 +89,7 @@ pub(super) fn table(header: &[String], rows: &[Vec<String>]) -> String {
     )
 }
 
-/// A collapsed section. Printing opens it.
+/// A collapsed section. It is open in print.
 pub(super) fn details(title: &str, body: &str) -> String {
     format!("<details>\n<summary>{}</summary>\n{body}</details>\n", escape(title))
 }

@@ -49,9 +49,9 @@ pub struct ResultEntry {
     pub anon_bytes: Option<u64>,
     /// Stored bytes that were needed.
     pub stored_bytes: Option<u64>,
-    /// Digest of what was decoded.
+    /// Digest of the decoded values.
     pub digest: Option<String>,
-    /// Whether it is typed in from a publication.
+    /// Whether it was typed in from a publication.
     pub published: bool,
     /// Why there is no time, or why its ratios are invalid.
     pub trouble: Option<String>,
@@ -63,7 +63,7 @@ impl ResultEntry {
         Some(self.limit_s? / self.time_s?.median)
     }
 
-    /// Stored bytes a second.
+    /// Stored bytes per second.
     pub fn rate(&self) -> Option<f64> {
         Some(self.stored_bytes? as f64 / self.time_s?.median)
     }

@@ -1,5 +1,5 @@
-//! Published tables: figures of others, typed in with their source, in lines that are easy to type
-//! and to check.
+//! Published tables: figures of others, typed in with their source, one JSON object per line. The
+//! lines are easy to type and to check.
 //!
 //! `docs/results.md` describes the two schemas; `crates/thalweg-cli/suites/published/` holds the
 //! files.
@@ -63,14 +63,14 @@ pub struct PublishedMachine {
 pub struct Claim {
     /// The arm.
     pub arm: String,
-    /// The ratios of the arm to its baselines.
+    /// The baseline.
     pub baseline: String,
     /// The conclusion covers experiments whose names start with this text.
     #[serde(default)]
     pub experiments: String,
     /// Time of the arm over time of the baseline.
     pub ratio: f64,
-    /// Whether the ratio is that of the sums over all rows.
+    /// Whether the ratio compares the sums over all rows.
     #[serde(default)]
     pub of_total: bool,
 }
@@ -90,15 +90,15 @@ pub struct PublishedFigure {
     pub step: Option<String>,
     /// Name of the machine.
     pub machine: Option<String>,
-    /// The store of the bytes, if the machine has several.
+    /// The name of the store, if the machine has several.
     pub store: Option<String>,
     /// The time, in seconds.
     pub time_s: f64,
-    /// The kind of time, in the words of docs/method.md where they fit.
+    /// The kind of time, in the terms of docs/method.md where they fit.
     pub clock: Option<String>,
     /// Runs or iterations behind it.
     pub iterations: Option<u64>,
-    /// Stored bytes that were read to get it.
+    /// Stored bytes that were read.
     pub bytes: Option<u64>,
     /// Decoded bytes.
     pub decoded_bytes: Option<u64>,
@@ -117,7 +117,7 @@ pub struct PublishedFigure {
     pub system_s: Option<f64>,
     /// Largest resident memory, file pages included.
     pub max_rss_bytes: Option<u64>,
-    /// Whether it maps its file, so that resident memory is mostly page cache.
+    /// Whether it maps its file into memory, so that its resident memory is mostly page cache.
     #[serde(default)]
     pub maps_file: bool,
     /// Whether it is one sequential reader that does nothing else (`cat`, `dd`).
@@ -155,8 +155,8 @@ impl PublishedFigure {
 }
 
 impl Published {
-    /// Remarks on the table beyond the conclusions of its authors: rows beside claims, streams
-    /// beside devices, figures that exceed the network link.
+    /// Remarks that go beyond the conclusions of the authors: rows that support or contradict a
+    /// claim, streams that were taken for devices, figures that exceed the network link.
     pub fn remarks(&self) -> Vec<String> {
         super::remarks::of(self)
     }

@@ -39,7 +39,7 @@ fn rows<'a>(
         .collect()
 }
 
-/// Each conclusion beside the rows that it covers.
+/// A conclusion, compared with the rows that it covers.
 fn claim(p: &Published, c: &Claim) -> Option<String> {
     let rows = rows(p, &c.arm, &c.baseline, &c.experiments);
     let published =

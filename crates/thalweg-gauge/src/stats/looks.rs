@@ -21,9 +21,9 @@ pub struct Look {
     pub alpha: f64,
 }
 
-/// Looks from `least` to `most` rounds, each half as many rounds again as the one before, with
-/// equal shares of the 5 %. The first is after as many more rounds as its share needs for an
-/// interval; one look if the two are the same.
+/// Looks from `least` to `most` rounds, with equal shares of the 5 %. Each look has half as many
+/// rounds again as the one before. If `least` rounds are too few for an interval at that share, the
+/// first look comes later. There is one look if the first look is also the last.
 pub fn looks(least: usize, most: usize) -> Vec<Look> {
     let useful = |looks: &Vec<Look>| {
         looks.first().is_some_and(|l| matches!(ranks(&[(l.rounds, l.alpha)])[..], [Some(_)]))
@@ -38,7 +38,7 @@ fn shared(first: usize, most: usize) -> Vec<Look> {
     let mut rounds = vec![first];
     while let Some(&last) = rounds.last().filter(|&&last| last < most) {
         let next = (last + last.div_ceil(2)).max(last + 1);
-        // Another look right before the end would cost its share for little.
+        // A look right before the last one would use up its share for little gain.
         rounds.push(if next + next / 5 >= most { most } else { next });
     }
     let count = rounds.len() as f64;
@@ -46,13 +46,13 @@ fn shared(first: usize, most: usize) -> Vec<Look> {
     rounds.into_iter().enumerate().map(|(i, rounds)| Look { rounds, alpha: share(i) }).collect()
 }
 
-/// For each look, given as (pairs that it has, its `alpha`), the k for which the interval [k-th
-/// smallest, k-th largest] is the narrowest that keeps the promise; none if it has too few pairs
-/// for any.
+/// For each look, given as (number of pairs, `alpha`): the k for which the interval [k-th smallest,
+/// k-th largest] is the narrowest that keeps within `alpha`. `None` if the look has too few pairs
+/// for any interval.
 ///
-/// The numbers of pairs must not depend on what the pairs say, and must not fall.
+/// The numbers of pairs must not depend on the values of the pairs, and must not decrease.
 pub(crate) fn ranks(looks: &[(usize, f64)]) -> Vec<Option<usize>> {
-    // walk[i]: the chance that i of the values lie below the median, and that no look before
+    // walk[i]: the chance that i of the values lie below the median, and that no earlier look
     // missed.
     let mut walk = vec![1.0];
     let mut missed = 0.0;

@@ -43,7 +43,7 @@ impl PairCount {
     /// Whether no more pairs are needed, given the ratios at a planned look.
     pub(crate) fn enough(&self, ratios: &[Ratio]) -> bool {
         match *self {
-            Self::Fixed(_) => false, // the look is the end
+            Self::Fixed(_) => false, // it always takes the fixed number
             Self::Auto { half_width, .. } => {
                 ratios.iter().all(|ratio| ratio.half_width().is_some_and(|got| got <= half_width))
             }

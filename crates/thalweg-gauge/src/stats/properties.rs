@@ -1,4 +1,4 @@
-//! What must hold of the interval whatever the times and the looks are.
+//! Properties of the interval that hold for any times and any looks.
 
 use proptest::prelude::*;
 
@@ -22,7 +22,7 @@ fn close(a: f64, b: f64) -> bool {
 }
 
 proptest! {
-    /// All ways in which the pairs can fall to either side of the median, counted one by one.
+    /// Counts all ways in which the pairs can fall to either side of the median.
     #[test]
     fn no_look_misses_more_often_than_its_share(
         first in 1_usize..12,
@@ -67,7 +67,7 @@ proptest! {
         prop_assert!(ranks(&shares).iter().all(Option::is_some), "{looks:?}");
     }
 
-    /// More confidence is never narrower, and the median is always inside.
+    /// More confidence never gives a narrower interval, and the median is always inside.
     #[test]
     fn intervals_nest(
         values in prop::collection::vec(-1e3..1e3, 6..60),
@@ -98,8 +98,8 @@ proptest! {
         prop_assert!(intervals.is_none_or(mirrored));
     }
 
-    /// What came after the last look that was reached changes nothing; nor does how much farther an
-    /// outlier lies.
+    /// Pairs after the last look that was reached change nothing. The median does not depend on how
+    /// far an outlier lies.
     #[test]
     fn only_whole_looks_count(times in times(8..=40), later in times(1..=3), factor in 1.0..1e6) {
         let looks = [Look { rounds: 8, alpha: 0.02 }, Look { rounds: 44, alpha: 0.05 }];

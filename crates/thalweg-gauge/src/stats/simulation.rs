@@ -1,4 +1,5 @@
-//! Does it hold? Comparisons on machines that drift, stumble and keep step, with known truth.
+//! Tests the promises of the statistics on simulated machines with drift, spikes and periodic
+//! disturbances, where the true ratio is known.
 //!
 //! The tests here are small versions of the tables in `docs/method.md`, which `full_tables` prints.
 #![allow(clippy::panic, clippy::print_stdout)]
@@ -6,7 +7,7 @@
 use super::{Look, Pair, PairCount, Ratio, RatioFinding, looks, noise_floor, ratio};
 use crate::schedule::{ArmOrder, SplitMix};
 
-/// Random numbers, the same everywhere.
+/// Random numbers that are the same on every machine.
 struct Random(SplitMix);
 
 impl Random {
@@ -25,7 +26,7 @@ impl Random {
     }
 }
 
-/// What a machine remembers from trial to trial.
+/// The state of a simulated machine between trials.
 struct SimulatedMachine {
     random: Random,
     /// Trials so far.
@@ -34,11 +35,11 @@ struct SimulatedMachine {
     arms: usize,
     /// Logarithm of a slow drift.
     drift: f64,
-    /// Whether somebody else is at work.
+    /// Whether another user loads the machine.
     busy: bool,
 }
 
-/// The time of the next trial on an idle, perfect machine would be 1.
+/// The time of the next trial. It would be 1 on an idle, perfect machine.
 type Noise = fn(&mut SimulatedMachine) -> f64;
 
 fn steady(m: &mut SimulatedMachine) -> f64 {
@@ -53,7 +54,7 @@ fn linear_drift(m: &mut SimulatedMachine) -> f64 {
     (0.3 * m.trial as f64 / 120.0).exp() * steady(m)
 }
 
-/// Wanders 10 % to either side and comes back, half of the way in 14 trials.
+/// Wanders about 10 % to either side, and returns half of the way in 14 trials.
 fn wandering(m: &mut SimulatedMachine) -> f64 {
     m.drift = 0.95 * m.drift + 0.1 * (1.0_f64 - 0.95 * 0.95).sqrt() * m.random.normal();
     m.drift.exp() * steady(m)
@@ -70,18 +71,18 @@ fn pareto_spikes(m: &mut SimulatedMachine) -> f64 {
     steady(m) * (1.0 + hit)
 }
 
-/// A neighbour works for six trials on average, and makes everything half as slow again.
+/// Another user works for six trials on average, and makes every trial 50 % slower.
 fn bursts(m: &mut SimulatedMachine) -> f64 {
     m.busy = if m.busy { m.random.chance(5.0 / 6.0) } else { m.random.chance(0.05) };
     steady(m) * if m.busy { 1.5 } else { 1.0 }
 }
 
-/// Whoever comes first in a round pays for it.
+/// The first trial of each round takes longer.
 fn first_pays(m: &mut SimulatedMachine) -> f64 {
     steady(m) * if m.trial.is_multiple_of(m.arms) { 1.1 } else { 1.0 }
 }
 
-/// A disturbance that keeps step: it hits the first and the last trial of every two rounds.
+/// A periodic disturbance that hits the first and the last trial of every two rounds.
 fn in_step(m: &mut SimulatedMachine) -> f64 {
     let place = m.trial % (2 * m.arms);
     steady(m) * if place == 0 || place == 2 * m.arms - 1 { 1.1 } else { 1.0 }
@@ -156,7 +157,7 @@ fn ratio_of(times: &[Vec<f64>], arm: usize, looks: &[Look]) -> Option<Ratio> {
     ratio(&times.iter().enumerate().map(pair).collect::<Vec<_>>(), looks, times.len())
 }
 
-/// One comparison, stopped as the plan has it.
+/// Runs one comparison, which stops as its plan requires.
 fn run(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, seed: u64) -> SimulatedRun {
     let looks = pairs.looks();
     let mut times = Vec::new();
@@ -175,11 +176,11 @@ fn run(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, seed: u64) -
     panic!("the rounds never end");
 }
 
-/// Shares of many runs, and their pairs on average.
+/// Figures of many runs: shares of the runs, and their mean number of pairs.
 #[derive(Debug)]
 struct ClaimTally {
     claims: f64,
-    /// Claims, had the noise between identical arms not been asked.
+    /// Claims if the noise floor were ignored.
     without_floor: f64,
     /// Intervals that missed the truth.
     missed: f64,
@@ -200,8 +201,8 @@ fn tally(noise: Noise, order: ArmOrder, pairs: PairCount, truth: f64, runs: u64)
     }
 }
 
-/// False claims, without the floor, of somebody who looks at every planned look and stops at the
-/// first claim.
+/// The share of false claims if a user ignores the noise floor, looks at every planned look, and
+/// stops at the first claim.
 fn impatient(noise: Noise, order: ArmOrder, runs: u64) -> f64 {
     let looks = AUTO.looks();
     let claim = |seed: &u64| {
@@ -212,7 +213,7 @@ fn impatient(noise: Noise, order: ArmOrder, runs: u64) -> f64 {
     (1..=runs).filter(claim).count() as f64 / runs as f64
 }
 
-/// The plain percentile bootstrap of the median log-ratio: does its 95 % interval leave out 1?
+/// Whether the 95 % interval of the plain percentile bootstrap of the median log-ratio excludes 1.
 fn bootstrap_claims(logs: &[f64], random: &mut Random) -> bool {
     let n = logs.len();
     let mut sample = vec![0.0; n];
@@ -227,8 +228,8 @@ fn bootstrap_claims(logs: &[f64], random: &mut Random) -> bool {
     medians[10] > 0.0 || medians[389] < 0.0
 }
 
-/// False claims of the bootstrap after `pairs` pairs, or when it looks after each from the sixth
-/// on.
+/// The share of false claims of the bootstrap. It looks once, after `pairs` pairs, or with `often`
+/// after every pair from the sixth on.
 fn bootstrap(noise: Noise, order: ArmOrder, pairs: usize, runs: u64, often: bool) -> f64 {
     let claim = |seed: &u64| {
         let logs: Vec<f64> =
@@ -278,7 +279,7 @@ fn a_tenth_is_found() {
     }
 }
 
-/// Why the order is random unless asked for otherwise.
+/// Shows why the default order is random: a periodic disturbance cannot follow it.
 #[test]
 fn nothing_keeps_step_with_a_coin() {
     let false_claims = |order| {

@@ -21,7 +21,8 @@ pub(crate) struct Trend {
 
 /// The trend of `values`, taken at `at`, if the Mann-Kendall test finds one (two-sided, 1 %).
 pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
-    // Slopes grow with the square of the points: of a long series evenly spaced ones will do.
+    // The number of slopes grows with the square of the number of points, so a long series is
+    // represented by evenly spaced points.
     let step = values.len().div_ceil(MOST).max(1);
     let points: Vec<(f64, f64)> =
         at.iter().copied().zip(values.iter().copied()).step_by(step).collect();
@@ -37,8 +38,8 @@ pub(crate) fn trend(at: &[f64], values: &[f64]) -> Option<Trend> {
             slopes.push((value - y) / (later - x));
         }
     }
-    // Without the correction for ties it is the larger variance, so that ties make it harder to
-    // find one.
+    // There is no correction for ties. The variance is then larger, so ties make a trend harder to
+    // find.
     let variance = n * (n - 1.0) * (2.0 * n + 5.0) / 18.0;
     let z = (score.abs() - 1.0) / variance.sqrt();
     let span = points.last()?.0 - points.first()?.0;

@@ -7,11 +7,11 @@ use crate::cache;
 
 /// Seconds for the process, eviction and verification of a trial.
 const EACH_S: f64 = 0.3;
-/// Bytes a second of typical decoders and tools with one core or two.
+/// Bytes per second of typical decoders and tools with one or two cores.
 const BYTES_PER_S: f64 = 250e6;
 /// Seconds for the probe of one file.
 const PROBE_S: f64 = 8.0;
-/// Bytes a second when a synthetic file is made.
+/// Bytes per second at which a synthetic file is made.
 const MADE_BYTES_PER_S: f64 = 60e6;
 
 /// An estimate from file sizes for a typical machine. Measured times replace it after the first
@@ -22,9 +22,9 @@ pub struct TimeEstimate {
     pub trial_s: f64,
     /// The largest number of trials.
     pub trials: usize,
-    /// Seconds for making the absent files.
+    /// Seconds to make the absent files.
     pub files_s: f64,
-    /// Seconds for probing the limit.
+    /// Seconds to probe the limit.
     pub probe_s: f64,
 }
 

@@ -23,7 +23,7 @@ pub enum FileOrigin {
     Given,
     /// The caller's [`TestFileMaker`](super::TestFileMaker) makes it.
     Synth(Arc<dyn TestFile>),
-    /// A list of read ids, one a line.
+    /// A list of read ids, one per line.
     Ids {
         /// The file of the reads.
         of: PathBuf,

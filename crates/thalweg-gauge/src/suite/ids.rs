@@ -18,10 +18,10 @@ pub struct IdList {
     pub seed: u64,
 }
 
-/// How many of all.
+/// How many of all reads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Many {
-    /// This many, or all that there are.
+    /// This many, or all if there are fewer.
     Count(usize),
     /// This share of them, at least one.
     Share(f64),

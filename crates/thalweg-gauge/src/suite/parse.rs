@@ -64,7 +64,7 @@ fn suite(
     let pairs = pairs(&mut top, problems);
     let set = settings(&mut top, "set", problems);
     let mut places = named(&mut top, "place", "a place", problems, place);
-    // Most suites need only the default place, and do not declare it.
+    // Most suites need only the default place and do not declare it.
     places.entry(DEFAULT_PLACE.into()).or_insert_with(|| {
         let path = Template::new(&WithSpan { value: "{cache}".into(), at: 0..0 });
         PlaceDecl { at: 0..0, path: Some(path), optional: false }
@@ -188,8 +188,8 @@ fn file(
         .or(synth)
         .or(ids)
         .or(made.map(|(program, command)| FileSource::Command(program, command)));
-    // A source with a mistake was reported already; the file is not one that the command line
-    // gives.
+    // A mistake in the source was reported already, so the file is not taken for one that the
+    // command line gives.
     if source.is_none() && !given.is_empty() {
         return None;
     }

@@ -82,7 +82,8 @@ pub struct ComparisonJob {
 /// Longest that one trial may take, unless the suite says otherwise.
 const TIMEOUT_S: f64 = 600.0;
 
-/// The estimated divisor of the file's size where the arm itself reports how much it read.
+/// If the arm itself reports how much it read, the estimate is the size of the file divided by
+/// this.
 const PART: u64 = 20;
 
 impl Suite {

@@ -14,9 +14,9 @@ impl Sweep {
         self.over.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Every combination, with the last setting changing fastest, without those that an `exclude`
-    /// matches, with the `include`s at the end. One empty point if nothing is swept. `all` is the
-    /// number of cores.
+    /// Every combination of the values, with the last setting changing fastest. Combinations that
+    /// an `exclude` matches are left out, and the `include`s follow at the end. One empty point if
+    /// nothing is swept. `all` is the number of cores.
     pub(super) fn points(&self, all: usize) -> Vec<SweepPoint> {
         let mut points: Vec<SweepPoint> = vec![Vec::new()];
         for (name, values) in &self.over {
@@ -55,7 +55,8 @@ fn matches(settings: &Settings, point: &SweepPoint, all: usize) -> bool {
     })
 }
 
-/// Values with `"1..all"` replaced by 1, 2, 4, ... and the end itself; no value twice.
+/// The values, with `"1..all"` replaced by 1, 2, 4, ... and the end of the range. No value occurs
+/// twice.
 fn expanded(values: &[SettingValue], all: usize) -> Vec<SettingValue> {
     let mut out: Vec<SettingValue> = Vec::new();
     for value in values {

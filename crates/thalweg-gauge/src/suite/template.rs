@@ -1,7 +1,7 @@
 //! Text with names in braces that stand for values: `{file}`, `{threads}`, `{file:ids}`.
 //!
-//! Only a lower-case name directly within braces counts, so that shell and awk keep theirs:
-//! `${HOME}`, `{print $1}`. `{{name}}` stands for `{name}`.
+//! Only a lower-case name directly within braces counts, so that braces of the shell and of awk
+//! keep their meaning: `${HOME}`, `{print $1}`. `{{name}}` stands for `{name}`.
 
 use super::{Span, WithSpan};
 

@@ -261,7 +261,7 @@ fn lists_of_reads_are_shuffled_alone_or_in_runs() {
     assert_eq!(list(Many::Share(1e-9), 3).len(), 1);
 }
 
-/// Each mistake with its line, column and words.
+/// Each mistake is shown with its line, its column and a message.
 #[test]
 fn mistakes_are_shown_where_they_are() {
     let minimal = |more: &str| {
@@ -384,8 +384,8 @@ arms = ["w"]
         &jobs[0].needed[0].make,
         FileOrigin::Command { partial, .. } if partial.display().to_string().contains("partial-")
     ));
-    // A peer makes it, too; without the peer, the arms that want its file are left out, and said to
-    // be.
+    // A peer can make the file as well. Without the peer, the arms that need the file are left out,
+    // and the absence is reported.
     let by_peer = |peer: &str| {
         text.replace(r#"command = "gzip -c {file:plain.txt} > {out}""#, &format!("peer = {peer}"))
             .replace(r#"{ file = "plain.txt" }"#, r#"{ file = "packed.gz" }"#)
@@ -405,7 +405,7 @@ arms = ["w"]
     );
     let message = planned(&by_peer(r#"["pod5"]"#), &c).err().unwrap_or_default();
     assert!(message.contains("must write it to {out}"), "{message}");
-    // What is made differently is another file.
+    // A file that is made by another command has another path.
     let other = resolved(&text.replace("1000", "2000"), &c);
     assert_ne!(jobs[0].needed[1].path, other[0].needed[1].path);
     let circle = text.replace("seq 1000", "zcat {file:packed.gz}");

@@ -18,7 +18,7 @@ impl Problems {
         self.0.push((at.clone(), what.into()));
     }
 
-    /// `source:line:column: what`, one mistake a line, in the order of the text; `None` without
+    /// `source:line:column: what`, one mistake per line, in the order of the text; `None` without
     /// mistakes.
     pub(super) fn render(mut self, source: &str, text: &str) -> Option<String> {
         self.0.sort_by_key(|(at, _)| at.start);

@@ -16,10 +16,11 @@ pub(super) struct Tail {
 }
 
 impl Tail {
-    /// Reads `pipe` until it closes, and keeps the last `most` bytes. `name` is the child's.
+    /// Reads `pipe` until it closes, and keeps the last `most` bytes. `name` is the name of the
+    /// child.
     ///
     /// # Errors
-    /// [`Error::Store`](crate::Error::Store) if the system gives no thread.
+    /// [`Error::Store`](crate::Error::Store) if the system cannot start a thread.
     pub(super) fn of(
         name: &Arc<str>,
         pipe: Option<impl Read + Send + 'static>,
@@ -36,7 +37,8 @@ impl Tail {
             {
                 let mut kept = keep.lock().unwrap_or_else(PoisonError::into_inner);
                 kept.extend_from_slice(buffer.get(..n).unwrap_or_default());
-                // Cut at twice the length, so that each byte is moved once at most.
+                // The buffer is cut only when it reaches twice the length, so that each byte is
+                // moved at most once.
                 if kept.len() > 2 * most {
                     let cut = kept.len() - most;
                     kept.drain(..cut);
@@ -44,7 +46,7 @@ impl Tail {
             }
             let _ = tell.send(());
         };
-        // A descendant of the child may hold the pipe open: nobody waits for the thread.
+        // A descendant of the child may hold the pipe open, so nothing waits for the thread.
         drop(Background::start("thalweg-tail", name, read)?);
         Ok(Self { kept, ended })
     }

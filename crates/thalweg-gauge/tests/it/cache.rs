@@ -1,4 +1,4 @@
-//! Eviction on a real file system, with and without somebody who holds the file.
+//! Eviction on a real file system, with and without processes that hold the file.
 
 use std::process::{Command, Stdio};
 
@@ -6,10 +6,10 @@ use thalweg_gauge::cache::{EvictOptions, Hold, Method, evict, holders, residency
 
 use super::common::{data_file, scratch};
 
-/// How often a file is read that is to be in memory: where that is short, pages may leave at once.
+/// How often a file is read until all of it is cached. If memory is short, pages may leave at once.
 const ATTEMPTS: usize = 10;
 
-/// Whether pages can leave memory here at all; prints why not.
+/// Whether pages can leave memory on this file system. Prints the reason if they cannot.
 fn evictable(path: &std::path::Path) -> bool {
     let kind = thalweg_gauge::host::place(path).map(|p| p.file_system).unwrap_or_default();
     if matches!(kind.as_str(), "tmpfs" | "ramfs") {
@@ -124,7 +124,7 @@ fn an_empty_file_is_neither_cold_nor_hot() {
     assert!(evict(&dir.path().join("absent"), EvictOptions::default()).is_err());
 }
 
-/// Something mounted for the length of a test; none without the right to mount.
+/// A mount that lasts as long as the test. `None` without the permission to mount.
 struct Mounted(std::path::PathBuf);
 
 impl Mounted {
@@ -149,8 +149,8 @@ impl Drop for Mounted {
     }
 }
 
-/// Pages of an overlay are those of the file beneath: asked of the overlay itself, the kernel
-/// counts none.
+/// The pages of an overlay belong to the file beneath it. Asked about the overlay, the kernel
+/// counts no pages.
 #[test]
 fn a_cached_file_of_a_container_is_not_called_cold() {
     let dir = scratch();
@@ -190,8 +190,8 @@ fn a_file_in_memory_is_told_to_stay_there() {
     assert!(objection.contains("tmpfs keeps everything in memory"), "{objection}");
 }
 
-/// Results that have no room end in an error that says so, not in a line that is cut short without
-/// a word.
+/// If there is no space for the results, the run ends with an error that says so, and not with a
+/// truncated line alone.
 #[test]
 fn a_full_disk_is_told() {
     use thalweg_gauge::comparison::{Arm, ComparisonPlan, run};
@@ -210,7 +210,7 @@ fn a_full_disk_is_told() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("results: writing") && error.contains("No space left"), "{error}");
-    // A workload whose own disk is full fails with what it said.
+    // If the disk of a workload is full, the error contains the message of the workload.
     let writes = format!("dd if=/dev/zero of={}/out bs=64k count=4", full.0.display());
     let told = thalweg_gauge::trial::run(
         &thalweg_gauge::workload::Workload::new(["sh", "-c", &writes]),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// A folder that goes away with the test.
+/// A folder that is removed after the test.
 pub(crate) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }

@@ -12,7 +12,7 @@ use thalweg_gauge::stats::RatioFinding;
 
 use super::common::{data_file, scratch};
 
-/// Reads the file and claims to have taken `seconds`, with `digest`.
+/// An arm that reads the file, sleeps for `seconds`, and reports `seconds` and `digest`.
 fn arm(name: &str, file: &std::path::Path, seconds: f64, digest: &str) -> Arm {
     let script = format!(
         "cat \"$1\" > /dev/null; sleep {seconds}; \
@@ -28,13 +28,13 @@ fn go(plan: &ComparisonPlan) -> (Comparison, Vec<u8>) {
     (comparison, lines)
 }
 
-/// The first run in which the system left the files in the page cache, or out of it, as a trial
-/// needs them; after some attempts, whatever there is. Where memory is short, pages leave at once.
+/// The first run of up to five that `is_fine` accepts; after that, whatever another run gives. If
+/// memory is short, the system may evict pages that a trial needs in the cache.
 fn unspoilt(plan: &ComparisonPlan, is_fine: impl Fn(&Comparison) -> bool) -> (Comparison, Vec<u8>) {
     (0..5).map(|_| go(plan)).find(|(c, _)| is_fine(c)).unwrap_or_else(|| go(plan))
 }
 
-/// All trials of the first arm are as cold or as hot as they should be.
+/// No trial of the first arm is rejected.
 fn first_is_sound(c: &Comparison) -> bool {
     c.summaries[0].rejected == 0
 }
@@ -77,7 +77,7 @@ fn a_hot_comparison_finds_the_faster_arm_and_reads_back_the_same() {
     assert_eq!(back[0].summaries, c.summaries);
     assert!(!back[0].stopped());
 
-    // A machine that stopped in the middle of a line loses that line only.
+    // If a machine stops in the middle of a line, only that line is lost.
     let cut = text.trim_end().rsplit_once('\n').unwrap().0;
     std::fs::write(&path, &cut[..cut.len() - 10]).unwrap();
     let back = read(&path).unwrap();
@@ -295,7 +295,7 @@ fn plans_that_make_no_sense_are_told_so() {
     )));
 }
 
-/// Whatever a peer does, its arm is out with the reason, and the others go on.
+/// An arm that fails is removed with the reason, and the other arms continue.
 #[test]
 fn bad_peers_are_out_and_told() {
     let dir = scratch();

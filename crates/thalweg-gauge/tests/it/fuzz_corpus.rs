@@ -1,4 +1,4 @@
-//! The fuzz targets of measuring over their corpora.
+//! Runs the fuzz targets of this crate on their corpora.
 
 use thalweg_gauge::testing::TARGETS;
 use thalweg_testing::fuzz_corpus::{check_complete, replay, replay_damaged};

@@ -1,4 +1,4 @@
-//! Real processes on a real file system. One test program, so that it is linked once.
+//! Real processes on a real file system. All tests are in one program, so that it is linked once.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

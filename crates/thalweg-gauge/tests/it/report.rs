@@ -1,5 +1,4 @@
-//! What people get to see of a comparison that has everything: a rejection, a failure, a limit, a
-//! hostile name.
+//! The reports of a comparison with a rejected trial, a failed arm, a limit and a hostile name.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -57,7 +56,7 @@ fn comparison() -> Comparison {
 fn nothing_is_left_out_and_nothing_leaks() {
     let c = comparison();
     let page = html(std::slice::from_ref(&c));
-    // For whoever changes the report: SHOW=folder keeps the three of them.
+    // To inspect the reports by eye: SHOW=folder writes all three to that folder.
     if let Ok(folder) = std::env::var("SHOW") {
         for (name, body) in [("r.txt", text(&c)), ("r.md", markdown(&c)), ("r.html", page.clone())]
         {
@@ -81,8 +80,8 @@ fn nothing_is_left_out_and_nothing_leaks() {
             assert!(report.contains("rejected"), "{report}");
         }
     }
-    // What the page says of itself ends where the library begins; a browser looks at the whole in
-    // tests/interop.
+    // The page's own text ends where the library begins. tests/interop opens the whole page in a
+    // browser.
     let own = page.split("plotly.js (basic").next().unwrap_or_default();
     assert!(own.contains("cheat | &lt;b&gt;&amp;") && !own.contains("<b>"), "names are escaped");
     assert!(

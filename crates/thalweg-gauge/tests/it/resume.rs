@@ -1,4 +1,4 @@
-//! Runs that were killed, stopped, or ran out of time, and go on later.
+//! Runs that were killed, stopped, or ran out of time, and are resumed later.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,16 +16,16 @@ use thalweg_gauge::stats::RatioFinding;
 
 use super::common::{data_file, scratch};
 
-/// Only ends a hang, and a trial that should have been stopped sleeps longer.
+/// This limit only ends a hang. A trial that should have been stopped sleeps longer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Says that it took `seconds`, whatever it took.
+/// An arm that reports `seconds`, whatever time it takes.
 fn arm(name: &str, file: &Path, seconds: f64) -> Arm {
     let script = format!("sleep 0.004; echo '{{\"open_to_last_s\":{seconds},\"digest\":\"d\"}}'");
     Arm::new(name, ["sh", "-c", &script], file).level(CacheLevel::Lukewarm)
 }
 
-/// Runs each of `plans`, going on with what `results` holds.
+/// Runs each of `plans`, and resumes those that `results` contains.
 fn go(
     plans: &[ComparisonPlan],
     results: &Path,
@@ -90,7 +90,7 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
         chance ^= chance << 13;
         chance ^= chance >> 7;
         chance ^= chance << 17;
-        // The last time it may finish.
+        // After eight kills, the process may finish.
         if kills < 8 {
             std::thread::sleep(Duration::from_millis(30 + chance % 200));
             child.kill().unwrap();
@@ -105,7 +105,7 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
         let whole = now.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
         kept = now[..whole].to_vec();
         if kills % 2 == 0 {
-            // What a machine leaves that stops in the middle of a line.
+            // A machine that stops in the middle of a line leaves such a fragment.
             let torn = [&kept[..], b"{\"schema\":\"thalweg.trial/1\",\"compar"].concat();
             std::fs::write(&results, torn).unwrap();
         }
@@ -116,7 +116,7 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
     for c in &all {
         assert_eq!((c.ended, c.rounds), (EndReason::AllRounds, 5), "seed {seed}");
         for (arm, round) in c.session.arms.iter().flat_map(|a| (0..6).map(move |r| (a, r))) {
-            let round = (round < 5).then_some(round); // and the warm-up
+            let round = (round < 5).then_some(round); // 5 stands for the warm-up
             let found = c.trials.iter().filter(|t| t.arm == arm.name && t.round == round).count();
             assert_eq!(found, 1, "seed {seed}: {} {round:?}", arm.name);
         }
@@ -135,8 +135,8 @@ fn kill_9_loses_nothing_and_repeats_nothing() {
     );
 }
 
-/// Wherever a file ends, what follows is what would have followed: with retries, and with an arm
-/// that fails.
+/// Wherever a file is cut, the resumed run repeats exactly the missing trials. This includes
+/// retries and an arm that fails.
 #[test]
 fn every_end_of_a_file_can_be_gone_on_with() {
     let dir = scratch();
@@ -162,7 +162,7 @@ fn every_end_of_a_file_can_be_gone_on_with() {
     let whole = slots(&quietly(&plans, &results)[0]);
     let bytes = std::fs::read(&results).unwrap();
     let ends = bytes.iter().enumerate().filter(|&(_, &b)| b == b'\n').map(|(i, _)| i);
-    // Before the end of each line, at it, and after it.
+    // Cuts before the end of each line, at the end, and after it.
     for end in ends.flat_map(|i| [i - 9, i, i + 1]) {
         std::fs::write(&results, &bytes[..end]).unwrap();
         let c = &quietly(&plans, &results)[0];
@@ -176,7 +176,7 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let results = dir.path().join("results.jsonl");
-    // Times that jump about between 1 and 2 ms, so that no interval is as narrow as that.
+    // Times that vary between 1 and 2 ms, so that no interval is narrow enough to end the run.
     let mut unsteady = arm("unsteady", &file, 0.001);
     unsteady.workload.argv[2] =
         "sleep 0.004; echo '{\"open_to_last_s\":0.001'$(date +%N | cut -c 4-9)',\"digest\":\"d\"}'"
@@ -210,7 +210,7 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
         "{:?}",
         again.flags
     );
-    // One that is done is only shown.
+    // A complete run is summarised again, and writes nothing.
     let done = std::fs::read(&results).unwrap();
     assert_eq!(quietly(&plans, &results)[0].summaries, again.summaries);
     assert_eq!(std::fs::read(&results).unwrap(), done);
@@ -230,7 +230,7 @@ fn a_stop_in_the_middle_of_a_trial_ends_it_at_once() {
     let start = Instant::now();
     let c = std::thread::scope(|scope| {
         scope.spawn(|| {
-            // The warm-up has ended then, and what comes after it is in the middle.
+            // The second file appears when the warm-up has ended and the next trial is running.
             while !Path::new(&format!("{flag}.2")).exists() && start.elapsed() < PATIENCE {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -333,7 +333,7 @@ fn another_run_is_not_gone_on_with() {
     other.arms.pop();
     assert!(refusal(other).contains("its arms were a, b; now they are a"));
     assert!(refusal(plan.clone().rounds(3)).contains("Fixed(2)"));
-    // As after a rebuild: the same bytes, newly written.
+    // As after a rebuild: the bytes are the same, but the modification time differs.
     let program = dir.path().join("program");
     std::fs::copy("/bin/sh", &program).unwrap();
     let mut rebuilt = plan.clone();

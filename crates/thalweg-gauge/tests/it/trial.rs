@@ -1,4 +1,4 @@
-//! Real processes: what they take, say, and how they end.
+//! Trials of real processes: the resources that they use, their reports, and how they end.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -10,10 +10,11 @@ use thalweg_gauge::{Error, Result};
 
 use super::common::{data_file, scratch};
 
-/// Tells what was waited for from what was not: the commands that have to be killed sleep longer.
+/// This limit separates commands that were waited for from those that were not: commands that must
+/// be killed sleep longer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// How often something is tried that the system may spoil, by taking pages away.
+/// How often a measurement is repeated that the system may spoil by evicting pages.
 const ATTEMPTS: usize = 10;
 
 fn sh(script: &str) -> Workload {
@@ -117,20 +118,20 @@ fn device_bytes_are_those_of_the_child_and_its_children() {
         return;
     };
     assert!(cold >= 8 << 20, "{cold}");
-    // Where memory is short, the file and the program itself may have to come again.
+    // If memory is short, the file and the program itself may have to be read again.
     let warm = || go(&cat).unwrap().usage.device_read_bytes.unwrap();
     assert!((0..ATTEMPTS).any(|_| warm() < 1 << 20), "it is never warm");
 }
 
-/// The accounts of a zombie belong to root: reading ours instead would count what other children do
-/// meanwhile.
+/// The I/O figures of a zombie belong to root. The figures of this process would include other
+/// children that run at the same time.
 #[test]
 fn device_bytes_of_others_do_not_count() {
     let dir = scratch();
     let path = data_file(&dir, "of another", 8 << 20);
     let begun = dir.path().join("begun");
     let ended = dir.path().join("ended");
-    // Begins before the other one and ends after it, however slow the machine is.
+    // This command starts before the other one and ends after it, however slow the machine is.
     let waits = format!(
         "touch '{}'; until test -e '{}'; do sleep 0.01; done",
         begun.display(),
@@ -151,7 +152,7 @@ fn device_bytes_of_others_do_not_count() {
             std::fs::write(&ended, "").unwrap();
             quiet.join().unwrap()
         });
-        // Where memory is short, the quiet one may have to load itself again, but not each time.
+        // If memory is short, the quiet command may have to be loaded again, but not each time.
         if quiet.usage.device_read_bytes.is_none_or(|b| b < 1 << 20) {
             return;
         }
@@ -162,12 +163,13 @@ fn device_bytes_of_others_do_not_count() {
     panic!("{seen:?}");
 }
 
-/// Linux counts the memory of whoever made a process as the process's own peak, if it was larger.
+/// Linux reports the peak memory of the parent as the peak of the process, if the parent's was
+/// larger.
 #[test]
 fn memory_of_the_parent_is_not_the_childs() {
     let large = vec![1_u8; 256 << 20];
     std::hint::black_box(&large);
-    // A busy machine may not look at the child before it has ended.
+    // On a busy machine, a child may end before its memory is sampled.
     let seen = |seconds: f64| go(&sh(&format!("sleep {seconds}"))).unwrap().usage;
     let seconds = [0.05, 0.2, 1.0, 5.0, 20.0];
     let usage = seconds.into_iter().map(seen).find(|usage| usage.peak_anon_bytes.is_some());
@@ -184,7 +186,8 @@ fn a_killed_grandchild_is_told() {
     assert!(how.contains("exit status 137") && how.contains("killed by signal 9"), "{how}");
 }
 
-/// Whoever leaves the group escapes the kill, but may not make the next trial wait for its output.
+/// A process that leaves the group escapes the kill, but the next trial must not wait for its
+/// output.
 #[test]
 fn what_runs_away_with_our_pipe_is_not_waited_for() {
     let dir = scratch();
@@ -227,9 +230,9 @@ fn garbage_is_no_report_and_no_crash() {
     }
 }
 
-/// What the harness adds to the time of an empty command is within a millisecond;
-/// `scripts/overhead.py` sets it beside the kernel's own account. The quickest of many runs hardly
-/// depends on what else the machine does.
+/// The harness adds less than a millisecond to the time of an empty command. `scripts/overhead.py`
+/// compares the time with the kernel's own figures. The fastest of many runs hardly depends on
+/// other load.
 #[test]
 fn an_empty_command_takes_what_it_takes_without_us() {
     let (mut ours, mut plain) = (f64::INFINITY, f64::INFINITY);

@@ -55,8 +55,8 @@ fn trial(arm: &str, round: usize, time_s: f64) -> Trial {
     }
 }
 
-/// A quiet run in which the arm takes twice as long: each change is made to (round, baseline's
-/// trial, arm's trial).
+/// The flags of a quiet run in which the arm takes twice as long as the baseline. `change` edits
+/// each round, given as (round, baseline's trial, arm's trial).
 fn flagged(change: impl Fn(usize, &mut Trial, &mut Trial)) -> Vec<Flag> {
     let wobble = |round: usize| [1.0, 1.01, 0.995, 1.004][round % 4];
     let mut trials = Vec::new();

@@ -55,7 +55,7 @@ fn in_words(p: &Probe) -> String {
     )
 }
 
-/// Symbols of the lines, from the first again when they run out.
+/// Symbols of the lines. They repeat after the last one.
 const SYMBOLS: [&str; 5] = ["circle", "square", "diamond", "triangle-up", "cross"];
 
 /// The line of one block size, number `i` of the figure.

@@ -104,7 +104,7 @@ struct Curves<'a> {
     at: Vec<f64>,
 }
 
-/// Symbols of the curves, from the first again when they run out.
+/// Symbols of the curves. They repeat after the last one.
 const SYMBOLS: [&str; 7] =
     ["circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon"];
 
@@ -191,7 +191,7 @@ impl<'a> Curves<'a> {
 
     fn layout(&self, what: &str) -> Value {
         let (suffix, format) = if self.rates { ("B/s", "~s") } else { (" s", "~g") };
-        // Beyond a factor of eight the small values would lie on the axis.
+        // Beyond a factor of eight, a linear axis would squeeze the small values together.
         let low = self.at.first().copied().unwrap_or(1.0);
         let wide_x = self.at.last().copied().unwrap_or(1.0) / low > 8.0;
         let values = self.by_name.values().flatten().map(|p| self.value(p.entry));

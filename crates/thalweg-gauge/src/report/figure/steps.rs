@@ -97,7 +97,7 @@ impl<'a> PipelineFigure<'a> {
         bars(arm, i, self.arms.len(), &rows)
     }
 
-    /// The times of arm number `i` beside its bars, and how many times as fast as the baseline.
+    /// The times of arm number `i` beside its bars, with the speed-up over the baseline.
     fn labels(&self, i: usize, arm: &str, baseline: &str) -> Vec<Value> {
         let (offset, _) = lane(i, self.arms.len());
         let label = |row: usize| {
@@ -136,7 +136,7 @@ fn draw(suite: &str, entries: &[&ResultEntry]) -> Option<Figure> {
     let labels: Vec<Value> = arms().flat_map(|(i, a)| pipeline.labels(i, a, baseline)).collect();
     let mut axis = seconds_axis("");
     if let Some(axis) = axis.as_object_mut() {
-        // Room for the figures behind the longest bar.
+        // Room for the labels behind the longest bar.
         axis.insert("range".into(), json!([0, pipeline.largest() * 1.3]));
     }
     Some(Figure {

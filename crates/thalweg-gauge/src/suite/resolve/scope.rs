@@ -247,7 +247,9 @@ impl Resolver<'_> {
             FileSource::Ids { of, list } => {
                 let of = self.file(&of.value, scope, being_resolved)?;
                 let base = of.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                // The folder of the reads may be read-only, and several have files of one name.
+                // The name contains a hash of the folder of the reads. The list cannot lie in that
+                // folder, which may be read-only, and several folders may have files of the same
+                // name.
                 let near = fnv(&of.parent().unwrap_or(Path::new("")).display().to_string());
                 let path =
                     self.context.cache.join(format!("{base}.{near:08x}.{}.ids", list.name()));
