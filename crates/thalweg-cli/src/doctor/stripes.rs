@@ -1,4 +1,4 @@
-//! How a file lies on Lustre.
+//! The stripes of a file on Lustre.
 
 use std::path::Path;
 
