@@ -1,10 +1,11 @@
-//! The read ids of a BAM file, and nothing else of it (SAM specification, sections 4.1 and 4.2).
+//! Reads the read ids of a BAM file (SAM specification, sections 4.1 and 4.2).
 //!
-//! A basecaller that splits a read names the parts anew and keeps the name of the read on the flow
-//! cell in the tag `pi`: where that tag is, it counts, because signal files know the parent only.
+//! A basecaller that splits a read gives the parts new names, and keeps the name of the original
+//! read in the tag `pi`. If a record has that tag, its id is the text of the tag, because signal
+//! files know only the original read.
 //!
-//! Names and tags are read as they come; no length in the file is allocated before the bytes are
-//! there.
+//! The file is read as a stream. Memory grows only with bytes that were read, never by a length
+//! that the file claims.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -14,8 +15,8 @@ use std::sync::Arc;
 use flate2::bufread::MultiGzDecoder;
 use thalweg_io::{Error, Result};
 
-/// Last bytes of every BAM file: an empty BGZF block. Without it a file that was cut between two
-/// blocks looks whole.
+/// The last bytes of every BAM file: an empty BGZF block. Without this check, a file that was cut
+/// between two blocks would look complete.
 const END: [u8; 28] = *b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0";
 
 /// First bytes of the decompressed file.
@@ -24,8 +25,8 @@ const MAGIC: [u8; 4] = *b"BAM\x01";
 /// Bytes of a record before its read name.
 const FIXED: usize = 32;
 
-/// Read ids of the records of a BAM file, in their order; reads with several alignments come
-/// several times. After an error there are no more.
+/// The read ids of the records of a BAM file, in their order. A read with several alignments occurs
+/// several times. After an error there are no more ids.
 #[derive(Debug)]
 pub struct BamIds<R> {
     name: Arc<str>,
@@ -41,8 +42,8 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Truncated`] where the end marker is missing; [`Error::Malformed`] if
-    /// it is no BAM file.
+    /// [`Error::Io`]; [`Error::Truncated`] if the end marker is missing; [`Error::Malformed`] if it
+    /// is not a BAM file.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
         let mut file = File::open(path).map_err(|e| Error::io(&name, "opening", e))?;
@@ -72,10 +73,10 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
 }
 
 impl<R: BufRead> BamIds<R> {
-    /// Ids from decompressed bytes.
+    /// Reads ids from decompressed bytes.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if they do not begin as BAM does.
+    /// [`Error::Malformed`] if the bytes do not begin like a BAM file.
     pub fn new(name: Arc<str>, bytes: R) -> Result<Self> {
         let mut ids = Self { name, bytes, at: 0, records: 0, tags: Vec::new(), over: false };
         let magic: [u8; 4] = ids.array("the magic")?;
@@ -181,7 +182,7 @@ impl<R: BufRead> BamIds<R> {
     }
 }
 
-/// The text of the tag `pi`, if there is one; `None` where the tags are malformed.
+/// The text of the tag `pi`, if there is one; `None` if the tags are malformed.
 fn parent(mut tags: &[u8]) -> Option<Option<&[u8]>> {
     while !tags.is_empty() {
         let ([a, b, kind], rest) = tags.split_first_chunk()?;

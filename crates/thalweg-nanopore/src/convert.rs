@@ -1,4 +1,4 @@
-//! Reads from files of any format into files of any format.
+//! Converts reads from files of any format to files of any format.
 //!
 //! ```
 //! use thalweg_io::open::Options;
@@ -47,27 +47,28 @@ use verify::VerifiedReads;
 /// What to convert to, and how strictly.
 #[derive(Debug, Clone)]
 pub struct Conversion {
-    /// The format, and what can be chosen about it.
+    /// The format to write, with its options.
     pub coding: Coding,
-    /// Whether the signal of POD5 files goes into POD5 as it is stored, where both are VBZ or both
-    /// plain: whatever the level and the length of the rows. That takes a fraction of the time; but
-    /// damage of it shows only where it is verified.
+    /// Whether signal from POD5 files is copied to POD5 as it is stored, if both are VBZ or both
+    /// are uncompressed. The compression level and the length of the rows are then those of the
+    /// source. Copying takes a fraction of the time, but damaged signal is found only if the output
+    /// is verified.
     pub copy: bool,
-    /// Whether to go on where the format cannot hold all there is. [`ConvertReport::lost`] says
-    /// what was lost.
+    /// Whether to continue if the format cannot hold everything. [`ConvertReport::lost`] lists what
+    /// was lost.
     pub lossy: bool,
-    /// Whether to read what was written, and compare it, before the file gets its name; with these
-    /// options.
+    /// Whether to read the new file and compare every read before the file gets its name. The file
+    /// is opened with these options.
     pub verify: Option<Options>,
 }
 
 impl Conversion {
-    /// Without loss, copying what can be copied, and believed to be written well.
+    /// A conversion without loss, which copies signal where it can and does not verify the output.
     pub fn new(coding: Coding) -> Self {
         Self { coding, copy: true, lossy: false, verify: None }
     }
 
-    /// How the signal of a file is stored that can go into the output as it is.
+    /// The coding of a file's stored signal, if the signal can be copied to the output as it is.
     fn copies(&self, file: &ReadFile) -> Option<pod5::RowCoding> {
         let Coding::Pod5(Pod5Layout { coding, .. }) = &self.coding else { return None };
         let wanted = match coding {
@@ -78,20 +79,20 @@ impl Conversion {
     }
 }
 
-/// Reads of one file of a set, and where they go.
+/// Reads of one file of a set, and the outputs that they go to.
 #[derive(Debug, Clone)]
 pub struct SetPart {
     /// The file's number in the set.
     pub file: usize,
-    /// Its reads.
+    /// The reads of that file.
     pub selection: Selection,
-    /// For each of them, by its place in the selection, the number of its output. Reads beyond the
-    /// end go to the first.
+    /// The number of each read's output, by the place of the read in the selection. Reads beyond
+    /// the end of this list go to the first output.
     pub to: Vec<u32>,
 }
 
 impl SetPart {
-    /// Reads that go to the first output.
+    /// A part whose reads all go to the first output.
     pub fn new(file: usize, selection: Selection) -> Self {
         Self { file, selection, to: Vec::new() }
     }
@@ -100,24 +101,25 @@ impl SetPart {
 /// A file to write.
 #[derive(Debug, Clone)]
 pub struct Output {
-    /// Where.
+    /// The path of the file.
     pub path: PathBuf,
-    /// The headers of all files of the set: its own, and how records go under it.
+    /// The merged headers of all files of the set, and the mapping of each file's records to the
+    /// merged header.
     pub headers: Merged,
 }
 
 /// Something that the format could not hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// What it is, in words.
+    /// A description of what was lost.
     pub what: String,
-    /// How many reads had it; `None` if it stood in a header.
+    /// The number of reads that had it; `None` if it was in a header.
     pub reads: Option<u64>,
-    /// The first of them.
+    /// The id of the first of these reads.
     pub first: Option<String>,
 }
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Debug, Default)]
 pub struct ConvertReport {
     /// Reads written.
@@ -126,13 +128,13 @@ pub struct ConvertReport {
     pub samples: u64,
     /// What the format could not hold.
     pub lost: Vec<Lost>,
-    /// The index, of formats that have one beside the file.
+    /// The index, for formats that have an index beside the file.
     pub index: Option<Index>,
-    /// Whether everything was read again and found the same.
+    /// Whether the output was read again and found to be equal.
     pub verified: bool,
 }
 
-/// A file that is whole but for its name. Dropped, it is removed.
+/// A complete file that does not have its final name yet. It is removed if this is dropped.
 #[derive(Debug)]
 pub struct MadeFile {
     sealed: Sealed,
@@ -157,11 +159,11 @@ impl MadeFile {
     }
 }
 
-/// Converts reads of all files of `set` to one file at `path`, which appears when it is whole. Ids
-/// are those of a single file.
+/// Converts reads of all files of `set` to one file at `path`, which appears when it is complete.
+/// A selection by ids is for a set of one file only.
 ///
 /// # Errors
-/// As for [`make`].
+/// The errors of [`make`].
 pub fn convert(
     set: &ReadSet,
     selection: &Selection,
@@ -175,10 +177,10 @@ pub fn convert(
         .try_fold(ConvertReport::default(), |_, made| made.publish())
 }
 
-/// The headers of all files of a set as one.
+/// Merges the headers of all files of a set.
 ///
 /// # Errors
-/// [`Error::Unsupported`] about a file whose fields do not go with those of the others.
+/// [`Error::Unsupported`] for a file whose fields contradict those of the other files.
 pub fn merged(set: &ReadSet) -> Result<Merged> {
     Merged::new(set.headers()).map_err(|(file, fault)| Error::Unsupported {
         file: set
@@ -192,14 +194,14 @@ pub fn merged(set: &ReadSet) -> Result<Merged> {
     })
 }
 
-/// Writes reads of `set` to any number of files side by side, whole but for their names. Each is
-/// open meanwhile, and has some MiB of buffers.
+/// Writes reads of `set` to any number of complete files without their final names. All files are
+/// open at the same time, and each has some MiB of buffers.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows
-/// losses; [`Error::Malformed`] for defects of what is read and, in a verified conversion, of what
-/// was written; [`Error::Io`]; [`Error::Usage`] for what the format cannot hold at all, and for a
-/// read id that comes twice where it forbids that.
+/// [`Error::Unsupported`] if the format cannot hold everything, unless the conversion allows
+/// losses; [`Error::Malformed`] for defects of the input and, in a verified conversion, of the
+/// output; [`Error::Io`]; [`Error::Usage`] for reads that the format cannot hold at all, and for a
+/// duplicate read id if the format forbids it.
 pub fn make(
     set: &ReadSet,
     parts: Vec<SetPart>,
@@ -225,16 +227,16 @@ pub fn make(
         .collect()
 }
 
-/// What workers know of an output.
+/// The data of an output that workers need.
 #[derive(Debug)]
 struct OutputContext {
     headers: Merged,
     target: Target,
-    /// What verification compares.
+    /// The fields that verification compares; `None` without verification.
     fields: Option<ComparedFields>,
 }
 
-/// An output being written.
+/// An output that is being written.
 struct Writing {
     name: Arc<str>,
     sink: ReadSink,
@@ -242,11 +244,12 @@ struct Writing {
     digests: Vec<Digest>,
 }
 
-/// What a worker keeps from read to read.
+/// The state of a worker, kept between reads.
 struct ConvertWorker {
     encoder: Result<ReadEncoder, Fault>,
     aux: Vec<u8>,
-    /// How signal is stored that is copied; what verification decodes it with, and to.
+    /// The coding of signal that is copied; `None` if no signal is copied. For verification,
+    /// `decoder` decodes copied signal to `samples`.
     copied: Option<pod5::RowCoding>,
     decoder: SignalDecoder,
     samples: Vec<i16>,
@@ -294,7 +297,7 @@ fn pour(
 }
 
 impl ConvertWorker {
-    /// Encodes a read of the `file`-th file.
+    /// Encodes a read of file number `file`.
     fn encode(
         &mut self,
         read: &Read<'_>,
@@ -359,7 +362,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Ends the file and, where that is asked for, compares it.
+    /// Ends the file and, if requested, verifies it.
     fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
         let Self { name, sink, losing, digests } = self;
         let sealed = sink.seal()?;
@@ -374,8 +377,8 @@ impl Writing {
     }
 }
 
-/// A number that follows from what goes into an output, for formats that name a file apart from
-/// others: the same conversion then makes the same bytes.
+/// A seed for formats that store an identity of the file. It depends on the inputs, the selection
+/// and the output's name, so that the same conversion gives the same bytes.
 fn seed(set: &ReadSet, parts: &[SetPart], output: &Output, coding: &Coding) -> u64 {
     let mut hasher = DefaultHasher::new();
     format!("{coding:?}").hash(&mut hasher);
@@ -395,7 +398,7 @@ fn refused(name: &str, fault: &Fault) -> Error {
     Error::Usage(format!("{name}: {}, expected {}", fault.found, fault.expected).into())
 }
 
-/// Keeps count of losses, or refuses them.
+/// Counts losses, or refuses them.
 struct Losing {
     lossy: bool,
     name: Arc<str>,
@@ -418,7 +421,8 @@ impl Losing {
         Ok(losing)
     }
 
-    /// Takes note of what of a file reads cannot hold, so that no format gets to see it.
+    /// Records contents of a file that no read can hold, so that no output has them. Fails unless
+    /// losses are allowed.
     fn leave_out(&mut self, what: &[String], file: &str) -> Result<()> {
         if !self.lossy && !what.is_empty() {
             return Err(self.refused(&format!("{} in {file}", what.join("; "))));

@@ -8,8 +8,9 @@
 //! In a multi-read file, the reads of a run share `context_tags` and `tracking_id`.
 //!
 //! There is no specification; ONT's ont_fast5_api 4.1.3
-//! (<https://github.com/nanoporetech/ont_fast5_api>) is what writes and reads it. A file presents
-//! itself in SLOW5's words: [`Fast5Layout::header`] and a record a read.
+//! (<https://github.com/nanoporetech/ont_fast5_api>) serves as the reference for reading and
+//! writing. The contents of a file are presented in SLOW5's terms: as [`Fast5Layout::header`] and
+//! one record per read.
 
 mod encode;
 mod fields;
@@ -41,5 +42,6 @@ pub use write::{FileWriter, holds, lost};
 
 pub use writer::Fast5Writer;
 
-/// Whether this build can fall back on libhdf5, and write.
+/// Whether this build has libhdf5. Without it, files that only libhdf5 can read are refused, and
+/// FAST5 is not written.
 pub(crate) const HAS_LIBHDF5: bool = cfg!(feature = "hdf5");

@@ -1,4 +1,4 @@
-//! What a read is, whatever the format: digests that two files of the same reads have in common.
+//! Digests of reads. The digest of a read does not depend on the format of its file.
 
 use std::hash::{DefaultHasher, Hasher};
 
@@ -6,13 +6,13 @@ use thalweg_io::Fault;
 
 use crate::record::{AuxField, AuxValue, Header, Record};
 
-/// A digest of a read. For comparisons within one run of this program: another build may digest
-/// otherwise.
+/// A digest of a read. Digests are compared within one run of the program only, because another
+/// build may compute other values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digest {
-    /// Of id and samples.
+    /// The digest of id and samples.
     pub(super) signal: u64,
-    /// Of everything else; `None` where it need not be the same.
+    /// The digest of everything else; `None` if it is not compared.
     pub(super) fields: Option<u64>,
 }
 
@@ -26,19 +26,20 @@ impl Digest {
 #[derive(Debug, Clone)]
 pub(super) struct ComparedFields {
     names: Vec<String>,
-    /// Where they stand in a record's values; `None` for one that its header does not have.
+    /// The places of the fields in a record's values; `None` for a field that the header does not
+    /// have.
     places: Vec<Option<usize>>,
 }
 
 impl ComparedFields {
-    /// The fields of a header that another format holds.
+    /// The fields of a header for which `holds` returns true.
     pub(super) fn of(header: &Header, holds: impl Fn(&str) -> bool) -> Self {
         let names: Vec<String> =
             header.aux.iter().map(|f| f.name.clone()).filter(|name| holds(name)).collect();
         Self { places: places(&names, header), names }
     }
 
-    /// These fields, by their places in records of another header.
+    /// The same fields, with their places in records of another header.
     pub(super) fn within(&self, header: &Header) -> Self {
         Self { names: self.names.clone(), places: places(&self.names, header) }
     }
@@ -46,7 +47,7 @@ impl ComparedFields {
     /// The digest of a read.
     ///
     /// # Errors
-    /// When its auxiliary fields are damaged.
+    /// If its auxiliary fields are damaged.
     pub(super) fn digest(
         &self,
         record: &Record<'_>,
@@ -65,7 +66,7 @@ impl ComparedFields {
             signal.write(bytes.get(..size_of_val(chunk)).unwrap_or_default());
         }
         let mut fields = DefaultHasher::new();
-        // By its run: formats number them in orders of their own.
+        // The read group is compared by its run, because formats number read groups differently.
         let run = header.attribute("run_id", record.read_group).unwrap_or_default();
         text(run.as_bytes(), &mut fields);
         for number in [record.digitisation, record.offset, record.range, record.sampling_rate] {
@@ -105,7 +106,8 @@ fn hash_text(bytes: &[u8], hasher: &mut DefaultHasher) {
     text(bytes, hasher);
 }
 
-/// By value: formats may differ in the width of a number and in the codes of an enumeration.
+/// Hashes the value rather than its bytes, because formats may differ in the width of a number and
+/// in the codes of an enumeration.
 fn hash(field: &AuxField, value: AuxValue<'_>, hasher: &mut DefaultHasher) {
     match value {
         AuxValue::Missing => hash_missing(hasher),

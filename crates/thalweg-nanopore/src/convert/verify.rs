@@ -1,4 +1,4 @@
-//! Reads a new file and compares it with what should be in it.
+//! Reads a new file and compares it with the reads that were written to it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,25 +10,26 @@ use super::digest::{ComparedFields, Digest};
 use crate::reads::{ReadFile, Selection};
 use crate::record::Header;
 
-/// What should be in a file.
+/// The expected contents of a file.
 pub(super) struct VerifiedReads<'a> {
-    /// The auxiliary fields that the digests are of.
+    /// The auxiliary fields that the digests cover.
     pub(super) fields: &'a ComparedFields,
-    /// Of the reads, in the order in which they were written.
+    /// The digests of the reads, in the order in which they were written.
     pub(super) digests: Vec<Digest>,
-    /// Whether they come back in that order.
+    /// Whether the file keeps that order.
     pub(super) ordered: bool,
-    /// Whether all attributes must be there, too, of read groups in the same order.
+    /// Whether the read groups must have the same order and all attributes.
     pub(super) attributes: bool,
 }
 
-/// What reads say of themselves goes before what the header says of them.
+/// Attributes that are not compared: values of the reads replace them.
 const COMPLETED: [&str; 3] = ["adc_min", "adc_max", "sample_rate"];
 
-/// Compares the file at `path` with the digests of the reads that went into it. `name` is what it
-/// will be called.
+/// Compares the file at `path` with the digests of the reads that were written to it. `name` is its
+/// final name, for messages.
 ///
 /// # Errors
+/// [`Error::Malformed`] for the first read that differs; the errors of reading the file.
 /// [`Error::Malformed`] for the first read that is not the same; as for reading.
 pub(super) fn verify(
     path: &Path,
@@ -108,7 +109,7 @@ fn compare_attributes(found: &Header, wanted: &Header, name: &Arc<str>) -> Resul
     Ok(())
 }
 
-/// The error for something that is not as it was written.
+/// The error for a difference from the written data.
 fn difference(name: &Arc<str>, what: String, found: String, wanted: String) -> Error {
     Error::Malformed {
         file: name.clone(),

@@ -1,14 +1,14 @@
-//! Reads compressed for FAST5.
+//! Compresses reads for FAST5.
 
 use thalweg_codec::{deflate, vbz};
 use thalweg_io::Fault;
 
 use crate::record::Record;
 
-/// How signals are compressed.
+/// The compression of signals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// zlib streams of this level.
     Gzip(i32),
@@ -17,13 +17,13 @@ pub enum Compression {
 }
 
 impl Default for Compression {
-    /// As MinKNOW writes.
+    /// The compression that MinKNOW uses.
     fn default() -> Self {
         Self::Vbz(1)
     }
 }
 
-/// Compresses signals; one for a thread.
+/// Compresses signals. Each thread has its own.
 #[derive(Debug)]
 pub enum SignalCompressor {
     /// See [`Compression::None`].
@@ -35,10 +35,10 @@ pub enum SignalCompressor {
 }
 
 impl SignalCompressor {
-    /// A context.
+    /// A compressor for signals.
     ///
     /// # Errors
-    /// A level that there is not.
+    /// If the level does not exist.
     pub fn new(compression: Compression) -> Result<Self, Fault> {
         Ok(match compression {
             Compression::None => Self::None,
@@ -50,7 +50,8 @@ impl SignalCompressor {
     /// Encodes a read.
     ///
     /// # Errors
-    /// A read id that no group can have, or more samples than a chunk can.
+    /// If the read id cannot be the name of a group, or if there are more samples than a chunk can
+    /// hold.
     pub fn encode(&mut self, record: &Record<'_>, samples: &[i16]) -> Result<EncodedRead, Fault> {
         if record.read_id.is_empty() || record.read_id.contains(['/', '\0']) {
             return Err(Fault::new(
@@ -85,7 +86,7 @@ impl SignalCompressor {
     }
 }
 
-/// A read as it will be stored.
+/// A read in the form in which it is stored.
 #[derive(Debug)]
 pub struct EncodedRead {
     /// Its id.
@@ -96,7 +97,7 @@ pub struct EncodedRead {
     pub channel: [f64; 4],
     /// Its auxiliary fields, as BLOW5 stores them.
     pub aux: Vec<u8>,
-    /// How many samples it has.
+    /// The number of samples.
     pub len: u64,
     /// The signal, compressed.
     pub chunk: Vec<u8>,

@@ -1,8 +1,10 @@
-//! Attributes in SLOW5's words: read groups with their attributes, typed auxiliary fields.
+//! Attributes of FAST5 in SLOW5's terms: read groups with their attributes, and typed auxiliary
+//! fields.
 //!
-//! Names and types are those that slow5tools gives; what it does not know keeps its own name.
-//! Fields are found while the reads go by: a read's bytes hold those that were known by then, and
-//! [`Fields::complete`] appends the rest as missing.
+//! Names and types are those that slow5tools uses; attributes that slow5tools does not know keep
+//! their own names. Fields are found while reads are parsed. The encoded values of a read cover the
+//! fields that were known when it was parsed, and [`Fields::complete`] appends the later fields as
+//! missing.
 
 use std::collections::HashMap;
 
@@ -10,8 +12,7 @@ use thalweg_hdf5::types::Value;
 
 use crate::record::{Attribute, AuxField, AuxType, Scalar};
 
-/// What SLOW5 calls the fields that most reads have, in the order in which they are put where the
-/// first read has them.
+/// SLOW5's names of the fields that most reads have. New fields of a read are added in this order.
 const ORDER: [&str; 6] =
     ["channel_number", "median_before", "read_number", "start_mux", "start_time", "end_reason"];
 
@@ -25,11 +26,11 @@ pub(super) struct Calibration {
 }
 
 impl Calibration {
-    /// Nothing is known: not a number.
+    /// The calibration of a read without these attributes: NaN.
     pub(super) const UNKNOWN: Self =
         Self { digitisation: f64::NAN, offset: f64::NAN, range: f64::NAN, sampling_rate: f64::NAN };
 
-    /// Takes an attribute of `channel_id`; whether it is one of these.
+    /// Stores an attribute of `channel_id`, and returns whether it is one of these fields.
     pub(super) fn take(&mut self, name: &str, value: &Value) -> bool {
         let field = match name {
             "digitisation" => &mut self.digitisation,
@@ -64,16 +65,16 @@ impl Fields {
         &self.fields
     }
 
-    /// Labels of all enumerations.
+    /// The total number of labels of all enumerations.
     pub(super) fn labels(&self) -> usize {
         self.fields.iter().map(|field| field.labels.len()).sum()
     }
 
-    /// Appends a read's values as a record stores them: of every field known so far, those that
-    /// `values` have first seen now included.
+    /// Appends a read's values as a record stores them. Names that occur for the first time become
+    /// new fields. The appended bytes cover every field that is then known.
     ///
     /// # Errors
-    /// What a field of this name cannot hold, in words.
+    /// A description of a value that its field cannot hold.
     pub(super) fn encode(
         &mut self,
         values: &mut [(String, Value)],
@@ -97,7 +98,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Appends what is missing to values that were encoded when there were `known` fields.
+    /// Appends missing values for the fields after the first `known` ones.
     pub(super) fn complete(fields: &[AuxField], known: usize, out: &mut Vec<u8>) {
         for field in fields.iter().skip(known) {
             push_missing(field, out);
@@ -105,7 +106,7 @@ impl Fields {
     }
 }
 
-/// The field that a value asks for.
+/// The field for a name whose first value is `value`.
 fn field(name: &str, value: &Value) -> AuxField {
     let kind = match value {
         Value::Signed(_, 1) => AuxType::Scalar(Scalar::Int8),
@@ -126,7 +127,7 @@ fn field(name: &str, value: &Value) -> AuxField {
     AuxField::new(name, kind)
 }
 
-/// What SLOW5 takes for a label.
+/// Whether SLOW5 accepts the text as the label of an enumeration.
 fn is_identifier(label: &str) -> bool {
     label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
         && !label.starts_with(|c: char| c.is_ascii_digit())
@@ -139,7 +140,7 @@ fn push_missing(field: &AuxField, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a value, converted to the field's type where nothing is lost by it.
+/// Appends a value, converted to the field's type. Fails if the conversion would lose information.
 fn push(field: &mut AuxField, value: &Value, out: &mut Vec<u8>) -> Result<(), String> {
     let name = field.name.clone();
     let kind = field.type_name();
@@ -161,8 +162,8 @@ fn push(field: &mut AuxField, value: &Value, out: &mut Vec<u8>) -> Result<(), St
         let at = match field.labels.iter().position(|known| known == own) {
             Some(at) => at,
             None => {
-                // All names at once and in the order of their codes, so that the numbers stay what
-                // they were.
+                // All labels are added at once in the order of their codes, so that their numbers
+                // do not change.
                 for (_, label) in labels.iter() {
                     if !is_identifier(label) {
                         return Err(lost());
@@ -226,7 +227,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Signed(value, _) => value.to_string(),
         Value::Unsigned(value, _) => value.to_string(),
-        // Versions are written as numbers, too: 2.0 is not 2.
+        // Versions are stored as numbers, too, and 2.0 must not become 2.
         Value::Float(value, _) => format!("{value:?}"),
         Value::Text(text) => text.clone(),
         Value::Enum(code, labels) => {
@@ -243,7 +244,7 @@ pub(super) type GroupAttributes = std::collections::BTreeMap<String, String>;
 pub(super) fn attributes(groups: &[GroupAttributes]) -> Vec<Attribute> {
     let names: std::collections::BTreeSet<&String> =
         groups.iter().flat_map(|group| group.keys()).collect();
-    // SLOW5 cannot tell an empty value from a missing one, nor a dot.
+    // SLOW5 reads an empty value or a dot as a missing value.
     let value = |group: &GroupAttributes, name: &String| {
         group.get(name).filter(|v| !v.is_empty() && *v != ".").cloned()
     };

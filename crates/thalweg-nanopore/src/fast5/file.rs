@@ -1,4 +1,5 @@
-//! FAST5 files through the engine: reads are parsed by the workers as they go by, or listed before.
+//! Reads FAST5 files through the engine. Workers parse reads while they decode them, or all reads
+//! are parsed when the file is opened.
 
 mod open;
 mod pages;
@@ -28,15 +29,15 @@ use crate::record::{Entry, Header, Index, Record, StoredRow};
 use open::OpenedFast5;
 use stream::{Stream, StreamUnpacker};
 
-/// What is known of all reads may take this part of the memory budget.
+/// The table of all reads may take one part in this many of the memory budget.
 const TABLE_SHARE: usize = 2;
 
 /// A FAST5 file, open.
 #[derive(Debug, Clone)]
 pub(crate) enum Fast5File {
-    /// Its reads are parsed on the way.
+    /// Workers parse the reads while they decode them.
     Stream(Arc<Stream>),
-    /// All of its reads are known.
+    /// All reads were parsed when the file was opened.
     Table(Arc<Fast5Layout>),
 }
 
@@ -60,13 +61,13 @@ pub(crate) fn open(
             (Fast5File::Table(Arc::new(layout)), header, requests)
         }
     };
-    // One more told the format.
+    // One more request found the format.
     Ok(file::OpenedFormat { file, header, requests: 1 + requests })
 }
 
 impl Fast5File {
-    /// The header of all reads, where it is another than that of the first ones, and what has no
-    /// place in a read.
+    /// The header of all reads, which may have more fields than that of the first reads, and the
+    /// contents of the file that no read can hold.
     fn whole(&self) -> Result<(&Arc<Header>, &[String])> {
         match self {
             Self::Stream(stream) => stream.whole_header(),
@@ -82,7 +83,7 @@ impl Fast5File {
         }
     }
 
-    /// Where the bytes lie that hold the read with a number.
+    /// The bytes that hold the read with this number.
     fn extent(&self, number: u64) -> Range<u64> {
         match self {
             Self::Stream(stream) => {
@@ -92,7 +93,7 @@ impl Fast5File {
         }
     }
 
-    /// Where the bytes lie that hold the reads, in order; without `signal`, their fields.
+    /// The bytes that hold the reads, in order. Without `signal`, the bytes that hold their fields.
     fn extents(
         &self,
         rows: &WantedRows,
@@ -109,14 +110,14 @@ impl Fast5File {
                 };
                 Box::new((0..).map_while(number))
             }
-            // The fields are in memory already.
+            // The fields are already in memory, so nothing is fetched for them.
             Self::Table(layout) => {
                 Box::new(layout.extents(rows).map(move |extent| if signal { extent } else { 0..0 }))
             }
         }
     }
 
-    /// For a worker that decodes these reads.
+    /// An unpacker for a worker that decodes these reads.
     fn unpack(&self, rows: &WantedRows, store: &Arc<dyn Store>) -> Fast5Unpacker {
         match self {
             Self::Stream(stream) => {
@@ -186,7 +187,7 @@ impl FormatFile for Fast5File {
     type Unpacker = Fast5Unpacker;
 
     fn whole_header<'a>(&'a self, file: &'a OpenFile) -> &'a Arc<Header> {
-        // A header that cannot be read now fails the run that needs it.
+        // If the header cannot be read now, the run that needs it fails.
         self.whole().map_or(&file.header, |(header, _)| header)
     }
 
@@ -216,7 +217,7 @@ impl FormatFile for Fast5File {
         self.unpack(&WantedRows::ALL, &file.store)
     }
 
-    /// Where the read with a number lies; its entry's offset is that number.
+    /// The bytes of the read, and its number, which is the offset of its entry.
     fn place(&self, entry: Entry) -> (Range<u64>, u64) {
         (self.extent(entry.offset), entry.offset)
     }
@@ -229,7 +230,8 @@ impl FormatFile for Fast5File {
         Ok((self.listed(file.name())?, IndexOrigin::Unsaved))
     }
 
-    /// An index beside the file would hold offsets and sizes of records, which FAST5 does not have.
+    /// FAST5 has no index file: such a file would hold offsets and sizes of records, which FAST5
+    /// does not have.
     fn build_index(&self, file: &OpenFile) -> Result<Index> {
         Err(Error::Unsupported {
             file: file.name().clone(),
@@ -250,7 +252,7 @@ impl FormatFile for Fast5File {
 }
 
 impl Fast5File {
-    /// Which reads are selected, by their numbers.
+    /// The numbers of the selected reads.
     fn rows(&self, file: &OpenFile, selection: &Selection) -> Result<WantedRows> {
         let Some(places) = self.places(file, selection)? else { return Ok(WantedRows::ALL) };
         let number = |place: Range<u64>| {

@@ -1,5 +1,5 @@
-//! What is known of a FAST5 file once it is open: its header in SLOW5's words, and where each
-//! read's signal lies.
+//! The contents of an open FAST5 file: its header in SLOW5's terms, and the place of each read's
+//! signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ const SAMPLE: usize = 2;
 pub struct Fast5Layout {
     pub(super) header: Arc<Header>,
     pub(super) reads: Vec<Fast5Row>,
-    /// What the model of a read has no place for, in words, each once.
+    /// The contents of the file that no read can hold, in words, each once.
     pub(super) left_out: Vec<String>,
     pub(super) requests: u64,
 }
 
-/// One read: its fields, and where its signal lies.
+/// One read: its fields, and the place of its signal.
 #[derive(Debug)]
 pub struct Fast5Row {
     pub(super) read_id: Box<str>,
     pub(super) read_group: u32,
     pub(super) calibration: Calibration,
-    /// Auxiliary values as a record stores them, of the first `known` fields.
+    /// Auxiliary values of the first `known` fields, as a record stores them.
     pub(super) aux: Box<[u8]>,
     pub(super) known: usize,
     pub(super) signal: Signal,
 }
 
-/// Where a read's samples lie.
+/// The place of a read's samples.
 #[derive(Debug)]
 pub(super) struct Signal {
     pub(super) len: u64,
@@ -61,7 +61,7 @@ impl Signal {
         Self { len, fill, storage, pipeline: shared }
     }
 
-    /// Memory beside its own fields.
+    /// Memory in addition to its own fields, in bytes.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.storage {
             Storage::Inline(samples) => size_of_val(&samples[..]),
@@ -70,8 +70,8 @@ impl Signal {
         }
     }
 
-    /// The bytes to fetch for it. Of chunks that lie far apart only the first: a worker fetches the
-    /// others by itself.
+    /// The bytes to fetch for it. If chunks lie far apart, only the first chunk; a worker fetches
+    /// the other chunks separately.
     fn extent(&self) -> Range<u64> {
         match &self.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
@@ -97,7 +97,7 @@ impl Signal {
     }
 }
 
-/// Which reads of a file a run wants: all, or these.
+/// The reads that a run wants: all, or those with these numbers.
 #[derive(Debug, Clone)]
 pub struct WantedRows(Option<Arc<Vec<u32>>>);
 
@@ -105,7 +105,7 @@ impl WantedRows {
     /// Every read.
     pub const ALL: Self = Self(None);
 
-    /// The number of the read that comes at this place.
+    /// The number of the read at this place of the selection.
     pub fn number(&self, ordinal: u64) -> Option<usize> {
         let ordinal = usize::try_from(ordinal).ok()?;
         match &self.0 {
@@ -133,12 +133,12 @@ impl Fast5Layout {
         &self.header
     }
 
-    /// Requests that opening it took.
+    /// The number of requests that opening the file took.
     pub fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// What the file has and a read has no place for, in words.
+    /// The contents of the file that no read can hold, in words.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
@@ -153,10 +153,10 @@ impl Fast5Layout {
         self.reads.is_empty()
     }
 
-    /// An index of the reads: an entry's offset is the read's number.
+    /// An index of the reads. The offset of an entry is the number of the read.
     ///
     /// # Errors
-    /// Two reads of one id.
+    /// If two reads have the same id.
     pub fn index(&self, file: &Arc<str>) -> Result<Index> {
         let mut index = Index::new(self.header.version);
         for (number, row) in self.reads.iter().enumerate() {
@@ -175,12 +175,12 @@ impl Fast5Layout {
         self.reads.get(number)
     }
 
-    /// Where the signal of the read with this number lies.
+    /// The bytes that hold the signal of the read with this number.
     pub fn extent(&self, number: u64) -> Range<u64> {
         self.row(&WantedRows::ALL, number).map_or(0..0, |row| row.signal.extent())
     }
 
-    /// Where the reads' signals lie, in order.
+    /// The bytes that hold the signals of the reads, in order.
     pub fn extents(
         self: &Arc<Self>,
         rows: &WantedRows,
@@ -208,7 +208,7 @@ impl Fast5Layout {
     }
 }
 
-/// What a worker keeps to decode the reads of a layout.
+/// Decodes the reads of a layout, for one worker.
 #[derive(Debug)]
 pub struct RowUnpacker {
     layout: Arc<Fast5Layout>,
@@ -217,15 +217,16 @@ pub struct RowUnpacker {
 }
 
 impl RowUnpacker {
-    /// For the reads that `rows` names.
+    /// An unpacker for the reads that `rows` names.
     pub fn new(layout: Arc<Fast5Layout>, rows: WantedRows, store: Arc<dyn Store>) -> Self {
         Self { layout, rows, decoder: Fast5RowDecoder::new(store) }
     }
 
-    /// Decodes the read of an extent, and appends its samples to `out`. They may be `limit` bytes.
+    /// Decodes the read of an extent, and appends its samples to `out`. They may take at most
+    /// `limit` bytes.
     ///
     /// # Errors
-    /// What is wrong with its stored bytes.
+    /// If there is no such read, or if its stored bytes are damaged.
     pub fn read(
         &mut self,
         extent: &Extent<'_>,
@@ -238,16 +239,16 @@ impl RowUnpacker {
         Ok(self.decoder.fields(row, &self.layout.header).0)
     }
 
-    /// Everything about the read of an extent but its samples, of which it tells the number.
+    /// The fields of the read of an extent, and the number of its samples.
     ///
     /// # Errors
-    /// Where there is no such read.
+    /// If there is no such read.
     pub fn fields(&mut self, ordinal: u64) -> Result<(Record<'_>, u64)> {
         let row = self.decoder.known(self.layout.row(&self.rows, ordinal), ordinal)?;
         Ok(self.decoder.fields(row, &self.layout.header))
     }
 
-    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    /// Frees scratch memory beyond `keep` bytes per buffer.
     pub fn trim(&mut self, keep: usize) {
         self.decoder.trim(keep);
     }
@@ -264,7 +265,7 @@ pub struct Fast5RowDecoder {
 }
 
 impl Fast5RowDecoder {
-    /// Of a store's reads.
+    /// A decoder of reads in a store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
@@ -281,11 +282,11 @@ impl Fast5RowDecoder {
         })
     }
 
-    /// Appends the samples of a read, which may be `limit` bytes, to `out`. What is not in the
-    /// extent is fetched.
+    /// Appends the samples of a read to `out`. They may take at most `limit` bytes. Bytes that are
+    /// not in the extent are fetched.
     ///
     /// # Errors
-    /// What is wrong with its stored bytes.
+    /// If the stored bytes are damaged, or cannot be fetched.
     pub fn samples(
         &mut self,
         row: &Fast5Row,
@@ -303,8 +304,7 @@ impl Fast5RowDecoder {
         outcome
     }
 
-    /// A read without its samples, as a record of a file with this header; and how many samples it
-    /// has.
+    /// The fields of a read, as a record of a file with this header, and the number of its samples.
     pub fn fields<'a>(&'a mut self, row: &'a Fast5Row, header: &Header) -> (Record<'a>, u64) {
         let aux: &[u8] = if row.known == header.aux.len() {
             &row.aux
@@ -329,7 +329,7 @@ impl Fast5RowDecoder {
         (record, row.signal.len)
     }
 
-    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    /// Frees scratch memory beyond `keep` bytes per buffer.
     pub fn trim(&mut self, keep: usize) {
         self.contexts.trim(keep);
         self.apart.clear();
@@ -339,7 +339,7 @@ impl Fast5RowDecoder {
     }
 }
 
-/// The decoding of one read.
+/// The state of decoding one read.
 struct Decode<'a> {
     store: &'a dyn Store,
     row: &'a Fast5Row,
@@ -369,7 +369,7 @@ impl<'a> Decode<'a> {
         Ok(())
     }
 
-    /// So many samples, if the memory that they take is allowed.
+    /// The number of samples, if they may take that much memory.
     fn fits(&self, samples: u64, offset: u64) -> Result<usize> {
         let fits = usize::try_from(samples)
             .ok()
@@ -439,8 +439,8 @@ impl<'a> Decode<'a> {
     }
 }
 
-/// Fetches bytes into a buffer. Layouts were checked against the file's size, so no more is
-/// allocated than the file holds.
+/// Fetches bytes into a buffer. The layout was checked against the size of the file, so the buffer
+/// is never larger than the file.
 fn fetch<'b>(
     store: &dyn Store,
     buffer: &'b mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Builds a file's layout from reads that are parsed without libhdf5, one after the other.
+//! Builds the layout of a file from reads that are parsed one after the other without libhdf5.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::merge::{KnownFields, Merge};
 use super::read_groups::{FoundRead, Root};
 use crate::record::Header;
 
-/// A layout in the making.
+/// A layout that is being built.
 pub struct LayoutBuilder(Merge);
 
 impl std::fmt::Debug for LayoutBuilder {
@@ -21,15 +21,15 @@ impl std::fmt::Debug for LayoutBuilder {
 }
 
 impl LayoutBuilder {
-    /// Nothing yet, of the file with this root. What is known of its reads may take `memory` bytes.
+    /// An empty layout of the file with this root. The rows of its reads may take `memory` bytes.
     pub fn new(name: &Arc<str>, root: &Root, memory: usize) -> Self {
         Self(Merge::new(root.known(name), memory))
     }
 
-    /// Takes in the next read.
+    /// Adds the next read.
     ///
     /// # Errors
-    /// [`Refused`](meta::Refused): what is wrong with a group that it shares with others, and what
+    /// [`Refused`](meta::Refused) if a group that it shares with others is damaged, or if the read
     /// does not fit the reads before it.
     pub fn read<S: ByteSource + ?Sized>(
         &mut self,
@@ -39,17 +39,18 @@ impl LayoutBuilder {
         self.0.read(found, &mut |_, at| Root::attributes_at(source, at))
     }
 
-    /// The layout, once all reads were taken in; finding them took so many requests.
+    /// The layout of all reads that were added. `requests` is the number of requests that finding
+    /// them took.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a file that has no reads.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a file without reads.
     pub fn finish(self, requests: u64) -> Result<Fast5Layout> {
         self.0.finish(requests)
     }
 }
 
 impl Root {
-    /// What is known of the file's reads before any was seen; `name` is what errors call the file.
+    /// The read groups and fields before any read was added. `name` is the file's name in errors.
     pub fn known(&self, name: &Arc<str>) -> KnownFields {
         let mut known = KnownFields::new(name, self.attributes.clone());
         self.others.iter().for_each(|what| known.leave_out(what.clone()));
@@ -57,7 +58,7 @@ impl Root {
     }
 }
 
-/// What is known of some reads of a file, and the header that goes with it.
+/// The read groups and fields of some reads of a file, and the header that follows from them.
 #[derive(Debug, Clone)]
 pub struct KnownReads {
     known: KnownFields,
@@ -66,32 +67,33 @@ pub struct KnownReads {
 }
 
 impl KnownReads {
-    /// The state after reads that were taken in.
+    /// The state after the reads that were added to `known`.
     pub fn new(known: KnownFields) -> Self {
         Self { header: Arc::new(known.header()), left_out: known.left_out(), known }
     }
 
-    /// The header that rows go with.
+    /// The header that rows of these reads belong to.
     pub fn header(&self) -> &Arc<Header> {
         &self.header
     }
 
-    /// What the file has and a read has no place for, in words.
+    /// The contents of the file that no read can hold, in words.
     pub fn left_out(&self) -> &[String] {
         &self.left_out
     }
 
-    /// What is known.
+    /// The read groups and fields.
     pub fn known(&self) -> &KnownFields {
         &self.known
     }
 }
 
 impl KnownFields {
-    /// A read's row. What was not known before is known from then on; the other outcome is whether
-    /// something was not.
+    /// Makes the row of a read. New read groups, fields and labels are added to the known ones.
+    /// Also returns whether there were any.
     ///
     /// # Errors
+    /// [`Refused`](meta::Refused).
     /// [`Refused`](meta::Refused).
     pub fn take<S: ByteSource + ?Sized>(
         &mut self,

@@ -1,5 +1,4 @@
-//! From what the reads' groups say to rows of a layout: read groups are put together, fields are
-//! found.
+//! Makes the rows of a layout from the groups of reads: assigns read groups, and collects fields.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,11 +12,11 @@ use super::layout::{Fast5Layout, Fast5Row, Signal};
 use super::read_groups::{Attributes, FoundRead, SharedGroups};
 use crate::record::Header;
 
-/// What a read takes at least beside its own values, for the check of the budget.
+/// The least memory that a read takes in addition to its values, for the check of the budget.
 const ROW_BYTES: usize = size_of::<Fast5Row>() + 64;
 
-/// The read groups and fields of the reads that have been seen so far, in their order: those of
-/// later reads come behind them, and nothing that was said of a read becomes wrong.
+/// The read groups and fields of the reads so far, in the order in which they were found. Those of
+/// later reads are appended, so that earlier rows remain correct.
 #[derive(Debug, Clone)]
 pub struct KnownFields {
     name: Arc<str>,
@@ -25,7 +24,7 @@ pub struct KnownFields {
     of_file: GroupAttributes,
     is_fast5: bool,
     groups: Vec<GroupAttributes>,
-    /// Read groups by what makes them one.
+    /// Read groups by their distinguishing properties.
     by_key: HashMap<Key, u32>,
     fields: Fields,
     pipelines: Vec<Arc<Pipeline>>,
@@ -33,11 +32,12 @@ pub struct KnownFields {
     aux: Vec<u8>,
 }
 
-/// Read groups are recognised by their addresses as long as there are no more of these.
+/// The largest number of keys that are kept. Beyond it, `by_key` is cleared, and read groups are
+/// recognised by their attributes.
 const MOST_KEYS: usize = 4096;
 
-/// The reads of a read group have these in common: the groups that they share, and attributes of
-/// their own.
+/// The properties that the reads of a read group have in common: the groups that they share, and
+/// their own attributes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Key {
     shared: SharedGroups,
@@ -45,7 +45,7 @@ struct Key {
 }
 
 impl KnownFields {
-    /// Nothing yet, of a file with these attributes.
+    /// The state before any read, for a file with these attributes.
     pub(super) fn new(name: &Arc<str>, of_file: Attributes) -> Self {
         let mut known = Self {
             name: name.clone(),
@@ -72,7 +72,7 @@ impl KnownFields {
         *self.left_out.entry(what).or_default() += 1;
     }
 
-    /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
+    /// Makes the row of one read. `attributes_at` parses the attributes of the group at an address.
     pub(super) fn row<E: From<Error>>(
         &mut self,
         found: FoundRead,
@@ -86,7 +86,8 @@ impl KnownFields {
         for (name, value) in raw {
             match (name.as_str(), value) {
                 ("read_id", Value::Text(id)) => read_id = Some(id),
-                // It says what the signal's own length says, or it is kept.
+                // A duration equal to the length of the signal is redundant; any other duration is
+                // kept.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
                 (_, value @ Value::Other(_)) => {
                     self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)));
@@ -94,7 +95,7 @@ impl KnownFields {
                 (_, value) => values.push((name, value)),
             }
         }
-        // What is a field of the read need not be an attribute of its group.
+        // An attribute that is also a field of the read need not be an attribute of its read group.
         own.retain(|attribute| !values.contains(attribute));
         let read_group = self.group(&path, own, shared, attributes_at)?;
         let mut calibration = Calibration::UNKNOWN;
@@ -107,7 +108,8 @@ impl KnownFields {
                     self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)));
                 }
                 value if name == "channel_number" => values.push((name, value)),
-                // Under its group's name, so that it can go back there.
+                // The field keeps the name of its group as a prefix, so that a writer can put it
+                // back there.
                 value => values.push((format!("channel_id/{name}"), value)),
             }
         }
@@ -126,7 +128,7 @@ impl KnownFields {
         Ok(Fast5Row { read_id: read_id.into(), read_group, calibration, aux, known, signal })
     }
 
-    /// The number of a read's group, which is made where it is the first of its kind.
+    /// The number of the read group of a read. A new read group is added if there is none like it.
     fn group<E: From<Error>>(
         &mut self,
         path: &str,
@@ -160,7 +162,8 @@ impl KnownFields {
         for (name, text) in key.own.clone() {
             put(&mut all, "read", name, text);
         }
-        // Files that do not share these groups have them once a read, with the same in them.
+        // Some files do not share these groups: each read has its own groups with the same
+        // attributes.
         let group = self.groups.iter().position(|known| *known == all).unwrap_or_else(|| {
             self.groups.push(all);
             self.groups.len() - 1
@@ -173,7 +176,7 @@ impl KnownFields {
         Ok(group)
     }
 
-    /// What tells whether anything became known: numbers of read groups, fields and labels.
+    /// The numbers of read groups, fields and labels. They change whenever something new is found.
     pub(super) fn extent(&self) -> (usize, usize, usize) {
         (self.groups.len(), self.fields.len(), self.fields.labels())
     }
@@ -187,7 +190,7 @@ impl KnownFields {
         )
     }
 
-    /// What of the reads so far has no place, in words.
+    /// The contents of the reads so far that no read can hold, in words.
     pub(super) fn left_out(&self) -> Vec<String> {
         let mut left_out: Vec<String> =
             self.left_out.iter().map(|(what, n)| format!("{what} (of {n} reads)")).collect();
@@ -196,7 +199,7 @@ impl KnownFields {
     }
 }
 
-/// Rows in the making.
+/// The rows of the reads so far.
 pub(super) struct Merge {
     pub(super) known: KnownFields,
     memory: usize,
@@ -205,12 +208,12 @@ pub(super) struct Merge {
 }
 
 impl Merge {
-    /// None yet. They may take `memory` bytes.
+    /// A merge without rows. The rows may take `memory` bytes.
     pub(super) fn new(known: KnownFields, memory: usize) -> Self {
         Self { known, memory, taken: 0, rows: Vec::new() }
     }
 
-    /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
+    /// Adds one read. `attributes_at` parses the attributes of the group at an address.
     pub(super) fn read<E: From<Error>>(
         &mut self,
         found: FoundRead,
@@ -225,7 +228,7 @@ impl Merge {
         Ok(())
     }
 
-    /// The layout, once all reads were taken in.
+    /// The layout of all reads that were added.
     pub(super) fn finish(self, requests: u64) -> Result<Fast5Layout> {
         let Self { known, rows, .. } = self;
         if rows.is_empty() && !known.is_fast5 {
@@ -269,8 +272,8 @@ fn other(value: &Value) -> &'static str {
     }
 }
 
-/// Puts an attribute under its own name, or under its group's and its own where that is taken by
-/// another value.
+/// Stores an attribute under its own name. If that name has another value already, the name of its
+/// group is put before it.
 fn put(all: &mut GroupAttributes, part: &str, name: String, text: String) {
     match all.get(&name) {
         Some(known) if *known != text => drop(all.insert(format!("{part}/{name}"), text)),

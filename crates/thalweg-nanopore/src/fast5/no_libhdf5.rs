@@ -1,5 +1,5 @@
-//! What stands in for libhdf5 in a build without it: nothing is written, and only files that our
-//! own parser understands are read.
+//! Replaces the modules that need libhdf5 in a build without it. Nothing is written, and only files
+//! that this crate's parser understands are read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
 }
 
 impl Fast5Layout {
-    /// Finds all reads of a file by libhdf5, which this build does not have.
+    /// Refuses to find the reads of a file with libhdf5, which this build does not have.
     ///
     /// # Errors
     /// Always [`Error::Unsupported`].
@@ -29,7 +29,7 @@ impl Fast5Layout {
     }
 }
 
-/// What of a header FAST5 has no place for: no file is written, so nothing is lost.
+/// The contents of a header that FAST5 cannot hold. Always empty: this build writes no FAST5.
 pub fn lost(_: &Header) -> Vec<String> {
     Vec::new()
 }
@@ -39,7 +39,7 @@ pub fn holds(_: &AuxField) -> bool {
     false
 }
 
-/// A file that cannot be written.
+/// A file writer that cannot exist.
 #[derive(Debug)]
 pub enum FileWriter {}
 

@@ -1,4 +1,4 @@
-//! What a read's groups say, whoever parsed them, and the parsing of them without libhdf5.
+//! The contents of a read's groups, for both parsers, and the parser without libhdf5.
 
 use std::ops::Range;
 
@@ -6,13 +6,13 @@ use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::{ByteSource, MetadataFile, Object, Reader, Refused};
 use thalweg_hdf5::types::{SampleDataset, Storage, Value};
 
-/// What a group of a multi-read file is called before its read's id.
+/// The name of a read's group in a multi-read file is this prefix and the read's id.
 pub(super) const PREFIX: &str = "read_";
 
 /// Attributes by name.
 pub(super) type Attributes = Vec<(String, Value)>;
 
-/// Everything that a file says about one read.
+/// Everything that a file contains about one read.
 #[derive(Debug, PartialEq)]
 pub struct FoundRead {
     /// The group, for messages.
@@ -23,14 +23,14 @@ pub struct FoundRead {
     pub(super) own: Attributes,
     pub(super) raw: Attributes,
     pub(super) channel: Attributes,
-    /// Where the groups are that a run's reads share.
+    /// The addresses of the groups that the reads of a run share.
     pub(super) shared: SharedGroups,
-    /// Groups of which nothing is known, in words.
+    /// Unknown groups, in words.
     pub(super) others: Vec<String>,
     pub(super) signal: SampleDataset,
 }
 
-/// Addresses of groups that reads share.
+/// Addresses of groups that several reads share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct SharedGroups {
     pub(super) tracking_id: Option<u64>,
@@ -38,14 +38,14 @@ pub(super) struct SharedGroups {
 }
 
 impl FoundRead {
-    /// Whether it goes by the name that its group has, as it should.
+    /// Whether the id in the name of its group is the read's id.
     pub fn is_named_rightly(&self) -> bool {
         let id = self.raw.iter().find(|(name, _)| name == "read_id").map(|(_, value)| value);
         self.named.is_some()
             && id.is_none_or(|id| matches!(id, Value::Text(id) if Some(id) == self.named.as_ref()))
     }
 
-    /// Where the signal lies in the file, first byte to last.
+    /// The range of the file that the signal lies in. It may contain other bytes.
     pub fn signal(&self) -> Range<u64> {
         match &self.signal.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
@@ -61,7 +61,7 @@ impl FoundRead {
 }
 
 impl SharedGroups {
-    /// Takes the address of one of them; whether it is one.
+    /// Stores the address if `name` is one of these groups, and returns whether it is.
     pub(super) fn take(&mut self, name: &str, at: u64) -> bool {
         match name {
             "tracking_id" => self.tracking_id = Some(at),
@@ -79,7 +79,7 @@ impl SharedGroups {
     }
 }
 
-/// A read's group: its address, and what follows `read_` in its name.
+/// The group of a read: its address, and the id in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadAddress {
     /// Address of the group's header.
@@ -94,20 +94,20 @@ pub struct Root {
     pub(super) file: MetadataFile,
     pub(super) attributes: Attributes,
     pub(super) reads: Reads,
-    /// Groups of which nothing is known, in words.
+    /// Unknown groups, in words.
     pub(super) others: Vec<String>,
 }
 
-/// Where the reads are.
+/// The places of the reads.
 #[derive(Debug)]
 pub(super) enum Reads {
-    /// Each in a group of its own, in the order of their addresses.
+    /// Each read has a group of its own. The groups are in the order of their addresses.
     Multi(Vec<ReadAddress>),
-    /// Below `Raw/Reads`, with what all of them share.
+    /// The reads are below `Raw/Reads`. `channel_id` and `shared` apply to all of them.
     Single { reads: Vec<ReadAddress>, channel_id: Option<u64>, shared: SharedGroups },
 }
 
-/// Metadata of the root group may take this many bytes, those of one read this many.
+/// The largest size of one read's metadata, in bytes.
 const MOST_OF_READ: u64 = 16 << 20;
 
 impl Root {
@@ -177,8 +177,7 @@ impl Root {
         }
     }
 
-    /// Where the groups of reads are whose names are their ids; none where there are no such
-    /// groups.
+    /// The groups of the reads, if their names hold the ids; empty otherwise.
     pub fn places(&self) -> &[ReadAddress] {
         match &self.reads {
             Reads::Multi(reads) => reads,
@@ -191,7 +190,7 @@ impl Root {
         self.len() == 0
     }
 
-    /// Parses what belongs to the read with a number.
+    /// Parses the metadata of the read with this number.
     ///
     /// # Errors
     /// [`Refused`].
@@ -201,7 +200,7 @@ impl Root {
         number: usize,
     ) -> meta::Result<FoundRead> {
         let reader = &Reader::new(source, MOST_OF_READ);
-        let none = || Refused::Foreign("a read that there is not".into());
+        let none = || Refused::Foreign("a read number beyond the last read".into());
         match &self.reads {
             Reads::Multi(reads) => {
                 let place = reads.get(number).ok_or_else(none)?;
@@ -277,7 +276,7 @@ impl Root {
         Object::read(reader, signal)?.samples(reader)
     }
 
-    /// Parses the attributes of a group that reads share.
+    /// Parses the attributes of a group that several reads share.
     ///
     /// # Errors
     /// [`Refused`].

@@ -1,4 +1,4 @@
-//! From a file that libhdf5 has opened to a layout: every read's groups, in the order of the file.
+//! Finds the reads of a file that libhdf5 has opened, in the order of the file.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub fn has_reads(file: &ArrayFile) -> Result<bool> {
     Ok(links.iter().any(|link| link.name.starts_with(PREFIX) || link.name == "UniqueGlobalKey"))
 }
 
-/// Finds the reads of a file by libhdf5, to see whether it survives that; whether the file is
-/// FAST5.
+/// Finds the reads of a file with libhdf5, to test whether libhdf5 survives it. Returns whether the
+/// file is FAST5.
 ///
 /// # Errors
-/// As [`Fast5Layout::scan`].
+/// The errors of [`Fast5Layout::scan`].
 pub fn try_reads(file: &ArrayFile) -> Result<bool> {
     if !has_reads(file)? {
         return Ok(false);
@@ -37,11 +37,12 @@ pub fn try_reads(file: &ArrayFile) -> Result<bool> {
 }
 
 impl Fast5Layout {
-    /// Finds all reads of a file by libhdf5, which takes 0.1 ms for each. What is known of them may
-    /// take `memory` bytes.
+    /// Finds all reads of a file with libhdf5, which takes 0.1 ms per read. Their rows may take
+    /// `memory` bytes.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and [`Error::Unsupported`]; the store's own; [`Error::Cancelled`].
+    /// [`Error::Malformed`] and [`Error::Unsupported`]; the errors of the store;
+    /// [`Error::Cancelled`].
     pub fn scan(store: &Arc<dyn Store>, control: &Control, memory: usize) -> Result<Self> {
         let file = File::open(store, control)?;
         let root = file.root()?;
@@ -58,7 +59,7 @@ impl Fast5Layout {
     }
 }
 
-/// The way through a file.
+/// The state of a scan through a file.
 struct FileScan<'a> {
     name: Arc<str>,
     control: &'a Control,
@@ -78,7 +79,7 @@ struct ReadParts {
 
 impl FileScan<'_> {
     fn multi(&mut self, file: &File, mut links: Vec<Link>) -> Result<()> {
-        // In the order in which they were written, so that the file is gone through once.
+        // The order in which they were written, so that the file is read from start to end.
         links.sort_by_key(|link| link.address);
         for link in &links {
             let Some(id) = link.name.strip_prefix(PREFIX) else {
@@ -134,7 +135,7 @@ impl FileScan<'_> {
         Ok(())
     }
 
-    /// Takes in one read.
+    /// Adds one read.
     fn read(&mut self, file: &File, path: &str, parts: ReadParts) -> Result<()> {
         if self.control.is_cancelled() {
             return Err(Error::Cancelled);

@@ -1,4 +1,4 @@
-//! From reads in SLOW5's words to a multi-read file, laid out as ont_fast5_api lays it out.
+//! Writes reads in SLOW5's terms to a multi-read file, with the layout of ont_fast5_api.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,30 +11,29 @@ use super::encode::{Compression, EncodedRead};
 use crate::pod5::fields::{CONTEXT_TAGS, END_REASONS};
 use crate::record::{AuxField, AuxType, AuxValue, Header, Record, Scalar};
 
-/// An attribute that stands at the read itself, where ONT's readers look for it. A field of this
-/// name stands there, too.
+/// An attribute that belongs to the group of the read, where ONT's readers look for it. A field of
+/// this name is written there, too.
 const PORE_TYPE: &str = "pore_type";
 
-/// Attributes that stand at the file.
+/// Attributes that belong to the file.
 const OF_FILE: [&str; 2] = ["file_type", "file_version"];
 
-/// What a multi-read file says that it is, and in which version of the layout, unless the source
-/// says so itself.
+/// The type and the layout version of a multi-read file, unless the source has its own.
 const FILE_TYPE: &str = "multi-read";
 const FILE_VERSION: &str = "2.3";
 
-/// What may end a read, by the code that FAST5 has for it: ONT's readers go by the code alone. POD5
-/// has all of them but one; those after the seventh are newer than FAST5, and have the codes that
-/// pod5's converter gives them.
+/// The end reasons by their code in FAST5: ONT's readers use the code alone. POD5 has all of them
+/// except "partial". Those after the seventh are newer than FAST5, and have the codes that pod5's
+/// converter gives them.
 fn end_reasons() -> Vec<String> {
     let (unknown, others) = END_REASONS.split_at(1);
     [unknown, &["partial"], others].concat().into_iter().map(String::from).collect()
 }
 
-/// The filter deflate of HDF5.
+/// The number of HDF5's deflate filter.
 const DEFLATE: i32 = 1;
 
-/// Where an auxiliary field goes.
+/// The place of an auxiliary field.
 #[derive(Debug)]
 struct AuxPlace {
     of_channel: bool,
@@ -46,12 +45,13 @@ struct AuxPlace {
 enum AuxKind {
     Number(StoredNumber),
     Text,
-    /// With the code that each code of the header becomes.
+    /// The enumeration, and the code in the file for each code of the header.
     Enum(Enumeration, Vec<u8>),
     Lost,
 }
 
-/// The labels of an enumeration by their code in FAST5, and what the codes of the field become.
+/// The labels of an enumeration by their codes in FAST5, and the code in FAST5 for each code of the
+/// field.
 fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
     let own = &field.labels;
     let mut labels = own.clone();
@@ -68,7 +68,7 @@ fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
     (labels, codes)
 }
 
-/// What of a header FAST5 has no place for, in words.
+/// The contents of a header that FAST5 cannot hold, in words.
 pub fn lost(header: &Header) -> Vec<String> {
     let arrays = header.aux.iter().filter(|field| kind_of(field).is_none());
     arrays
@@ -76,12 +76,13 @@ pub fn lost(header: &Header) -> Vec<String> {
         .collect()
 }
 
-/// Whether FAST5 has a place for a field.
+/// Whether FAST5 can hold a field.
 pub fn holds(field: &AuxField) -> bool {
     kind_of(field).is_some()
 }
 
-/// Whether FAST5 has a place for a field, and what it is there; an enumeration is left for later.
+/// The kind of a field in FAST5; `None` if FAST5 cannot hold it. An enumeration counts as a number
+/// here.
 fn kind_of(field: &AuxField) -> Option<AuxKind> {
     Some(match field.kind {
         AuxType::Array(Scalar::Char) | AuxType::Scalar(Scalar::Char) => AuxKind::Text,
@@ -101,7 +102,7 @@ fn kind_of(field: &AuxField) -> Option<AuxKind> {
     })
 }
 
-/// A multi-read file being written, to a path that is not the file's last.
+/// A multi-read file that is being written under a temporary name.
 #[derive(Debug)]
 pub struct FileWriter {
     file: Hdf5Writer,
@@ -114,7 +115,7 @@ pub struct FileWriter {
 }
 
 impl FileWriter {
-    /// Starts a file of reads that `header` describes; `name` is what errors call it.
+    /// Starts a file for reads with this header. `name` is the file's name in errors.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -126,7 +127,7 @@ impl FileWriter {
     ) -> Result<Self> {
         let file = Hdf5Writer::create(path, name)?;
         for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
-            // A single-read file has another version and no type.
+            // A single-read file has another version and no type, so its version is not copied.
             let own = (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE))
                 .then(|| header.attribute(attribute, 0))
                 .flatten();
@@ -157,7 +158,7 @@ impl FileWriter {
     /// Appends a read.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk, and for an id that was written before.
+    /// [`Error::Io`], for example on a full disk, and for an id that was written before.
     pub fn push(&mut self, read: &EncodedRead) -> Result<()> {
         let Self { file, header, .. } = self;
         let group = read.read_group;
@@ -198,7 +199,7 @@ impl FileWriter {
         self.share(group, &node)
     }
 
-    /// Writes a read's own fields; the type of its pore, which has a place of its own.
+    /// Writes a read's auxiliary fields. Returns its pore type, which belongs to another group.
     fn auxiliary(
         &self,
         read: &EncodedRead,
@@ -222,8 +223,8 @@ impl FileWriter {
             let (_, value) =
                 value.map_err(|fault| fault.in_file(&self.name, 0, "auxiliary fields"))?;
             let at = if place.of_channel { channel } else { raw };
-            // ONT's readers want numbers such as median_before to be there, and NaN says as well
-            // that one is missing.
+            // ONT's readers expect numbers such as median_before to be present. NaN marks a missing
+            // one.
             let value = match (&place.kind, value) {
                 (AuxKind::Number(StoredNumber::F32), AuxValue::Missing) => {
                     AuxValue::Float(f32::NAN)
@@ -257,15 +258,15 @@ impl FileWriter {
             }
         }
         if !has_duration {
-            // 32 bits, as all readers expect; a chunk has no more samples.
+            // ONT's readers expect 32 bits. A chunk cannot hold more samples than that.
             let duration = u32::try_from(read.len).unwrap_or(u32::MAX);
             file.number(Some(raw), "duration", StoredNumber::U32, &duration.to_le_bytes())?;
         }
         Ok(pore_type)
     }
 
-    /// Gives a read its group's attributes: written with the first of its reads, linked to from the
-    /// others.
+    /// Gives a read the attributes of its read group. The first read of a group gets the
+    /// attributes, the other reads get links to them.
     fn share(&mut self, group: u32, node: &NewGroup) -> Result<()> {
         const NAMES: [&str; 2] = ["context_tags", "tracking_id"];
         let Self { file, header, shared, .. } = self;
@@ -294,10 +295,10 @@ impl FileWriter {
         Ok(())
     }
 
-    /// Writes what is in memory, and closes the file.
+    /// Writes everything to the file, and closes it.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], for example on a full disk.
     pub fn finish(self) -> Result<()> {
         drop(self.shared);
         drop(self.places);
@@ -312,7 +313,7 @@ enum WritePart {
     Tracking,
 }
 
-/// Where an attribute of a read group goes, and its name there.
+/// The place of an attribute of a read group, and its name there.
 fn place_of(name: &str) -> (WritePart, &str) {
     match name.split_once('/') {
         Some(("context_tags", own)) => (WritePart::Context, own),

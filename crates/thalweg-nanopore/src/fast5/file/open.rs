@@ -1,4 +1,4 @@
-//! From a store to what is known of its reads; and all reads' metadata, parsed by many at a time.
+//! Opens a FAST5 file: finds its reads, and parses the metadata of all reads with several threads.
 
 use std::sync::Arc;
 
@@ -17,20 +17,20 @@ use crate::fast5::{Fast5Layout, FoundRead, HAS_LIBHDF5, LayoutBuilder, Root};
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
 
-/// Strides that a thread may be ahead.
+/// How many strides a thread may be ahead.
 const AHEAD: usize = 2;
 
-/// Threads, at most: they wait for the store most of the time.
+/// The largest number of threads. They wait for the store most of the time.
 const THREADS: usize = 16;
 
-/// What opening needs to know.
+/// The arguments of opening a file.
 #[derive(Clone, Copy)]
 pub(super) struct OpenContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) control: &'a Control,
-    /// What the store can do.
+    /// The speed of the store.
     pub(super) model: StoreModel,
-    /// Bytes that are known of all reads.
+    /// Bytes that the metadata of all reads may take.
     pub(super) memory: usize,
 }
 
@@ -41,7 +41,7 @@ impl OpenContext<'_> {
     }
 }
 
-/// What is known of a file's reads.
+/// The result of opening a file.
 pub(super) enum OpenedFast5 {
     Stream(Arc<Stream>),
     Table(Fast5Layout),
@@ -65,7 +65,7 @@ fn parse(context: OpenContext<'_>) -> meta::Result<OpenedFast5> {
     }
 }
 
-/// What libhdf5 makes of a file that is not read, or not understood, without it.
+/// The layout of a file that libhdf5 reads, because this crate's parser cannot or because it fails.
 pub(super) fn from_library(
     OpenContext { store, control, memory, .. }: OpenContext<'_>,
 ) -> Result<Fast5Layout> {
@@ -78,7 +78,8 @@ pub(super) fn from_library(
 
 fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
     from_library(context).map_err(|error| match refused {
-        // What was found here says more than that there is no library.
+        // The defect that was found here is more helpful than the message that this build has no
+        // libhdf5.
         Refused::Damaged(fault) if !HAS_LIBHDF5 => {
             fault.in_file(context.store.name(), 0, "HDF5's metadata")
         }
@@ -94,7 +95,7 @@ pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Fast5Layout> {
     table(context, &pages, &root)
 }
 
-/// Rows of all reads.
+/// Parses the rows of all reads.
 fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Fast5Layout> {
     let mut builder = LayoutBuilder::new(context.store.name(), root, context.memory);
     let mut refused = None;
@@ -112,8 +113,8 @@ fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<F
     }
 }
 
-/// Parses all reads, stride by stride in turn on threads that wait for the store most of the time.
-/// Hands them on by their order, for as long as they are wanted.
+/// Parses all reads. Threads take strides of reads in turn, and wait for the store most of the
+/// time. The reads are passed to `take` in order, until it returns false.
 pub(super) fn all(
     root: &Root,
     context: OpenContext<'_>,

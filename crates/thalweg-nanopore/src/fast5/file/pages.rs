@@ -1,4 +1,5 @@
-//! Metadata through a store: in windows, because what belongs together lies close together.
+//! Reads metadata through a store. It fetches windows, because metadata that belong together lie
+//! close together.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -25,13 +26,13 @@ const AHEAD: u64 = 32 << 20;
 pub(super) struct Pages {
     store: Arc<dyn Store>,
     control: Control,
-    /// Which gaps between expected bytes are read.
+    /// The rule that decides which gaps between expected bytes are read.
     rule: GapRule,
     /// Requests in flight while something is expected.
     depth: usize,
-    /// The latest last: where it starts, its bytes.
+    /// The windows, latest last: offset and bytes.
     windows: RefCell<VecDeque<(u64, Vec<u8>)>>,
-    /// What was expected, by offset.
+    /// The bytes that were announced by `expect`, by offset.
     ahead: RefCell<Vec<(u64, Vec<u8>)>>,
     requests: Cell<u64>,
 }
@@ -54,7 +55,7 @@ impl Pages {
         }
     }
 
-    /// Requests made, each after the other; those for what was expected are one.
+    /// The number of requests in sequence. All requests of one `expect` count as one.
     pub(super) fn requests(&self) -> u64 {
         self.requests.get()
     }
@@ -119,7 +120,7 @@ impl ByteSource for Pages {
         let block = self.rule.model().block;
         let mut merged: Vec<Range<u64>> =
             plan::in_order(wanted, &self.rule, block).map(|fetch| fetch.range).collect();
-        // What does not fit is fetched when it is asked for.
+        // Ranges that do not fit are fetched when they are needed.
         let mut room = AHEAD;
         merged.retain(|range| match room.checked_sub(range.end - range.start) {
             Some(left) => {

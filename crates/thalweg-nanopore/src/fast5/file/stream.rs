@@ -1,15 +1,16 @@
-//! Reads that are parsed by the workers that decode them, from the bytes that were fetched for
-//! their signal.
+//! Reads that workers parse while they decode them, from the bytes that were fetched for the
+//! signal.
 //!
-//! Metadata of a read and its signal are written one after the other, so what a read needs lies
-//! between its group's header and that of a read soon after: how soon, some reads tell when the
-//! file is opened. The engine then goes through the file once. What lies elsewhere is fetched by
-//! itself.
+//! The metadata of a read and its signal are written one after the other. So the bytes of a read
+//! lie between the header of its group and the header of a read soon after it. When the file is
+//! opened, some reads are parsed to find out how many headers later. The engine then reads the file
+//! once from start to end. Bytes that lie elsewhere are fetched separately.
 //!
-//! The header that the file presents is made of its first reads. A read that has something else -
-//! an attribute that those did not have, another run - makes the worker that meets it go through
-//! the metadata of all reads, once, and from then on reads go with the header of all. What was said
-//! before stays right: later groups and fields come behind the known ones.
+//! The header that the file presents is made from its first reads. A later read may have something
+//! that these do not have, such as another attribute or another run. The worker that finds such a
+//! read then parses the metadata of all reads, once, and from then on reads use the header of all
+//! reads. Earlier results remain correct, because later groups and fields are appended to the known
+//! ones.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -32,20 +33,20 @@ use crate::fast5::{
 };
 use crate::record::{Entry, Header, Index, Record, Version};
 
-/// Reads that make the header at first, and reads that are looked at beside them to see where
-/// things lie.
+/// The number of reads that the first header is made from, and the number of other reads that are
+/// parsed to see where the bytes of reads lie.
 const FIRST: usize = 8;
 const OTHERS: usize = 8;
 
-/// Metadata further before their group's header than this are fetched by themselves.
+/// Metadata that lie further before the header of their group than this are fetched separately.
 const BEFORE: u64 = 64 << 10;
-/// What a read needs may lie beyond the headers of this many reads.
+/// The bytes of a read may extend beyond the headers of at most this many reads.
 const AFTER: usize = 4;
-/// No read is fetched with more bytes than this in one go; what is missing then is fetched by
-/// itself.
+/// At most this many bytes are fetched for a read at once. Bytes beyond that are fetched
+/// separately.
 const MOST: u64 = 32 << 20;
 
-/// A file whose reads are parsed as they go by.
+/// A file whose reads are parsed while they are decoded.
 #[derive(Debug)]
 pub(crate) struct Stream {
     store: Arc<dyn Store>,
@@ -57,29 +58,30 @@ pub(crate) struct Stream {
     first: Arc<KnownReads>,
     whole: OnceLock<Whole>,
     walking: Mutex<()>,
-    /// What libhdf5 makes of the file; `None` if it refuses it, too.
+    /// The layout that libhdf5 finds; `None` if libhdf5 refuses the file, too.
     library: OnceLock<Option<Arc<Fast5Layout>>>,
     requests: u64,
 }
 
-/// What all of the reads have.
+/// The metadata of all reads.
 #[derive(Debug, Clone)]
 enum Whole {
     Parsed(Arc<KnownReads>),
-    /// There are reads that only libhdf5 reads, so it read all.
+    /// Some reads can only be read by libhdf5, so libhdf5 has read them all.
     Library(Arc<Fast5Layout>),
 }
 
-/// Where what a read needs lies: bytes before its group's header, headers of other reads after it.
+/// The range that holds the bytes of a read: bytes before the header of its group, and headers of
+/// other reads after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reach {
     before: u64,
     after: usize,
-    /// Bytes from the header on that hold all but the signal.
+    /// Bytes from the header on that hold everything but the signal.
     fields: u64,
 }
 
-/// Remembers what was asked for.
+/// A source that records which bytes were requested.
 struct Traced<'a> {
     pages: &'a Pages,
     gets: RefCell<Vec<Range<u64>>>,
@@ -97,7 +99,8 @@ impl ByteSource for Traced<'_> {
 }
 
 impl Stream {
-    /// Looks at some reads; `None` where they are not laid out to be read on the way.
+    /// Parses some reads. Returns the root group if the reads are not laid out so that they can be
+    /// parsed while they are decoded.
     pub(super) fn open(
         context: OpenContext<'_>,
         pages: &Pages,
@@ -134,7 +137,8 @@ impl Stream {
         if needed.len() * 4 < (FIRST + OTHERS) * 3 {
             return Ok(Err(root));
         }
-        // One that needs more than all others is not worth fetching so much for each.
+        // The read with the largest need is ignored: fetching that much for every read is not worth
+        // it.
         needed.sort_unstable();
         reach.after = needed.iter().rev().nth(1).copied().unwrap_or(1);
         let store = context.store.clone();
@@ -172,7 +176,7 @@ impl Stream {
         self.first.header()
     }
 
-    /// The header of all reads, and what has no place in any.
+    /// The header of all reads, and the contents of the file that no read can hold.
     pub(super) fn whole_header(&self) -> Result<(&Arc<Header>, &[String])> {
         Ok(match self.whole()? {
             Whole::Parsed(state) => (state.header(), state.left_out()),
@@ -180,7 +184,7 @@ impl Stream {
         })
     }
 
-    /// Goes through the metadata of all reads, unless that was done.
+    /// Parses the metadata of all reads, unless that was done before.
     fn whole(&self) -> Result<&Whole> {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
@@ -195,8 +199,8 @@ impl Stream {
         let mut library = None;
         all(&self.root, self.context(), &mut |found| {
             match found.and_then(|found| known.take(&pages, found)) {
-                // What does not fit the others is told when it is read, and so is what nobody
-                // reads.
+                // Reads that do not fit the others, and reads that nothing can parse, are reported
+                // when they are read.
                 Ok(_)
                 | Err(Refused::Store(Error::Unsupported { .. } | Error::Malformed { .. })) => {
                     Ok(true)
@@ -215,7 +219,7 @@ impl Stream {
         Ok(self.whole.get_or_init(|| whole))
     }
 
-    /// What libhdf5 makes of the file, if it reads it.
+    /// The layout that libhdf5 finds, if it can read the file.
     fn library(&self) -> Option<Arc<Fast5Layout>> {
         self.library.get_or_init(|| from_library(self.context()).ok().map(Arc::new)).clone()
     }
@@ -237,7 +241,7 @@ impl Stream {
         Ok(index)
     }
 
-    /// The bytes that hold a read, or all but its signal.
+    /// The bytes that hold a read, or everything of it but the signal.
     pub(super) fn extent(&self, number: usize, signal: bool) -> Range<u64> {
         let places = self.root.places();
         let Some(place) = places.get(number) else { return 0..0 };
@@ -250,8 +254,8 @@ impl Stream {
 }
 
 impl Reach {
-    /// Extends it to what a read needed, but for the headers after it, of which it tells how many
-    /// that takes; `None` where the signal lies elsewhere.
+    /// Extends the range to the bytes that a read needed, except for `after`. Returns the number of
+    /// headers after its own that the read needs, or `None` if its signal lies elsewhere.
     fn widen(
         &mut self,
         root: &Root,
@@ -282,7 +286,7 @@ impl Reach {
     }
 }
 
-/// The bytes of an extent, and of the rest of the file.
+/// The bytes of an extent, with the rest of the file behind them.
 struct Near<'a> {
     extent: &'a Extent<'a>,
     pages: &'a Pages,
@@ -306,7 +310,7 @@ impl ByteSource for Near<'_> {
     }
 }
 
-/// A worker's side: extents to reads.
+/// Turns extents into reads, for one worker.
 pub(crate) struct StreamUnpacker {
     stream: Arc<Stream>,
     rows: WantedRows,
@@ -314,7 +318,7 @@ pub(crate) struct StreamUnpacker {
     pages: Pages,
     known: KnownFields,
     header: Arc<Header>,
-    /// The read that was parsed last, by its ordinal.
+    /// The read that was parsed last, with its ordinal.
     ready: Option<(u64, Ready)>,
 }
 
@@ -344,7 +348,7 @@ impl StreamUnpacker {
         }
     }
 
-    /// Parses the read of an extent; the header that it goes with.
+    /// Parses the read of an extent, and returns the header that the read belongs to.
     pub(super) fn header(&mut self, extent: &Extent<'_>) -> Result<Arc<Header>> {
         self.ready = None;
         let name = self.stream.store.name().clone();
@@ -411,8 +415,8 @@ impl StreamUnpacker {
         }
     }
 
-    /// Decodes the read that was parsed last, and appends its samples to `samples`; all but these
-    /// with `None`.
+    /// Decodes the read that was parsed last, and appends its samples to `samples`. With `None`,
+    /// returns everything but the samples.
     pub(super) fn read(
         &mut self,
         extent: &Extent<'_>,
