@@ -1,5 +1,5 @@
-//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding, the same
-//! every time.
+//! Writes the seeds of the fuzz corpora: small files of synthetic reads in every coding. Each run
+//! writes the same bytes.
 //!
 //! `cargo run -p thalweg-testing --example fuzz_seeds -- fuzz/corpus`
 
@@ -73,8 +73,8 @@ fn main() -> Outcome {
     files(&synth, &put)
 }
 
-/// Where chunks lie: of datasets of several shapes, one of them with chunks in disorder that
-/// skipped a filter; and none.
+/// Indexes of chunks: one with datasets of several shapes, where one dataset has chunks in disorder
+/// that skipped a filter, and one without datasets.
 fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let state = IndexedFile { size: 1 << 30, modified: 1_700_000_000_000_000_000, start: 7 };
     let chunk = |first, offset, size, mask| Chunk { first, offset, size, mask };
@@ -100,8 +100,8 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     put("hdf5_extents", "none", &Extents::encode(state, Vec::new()))
 }
 
-/// POD5: both codings, reads of several rows, empty ones, none, and files that ended early or were
-/// damaged.
+/// POD5: both codings, reads of several rows, reads without samples, a file without reads, and
+/// files that are truncated or damaged.
 fn pod5_files(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     let layout = |coding| Pod5Layout {
         coding,
@@ -154,7 +154,7 @@ fn fields<'a>(signal: &'a [u8], aux: &'a [u8]) -> Record<'a> {
     }
 }
 
-/// The number of the compression, then the record.
+/// The number of the signal compression, followed by the record.
 fn record(press: SignalPress, samples: &[i16]) -> Outcome<Vec<u8>> {
     let pick = SignalPress::ALL.iter().position(|p| *p == press).ok_or("no such press")?;
     let mut signal = Vec::new();
@@ -178,7 +178,7 @@ fn missing_row() -> String {
     format!("read-2\t0\t8192\t1\t1.5\t4000\t3\t1,-2,3{}", "\t.".repeat(fields))
 }
 
-/// Whole files in several codings, and their parts.
+/// Complete files in several codings, and their parts.
 fn files(synth: &Synth, put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     use RecordPress::{None as Plain, Zlib, Zstd};
     for (record_press, signal_press) in [

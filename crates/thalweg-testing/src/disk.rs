@@ -1,9 +1,9 @@
-//! A disk in memory that loses power.
+//! A disk in memory that can lose power.
 //!
-//! What was written and not synced may be there afterwards or not, each sector of 512 bytes by
-//! itself; a file may be longer than what came to be in it, which then reads as zeros. Of names
-//! that were made, changed or removed since the last sync of the folder, each may have come to be
-//! or not.
+//! After a power failure, each sector of 512 bytes that was written but not synced may hold the old
+//! or the new bytes. A file may be longer than the bytes that were stored, and then reads as zeros
+//! there. Each name that was made, changed or removed since the last sync of the folder may have
+//! its old or its new state.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,14 +19,14 @@ use thalweg_io::{Error, Result};
 
 const SECTOR: usize = 512;
 
-/// What a step that fails does before.
+/// Which steps of a disk fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failing {
-    /// From a step on, all fail: the process ended there.
+    /// All steps from this one on fail, as if the process had ended there.
     From(u64),
-    /// One fails and those after it do not: a full disk, or a bad sector.
+    /// Only this step fails, as on a full disk or at a bad sector.
     Once(u64),
-    /// None fails.
+    /// No step fails.
     Never,
 }
 
@@ -34,7 +34,7 @@ pub enum Failing {
 struct DiskContents {
     now: Vec<u8>,
     synced: Vec<u8>,
-    /// Parts of `now` that are not in `synced`.
+    /// Parts of `now` that are not yet in `synced`.
     dirty: Vec<(usize, usize)>,
 }
 
@@ -54,7 +54,7 @@ struct DiskState {
     steps: u64,
 }
 
-/// The disk.
+/// A disk in memory, with the failures of [`Failing`].
 pub struct CrashDisk {
     name: Arc<str>,
     state: Arc<Mutex<DiskState>>,
@@ -69,23 +69,23 @@ impl fmt::Debug for CrashDisk {
 }
 
 impl CrashDisk {
-    /// An empty one.
+    /// An empty disk.
     pub fn new(failing: Failing) -> Self {
         Self { name: "disk".into(), state: Arc::default(), failing, is_locked: Arc::default() }
     }
 
-    /// Steps so far: writes, syncs, and changes of names.
+    /// The number of steps so far: writes, syncs, and changes of names.
     pub fn steps(&self) -> u64 {
         self.lock_state().steps
     }
 
-    /// What is there after the power was gone, as chance has it.
+    /// The disk after a power failure. `seed` chooses what was stored.
     pub fn after_crash(&self, seed: u64, failing: Failing) -> Self {
         let mut rng = SmallRng::seed_from_u64(seed);
         let state = self.lock_state();
         let mut names = state.durable.clone();
         for change in &state.changes {
-            // In a journalling file system they come to be in their order; here, in any.
+            // A journalling file system keeps the order of changes; this disk does not.
             if rng.random_bool(0.5) {
                 apply(&mut names, change);
             }
@@ -121,7 +121,7 @@ impl CrashDisk {
         }
     }
 
-    /// The same disk for a process that comes after, without a loss: as after `kill -9`.
+    /// The same disk for the next process, without any loss, as after `kill -9`.
     pub fn after_kill(&self, failing: Failing) -> Self {
         let mut state = self.lock_state();
         state.steps = 0;
@@ -134,7 +134,7 @@ impl CrashDisk {
         }
     }
 
-    /// Another one with the same on it.
+    /// A copy of the disk in which everything is synced and no step fails.
     pub fn copy(&self) -> Self {
         let state = self.lock_state();
         let file = |contents: &DiskContents| DiskContents {
@@ -153,7 +153,7 @@ impl CrashDisk {
         }
     }
 
-    /// A file's bytes, to change them.
+    /// Changes the bytes of a file with `f`.
     pub fn damage(&self, file: &str, f: impl FnOnce(&mut Vec<u8>)) {
         let mut state = self.lock_state();
         let number = state.names[file];
@@ -166,7 +166,7 @@ impl CrashDisk {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a step; whether it fails.
+    /// Counts a step. Fails if the step must fail.
     fn step(&self, state: &mut DiskState) -> Result<()> {
         step(&self.name, self.failing, state)
     }
@@ -218,8 +218,8 @@ impl Disk for CrashDisk {
     fn create(&self, file: &str) -> Result<Box<dyn Sink>> {
         let mut state = self.lock_state();
         self.step(&mut state)?;
-        // A file that is there is emptied, but its old bytes may come back: a new one stands for
-        // that.
+        // An existing file is emptied, but its old bytes may come back after a crash. So a new file
+        // takes its name.
         state.files.push(DiskContents::default());
         let number = state.files.len() - 1;
         let change = NameChange::Made(file.to_owned(), number);
@@ -308,7 +308,7 @@ impl Sink for CrashSink {
         let outcome = step(&self.name, self.failing, &mut state);
         let contents = &mut state.files[self.file];
         let start = contents.now.len();
-        // What fails may have done a part.
+        // A write that fails may have written a part.
         let len = if outcome.is_ok() { bytes.len() } else { bytes.len() / 2 };
         contents.now.extend_from_slice(&bytes[..len]);
         contents.dirty.push((start, start + len));

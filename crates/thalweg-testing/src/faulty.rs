@@ -14,9 +14,9 @@ pub enum StoreFault {
     None,
     /// Its n-th read, counted from 0, and only that.
     Read(u64),
-    /// Every read of the byte at this offset, as a bad sector would.
+    /// Every read of the byte at this offset, as with a bad sector.
     Byte(u64),
-    /// From its n-th read on, as a disc or mount that went away would.
+    /// From its n-th read on, as with a disc or mount that disappeared.
     From(u64),
 }
 

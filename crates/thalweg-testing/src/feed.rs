@@ -1,4 +1,4 @@
-//! A feed that plays a list of requests, in one of several tempers, and checks every answer.
+//! A feed that plays a list of requests with several kinds of behaviour, and checks every answer.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 use thalweg_io::Result;
 use thalweg_io::store::{AlignedBuf, Feed, Next, Request, Store};
 
-/// What buffers hold before the store writes to them.
+/// The contents of buffers before the store writes to them.
 const BLANK: u8 = 0xa5;
-/// Bytes before and after a request's own that the store must leave alone.
+/// Bytes before and after the bytes of a request, which the store must not change.
 const MARGIN: usize = 4096;
 
-/// Requests to play, and how.
+/// A list of requests, and the behaviour of the feed.
 pub struct Script {
     pub store: Arc<dyn Store>,
     pub bytes: Arc<[u8]>,
-    /// Offset and length of each.
+    /// Offset and length of each request.
     pub wanted: Vec<(u64, usize)>,
-    /// Gives out no more than this many at a time.
+    /// The largest number of requests in flight.
     pub most_out: usize,
-    /// Says [`Next::Later`] whenever it may.
+    /// Whether the feed answers [`Next::Later`] whenever the interface allows it.
     pub only_to_who_waits: bool,
-    /// Ends after so many requests.
+    /// The number of requests after which the feed ends.
     pub ends_after: usize,
-    /// Bytes from here on are not compared.
+    /// Bytes from this offset on are not compared.
     pub sure: u64,
-    /// Panics when it gets that outcome, and ends.
+    /// The number of the outcome at which the feed panics and ends.
     pub panics_at: Option<usize>,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,
@@ -58,7 +58,7 @@ impl Script {
         }
     }
 
-    /// Lets the store answer it all.
+    /// Lets the store answer all requests.
     pub fn serve(self, depth: usize) -> Self {
         super::no_hang(move || {
             self.serve_here(depth);
@@ -73,13 +73,13 @@ impl Script {
         assert_eq!(state.out, 0, "requests were not answered");
     }
 
-    /// The outcomes of the requests that were given out.
+    /// The outcomes of the requests that the store received.
     pub fn outcomes(self) -> Vec<Result<()>> {
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         state.outcomes.into_iter().flatten().collect()
     }
 
-    /// Every request was answered, without an error.
+    /// Asserts that every request was answered without an error.
     pub fn all_right(self) {
         let count = self.wanted.len();
         let outcomes = self.outcomes();

@@ -1,9 +1,9 @@
-//! What must hold for any bytes whatsoever: one function for each parser and codec that meets bytes
-//! from outside.
+//! Properties that hold for any bytes: one function for each parser and codec that reads untrusted
+//! bytes.
 //!
-//! The fuzz targets in `fuzz/` call these, and so does a test that replays their corpora on a
-//! stable toolchain. Each panics when something is wrong, and takes memory in proportion to its
-//! input.
+//! The fuzz targets in `fuzz/` call these functions, and so does a test that replays their corpora
+//! on a stable toolchain. Each function panics if a property does not hold, and takes memory in
+//! proportion to its input.
 
 mod graph;
 mod pod5;
@@ -32,10 +32,10 @@ use thalweg_nanopore::slow5::{
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
 pub use pod5::pod5;
 
-/// Panics when something is wrong with these bytes.
+/// A function that panics if a property does not hold for these bytes.
 pub type FuzzTarget = fn(&[u8]);
 
-/// Every target: its name, which is also its corpus's, and its function.
+/// Every target: its name, which is also the name of its corpus, and its function.
 pub const TARGETS: [(&str, FuzzTarget); 22] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
@@ -61,14 +61,13 @@ pub const TARGETS: [(&str, FuzzTarget); 22] = [
     ("graph_segment", graph_segment),
 ];
 
-/// What a few coded bytes may decode to here.
+/// The most bytes that an input may decode to in these tests.
 const LIMIT: usize = 1 << 20;
 
-/// What `out` holds before a signal codec appends to it; it must still be there afterwards.
+/// The contents of `out` before a signal codec appends to it. The codec must not change them.
 const BEFORE: [i16; 3] = [1, -2, 3];
 
-/// Every kernel decodes the same or refuses with the same fault, and what was decoded survives a
-/// round trip.
+/// Every kernel gives the same samples or the same fault, and decoded samples survive a round trip.
 fn signal(
     data: &[u8],
     decode: impl Fn(Kernel, &[u8], &mut Vec<i16>) -> Result<(), Fault>,
@@ -99,18 +98,18 @@ pub fn svb_zd(data: &[u8]) {
     signal(data, svb::zd::decode_with, svb::zd::encode);
 }
 
-/// The 16-bit variant, with its count before it.
+/// The 16-bit variant, with its count in front.
 pub fn svb16(data: &[u8]) {
     signal(data, svb16::decode_prefixed_with, svb16::encode_prefixed);
 }
 
-/// One byte a difference, exceptions apart.
+/// One byte per difference, with separate exceptions.
 pub fn ex_zd(data: &[u8]) {
     signal(data, ex_zd::decode_with, ex_zd::encode);
 }
 
-/// A chunk of FAST5, after a byte that picks the filter's parameters: both ways to decode it agree,
-/// and what was decoded survives a round trip.
+/// A chunk of FAST5, after a byte that selects the parameters of the filter. Both ways to decode
+/// the chunk agree, and decoded samples survive a round trip.
 pub fn vbz(data: &[u8]) {
     let Some((&pick, chunk)) = data.split_first() else { return };
     let params = vbz_codec::VbzParams {
@@ -119,7 +118,8 @@ pub fn vbz(data: &[u8]) {
         zigzag: pick & 8 == 0,
         level: u32::from(pick >> 4 & 1),
     };
-    // A chunk decodes to what its dataset says; here the chunk itself is believed, up to a point.
+    // The dataset gives the size of a decoded chunk. Here the size comes from the chunk itself, up
+    // to a limit.
     let said = chunk.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
     let size = said.min(LIMIT);
     let (mut bytes, mut samples) = (vec![7], BEFORE.to_vec());
@@ -146,8 +146,8 @@ pub fn vbz(data: &[u8]) {
     assert_eq!(again, samples);
 }
 
-/// A chunk of HDF5, after a byte that picks the filter it went through, one for the size of an
-/// element, and two for the size that the chunk is said to have.
+/// A chunk of HDF5. Before it come a byte that selects the filter, a byte for the size of an
+/// element, and two bytes for the size of the decoded chunk.
 pub fn hdf5_filters(data: &[u8]) {
     let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
     let element = u32::from(element);
@@ -176,12 +176,12 @@ pub fn hdf5_filters(data: &[u8]) {
     assert_eq!(read(), first, "the second time");
     let alone = contexts.undo(&pipeline, 0, stored, size).map(<[u8]>::to_vec);
     assert_eq!(alone.ok(), first.ok(), "not in place");
-    // Skipped, it is what is stored.
+    // If the filter is skipped, the result is the stored bytes.
     assert_eq!(contexts.undo(&pipeline, 1, stored, stored.len()), Ok(stored));
 }
 
-/// A byte codec: limits hold, a prefix is the start of the whole, and anything survives a round
-/// trip.
+/// A byte codec: limits hold, a decoded prefix is the start of the whole, and any bytes survive a
+/// round trip.
 fn bytes(
     data: &[u8],
     mut decompress: impl FnMut(&[u8], &mut Vec<u8>) -> Result<(), Fault>,
@@ -197,7 +197,7 @@ fn bytes(
             assert_eq!(start, whole[..n.min(whole.len())], "the first {n} bytes");
         }
     } else {
-        // The start may be sound all the same.
+        // The start may still be undamaged.
         let mut start = Vec::new();
         if prefix(data, &mut start, 64).is_ok() {
             assert!(start.len() <= 64);
@@ -238,7 +238,7 @@ pub fn deflate(data: &[u8]) {
     assert_eq!(plain, data);
 }
 
-/// A file's header: what was read is written, and reads back the same.
+/// A file's header: a header that was parsed and written parses to the same header.
 pub fn slow5_header(data: &[u8]) {
     let header = match Header::parse(data) {
         Err(_) => return,
@@ -264,7 +264,7 @@ pub fn slow5_header(data: &[u8]) {
     assert_eq!(sorted(again), sorted(header));
 }
 
-/// Attributes are written by name, whatever their order was.
+/// The header with its attributes sorted by name, because headers are written in that order.
 fn sorted(mut header: Header) -> Header {
     header.attributes.sort_by(|a, b| a.name.cmp(&b.name));
     header
@@ -294,7 +294,7 @@ pub fn every_field(encoding: Encoding, signal_press: SignalPress) -> Header {
     }
 }
 
-/// A record's decompressed bytes, after one that picks the signal compression.
+/// The decompressed bytes of a record, after a byte that selects the signal compression.
 pub fn slow5_record(data: &[u8]) {
     let Some((&pick, payload)) = data.split_first() else { return };
     let press = SignalPress::ALL[usize::from(pick) % SignalPress::ALL.len()];
@@ -331,7 +331,7 @@ pub fn slow5_record(data: &[u8]) {
     assert_eq!(decoded, samples);
 }
 
-/// A row of text. What is written is a fixed point: it reads back as what is written again.
+/// A row of text. A row that was parsed, written and parsed again is written as the same bytes.
 pub fn slow5_row(data: &[u8]) {
     let header = every_field(Encoding::Ascii, SignalPress::None);
     let _ = ascii::read_id_of(data);
@@ -352,7 +352,7 @@ fn rewrite(row: &[u8], header: &Header) -> Option<(Vec<i16>, Vec<u8>)> {
     Some((samples, out))
 }
 
-/// An index file: what is accepted is kept byte for byte, and every read is found.
+/// An index file: an accepted index is kept byte for byte, and every read is found.
 pub fn slow5_index(data: &[u8]) {
     let Ok(index) = Index::parse(data.to_vec()) else { return };
     assert_eq!(index.parts().concat(), data);
@@ -369,7 +369,8 @@ pub fn slow5_index(data: &[u8]) {
     assert!(built.iter().eq(index.iter()));
 }
 
-/// Frames, after a byte that picks the encoding and one that says how much more the file has.
+/// Frames, after a byte that selects the encoding and a byte for the number of bytes that the file
+/// has beyond the input.
 pub fn slow5_frame(data: &[u8]) {
     let [pick, more, rest @ ..] = data else { return };
     let framing = Framing::new(if pick % 2 == 0 { Encoding::Binary } else { Encoding::Ascii });
@@ -428,8 +429,8 @@ pub fn whole_file(data: &[u8]) {
     );
 }
 
-/// The read ids of a BAM file, decompressed: as many as there are, then an end or an error, and no
-/// more.
+/// The read ids of a decompressed BAM file: not more than the file can hold, and none after an
+/// error or the end.
 pub fn bam(data: &[u8]) {
     let Ok(mut ids) = BamIds::new("fuzz".into(), data) else { return };
     // A record takes 36 bytes and its name.
@@ -438,7 +439,7 @@ pub fn bam(data: &[u8]) {
     assert!(count <= most && ids.next().is_none());
 }
 
-/// A condition is refused or can be asked of a table, row by row.
+/// A condition is refused, or can be evaluated for each row of a table.
 pub fn condition(data: &[u8]) {
     let Ok(condition) = std::str::from_utf8(data)
         .map_err(drop)
@@ -460,10 +461,11 @@ pub fn condition(data: &[u8]) {
     }
 }
 
-/// The metadata of a FAST5 file: what is parsed is parsed again, and lies inside the file.
+/// The metadata of a FAST5 file: parsing a read twice gives the same result, and signals lie inside
+/// the file.
 pub fn hdf5_meta(data: &[u8]) {
-    // Files of fuzzers are small: this is more than their metadata are, and less than makes one
-    // wait.
+    // Fuzzed files are small, so this limit is larger than their metadata, but small enough to be
+    // fast.
     let Ok(root) = Root::parse(&data, 1 << 20) else { return };
     let name: Arc<str> = "fuzz".into();
     let mut walk = LayoutBuilder::new(&name, &root, 1 << 20);
@@ -484,7 +486,8 @@ pub fn hdf5_meta(data: &[u8]) {
     }
 }
 
-/// An index of where chunks lie. Its checksums are made right first, or damage would end there.
+/// An index of chunks. Its checksums are corrected first, because otherwise the parser would stop
+/// at them.
 pub fn hdf5_extents(data: &[u8]) {
     let _ = Extents::parse(data.to_vec());
     let Ok(extents) = Extents::parse(hdf5_sealed(data)) else { return };
@@ -501,7 +504,7 @@ pub fn hdf5_extents(data: &[u8]) {
     assert_eq!(again.grids().collect::<Vec<_>>(), grids);
 }
 
-/// The same bytes with the checksums that they should have, where they are enough for any.
+/// The same bytes with correct checksums, if there are enough bytes for them.
 fn hdf5_sealed(data: &[u8]) -> Vec<u8> {
     let mut bytes = data.to_vec();
     let sums = [0..56, 64..bytes.len().saturating_sub(8)];

@@ -1,13 +1,14 @@
-//! What every store must do, as a library, so that stores in other crates are held to the same.
+//! Test suites that every store must pass. They are in a library, so that stores in other crates
+//! pass the same tests.
 //!
-//! [`store_suite`] checks reads and serving, [`path_suite`] what a path may be, [`shrink_suite`]
-//! files that get shorter while they are read. Each panics at the first thing that is wrong. No
-//! part of the public interface.
+//! [`store_suite`] checks reads and serving, [`path_suite`] checks which paths can be opened, and
+//! [`shrink_suite`] checks files that get shorter while they are read. Each suite panics at the
+//! first failure. This crate is not part of the public interface.
 //!
 //! [`slow5`] and [`pod5`] make small files to damage, [`real_files`] finds the real ones, and
 //! [`fuzz_corpus`] runs the bodies of the fuzz targets on their seeds.
 
-// A suite reports by panicking, as tests do.
+// A suite reports failures by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod disk;
@@ -37,15 +38,15 @@ pub type Make<'a> = &'a dyn Fn(&[u8]) -> Arc<dyn Store>;
 /// Opens a path as a store.
 pub type Open<'a> = &'a dyn Fn(&Path) -> Result<Arc<dyn Store>>;
 
-/// Bytes that differ from their neighbours and from those a page, or 64 KiB, further on.
+/// Bytes that differ from their neighbours, and from the bytes one page or 64 KiB later.
 pub fn sample(len: usize) -> Vec<u8> {
     (0..len as u64).map(|i| (mix((i / 8).wrapping_add(STEP)) >> (i % 8 * 8)) as u8).collect()
 }
 
 use thalweg_codec::splitmix::{STEP, mix};
 
-/// Runs `job`, and panics if it has not ended within ten minutes: a hang must fail, not block, and
-/// a busy machine is no hang.
+/// Runs `job`, and panics if it has not ended within ten minutes. A hang must fail the test rather
+/// than block it, and a busy machine must not count as a hang.
 pub fn no_hang<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
     let (sender, receiver) = channel();
     let thread = std::thread::spawn(move || {
@@ -61,7 +62,7 @@ pub fn no_hang<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T
     }
 }
 
-/// Everything that holds for every store.
+/// Checks the properties of every store.
 pub fn store_suite(make: Make<'_>) {
     for len in [0, 1, 2, 511, 4095, 4096, 4097, 70_001] {
         let bytes = sample(len);
@@ -81,7 +82,7 @@ pub fn store_suite(make: Make<'_>) {
         serves_shy_feeds(&store, &bytes, depth);
         serves_what_is_outside(&store, &bytes, depth);
         passes_panics_on(&store, &bytes, depth);
-        // After a panic it must serve again.
+        // After a panic, the store must serve again.
         serves(&store, &bytes, depth);
     }
     ends_with_its_feed(&store, &bytes);
@@ -112,7 +113,7 @@ fn reads_anywhere(store: &dyn Store, bytes: &[u8]) {
 }
 
 fn check_read(store: &dyn Store, bytes: &[u8], from: usize, to: usize) {
-    // Aligned memory and memory at an odd address take different ways through O_DIRECT.
+    // Aligned memory and memory at an odd address take different code paths with O_DIRECT.
     for shift in [0, 3] {
         let mut buf = AlignedBuf::new(to - from + shift);
         store
@@ -154,7 +155,7 @@ fn reads_from_many_threads(store: &dyn Store, bytes: &[u8]) {
     });
 }
 
-/// Requests all over `bytes`, out of order, some of them empty, the last byte among them.
+/// Requests spread over `bytes` and out of order. Some are empty, and one covers the last byte.
 fn requests(store: &dyn Store, bytes: &[u8], count: u64) -> Vec<(u64, usize)> {
     let align = store.alignment() as u64;
     let size = bytes.len() as u64;
@@ -175,7 +176,7 @@ fn serves(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
 }
 
 fn serves_shy_feeds(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
-    // A store that holds an outcome back while it waits for the next request would wait for ever.
+    // A store that delays an outcome until it gets the next request would wait forever.
     let one_at_a_time =
         Script { most_out: 1, ..Script::new(store, bytes, requests(&**store, bytes, 50)) };
     one_at_a_time.serve(depth).all_right();
@@ -232,7 +233,7 @@ fn passes_panics_on(store: &Arc<dyn Store>, bytes: &[u8], depth: usize) {
     assert!(outcome.is_err(), "a panic in the feed was swallowed");
 }
 
-/// What a path may be. `dir` is an empty folder to work in.
+/// Checks which paths can be opened. `dir` is an empty folder for the test.
 pub fn path_suite(open: Open<'_>, dir: &Path) {
     let missing = dir.join("missing");
     let error = open(&missing).unwrap_err();
@@ -262,7 +263,7 @@ pub fn path_suite(open: Open<'_>, dir: &Path) {
     let closed = dir.join("closed");
     std::fs::write(&closed, b"secret").unwrap();
     std::fs::set_permissions(&closed, std::os::unix::fs::PermissionsExt::from_mode(0o000)).unwrap();
-    // For root no file is closed.
+    // Root can open every file.
     if std::fs::File::open(&closed).is_err() {
         let error = open(&closed).unwrap_err();
         let denied = std::io::ErrorKind::PermissionDenied;
@@ -270,8 +271,8 @@ pub fn path_suite(open: Open<'_>, dir: &Path) {
     }
 }
 
-/// A file that something shortens after it was opened: an error that says so, and never made-up
-/// bytes.
+/// Shortens a file after it was opened: reads beyond the new end must fail with an error that says
+/// so, and never return invented bytes.
 pub fn shrink_suite(open: Open<'_>, dir: &Path) {
     let path = dir.join("shrinking");
     let bytes = sample(300_000);
@@ -311,8 +312,7 @@ pub fn shrink_suite(open: Open<'_>, dir: &Path) {
     }
 }
 
-/// A file that something shortens during the reads. Not for maps: theirs end with SIGBUS, see
-/// there.
+/// Shortens a file during the reads. This is not for maps, whose reads end with SIGBUS.
 pub fn race_suite(open: Open<'_>, dir: &Path) {
     let path = dir.join("racing");
     let bytes = sample(2 << 20);
@@ -322,8 +322,8 @@ pub fn race_suite(open: Open<'_>, dir: &Path) {
         let file = std::fs::File::options().write(true).open(&path).unwrap();
         let left = mix(round) % bytes.len() as u64;
         let wanted = (0..256).map(|i| (i * 8192, 8192)).collect();
-        // Linux clears what it cuts off from a page before it drops it, so that a read in that
-        // moment may get zeros.
+        // Linux zeroes the cut part of a page before it drops the page, so a read at that moment
+        // may get zeros.
         let script = Script { sure: left, ..Script::new(&store, &bytes, wanted) };
         let cutter = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_micros(50 * round));

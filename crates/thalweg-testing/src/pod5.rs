@@ -5,8 +5,8 @@ use thalweg_nanopore::reads::RUN_ATTRIBUTES;
 use thalweg_nanopore::slow5::Header;
 use thalweg_nanopore::synth::{Recipe, Synth, SynthRead};
 
-/// A file of synthetic reads with so many samples each; the same bytes every time if `layout` has
-/// an identity.
+/// A file of synthetic reads with these numbers of samples. If `layout` has an identity, the bytes
+/// are the same every time.
 pub fn file(layout: Pod5Layout, lengths: &[usize]) -> Vec<u8> {
     let recipe =
         Recipe { mean_length: 120.0, min_length: 60, adapter_length: 20.0, ..Recipe::default() };

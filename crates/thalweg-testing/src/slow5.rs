@@ -15,13 +15,13 @@ use thalweg_nanopore::write::ReadWriter;
 pub struct SampleFile {
     /// The encoding and the compressions: `text`, or `zstd+svb-zd`.
     pub name: String,
-    /// The whole file.
+    /// The bytes of the file.
     pub bytes: Vec<u8>,
     /// The bytes of each record, in file order.
     pub frames: Vec<Range<usize>>,
 }
 
-/// The record compressions that are in use.
+/// The record compressions to test.
 pub const RECORDS: [RecordPress; 3] = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
 
 /// A header with one read group, one attribute and two auxiliary fields: `channel`, a string, and
@@ -55,7 +55,7 @@ pub fn headers() -> Vec<(String, Header)> {
 
 /// A random walk, as real signals are, with flat stretches. `seed` determines the samples.
 pub fn signal(seed: u64, len: usize) -> Vec<i16> {
-    // The golden ratio, and the multiplier and increment of Knuth's MMIX generator.
+    // The golden ratio's fraction, and the multiplier and increment of Knuth's MMIX generator.
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut level = 500i32;
     (0..len)
@@ -76,7 +76,7 @@ pub fn id(i: usize) -> String {
     format!("read-{i:04}-{:08x}", i.wrapping_mul(2_654_435_761) & 0xffff_ffff)
 }
 
-/// One record as a file stores it, with its length before it or its line feed after it.
+/// One record as a file stores it, with its length before it or a line feed after it.
 pub fn frame(header: &Header, read_id: &str, samples: &[i16]) -> Vec<u8> {
     let mut aux = Vec::new();
     header.aux[0].push(AuxValue::String(b"channel 7"), &mut aux).unwrap();

@@ -1,5 +1,5 @@
-//! The toy format: the smallest format of reads that is worth one, and the example of
-//! `docs/adding-a-format.md`. Nothing but tests reads it.
+//! The toy format: a minimal format of reads, which is the example of `docs/adding-a-format.md`.
+//! Only tests read it.
 //!
 //! ```text
 //! "TOYREADS"                                 signature
@@ -36,7 +36,7 @@ const SIGNATURE: &[u8; 8] = b"TOYREADS";
 /// Bytes of a record before its payload: length and checksum.
 const RECORD_HEAD: usize = 12;
 
-/// What the list of formats says of it.
+/// The entry of the format in the list of formats.
 static TOY: FormatEntry = FormatEntry {
     name: "TOY",
     extension: "toy",
@@ -44,12 +44,12 @@ static TOY: FormatEntry = FormatEntry {
     open: |store, options| open(store, options).map(AnyFile::listed),
 };
 
-/// Adds the format to the list, for the life of the process.
+/// Adds the format to the list of formats, until the process ends.
 pub fn register_toy() -> Format {
     register(&TOY)
 }
 
-/// The bytes of a file of these reads.
+/// The bytes of a file with these reads.
 pub fn toy_file(reads: &[(String, Vec<i16>)]) -> Vec<u8> {
     let mut bytes = SIGNATURE.to_vec();
     for (id, samples) in reads {
@@ -70,7 +70,7 @@ fn checksum(bytes: &[u8]) -> u64 {
     })
 }
 
-/// An open file. All that is known of it is its header.
+/// An open file. It has no state besides its header.
 #[derive(Debug)]
 struct ToyFile;
 
@@ -155,7 +155,7 @@ impl FormatFile for ToyFile {
     }
 }
 
-/// Keeps intact records as they are stored.
+/// Copies intact records as they are stored.
 struct CopyRecord;
 
 impl KeepIntact for CopyRecord {
@@ -170,13 +170,13 @@ impl KeepIntact for CopyRecord {
     }
 }
 
-/// Bytes of the record that starts with `head`, if its length is all there.
+/// The length in bytes of the record that starts with `head`, if `head` holds the whole length.
 fn record_len(head: &[u8]) -> Option<usize> {
     let payload = head.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
     Some(RECORD_HEAD + payload as usize)
 }
 
-/// Finds records in bytes that stream by.
+/// Finds records in a stream of bytes.
 struct ToyFramer {
     name: Arc<str>,
     size: u64,
@@ -231,7 +231,7 @@ struct ToyUnpacker {
 }
 
 impl ToyUnpacker {
-    /// The id and the stored samples of a record.
+    /// The id and the stored samples of a record's payload.
     fn parts<'a>(&self, extent: &Extent<'a>) -> Result<(&'a str, &'a [u8])> {
         let at = |found: &str, expected: &str| {
             Fault::new(0, found.to_owned(), expected.to_owned()).in_file(

@@ -1,5 +1,5 @@
-//! The structure of the source tree, as `docs/design.md` gives it. Each check reports everything
-//! that is wrong, with its place, and each exception that is no longer needed.
+//! Checks the structure of the source tree, as described in `docs/design.md`. Each check reports
+//! all violations with their places, and each exception that is no longer needed.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 #[path = "structure/checks.rs"]
@@ -22,14 +22,15 @@ const DEPENDENCIES: &[&str] = &[];
 const WIDE_LINES: &[&str] = &[];
 /// Files that still start threads of their own.
 const THREADS: &[&str] = &[];
-/// Files that still ask for the feature in a function's body, or deep in a module folder.
+/// Files that still ask for the feature within a function, or in a file that is not the front of a
+/// module folder.
 const FEATURES: &[&str] = &[
     "crates/thalweg-cli/src/main.rs",
     "crates/thalweg-hdf5/src/encode.rs",
     "crates/thalweg-hdf5/src/filter.rs",
 ];
 
-/// What each crate may use; crates for tests are exempt.
+/// The crates that each crate may use. Crates for tests are exempt.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg-codec", &[]),
     ("thalweg-io", &["codec"]),
@@ -60,7 +61,7 @@ fn rust_files(folder: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
 }
 
-/// Paths from the root of the workspace, and texts.
+/// The paths of the Rust files from the root of the workspace, and their texts.
 fn sources(folder: &str) -> Vec<(String, String)> {
     let root = workspace();
     let name = |path: &Path| path.strip_prefix(&root).unwrap().display().to_string();
@@ -83,7 +84,7 @@ static CRATES: LazyLock<Vec<Crate>> = LazyLock::new(|| {
     crate_folders().into_iter().map(read).collect()
 });
 
-/// Fails with all that no exception covers, and with all exceptions that cover nothing.
+/// Fails with all findings without an exception, and all exceptions without a finding.
 #[track_caller]
 fn report(what: &str, findings: &[Finding], exceptions: &[&str]) {
     let covered: BTreeSet<&str> = findings.iter().map(|finding| finding.of.as_str()).collect();
@@ -138,7 +139,7 @@ fn features_stand_at_front_doors_only() {
     report("features within bodies", &findings, FEATURES);
 }
 
-/// Each check finds what it is for, and nothing in comments, strings and tests.
+/// Each check finds its violations, and ignores comments, strings and tests.
 #[test]
 fn the_checks_find_what_they_are_for() {
     let krate = |files: &[(&str, &str)]| {

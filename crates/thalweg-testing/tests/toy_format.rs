@@ -1,5 +1,5 @@
-//! A format of another crate goes through the code that the verbs use, with no file of
-//! `thalweg-nanopore` changed.
+//! A format in another crate works with the code that the verbs use, without any change in
+//! `thalweg-nanopore`.
 #![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Networks out of bytes from anywhere, on a disk in memory.
+//! Parsers of networks, for any bytes, on a disk in memory.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ fn disk() -> Arc<dyn Disk> {
     Arc::new(CrashDisk::new(Failing::Never))
 }
 
-/// A change out of a log.
+/// A change from a log.
 pub fn graph_change(data: &[u8]) {
     fuzz_targets::change(data);
 }

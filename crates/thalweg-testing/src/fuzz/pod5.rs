@@ -1,5 +1,5 @@
-//! POD5 files, whole and damaged: what is read is the same by every way, or an error names the file
-//! and the byte.
+//! POD5 files, intact and damaged: all ways of reading give the same reads, or an error names the
+//! file and the byte.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use thalweg_nanopore::reads::{BatchOptions, ReadFile, Selection};
 
 const NAME: &str = "fuzz.pod5";
 
-/// What came; nothing where an error that names the place did.
+/// The value; `None` for an error that names the file. Panics at any other error.
 fn kept<T>(outcome: Result<T>) -> Option<T> {
     match outcome {
         Ok(value) => Some(value),
@@ -28,8 +28,8 @@ fn kept<T>(outcome: Result<T>) -> Option<T> {
     }
 }
 
-/// Footers, tables, batches and signal: in order, without signal, checked, one by one, and by a
-/// list of ids.
+/// Footers, tables, batches and signal. The file is read in order, without signal, by a check, read
+/// by read, and by a list of ids.
 pub fn pod5(data: &[u8]) {
     let store = Arc::new(MemoryStore::new(NAME, data.to_vec()));
     let options = Options { budget: Budget { threads: 1, memory: 2 << 20 }, ..Options::default() };
@@ -53,11 +53,11 @@ pub fn pod5(data: &[u8]) {
     }
 
     let report = kept(file.check()).unwrap();
-    // A check finds what a reader does, and more: signal that the Signal table says is another
-    // read's.
+    // A check finds every defect that reading finds, and also rows of signal that belong to another
+    // read.
     assert!(!report.is_whole() || is_whole && report.reads == reads.len() as u64);
 
-    // Of reads with the same id the first is found.
+    // If several reads have the same id, the first one is found.
     let Some(mut getter) = kept(file.getter()) else { return assert!(!is_whole) };
     let first = |id: &str| reads.iter().position(|read| read.0 == id);
     for (i, (id, samples)) in
@@ -75,7 +75,7 @@ pub fn pod5(data: &[u8]) {
     assert!(wanted.next().is_none());
 }
 
-/// Ids and numbers of samples, without the signal.
+/// The ids and the numbers of samples, read without the signal.
 fn fields(file: &ReadFile) -> Vec<(String, u64)> {
     let mut fields = Vec::new();
     for batch in file.scan(&Selection::All, BatchOptions::default()).unwrap() {

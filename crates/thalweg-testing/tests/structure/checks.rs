@@ -1,4 +1,4 @@
-//! What is checked of a crate's sources and of its manifest.
+//! The checks of a crate's sources and of its manifest.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,7 @@ impl Crate {
     }
 }
 
-/// What an open brace belongs to.
+/// The kind of block that an open brace starts.
 #[derive(PartialEq)]
 enum Block {
     Module,
@@ -71,7 +71,7 @@ enum Block {
     Other,
 }
 
-/// For each token, how many modules and how many functions of this file it stands in.
+/// For each token, the number of modules and the number of functions of this file that contain it.
 fn nesting(tokens: &[Placed]) -> Vec<(usize, usize)> {
     let mut blocks: Vec<Block> = Vec::new();
     let (mut next, mut brackets) = (Block::Other, 0);
@@ -81,7 +81,7 @@ fn nesting(tokens: &[Placed]) -> Vec<(usize, usize)> {
         all.push((count(Block::Module), count(Block::Function)));
         match &placed.token {
             Token::Word(word) if word == "mod" => next = Block::Module,
-            // A function's name follows it; the type of a pointer to one has none.
+            // A function has a name after `fn`; a function pointer type does not.
             Token::Word(word)
                 if word == "fn" && tokens.get(at + 1).is_some_and(|name| name.word().is_some()) =>
             {
@@ -102,7 +102,7 @@ fn path_follows(tokens: &[Placed], at: usize) -> bool {
     matches!(tokens.get(at..at + 2), Some([a, b]) if a.is(':') && b.is(':'))
 }
 
-/// First words of the paths at `at`: of one, or of a group in braces.
+/// The first word of the path at `at`, or the first words of the paths in a group in braces.
 fn first_words(tokens: &[Placed], at: usize) -> Vec<(&str, usize)> {
     let Some(first) = tokens.get(at) else { return Vec::new() };
     if !first.is('{') {
@@ -125,7 +125,7 @@ fn first_words(tokens: &[Placed], at: usize) -> Vec<(&str, usize)> {
     words
 }
 
-/// What a file asks of the root of its crate, and the lines.
+/// The names that a file uses from the root of its crate, with their lines.
 fn asked_of_root(source: &Source) -> Vec<(&str, usize)> {
     let tokens = &source.tokens;
     let mut asked = Vec::new();
@@ -155,7 +155,7 @@ fn asked_of_root(source: &Source) -> Vec<(&str, usize)> {
     asked
 }
 
-/// Names that the front of the crate passes on, each with a module that it comes from.
+/// Names that the root of the crate re-exports, each with the module that it comes from.
 fn passed_on<'a>(front: &'a Source, modules: &BTreeSet<&str>) -> Vec<(&'a str, &'a str)> {
     let tokens = &front.tokens;
     let mut names = Vec::new();
@@ -173,7 +173,7 @@ fn passed_on<'a>(front: &'a Source, modules: &BTreeSet<&str>) -> Vec<(&'a str, &
     names
 }
 
-/// Each group of top-level modules that use one another, with a line for each use.
+/// Each group of top-level modules that use one another, with one line for each use.
 pub(crate) fn cycles(krate: &Crate) -> Vec<Finding> {
     let top = krate.sources.iter().filter_map(|source| source.module.first());
     let modules: BTreeSet<&str> = top.map(String::as_str).collect();
@@ -183,7 +183,7 @@ pub(crate) fn cycles(krate: &Crate) -> Vec<Finding> {
     for source in krate.sources.iter().filter(|source| !source.module.is_empty()) {
         let user = source.module[0].as_str();
         for (word, line) in asked_of_root(source) {
-            // A name may come from one of two modules, as a feature says.
+            // A feature may decide from which of two modules a name comes.
             let through = names.iter().filter(|(name, _)| *name == word).map(|(_, used)| *used);
             for used in modules.get(word).copied().into_iter().chain(through) {
                 let place = || format!("    {user} -> {used}: {}:{line}", source.path);
@@ -215,7 +215,7 @@ pub(crate) fn cycles(krate: &Crate) -> Vec<Finding> {
     findings
 }
 
-/// Pairs of modules of which the first uses the second, through others or not.
+/// All pairs of modules in which the first uses the second, directly or through other modules.
 fn reach<'a>(
     modules: &BTreeSet<&'a str>,
     uses: &BTreeMap<(&'a str, &'a str), String>,
@@ -233,8 +233,8 @@ fn reach<'a>(
     reach
 }
 
-/// Crates of this workspace in the manifest's dependencies that the table does not allow, those of
-/// its tests left out. The table leaves the prefix `thalweg-` out.
+/// The dependencies of a manifest on crates of this workspace that the table does not allow,
+/// without dev-dependencies. The table omits the prefix `thalweg-`.
 pub(crate) fn dependencies(
     user: &str,
     path: &str,
@@ -269,7 +269,7 @@ pub(crate) fn wide_lines(krate: &str, path: &str, text: &str) -> Vec<Finding> {
     wide.map(|at| Finding { of: krate.to_owned(), words: words(at) }).collect()
 }
 
-/// Threads that are started.
+/// Places that start threads.
 pub(crate) fn threads(krate: &Crate) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &krate.sources {
@@ -288,8 +288,8 @@ pub(crate) fn threads(krate: &Crate) -> Vec<Finding> {
     findings
 }
 
-/// Questions for the feature that brings libhdf5: within a function, or in a file that is not in
-/// front of anything.
+/// Places that test for the feature of libhdf5 within a function, or in a file that is not the
+/// front of a module folder.
 pub(crate) fn features(krate: &Crate) -> Vec<Finding> {
     let mut findings = Vec::new();
     for source in &krate.sources {

@@ -1,5 +1,5 @@
-//! Rust source as tokens: words, strings and single characters, each with its line. Comments are
-//! gone, and so is what `#[cfg(test)]` leaves out of a build.
+//! Splits Rust source into tokens: words, strings and single characters, each with its line.
+//! Comments are left out, and so are the parts that `#[cfg(test)]` excludes from a build.
 
 use std::iter::Peekable;
 use std::str::CharIndices;
@@ -68,7 +68,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The content of a string whose opening quote comes next.
+    /// Reads the content of a string. The opening quote comes next.
     fn string(&mut self) -> String {
         let mut text = String::new();
         self.next();
@@ -82,7 +82,7 @@ impl Reader<'_> {
         text
     }
 
-    /// The content of a raw string; its `#`s come next.
+    /// Reads the content of a raw string. Its `#`s come next.
     fn raw_string(&mut self) -> String {
         let hashes = self.rest().chars().take_while(|c| *c == '#').count();
         self.skip(hashes + 1);
@@ -95,7 +95,7 @@ impl Reader<'_> {
         text
     }
 
-    /// Past a character in quotes, or past the quote of a lifetime.
+    /// Skips a character in quotes, or the quote of a lifetime.
     fn quote(&mut self) {
         let mut next = self.rest().chars().skip(1);
         let (first, second) = (next.next(), next.next());
@@ -162,7 +162,7 @@ pub(crate) fn tokens(source: &str) -> Vec<Placed> {
     }
 }
 
-/// The index past the bracket that closes the one at `open`.
+/// The index after the bracket that closes the one at `open`.
 pub(crate) fn past_bracket(tokens: &[Placed], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -178,14 +178,14 @@ pub(crate) fn past_bracket(tokens: &[Placed], open: usize) -> usize {
     tokens.len()
 }
 
-/// The index past the item, field or arm at `at`: past its semicolon or comma, or past its last
+/// The index after the item, field or arm at `at`: after its semicolon or comma, or after its last
 /// brace.
 fn past_item(tokens: &[Placed], mut at: usize) -> usize {
     const ITEMS: [&str; 13] = [
         "async", "const", "enum", "extern", "fn", "impl", "mod", "pub", "static", "struct",
         "trait", "unsafe", "use",
     ];
-    // The commas of an item stand between type parameters.
+    // Commas of an item separate type parameters and do not end the item.
     let is_item = tokens.get(at).and_then(Placed::word).is_some_and(|word| ITEMS.contains(&word));
     while let Some(token) = tokens.get(at) {
         match token.token {
@@ -193,7 +193,7 @@ fn past_item(tokens: &[Placed], mut at: usize) -> usize {
             Token::Sign(',') if !is_item => return at + 1,
             Token::Sign('{') => return past_bracket(tokens, at),
             Token::Sign('(' | '[') => at = past_bracket(tokens, at),
-            // A field or an arm at the end of its list.
+            // The last field or arm of its list.
             Token::Sign('}') => return at,
             _ => at += 1,
         }
@@ -201,7 +201,7 @@ fn past_item(tokens: &[Placed], mut at: usize) -> usize {
     at
 }
 
-/// Whether an attribute keeps what follows it for tests.
+/// Whether an attribute marks code that only tests have.
 fn for_tests(attribute: &[Placed]) -> bool {
     let words: Vec<&str> = attribute.iter().filter_map(Placed::word).collect();
     match words[..] {
@@ -212,7 +212,7 @@ fn for_tests(attribute: &[Placed]) -> bool {
     }
 }
 
-/// The tokens without items that only tests have, and the names of the modules in other files that
+/// The tokens without the items that only tests have, and the names of modules in other files that
 /// only tests have.
 pub(crate) fn without_tests(all: &[Placed]) -> (Vec<Placed>, Vec<String>) {
     let (mut kept, mut modules) = (Vec::new(), Vec::new());
