@@ -19,13 +19,14 @@ pub struct Script {
     pub wanted: Vec<(u64, usize)>,
     /// The largest number of requests in flight.
     pub most_out: usize,
-    /// Whether the feed answers [`Next::Later`] whenever the interface allows it.
+    /// Whether the feed gives requests only to a store that waits. Otherwise it answers
+    /// [`Next::Later`].
     pub only_to_who_waits: bool,
     /// The number of requests after which the feed ends.
     pub ends_after: usize,
     /// Bytes from this offset on are not compared.
     pub sure: u64,
-    /// The number of the outcome at which the feed panics and ends.
+    /// The number of outcomes after which the feed panics and ends.
     pub panics_at: Option<usize>,
     pub(super) state: Mutex<State>,
     pub(super) changed: Condvar,

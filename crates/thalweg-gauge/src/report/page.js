@@ -1,4 +1,4 @@
-// Draws the figures of the page. Colours in them are names of CSS variables, so that light, dark and paper share them.
+// Draws the figures of the page. Their colours are names of CSS variables, so that light mode, dark mode and print use the same figures.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -43,7 +43,7 @@
       modebar: { bgcolor: "rgba(0,0,0,0)", color: line, activecolor: fg },
       hoverlabel: { bgcolor: bg, bordercolor: line, font: { color: fg, size: 13 }, align: "left" },
       legend: { orientation: "h", x: 0, xanchor: "left", y: 1, yanchor: "bottom", ...layout.legend },
-      // A finger scrolls the page; a mouse selects a range to look at closely.
+      // A finger scrolls the page; a mouse selects a range to zoom in.
       dragmode: matchMedia("(pointer: coarse)").matches ? false : "zoom",
       xaxis: { ...axis, tickangle: 0, ...layout.xaxis },
       yaxis: { ...axis, ...layout.yaxis },
@@ -52,7 +52,7 @@
       displaylogo: false,
       plotlyServerURL: "",
       responsive: true,
-      // These and no others: among the rest is one that sends the data to a service.
+      // Only these buttons: one of the others sends the data to a service.
       modeBarButtons: [["toImage", "zoom2d", "pan2d", "resetScale2d"]],
       toImageButtonOptions: { format: "svg", filename: "thalweg" },
     });
@@ -61,7 +61,7 @@
 
   const redraw = () => boxes.filter((box) => box.dataset.drawn).forEach(draw);
 
-  // Each is drawn when it comes near the window: a page of many comparisons opens at once.
+  // A figure is drawn when it comes near the window, so that a page of many comparisons opens quickly.
   const near = new IntersectionObserver(
     (entries) => entries.filter((e) => e.isIntersecting && !e.target.dataset.drawn).forEach((e) => draw(e.target)),
     { rootMargin: "600px" },
