@@ -74,7 +74,7 @@ pub enum Error {
         /// What has changed.
         what: String,
     },
-    /// A suite with mistakes: one a line, each with its position in the text.
+    /// A suite with mistakes: one per line, each with its position in the text.
     #[error("{0}")]
     Suite(String),
     /// An invalid argument.

@@ -218,7 +218,7 @@ pub fn make(
     }
     let places = Arc::new(places);
     for part in parts {
-        pour(set, part, &places, &mut writings, conversion)?;
+        write_part(set, part, &places, &mut writings, conversion)?;
     }
     writings
         .into_iter()
@@ -240,7 +240,7 @@ struct OutputContext {
 struct Writing {
     name: Arc<str>,
     sink: ReadSink,
-    losing: Losing,
+    loss_record: LossRecord,
     digests: Vec<Digest>,
 }
 
@@ -256,7 +256,7 @@ struct ConvertWorker {
 }
 
 /// Writes one part.
-fn pour(
+fn write_part(
     set: &ReadSet,
     part: SetPart,
     places: &Arc<Vec<OutputContext>>,
@@ -265,10 +265,11 @@ fn pour(
 ) -> Result<()> {
     let SetPart { file, selection, to } = part;
     let source = set.file(file)?;
-    let fed: BTreeSet<u32> = if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
-    for output in fed {
+    let outputs_used: BTreeSet<u32> =
+        if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
+    for output in outputs_used {
         if let Some(writing) = writings.get_mut(output as usize) {
-            writing.losing.leave_out(source.left_out(), source.store().name())?;
+            writing.loss_record.leave_out(source.left_out(), source.store().name())?;
         }
     }
     let coding = conversion.coding.clone();
@@ -339,14 +340,14 @@ impl Writing {
             other => other,
         };
         let target = Target::new(coding, header).map_err(|fault| refused(&name, &fault))?;
-        let losing = Losing::new(&target, conversion, &name)?;
+        let loss_record = LossRecord::new(&target, conversion, &name)?;
         let fields = conversion
             .verify
             .as_ref()
             .map(|_| ComparedFields::of(header, |name| target.holds(name)));
         let sink = target.create(&path)?;
         Ok((
-            Self { name, sink, losing, digests: Vec::new() },
+            Self { name, sink, loss_record, digests: Vec::new() },
             OutputContext { headers, target, fields },
         ))
     }
@@ -355,7 +356,7 @@ impl Writing {
         let (encoded, digest) = encoded.map_err(|fault| refused(&self.name, &fault))?;
         let id = encoded.read_id.clone();
         let losses = self.sink.push(encoded)?;
-        self.losing.note(losses, &id)?;
+        self.loss_record.note(losses, &id)?;
         self.digests.extend(
             digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }),
         );
@@ -364,9 +365,9 @@ impl Writing {
 
     /// Ends the file and, if requested, verifies it.
     fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
-        let Self { name, sink, losing, digests } = self;
+        let Self { name, sink, loss_record, digests } = self;
         let sealed = sink.seal()?;
-        let lost = losing.lost;
+        let lost = loss_record.lost;
         if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
             let ordered = place.target.keeps_order();
             let wanted =
@@ -399,14 +400,14 @@ fn refused(name: &str, fault: &Fault) -> Error {
 }
 
 /// Counts losses, or refuses them.
-struct Losing {
+struct LossRecord {
     lossy: bool,
     name: Arc<str>,
     format: &'static str,
     lost: Vec<Lost>,
 }
 
-impl Losing {
+impl LossRecord {
     fn new(target: &Target, conversion: &Conversion, name: &Arc<str>) -> Result<Self> {
         let format = conversion.coding.format().name();
         let lost = target
@@ -414,11 +415,11 @@ impl Losing {
             .iter()
             .map(|what| Lost { what: what.clone(), reads: None, first: None })
             .collect();
-        let losing = Self { lossy: conversion.lossy, name: name.clone(), format, lost };
-        if !losing.lossy && !target.lost().is_empty() {
-            return Err(losing.refused(&target.lost().join("; ")));
+        let loss_record = Self { lossy: conversion.lossy, name: name.clone(), format, lost };
+        if !loss_record.lossy && !target.lost().is_empty() {
+            return Err(loss_record.refused(&target.lost().join("; ")));
         }
-        Ok(losing)
+        Ok(loss_record)
     }
 
     /// Records contents of a file that no read can hold, so that no output has them. Fails unless

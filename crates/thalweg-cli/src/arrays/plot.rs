@@ -39,7 +39,7 @@ struct EventHistograms {
     ids: Histogram,
 }
 
-/// Panels about the wanted banks, with at most so many bars each.
+/// Panels about the wanted banks, with at most `bars` bars each.
 pub(crate) fn event_panels(
     file: &ArrayFile,
     banks: &[String],

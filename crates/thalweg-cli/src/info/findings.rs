@@ -13,8 +13,8 @@ use crate::common::Failure;
 /// A code, and words.
 pub(crate) type LayoutFinding = (&'static str, String);
 
-/// Whether a file is laid out record by record, with an index beside it. POD5 and FAST5 know their
-/// reads by themselves.
+/// Whether a file is laid out record by record, with an index beside it. POD5 and FAST5 list their
+/// reads in the file itself.
 fn has_records(file: &ReadFile) -> bool {
     matches!(file.format(), Format::Slow5 | Format::Blow5)
 }

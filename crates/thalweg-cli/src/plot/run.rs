@@ -14,7 +14,8 @@ use crate::common::Failure;
 /// Bars of lengths for each power of ten.
 const BINS_A_DECADE: f64 = 20.0;
 
-/// Reads are counted in slices of so many seconds; a run has fewer than this many slices (60 days).
+/// The length of a time slice in seconds, by which reads are counted, and the largest number of
+/// slices of a run (60 days).
 const SLICE_S: usize = 10;
 const MOST_SLICES: usize = 60 * 24 * 3600 / SLICE_S;
 

@@ -69,8 +69,8 @@ pub fn read_twice(path: &Path, stop: &AtomicBool) -> Result<Option<ReadTwice>> {
             Ok(before.elapsed().as_secs_f64().max(1e-9))
         };
         seconds.push((read()?, read()?));
-        // Some file systems accept the flag and refuse the read; the store then goes on through the
-        // page cache.
+        // Some file systems accept the flag and refuse the read; the store then uses the page
+        // cache.
         if !store.is_direct() {
             return Ok(None);
         }

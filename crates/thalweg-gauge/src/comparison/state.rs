@@ -45,9 +45,9 @@ pub(super) fn narrow_enough(session: &Session, trials: &[Trial], rounds: usize) 
         return false;
     }
     // Removed arms and arms without a pair do not prolong the comparison.
-    let in_the_race = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
+    let is_active = |arm: &&Arm| trials.iter().all(|t| t.arm != arm.name || t.failed.is_none());
     let ratio = |arm| against(session, trials, arm, rounds);
-    let ratios: Vec<Ratio> = session.arms.iter().filter(in_the_race).filter_map(ratio).collect();
+    let ratios: Vec<Ratio> = session.arms.iter().filter(is_active).filter_map(ratio).collect();
     session.pairs.is_some_and(|pairs| pairs.enough(&ratios))
 }
 

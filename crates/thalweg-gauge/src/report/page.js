@@ -1,4 +1,5 @@
-// Draws the figures of the page. Their colours are names of CSS variables, so that light mode, dark mode and print use the same figures.
+// Draws the figures of the page. Their colours are names of CSS variables, so that light mode, dark
+// mode and print use the same figures.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -61,7 +62,8 @@
 
   const redraw = () => boxes.filter((box) => box.dataset.drawn).forEach(draw);
 
-  // A figure is drawn when it comes near the window, so that a page of many comparisons opens quickly.
+  // A figure is drawn when it comes near the window, so that a page of many comparisons opens
+  // quickly.
   const near = new IntersectionObserver(
     (entries) => entries.filter((e) => e.isIntersecting && !e.target.dataset.drawn).forEach((e) => draw(e.target)),
     { rootMargin: "600px" },

@@ -76,7 +76,7 @@ impl Fast5File {
     }
 
     /// An index of the reads: an entry's offset is the read's number.
-    fn listed(&self, file: &Arc<str>) -> Result<Index> {
+    fn numbered_index(&self, file: &Arc<str>) -> Result<Index> {
         match self {
             Self::Stream(stream) => stream.index(),
             Self::Table(layout) => layout.index(file),
@@ -223,11 +223,11 @@ impl FormatFile for Fast5File {
     }
 
     fn load(&self, file: &OpenFile, _path: &Path) -> Result<Option<Index>> {
-        self.listed(file.name()).map(Some)
+        self.numbered_index(file.name()).map(Some)
     }
 
     fn load_or_build(&self, file: &OpenFile) -> Result<(Index, IndexOrigin)> {
-        Ok((self.listed(file.name())?, IndexOrigin::Unsaved))
+        Ok((self.numbered_index(file.name())?, IndexOrigin::Unsaved))
     }
 
     /// FAST5 has no index file: such a file would hold offsets and sizes of records, which FAST5

@@ -260,7 +260,7 @@ pub struct Fast5RowDecoder {
     store: Arc<dyn Store>,
     contexts: Contexts,
     aux: Vec<u8>,
-    apart: Vec<u8>,
+    fetched: Vec<u8>,
     chunk: Vec<i16>,
 }
 
@@ -271,7 +271,7 @@ impl Fast5RowDecoder {
             store,
             contexts: Contexts::default(),
             aux: Vec::new(),
-            apart: Vec::new(),
+            fetched: Vec::new(),
             chunk: Vec::new(),
         }
     }
@@ -295,9 +295,9 @@ impl Fast5RowDecoder {
         out: &mut Vec<i16>,
     ) -> Result<()> {
         let before = out.len();
-        let Self { store, contexts, apart, chunk, .. } = self;
+        let Self { store, contexts, fetched, chunk, .. } = self;
         let outcome =
-            Decode { store: &**store, row, extent, limit, contexts, apart, chunk }.signal(out);
+            Decode { store: &**store, row, extent, limit, contexts, fetched, chunk }.signal(out);
         if outcome.is_err() {
             out.truncate(before);
         }
@@ -332,8 +332,8 @@ impl Fast5RowDecoder {
     /// Frees scratch memory beyond `keep` bytes per buffer.
     pub fn trim(&mut self, keep: usize) {
         self.contexts.trim(keep);
-        self.apart.clear();
-        self.apart.shrink_to(keep);
+        self.fetched.clear();
+        self.fetched.shrink_to(keep);
         self.chunk.clear();
         self.chunk.shrink_to(keep / SAMPLE);
     }
@@ -346,7 +346,7 @@ struct Decode<'a> {
     extent: &'a Extent<'a>,
     limit: usize,
     contexts: &'a mut Contexts,
-    apart: &'a mut Vec<u8>,
+    fetched: &'a mut Vec<u8>,
     chunk: &'a mut Vec<i16>,
 }
 
@@ -404,7 +404,7 @@ impl<'a> Decode<'a> {
             let size = self.fits(size, chunk.offset)?;
             let stored = match self.inside(chunk.offset, chunk.size) {
                 Some(stored) => stored,
-                None => fetch(self.store, self.apart, chunk.offset, chunk.size)?,
+                None => fetch(self.store, self.fetched, chunk.offset, chunk.size)?,
             };
             let whole = size <= len - first;
             let target: &mut Vec<i16> = if whole { &mut *out } else { &mut *self.chunk };
@@ -434,7 +434,7 @@ impl<'a> Decode<'a> {
     fn stored(&mut self, offset: u64, size: u64) -> Result<&[u8]> {
         match self.inside(offset, size) {
             Some(stored) => Ok(stored),
-            None => fetch(self.store, self.apart, offset, size),
+            None => fetch(self.store, self.fetched, offset, size),
         }
     }
 }

@@ -62,7 +62,8 @@ impl KnownFields {
             known.is_fast5 |= name == "file_version" || name == "file_type";
             match text(&value) {
                 Some(text) => drop(known.of_file.insert(name, text)),
-                None => known.leave_out(format!("the file's attribute {name}, {}", other(&value))),
+                None => known
+                    .leave_out(format!("the file's attribute {name}, {}", kind_in_words(&value))),
             }
         }
         known
@@ -90,7 +91,7 @@ impl KnownFields {
                 // kept.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
                 (_, value @ Value::Other(_)) => {
-                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)));
+                    self.leave_out(format!("the attribute Raw/{name}, {}", kind_in_words(&value)));
                 }
                 (_, value) => values.push((name, value)),
             }
@@ -105,7 +106,10 @@ impl KnownFields {
             }
             match value {
                 Value::Other(_) => {
-                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)));
+                    self.leave_out(format!(
+                        "the attribute channel_id/{name}, {}",
+                        kind_in_words(&value)
+                    ));
                 }
                 value if name == "channel_number" => values.push((name, value)),
                 // The field keeps the name of its group as a prefix, so that a writer can put it
@@ -140,7 +144,7 @@ impl KnownFields {
         for (name, value) in own {
             match text(&value) {
                 Some(text) => texts.push((name, text)),
-                None => self.leave_out(format!("the attribute {name}, {}", other(&value))),
+                None => self.leave_out(format!("the attribute {name}, {}", kind_in_words(&value))),
             }
         }
         texts.sort_unstable();
@@ -154,7 +158,10 @@ impl KnownFields {
                 match text(&value) {
                     Some(text) => put(&mut all, part, name, text),
                     None => {
-                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)));
+                        self.leave_out(format!(
+                            "the attribute {part}/{name}, {}",
+                            kind_in_words(&value)
+                        ));
                     }
                 }
             }
@@ -265,7 +272,7 @@ pub(super) fn missing(file: &Arc<str>, path: &str, expected: &str) -> Error {
     }
 }
 
-fn other(value: &Value) -> &'static str {
+fn kind_in_words(value: &Value) -> &'static str {
     match value {
         Value::Other(what) => what,
         _ => "a value of another type",

@@ -64,9 +64,9 @@ impl Default for Basecalls {
 /// The largest quality that basecallers give: 'S' in FASTQ.
 const MOST_QUALITY: f64 = 50.0;
 /// The share of a base's deviation from the mean quality of its read that the next base keeps.
-const MEMORY: f64 = 0.75;
+const KEPT_SHARE: f64 = 0.75;
 /// Standard deviation of the new random part of each base's quality.
-const NOVELTY: f64 = 6.0;
+const NEW_SD: f64 = 6.0;
 
 impl Basecalls {
     /// The defaults with about `total` bases.
@@ -140,7 +140,7 @@ impl Basecalls {
             let sum =
                 (bits & 0xff) + (bits >> 8 & 0xff) + (bits >> 16 & 0xff) + (bits >> 24 & 0xff);
             (bits, left) = (bits >> 32, left - 1);
-            deviation = MEMORY * deviation + NOVELTY * (sum as f64 - 510.0) / 147.8;
+            deviation = KEPT_SHARE * deviation + NEW_SD * (sum as f64 - 510.0) / 147.8;
             let quality = (mean + deviation).clamp(1.0, MOST_QUALITY) as u8;
             out.push(b'!' + quality);
         }

@@ -17,11 +17,11 @@ const WEIGHTS: [f64; WORD] = [0.10, 0.15, 0.30, 0.65, 1.00, 0.75, 0.40, 0.20, 0.
 /// The order of the four bases at each place of the word, as a number that is combined by exclusive
 /// or. It is fixed, because it determines how far the level moves from one word to the next.
 /// Another seed gives another pore of the same kind.
-const TURNS: [usize; WORD] = [1, 1, 2, 2, 3, 2, 0, 3, 2];
+const BASE_ORDERS: [usize; WORD] = [1, 1, 2, 2, 3, 2, 0, 3, 2];
 
 /// The part of a word's current that the weighted sum does not give, in standard deviations of the
 /// sum.
-const PECULIARITY: f64 = 0.35;
+const OWN_SHARE: f64 = 0.35;
 
 /// The sizes of the tables of normal quantiles and of dwell times: powers of two, so that both
 /// tables together fit the first-level cache.
@@ -71,8 +71,8 @@ fn dwells(recipe: &Recipe) -> Box<[f32; DWELLS]> {
         let root = (1.0 - 1.0 / (9.0 * k) + z / (3.0 * k.sqrt())).max(0.02);
         root * root * root
     };
-    // A base that stays for no time would make a read of endlessly many bases. A base that stays for
-    // a million samples already fills most reads.
+    // A base that stays for no time would make a read of endlessly many bases. A base that stays
+    // for a million samples already fills most reads.
     let mean = (recipe.sample_rate / recipe.bases_per_second).clamp(0.25, 1e6);
     let scale = mean * DWELLS as f64 / normal.iter().map(|&z| cube(z)).sum::<f64>();
     let mut table = Box::new([0f32; DWELLS]);
@@ -87,7 +87,7 @@ fn levels(recipe: &Recipe) -> Box<[Level]> {
     for (p, (row, weight)) in share.iter_mut().zip(WEIGHTS).enumerate() {
         // Four evenly spaced values. The jitter prevents equal sums.
         for (b, value) in row.iter_mut().enumerate() {
-            let rank = (b ^ TURNS[p]) as f64 - 1.5;
+            let rank = (b ^ BASE_ORDERS[p]) as f64 - 1.5;
             *value = weight * (rank + 0.6 * (hash01(recipe.seed, 2, (p * 4 + b) as u64) - 0.5));
         }
     }
@@ -98,7 +98,7 @@ fn levels(recipe: &Recipe) -> Box<[Level]> {
                 share.iter().enumerate().map(|(p, row)| row[(word >> (2 * p)) & 3]).sum();
             // Uniform on an interval of unit variance.
             let own = (hash01(recipe.seed, 3, word as u64) - 0.5) * 12f64.sqrt();
-            sum + PECULIARITY * spread * own
+            sum + OWN_SHARE * spread * own
         })
         .collect();
     let mean = raw.iter().sum::<f64>() / WORDS as f64;

@@ -52,7 +52,7 @@ pub(super) fn open(context: OpenContext<'_>) -> Result<OpenedFast5> {
     match parse(context) {
         Ok(opened) => Ok(opened),
         Err(Refused::Store(error)) => Err(error),
-        Err(refused) => otherwise(context, refused).map(OpenedFast5::Table),
+        Err(refused) => with_libhdf5(context, refused).map(OpenedFast5::Table),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn from_library(
     Fast5Layout::scan(store, control, memory)
 }
 
-fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
+fn with_libhdf5(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
     from_library(context).map_err(|error| match refused {
         // The defect that was found here is more helpful than the message that this build has no
         // libhdf5.

@@ -82,18 +82,18 @@ struct Reach {
 }
 
 /// A source that records which bytes were requested.
-struct Traced<'a> {
+struct RecordingSource<'a> {
     pages: &'a Pages,
-    gets: RefCell<Vec<Range<u64>>>,
+    requested: RefCell<Vec<Range<u64>>>,
 }
 
-impl ByteSource for Traced<'_> {
+impl ByteSource for RecordingSource<'_> {
     fn size(&self) -> u64 {
         self.pages.size()
     }
 
     fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
-        self.gets.borrow_mut().push(at..at + len as u64);
+        self.requested.borrow_mut().push(at..at + len as u64);
         self.pages.get(at, len)
     }
 }
@@ -124,12 +124,12 @@ impl Stream {
                 .collect(),
         )?;
         for number in numbers() {
-            let traced = Traced { pages, gets: RefCell::default() };
-            let found = root.read(&traced, number)?;
+            let recording = RecordingSource { pages, requested: RefCell::default() };
+            let found = root.read(&recording, number)?;
             if !found.is_named_rightly() {
                 return Ok(Err(root));
             }
-            needed.extend(reach.widen(&root, number, &traced.gets.take(), &found.signal()));
+            needed.extend(reach.widen(&root, number, &recording.requested.take(), &found.signal()));
             if number < FIRST {
                 known.take(pages, found)?;
             }
@@ -260,7 +260,7 @@ impl Reach {
         &mut self,
         root: &Root,
         number: usize,
-        gets: &[Range<u64>],
+        requested: &[Range<u64>],
         signal: &Range<u64>,
     ) -> Option<usize> {
         let places = root.places();
@@ -268,7 +268,7 @@ impl Reach {
         let headers =
             |end: u64| places.partition_point(|place| place.at < end).saturating_sub(number).max(1);
         let mut after = 1;
-        for get in gets {
+        for get in requested {
             if get.start < place.at {
                 let before = place.at - get.start;
                 self.before = if before <= BEFORE { self.before.max(before) } else { self.before };
@@ -287,12 +287,12 @@ impl Reach {
 }
 
 /// The bytes of an extent, with the rest of the file behind them.
-struct Near<'a> {
+struct ExtentSource<'a> {
     extent: &'a Extent<'a>,
     pages: &'a Pages,
 }
 
-impl ByteSource for Near<'_> {
+impl ByteSource for ExtentSource<'_> {
     fn size(&self) -> u64 {
         self.pages.size()
     }
@@ -385,7 +385,7 @@ impl StreamUnpacker {
     }
 
     fn parse(&mut self, extent: &Extent<'_>, number: usize) -> meta::Result<(Fast5Row, bool)> {
-        let near = Near { extent, pages: &self.pages };
+        let near = ExtentSource { extent, pages: &self.pages };
         let found = self.stream.root.read(&near, number)?;
         self.known.take(&near, found)
     }

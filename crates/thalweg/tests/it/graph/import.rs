@@ -134,7 +134,7 @@ fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) 
     (input, reads)
 }
 
-fn goes_on(disk: &Arc<CrashDisk>, input: Input) -> thalweg::Result<Imported> {
+fn resume_import(disk: &Arc<CrashDisk>, input: Input) -> thalweg::Result<Imported> {
     let mut writer = Writer::open_on(disk.clone(), Options::default())?;
     writer.set_keep_every(Duration::ZERO);
     writer.import(input, &mut |_| {})
@@ -251,11 +251,11 @@ fn an_import_that_was_stopped_goes_on() {
         let base = worked_on(seed);
         let before = contents(&base);
         let done = Arc::new(base.copy());
-        let counts = goes_on(&done, of_file(seed, 1, false).0).unwrap();
+        let counts = resume_import(&done, of_file(seed, 1, false).0).unwrap();
         let (steps, after) = (done.steps(), contents(&done));
         for step in 0..steps {
             let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
-            let outcome = goes_on(&disk, of_file(seed, 1, false).0);
+            let outcome = resume_import(&disk, of_file(seed, 1, false).0);
             let left =
                 if step % 2 == 0 { disk.after_crash(step, Failing::Never) } else { disk.copy() };
             let found = contents(&left);
@@ -273,13 +273,16 @@ fn an_import_that_was_stopped_goes_on() {
                 let gone = thalweg::graph::Change::ClearEdges { population: 0 };
                 if writer.commit(vec![gone]).unwrap().edges_removed > 0 {
                     drop(writer);
-                    assert_eq!(goes_on(&other, of_file(seed, 1, false).0).unwrap().resumed, 0);
+                    assert_eq!(
+                        resume_import(&other, of_file(seed, 1, false).0).unwrap().resumed,
+                        0
+                    );
                     contents(&other);
                 }
             }
             let left = Arc::new(left);
             let (input, reads) = of_file(seed, 1, false);
-            let again = goes_on(&left, input).unwrap();
+            let again = resume_import(&left, input).unwrap();
             assert_eq!(again, Imported { resumed: again.resumed, ..counts });
             assert_eq!(
                 reads.load(Ordering::Relaxed) == 0,
@@ -304,14 +307,14 @@ fn an_import_goes_on_with_the_same_file_only() {
     let (seed, mut stopped) = (3, 0);
     let base = worked_on(seed);
     let done = Arc::new(base.copy());
-    goes_on(&done, of_file(seed, 1, false).0).unwrap();
+    resume_import(&done, of_file(seed, 1, false).0).unwrap();
     let (steps, after) = (done.steps(), contents(&done));
     for step in 0..steps {
         let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
-        let _ = goes_on(&disk, of_file(seed, 1, false).0);
+        let _ = resume_import(&disk, of_file(seed, 1, false).0);
         let left = Arc::new(disk.copy());
         let before = contents(&left);
-        let Err(changed) = goes_on(&left, of_file(seed, 2, false).0) else { continue };
+        let Err(changed) = resume_import(&left, of_file(seed, 2, false).0) else { continue };
         stopped += 1;
         let words = "the file or the options were others when an import of it into disk was \
             stopped, which kept 1 of its 2";
@@ -319,12 +322,12 @@ fn an_import_goes_on_with_the_same_file_only() {
         assert_eq!(contents(&left), before);
         // The import can still be resumed, or started anew.
         let same = Arc::new(left.copy());
-        assert_eq!(goes_on(&same, of_file(seed, 1, false).0).unwrap().resumed, 1);
+        assert_eq!(resume_import(&same, of_file(seed, 1, false).0).unwrap().resumed, 1);
         let mut writer = Writer::open_on(left.clone(), Options::default()).unwrap();
         writer.forget_import().unwrap();
         assert!(is_tidy(&left, &writer), "{:?}", left.list());
         drop(writer);
-        assert_eq!(goes_on(&left, of_file(seed, 2, false).0).unwrap().resumed, 0);
+        assert_eq!(resume_import(&left, of_file(seed, 2, false).0).unwrap().resumed, 0);
         assert_eq!(contents(&left), after);
         // An import with damaged pages is not resumed.
         let damaged = Arc::new(disk.copy());
@@ -336,15 +339,15 @@ fn an_import_goes_on_with_the_same_file_only() {
             kept = file[..12].to_owned();
         });
         damaged.damage(&kept, |bytes| bytes[99] ^= 1);
-        assert_eq!(goes_on(&damaged, of_file(seed, 1, false).0).unwrap().resumed, 0);
+        assert_eq!(resume_import(&damaged, of_file(seed, 1, false).0).unwrap().resumed, 0);
         assert_eq!(contents(&damaged), after);
     }
     assert!(stopped > 4, "{stopped}");
     // An import of a damaged input is not resumed, and nothing of it is kept.
     let disk = Arc::new(base.copy());
-    goes_on(&disk, of_file(seed, 1, true).0).unwrap_err();
+    resume_import(&disk, of_file(seed, 1, true).0).unwrap_err();
     let writer = Writer::open_on(disk.clone(), Options::default()).unwrap();
     assert!(is_tidy(&disk, &writer), "{:?}", disk.list());
     drop(writer);
-    assert_eq!(goes_on(&disk, of_file(seed, 2, false).0).unwrap().resumed, 0);
+    assert_eq!(resume_import(&disk, of_file(seed, 2, false).0).unwrap().resumed, 0);
 }
