@@ -1,4 +1,4 @@
-//! Notes how the program is built, for the results of benchmarks.
+//! Records how the program is built, for the results of benchmarks.
 
 use std::env;
 use std::process::Command;
@@ -19,8 +19,8 @@ fn main() {
     }
 }
 
-/// Has the program find MPI's library where its compiler wrapper says that it is: not every MPI is
-/// the system's.
+/// Adds the library folders of MPI's compiler wrapper to the program's library search path, because
+/// MPI may be installed outside the system's folders.
 fn find_mpi() {
     println!("cargo::rerun-if-env-changed=MPICC");
     let wrapper = env::var("MPICC").unwrap_or_else(|_| "mpicc".into());

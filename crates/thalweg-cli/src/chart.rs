@@ -195,7 +195,7 @@ mod tests {
         }
         assert!(points.windows(2).all(|pair| pair[0].0 < pair[1].0));
         assert!(points.iter().all(|point| point.1.is_finite()));
-        // If there are few values, all are kept.
+        // If there are few values, all of them are kept.
         assert_eq!(thinned([1.0, f32::INFINITY, 3.0].into_iter(), 2), [(0, 1.0), (2, 3.0)]);
         assert_eq!(thinned([].into_iter(), 2), []);
     }

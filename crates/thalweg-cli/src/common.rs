@@ -170,7 +170,7 @@ fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
 /// The heading of options that only measurements need.
 pub(crate) const MEASURING: &str = "For measurements";
 
-/// Reads ids of reads from a file, one a line; `-` is standard input.
+/// Reads ids of reads from a file, one per line; `-` is standard input.
 pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     let name: Arc<str> = path.to_string_lossy().into();
     let text = if path == Path::new("-") {
@@ -198,7 +198,7 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
 /// Longer attribute values are cut in text output, never in JSON.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// A text for people: what is beyond 60 characters is replaced by an ellipsis.
+/// A text for people: everything beyond 60 characters is replaced by an ellipsis.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),

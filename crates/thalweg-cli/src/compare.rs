@@ -99,7 +99,7 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
     args.fail_if.as_ref().map_or(Ok(()), |condition| judge(&compared, condition))
 }
 
-/// Names runs by their paths where two files have one name.
+/// Names runs by their paths where two files have the same name.
 fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
     let names: Vec<String> = runs.iter().map(|r| r.name.clone()).collect();
     for (run, path) in runs.iter_mut().zip(paths) {

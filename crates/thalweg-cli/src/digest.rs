@@ -1,4 +1,4 @@
-//! The digests of decoded reads: those that people compare, and those that benchmarks compare.
+//! The digests of decoded reads: one for people, and one for benchmarks.
 
 use sha2::{Digest as _, Sha256};
 use thalweg::reads::Read;

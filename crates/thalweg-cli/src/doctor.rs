@@ -219,7 +219,7 @@ fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> 
     Ok(if paths.is_empty() { file.datasets()? } else { datasets })
 }
 
-/// A store whose speed is assumed may be so many times faster or slower.
+/// A store whose speed is assumed may be faster or slower by this factor.
 const ASSUMED: f64 = 2.0;
 
 /// How much longer finding the datasets takes if the file is not in memory: small requests, one
@@ -227,7 +227,7 @@ const ASSUMED: f64 = 2.0;
 fn cold_index(requests: u64, model: &StoreModel) -> Duration {
     /// Bytes of a request.
     const BYTES: u64 = 16384;
-    /// Seconds that the system takes for a request beside the store.
+    /// Seconds that the system takes for a request, in addition to the store's time.
     const REQUEST_S: f64 = 50e-6;
     let load = Load { requests, bytes: requests * BYTES };
     let system_s = requests as f64 * REQUEST_S;

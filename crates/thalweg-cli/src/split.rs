@@ -55,8 +55,9 @@ pub(crate) struct SplitArgs {
     read: ReadArgs,
 }
 
-/// How many files are written at the same time. Each keeps some MiB in memory: BLOW5 and SLOW5
-/// their buffers; POD5, batches of signal and rows that are written later; FAST5, libhdf5's caches.
+/// How many files are written at the same time. Each takes some MiB of memory: for BLOW5 and SLOW5
+/// the buffers, for POD5 batches of signal and rows that are written later, for FAST5 libhdf5's
+/// caches.
 const fn files_at_once(format: Format) -> usize {
     match format {
         Format::Slow5 | Format::Blow5 => 16,

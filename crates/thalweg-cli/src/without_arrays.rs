@@ -1,7 +1,7 @@
-//! What stands for the module `arrays` in builds without libhdf5.
+//! Replaces the module `arrays` in builds without libhdf5.
 //!
-//! No file of arrays is ever open in such a build: [`ArrayFile`] has no values. So the functions
-//! that take one are never called; the others do nothing or refuse.
+//! No file of arrays is ever open in such a build: [`ArrayFile`] has no values. The functions that
+//! take one are therefore never called; the others do nothing or refuse.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,8 @@ use crate::chart::Panel;
 use crate::common::{Failure, VerbResult};
 use crate::timing::Started;
 
-/// A group of arguments without arguments: what has options for arrays has none in this build.
+/// A group of arguments without arguments. In this build it replaces each group of options for
+/// arrays.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct NoArgs {}
@@ -65,7 +66,7 @@ pub(crate) fn inspect_as_child(_paths: &[PathBuf], _options: Options) -> VerbRes
     Ok(())
 }
 
-/// Opens a file for its reads: one of arrays is refused.
+/// Opens a file of reads. Refuses a file of arrays.
 pub(crate) fn read(identified: Identified, job: ReadJob<'_>) -> Result<Option<ReadFile>, Failure> {
     Ok(Some(identified.open(job.options.clone())?.into_reads()?))
 }

@@ -118,7 +118,7 @@ impl WriteArgs {
 }
 
 impl ManyToOneArgs {
-    /// Opens the files, and writes the reads that `choose` takes from them.
+    /// Opens the files, and writes the reads that `choose` selects from them.
     pub(crate) fn run(
         &self,
         choose: impl FnOnce(&ReadSet) -> Result<Vec<SetPart>, Failure>,

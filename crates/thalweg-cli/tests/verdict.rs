@@ -1,5 +1,5 @@
-//! Each stage made the slow one in turn: the verdict must name it, and the runs without a stage
-//! must bear it out.
+//! Makes each stage the slowest in turn. The verdict must name it, and the runs without a stage
+//! must confirm it.
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "tests")]
 
 #[allow(dead_code, reason = "a part of it is for the other tests")]
@@ -17,20 +17,22 @@ use thalweg_gauge::verdict::Verdict;
 
 use common::Folder;
 
-/// What measures wants the machine for itself.
+/// Only one of these tests runs at a time, because each measures the whole machine.
 fn alone() -> MutexGuard<'static, ()> {
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A file of about 5 MB and 100 reads: some 20 ms of work, where nothing is slow on purpose.
+/// A folder with a file of about 5 MB and 100 reads. Reading it takes about 20 ms if nothing is
+/// slowed down.
 fn folder() -> Folder {
     let folder = Folder::new();
     folder.synth("a.blow5", "6M");
     folder
 }
 
-/// Compares `thalweg read` with nothing, its file hot, under a probe that is as slow as its store.
+/// Measures `thalweg read` on a hot file without a peer. The probe has the same throttle as the
+/// store.
 fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison {
     let _alone = alone();
     let command = [&[env!("CARGO_BIN_EXE_thalweg"), "read", "{file}", "--json"], args].concat();
@@ -50,8 +52,8 @@ fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison
     };
     let plan = ComparisonPlan::new("verdict", vec![arm]).rounds(3).control(false).probe(probe);
     let measured = || run(&plan, &mut Vec::new(), &AtomicBool::new(false), &mut |_| {}).unwrap();
-    // A system short of memory may take pages away that were read a moment before: a hot trial is
-    // rejected then, rightly.
+    // If memory is short, the system may evict pages that were just read. A hot trial is then
+    // correctly rejected.
     let mut found = measured();
     for _ in 0..2 {
         if found.trials.iter().all(|trial| trial.rejected.is_none()) {
@@ -62,8 +64,8 @@ fn measure(folder: &Folder, args: &[&str], throttle: Option<&str>) -> Comparison
     found
 }
 
-/// The first verdict that names a term and is confirmed, out of five: what else a busy machine does
-/// slows one stage more than another now and then, and it does not do so each time.
+/// The first of up to five verdicts that names the term and is confirmed. On a busy machine, other
+/// load may slow one stage more than another, but not every time.
 fn settled(measured: impl Fn() -> Verdict, term: Term) -> Verdict {
     let is_named = |found: &Verdict| (found.term, found.confirmed) == (Some(term), Some(true));
     (0..4).map(|_| measured()).find(is_named).unwrap_or_else(&measured)
@@ -103,7 +105,7 @@ fn names(verdict: &Verdict, term: Term, words: &str) {
 fn a_narrow_store_is_named() {
     let folder = folder();
     let limits = "bandwidth=20MB/s";
-    // Held to a quarter of a second, where the work alone takes a tenth of that.
+    // The store is throttled so that the read takes 0.25 s. The work alone takes a tenth of that.
     let is_held = |found: &Verdict| found.fraction.is_some_and(|f| f > 0.6);
     let measured = || settled(|| throttled(&folder, limits, &[]), Term::Device);
     let found = (0..4).map(|_| measured()).find(is_held).unwrap_or_else(measured);
@@ -113,7 +115,7 @@ fn a_narrow_store_is_named() {
 
 #[test]
 fn a_store_that_answers_few_requests_is_named() {
-    // A small budget makes small requests: more than 60 of them.
+    // A small memory budget makes small requests: more than 60.
     let folder = folder();
     let measured = || throttled(&folder, "requests=200/s", &["--memory", "4MiB"]);
     let found = settled(measured, Term::Requests);
@@ -151,7 +153,7 @@ fn a_slow_consumer_is_named() {
 
 #[test]
 fn the_limit_of_another_store_is_no_limit() {
-    // The probe is held to what the work is not.
+    // The probe is throttled, but the work is not.
     let found = verdict(&measure(&folder(), &["--consumer-ns", "20"], Some("bandwidth=20MB/s")));
     assert_eq!((found.term, found.confirmed), (None, None), "{found:?}");
     for words in ["no limit known", "it is the work on the bytes: "] {

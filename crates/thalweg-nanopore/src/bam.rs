@@ -1,11 +1,11 @@
-//! The read ids of a BAM file, and nothing else of it (SAM specification, sections 4.1 and 4.2).
+//! Reads the read ids of a BAM file (SAM specification, sections 4.1 and 4.2).
 //!
 //! A basecaller that splits a read gives the parts new names and keeps the name of the original
 //! read in the tag `pi`. That tag takes precedence, because signal files know only the original
 //! read.
 //!
-//! Names and tags are read as they come; no length in the file is allocated before the bytes are
-//! there.
+//! The file is read as a stream. Memory grows only with bytes that were read, never by a length
+//! that the file claims.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -42,8 +42,8 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Truncated`] where the end marker is missing; [`Error::Malformed`] if
-    /// it is no BAM file.
+    /// [`Error::Io`]; [`Error::Truncated`] if the end marker is missing; [`Error::Malformed`] if it
+    /// is not a BAM file.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
         let mut file = File::open(path).map_err(|e| Error::io(&name, "opening", e))?;
@@ -73,10 +73,10 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
 }
 
 impl<R: BufRead> BamIds<R> {
-    /// Ids from decompressed bytes.
+    /// Reads ids from decompressed bytes.
     ///
     /// # Errors
-    /// [`Error::Malformed`] if they do not begin as BAM does.
+    /// [`Error::Malformed`] if the bytes do not begin like a BAM file.
     pub fn new(name: Arc<str>, bytes: R) -> Result<Self> {
         let mut ids = Self { name, bytes, at: 0, records: 0, tags: Vec::new(), over: false };
         let magic: [u8; 4] = ids.array("the magic")?;
@@ -182,7 +182,7 @@ impl<R: BufRead> BamIds<R> {
     }
 }
 
-/// The text of the tag `pi`, if there is one; `None` where the tags are malformed.
+/// The text of the tag `pi`, if there is one; `None` if the tags are malformed.
 fn parent(mut tags: &[u8]) -> Option<Option<&[u8]>> {
     while !tags.is_empty() {
         let ([a, b, kind], rest) = tags.split_first_chunk()?;

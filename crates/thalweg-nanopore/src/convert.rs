@@ -77,7 +77,7 @@ impl Conversion {
 pub struct SetPart {
     /// The file's number in the set.
     pub file: usize,
-    /// Its reads.
+    /// The reads of that file.
     pub selection: Selection,
     /// The output of each read, by its place in the selection. Reads beyond the end go to the first
     /// output.
@@ -85,7 +85,7 @@ pub struct SetPart {
 }
 
 impl SetPart {
-    /// Reads that go to the first output.
+    /// A part whose reads all go to the first output.
     pub fn new(file: usize, selection: Selection) -> Self {
         Self { file, selection, to: Vec::new() }
     }
@@ -107,11 +107,11 @@ pub struct Lost {
     pub what: String,
     /// The number of reads concerned; `None` for a loss of the header.
     pub reads: Option<u64>,
-    /// The first of them.
+    /// The id of the first of these reads.
     pub first: Option<String>,
 }
 
-/// What a conversion did.
+/// The result of a conversion.
 #[derive(Debug, Default)]
 pub struct ConvertReport {
     /// Reads written.
@@ -120,7 +120,7 @@ pub struct ConvertReport {
     pub samples: u64,
     /// What the format could not hold.
     pub lost: Vec<Lost>,
-    /// The index, of formats that have one beside the file.
+    /// The index, for formats that have an index beside the file.
     pub index: Option<Index>,
     /// Whether the new file was verified.
     pub verified: bool,
@@ -155,7 +155,7 @@ impl MadeFile {
 /// Selecting by id works as for a single file.
 ///
 /// # Errors
-/// As for [`make`].
+/// The errors of [`make`].
 pub fn convert(
     set: &ReadSet,
     selection: &Selection,
@@ -169,7 +169,7 @@ pub fn convert(
         .try_fold(ConvertReport::default(), |_, made| made.publish())
 }
 
-/// The headers of all files of a set as one.
+/// Merges the headers of all files of a set.
 ///
 /// # Errors
 /// [`Error::Unsupported`] about a file whose fields contradict those of the others.
@@ -190,10 +190,10 @@ pub fn merged(set: &ReadSet) -> Result<Merged> {
 /// stays open and has some MiB of buffers.
 ///
 /// # Errors
-/// [`Error::Unsupported`] where the format cannot hold all there is, unless the conversion allows
-/// losses; [`Error::Malformed`] for defects of what is read and, in a verified conversion, of what
-/// was written; [`Error::Io`]; [`Error::Usage`] for what the format cannot hold at all, and for a
-/// read id that comes twice where it forbids that.
+/// [`Error::Unsupported`] if the format cannot hold everything, unless the conversion allows
+/// losses; [`Error::Malformed`] for defects of the input and, in a verified conversion, of the
+/// output; [`Error::Io`]; [`Error::Usage`] for reads that the format cannot hold at all, and for a
+/// duplicate read id if the format forbids it.
 pub fn make(
     set: &ReadSet,
     parts: Vec<SetPart>,
@@ -210,7 +210,7 @@ pub fn make(
     }
     let places = Arc::new(places);
     for part in parts {
-        pour(set, part, &places, &mut writings, conversion)?;
+        write_part(set, part, &places, &mut writings, conversion)?;
     }
     writings
         .into_iter()
@@ -228,11 +228,11 @@ struct OutputContext {
     fields: Option<ComparedFields>,
 }
 
-/// An output being written.
+/// An output that is being written.
 struct Writing {
     name: Arc<str>,
     sink: ReadSink,
-    losing: Losing,
+    loss_record: LossRecord,
     digests: Vec<Digest>,
 }
 
@@ -247,7 +247,7 @@ struct ConvertWorker {
 }
 
 /// Writes one part.
-fn pour(
+fn write_part(
     set: &ReadSet,
     part: SetPart,
     places: &Arc<Vec<OutputContext>>,
@@ -256,10 +256,11 @@ fn pour(
 ) -> Result<()> {
     let SetPart { file, selection, to } = part;
     let source = set.file(file)?;
-    let fed: BTreeSet<u32> = if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
-    for output in fed {
+    let outputs_used: BTreeSet<u32> =
+        if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
+    for output in outputs_used {
         if let Some(writing) = writings.get_mut(output as usize) {
-            writing.losing.leave_out(source.left_out(), source.store().name())?;
+            writing.loss_record.leave_out(source.left_out(), source.store().name())?;
         }
     }
     let coding = conversion.coding.clone();
@@ -288,7 +289,7 @@ fn pour(
 }
 
 impl ConvertWorker {
-    /// Encodes a read of the `file`-th file.
+    /// Encodes a read of file number `file`.
     fn encode(
         &mut self,
         read: &Read<'_>,
@@ -324,14 +325,14 @@ impl Writing {
         let header = headers.header();
         let coding = conversion.coding.clone().seeded(seed);
         let target = coding.target(header).map_err(|fault| refused(&name, &fault))?;
-        let losing = Losing::new(&target, conversion, &name)?;
+        let loss_record = LossRecord::new(&target, conversion, &name)?;
         let fields = conversion
             .verify
             .as_ref()
             .map(|_| ComparedFields::of(header, |name| target.holds(name)));
         let sink = target.create(&path)?;
         Ok((
-            Self { name, sink, losing, digests: Vec::new() },
+            Self { name, sink, loss_record, digests: Vec::new() },
             OutputContext { headers, target, fields },
         ))
     }
@@ -340,7 +341,7 @@ impl Writing {
         let (encoded, digest) = encoded.map_err(|fault| refused(&self.name, &fault))?;
         let id = encoded.read_id.clone();
         let losses = self.sink.push(encoded)?;
-        self.losing.note(losses, &id)?;
+        self.loss_record.note(losses, &id)?;
         self.digests.extend(
             digest.map(|digest| if losses.is_empty() { digest } else { digest.without_fields() }),
         );
@@ -349,9 +350,9 @@ impl Writing {
 
     /// Ends the file, and verifies it if the conversion asks for that.
     fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
-        let Self { name, sink, losing, digests } = self;
+        let Self { name, sink, loss_record, digests } = self;
         let sealed = sink.seal()?;
-        let lost = losing.lost;
+        let lost = loss_record.lost;
         if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
             let ordered = place.target.keeps_order();
             let wanted =
@@ -384,14 +385,14 @@ fn refused(name: &str, fault: &Fault) -> Error {
 }
 
 /// Counts losses, or refuses them.
-struct Losing {
+struct LossRecord {
     lossy: bool,
     name: Arc<str>,
     format: &'static str,
     lost: Vec<Lost>,
 }
 
-impl Losing {
+impl LossRecord {
     fn new(target: &Target, conversion: &Conversion, name: &Arc<str>) -> Result<Self> {
         let format = conversion.coding.format().name();
         let lost = target
@@ -399,11 +400,11 @@ impl Losing {
             .iter()
             .map(|what| Lost { what: what.clone(), reads: None, first: None })
             .collect();
-        let losing = Self { lossy: conversion.lossy, name: name.clone(), format, lost };
-        if !losing.lossy && !target.lost().is_empty() {
-            return Err(losing.refused(&target.lost().join("; ")));
+        let loss_record = Self { lossy: conversion.lossy, name: name.clone(), format, lost };
+        if !loss_record.lossy && !target.lost().is_empty() {
+            return Err(loss_record.refused(&target.lost().join("; ")));
         }
-        Ok(losing)
+        Ok(loss_record)
     }
 
     /// Records what the model of a read cannot hold of a file, so that no output format can hold

@@ -1,13 +1,13 @@
 //! Synthetic nanopore reads, of any number and size, that are as hard to compress as real ones.
 //!
-//! A [`Recipe`] says what a run looks like, a [`Synth`] is that recipe made ready, and
-//! [`Synth::read`] makes read number `i` in buffers that the caller reuses. A read depends on
-//! nothing but the recipe and `i`: neither the order of the calls, nor the number of threads, nor
-//! the machine (all that is not plain IEEE arithmetic goes through `libm` in Rust) change a sample.
+//! A [`Recipe`] describes a run, a [`Synth`] holds the tables of a recipe, and [`Synth::read`]
+//! makes read number `i` in buffers that the caller reuses. A read depends only on the recipe and
+//! on `i`, not on the order of the calls, the number of threads or the machine. All arithmetic that
+//! IEEE does not define exactly goes through the Rust crate `libm`.
 //!
-//! The defaults imitate a PromethION run of R10.4.1 chemistry at 5 kHz: their distribution of
-//! sample-to-sample differences, which is all that the signal codecs see, lies between those of two
-//! real runs.
+//! The defaults imitate a PromethION run of R10.4.1 chemistry at 5 kHz. The signal codecs see only
+//! the differences between neighbouring samples; the distribution of these differences lies between
+//! those of two real runs.
 //!
 //! ```
 //! use thalweg_nanopore::synth::Recipe;
@@ -39,26 +39,27 @@ pub use header::attributes;
 pub use record::{Aux, SynthRead};
 use thalweg_io::{Error, Result};
 
-/// What a synthetic run looks like. Currents are in picoampere, times in samples unless named
-/// otherwise.
+/// The description of a synthetic run. Currents are in picoampere, and times in samples unless
+/// stated otherwise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
-    /// Everything random follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How many reads the run has. [`Synth::read`] makes others just the same; files hold this
-    /// many.
+    /// The number of reads of the run, which is also the number of reads in a file. [`Synth::read`]
+    /// accepts larger numbers as well.
     pub reads: u64,
     /// Mean number of samples of a read. Lengths are log-normal.
     pub mean_length: f64,
     /// Standard deviation of the logarithm of the lengths; 0 gives every read the same length.
     pub length_sigma: f64,
-    /// No read is shorter than this.
+    /// The least length of a read, in samples.
     pub min_length: u32,
-    /// No read is longer than this.
+    /// The greatest length of a read, in samples.
     pub max_length: u32,
     /// Samples per second.
     pub sample_rate: f64,
-    /// Bases per second that pass the pore. A base stays for at least a quarter of a sample.
+    /// Bases per second that pass the pore. The time that a base stays is at least a quarter of a
+    /// sample.
     pub bases_per_second: f64,
     /// Shape of the gamma distribution of the time that a base stays: the larger, the more regular.
     pub dwell_shape: f64,
@@ -66,19 +67,19 @@ pub struct Recipe {
     pub level_mean: f64,
     /// Spread of the current over the 9-mers.
     pub level_sd: f64,
-    /// Median of the noise, which differs from 9-mer to 9-mer.
+    /// Median of the noise, which differs between 9-mers.
     pub noise_sd: f64,
     /// Correlation of the noise of neighbouring samples, between -0.5 and 0.5.
     pub noise_correlation: f64,
-    /// Slow wander of the current, on top of the noise.
+    /// Standard deviation of a slow drift of the current, in addition to the noise.
     pub drift_sd: f64,
-    /// Current of a pore with nothing in it.
+    /// Current of an open pore.
     pub open_pore: f64,
-    /// Share of the reads that begin while the current still falls from its open-pore level.
+    /// Share of the reads that begin while the current still falls from the open-pore level.
     pub open_pore_share: f64,
-    /// Mean length of the adapter that comes first, in samples; it moves slowly.
+    /// Mean length of the adapter at the start of a read, in samples. The adapter moves slowly.
     pub adapter_length: f64,
-    /// Stalls per base: the strand stays put for 5 to 40 times the usual.
+    /// Stalls per base. During a stall, a base stays for 5 to 40 times its usual time.
     pub stalls_per_base: f64,
     /// Single-sample spikes per sample.
     pub spikes_per_sample: f64,
@@ -95,7 +96,7 @@ pub struct Recipe {
 }
 
 impl Default for Recipe {
-    /// 1.2 G samples in 18,462 reads of a PromethION run: R10.4.1, 5 kHz, 400 bases a second.
+    /// 1.2 G samples in 18,462 reads of a PromethION run: R10.4.1, 5 kHz, 400 bases per second.
     fn default() -> Self {
         Self {
             seed: 1,
@@ -158,7 +159,7 @@ impl Recipe {
             ("offset", self.offset, -32_768.0, 32_767.0),
         ];
         for (name, value, low, high) in ranges {
-            // NaN lies in no range.
+            // A comparison with NaN is false, so NaN is refused.
             if !(low..=high).contains(&value) {
                 return Err(Error::Usage(
                     format!("recipe: {name} is {value}, expected {low} to {high}").into(),
@@ -178,7 +179,7 @@ impl Recipe {
     }
 }
 
-/// A recipe made ready: its tables are computed. Share one between threads; a read takes `&self`.
+/// A recipe with its tables. It can be shared between threads, because making a read takes `&self`.
 #[derive(Debug)]
 pub struct Synth {
     recipe: Recipe,
@@ -209,7 +210,7 @@ impl Synth {
             len,
             &mut read.samples,
         );
-        // MinKNOW cuts about 1.5 events a base.
+        // MinKNOW finds about 1.5 events per base.
         read.aux.num_minknow_events = bases + bases / 2;
     }
 

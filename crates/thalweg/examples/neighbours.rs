@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let store = folder.path().join("network");
 
-    // One process at a time may write. All of the import is there afterwards, or none of it.
+    // Only one process at a time may write. An import is stored completely or not at all.
     let mut writer = Writer::open(&store, NetworkOptions::default())?;
     let imported =
         writer.import(input::open(&path, &input::InputOptions::default())?, &mut |_edges| ())?;

@@ -1,4 +1,4 @@
-//! Reads the events of one bank of a NeXus file, those of the first tenth of a second.
+//! Reads the events of the first tenth of a second in one bank of a NeXus file.
 //!
 //! `cargo run -p thalweg --example nexus_events [FILE BANK]`
 //!
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     })?;
     println!("{events} events of that time; the last one is of pulse {last:?}");
 
-    // What is wrong with the index of pulses, and what was done about it.
+    // Defects of the index of pulses, and how they were handled.
     for finding in &summary.findings {
         println!("{finding}");
     }

@@ -1,5 +1,4 @@
-//! A store of one's own: bytes in a vector, with a count of the requests. A file is read through
-//! it.
+//! A custom store: bytes in a vector, with a count of the requests. A file is read through it.
 //!
 //! `cargo run -p thalweg --example own_store`
 //!
@@ -15,7 +14,7 @@ use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::Store;
 use thalweg::synth::{Recipe, Synth, SynthRead};
 
-/// Bytes in memory, and how often and how much of them was asked for.
+/// Bytes in memory, with the number of requests and of requested bytes.
 #[derive(Debug)]
 struct CountingStore {
     name: Arc<str>,

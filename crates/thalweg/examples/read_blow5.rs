@@ -28,13 +28,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rows = file.map(&Selection::All, |read| {
         let sum: f64 = read.samples.iter().map(|&sample| f64::from(sample)).sum();
         let mean = sum / read.samples.len().max(1) as f64;
-        // Raw samples become picoampere by three fields of the record.
+        // Three fields of the record convert raw samples to picoampere.
         let record = read.record;
         let current = (mean + record.offset) * record.range / record.digitisation;
         (record.read_id.to_owned(), read.samples.len(), current)
     })?;
     for row in rows {
-        // A damaged record is an error in its place; the reads before it have been delivered.
+        // A damaged record gives an error in its place, after the reads before it.
         let (id, samples, current) = row?;
         println!("{id}  {samples:>7} samples  {current:.1} pA");
     }

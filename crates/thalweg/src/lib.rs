@@ -1,4 +1,4 @@
-//! Scientific files become arrays, as fast as the machine allows and in bounded memory.
+//! Reads scientific files into arrays, as fast as the machine allows and in bounded memory.
 //!
 //! [`open`] finds out what a path holds: nanopore *reads* (SLOW5, BLOW5, POD5, FAST5), *arrays* of
 //! HDF5 files (NeXus, netCDF-4, SONATA), or a *network* of vertices and edges. Everything else in
@@ -25,13 +25,14 @@
 //! | [`store`], [`model`], [`plan`], [`engine`], [`control`] | how bytes are fetched and decoded |
 //! | [`codec`] | compressions of signals and blocks, as pure functions |
 //!
-//! This crate is the front door: what it names lives in `thalweg-codec`, `thalweg-io`,
-//! `thalweg-hdf5`, `thalweg-nanopore` and `thalweg-graph`.
+//! This crate re-exports the crates `thalweg-codec`, `thalweg-io`, `thalweg-hdf5`,
+//! `thalweg-nanopore` and `thalweg-graph`.
 //!
 //! # Reads
 //!
-//! The examples make small synthetic files and read them. Here: all reads of a BLOW5 file, decoded
-//! on all cores, in the order of the file. `signal_sum` runs on the thread that decodes the read.
+//! The examples make small synthetic files and read them. This one decodes all reads of a BLOW5
+//! file on all cores, in the order of the file. `signal_sum` runs on the thread that decodes the
+//! read.
 //!
 //! ```
 //! use thalweg::reads::{Read, Selection};
@@ -65,7 +66,8 @@
 //!
 //! # Arrays
 //!
-//! One dataset of an HDF5 file, part by part: its values come as bytes in C order, little-endian.
+//! This example reads one dataset of an HDF5 file part by part. The values are bytes in C order,
+//! little-endian.
 //!
 //! ```
 //! # #[cfg(not(feature = "hdf5"))]
@@ -95,7 +97,8 @@
 //!
 //! # Events
 //!
-//! The events of some banks of a NeXus file, with the pulses that they belong to.
+//! This example reads the events of some banks of a NeXus file, with the pulses that they belong
+//! to.
 //!
 //! ```
 //! # #[cfg(not(feature = "hdf5"))]
@@ -127,8 +130,8 @@
 //!
 //! # Networks
 //!
-//! A network is imported into a folder, which is then opened like any other path. Here: the
-//! synapses of three astrocytes.
+//! A network is imported into a folder, which is then opened like any other path. This example
+//! reads the synapses of three astrocytes.
 //!
 //! ```
 //! # #[cfg(not(feature = "hdf5"))]
@@ -188,7 +191,7 @@ pub use thalweg_io::{
     condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store,
 };
 
-/// The formats of reads: what their files say about themselves, and where their records lie.
+/// The formats of reads: the headers of their files, and the places of their records.
 pub mod format {
     #[doc(inline)]
     pub use thalweg_nanopore::format::*;

@@ -1,4 +1,4 @@
-//! From a path to what it holds: reads, arrays, or a network.
+//! Opens a path as reads, arrays or a network.
 
 #[cfg(feature = "hdf5")]
 mod arrays;
@@ -16,7 +16,7 @@ use thalweg_nanopore::reads::ReadFile;
 
 pub use arrays::ArrayFile;
 
-/// What a path holds, open.
+/// The open contents of a path.
 #[derive(Debug)]
 pub enum Opened {
     /// Nanopore reads: SLOW5, BLOW5, POD5 or FAST5.
@@ -27,25 +27,25 @@ pub enum Opened {
     Network(Network),
 }
 
-/// Opens a path for what it holds. A file is opened once, whatever it turns out to be.
+/// Opens a path according to its content. A file is opened once, whatever it contains.
 ///
-/// A folder with the manifest of a network is a network. A file whose name ends as those of reads
-/// do (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is one of reads. Of other files the first bytes tell:
-/// HDF5 without FAST5's groups is a file of arrays, all else is one of reads. SLOW5 has no
-/// signature, so that its parser refuses what is none of these.
+/// A folder with the manifest of a network is a network. A file with a name of a format of reads
+/// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is a file of reads. For other files, the content
+/// decides: HDF5 without FAST5's groups is a file of arrays, and everything else is a file of
+/// reads. SLOW5 has no signature, so its parser refuses files of unknown formats.
 ///
-/// Values that an HDF5 file keeps in other files are read from its own folder only;
-/// [`Identified::trusted`] is for files whose values may come from anywhere.
+/// An HDF5 file may keep values in other files. These are read only if they are in the folder of
+/// the HDF5 file; [`Identified::trusted`] allows any folder.
 ///
 /// # Errors
-/// [`Error::Io`] about the path, [`Error::Malformed`] about what it holds; [`Error::Unsupported`]
-/// for a folder that is no network, and for arrays in a build without the feature `hdf5`.
+/// [`Error::Io`] about the path, [`Error::Malformed`] about the content; [`Error::Unsupported`] for
+/// a folder that is not a network, and for arrays in a build without the feature `hdf5`.
 pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Opened> {
     Identified::new(path.as_ref(), &options)?.open(options)
 }
 
-/// A path whose kind is known, before its metadata are read: the first half of [`open`], for
-/// callers that decide between the two how to go on.
+/// A path whose kind is known, but whose metadata were not read yet. This is the first half of
+/// [`open`], for callers that depend on the kind.
 #[derive(Debug)]
 pub struct Identified {
     path: PathBuf,
@@ -61,10 +61,10 @@ enum Content {
 }
 
 impl Identified {
-    /// Finds out what kind of thing is at a path.
+    /// Finds out the kind of a path.
     ///
     /// # Errors
-    /// [`Error::Io`] about the path; [`Error::Unsupported`] for a folder that is no network.
+    /// [`Error::Io`] about the path; [`Error::Unsupported`] for a folder that is not a network.
     pub fn new(path: &Path, options: &Options) -> Result<Self> {
         if Network::is_at(path) {
             return Ok(Self::of(path, Content::Network));
@@ -72,13 +72,13 @@ impl Identified {
         Self::from_store(path, OpenedStore::unthrottled(path, options)?)
     }
 
-    /// Finds out what kind of file it is whose store is open already: `opened` is that of `path`,
-    /// not throttled.
+    /// Finds out the kind of a file whose store is already open. `opened` is the store of `path`,
+    /// without a throttle.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn from_store(path: &Path, opened: OpenedStore) -> Result<Self> {
-        // What the name says needs no request.
+        // If the name determines the kind, no request is needed.
         let is_hdf5 = Format::of_path(path).is_none() && thalweg_hdf5::is_hdf5(&*opened.store)?;
         let content = if is_hdf5 { Content::Hdf5(opened) } else { Content::Reads(opened) };
         Ok(Self::of(path, content))
@@ -88,23 +88,23 @@ impl Identified {
         Self { path: path.to_owned(), content, is_trusted: false }
     }
 
-    /// Whether the content is trusted: values that an HDF5 file keeps in other files are then read
-    /// from anywhere, and not from its own folder only.
+    /// Sets whether the content is trusted. Values that a trusted HDF5 file keeps in other files
+    /// are read from any folder, not only from its own.
     #[must_use]
     pub fn trusted(self, is_trusted: bool) -> Self {
         Self { is_trusted, ..self }
     }
 
-    /// Whether it is an HDF5 file whose name is not that of a file of reads: most likely one of
+    /// Whether it is an HDF5 file without a name of a format of reads. Most likely, it is a file of
     /// arrays.
     pub fn is_hdf5(&self) -> bool {
         matches!(self.content, Content::Hdf5(_))
     }
 
-    /// Opens it: the second half of [`open`].
+    /// Opens the path. This is the second half of [`open`].
     ///
     /// # Errors
-    /// As [`open`].
+    /// The errors of [`open`].
     pub fn open(self, options: Options) -> Result<Opened> {
         let Self { path, content, is_trusted } = self;
         match content {

@@ -1,4 +1,4 @@
-//! Reading allocates for blocks and batches, not for reads.
+//! Tests that reading allocates per block and per batch, not per read.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -59,7 +59,7 @@ fn file(
     path
 }
 
-/// Allocations (growing a buffer included) during `job`.
+/// The number of allocations during `job`, including reallocations.
 fn allocations(job: impl FnOnce()) -> usize {
     let region = Region::new(ALLOCATOR);
     job();
@@ -67,8 +67,8 @@ fn allocations(job: impl FnOnce()) -> usize {
     change.allocations + change.reallocations
 }
 
-/// Allocations of a visit, of ordered batches and of batches as they come; and the blocks that were
-/// read.
+/// The allocations of a visit, of ordered batches and of unordered batches, and the number of
+/// blocks that were read.
 fn measure(path: &Path) -> ([usize; 3], usize) {
     let options = Options { budget: Budget { threads: 2, memory: 64 << 20 }, ..Options::default() };
     let file = ReadFile::open(path, options).unwrap();
@@ -90,7 +90,7 @@ fn measure(path: &Path) -> ([usize; 3], usize) {
     ([visit, batches[0], batches[1]], blocks as usize)
 }
 
-// One test: the count is of the whole process.
+// There is only one test, because the allocator counts for the whole process.
 #[test]
 fn no_allocation_for_a_read() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -100,18 +100,18 @@ fn no_allocation_for_a_read() {
         (RecordPress::None, SignalPress::ExZd),
         (RecordPress::None, SignalPress::None),
     ] {
-        // The same number of samples, in 40 times as many reads.
+        // The same number of samples in 40 times as many reads.
         let (few, few_blocks) = measure(&file(folder.path(), 100, 80_000, record, signal));
         let (many, many_blocks) = measure(&file(folder.path(), 4000, 2_000, record, signal));
         let what = format!(
             "{record:?} {signal:?}: {few:?} in {few_blocks} blocks, {many:?} in {many_blocks}"
         );
-        // Groups: five a block at most. For each: its place in the line, and for batches about
-        // three allocations a column, of which there are 13.
+        // At most five groups per block. Each group allocates its place in the queue, and for
+        // batches about three times per column, of which there are 13.
         let groups = 5 * many_blocks;
         assert!(many[0] < 200 + 10 * groups, "visit: {what}");
         assert!(many[1] < 600 + 70 * groups && many[2] < 600 + 70 * groups, "batches: {what}");
-        // Of the 3,900 more reads, none may show.
+        // The 3,900 additional reads must not add allocations of their own.
         for (few, many) in few.iter().zip(many) {
             assert!(many < few + few / 2 + 400, "{what}");
         }

@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// The folder of the examples' programs, which `cargo test` builds beside the tests'.
+/// The folder of the example programs, which `cargo test` builds beside the tests.
 fn folder() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     test.parent().unwrap().parent().unwrap().join("examples")
 }
 
-/// Runs an example; returns what it prints.
+/// Runs an example and returns its output.
 fn run(name: &str) -> String {
     let program = folder().join(name);
     let output = Command::new(&program).output().unwrap_or_else(|e| {

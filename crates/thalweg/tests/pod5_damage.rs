@@ -1,6 +1,6 @@
-//! One small POD5 file cut short at every byte, and with bits flipped in every byte: a typed error
-//! that names the place, or the file's reads; never a panic, a hang, more memory than there is a
-//! budget for, or fewer reads without a word.
+//! Truncates a small POD5 file at every byte, and flips bits in every byte. Reading gives a typed
+//! error that names the place, or the reads of the file. It never panics, hangs, exceeds the memory
+//! budget, or silently returns fewer reads.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -23,13 +23,13 @@ use thalweg_testing::{no_hang, pod5};
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
-/// All that one pass may ask of the allocator: its budget of 2 MiB, block buffers and footers again
-/// and again.
+/// The most bytes that one pass may allocate in total: its budget of 2 MiB, and repeated
+/// allocations of block buffers and footers.
 const MOST: usize = 16 << 20;
 
-/// The allocator counts for the whole process, the library's own threads included. Passes go side
-/// by side, each with this lock shared: what others ask for only adds to what one is seen to ask
-/// for. One that is seen to ask for too much is repeated alone.
+/// The allocator counts for the whole process, including the library's own threads. Passes run side
+/// by side, each with this lock shared, so a count may include allocations of other passes. A pass
+/// whose count is too high is repeated alone.
 static PASSES: RwLock<()> = RwLock::new(());
 
 type Reads = Vec<(String, Vec<i16>)>;
@@ -49,7 +49,7 @@ fn small(coding: SignalCoding) -> Vec<u8> {
 
 type Outcome = Result<Option<String>>;
 
-/// All reads until the first error, and the note; and what was asked of the allocator meanwhile.
+/// All reads until the first error, the note, and the number of bytes that were allocated.
 fn pass(bytes: &[u8]) -> (Reads, Outcome, usize) {
     let region = Region::new(ALLOCATOR);
     let mut reads = Vec::new();
@@ -70,7 +70,7 @@ fn pass(bytes: &[u8]) -> (Reads, Outcome, usize) {
     (reads, outcome, asked)
 }
 
-/// All reads until the first error, and the note, within the memory that a pass may take.
+/// All reads until the first error, and the note. Asserts that the pass stays within its memory.
 fn read(bytes: &[u8]) -> (Reads, Outcome) {
     let shared = PASSES.read().unwrap_or_else(PoisonError::into_inner);
     let (reads, outcome, asked) = pass(bytes);
@@ -83,7 +83,7 @@ fn read(bytes: &[u8]) -> (Reads, Outcome) {
     (reads, outcome)
 }
 
-/// An error that says where.
+/// Whether an error names the place.
 fn is_told(error: &Error, size: usize) -> bool {
     match error {
         Error::Malformed { file, offset, .. } | Error::Truncated { file, offset, .. } => {
@@ -132,8 +132,7 @@ fn flips(coding: SignalCoding, changes: [u8; 3]) {
             damaged[at] ^= changes[at % changes.len()];
             let (reads, outcome) = read(&damaged);
             match outcome {
-                // A value may be another one: nothing but its checksum would tell, and POD5 has
-                // none.
+                // A value may have changed. Only a checksum would show this, and POD5 has none.
                 Ok(_) => assert_eq!(lengths(&reads), wanted, "byte {at}"),
                 Err(error) => {
                     assert!(is_told(&error, bytes.len()), "byte {at}: {error:?}");

@@ -44,7 +44,7 @@ impl WordSum {
         }
     }
 
-    /// The plain sum of the words: the work of a consumer that looks at every value.
+    /// The plain sum of the words. A consumer that reads every value does this work.
     pub(crate) fn sum(bytes: &[u8]) -> u64 {
         let (words, tail) = bytes.as_chunks::<8>();
         let rest = tail.iter().rev().fold(0, |rest, &byte| rest << 8 | u64::from(byte));

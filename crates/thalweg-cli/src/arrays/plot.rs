@@ -15,7 +15,7 @@ const MOST_FLIGHT_NS: f64 = 100.0 * NS;
 /// Larger ids are not drawn.
 const MOST_ID: f64 = u32::MAX as f64;
 
-/// The number of bars for banks; the last bar stands for all others.
+/// The number of bars for banks. The last bar sums up all other banks.
 const BANKS: usize = 16;
 
 /// The least mean number of pulses of a bar over time. Among bars of few pulses, some are higher
@@ -39,7 +39,7 @@ struct EventHistograms {
     ids: Histogram,
 }
 
-/// Panels about the wanted banks, with at most so many bars each.
+/// Panels about the wanted banks, with at most `bars` bars each.
 pub(crate) fn event_panels(
     file: &ArrayFile,
     banks: &[String],
@@ -88,7 +88,7 @@ impl EventHistograms {
         }
     }
 
-    /// Counts the events of all pulses. Returns what is wrong with the pulses.
+    /// Counts the events of all pulses, and returns the findings about the pulses.
     fn count_pulses(
         &mut self,
         nexus: &Nexus<'_>,

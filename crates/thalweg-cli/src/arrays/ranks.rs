@@ -1,4 +1,4 @@
-//! Several processes that read a slice each of the same arrays. This process or MPI starts them.
+//! Several processes that each read a slice of the same arrays. This process or MPI starts them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -9,7 +9,8 @@ use thalweg::arrays::ArraySummary;
 
 use crate::common::{Failure, VerbResult};
 
-/// A slice, and the rank of the process that reads it, as in `0/4`: the first of four.
+/// The number of a slice and the number of slices, as in `0/4`: the first of four. Each process
+/// reads the slice of its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SliceNumber {
     pub(super) rank: usize,
@@ -30,7 +31,7 @@ impl FromStr for SliceNumber {
     }
 }
 
-/// What one process has read, or several together.
+/// The result of a read, by one process or by several together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ReadTally {
     /// Seconds from the start to the last value.
@@ -117,8 +118,8 @@ impl Ranks {
         })
     }
 
-    /// Refuses several processes of MPI in a build without MPI: each would read everything, and
-    /// nobody would notice.
+    /// Refuses several processes of MPI in a build without MPI: each would read everything, without
+    /// any warning.
     #[cfg(not(feature = "mpi"))]
     fn world() -> Result<Self, Failure> {
         match crate::common::ranks() {
@@ -309,7 +310,7 @@ impl MemberProcess {
     }
 }
 
-/// Starts processes that read a slice each, and returns the tally of all.
+/// Starts processes that each read a slice, and returns the tally of all.
 pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
     let mut members = (0..size)
         .map(|rank| MemberProcess::start(SliceNumber { rank, size }))

@@ -188,7 +188,8 @@ fn print_kept(report: &RepackReport) {
     }
 }
 
-/// The padding of last chunks is mentioned if it is more than one part in so many of the file.
+/// The padding of last chunks is mentioned if it exceeds the size of the file divided by this
+/// number.
 const MENTIONED_PADDING: u64 = 50;
 
 fn in_words(output: &Path, report: &RepackReport, took: f64) -> String {

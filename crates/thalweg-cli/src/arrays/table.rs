@@ -24,8 +24,8 @@ use crate::progress::FetchProgress;
 use crate::table_sink::TableSink;
 use crate::timing::Started;
 
-/// The rows that are read at a time take one part in so many of the memory budget: they are in
-/// memory twice, as bytes and as columns.
+/// The memory budget is divided by this number to get the bytes of the rows that are read at a
+/// time. They are in memory twice: as bytes and as columns.
 const BUDGET_PARTS: usize = 8;
 
 /// A dataset that becomes a column, and its array.

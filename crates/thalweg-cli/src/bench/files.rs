@@ -30,7 +30,8 @@ pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
         }
         FileOrigin::Command { workload, partial } if !path.exists() => {
             folder(path)?;
-            // The remains of an interrupted run; a graph store is a folder.
+            // Removes the remains of an interrupted run. A graph store is a folder, other files are
+            // plain files.
             let left = match std::fs::symlink_metadata(partial) {
                 Ok(meta) if meta.is_dir() => std::fs::remove_dir_all(partial),
                 Ok(_) => std::fs::remove_file(partial),

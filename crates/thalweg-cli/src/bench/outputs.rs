@@ -21,8 +21,8 @@ pub(super) struct Outputs {
 const LINES: &str = "results.jsonl";
 
 impl Outputs {
-    /// All three files in a new folder below `out`. With `json`, the lines go there, and only the
-    /// requested page is written.
+    /// All three files in a new folder below `out`. With `json`, the lines go to that file, and a
+    /// page is written only if `html` names it.
     pub(super) fn new(
         out: &Path,
         json: Option<&PathBuf>,

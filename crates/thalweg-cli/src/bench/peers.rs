@@ -20,7 +20,7 @@ const PROGRAMS: [(&str, &str); 7] = [
 const APART: [(&str, &str); 2] = [("rocksdb", "make rocksdb"), ("basalt", "make basalt")];
 
 /// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
-/// script that ends in `.sh` runs by itself.
+/// script that ends in `.sh` runs without Python.
 const SCRIPTS: [(&str, &str); 16] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),

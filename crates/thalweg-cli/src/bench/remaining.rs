@@ -112,7 +112,7 @@ impl Display {
                 self.bar.set_message(format!("{name}: {arm}"));
             }
             ComparisonProgress::Probing { done, total } => {
-                // The sweep of the probe is no trial.
+                // The sweep of the probe is not a trial.
                 self.began = None;
                 self.remaining.set_probed(job);
                 self.bar.set_message(format!("{name}: probing the device {done}/{total}"));

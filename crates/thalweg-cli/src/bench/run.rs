@@ -126,8 +126,8 @@ impl SuiteRun<'_> {
         let mut plan = plan.clone();
         if let Some(budget) = self.budget {
             let remaining = budget.checked_sub(self.started.elapsed())?;
-            // The remaining time is shared out by how long each comparison is expected to take;
-            // preparing is at the cost of all that follow.
+            // The remaining time is divided in proportion to the expected duration of each
+            // comparison. The time for preparation is taken from all comparisons that follow.
             let share = share(&self.display.remaining, number).clamp(0.0, 1.0);
             let own = remaining.mul_f64(share);
             plan.reserve = remaining - own;

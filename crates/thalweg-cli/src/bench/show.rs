@@ -21,7 +21,7 @@ pub(super) fn shipped() -> VerbResult {
     Ok(out.flush()?)
 }
 
-/// Prints the comparisons of a suite, one a line.
+/// Prints the comparisons of a suite, one per line.
 pub(super) fn comparisons(jobs: &[ComparisonJob]) -> VerbResult {
     let mut out = output();
     for job in jobs {

@@ -46,8 +46,8 @@ impl Histogram {
         }
     }
 
-    /// Left edge, right edge and count of at most so many bars, from the first that is not empty to
-    /// the last; a bar is never narrower than `least`.
+    /// Left edge, right edge and count of at most `most` bars, from the first bar that is not empty
+    /// to the last. A bar is never narrower than `least`.
     pub(crate) fn bars(&self, most: usize, least: f64) -> Vec<(f64, f64, u64)> {
         let mut factor = 1;
         loop {

@@ -29,7 +29,7 @@ fn figure(page: &str, panel: &Panel) -> Figure {
             };
             (hidden(json!({})), hidden(json!({ "autorange": "reversed", "scaleanchor": "x" })))
         }
-        // Bars count something: there is nothing between 1 and 2.
+        // Bars show counts, so an axis of small counts has no ticks between whole numbers.
         Marks::Bars(_) if panel.y.to < 6.0 => {
             let mut y = axis(&panel.y);
             y["dtick"] = json!(1);

@@ -149,7 +149,7 @@ impl PictureLayout {
         X: AsRangedCoord<Value = f64>,
         X::CoordDescType: ValueFormatter<f64>,
     {
-        // Bars count something: there is nothing between 1 and 2.
+        // Bars show counts, so an axis of small counts has no ticks between whole numbers.
         let is_count = matches!(panel.marks, Marks::Bars(_));
         let labels = if is_count { LABELS.min(panel.y.to as usize).max(1) } else { LABELS };
         let mut chart = ChartBuilder::on(area)
@@ -194,7 +194,7 @@ impl PictureLayout {
         Ok(())
     }
 
-    /// Bars with their names above them: names are of any length.
+    /// Bars with their names above them, because names may have any length.
     fn named<DB: DrawingBackend>(
         &self,
         area: &DrawingArea<DB, Shift>,

@@ -1,4 +1,4 @@
-//! How a file lies on Lustre.
+//! The stripes of a file on Lustre.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ pub(super) fn stripes(path: &Path) -> Option<Stripes> {
 }
 
 impl Stripes {
-    /// A command that spreads a file of so many bytes over more servers, if that is worth it.
+    /// A command that spreads a file of `size` bytes over more servers, if that is worth it.
     pub(super) fn advice(self, size: u64) -> Option<String> {
         // One server for each 256 MiB, up to eight, which is what a client can use.
         let good = (size >> 28).clamp(1, 8);

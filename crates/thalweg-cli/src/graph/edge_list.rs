@@ -1,7 +1,7 @@
-//! Lists of edges in CSV, TSV and Parquet, for `thalweg graph import`: a row is an edge.
+//! Lists of edges in CSV, TSV and Parquet, for `thalweg graph import`. A row is an edge.
 //!
-//! The columns `source` and `target`, or else the first two, have the ids of the vertices. The
-//! other columns are attributes.
+//! The columns `source` and `target`, or else the first two columns, hold the ids of the vertices.
+//! The other columns are attributes.
 
 mod parquet;
 mod text;
@@ -113,7 +113,8 @@ fn repeated_name<'a>(names: &[&'a str]) -> Option<&'a str> {
     names.iter().copied().find(|name| !seen.insert(*name))
 }
 
-/// Adds the runs: each is a source, and the number of consecutive edges that leave it.
+/// Adds the runs of equal sources: each run is a source, and the number of consecutive edges that
+/// leave it.
 fn push_runs(sources: &[u64], edges: &mut EdgeBatch) {
     edges.runs.extend(sources.chunk_by(|one, next| one == next).map(|run| (run[0], run.len())));
 }

@@ -98,7 +98,8 @@ impl From<DirectionChoice> for Direction {
     }
 }
 
-/// The lists that are in memory at a time take one part in so many of the memory budget.
+/// The memory budget is divided by this number to get the memory for the lists that are read at a
+/// time.
 const BUDGET_PARTS: usize = 4;
 
 /// Vertices whose degrees are looked up in one call.

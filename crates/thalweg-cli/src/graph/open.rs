@@ -43,7 +43,7 @@ impl OpenArgs {
     /// Opens an existing network for changes.
     pub(super) fn write(&self, store: &Path) -> Result<Writer, Failure> {
         let options = self.options();
-        // A mistyped name must not make a new network.
+        // The network must exist already: a mistyped name must not create a new network.
         Network::open(store, options.clone())?;
         Ok(Writer::open(store, options)?)
     }

@@ -71,7 +71,7 @@ fn pairs(ranges: &[RangeInclusive<u64>]) -> Vec<[u64; 2]> {
     ranges.iter().map(|range| [*range.start(), *range.end()]).collect()
 }
 
-/// What was kept and lost of a type or population. `what`: "vertices" or "edges".
+/// The kept and the lost records of a type or population, in words. `what`: "vertices" or "edges".
 fn in_words(summary: &RepairSummary, what: &str) -> String {
     let mut text = format!("{}: {}", summary.name, summary.kept);
     if let Some(expected) = summary.expected.filter(|expected| *expected != summary.kept) {
@@ -98,7 +98,7 @@ fn in_words(summary: &RepairSummary, what: &str) -> String {
     text
 }
 
-/// What was lost with a file.
+/// The records that were lost with a file, in words.
 fn lost_in_words(lost: &LostRecords, what: &str) -> String {
     let count = lost.count.map_or_else(
         || format!("{what}, how many is not known"),
@@ -116,7 +116,7 @@ fn lost_in_words(lost: &LostRecords, what: &str) -> String {
     text
 }
 
-/// The first ranges, and how many more there are.
+/// The first ranges, and the number of the other ranges.
 fn ranges_in_words(ranges: &[RangeInclusive<u64>]) -> String {
     let text = |range: &RangeInclusive<u64>| match range.end() {
         end if end == range.start() => end.to_string(),

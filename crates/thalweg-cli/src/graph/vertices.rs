@@ -15,8 +15,8 @@ pub(super) struct ChosenVertices {
     pub(super) ids: Option<Vec<u64>>,
 }
 
-/// Parses `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with ids one a line. The name of a type may contain
-/// a colon.
+/// Parses `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with one id per line. The name of a type may
+/// contain a colon.
 pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Failure> {
     if let Ok(vertex_type) = network.type_of(text) {
         return Ok(ChosenVertices { vertex_type, ids: None });
@@ -34,7 +34,7 @@ pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Fai
     Ok(ChosenVertices { vertex_type: network.type_of(name)?, ids: Some(parse_ids(ids)?) })
 }
 
-/// Parses `0-9,17`, or reads a file with ids one a line.
+/// Parses `0-9,17`, or reads a file with one id per line.
 pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
     if names_file(text) {
         return lines(text)?.iter().map(|line| number(line, text)).collect();
@@ -61,7 +61,7 @@ pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
 /// The most ids of a range: a longer one is most likely a mistake.
 const MAX_RANGE: u64 = 1 << 32;
 
-/// Parses `1-2,3-4`, or reads a file with two ids a line.
+/// Parses `1-2,3-4`, or reads a file with two ids per line.
 pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
     let pair = |part: &str, of: &str| {
         let ends =
@@ -77,7 +77,7 @@ pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
     text.split(',').map(|part| pair(part, text)).collect()
 }
 
-/// Whether a text names a file, and is no list of ids.
+/// Whether a text names a file rather than a list of ids.
 fn names_file(text: &str) -> bool {
     let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
     text.is_empty() || !is_list || Path::new(text).is_file()

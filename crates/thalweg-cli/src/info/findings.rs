@@ -13,8 +13,8 @@ use crate::common::Failure;
 /// A code, and words.
 pub(crate) type LayoutFinding = (&'static str, String);
 
-/// Whether a file is laid out record by record, with an index beside it. POD5 and FAST5 know their
-/// reads by themselves.
+/// Whether a file is laid out record by record, with an index beside it. POD5 and FAST5 list their
+/// reads in the file itself.
 fn has_records(file: &ReadFile) -> bool {
     matches!(file.format(), Format::Slow5 | Format::Blow5)
 }
@@ -29,7 +29,7 @@ pub(super) fn mean_record_bytes(file: &ReadFile, reads: Option<u64>) -> Option<f
 }
 
 /// The number of reads of a file, if it is known without reading the file, and findings about the
-/// index or table that has the number.
+/// index or table that holds the number.
 pub(crate) fn known_reads(file: &ReadFile) -> Result<(Option<u64>, Vec<LayoutFinding>), Failure> {
     let no_index =
         "there is no index: the first read by id reads the whole file; run `thalweg index`";
@@ -115,7 +115,7 @@ fn press_findings(header: &Header) -> Vec<LayoutFinding> {
     findings
 }
 
-/// The finding about records that are smaller than a gap that is read instead of skipped.
+/// The finding about records that are smaller than the gaps that are read rather than skipped.
 fn small_records(mean: f64, model: &StoreModel) -> Option<LayoutFinding> {
     let gap = GapRule::new(model).break_even() as f64;
     (mean < gap).then(|| {

@@ -19,7 +19,7 @@ use crate::evict;
 use crate::open::print_note;
 use crate::progress::FetchProgress;
 
-/// What is known of a file of reads.
+/// The description of a file of reads.
 struct ReadsInfo {
     path: PathBuf,
     format: Format,
@@ -46,7 +46,8 @@ pub(super) fn describe(
     Ok(if args.json { format!("{}\n", as_json(&info)) } else { in_words(&info) })
 }
 
-/// Looks at a file. `count`: counts the reads by reading the file, if nothing else tells.
+/// Collects the description. `count`: counts the reads by reading the file, if their number is not
+/// known otherwise.
 fn look(
     path: &Path,
     file: &ReadFile,

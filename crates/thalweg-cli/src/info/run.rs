@@ -157,7 +157,7 @@ fn grouped(n: u64) -> String {
     out
 }
 
-/// A time span for people: hours and minutes where it is long.
+/// A time span for people: hours and minutes if it is long.
 fn span(seconds: f64) -> String {
     if !seconds.is_finite() || seconds < 120.0 {
         return format!("{} s", digits(seconds));

@@ -14,14 +14,15 @@ use crate::common::Failure;
 /// Bars of lengths for each power of ten.
 const BINS_A_DECADE: f64 = 20.0;
 
-/// Reads are counted in slices of so many seconds; a run has fewer than this many slices (60 days).
+/// The length of a time slice in seconds, by which reads are counted, and the largest number of
+/// slices of a run (60 days).
 const SLICE_S: usize = 10;
 const MOST_SLICES: usize = 60 * 24 * 3600 / SLICE_S;
 
 /// The number of bars over time.
 const BARS: usize = 72;
 
-/// The lengths of time that a bar may stand for.
+/// The time spans that a bar may cover.
 const SPANS_S: [usize; 14] =
     [10, 20, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200];
 const LONGEST_S: usize = 86_400;
@@ -249,7 +250,7 @@ impl RunTally {
         if self.channels.is_empty() {
             return None;
         }
-        // The number of channels of the smallest flow cell that has them all.
+        // The number of channels of the smallest flow cell that has all of the file's channels.
         let count = [126, 512, 2675, 3000]
             .into_iter()
             .find(|&all| self.channels.len() <= all)

@@ -16,7 +16,7 @@ use crate::common::Failure;
 pub(super) enum Rule {
     /// A file for each value of this column or attribute.
     Value(String),
-    /// A file for each so many consecutive reads.
+    /// A file for each group of this many consecutive reads.
     Reads(u64),
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Assigned {
     pub(super) part: u32,
 }
 
-/// All parts, and all reads. Takes about 60 bytes a read.
+/// All parts, and all reads. Takes about 60 bytes per read.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) parts: Vec<SplitPart>,
@@ -153,8 +153,8 @@ impl PartMaker<'_> {
         (parts.len() - 1) as u32
     }
 
-    /// The stem, or with a number behind it if the stem is in use. Some file systems ignore case,
-    /// so names that differ in case only count as equal.
+    /// The stem, or the stem with a number appended if it is in use. Some file systems ignore case,
+    /// so names that differ only in case count as equal.
     fn unused_name(&mut self, stem: &str) -> String {
         let mut name = stem.to_owned();
         let mut number = 1;

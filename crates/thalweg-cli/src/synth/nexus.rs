@@ -10,7 +10,7 @@ use crate::common::parse_bytes;
 
 const HEADING: &str = "NeXus events";
 
-/// What a file of events looks like.
+/// The properties of a file of events.
 #[derive(Debug, clap::Args)]
 pub(super) struct NexusArgs {
     /// Bytes of events, uncompressed; an event takes eight

@@ -1,4 +1,4 @@
-//! `thalweg bench` from end to end, with suites whose workloads are commands of the shell.
+//! `thalweg bench` from end to end, with suites whose workloads are shell commands.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::command::PATIENCE;
 use crate::common::{Folder, json};
 
-/// Two ways that agree, on a file.
+/// A suite that compares a command with itself, and two arms that report the same digest with 1 and
+/// 2 threads.
 const TWO: &str = r#"
 name = "two"
 pairs = 6
@@ -76,7 +77,8 @@ fn a_suite_leaves_lines_and_a_page() {
         serde_json::json!({"name": "two", "step": "tell", "settings": {"threads": 2}})
     );
     assert_eq!(sessions[1]["clock"], "time_to_samples");
-    // Warm-up and six rounds: one arm and its control, then two times two and the control.
+    // A warm-up and six rounds. The first comparison has one arm and its control; the other two
+    // have two arms and a control.
     assert_eq!(of(&lines, "thalweg.trial/").len(), 7 * (2 + 3 + 3));
     assert!(std::fs::read_to_string(folder.path("r.html")).unwrap().contains("told, 2 threads"));
     assert!(!folder.path("thalweg-bench").exists(), "a folder nobody asked for");
@@ -108,7 +110,7 @@ fn without_names_results_go_to_a_folder_of_their_own() {
     for name in ["results.jsonl", "report.html", "report.md"] {
         assert!(made[0].join(name).is_file(), "{name}");
     }
-    // Nothing is left to do, and that is no mistake; the suite need not be named again.
+    // Nothing is left to do. This is not an error, and the suite need not be named again.
     let again = folder.ok(&["bench", "--resume", made[0].to_str().unwrap()]);
     assert!(again.contains("raw trials: "), "{again}");
 }
@@ -170,7 +172,7 @@ fn mistakes_are_told_before_anything_runs() {
     assert!(!folder.path("thalweg-bench").exists());
 }
 
-/// Two ways to write a file, which is read after each trial.
+/// A suite with two ways to write a file. The file is read after each trial.
 const WRITTEN: &str = r#"
 name = "written"
 pairs = 1
@@ -217,7 +219,7 @@ fn what_a_trial_wrote_is_read_and_must_agree() {
     assert!(out.contains("failed"), "{out}");
 }
 
-/// One comparison: a good arm, and one that runs `bad`.
+/// A suite with one comparison: a good arm, and an arm that runs `bad`.
 fn beside(bad: &str, more: &str) -> Folder {
     folder(&format!(
         r#"
@@ -238,7 +240,8 @@ arms = ["good", "bad"]
     ))
 }
 
-/// The summary of the bad arm, which must show no time, no ratio and no finding; and why it failed.
+/// Runs the suite and returns why the bad arm failed. The summary of that arm must have no time, no
+/// ratio and no finding.
 fn failed(folder: &Folder) -> String {
     let told = folder.fails(1, &["bench", "s.toml", "--json", "r.jsonl", "--html", "r.html"]);
     assert!(told.contains("an arm failed"), "{told}");
@@ -271,7 +274,7 @@ fn garbage_is_no_report() {
     assert!(report(r#""open_to_last_s": -1, "digest": "d""#).contains("open_to_last_s = -1"));
     assert!(report(r#""open_to_last_s": 1e9, "digest": "d""#).contains("the whole process took"));
     assert!(report(r#""open_to_last_s": "fast", "digest": "d""#).contains("can't be read"));
-    // A time that makes no sense fails the arm even where none was asked for.
+    // An impossible time fails the arm even if no report was required.
     assert!(
         failed(&beside("echo '{\"open_to_last_s\": 1e9}'", "")).contains("the whole process took")
     );
@@ -295,7 +298,7 @@ fn a_workload_that_hangs_is_killed_with_all_that_it_started() {
 #[test]
 fn other_values_are_refused() {
     let other = r#"echo '{"open_to_last_s": 1e-6, "digest": "e"}'"#;
-    // Whoever tells a digest is held to it, asked or not.
+    // A reported digest is compared even if no report was required.
     for more in ["report = true", ""] {
         let folder = beside(other, more);
         let told = folder.fails(3, &["bench", "s.toml", "--json", "r.jsonl"]);
@@ -322,7 +325,7 @@ fn a_full_disk_ends_the_run_and_shows_no_figure() {
             && String::from_utf8_lossy(&output.stderr).contains("No space left"),
         "{output:?}"
     );
-    // Somewhere within the trials.
+    // The disk is full in the middle of the trials.
     let mut command = std::process::Command::new("sh");
     let limited =
         "trap '' XFSZ; ulimit -f 24; exec \"$0\" bench s.toml --json r.jsonl --html r.html";
@@ -330,12 +333,12 @@ fn a_full_disk_ends_the_run_and_shows_no_figure() {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stderr).contains("File too large"), "{output:?}");
-    // What was cut off can be gone on with once there is room.
+    // A run that was cut off can be resumed once there is space.
     folder.ok(&["bench", "--resume", "r.jsonl"]);
     assert_each_trial_once(&lines(&folder, "r.jsonl"), 7 * (2 + 3 + 3));
 }
 
-/// Fifty trials in three comparisons. Each writes down that it began.
+/// Fifty trials in three comparisons. Each trial records that it began.
 const FIFTY: &str = r#"
 name = "fifty"
 pairs = 4
@@ -381,7 +384,7 @@ fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
     };
     let mut child = start(&["bench", "s.toml", "--json", "r.jsonl"]);
     let mut kills = 0;
-    // In the middle of each comparison, and in the middle of the one that was resumed.
+    // Kills the run in the middle of each comparison, and again after it was resumed.
     for at in [3, 11, 23, 30, 41] {
         let began = Instant::now();
         while trials(&folder) < at && child.try_wait().unwrap().is_none() {
@@ -392,7 +395,7 @@ fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
         child.wait().unwrap();
         kills += 1;
         if at == 23 {
-            // As if the machine had gone down within a line.
+            // Cuts the file as if the machine had stopped in the middle of a line.
             let path = folder.path("r.jsonl");
             let text = std::fs::read(&path).unwrap();
             std::fs::write(&path, &text[..text.len() - 9]).unwrap();
@@ -407,8 +410,8 @@ fn fifty_trials_survive_kills_with_none_lost_or_run_twice() {
         (3, 3)
     );
     assert_eq!(of(&lines, "thalweg.suite/").len(), 1);
-    // What was running when the run was killed ran again, and so did the line that was cut; nothing
-    // else did.
+    // Only the trials that were running when the run was killed, and the one whose line was cut,
+    // ran again.
     let began = std::fs::read_to_string(folder.path("began")).unwrap();
     let began = began.lines().filter(|line| *line != "setup").count();
     assert!((50..=50 + kills + 1).contains(&began), "{began} trials began");
@@ -471,10 +474,10 @@ fn a_budget_ends_a_suite_in_time() {
     let output = folder.run(&["bench", "s.toml", "--json", "r.jsonl", "--budget", "4 s"]);
     assert!(output.status.success(), "{output:?}");
     let lines = lines(&folder, "r.jsonl");
-    // A trial sleeps for a tenth of a second: the budget has room for 40 of more than 10,000.
+    // A trial sleeps for 0.1 s, so the budget has room for 40 of more than 10,000 trials.
     let trials = of(&lines, "thalweg.trial/").len();
     assert!(trials < 100, "{trials} trials");
-    // What ran out of time has no last line, so that a resumed run goes on with it.
+    // A comparison that runs out of time has no last line, so that a resumed run continues it.
     assert!(
         !of(&lines, "thalweg.session/").is_empty() && of(&lines, "thalweg.comparison/").is_empty(),
         "{output:?}"
@@ -569,7 +572,7 @@ control = false
 arms = ["w"]
 "#,
     );
-    // The first try leaves half a store; the second one has it out of the way.
+    // The first run leaves half a store, and the second one removes it.
     folder.fails(1, &["bench", "s.toml", "--json", "half.jsonl"]);
     folder.ok(&["bench", "s.toml", "--json", "r.jsonl"]);
     let lines = lines(&folder, "r.jsonl");

@@ -1,11 +1,11 @@
-//! Runs the command, and never waits for ever.
+//! Runs the command with a time limit.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -17,10 +17,10 @@ pub(crate) struct Ended {
 
 pub(crate) const THALWEG: &str = env!("CARGO_BIN_EXE_thalweg");
 
-/// Only ends a hang: a command that has not ended within ten minutes never will.
+/// This limit only ends a hang.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
 
-/// A cache folder of the tests' own: what a user's holds must not matter, nor change.
+/// A cache folder for the tests. The user's cache folder must neither matter nor change.
 fn cache() -> &'static Path {
     Path::new(concat!(env!("CARGO_TARGET_TMPDIR"), "/cache"))
 }
@@ -31,7 +31,7 @@ pub(crate) fn thalweg(args: &[&str]) -> Ended {
     run(command)
 }
 
-/// Runs the command from a shell, after `before`: limits, traps.
+/// Runs the command from a shell, after `before`, which sets limits and traps.
 pub(crate) fn after(before: &str, args: &[&str]) -> Ended {
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(THALWEG).args(args);
@@ -64,7 +64,8 @@ pub(crate) fn wait(mut child: Child) -> Ended {
     }
 }
 
-/// The command as somebody who is not root, with a cache folder; permissions mean nothing to root.
+/// Runs the command as a user who is not root, with a cache folder. Permissions do not apply to
+/// root.
 pub(crate) fn as_nobody(args: &[&str], cache: &Path) -> Ended {
     let mut command = Command::new(THALWEG);
     command.args(args).env("XDG_CACHE_HOME", cache);
@@ -76,7 +77,7 @@ pub(crate) fn as_nobody(args: &[&str], cache: &Path) -> Ended {
 
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// Whether nobody may run the binary where it lies.
+/// Whether the user `nobody` may run the binary in its folder.
 pub(crate) fn nobody_can_run() -> bool {
     let mut command = Command::new(THALWEG);
     if rustix::process::getuid().is_root() {
@@ -86,7 +87,7 @@ pub(crate) fn nobody_can_run() -> bool {
 }
 
 impl Ended {
-    /// Failed with one message that names the file.
+    /// Asserts that the command failed with one message that names the file.
     #[track_caller]
     pub(crate) fn told(&self, file: &str, words: &str) {
         assert_eq!(self.code, Some(1), "{self:?}");

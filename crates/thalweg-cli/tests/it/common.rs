@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 pub(crate) struct Folder(pub(crate) tempfile::TempDir);
 
 impl Folder {
-    /// Beside the program, which lies on a disk; a folder for temporary files may be memory.
+    /// A folder beside the program, which is on a disk. A folder for temporary files may be in
+    /// memory.
     pub(crate) fn new() -> Self {
         let program = Path::new(env!("CARGO_BIN_EXE_thalweg"));
         Self(tempfile::tempdir_in(program.parent().unwrap()).unwrap())
@@ -31,26 +32,26 @@ impl Folder {
         self.command(args).output().unwrap()
     }
 
-    /// Runs what must succeed; its standard output.
+    /// Runs a command that must succeed, and returns its standard output.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);
         assert!(output.status.success(), "{args:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs what must fail with this exit code; its standard error.
+    /// Runs a command that must fail with this exit code, and returns its standard error.
     pub(crate) fn fails(&self, code: i32, args: &[&str]) -> String {
         let output = self.run(args);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
         String::from_utf8(output.stderr).unwrap()
     }
 
-    /// Runs what must succeed and print JSON lines.
+    /// Runs a command that must succeed and print JSON lines, and returns the lines.
     pub(crate) fn json(&self, args: &[&str]) -> Vec<serde_json::Value> {
         json(&self.ok(args))
     }
 
-    /// A file of synthetic reads.
+    /// Writes a file of synthetic reads.
     pub(crate) fn synth(&self, name: &str, samples: &str) {
         self.ok(&["synth", name, "--samples", samples]);
     }

@@ -1,5 +1,5 @@
-//! `convert` as its users meet it: many files, resumed work, and files that stay whole whatever
-//! ends the program.
+//! `convert` on many files, resumed conversions, and outputs that stay intact if the program is
+//! killed.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use crate::command::PATIENCE;
 use crate::common::Folder;
 
-/// Three files in two folders.
+/// A folder with three files in two folders.
 fn runs() -> Folder {
     let folder = Folder::new();
     fs::create_dir_all(folder.path("runs/later")).unwrap();
@@ -56,7 +56,7 @@ fn each_file_for_itself_and_the_rest_later() {
         assert_eq!(folder.ok(&["read", &format!("out/{name}.pod5"), "--digest"]), rows);
     }
 
-    // Gone, damaged and outdated ones are made again, others are left alone.
+    // Absent, damaged and outdated outputs are made again; others are left alone.
     let resume = [&convert[..], &["--resume"]].concat();
     let skipped = || -> Vec<bool> {
         folder.json(&resume).iter().map(|line| line["skipped"] == true).collect()
@@ -89,7 +89,7 @@ fn outputs_in_each_others_way() {
     let told = folder.fails(2, &["convert", "runs", "runs", "--per-file", "--to", "blow5"]);
     assert!(told.contains("another folder"), "{told}");
     assert!(!folder.path("out").exists());
-    // One file may take its own place.
+    // A single input may be replaced by its own output.
     folder.ok(&["convert", "runs/a.blow5", "runs/a.blow5", "--record", "zlib", "--verify"]);
 }
 
@@ -111,11 +111,11 @@ fn losses_are_refused_or_told() {
     assert_eq!(line["lost"][0]["reads"], line["reads"]);
 }
 
-/// How often work is started that has to be stopped in the middle: a busy machine may let it end
-/// before the test has its turn.
+/// How often a command is started that must be stopped in the middle. On a busy machine it may end
+/// before the test can stop it.
 const ATTEMPTS: usize = 20;
 
-/// Starts a command and kills it once there is something to see; whether it had ended by itself.
+/// Starts a command and kills it as soon as `seen` is true. Returns whether it ended by itself.
 fn kill_once(mut command: Command, seen: impl Fn() -> bool) -> bool {
     let mut child = command.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
@@ -127,8 +127,8 @@ fn kill_once(mut command: Command, seen: impl Fn() -> bool) -> bool {
     child.wait().unwrap().success()
 }
 
-/// The same bytes whenever, wherever and on however many cores they are made; in the middle of it
-/// the program is killed.
+/// A conversion that was killed and resumed gives the same bytes as one that ran through, whatever
+/// the time and the number of threads.
 #[test]
 fn resumed_work_is_the_same_to_the_byte() {
     let folder = runs();
@@ -143,7 +143,8 @@ fn resumed_work_is_the_same_to_the_byte() {
         let whole = format!("whole-{format}");
         folder.ok(&["convert", "runs", &whole, "--per-file", "--to", format, "-t", "2"]);
     }
-    // Formats that note times note seconds.
+    // Some formats store the time in seconds, so the second conversion starts at least one second
+    // later.
     std::thread::sleep(Duration::from_millis(1100));
     for format in formats {
         let whole = format!("whole-{format}");
@@ -152,7 +153,7 @@ fn resumed_work_is_the_same_to_the_byte() {
             ["convert", "runs", &resumed, "--per-file", "--to", format, "-t", "1", "--resume"];
         let stopped = (0..ATTEMPTS).any(|_| {
             let _ = fs::remove_dir_all(folder.path(&resumed));
-            // The last of them is being written.
+            // Two entries in this folder: the last file is being written.
             let later = folder.path(&resumed).join("later");
             kill_once(folder.command(convert), || {
                 fs::read_dir(&later).map_or(0, Iterator::count) == 2
@@ -168,8 +169,8 @@ fn resumed_work_is_the_same_to_the_byte() {
     }
 }
 
-/// Killed in the middle, with no chance to tidy up: nothing has the output's name, and the next
-/// attempt succeeds.
+/// If the program is killed in the middle, no file has the output's name, and the next run
+/// succeeds.
 #[test]
 fn killed_in_the_middle() {
     let folder = Folder::new();

@@ -1,5 +1,5 @@
-//! `info` of a run, `filter`, `merge`, `split` and `read --pa`: what they write is what was there,
-//! and nothing else.
+//! `info` of a run, `filter`, `merge`, `split` and `read --pa`: they write exactly the selected
+//! reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use flate2::{Compression, GzBuilder};
 
 use crate::common::Folder;
 
-/// Digest rows of files, sorted: what was read, whatever the order.
+/// The digest rows of files, sorted, so that the order of the reads does not matter.
 fn digests(folder: &Folder, path: &str) -> BTreeSet<String> {
     folder.ok(&["read", "--digest", path]).lines().map(str::to_owned).collect()
 }
@@ -25,7 +25,7 @@ fn ids(folder: &Folder, path: &str) -> Vec<String> {
         .collect()
 }
 
-/// Two files of a run, and one of another.
+/// A folder with two files of one run, and one of another run.
 fn runs() -> Folder {
     let folder = Folder::new();
     fs::create_dir(folder.path("in")).unwrap();
@@ -37,7 +37,7 @@ fn runs() -> Folder {
         fs::write(folder.path("part"), part.join("\n")).unwrap();
         folder.ok(&["convert", "ab.blow5", name, "--ids", "part"]);
     }
-    // Text that differs in nothing but the run.
+    // A text file that differs from the others only in its run.
     folder.ok(&["synth", "c.blow5", "--samples", "400k", "--seed", "9"]);
     folder.ok(&["convert", "c.blow5", "in/c.slow5"]);
     let text = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
@@ -103,7 +103,8 @@ fn a_run_in_a_few_figures() {
     {
         assert!(words.contains(part), "{part}: {words}");
     }
-    // A pattern, and files with --run, are the same; a file alone is described.
+    // A pattern gives the same result as the files with --run. A single file is described on its
+    // own.
     assert_eq!(&folder.json(&["info", "--json", "in/*low5"])[0], info);
     assert_eq!(
         &folder.json(&["info", "--json", "--run", "in/a.blow5", "in/b.blow5", "in/c.slow5"])[0],
@@ -120,7 +121,7 @@ const FORMATS: &[&str] = if cfg!(feature = "hdf5") {
     &["slow5", "blow5", "pod5"]
 };
 
-/// Reads of text lose digits in POD5: that has to be allowed.
+/// Reads from text lose digits in POD5, so --lossy is needed.
 #[test]
 fn every_verb_writes_every_format() {
     let folder = runs();
@@ -190,7 +191,7 @@ fn every_verb_writes_every_format() {
             seen.extend(digests(&folder, &of(part)));
         }
         assert_eq!(seen, all, "{format}");
-        // More files than are written side by side.
+        // More files than are written at the same time.
         folder.ok(&[
             "split",
             "ab.blow5",
@@ -204,13 +205,13 @@ fn every_verb_writes_every_format() {
         assert!(left(&folder, &to("each")).len() > 16);
         assert_eq!(digests(&folder, &to("each")), digests(&folder, "ab.blow5"), "{format}");
 
-        // The name does not tell: --format does.
+        // The name does not determine the format, so --format does.
         folder.ok(&["merge", "in/a.blow5", "--to", "named", "--format", format]);
         assert_eq!(folder.json(&["info", "--json", "named"])[0]["format"], format.to_uppercase());
         folder.ok(&["convert", "in/a.blow5", "other", "--format", format]);
         assert_eq!(digests(&folder, "other"), digests(&folder, "named"));
     }
-    // The options of each format, and what they are not for.
+    // The options of each format, and the formats that refuse them.
     let size = |name: &str| fs::metadata(folder.path(name)).unwrap().len();
     folder.ok(&[
         "merge",
@@ -246,7 +247,7 @@ fn what_a_format_cannot_hold_is_refused_or_told_by_every_verb() {
         fs::create_dir(folder.path("out")).unwrap();
         let said = folder.fails(1, args);
         assert!(said.contains("POD5 without loss") && said.contains("--lossy"), "{said}");
-        // Not even those of its files that lose nothing.
+        // Nothing is written, not even the files that would lose nothing.
         assert_eq!(left(&folder, "out"), [""; 0], "{args:?}");
         let output = folder.run(&[args, &["--lossy", "--json"]].concat());
         let said = String::from_utf8(output.stderr).unwrap();
@@ -257,7 +258,7 @@ fn what_a_format_cannot_hold_is_refused_or_told_by_every_verb() {
         assert!(lost > 0);
         fs::remove_dir_all(folder.path("out")).unwrap();
     }
-    // The reads of a list that lose nothing are written without a word.
+    // If no selected read loses anything, nothing is printed.
     folder.ok(&["filter", "in", "--to", "out.pod5", "--where", "run_id != another"]);
     assert_eq!(digests(&folder, "out.pod5"), digests(&folder, "ab.blow5"));
 }
@@ -269,13 +270,13 @@ fn merged_reads_are_those_of_all_files_with_their_run() {
     assert_eq!(digests(&folder, "all.blow5"), digests(&folder, "in"));
     assert_eq!(ids(&folder, "all.blow5"), ids(&folder, "in"));
     assert_eq!(folder.json(&["info", "--json", "all.blow5"])[0]["read_groups"], 2);
-    // Row by row the same, but for the number of the read group and the file.
+    // The rows are equal except for the number of the read group and the file.
     let columns = "read_id,digitisation,offset,range,sampling_rate,samples,channel_number,\
                    start_time,end_reason,run_id";
     let rows = |path: &str| folder.ok(&["scan", path, "--columns", columns]);
     assert_eq!(rows("all.blow5"), rows("in"));
     folder.ok(&["check", "all.blow5"]);
-    // Any coding; text as well.
+    // Any compression, and text.
     folder.ok(&[
         "merge",
         "in/a.blow5",
@@ -290,7 +291,7 @@ fn merged_reads_are_those_of_all_files_with_their_run() {
     folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--to", "some.slow5"]);
     assert_eq!(digests(&folder, "some.blow5"), digests(&folder, "some.slow5"));
 
-    // A read twice, an output among the inputs, an output of no known kind.
+    // A duplicate read, an output that is also an input, and an output of unknown format.
     fs::copy(folder.path("in/a.blow5"), folder.path("in/z.blow5")).unwrap();
     assert!(folder.fails(1, &["merge", "in", "--to", "twice.blow5"]).contains("twice.blow5"));
     assert!(
@@ -320,8 +321,8 @@ fn bam(reads: &[(&str, Option<&str>)]) -> Vec<u8> {
         bytes.extend((record.len() as u32).to_le_bytes());
         bytes.extend(record);
     }
-    // One BGZF block: its extra field says how long it is, less one. Then the empty block that ends
-    // the file.
+    // One BGZF block, whose extra field holds its length minus one. The empty block that ends the
+    // file follows.
     let block = |size: u16| {
         let mut extra = b"BC\x02\0".to_vec();
         extra.extend(size.to_le_bytes());
@@ -361,7 +362,7 @@ fn filtered_reads_are_those_asked_for() {
     let in_list = |id: &str, _: u64| listed.iter().any(|listed| *listed == id);
     folder.ok(&["subset", "in", "--to", "listed.slow5", "--ids", "list"]);
     assert_eq!(digests(&folder, "listed.slow5"), of(&all, &in_list));
-    // The list comes on standard input, too; with a condition both must hold.
+    // The list may also come from standard input. Reads must meet the condition as well.
     folder.ok(&[
         "filter",
         "in",
@@ -377,7 +378,7 @@ fn filtered_reads_are_those_asked_for() {
     assert!(!both.is_empty());
     assert_eq!(digests(&folder, "both.blow5"), both);
 
-    // By BAM: alignments come several times, the parent of a split read counts.
+    // With a BAM file: an id may occur several times, and the parent of a split read counts.
     let (a, b) = (every[0].as_str(), every.last().unwrap().as_str());
     fs::write(
         folder.path("x.bam"),
@@ -387,7 +388,7 @@ fn filtered_reads_are_those_asked_for() {
     folder.ok(&["filter", "in", "--to", "bam.blow5", "--bam", "x.bam"]);
     assert_eq!(ids(&folder, "bam.blow5"), [a, b]);
 
-    // Nothing that fits: a whole file without reads.
+    // If no read is selected, the output is a complete file without reads.
     folder.ok(&["filter", "in", "--to", "none.blow5", "--where", "samples < 0"]);
     assert_eq!(folder.ok(&["read", "--digest", "none.blow5"]), "");
 }
@@ -461,7 +462,7 @@ fn parts_of_a_split_are_the_whole() {
         assert_eq!(seen, all, "{by}");
         assert!(made.len() > 1);
     }
-    // The header of a part has its own read groups only.
+    // The header of a part has only the part's own read groups.
     assert_eq!(folder.json(&["info", "--json", "run_id/another.blow5"])[0]["read_groups"], 1);
     assert!(
         folder.path("read_id").read_dir().unwrap().count() > 16,
@@ -499,8 +500,8 @@ fn a_split_is_all_or_nothing() {
             .fails(1, &["split", "in", "--to", "out", "--by", "run_id"])
             .contains("is there already")
     );
-    // Metadata that scan well, and signal that does not decode: the defect shows while parts are
-    // being written.
+    // The metadata are valid, but the signal does not decode, so the defect is found while parts
+    // are being written.
     let whole = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
     let at = whole.rfind('\n').and_then(|end| whole[..end].rfind(',')).unwrap();
     let mut bytes = whole.into_bytes();
@@ -557,8 +558,8 @@ fn picoampere_are_the_samples_calibrated() {
         }
     }
     assert_eq!(reads, rows.len());
-    // Some current, not raw units: the open pore of these files is near 100 pA at most a few
-    // hundred.
+    // The values are currents in picoampere and not raw units: the open pore of these files is at a
+    // few hundred pA at most.
     assert!(
         rows.values().flatten().all(|pa| pa.abs() < 2000.0)
             && rows.values().flatten().any(|pa| pa.fract() != 0.0)

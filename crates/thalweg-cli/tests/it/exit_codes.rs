@@ -1,5 +1,4 @@
-//! Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted; and what an interrupted command leaves:
-//! nothing.
+//! Exit codes: 0 done, 1 failed, 2 usage, 130 interrupted. An interrupted command leaves no files.
 
 use std::fs;
 use std::path::Path;
@@ -102,8 +101,8 @@ fn a_check_says_what_and_salvages_the_rest() {
     }
 }
 
-/// A file that takes long to read and little to make: a record that unfolds to a million samples,
-/// many times over.
+/// A file that takes long to read and is quick to make: many copies of a record that decompresses
+/// to a million samples.
 fn long_file(path: &Path, distinct_ids: bool) -> String {
     let kind = header(Encoding::Binary, RecordPress::Zstd, SignalPress::None);
     let mut bytes = kind.write().unwrap();
@@ -122,19 +121,19 @@ fn long_file(path: &Path, distinct_ids: bool) -> String {
     write(path, &bytes)
 }
 
-/// The state of a process, and the processor time that it and its threads have taken; of one that
-/// has ended, too, until it is waited for.
+/// The state of a process, and the processor time that it and its threads have taken. This works
+/// also after the process has ended, until it is waited for.
 fn state_and_cpu(pid: u32) -> (char, Duration) {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
-    // The name of the program comes before, in brackets.
+    // The name of the program comes before these fields, in parentheses.
     let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
     let ticks: u64 = fields[11..13].iter().map(|field| field.parse::<u64>().unwrap()).sum();
     let hertz = rustix::param::clock_ticks_per_second();
     (fields[0].chars().next().unwrap(), Duration::from_millis(ticks * 1000 / hertz))
 }
 
-/// Whether a process handles the signal of Ctrl-C: before it does, the signal ends it like any
-/// other program.
+/// Whether a process handles the signal of Ctrl-C. Until then, the signal ends it like any other
+/// program.
 fn handles_interrupt(pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
@@ -143,8 +142,8 @@ fn handles_interrupt(pid: u32) -> bool {
         != 0
 }
 
-/// Starts a command, interrupts it once `ready`, and waits; the processor time that it took to
-/// stop, which says how much it still did, on a busy machine too.
+/// Starts a command, interrupts it once `ready` is true, and waits. Returns the processor time that
+/// it took to stop, which does not depend on the load of the machine.
 fn interrupt(args: &[&str], ready: impl Fn() -> bool) -> (Ended, Duration) {
     let mut command = Command::new(THALWEG);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -193,8 +192,7 @@ fn interrupted_commands_leave_nothing() {
     let writing =
         || names(work.path()).iter().any(|name| name != "parts") || !names(&parts).is_empty();
     let at_once = || true;
-    // What is written, and when it is time to interrupt: at once, or when there is something to
-    // leave.
+    // Each command, and whether it is interrupted only once there is an output in progress.
     let cases: [(&str, bool); 24] = [
         ("read AGAIN", false),
         ("check AGAIN", false),
@@ -233,7 +231,7 @@ fn interrupted_commands_leave_nothing() {
         if !case.starts_with("synth") {
             args.extend(["-t".into(), "1".into()]);
         }
-        // The calibration of these reads loses digits there.
+        // The calibration of these reads loses digits in POD5.
         if case.contains("pod5") && case.contains("LONG") {
             args.push("--lossy".into());
         }
@@ -242,7 +240,8 @@ fn interrupted_commands_leave_nothing() {
             if when_writing { interrupt(&args, writing) } else { interrupt(&args, at_once) };
         assert_eq!(ended.code, Some(130), "{case}: {ended:?}");
         assert_eq!(ended.err, "thalweg: interrupted\n", "{case}");
-        // A second is promised; the processor time of that second is at most that of two threads.
+        // Commands must stop within a second. In that second, two threads take at most two seconds
+        // of processor time.
         assert!(took < Duration::from_secs(2), "{case}: {took:?} of processor time");
         assert_eq!(
             (names(work.path()), names(&parts)),

@@ -1,5 +1,4 @@
-//! `index` of HDF5 arrays: where chunks lie is taken from the index that was saved, as long as it
-//! is one of the file.
+//! `index` of HDF5 arrays: a saved index of the chunks is used as long as it belongs to the file.
 
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
@@ -26,7 +25,7 @@ fn live() -> (Folder, String) {
     (folder, digests)
 }
 
-/// What a read says on standard error; its digests are `digests`.
+/// Reads the file, asserts that its digests are `digests`, and returns the standard error.
 fn said(folder: &Folder, digests: &str, more: &[&str]) -> String {
     let output = folder.run(&[&["read", "live.nxs", "--digest"], more].concat());
     assert!(output.status.success(), "{output:?}");
@@ -49,7 +48,7 @@ fn chunks_are_found_in_the_index() {
     let info = folder.ok(&["info", "live.nxs"]);
     assert!(info.contains("chunks from  live.nxs.idx\n"), "{info}");
     assert_eq!(folder.json(&["info", "live.nxs", "--json"])[0]["index"], "live.nxs.idx");
-    // Made anew from the file, the same again, whatever index there was.
+    // An index is made from the file itself, so an existing index does not change the result.
     assert_eq!(index(&folder), saved);
     let references = |name: &str, more: &[&str]| {
         folder.ok(&[&["index", "live.nxs", "--kerchunk", name], more].concat());
@@ -77,7 +76,7 @@ fn an_index_of_another_state_is_noticed() {
     assert_eq!(folder.json(&["info", "live.nxs", "--json"])[0]["index"], serde_json::Value::Null);
     index(&folder);
     assert_eq!(said(&folder, &digests, &[]), "");
-    // Another file under the same name.
+    // Replaces the file by another one with the same name.
     folder.ok(&[
         "synth",
         "live.nxs",
@@ -113,7 +112,7 @@ fn a_damaged_index_is_noticed() {
     assert!(with(&saved[..saved.len() - 9]).contains("is not used"));
     assert!(with(b"").contains("is not used"));
     assert!(with(&vec![0; 8 << 20]).contains("it has 8388608 bytes, and the file"));
-    // Somebody else's file stays.
+    // A file that is not an index is not overwritten.
     fs::write(&place, b"mine, and no index").unwrap();
     assert!(folder.fails(1, &["index", "live.nxs"]).contains("move it away"));
     assert_eq!(fs::read(&place).unwrap(), b"mine, and no index");

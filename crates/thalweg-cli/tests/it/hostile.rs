@@ -1,5 +1,5 @@
-//! Hostile files and places at the command line: one message that names the file, exit code 1, and
-//! nothing left behind.
+//! Hostile files and folders on the command line: the command prints one message that names the
+//! file, exits with code 1, and leaves nothing behind.
 
 use std::fs::{self, File, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -47,8 +47,8 @@ fn good(lengths: &[usize]) -> Vec<u8> {
     sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), lengths).bytes
 }
 
-/// Room for the program and what it was allowed, and not much more; in KiB, as `ulimit -v` wants
-/// it. Threads and allocator arenas reserve addresses that they do not use.
+/// An address limit with room for the program and the memory that it may use, and little more, in
+/// KiB for `ulimit -v`. Threads and allocator arenas reserve addresses that they do not use.
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
 
 #[test]
@@ -69,7 +69,7 @@ fn not_files() {
         for args in
             [&["read", path][..], &["index", path], &["check", path], &["convert", path, &out]]
         {
-            // A folder is a data set; this one has no reads.
+            // A folder is a data set, and this one has no reads.
             let told = if path == folder { "not found" } else { "not supported" };
             thalweg(args).told(path, told);
         }
@@ -79,7 +79,7 @@ fn not_files() {
     thalweg(&["read", &place.write("text.blow5", b"hello")]).told("text.blow5", "BLOW5");
 }
 
-/// A rename would replace a device or a pipe by a file.
+/// A device or a pipe must not be replaced by a file.
 #[test]
 fn outputs_that_are_not_files() {
     let place = Place::new();
@@ -105,7 +105,7 @@ fn outputs_that_are_not_files() {
         }
     }
     assert_eq!(place.names(), ["folder.blow5", "good.blow5", "pipe.blow5"]);
-    // A link stays one.
+    // A link remains a link.
     let target = place.write("target.blow5", b"old");
     std::os::unix::fs::symlink(&target, place.path("link.blow5")).unwrap();
     assert_eq!(thalweg(&["check", &good, "--salvage", &place.at("link.blow5")]).code, Some(0));
@@ -122,8 +122,8 @@ fn no_more_room_on_the_disk() {
     let out = place.at("out.blow5");
     let text = place.at("out.slow5");
     let pod5 = place.at("out.pod5");
-    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full
-    // disk does.
+    // The unit is blocks of 512 bytes. The signal is ignored, because it would end the process
+    // before it could clean up, which a full disk does not do.
     let full = "trap '' XFSZ; ulimit -f 64";
     for args in [
         &["convert", &path, &text][..],
@@ -134,16 +134,16 @@ fn no_more_room_on_the_disk() {
         after(full, args).told("out.", "writing");
         assert_eq!(place.names(), ["good.blow5"], "{args:?}");
     }
-    // Standard output.
+    // The same for standard output.
     let ended = after("exec >/dev/full", &["read", &path, "--digest"]);
     ended.told("standard output", "No space left");
-    // An old file stays as it was.
+    // An existing file is left unchanged.
     fs::write(&out, b"old").unwrap();
     after(full, &["check", &path, "--salvage", &out]).told("out.blow5", "writing");
     assert_eq!(fs::read(&out).unwrap(), b"old");
 }
 
-/// 5 GB from 160 kB: zstd blocks that repeat one byte, in a frame that does not say how long it is.
+/// 5 GB from 160 kB: zstd blocks that repeat one byte, in a frame that does not store its length.
 fn zstd_bomb() -> Vec<u8> {
     const BLOCK: u32 = 128 << 10;
     let mut bomb = vec![0x28, 0xb5, 0x2f, 0xfd, 0x00, 0x58];
@@ -192,7 +192,7 @@ fn bombs_stay_within_memory() {
     }
 }
 
-/// A file that does have the bytes that a damaged size claims: 8 GiB, all but the first of them a
+/// A file that is as long as a damaged size claims: 8 GiB, of which all but the beginning is a
 /// hole.
 #[test]
 fn sizes_that_the_file_can_hold() {
@@ -209,7 +209,7 @@ fn sizes_that_the_file_can_hold() {
     File::options().write(true).open(&path).unwrap().set_len(8 << 30).unwrap();
     after(ADDRESSES, &["read", &path, "--memory", "16MiB", "-t", "2"])
         .told("hole.blow5", "room for a record");
-    // An index that agrees.
+    // An index that agrees with the damaged size.
     let mut index = thalweg::format::slow5::Index::new(thalweg::format::slow5::Version::V0_2_0);
     index
         .push(&id(0), thalweg::format::slow5::Entry { offset: first as u64, size: (7 << 30) + 8 })
@@ -247,7 +247,7 @@ fn unreadable_files_and_read_only_folders() {
         let saved = fs::read_dir(cache.path().join("thalweg/index")).unwrap().count();
         assert_eq!(saved, 1, "the index goes to the cache folder");
     }
-    // Nowhere to save it: the reads come all the same.
+    // If the index cannot be saved, the reads are still printed.
     let ended = as_nobody(&digest, Path::new("/proc/none"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
     as_nobody(&["index", &path], cache.path()).told("reads.blow5.idx", "ermission");
@@ -274,14 +274,14 @@ fn id_lists() {
     thalweg(&["read", &path, "--ids", &place.at("list")]).told("list", "UTF-8");
     let out = place.at("out.blow5");
     thalweg(&["convert", &path, &out, "--ids", &place.at("none")]).told("none", "reading");
-    // A read twice in a file could not be indexed.
+    // A file with a duplicate read could not be indexed.
     let list = place.write("list", format!("{0}\n{0}\n", id(1)).as_bytes());
     let ended = thalweg(&["convert", &path, &out, "--ids", &list]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(!place.names().iter().any(|name| name.starts_with("out")), "{:?}", place.names());
 }
 
-/// Truncated copies, one in every few bytes: nothing is short without a word.
+/// For files that are truncated at many places, every command reports the truncation.
 #[test]
 fn truncated_files() {
     let place = Place::new();

@@ -1,5 +1,5 @@
-//! The command from outside. One program, so that it links once; what needs the machine for itself
-//! lies beside it.
+//! Tests of the command as a program. They are in one test program, so that it is linked once;
+//! tests that need the machine for themselves are in `verdict.rs`.
 #![allow(
     clippy::expect_used,
     clippy::panic,

@@ -1,4 +1,4 @@
-//! A file is opened once by the process that reads it, whatever it holds.
+//! The process that reads a file opens it once, whatever the format.
 
 use std::fs;
 use std::mem::MaybeUninit;
@@ -8,11 +8,11 @@ use rustix::fs::inotify;
 
 use crate::common::Folder;
 
-/// How often a file is opened while `work` goes on.
+/// The number of times that a file is opened while `work` runs.
 fn opens_during(path: &Path, work: impl FnOnce()) -> usize {
     let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
-    // Equal events that follow each other are merged (inotify(7)), so that opens would be: what is
-    // read between two of them keeps them apart.
+    // inotify(7) merges equal consecutive events, so several opens could count as one. Events for
+    // reads separate them.
     let flags = inotify::WatchFlags::OPEN | inotify::WatchFlags::ACCESS;
     inotify::add_watch(&watch, path, flags).unwrap();
     work();
@@ -25,7 +25,7 @@ fn opens_during(path: &Path, work: impl FnOnce()) -> usize {
     count
 }
 
-/// How often a command opens a file.
+/// The number of times that a command opens a file.
 fn opens(folder: &Folder, args: &[&str], file: &str) -> usize {
     opens_during(&folder.path(file), || {
         folder.ok(args);
@@ -64,7 +64,7 @@ fn files_of_reads_are_opened_once() {
     }
 }
 
-/// Trusted files: no child process opens them before.
+/// Only trusted files: otherwise a child process opens the file first.
 #[cfg(feature = "hdf5")]
 #[test]
 fn hdf5_files_are_opened_once() {

@@ -1,11 +1,11 @@
-//! `thalweg plot`: pictures that show something, with their labels, on a machine without fonts.
+//! `thalweg plot`: pictures have contents and labels, on a machine without fonts.
 
 use std::fs::{self, File};
 use std::io::BufReader;
 
 use crate::common::Folder;
 
-/// Width, height, and how many pixels have a colour that `wanted` wants.
+/// Width, height, and the number of pixels whose colour `wanted` accepts.
 fn pixels(folder: &Folder, name: &str, wanted: impl Fn(&[u8]) -> bool) -> (u32, u32, usize) {
     let file = BufReader::new(File::open(folder.path(name)).unwrap());
     let mut reader = png::Decoder::new(file).read_info().unwrap();
@@ -29,7 +29,7 @@ fn a_read_in_every_kind_of_picture() {
     let (width, height, blue) = pixels(&folder, "a.png", |p| p == [0x00, 0x72, 0xb2]);
     assert_eq!(width, 1400);
     assert!(height > 300 && blue > 20_000, "{height} {blue}");
-    // Letters: dark, and few.
+    // The labels: a small number of dark pixels.
     let (_, _, dark) = pixels(&folder, "a.png", |p| p.iter().all(|&c| c < 0x60));
     assert!((500..40_000).contains(&dark), "{dark}");
     folder.ok(&["plot", "a.blow5", "--read", &id, "-o", "small.png", "--width", "600"]);
@@ -69,7 +69,7 @@ fn a_run_has_all_its_panels() {
     }
     folder.ok(&["plot", "a.blow5", "--to", "run.png"]);
     assert!(pixels(&folder, "run.png", |p| p == [0x00, 0x72, 0xb2]).2 > 20_000);
-    // A file without reads is a picture without panels.
+    // The plot of a file without reads is a picture without panels.
     folder.ok(&["filter", "a.blow5", "--to", "none.blow5", "--where", "samples < 0"]);
     folder.ok(&["plot", "none.blow5", "--to", "none.png"]);
 }

@@ -1,5 +1,4 @@
-//! POD5 at the command line: where there is no room and no permission, and what is told of damaged
-//! files.
+//! POD5 on the command line: full disks, missing permissions, and the messages about damaged files.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +8,7 @@ use crate::command::{after, as_nobody, nobody_can_run, thalweg};
 use crate::common::json;
 use crate::hostile::Place;
 
-/// A place with a POD5 file of some reads; its path.
+/// A folder with a POD5 file of some reads, and the path of the file.
 fn place(name: &str, samples: &str) -> (Place, String) {
     let place = Place::new();
     let path = place.at(name);
@@ -28,8 +27,8 @@ fn ids(path: &str) -> Vec<String> {
 fn no_more_room_on_the_disk() {
     let (place, path) = place("good.pod5", "3M");
     let (out, blow5, index) = (place.at("out.pod5"), place.at("out.blow5"), place.at("out.idx"));
-    // Blocks of 512 bytes; the signal would end the process before it could clean up, as no full
-    // disk does.
+    // The unit is blocks of 512 bytes. The signal is ignored, because it would end the process
+    // before it could clean up, which a full disk does not do.
     let full = "trap '' XFSZ; ulimit -f 64";
     let verbs = [
         &["convert", &path, &out][..],
@@ -45,13 +44,13 @@ fn no_more_room_on_the_disk() {
     }
     after("trap '' XFSZ; ulimit -f 0", &["index", &path, "-o", &index]).told("out.idx", "");
     assert_eq!(place.names(), ["good.pod5"]);
-    // An old file stays as it was.
+    // An existing file is left unchanged.
     fs::write(&out, b"old").unwrap();
     for args in &verbs[..2] {
         after(full, args).told("out.pod5", "writing");
         assert_eq!(fs::read(&out).unwrap(), b"old");
     }
-    // An index that cannot be written is done without.
+    // If the index cannot be written, the read succeeds without it.
     let list = place.write("list", ids(&path)[1].as_bytes());
     let ended = after("trap '' XFSZ; ulimit -f 0", &["read", &path, "--ids", &list, "--digest"]);
     assert_eq!((ended.code, ended.out.lines().count()), (Some(0), 1), "{ended:?}");

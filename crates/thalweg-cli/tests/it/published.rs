@@ -1,5 +1,5 @@
-//! The published tables, held against themselves: whatever they derived from their figures follows
-//! from what was typed.
+//! The published tables are consistent: every printed figure that was derived follows from the
+//! figures that were typed in.
 
 use std::path::PathBuf;
 
@@ -13,7 +13,8 @@ fn all() -> Vec<Published> {
     run.published
 }
 
-/// `printed` has `digits` behind its point: what was computed must round, or be cut, to it.
+/// Asserts that `computed` and `printed` differ by less than one unit of the last of `digits`
+/// decimals. The printed figures were rounded or truncated.
 fn agrees(what: &str, f: &PublishedFigure, computed: f64, printed: f64, digits: i32) {
     let unit = 10_f64.powi(-digits);
     assert!(
@@ -78,7 +79,8 @@ fn what_was_printed_follows_from_what_was_typed() {
     assert!(checked >= 100, "{checked}");
 }
 
-/// The published total of the pipeline, which no line holds.
+/// Compares the sum of the steps with the published total of the pipeline, which is not a line of
+/// the file.
 #[test]
 fn the_steps_add_up_to_the_printed_total() {
     let all = all();
@@ -90,7 +92,7 @@ fn the_steps_add_up_to_the_printed_total() {
     );
 }
 
-/// What the page on neutron events says of its table.
+/// Checks the claims of the documentation page on neutron events about this table.
 #[test]
 fn order_was_the_cost_and_ranks_hide_gzip() {
     let all = all();

@@ -57,7 +57,8 @@ fn a_folder_is_checked_and_indexed() {
     );
     folder.fails(2, &["index", "run", "--output", "all.idx"]);
 
-    // What a writer leaves that was killed before the footer: readable here, but not whole.
+    // A writer that was killed before the footer leaves such a file. It is readable, but not
+    // complete.
     let whole = fs::read(folder.path("run/b.pod5")).unwrap();
     fs::write(folder.path("run/b.pod5"), &whole[..whole.len() - 60]).unwrap();
     let output = folder.run(&["read", "run/b.pod5", "--digest"]);
@@ -75,7 +76,7 @@ fn an_arrow_file_appears_whole_or_not_at_all() {
     let folder = folder();
     folder.ok(&["read", "run", "--to", "out.arrow"]);
     let arrow = fs::read(folder.path("out.arrow")).unwrap();
-    // Arrow columnar format, "IPC File Format": the magic at both ends.
+    // Arrow columnar format, "IPC File Format": the magic number is at both ends.
     assert!(arrow.starts_with(b"ARROW1") && arrow.ends_with(b"ARROW1"));
     let whole = fs::read(folder.path("run/b.blow5")).unwrap();
     fs::write(folder.path("run/b.blow5"), &whole[..whole.len() - 9]).unwrap();

@@ -1,4 +1,4 @@
-//! The everyday verbs over real files of every kind.
+//! The everyday verbs on real files of every format.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use crate::common::Folder;
 
-/// Real files that are whole; none where the folder is not there.
+/// Real files that are undamaged; empty if their folder does not exist.
 fn files() -> Vec<PathBuf> {
     let Some(data) = thalweg_testing::real_files::nanopore() else { return Vec::new() };
     let mut files = Vec::new();
@@ -25,7 +25,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Whether this build reads such files.
+/// Whether this build can read the file.
 fn readable(folder: &Folder, file: &str) -> bool {
     let output = folder.run(&["read", file]);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -45,7 +45,8 @@ fn digests(folder: &Folder, file: &str) -> BTreeSet<String> {
 fn every_verb_on_every_real_file() {
     for path in files() {
         let folder = Folder::new();
-        // Indexes go beside the file: into a copy's folder, not into the data's.
+        // An index is written beside the file, so the test uses a copy and leaves the data folder
+        // unchanged.
         let name = path.file_name().unwrap().to_str().unwrap();
         fs::copy(&path, folder.path(name)).unwrap();
         if !readable(&folder, name) {
@@ -59,7 +60,7 @@ fn every_verb_on_every_real_file() {
             .map(|row| (row[0], row[1].parse().unwrap()))
             .collect();
 
-        // A scan counts what decoding yields.
+        // A scan counts as many samples as decoding gives.
         let table = folder.ok(&["scan", name, "--columns", "read_id,samples"]);
         let counted: BTreeSet<String> = table.lines().skip(1).map(str::to_owned).collect();
         assert_eq!(counted, known.iter().map(|(id, samples)| format!("{id},{samples}")).collect());
@@ -81,7 +82,7 @@ fn every_verb_on_every_real_file() {
         );
         folder.ok(&["info", "--run", name]);
 
-        // What lies beside the reads of some FAST5 files no other format holds.
+        // Some FAST5 files hold data beside the reads that no other format can hold.
         folder.ok(&["merge", name, "--to", "merged.blow5", "--lossy"]);
         assert_eq!(digests(&folder, "merged.blow5"), rows);
         folder.ok(&["check", "merged.blow5"]);

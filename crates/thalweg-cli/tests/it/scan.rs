@@ -1,4 +1,4 @@
-//! `thalweg scan`: rows that are complete, right in every kind of file, and selected as asked.
+//! `thalweg scan`: rows are complete, correct for every format, and selected as requested.
 
 use std::fs::{self, File};
 
@@ -10,12 +10,12 @@ use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::common::Folder;
 
-/// Rows of a table in text, the header first.
+/// The rows of a table as text, the header first.
 fn table(text: &str, delimiter: char) -> Vec<Vec<String>> {
     text.lines().map(|line| line.split(delimiter).map(str::to_owned).collect()).collect()
 }
 
-/// `read_id<TAB>samples` of every read, by decoding it.
+/// `read_id<TAB>samples` of every read, found by decoding.
 fn decoded(folder: &Folder, file: &str) -> Vec<(String, u64)> {
     let rows = folder.ok(&["read", "--digest", file]);
     rows.lines()
@@ -112,7 +112,7 @@ fn columns_attributes_conditions_and_ids() {
     fs::write(folder.path("list"), list.join("\n")).unwrap();
     let listed = folder.ok(&["scan", "run", "--columns", "read_id", "--ids", "list"]);
     assert_eq!(listed.lines().skip(1).collect::<Vec<_>>(), list);
-    // Nothing that fits is no failure: the header alone.
+    // A selection without reads is not an error: the result is the header alone.
     assert_eq!(
         folder.ok(&["scan", "run", "--columns", "read_id", "--where", "samples < 0"]),
         "read_id\n"

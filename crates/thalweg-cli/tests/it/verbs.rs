@@ -1,4 +1,4 @@
-//! `info`, `evict`, `probe` and the plan of `read`, as their users meet them.
+//! `info`, `evict`, `probe`, and the plan of `read`.
 
 use std::fs;
 
@@ -84,7 +84,7 @@ fn info_says_what_it_does_not_know_and_what_is_wrong() {
         codes(&folder.json(&["info", "--json", "plain.blow5"])[0]).contains(&"bad_index".into())
     );
 
-    // One bad file does not hide the others.
+    // One damaged file does not hide the others.
     fs::write(folder.path("junk"), b"junk").unwrap();
     let output = folder.run(&["info", "--json", "missing", "junk", "a.blow5"]);
     assert_eq!(output.status.code(), Some(1));
@@ -107,7 +107,7 @@ fn evict_proves_it_or_fails() {
         assert!(folder.ok(&["evict", "a.blow5"]).contains("proved cold"));
     }
     assert!(folder.fails(1, &["evict", "missing"]).contains("missing"));
-    // Of a folder, every file.
+    // For a folder, every file is evicted.
     std::fs::create_dir_all(folder.path("store/segments")).unwrap();
     for name in ["store/log", "store/segments/0"] {
         std::fs::write(folder.path(name), "bytes").unwrap();
@@ -115,7 +115,7 @@ fn evict_proves_it_or_fails() {
     let output = folder.run(&["evict", "--json", "store"]);
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.lines().count() == 2 && told.contains("store/segments/0"), "{told}");
-    // Other files are evicted all the same.
+    // The other files are still evicted.
     let output = folder.run(&["evict", "--json", "missing", "a.blow5"]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(json(std::str::from_utf8(&output.stdout).unwrap()).len(), 1);
@@ -166,7 +166,7 @@ fn probe_refuses_what_it_cannot_measure() {
     assert!(folder.fails(1, &["probe", "tiny"]).contains("smaller than one block"));
     assert!(folder.fails(1, &["probe", "missing"]).contains("missing"));
     folder.fails(2, &["probe", "tiny", "--budget-s", "0"]);
-    // What cannot be kept is said, and is no success.
+    // A model that cannot be saved is reported, and the command fails.
     let output = folder
         .command(["probe", "--budget-s", "1", "--file-size", "24MB", "."])
         .env("XDG_CACHE_HOME", folder.path("tiny"))

@@ -59,8 +59,8 @@ fn every_cut_is_an_error_or_falls_between_records() {
 fn lengths_that_lie() {
     let whole = bam(&[record("a", b"dxA1")]);
     let at = whole.len() - record("a", b"dxA1").len();
-    // The size of the record, the length of the header's text, the number of references, the bases
-    // of a read.
+    // The size of the record, the length of the header's text, the number of references, and the
+    // number of bases of a read.
     for (offset, value) in [
         (at, 3_u32),
         (at, u32::MAX),

@@ -10,7 +10,7 @@ use crate::record::{AuxField, AuxValue, Header, Record};
 /// other digests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Digest {
-    /// Of id and samples.
+    /// The digest of id and samples.
     pub(super) signal: u64,
     /// Of everything else; `None` if it may differ.
     pub(super) fields: Option<u64>,
@@ -31,14 +31,14 @@ pub(super) struct ComparedFields {
 }
 
 impl ComparedFields {
-    /// The fields of a header that another format holds.
+    /// The fields of a header for which `holds` returns true.
     pub(super) fn of(header: &Header, holds: impl Fn(&str) -> bool) -> Self {
         let names: Vec<String> =
             header.aux.iter().map(|f| f.name.clone()).filter(|name| holds(name)).collect();
         Self { places: places(&names, header), names }
     }
 
-    /// These fields, by their places in records of another header.
+    /// The same fields, with their places in records of another header.
     pub(super) fn within(&self, header: &Header) -> Self {
         Self { names: self.names.clone(), places: places(&self.names, header) }
     }
@@ -105,7 +105,8 @@ fn hash_text(bytes: &[u8], hasher: &mut DefaultHasher) {
     text(bytes, hasher);
 }
 
-/// By value: formats may differ in the width of a number and in the codes of an enumeration.
+/// Hashes the value rather than its bytes, because formats may differ in the width of a number and
+/// in the codes of an enumeration.
 fn hash(field: &AuxField, value: AuxValue<'_>, hasher: &mut DefaultHasher) {
     match value {
         AuxValue::Missing => hash_missing(hasher),

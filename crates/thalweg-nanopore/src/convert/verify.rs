@@ -29,6 +29,7 @@ const COMPLETED: [&str; 3] = ["adc_min", "adc_max", "sample_rate"];
 /// `name`, its final name.
 ///
 /// # Errors
+/// [`Error::Malformed`] for the first read that differs; the errors of reading the file.
 /// [`Error::Malformed`] for the first read that is not the same; as for reading.
 pub(super) fn verify(
     path: &Path,

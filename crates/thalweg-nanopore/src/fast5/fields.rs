@@ -63,7 +63,7 @@ impl Fields {
         &self.fields
     }
 
-    /// Labels of all enumerations.
+    /// The total number of labels of all enumerations.
     pub(super) fn labels(&self) -> usize {
         self.fields.iter().map(|field| field.labels.len()).sum()
     }
@@ -225,7 +225,7 @@ pub(super) fn text(value: &Value) -> Option<String> {
     Some(match value {
         Value::Signed(value, _) => value.to_string(),
         Value::Unsigned(value, _) => value.to_string(),
-        // Versions are written as numbers, too: 2.0 is not 2.
+        // Versions are stored as numbers, too, and 2.0 must not become 2.
         Value::Float(value, _) => format!("{value:?}"),
         Value::Text(text) => text.clone(),
         Value::Enum(code, labels) => {

@@ -76,7 +76,7 @@ impl Fast5File {
     }
 
     /// An index of the reads: an entry's offset is the read's number.
-    fn listed(&self, file: &Arc<str>) -> Result<Index> {
+    fn numbered_index(&self, file: &Arc<str>) -> Result<Index> {
         match self {
             Self::Stream(stream) => stream.index(),
             Self::Table(layout) => layout.index(file),
@@ -110,7 +110,7 @@ impl Fast5File {
                 };
                 Box::new((0..).map_while(number))
             }
-            // The fields are in memory already.
+            // The fields are already in memory, so nothing is fetched for them.
             Self::Table(layout) => {
                 Box::new(layout.extents(rows).map(move |extent| if signal { extent } else { 0..0 }))
             }
@@ -187,7 +187,7 @@ impl FormatFile for Fast5File {
     type Unpacker = Fast5Unpacker;
 
     fn whole_header<'a>(&'a self, file: &'a OpenFile) -> &'a Arc<Header> {
-        // A header that cannot be read now fails the run that needs it.
+        // If the header cannot be read now, the run that needs it fails.
         self.whole().map_or(&file.header, |(header, _)| header)
     }
 
@@ -223,14 +223,15 @@ impl FormatFile for Fast5File {
     }
 
     fn load(&self, file: &OpenFile, _path: &Path) -> Result<Option<Index>> {
-        self.listed(file.name()).map(Some)
+        self.numbered_index(file.name()).map(Some)
     }
 
     fn load_or_build(&self, file: &OpenFile) -> Result<(Index, IndexOrigin)> {
-        Ok((self.listed(file.name())?, IndexOrigin::Unsaved))
+        Ok((self.numbered_index(file.name())?, IndexOrigin::Unsaved))
     }
 
-    /// An index beside the file would hold offsets and sizes of records, which FAST5 does not have.
+    /// FAST5 has no index file: such a file would hold offsets and sizes of records, which FAST5
+    /// does not have.
     fn build_index(&self, file: &OpenFile) -> Result<Index> {
         Err(Error::Unsupported {
             file: file.name().clone(),

@@ -29,7 +29,7 @@ pub struct Fast5Layout {
     pub(super) requests: u64,
 }
 
-/// One read: its fields, and where its signal lies.
+/// One read: its fields, and the place of its signal.
 #[derive(Debug)]
 pub struct Fast5Row {
     pub(super) read_id: Box<str>,
@@ -41,7 +41,7 @@ pub struct Fast5Row {
     pub(super) signal: Signal,
 }
 
-/// Where a read's samples lie.
+/// The place of a read's samples.
 #[derive(Debug)]
 pub(super) struct Signal {
     pub(super) len: u64,
@@ -133,7 +133,7 @@ impl Fast5Layout {
         &self.header
     }
 
-    /// Requests that opening it took.
+    /// The number of requests that opening the file took.
     pub fn requests(&self) -> u64 {
         self.requests
     }
@@ -153,7 +153,7 @@ impl Fast5Layout {
         self.reads.is_empty()
     }
 
-    /// An index of the reads: an entry's offset is the read's number.
+    /// An index of the reads. The offset of an entry is the number of the read.
     ///
     /// # Errors
     /// For two reads with one id.
@@ -175,12 +175,12 @@ impl Fast5Layout {
         self.reads.get(number)
     }
 
-    /// Where the signal of the read with this number lies.
+    /// The bytes that hold the signal of the read with this number.
     pub fn extent(&self, number: u64) -> Range<u64> {
         self.row(&WantedRows::ALL, number).map_or(0..0, |row| row.signal.extent())
     }
 
-    /// Where the reads' signals lie, in order.
+    /// The bytes that hold the signals of the reads, in order.
     pub fn extents(
         self: &Arc<Self>,
         rows: &WantedRows,
@@ -222,10 +222,11 @@ impl RowUnpacker {
         Self { layout, rows, decoder: Fast5RowDecoder::new(store) }
     }
 
-    /// Decodes the read of an extent, and appends its samples to `out`. They may be `limit` bytes.
+    /// Decodes the read of an extent, and appends its samples to `out`. They may take at most
+    /// `limit` bytes.
     ///
     /// # Errors
-    /// What is wrong with its stored bytes.
+    /// If there is no such read, or if its stored bytes are damaged.
     pub fn read(
         &mut self,
         extent: &Extent<'_>,
@@ -247,7 +248,7 @@ impl RowUnpacker {
         Ok(self.decoder.fields(row, &self.layout.header))
     }
 
-    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    /// Frees scratch memory beyond `keep` bytes per buffer.
     pub fn trim(&mut self, keep: usize) {
         self.decoder.trim(keep);
     }
@@ -259,18 +260,18 @@ pub struct Fast5RowDecoder {
     store: Arc<dyn Store>,
     contexts: Contexts,
     aux: Vec<u8>,
-    apart: Vec<u8>,
+    fetched: Vec<u8>,
     chunk: Vec<i16>,
 }
 
 impl Fast5RowDecoder {
-    /// Of a store's reads.
+    /// A decoder of reads in a store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             store,
             contexts: Contexts::default(),
             aux: Vec::new(),
-            apart: Vec::new(),
+            fetched: Vec::new(),
             chunk: Vec::new(),
         }
     }
@@ -285,7 +286,7 @@ impl Fast5RowDecoder {
     /// are fetched.
     ///
     /// # Errors
-    /// What is wrong with its stored bytes.
+    /// If the stored bytes are damaged, or cannot be fetched.
     pub fn samples(
         &mut self,
         row: &Fast5Row,
@@ -294,9 +295,9 @@ impl Fast5RowDecoder {
         out: &mut Vec<i16>,
     ) -> Result<()> {
         let before = out.len();
-        let Self { store, contexts, apart, chunk, .. } = self;
+        let Self { store, contexts, fetched, chunk, .. } = self;
         let outcome =
-            Decode { store: &**store, row, extent, limit, contexts, apart, chunk }.signal(out);
+            Decode { store: &**store, row, extent, limit, contexts, fetched, chunk }.signal(out);
         if outcome.is_err() {
             out.truncate(before);
         }
@@ -329,24 +330,24 @@ impl Fast5RowDecoder {
         (record, row.signal.len)
     }
 
-    /// Gives back scratch memory beyond `keep` bytes a buffer.
+    /// Frees scratch memory beyond `keep` bytes per buffer.
     pub fn trim(&mut self, keep: usize) {
         self.contexts.trim(keep);
-        self.apart.clear();
-        self.apart.shrink_to(keep);
+        self.fetched.clear();
+        self.fetched.shrink_to(keep);
         self.chunk.clear();
         self.chunk.shrink_to(keep / SAMPLE);
     }
 }
 
-/// The decoding of one read.
+/// The state of decoding one read.
 struct Decode<'a> {
     store: &'a dyn Store,
     row: &'a Fast5Row,
     extent: &'a Extent<'a>,
     limit: usize,
     contexts: &'a mut Contexts,
-    apart: &'a mut Vec<u8>,
+    fetched: &'a mut Vec<u8>,
     chunk: &'a mut Vec<i16>,
 }
 
@@ -404,7 +405,7 @@ impl<'a> Decode<'a> {
             let size = self.fits(size, chunk.offset)?;
             let stored = match self.inside(chunk.offset, chunk.size) {
                 Some(stored) => stored,
-                None => fetch(self.store, self.apart, chunk.offset, chunk.size)?,
+                None => fetch(self.store, self.fetched, chunk.offset, chunk.size)?,
             };
             let whole = size <= len - first;
             let target: &mut Vec<i16> = if whole { &mut *out } else { &mut *self.chunk };
@@ -434,13 +435,13 @@ impl<'a> Decode<'a> {
     fn stored(&mut self, offset: u64, size: u64) -> Result<&[u8]> {
         match self.inside(offset, size) {
             Some(stored) => Ok(stored),
-            None => fetch(self.store, self.apart, offset, size),
+            None => fetch(self.store, self.fetched, offset, size),
         }
     }
 }
 
-/// Fetches bytes into a buffer. Layouts were checked against the file's size, so no more is
-/// allocated than the file holds.
+/// Fetches bytes into a buffer. The layout was checked against the size of the file, so the buffer
+/// is never larger than the file.
 fn fetch<'b>(
     store: &dyn Store,
     buffer: &'b mut Vec<u8>,

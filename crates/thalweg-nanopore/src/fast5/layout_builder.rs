@@ -1,4 +1,4 @@
-//! Builds a file's layout from reads that are parsed without libhdf5, one after the other.
+//! Builds the layout of a file from reads that are parsed one after the other without libhdf5.
 
 use std::sync::Arc;
 
@@ -92,6 +92,7 @@ impl KnownFields {
     /// known from then on.
     ///
     /// # Errors
+    /// [`Refused`](meta::Refused).
     /// [`Refused`](meta::Refused).
     pub fn take<S: ByteSource + ?Sized>(
         &mut self,

@@ -62,7 +62,8 @@ impl KnownFields {
             known.is_fast5 |= name == "file_version" || name == "file_type";
             match text(&value) {
                 Some(text) => drop(known.of_file.insert(name, text)),
-                None => known.leave_out(format!("the file's attribute {name}, {}", other(&value))),
+                None => known
+                    .leave_out(format!("the file's attribute {name}, {}", kind_in_words(&value))),
             }
         }
         known
@@ -72,7 +73,7 @@ impl KnownFields {
         *self.left_out.entry(what).or_default() += 1;
     }
 
-    /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
+    /// Makes the row of one read. `attributes_at` parses the attributes of the group at an address.
     pub(super) fn row<E: From<Error>>(
         &mut self,
         found: FoundRead,
@@ -89,7 +90,7 @@ impl KnownFields {
                 // It is dropped if it equals the length of the signal.
                 ("duration", Value::Unsigned(n, _)) if n == signal.len => {}
                 (_, value @ Value::Other(_)) => {
-                    self.leave_out(format!("the attribute Raw/{name}, {}", other(&value)));
+                    self.leave_out(format!("the attribute Raw/{name}, {}", kind_in_words(&value)));
                 }
                 (_, value) => values.push((name, value)),
             }
@@ -104,7 +105,10 @@ impl KnownFields {
             }
             match value {
                 Value::Other(_) => {
-                    self.leave_out(format!("the attribute channel_id/{name}, {}", other(&value)));
+                    self.leave_out(format!(
+                        "the attribute channel_id/{name}, {}",
+                        kind_in_words(&value)
+                    ));
                 }
                 value if name == "channel_number" => values.push((name, value)),
                 // Under its group's name, so that it can be written back there.
@@ -138,7 +142,7 @@ impl KnownFields {
         for (name, value) in own {
             match text(&value) {
                 Some(text) => texts.push((name, text)),
-                None => self.leave_out(format!("the attribute {name}, {}", other(&value))),
+                None => self.leave_out(format!("the attribute {name}, {}", kind_in_words(&value))),
             }
         }
         texts.sort_unstable();
@@ -152,7 +156,10 @@ impl KnownFields {
                 match text(&value) {
                     Some(text) => put(&mut all, part, name, text),
                     None => {
-                        self.leave_out(format!("the attribute {part}/{name}, {}", other(&value)));
+                        self.leave_out(format!(
+                            "the attribute {part}/{name}, {}",
+                            kind_in_words(&value)
+                        ));
                     }
                 }
             }
@@ -210,7 +217,7 @@ impl Merge {
         Self { known, memory, taken: 0, rows: Vec::new() }
     }
 
-    /// Takes in one read. `attributes_at` parses the attributes of the group at an address.
+    /// Adds one read. `attributes_at` parses the attributes of the group at an address.
     pub(super) fn read<E: From<Error>>(
         &mut self,
         found: FoundRead,
@@ -262,7 +269,7 @@ pub(super) fn missing(file: &Arc<str>, path: &str, expected: &str) -> Error {
     }
 }
 
-fn other(value: &Value) -> &'static str {
+fn kind_in_words(value: &Value) -> &'static str {
     match value {
         Value::Other(what) => what,
         _ => "a value of another type",

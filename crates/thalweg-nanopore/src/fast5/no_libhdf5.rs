@@ -20,7 +20,7 @@ fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
 }
 
 impl Fast5Layout {
-    /// Finds all reads of a file by libhdf5, which this build does not have.
+    /// Refuses to find the reads of a file with libhdf5, which this build does not have.
     ///
     /// # Errors
     /// Always [`Error::Unsupported`].
@@ -39,7 +39,7 @@ pub fn holds(_: &AuxField) -> bool {
     false
 }
 
-/// A file that cannot be written.
+/// A file writer that cannot exist.
 #[derive(Debug)]
 pub enum FileWriter {}
 

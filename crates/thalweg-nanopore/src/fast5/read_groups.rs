@@ -25,12 +25,12 @@ pub struct FoundRead {
     pub(super) channel: Attributes,
     /// The addresses of the groups that a run's reads share.
     pub(super) shared: SharedGroups,
-    /// Groups of which nothing is known, in words.
+    /// Unknown groups, in words.
     pub(super) others: Vec<String>,
     pub(super) signal: SampleDataset,
 }
 
-/// Addresses of groups that reads share.
+/// Addresses of groups that several reads share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct SharedGroups {
     pub(super) tracking_id: Option<u64>,
@@ -45,7 +45,7 @@ impl FoundRead {
             && id.is_none_or(|id| matches!(id, Value::Text(id) if Some(id) == self.named.as_ref()))
     }
 
-    /// Where the signal lies in the file, first byte to last.
+    /// The range of the file that the signal lies in. It may contain other bytes.
     pub fn signal(&self) -> Range<u64> {
         match &self.signal.storage {
             Storage::Inline(_) | Storage::Contiguous(None) => 0..0,
@@ -79,7 +79,7 @@ impl SharedGroups {
     }
 }
 
-/// A read's group: its address, and what follows `read_` in its name.
+/// The group of a read: its address, and the id in its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadAddress {
     /// Address of the group's header.
@@ -94,7 +94,7 @@ pub struct Root {
     pub(super) file: MetadataFile,
     pub(super) attributes: Attributes,
     pub(super) reads: Reads,
-    /// Groups of which nothing is known, in words.
+    /// Unknown groups, in words.
     pub(super) others: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ pub(super) enum Reads {
     Single { reads: Vec<ReadAddress>, channel_id: Option<u64>, shared: SharedGroups },
 }
 
-/// Metadata of the root group may take this many bytes, those of one read this many.
+/// The largest size of one read's metadata, in bytes.
 const MOST_OF_READ: u64 = 16 << 20;
 
 impl Root {
@@ -200,7 +200,7 @@ impl Root {
         number: usize,
     ) -> meta::Result<FoundRead> {
         let reader = &Reader::new(source, MOST_OF_READ);
-        let none = || Refused::Foreign("a read that there is not".into());
+        let none = || Refused::Foreign("a read number beyond the last read".into());
         match &self.reads {
             Reads::Multi(reads) => {
                 let place = reads.get(number).ok_or_else(none)?;

@@ -26,7 +26,7 @@ pub fn has_reads(file: &ArrayFile) -> Result<bool> {
 /// file is FAST5.
 ///
 /// # Errors
-/// As [`Fast5Layout::scan`].
+/// The errors of [`Fast5Layout::scan`].
 pub fn try_reads(file: &ArrayFile) -> Result<bool> {
     if !has_reads(file)? {
         return Ok(false);
@@ -41,7 +41,8 @@ impl Fast5Layout {
     /// `memory` bytes.
     ///
     /// # Errors
-    /// [`Error::Malformed`] and [`Error::Unsupported`]; the store's own; [`Error::Cancelled`].
+    /// [`Error::Malformed`] and [`Error::Unsupported`]; the errors of the store;
+    /// [`Error::Cancelled`].
     pub fn scan(store: &Arc<dyn Store>, control: &Control, memory: usize) -> Result<Self> {
         let file = File::open(store, control)?;
         let root = file.root()?;

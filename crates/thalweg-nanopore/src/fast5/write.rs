@@ -30,7 +30,7 @@ fn end_reasons() -> Vec<String> {
     [unknown, &["partial"], others].concat().into_iter().map(String::from).collect()
 }
 
-/// The filter deflate of HDF5.
+/// The number of HDF5's deflate filter.
 const DEFLATE: i32 = 1;
 
 /// The place of an auxiliary field.
@@ -75,7 +75,7 @@ pub fn lost(header: &Header) -> Vec<String> {
         .collect()
 }
 
-/// Whether FAST5 has a place for a field.
+/// Whether FAST5 can hold a field.
 pub fn holds(field: &AuxField) -> bool {
     kind_of(field).is_some()
 }
@@ -125,7 +125,7 @@ impl FileWriter {
     ) -> Result<Self> {
         let file = Hdf5Writer::create(path, name)?;
         for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
-            // A single-read file has another version and no type.
+            // A single-read file has another version and no type, so its version is not copied.
             let own = (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE))
                 .then(|| header.attribute(attribute, 0))
                 .flatten();
@@ -156,7 +156,7 @@ impl FileWriter {
     /// Appends a read.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk, and for an id that was written before.
+    /// [`Error::Io`], for example on a full disk, and for an id that was written before.
     pub fn push(&mut self, read: &EncodedRead) -> Result<()> {
         let Self { file, header, .. } = self;
         let group = read.read_group;
@@ -256,7 +256,7 @@ impl FileWriter {
             }
         }
         if !has_duration {
-            // 32 bits, as all readers expect; a chunk has no more samples.
+            // ONT's readers expect 32 bits. A chunk cannot hold more samples than that.
             let duration = u32::try_from(read.len).unwrap_or(u32::MAX);
             file.number(Some(raw), "duration", StoredNumber::U32, &duration.to_le_bytes())?;
         }
@@ -295,7 +295,7 @@ impl FileWriter {
     /// Writes the data in memory, and closes the file.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], for example on a full disk.
     pub fn finish(self) -> Result<()> {
         drop(self.shared);
         drop(self.places);

@@ -1,4 +1,4 @@
-//! FAST5 files that appear whole.
+//! Writes FAST5 files that appear when they are complete.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use thalweg_io::new_file::NewFile;
 use crate::fast5::{Compression, EncodedRead, FileWriter};
 use crate::record::Header;
 
-/// A multi-read FAST5 file being written, read by read. Dropped unfinished, it is removed.
+/// A multi-read FAST5 file that is being written read by read. It is removed if this is dropped
+/// unfinished.
 #[derive(Debug)]
 pub struct Fast5Writer {
     // Declared before `file`, so that it is closed before the file is removed.
@@ -27,16 +28,17 @@ impl Fast5Writer {
         Ok(Self { writer, file })
     }
 
-    /// Appends a read as [`Compressor::encode`](crate::fast5::SignalCompressor::encode) made it.
+    /// Appends a read that [`SignalCompressor::encode`](crate::fast5::SignalCompressor::encode)
+    /// made.
     ///
     /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io), as on a full disk, and for an id that was written
-    /// before.
+    /// [`Error::Io`](thalweg_io::Error::Io), for example on a full disk, and for an id that was
+    /// written before.
     pub fn push(&mut self, read: &EncodedRead) -> Result<()> {
         self.writer.push(read)
     }
 
-    /// Ends the file and gives it its name.
+    /// Ends the file and gives it its final name.
     ///
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io).

@@ -6,11 +6,11 @@ use thalweg_codec::splitmix::mix;
 use thalweg_io::random::Chance;
 use thalweg_io::{Error, Result};
 
-/// What a synthetic basecalled run looks like. The defaults imitate nanopore reads of R10.4.1
+/// The description of a synthetic basecalled run. The defaults imitate nanopore reads of R10.4.1
 /// chemistry, called with a high-accuracy model.
 ///
-/// A record depends on nothing but this and its number, as the signal of [`Synth`](super::Synth)
-/// does.
+/// A record depends only on this description and its number, as the signal of
+/// [`Synth`](super::Synth) does.
 ///
 /// ```
 /// use thalweg_nanopore::synth::Basecalls;
@@ -25,17 +25,17 @@ use thalweg_io::{Error, Result};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Basecalls {
-    /// Everything random follows from it.
+    /// The seed of all random numbers.
     pub seed: u64,
-    /// How many reads the run has.
+    /// The number of reads of the run.
     pub reads: u64,
     /// Mean number of bases of a read. Lengths are log-normal.
     pub mean_length: f64,
     /// Standard deviation of the logarithm of the lengths.
     pub length_sigma: f64,
-    /// No read is shorter than this.
+    /// The least length of a read, in bases.
     pub min_length: u32,
-    /// No read is longer than this.
+    /// The greatest length of a read, in bases.
     pub max_length: u32,
     /// Share of G and C among the bases.
     pub gc: f64,
@@ -61,12 +61,12 @@ impl Default for Basecalls {
     }
 }
 
-/// What callers give at most: 'S' in FASTQ.
+/// The largest quality that basecallers give: 'S' in FASTQ.
 const MOST_QUALITY: f64 = 50.0;
-/// How much of a base's deviation from its read's mean quality the next base keeps.
-const MEMORY: f64 = 0.75;
-/// Spread of what is new in each base's quality.
-const NOVELTY: f64 = 6.0;
+/// The share of a base's deviation from the mean quality of its read that the next base keeps.
+const KEPT_SHARE: f64 = 0.75;
+/// Standard deviation of the new random part of each base's quality.
+const NEW_SD: f64 = 6.0;
 
 impl Basecalls {
     /// The defaults with about `total` bases.
@@ -107,12 +107,12 @@ impl Basecalls {
             second / 60 % 60,
             second % 60,
         );
-        // Of 256 values, the first are G and C.
+        // Bytes below this number become G or C.
         let gc = (self.gc.clamp(0.0, 1.0) * 256.0) as u64;
         for _ in 0..length.div_ceil(8) {
             let mut bits = chance.bits();
-            // One bit of each byte is used twice: it is even among the small and among the large
-            // values alike.
+            // The lowest bit of each byte is used twice. It is equally often 0 and 1 among the
+            // bytes below `gc` and among the others.
             for _ in 0..8 {
                 let value = bits & 0xff;
                 let odd = bits & 1 == 1;
@@ -135,12 +135,12 @@ impl Basecalls {
             if left == 0 {
                 (bits, left) = (chance.bits(), 2);
             }
-            // The sum of four even values is near enough to normal: mean 510, standard deviation
+            // The sum of four uniform bytes is close enough to normal: mean 510, standard deviation
             // 147.8.
             let sum =
                 (bits & 0xff) + (bits >> 8 & 0xff) + (bits >> 16 & 0xff) + (bits >> 24 & 0xff);
             (bits, left) = (bits >> 32, left - 1);
-            deviation = MEMORY * deviation + NOVELTY * (sum as f64 - 510.0) / 147.8;
+            deviation = KEPT_SHARE * deviation + NEW_SD * (sum as f64 - 510.0) / 147.8;
             let quality = (mean + deviation).clamp(1.0, MOST_QUALITY) as u8;
             out.push(b'!' + quality);
         }

@@ -10,8 +10,8 @@ use crate::record::{RecordPress, SignalPress};
 use crate::write::{Coding, WrittenFile};
 
 impl Synth {
-    /// Writes all reads to a file, one after the other on the caller's thread, and gives the file
-    /// its name when it is whole.
+    /// Writes all reads to a file, one after the other on the caller's thread. The file gets its
+    /// name when it is complete.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be written; [`Error::Usage`] for a coding that this build

@@ -1,5 +1,5 @@
-//! Header attributes: the names that a PromethION run of 2024 writes, with values that say that it
-//! never took place.
+//! Header attributes: the names that a PromethION run of 2024 writes, with values that mark the run
+//! as synthetic.
 
 use thalweg_codec::splitmix::mix;
 

@@ -1,4 +1,4 @@
-//! All of a read but its samples: who it is, how it was calibrated, when and where it came through.
+//! Everything of a read except its samples: its id, calibration, time and channel.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub struct SynthRead {
     pub read_id: String,
     /// The id as 16 bytes, as POD5 stores it.
     pub uuid: [u8; 16],
-    /// Which read group (run) it belongs to.
+    /// The read group (run) that it belongs to.
     pub read_group: u32,
     /// Number of values of the digitiser.
     pub digitisation: f64,
@@ -30,14 +30,15 @@ pub struct SynthRead {
     pub aux: Aux,
 }
 
-/// The auxiliary fields of a BLOW5 file made from a current POD5 file, in their order there.
+/// The auxiliary fields of a BLOW5 file that was converted from a current POD5 file, in their order
+/// there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Aux {
     /// Channel, 1 to the number of channels, as text.
     pub channel_number: String,
     /// Median current before the read, in picoampere; NaN where unknown.
     pub median_before: f64,
-    /// Counts the reads of a channel.
+    /// The number of the read in its channel.
     pub read_number: i32,
     /// Well of the channel, 1 to 4.
     pub start_mux: u8,
@@ -49,9 +50,9 @@ pub struct Aux {
     pub tracked_scaling_shift: f32,
     /// Scaling that the run's software measured: scale.
     pub tracked_scaling_scale: f32,
-    /// Scaling that it foretold: shift.
+    /// Scaling that the run's software predicted: shift.
     pub predicted_scaling_shift: f32,
-    /// Scaling that it foretold: scale.
+    /// Scaling that the run's software predicted: scale.
     pub predicted_scaling_scale: f32,
     /// Reads of the channel since it last changed its well.
     pub num_reads_since_mux_change: u32,
@@ -66,17 +67,17 @@ pub(crate) fn chance(recipe: &Recipe, i: u64) -> Chance {
     Chance::new(recipe.seed, i)
 }
 
-/// The length of a read: the first thing that is drawn from its random numbers.
+/// The length of a read in samples. It is the first value drawn from the read's random numbers.
 pub(crate) fn length(recipe: &Recipe, chance: &mut Chance) -> usize {
     let sigma = recipe.length_sigma;
-    // exp(sigma^2 / 2) is how far the mean of a log-normal variable lies above its median.
+    // The mean of a log-normal variable is exp(sigma^2 / 2) times its median.
     let length = recipe.mean_length * libm::exp(sigma * chance.normal() - 0.5 * sigma * sigma);
-    // Casts saturate.
+    // The cast saturates.
     (length.round() as u32).clamp(recipe.min_length, recipe.max_length) as usize
 }
 
-/// Fills all but the samples, and returns the random numbers that are left and how many samples
-/// there are.
+/// Fills all fields except the samples. Returns the remaining random numbers, and the number of
+/// samples.
 pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance, usize) {
     let mut chance = chance(recipe, i);
     let len = length(recipe, &mut chance);
@@ -91,13 +92,13 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     read.range = recipe.range;
     read.sampling_rate = recipe.sample_rate;
 
-    // Every channel has one read of each round; the multiplier scatters neighbours over the flow
-    // cell.
+    // Each round gives one read to every channel. The multiplier scatters consecutive reads over
+    // the flow cell.
     let channels = u64::from(recipe.channels);
     let (round, place) = (i / channels, i % channels);
     let channel = (u128::from(place) * u128::from(coprime(channels)) % u128::from(channels)) as u64;
     let jitter = |purpose| hash01(recipe.seed, purpose, channel) - 0.5;
-    // A property of the channel, so the same in all its reads.
+    // The offset belongs to the channel, so it is the same in all reads of the channel.
     read.offset = (recipe.offset + 30.0 * jitter(5)).round();
 
     let aux = &mut read.aux;
@@ -109,10 +110,11 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     } else {
         f64::from((recipe.open_pore + 12.0 * chance.normal()) as f32)
     };
-    // Two thirds of the numbers go to what the run's software takes for noise.
+    // Only a third of the read numbers occur. The run's software gives the others to signal that it
+    // takes for noise.
     aux.read_number = (round.wrapping_mul(3).wrapping_add(chance.bits() % 3) & 0x7fff_ffff) as i32;
     aux.start_mux = 1 + (mix(recipe.seed ^ channel ^ (round / 100) << 32) % 4) as u8;
-    // A channel is taken up by a read four fifths of the time.
+    // Reads occupy a channel for four fifths of the time.
     let pace = 1.25 * recipe.mean_length.max(1.0);
     aux.start_time =
         (pace * (round as f64 + 0.5 + jitter(6) + 0.2 * (chance.unit() - 0.5))).max(0.0) as u64;
@@ -137,8 +139,8 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     (chance, len)
 }
 
-/// A number near `n`'s golden section that shares no factor with it, so that its multiples visit
-/// all residues.
+/// A number near 0.618 times `n` that shares no factor with `n`, so that its multiples visit all
+/// residues.
 fn coprime(n: u64) -> u64 {
     let gcd = |mut a: u64, mut b: u64| {
         while b != 0 {

@@ -1,5 +1,5 @@
-//! The samples of one read: bases pass, each holds the current at its word's level for a while, and
-//! noise comes on top.
+//! The samples of one read. Bases pass the pore, each base holds the current at the level of its
+//! word for a while, and noise is added.
 
 use thalweg_io::random::Chance;
 
@@ -15,7 +15,7 @@ const NEXT: [[u8; 16]; 4] = [
     [0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3, 3, 3],
 ];
 
-/// How long the wander of the current is remembered, per base: some hundred bases.
+/// The share of the drift that remains after each base: it lasts for about a hundred bases.
 const DRIFT_KEPT: f32 = 0.99;
 
 /// Samples that are made at a time.
@@ -30,10 +30,10 @@ pub(crate) fn fill(
     len: usize,
     samples: &mut Vec<i16>,
 ) -> u64 {
-    // Room for a last group that is not used up.
+    // Room for the last group, which may extend beyond the read.
     samples.resize(len + GROUP, 0);
     let steps = recipe.digitisation / recipe.range;
-    // Pores differ a little in gain and in zero.
+    // Pores differ slightly in gain and offset.
     let gain = (1.0 + 0.08 * chance.normal()).clamp(0.7, 1.3) as f32;
     let base = ((recipe.level_mean + 3.0 * chance.normal()) * steps - offset) as f32;
     let drift_sd = (recipe.drift_sd * steps) as f32;
@@ -44,7 +44,7 @@ pub(crate) fn fill(
         trace.fall(chance, (recipe.open_pore * steps - offset) as f32, base);
     }
     let adapter = recipe.adapter_length * (0.5 + chance.unit());
-    // The motor protein holds the adapter: its bases pass ten times as slowly as those of the
+    // The motor protein slows the adapter down: its bases pass ten times as slowly as those of the
     // strand.
     let slow_until = (trace.at as f64 + adapter) as usize;
     let stall = (recipe.stalls_per_base * 65_536.0) as u64;
@@ -78,8 +78,8 @@ pub(crate) fn fill(
     bases
 }
 
-/// Least and greatest value that the digitiser gives. One of 2048 values counts from 0 and one of
-/// 8192 is signed: so it is in the files of each.
+/// Least and greatest value of the digitiser. A digitiser with up to 2048 values counts from 0, and
+/// a larger one is signed, as in real files.
 pub(crate) fn bounds(digitisation: f64) -> (f32, f32) {
     let n = digitisation.floor() as f32;
     if n <= 2048.0 { (0.0, n - 1.0) } else { (-(n / 2.0).floor(), (n / 2.0).floor() - 1.0) }
@@ -90,19 +90,18 @@ fn pick<const N: usize>(table: &[f32; N], bits: u64) -> f32 {
     table[bits as usize % N]
 }
 
-/// Samples written so far, and what the next ones need to know.
+/// The samples written so far, and the state for the next ones.
 struct Trace<'a> {
     normal: &'a [f32; QUANTILES],
-    /// Longer than the read by a group.
+    /// One group longer than the read.
     out: &'a mut [i16],
     len: usize,
     at: usize,
-    /// The part of a sample that has passed since the last whole one, and the current summed over
-    /// it.
+    /// The part of the current sample that has passed, and the sum of the current over it.
     filled: f32,
     sum: f32,
-    /// The noise is a moving average of independent values: `fresh` times this one plus `kept`
-    /// times the last.
+    /// The noise is a moving average of independent values: `fresh` times the new value plus `kept`
+    /// times the previous one.
     fresh: f32,
     kept: f32,
     last: f32,
@@ -130,8 +129,9 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// Holds the current at `level` for `stay` samples. A sample is the mean over its time, so that
-    /// one during which the current steps lies in between, as a real amplifier has it.
+    /// Holds the current at `level` for `stay` samples. A sample is the mean of the current over
+    /// its time. A sample during which the current steps therefore lies between the levels, as with
+    /// a real amplifier.
     #[inline(always)]
     fn hold(&mut self, chance: &mut Chance, level: f32, sd: f32, stay: f32) {
         let rest = 1.0 - self.filled;
@@ -148,11 +148,11 @@ impl<'a> Trace<'a> {
         self.sum = level * self.filled;
     }
 
-    /// Writes `count` samples around `level`, the first of them around `first`, or as many as there
-    /// is room for.
+    /// Writes `count` samples around `level`, the first of them around `first`, or fewer if there
+    /// is no room.
     ///
-    /// Whole groups are written, and the next call begins where this one should have ended: that
-    /// costs less than a loop whose length the processor cannot foretell.
+    /// Whole groups are written, and the next call overwrites the surplus samples. This costs less
+    /// than a loop of unpredictable length.
     #[inline(always)]
     fn run(&mut self, chance: &mut Chance, first: f32, level: f32, sd: f32, count: usize) {
         let end = self.len.min(self.at.saturating_add(count));
@@ -196,15 +196,15 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// The nearest value that the digitiser has.
+/// The nearest value of the digitiser.
 #[inline(always)]
 fn digit(value: f32, (low, high): (f32, f32)) -> i16 {
-    // Adding 1.5 * 2^23 rounds to whole numbers and leaves them in the low bits: the one way that
-    // every processor has in vector registers. The bounds are within i16.
+    // Adding 1.5 * 2^23 rounds to a whole number and leaves it in the low bits. Every processor can
+    // do this in vector registers. The bounds are within i16.
     (value.max(low).min(high) + 12_582_912.0).to_bits() as i16
 }
 
-/// Single samples that a discharge threw off.
+/// Adds random spikes to single samples.
 fn spikes(recipe: &Recipe, chance: &mut Chance, bounds: (f32, f32), out: &mut [i16]) {
     let expected = recipe.spikes_per_sample * out.len() as f64;
     let count = (expected + chance.unit()) as usize;

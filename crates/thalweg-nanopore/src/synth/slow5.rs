@@ -10,8 +10,8 @@ use crate::record::{
 };
 use crate::slow5::RecordEncoder;
 
-/// The auxiliary fields of a current run, in the order in which real files have them. FAST5 files
-/// had the first few.
+/// The auxiliary fields of a current run, in their order in real files. FAST5 files have only the
+/// first ones.
 const AUX: [(&str, AuxType); 13] = [
     ("channel_number", AuxType::STRING),
     ("median_before", AuxType::Scalar(Scalar::Double)),
@@ -28,7 +28,7 @@ const AUX: [(&str, AuxType); 13] = [
     ("num_minknow_events", AuxType::Scalar(Scalar::Uint64)),
 ];
 
-/// How many of them a BLOW5 file of these reads has.
+/// The number of these fields in a BLOW5 file of synthetic reads.
 const BLOW5_AUX: usize = 6;
 
 impl Synth {
@@ -37,7 +37,7 @@ impl Synth {
         self.header_with(BLOW5_AUX, record_press, signal_press)
     }
 
-    /// The header of all that a POD5 file of these reads says.
+    /// A header with all fields that a POD5 file of these reads has.
     pub fn full_header(&self) -> Header {
         self.header_with(AUX.len(), RecordPress::None, SignalPress::None)
     }
@@ -85,17 +85,17 @@ impl Synth {
             read_groups: groups,
             attributes,
             aux,
-            data_offset: 0, // not known before it is written, and not looked at
+            data_offset: 0, // unknown before the header is written, and not used
         }
     }
 }
 
 impl SynthRead {
-    /// The read as a record of a file with `header`, which [`Synth::header`] or
-    /// [`Synth::full_header`] made, but for its samples. `aux` is memory for it.
+    /// The read as a record without its samples. The record belongs to a file with `header`, which
+    /// [`Synth::header`] or [`Synth::full_header`] made. `aux` is scratch memory for it.
     ///
     /// # Errors
-    /// When the read does not fit the header.
+    /// If the read does not fit the header.
     pub fn record<'a>(
         &'a self,
         header: &Header,
@@ -135,7 +135,7 @@ impl SynthRead {
     /// The read as a stored record of a file with `header`, which [`Synth::header`] made.
     ///
     /// # Errors
-    /// When the read does not fit the header.
+    /// If the read does not fit the header.
     pub fn frame(&self, header: &Header, encoder: &mut RecordEncoder) -> Result<Vec<u8>, Fault> {
         let mut aux = Vec::new();
         let mut frame = Vec::new();

@@ -1,4 +1,4 @@
-//! HDF5 files: arrays, or reads in FAST5's groups.
+//! Opens HDF5 files: as arrays, or as reads if they have FAST5's groups.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::Opened;
 
 pub use thalweg_hdf5::arrays::ArrayFile;
 
-/// Opens an HDF5 file for its arrays, or, where it has FAST5's groups, for its reads.
+/// Opens an HDF5 file as reads if it has FAST5's groups, and as arrays otherwise.
 pub(super) fn open(
     path: &Path,
     opened: OpenedStore,

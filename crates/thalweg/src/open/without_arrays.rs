@@ -1,4 +1,4 @@
-//! HDF5 files in builds without libhdf5: reads of FAST5, but no arrays.
+//! Opens HDF5 files in builds without libhdf5: reads of FAST5, but no arrays.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use thalweg_nanopore::reads::ReadFile;
 
 use super::Opened;
 
-/// A file of arrays: this build opens none.
+/// A file of arrays. This build cannot open one.
 #[derive(Debug)]
 pub enum ArrayFile {}
 
-/// Opens an HDF5 file for its reads. One without reads is refused.
+/// Opens an HDF5 file as reads. A file without reads is refused.
 pub(super) fn open(
     path: &Path,
     opened: OpenedStore,

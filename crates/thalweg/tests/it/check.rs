@@ -1,4 +1,4 @@
-//! Checks and salvage: nothing intact is lost, nothing wrong passes for intact.
+//! Checks and salvage: no intact record is lost, and no damaged record is taken for intact.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -23,7 +23,7 @@ fn open(bytes: &[u8]) -> ReadFile {
     ReadFile::from_store(Arc::new(MemoryStore::new("damaged", bytes.to_vec())), options()).unwrap()
 }
 
-/// Salvages bytes: the report, and the new file.
+/// Salvages bytes, and returns the report and the new file.
 fn salvage(bytes: &[u8]) -> (CheckReport, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
@@ -40,7 +40,7 @@ fn parse(bytes: &[u8]) -> Header {
     }
 }
 
-/// The frames of a file that is well formed.
+/// The frames of a well-formed file.
 fn frames(bytes: &[u8]) -> Vec<Vec<u8>> {
     let header = parse(bytes);
     let mut at = header.data_offset as usize;
@@ -77,7 +77,7 @@ fn edits() -> impl Strategy<Value = Vec<(f64, Edit)>> {
     prop::collection::vec((0.0..1.0f64, edit), 1..5)
 }
 
-/// Damages a file; each byte that is left with the place that it came from.
+/// Damages a file. Each remaining byte comes with its original offset, if it has one.
 fn damage(
     file: &SampleFile,
     data_offset: usize,
@@ -121,27 +121,28 @@ fn check_salvage(file: &SampleFile, header: &Header, edits: &[(f64, Edit)]) {
         "{context}"
     );
 
-    // What the file still has in one piece.
+    // The frames that are still contiguous in the damaged file.
     let mut expected: HashMap<&[u8], usize> = HashMap::new();
     for frame in &file.frames {
         let Some(start) = damaged.iter().position(|(_, from)| *from == Some(frame.start)) else {
             continue;
         };
         let piece = damaged[start..].iter().take(frame.len()).map(|(_, from)| *from);
-        // A row is only a row after the end of another: the newline before it must be there too.
+        // A row counts only after the end of another row, so the newline before it must be intact
+        // too.
         let newline = header.encoding == Encoding::Binary || bytes[start - 1] == b'\n';
         if piece.eq(frame.clone().map(Some)) && newline {
             expected.insert(&file.bytes[frame.clone()], start);
         }
     }
     let got: HashSet<&[u8]> = out.iter().map(Vec::as_slice).collect();
-    // Whatever else there is was touched, and only zlib could know.
+    // All other salvaged records are damaged ones. Only a checksum such as zlib's could show this.
     let originals: HashSet<&[u8]> =
         file.frames.iter().map(|frame| &file.bytes[frame.clone()]).collect();
     let others: Vec<_> = got.difference(&originals).collect();
     for (frame, start) in &expected {
-        // Where bytes were taken from a signal, those of the records after it may make it whole
-        // again.
+        // If bytes were removed from a signal, the bytes of the next records may complete it by
+        // chance.
         let swallowed = others.iter().any(|other| {
             let earliest = (start + 1).saturating_sub(other.len());
             (earliest..=*start).any(|at| bytes[at..].starts_with(other))
@@ -243,8 +244,8 @@ fn truncated_files_keep_what_is_before() {
     }
 }
 
-/// A damaged record is counted and passed; those after it are not lost, and nothing is counted
-/// twice.
+/// A damaged record is counted and skipped. The records after it are not lost, and nothing is
+/// counted twice.
 #[test]
 fn damaged_records_are_counted() {
     let file = sample(
@@ -307,7 +308,7 @@ fn indexes_are_compared() {
     let good = fs::read(&idx).unwrap();
     assert_eq!((check().index, check().defect_count), (IndexState::Consistent, 0));
 
-    // It names the reads that a hole has swallowed.
+    // The report counts the reads that a hole of zeros has overwritten.
     let mut bytes = file.bytes.clone();
     bytes[file.frames[0].start..file.frames[1].end].fill(0);
     fs::write(&path, &bytes).unwrap();
@@ -341,7 +342,8 @@ fn indexes_are_compared() {
     assert_eq!((check().index, check().reads), (IndexState::Wrong, 2));
 }
 
-/// One flipped bit of a size must not make a check hold the file in memory: the budget is 8 MiB.
+/// If one bit of a size is flipped, a check must not load the rest of the file into memory. The
+/// budget is 8 MiB.
 #[test]
 fn a_giant_size_is_not_believed() {
     let kind = header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd);
@@ -354,7 +356,7 @@ fn a_giant_size_is_not_believed() {
     assert!(out == file.bytes);
 }
 
-/// A record beyond a quarter of the budget is one all the same.
+/// A record larger than a quarter of the budget is still read.
 #[test]
 fn large_records_are_read() {
     for file in samples(&[10, 3_000_000, 20]) {

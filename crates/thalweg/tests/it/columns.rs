@@ -1,4 +1,4 @@
-//! Arrow batches against values that were written, for every type of field.
+//! Compares Arrow batches with the values that were written, for every type of field.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use thalweg::plan::Budget;
 use thalweg::reads::{BatchOptions, Options, Order, ReadFile, Selection, Strings, TYPE_KEY};
 use thalweg::store::MemoryStore;
 
-/// One value, in a form that has no types to get wrong.
+/// One value, without the width of its type.
 #[derive(Debug, Clone, PartialEq)]
 enum Cell {
     Null,
@@ -59,7 +59,8 @@ fn cell(array: &dyn Array, row: usize) -> Cell {
     }
 }
 
-/// What stored bytes of one element mean. In arrays nothing but an unknown label is missing.
+/// The expected value of the stored bytes of one element. In arrays, only an unknown label is a
+/// missing value.
 fn expected_element(field: &AuxField, bytes: &[u8], in_array: bool) -> Cell {
     let mut missing = Vec::new();
     field.kind.element().push_missing(&mut missing);
@@ -205,7 +206,7 @@ fn file_bytes(header: &Header, reads: &[Written]) -> Vec<u8> {
 }
 
 fn open(bytes: Vec<u8>, threads: usize) -> ReadFile {
-    // Little memory and small blocks: many groups and batches.
+    // A small budget and small blocks give many groups and batches.
     let options = Options {
         budget: Budget { threads, memory: 1 << 20 },
         model: Some(StoreModel { block: 64 << 10, ..StoreModel::MEMORY }),
@@ -262,7 +263,7 @@ proptest! {
             } else {
                 picks.clone()
             };
-            // Some batches are kept, and must be what they were when all others have come and gone.
+            // Some batches are kept. They must not change when later batches are delivered.
             let mut kept = Vec::new();
             let mut got = Vec::new();
             let batches = file
@@ -330,7 +331,7 @@ fn memory_of_dropped_batches_is_used_again() {
             places.insert(signal.as_ptr() as usize);
             batches += 1;
         }
-        // Each pooled batch grows into its size by a few steps.
+        // A pooled batch is reallocated a few times until it has its full size.
         assert!(
             batches >= 50 && places.len() * 2 < batches,
             "{batches} batches in {} places",

@@ -1,4 +1,5 @@
-//! Arrow batches of real files against what pyslow5 decoded; see `real.rs` for where the files are.
+//! Compares Arrow batches of real files with the values that pyslow5 decoded. See
+//! `thalweg_testing::real_files` for the place of the files.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ fn real_files_give_what_pyslow5_gave() {
     for (name, expected) in expected.iter().filter(|(name, _)| name.contains("low5/")) {
         let Ok(file) = ReadFile::open(folder.join(name), Options::default()) else { continue };
         let Some(want) = expected["reads"].as_array() else {
-            // Others have no reads because pyslow5 refuses their version.
+            // Other files have no expected reads, because pyslow5 refuses their version.
             let damaged = expected["expect"].as_str().is_some_and(|text| text.starts_with("error"));
             assert_eq!(
                 file.batches(&Selection::All).unwrap().any(|batch| batch.is_err()),

@@ -1,4 +1,4 @@
-//! Conversions between formats: nothing is lost, or it is said.
+//! Conversions between formats: nothing is lost unless the report says so.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn seen(path: &Path) -> Vec<Seen> {
     reads.unwrap().map(Result::unwrap).collect()
 }
 
-/// Reads without the fields that only one of two files has.
+/// The reads, without the fields that none of `others` has.
 fn with_fields_of(reads: &[Seen], others: &[Seen]) -> Vec<Seen> {
     let known =
         |name: &str| others.iter().any(|read| read.aux.iter().any(|(other, _)| other == name));
@@ -99,7 +99,7 @@ fn small(seed: u64, reads: u64) -> Recipe {
 fn blow5_to_pod5_and_back() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    // Reads of several rows, too.
+    // Some of these reads have several rows of signal.
     synth(
         &at("a.blow5"),
         Recipe { read_groups: 3, max_length: 400_000, mean_length: 60_000.0, ..small(3, 40) },
@@ -118,7 +118,7 @@ fn blow5_to_pod5_and_back() {
         assert_eq!(with_fields_of(&seen(&at("b.blow5")), &wanted), wanted);
         exactly(&at("b.blow5"), &at("b.pod5"), pod5());
         assert_eq!(seen(&at("b.pod5")), seen(&at("a.pod5")));
-        // Text has six decimals: that is told, and refused by nobody.
+        // Text has six decimals. The loss is reported, but is allowed without --lossy.
         let text =
             Conversion { verify: Some(Options::default()), ..Conversion::new(Coding::Slow5) };
         let report = converted(&[&at("b.pod5")], &at("b.slow5"), &text).unwrap();
@@ -153,8 +153,8 @@ fn many_files_become_one() {
     synth(&at("a.blow5"), small(1, 5));
     synth(&at("b.blow5"), Recipe { read_groups: 2, ..small(2, 6) });
     exactly(&at("a.blow5"), &at("c.pod5"), pod5());
-    // The reads of a.blow5 again would be written twice: BLOW5 refuses, for its index could not
-    // name them.
+    // The set contains the reads of a.blow5 twice. BLOW5 refuses duplicate ids, because its index
+    // could not distinguish them.
     let set = [at("a.blow5"), at("b.blow5"), at("c.pod5")];
     let all: Vec<&Path> = set.iter().map(PathBuf::as_path).collect();
     let error = converted(&all, &at("all.blow5"), &Conversion::new(BLOW5)).unwrap_err();
@@ -170,7 +170,7 @@ fn many_files_become_one() {
         let header = ReadFile::open(at(name), Options::default()).unwrap().header().clone();
         assert_eq!(header.read_groups, 3);
     }
-    // The same run in two files is one read group.
+    // If two files have the same run, it becomes one read group.
     synth(&at("d.blow5"), small(1, 8));
     let ids = seen(&at("d.blow5"))[5..].iter().map(|read| read.read_id.clone()).collect();
     let d = ReadSet::open([at("d.blow5")], Options::default()).unwrap();
@@ -180,7 +180,7 @@ fn many_files_become_one() {
     assert_eq!((header.read_groups, seen(&at("ae.blow5")).len()), (1, 8));
 }
 
-/// A file of one read with one field changed.
+/// Writes a file of one read in which `change` has changed the header or the record.
 fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
     let mut header = Header {
         version: Version::V0_2_0,

@@ -1,4 +1,4 @@
-//! What is predicted of reads of arrays, held against what they do.
+//! Compares the predicted requests of reads of arrays with the actual ones.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use thalweg_testing::real_files;
 const DISC: StoreModel =
     StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
 
-/// Requests and wanted bytes: predicted, and those of a run. None for what is no HDF5.
+/// Requests and wanted bytes, predicted and measured. `None` if the file is not HDF5.
 fn both(path: &Path, model: StoreModel) -> Option<[(u64, u64); 2]> {
     let file = ArrayFile::open(path, Options { model: Some(model), ..Options::default() }).ok()?;
     let datasets = file.datasets().ok()?;
@@ -65,7 +65,7 @@ fn so_it_is_for_real_files() {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                // What was made to do harm takes libhdf5 down.
+                // These folders hold malicious files, which may crash libhdf5.
                 let name = path
                     .file_name()
                     .map(|name| name.to_string_lossy().into_owned())

@@ -1,5 +1,5 @@
-//! The engine delivers exactly what is stored, in order, whatever the sizes, and says so when it
-//! cannot.
+//! The engine delivers exactly the stored records, in order, for all sizes, and reports an error if
+//! it cannot.
 
 use std::io::Write;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use thalweg::store::throttled::Limits;
 use thalweg::store::{FileStore, MemoryStore, MmapStore, Store, ThrottledStore, UringStore};
 use thalweg::{Error, Result};
 
-/// Records of a u16 length and that many bytes.
+/// Records with a u16 length and that many bytes.
 struct Prefixed;
 
 impl Framer for Prefixed {
@@ -51,7 +51,7 @@ impl Framer for Prefixed {
     }
 }
 
-/// Copies records, at most `limit` to a batch; refuses the record with ordinal `poison`.
+/// Copies records, at most `limit` per batch, and refuses the record with ordinal `poison`.
 struct Copy {
     limit: usize,
     poison: u64,
@@ -201,7 +201,8 @@ proptest! {
         let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         let (bytes, ranges) = records(&lengths);
         for store in stores(&bytes, &dir) {
-            // As a file has a header, reading starts at the first byte of any record.
+            // Reading may start at the first byte of any record, as it does after the header of a
+            // file.
             let first = first as usize % (lengths.len() + 1);
             let start = ranges.get(first).map_or(bytes.len() as u64, |r| r.start);
             let rows =
@@ -412,7 +413,7 @@ fn a_slow_store_gets_more_requests_in_flight() {
     use std::time::Duration;
     use thalweg::store::throttled::{Limits, ThrottledStore};
     let (bytes, _) = records(&[4000; 200]);
-    // Latency only: however many are in flight, each takes as long.
+    // The store has latency only: a request takes the same time however many are in flight.
     let limits = Limits { latency: Duration::from_millis(3), ..Limits::default() };
     let store =
         Arc::new(ThrottledStore::new(Arc::new(MemoryStore::new("records", bytes.clone())), limits));
@@ -433,15 +434,15 @@ fn a_slow_store_gets_more_requests_in_flight() {
         let run = Run::start(store.clone(), framed(&bytes), copy, shape, Control::new()).unwrap();
         run.finish().unwrap().clocks.max_depth
     };
-    // A worker that waits for a processor does not wait for the store: not each run of a busy
-    // machine gets as deep.
+    // A worker that waits for a processor does not wait for the store. On a busy machine, some runs
+    // do not reach the full depth.
     let depths: Vec<_> = (0..10).map(|_| deepest()).take_while(|depth| *depth != 6).collect();
     assert!(depths.len() < 10, "{depths:?}");
 }
 
-/// Every wait also ends by itself now and then, to heed cancellation. A run that relies on that for
-/// its end is right, and late: this is not about speed but about a missing wake-up, which costs
-/// each of these runs most of such an interval.
+/// Every wait also ends after an interval, so that cancellation is noticed. A run that depends on
+/// this interval to end gives the right result, but late. This test does not measure speed: it
+/// detects a missing wake-up, which costs each of these runs most of an interval.
 #[test]
 fn nobody_sleeps_through_the_end() {
     const RUNS: u32 = 40;
@@ -474,8 +475,8 @@ fn nobody_sleeps_through_the_end() {
         }
         start.elapsed()
     };
-    // A run takes a millisecond; with a wake-up missing, two runs of five lost 100 of them. Other
-    // work on the machine may slow some rounds as much, but not each of them.
+    // A run takes a millisecond. With a missing wake-up, two runs of five took 100 ms longer. Other
+    // load may slow some rounds as much, but not all of them.
     let late = |took: &Duration| *took >= RUNS * INTERVAL / 8;
     let rounds: Vec<_> = (0..ROUNDS).map(|_| took()).take_while(late).collect();
     assert!(rounds.len() < ROUNDS, "{RUNS} small runs took {rounds:?}");

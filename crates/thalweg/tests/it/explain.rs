@@ -1,5 +1,5 @@
-//! What `ReadFile::explain` promises against what a run then does, and which store model a file
-//! gets.
+//! Compares the predictions of `ReadFile::explain` with actual runs, and tests which store model a
+//! file gets.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use thalweg_testing::slow5::write_synthetic;
 
 const READS: u64 = 120;
 
-/// A file of `READS` reads with its index; the ids in file order.
+/// Writes a file of `READS` reads with its index, and returns the ids in file order.
 fn file(path: &Path) -> Vec<String> {
     let recipe = Recipe { reads: READS, mean_length: 9_000.0, ..Recipe::default() };
     let (index, ids) = write_synthetic(path, recipe);

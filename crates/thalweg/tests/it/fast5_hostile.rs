@@ -1,7 +1,7 @@
-//! Real FAST5 files with flipped bits. libhdf5 is C and parses them, so this happens in child
-//! processes: what it does not survive is counted, and may not become more.
+//! Real FAST5 files with flipped bits. libhdf5 is written in C and may crash on them, so each file
+//! is parsed in a child process. The crashes are counted, and their number may not grow.
 //!
-//! `THALWEG_FLIPS` sets how many mutations of each file are tried.
+//! `THALWEG_FLIPS` sets the number of mutations of each file.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -17,9 +17,9 @@ use thalweg::reads::{Options, ReadFile, Selection};
 use thalweg::store::MemoryStore;
 use thalweg_testing::real_files::nanopore;
 
-/// Mutations of each file unless the environment says otherwise.
+/// The number of mutations of each file without `THALWEG_FLIPS`.
 const FLIPS: u64 = 60;
-/// No mutation may take longer.
+/// The time limit of one mutation.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn files() -> Vec<PathBuf> {
@@ -37,8 +37,8 @@ fn random(seed: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Damages metadata: bytes near those that look like structures, where most flips would otherwise
-/// hit signals.
+/// Flips bits near signatures and names of the metadata, because most random flips would hit
+/// signals.
 fn mutate(bytes: &mut [u8], seed: u64) {
     let marks = [
         &b"TREE"[..],
@@ -83,7 +83,8 @@ fn read_all(bytes: Vec<u8>) -> Result<usize, Error> {
     file.map(&Selection::All, |read| read.samples.len())?.try_fold(0, |sum, len| Ok(sum + len?))
 }
 
-/// The child: tries the mutations that the environment names, and says each before it starts.
+/// Runs in the child process: tries the mutations that the environment names, and prints each one
+/// before it starts.
 #[test]
 #[ignore = "run by damaged_metadata_does_no_harm, in a process of its own"]
 fn child() {
@@ -101,7 +102,8 @@ fn child() {
     }
 }
 
-/// Runs mutations until one kills the child; which, if any, and how.
+/// Runs mutations until one kills the child. Returns how many mutated files were read, how many
+/// were refused, and the mutation that killed the child, with the reason.
 fn run(task: &str) -> (u64, u64, Option<(u64, String)>) {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "fast5_hostile::child", "--ignored", "--nocapture"])

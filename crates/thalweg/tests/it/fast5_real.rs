@@ -1,5 +1,5 @@
-//! Real FAST5 files: against the SLOW5, BLOW5 and POD5 files that others made of them, through
-//! every store, and cut short.
+//! Real FAST5 files: compared with the SLOW5, BLOW5 and POD5 files that other programs made from
+//! them, read through every store, and truncated.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -89,7 +89,7 @@ fn samples_are_what_other_formats_hold_of_the_same_reads() {
     }
 }
 
-/// slow5tools made these of the same reads.
+/// slow5tools converted these files from the same reads.
 #[test]
 fn fields_and_attributes_are_as_slow5tools_has_them() {
     let Some(folder) = nanopore() else { return };
@@ -123,7 +123,7 @@ fn what_has_no_place_is_listed() {
     let reason = "end_reason: \
         enum{unknown,partial,mux_change,unblock_mux_change,signal_positive,signal_negative}";
     assert!(fields.contains(&format!("{reason} = signal_positive")), "{fields:?}");
-    // This one has nothing but signals.
+    // This file has no fields besides signals.
     let bare = open(&path(&folder, "multi_fast5_vbz_v1"));
     assert!(bare.header().aux.is_empty() && bare.header().attributes.is_empty());
 }
@@ -199,7 +199,7 @@ fn a_check_decodes_every_read_and_names_what_is_damaged() {
         assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
     }
     let mut bytes = fs::read(path(&folder, "multi_fast5_zip")).unwrap();
-    // Inside the zlib stream of the first read's signal.
+    // This byte is inside the zlib stream of the first read's signal.
     bytes[100_000] ^= 0x10;
     let store = Arc::new(MemoryStore::new("damaged.fast5", bytes));
     let report = ReadFile::from_store(store, Options::default()).unwrap().check().unwrap();
@@ -208,7 +208,7 @@ fn a_check_decodes_every_read_and_names_what_is_damaged() {
     assert!(report.defects[0].to_string().contains("read 0000173c"), "{}", report.defects[0]);
 }
 
-/// Opens bytes and decodes all that can be: the reads, or the error.
+/// Opens bytes and decodes all reads. Returns the number of samples, or the first error.
 fn try_all(bytes: Vec<u8>) -> Result<usize, Error> {
     let file =
         ReadFile::from_store(Arc::new(MemoryStore::new("cut.fast5", bytes)), Options::default())?;

@@ -1,4 +1,4 @@
-//! FAST5 files that we wrote, read again: every field, every compression.
+//! Writes FAST5 files and reads them again, with every field and every compression.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ fn values(i: usize) -> Vec<AuxValue<'static>> {
 }
 
 fn samples(i: usize) -> Vec<i16> {
-    // An empty read, one of one sample, and others.
+    // Read 3 is empty, and read 4 has one sample.
     match i {
         3 => Vec::new(),
         4 => vec![i16::MIN],
@@ -90,7 +90,7 @@ fn write(path: &Path, compression: Compression, reads: usize) {
     write_with(path, compression, reads, |i| ((i % 2) as u32, values(i)));
 }
 
-/// Reads of which `of` tells the read group and the fields.
+/// Writes reads. `of` gives the read group and the fields of each read.
 fn write_with(
     path: &Path,
     compression: Compression,
@@ -135,7 +135,7 @@ fn check(read: &Read<'_>) -> usize {
     for (field, want) in wanted.aux.iter().zip(values(i)) {
         let (kind, value) = got.iter().find(|(known, _)| known.name == field.name).unwrap();
         assert_eq!(kind.kind, field.kind, "{}", field.name);
-        // By name: FAST5 has codes of its own.
+        // Enumerations are compared by label, because FAST5 has other codes.
         match (*value, want) {
             (AuxValue::Enum(code), AuxValue::Enum(wanted)) => {
                 assert_eq!(kind.label(code), field.label(wanted));
@@ -171,7 +171,7 @@ fn what_was_written_is_read_again() {
     }
 }
 
-/// From this read on, there is another run, and there are fields that no read had before.
+/// From this read on, reads belong to another run and have new fields.
 const LATE: usize = 50;
 
 fn late(i: usize) -> (u32, Vec<AuxValue<'static>>) {
@@ -183,7 +183,7 @@ fn late(i: usize) -> (u32, Vec<AuxValue<'static>>) {
     )
 }
 
-/// Checks a read against the header that it came with; its number.
+/// Checks a read against the header that it came with, and returns the number of the read.
 fn check_late(read: &Read<'_>) -> usize {
     let i: usize = read.record.read_id[5..9].parse().unwrap();
     let (group, values) = late(i);
@@ -214,7 +214,7 @@ fn what_comes_late_is_known_when_it_comes() {
     let file = open();
     let mut getter = file.getter().unwrap();
     assert_eq!(order.map(|i| getter.get(&id(i), check_late).unwrap()), order);
-    // The header is that of all reads, whether one has been met or not.
+    // The header covers all reads, even before any read was parsed.
     for file in [&file, &open()] {
         assert_eq!(file.header().read_groups, 2);
         assert_eq!(file.header().attributes, header().attributes);
@@ -277,7 +277,7 @@ fn what_it_cannot_hold_is_said() {
     );
     Fast5Writer::create(&folder.path().join("no/such/folder"), &header, Compression::None)
         .unwrap_err();
-    // Unfinished, it leaves nothing.
+    // An unfinished file is removed.
     drop(file);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -1,4 +1,4 @@
-//! The library's fuzz targets over their corpora.
+//! Runs the library's fuzz targets on their corpora.
 
 use thalweg_testing::fuzz::TARGETS;
 use thalweg_testing::fuzz_corpus::{check_complete, replay, replay_damaged};
@@ -11,8 +11,8 @@ fn the_corpora_hold() {
 #[test]
 fn damaged_seeds_hold() {
     for target in TARGETS {
-        // Files go through threads, and HDF5's are large for what is in them: a sample of the
-        // damage is enough there.
+        // Whole files are slow because they use threads, and HDF5 files are large for their
+        // contents, so only some of the damage is tested.
         let step = match target.0 {
             "whole_file" | "pod5" | "graph_segment" => 97,
             "hdf5_meta" => 31,
@@ -24,6 +24,6 @@ fn damaged_seeds_hold() {
 
 #[test]
 fn every_target_is_a_program_and_has_a_corpus() {
-    // thalweg-gauge sees to its own.
+    // thalweg-gauge checks its own targets.
     check_complete(&TARGETS, |stem| !stem.starts_with("gauge_"));
 }

@@ -1,4 +1,4 @@
-//! Networks: against a model in memory, after crashes, and out of damaged files.
+//! Networks: compared with a model in memory, after crashes, and in damaged stores.
 
 mod contents;
 mod crash;

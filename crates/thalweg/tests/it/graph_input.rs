@@ -1,4 +1,4 @@
-//! What files bring into a graph: real ones against what h5py says of them, and hostile ones.
+//! Input files of networks: real files compared with the values that h5py reads, and hostile files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use thalweg::graph::{EdgeBatch, Input, VertexBatch};
 use thalweg::hdf5::libhdf5::{Hdf5Writer, NewGroup, StoredNumber, VectorSpec};
 use thalweg_testing::real_files::shared;
 
-/// Edges of a population, and their attributes piece by piece.
+/// The edges of a population, and the batches of their attributes.
 type Population = (Vec<(u64, u64)>, Vec<RecordBatch>);
 
 pub(crate) fn edges(input: &mut Input) -> thalweg::Result<BTreeMap<String, Population>> {
@@ -58,7 +58,7 @@ fn bytes(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// A file of datasets as they are.
+/// A test file whose datasets are written directly.
 struct Made {
     writer: Hdf5Writer,
     path: PathBuf,
@@ -111,7 +111,7 @@ fn neuroglial_connectivity() {
         BTreeMap::from([("Astrocyte".into(), 4), ("Neuron".into(), 20)])
     );
     let found = edges(&mut input).unwrap();
-    // h5py: ten synapses and five neurons of each astrocyte, counted through.
+    // According to h5py, each astrocyte has ten synapses and five neurons, with consecutive ids.
     let lists = |each: u64| (0..4 * each).map(|i| (i / each, i)).collect::<Vec<_>>();
     assert_eq!(found["Astrocyte-Synapse"].0, lists(10));
     assert_eq!(found["Astrocyte-Neuron"].0, lists(5));
@@ -123,7 +123,7 @@ fn neuroglial_connectivity() {
             && !population.is_multi
             && population.attributes.fields().is_empty()
     );
-    // Its `/Neuron/offsets` counts 20 elements of `/Neuron/astrocyte`, which has four.
+    // `/Neuron/offsets` of this file counts 20 elements of `/Neuron/astrocyte`, which has four.
     let wrong = ngv::check(&path, &Options::default()).unwrap_err().to_string();
     assert!(wrong.contains("/Neuron/offsets, element 5") && wrong.contains("at most 4"), "{wrong}");
 }
@@ -182,7 +182,7 @@ fn gliovascular_connectivity() {
     assert!(agreed.len() == 3 && agreed.iter().all(|one| one.is_same), "{agreed:?}");
 }
 
-/// Lists that are longer than a piece, and some that are empty, however the datasets lie.
+/// Lists that are longer than a piece, and empty lists, for several layouts of the datasets.
 #[test]
 fn long_lists_come_in_pieces() {
     let folder = tempfile::tempdir().unwrap();
@@ -277,7 +277,7 @@ fn other_files_are_refused() {
     drop(group);
     let error = refused(&made.done());
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
-    // Offsets without names, and none at all.
+    // Offsets without names of columns, and no offsets at all.
     for (offsets, words) in
         [(&[0, 3][..], "attribute column_names"), (&[], "one more than there are vertices")]
     {
@@ -289,7 +289,7 @@ fn other_files_are_refused() {
         let error = refused(&made.done()).to_string();
         assert!(error.contains(words), "{error}");
     }
-    // Numbers that are none.
+    // Floating-point numbers in place of ids.
     let made = Made::new(&folder, "floats.h5");
     let group = made.group("Astrocyte");
     made.offsets(&group, &["synapse"], &[0, 2]);
@@ -356,7 +356,7 @@ fn sonata_edges_with_attributes() {
         );
         if name == "edges1" {
             assert_eq!(column(batches, "E-mapping-good"), ["C", "B", "C", "A", "C", "C"]);
-            // Codes 3 and -1, of three names.
+            // The codes 3 and -1 are invalid, because there are three names.
             assert_eq!(column(batches, "E-mapping-bad"), ["C", "null", "B", "A", "null", "C"]);
             assert!(found["edges-AC"].0.is_empty());
         }
@@ -426,7 +426,7 @@ fn other_real_sonata_files() {
     );
 }
 
-/// `/edges/one`, of these sources and targets.
+/// A file with the population `/edges/one`, which has these sources and targets.
 fn sonata(
     folder: &tempfile::TempDir,
     ends: [Option<&[u64]>; 2],
@@ -469,7 +469,7 @@ fn hostile_sonata_files() {
         let error = refused(&sonata(&folder, ends, None)).to_string();
         assert!(error.contains(words), "{error}");
     }
-    // An index of attributes that says something else than that they follow the edges.
+    // An index of attributes in which the attributes do not follow the edges.
     for (groups, words) in [
         ([&[0_u64, 1], &[0_u64, 1]], "edge_group_id, element 1"),
         ([&[0, 0], &[1, 0]], "edge_group_index, element 0"),
@@ -480,7 +480,7 @@ fn hostile_sonata_files() {
     }
     let error = refused(&sonata(&folder, [two, two], Some([&[0, 0, 0], &[0, 1, 2]]))).to_string();
     assert!(error.contains("edge_group_id"), "{error}");
-    // Attributes of another length are left out, and named.
+    // Attributes of another length are left out, and the report names them.
     let input = open(&sonata(&folder, [three, three], None), &Options::default()).unwrap();
     assert!(input.left_out.iter().any(|left| left.contains("weight")), "{:?}", input.left_out);
 }

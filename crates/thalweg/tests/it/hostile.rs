@@ -1,5 +1,5 @@
-//! Damaged, lying and changing files through the whole reader: a typed error that names the file
-//! and the place, never a panic, a hang, or fewer reads than there are without a word.
+//! Damaged, inconsistent and changing files, read with the whole reader: an error names the file
+//! and the place. Reading never panics, hangs, or silently returns fewer reads.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -53,7 +53,7 @@ fn index(bytes: &[u8]) -> Result<u64> {
     Ok(open(bytes)?.build_index()?.len() as u64)
 }
 
-/// An error that says which file, and where.
+/// Whether the outcome is an error that names the file.
 fn is_told<T: std::fmt::Debug>(outcome: &Result<T>) -> bool {
     match outcome {
         Err(Error::Malformed { file, .. } | Error::Truncated { file, .. }) => &**file == "hostile",
@@ -61,7 +61,7 @@ fn is_told<T: std::fmt::Debug>(outcome: &Result<T>) -> bool {
     }
 }
 
-/// Kinds of files that take different ways through the code, for tests that go through every byte.
+/// Kinds of files that use different code paths, for tests that try every byte.
 fn few() -> Vec<SampleFile> {
     samples(&LENGTHS)
         .into_iter()
@@ -77,7 +77,8 @@ fn every_truncation_is_told() {
             let all_ways = file.name == "text" || file.name.ends_with("+svb-zd");
             let header_len = file.frames[0].start;
             for len in 0..file.bytes.len() {
-                // Text has no end marker: cut between rows it is a file with fewer of them.
+                // Text has no end marker, so a file that is cut between rows is a valid file with
+                // fewer rows.
                 let ends: Vec<usize> = file.frames.iter().map(|frame| frame.end).collect();
                 let rows = ends.iter().filter(|&&end| end <= len).count() as u64;
                 let whole = file.name == "text" && (len == header_len || ends.contains(&len));
@@ -107,7 +108,8 @@ fn flipped_bits_end_in_errors_or_other_values() {
                 bytes[at] ^= bit;
                 let outcome = visit(&bytes);
                 let told = is_told(&outcome) || matches!(outcome, Err(Error::Unsupported { .. }));
-                // A newline that goes joins two rows; one that comes makes two: neither is a row.
+                // If a newline disappears, two rows are joined; if one appears, a row is split. The
+                // results are not valid rows.
                 assert!(
                     told || matches!(outcome, Ok(3)),
                     "{} flipped at {at}: {outcome:?}",
@@ -131,8 +133,8 @@ fn every_length_and_count_may_lie() {
             let header_len = file.frames[0].start;
             let first = &file.frames[0];
             for &lie in &lies {
-                // The record's size, and, where nothing is compressed, all that may be a length of
-                // 2, 4 or 8 bytes.
+                // The size of the record, and in uncompressed files everything that may be a length
+                // of 2, 4 or 8 bytes.
                 for at in first.start..first.end - 8 {
                     for width in [2, 4, 8] {
                         let mut bytes = file.bytes.clone();
@@ -149,7 +151,7 @@ fn every_length_and_count_may_lie() {
                         }
                     }
                 }
-                // The header's text.
+                // The length of the header's text.
                 let mut bytes = file.bytes.clone();
                 bytes[64..68].copy_from_slice(&lie.to_le_bytes()[..4]);
                 let same = bytes == file.bytes;
@@ -159,7 +161,7 @@ fn every_length_and_count_may_lie() {
     });
 }
 
-/// A file with one record of these stored bytes.
+/// A file with one record, which has these stored bytes.
 fn with_record(header: &Header, stored: &[u8]) -> Vec<u8> {
     let mut bytes = header.write().unwrap();
     let framing = Framing::new(header.encoding);
@@ -203,7 +205,7 @@ fn bombs_are_refused() {
             let report = open(&bytes).unwrap().check().unwrap();
             assert_eq!((report.reads, report.defect_count), (0, 1), "{press}");
         }
-        // The same inside a signal.
+        // The same bombs inside a signal.
         for (press, bomb) in
             [(SignalPress::Zstd, zstd_bomb(len)), (SignalPress::Zlib, zlib_bomb(len))]
         {
@@ -223,7 +225,7 @@ fn bombs_are_refused() {
 
 #[test]
 fn counts_that_disagree_are_told() {
-    // Text: the number of samples, too few and too many columns.
+    // Text: wrong numbers of samples, and too few or too many columns.
     let kind = &headers()[0].1;
     let row = String::from_utf8(frame(kind, "a", &[1, 2, 3])).unwrap();
     for (from, to) in [
@@ -238,7 +240,7 @@ fn counts_that_disagree_are_told() {
         let outcome = visit(&bytes);
         assert!(is_told(&outcome), "{from:?} to {to:?}: {outcome:?}");
     }
-    // Binary: a signal with a count of its own that is not that of its bytes.
+    // Binary: a signal whose own count differs from the number of its samples.
     for signal_press in [SignalPress::SvbZd, SignalPress::ExZd, SignalPress::Svb16Zd] {
         let kind = header(Encoding::Binary, RecordPress::None, signal_press);
         let good = sample("a", &kind, &[40]);
@@ -314,7 +316,7 @@ fn lists_of_ids() {
     }
 }
 
-/// An index that is not this file's never gives the wrong read.
+/// An index of another file never gives the wrong read.
 #[test]
 fn wrong_indexes_are_told_or_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
@@ -349,7 +351,7 @@ fn wrong_indexes_are_told_or_rebuilt() {
             bytes[at] ^= 1 << (at % 8);
             check(&bytes, "flipped");
         }
-        // Places that lie: all pairs of offset and size from a few of each.
+        // Wrong places: all pairs of a few offsets and sizes.
         let (start, end) = (file.frames[0].start as u64, file.bytes.len() as u64);
         let places = [
             0,
@@ -374,13 +376,13 @@ fn wrong_indexes_are_told_or_rebuilt() {
                 check(&index.parts().concat(), "hostile places");
             }
         }
-        // Another file's: the same ids in other places.
+        // The index of another file, with the same ids in other places.
         let other = sample(&name, &kind, &[90, 10, 5, 70]);
         let other_path = write(folder.path(), "other", &other.bytes);
         let index = ReadFile::open(&other_path, options()).unwrap().build_index().unwrap();
         check(&index.parts().concat(), "another file's");
 
-        // Older than the file: built anew.
+        // An index that is older than the file is built anew.
         fs::write(&idx, index.parts().concat()).unwrap();
         let old = std::time::SystemTime::now() - Duration::from_secs(100);
         File::options().write(true).open(&idx).unwrap().set_modified(old).unwrap();
@@ -408,7 +410,7 @@ fn what_is_not_a_file() {
         }
         let error = ReadFile::open(folder.path().join("none"), options()).unwrap_err();
         assert!(matches!(error, Error::Io { .. }) && error.to_string().contains("none"), "{error}");
-        // An index that is a folder.
+        // A folder in place of the index.
         let path = write(folder.path(), "reads.slow5", &samples(&[3])[0].bytes);
         fs::create_dir(index_path(&path)).unwrap();
         let outcome = ids(&path, &[id(0)]);
@@ -422,8 +424,7 @@ fn large(kind: &Header) -> (SampleFile, Range<usize>) {
     (file, last)
 }
 
-/// Files that change under the reader: the run ends in an error, or gives every read that there
-/// was.
+/// Files that shrink while they are open: the run ends in an error, or gives every read.
 #[test]
 fn files_that_shrink_are_told() {
     no_hang(|| {
@@ -442,7 +443,7 @@ fn files_that_shrink_are_told() {
             let mapped: Result<Vec<_>> = reads.map(&Selection::All, |_| ()).unwrap().collect();
             assert!(matches!(mapped, Err(Error::Truncated { .. })), "{mapped:?}");
         }
-        // While it is read: after the first read is delivered.
+        // The file shrinks after the first read was delivered.
         let path = write(folder.path(), "shrinks.blow5", &file.bytes);
         let reads = ReadFile::open(&path, options()).unwrap();
         let mut rows = reads.map(&Selection::All, |read| read.samples.len()).unwrap();
@@ -465,8 +466,8 @@ fn replaced_files_are_read_as_opened() {
     assert_eq!(reads.visit(&Selection::All, Count::default).unwrap().1.reads, 300);
 }
 
-/// A file that is still written has no end yet: that is said, and what came after the opening is
-/// not mixed in.
+/// A file that is still being written has no end yet. The error says so, and bytes that were added
+/// after opening are not read.
 #[test]
 fn growing_files() {
     no_hang(|| {

@@ -1,5 +1,5 @@
-//! The library from outside. One program, so that it links once; what needs a process of its own
-//! lies beside it.
+//! Tests of the library's public interface. They are in one test program, so that it is linked
+//! once; tests that need a process of their own are beside it.
 #![allow(
     clippy::expect_used,
     clippy::panic,

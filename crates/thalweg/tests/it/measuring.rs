@@ -1,4 +1,4 @@
-//! What measurements ask of reads: bytes from memory, no decoding, a slower store.
+//! Reading for measurements: from memory, without decoding, and from a slower store.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -79,7 +79,7 @@ fn fetching_makes_the_same_requests_and_decodes_nothing() {
             assert_eq!(fetched.clocks.requests, whole.clocks.requests);
             assert_eq!(fetched.clocks.fetch.bytes, whole.clocks.fetch.bytes);
             assert_eq!(fetched.clocks.decode.bytes, 0);
-            // The header, then the data, of one file after the other.
+            // For each file in turn: the header, then the data.
             let chain = 2 * paths.len() as u64;
             assert_eq!((fetched.dependent_requests, whole.dependent_requests), (chain, chain));
         }

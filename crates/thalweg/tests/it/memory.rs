@@ -1,7 +1,7 @@
 //! The process stays within its memory budget, whatever the size of the file.
 //!
-//! Each case runs in a process of its own, for memory that was once used is not always given back:
-//! the test starts itself again with the case in the environment.
+//! Each case runs in a process of its own, because freed memory is not always returned to the
+//! system. The test starts itself again with the case in the environment.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,17 +24,17 @@ use thalweg::format::fast5::Compression;
 
 pub(crate) const MIB: u64 = 1 << 20;
 
-/// What the process may take beyond its budget: docs/design.md, section 6.
+/// The memory that the process may take beyond its budget: docs/design.md, section 6.
 pub(crate) const SLACK_MIB: u64 = 64;
 
-/// Stored bytes of the large file.
+/// The size of the large file in stored bytes.
 const LARGE: u64 = 300_000_000;
 
-/// Stored bytes of the file that is converted.
+/// The size of the converted file in stored bytes.
 const CONVERTED: u64 = 60_000_000;
 
-/// A file of about `bytes` stored bytes. A few reads are made and written again and again under
-/// other names.
+/// Writes a file of about `bytes` stored bytes. A few reads are made, and written repeatedly under
+/// different ids.
 fn write(path: &Path, bytes: u64, recipe: Recipe) {
     let synth = Synth::new(Recipe { reads: 40, ..recipe }).unwrap();
     let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
@@ -73,7 +73,7 @@ fn anonymous() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// What a job comes to, and the most anonymous memory seen meanwhile.
+/// The result of a job, and the largest anonymous memory while it ran.
 pub(crate) fn peak_of<T>(job: impl FnOnce() -> T) -> (T, u64) {
     let (stop, peak) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let watch = {
@@ -91,14 +91,14 @@ pub(crate) fn peak_of<T>(job: impl FnOnce() -> T) -> (T, u64) {
     (came, peak.load(Ordering::Relaxed))
 }
 
-/// Runs a job and prints the most anonymous memory seen meanwhile, and the bytes of oversize
-/// records.
+/// Runs a job, and prints the largest anonymous memory, the bytes of oversize records and the
+/// number of reads.
 fn child(job: &str, path: &Path, memory: usize) {
     let ((oversize, count), peak) = peak_of(|| did(job, path, memory));
     println!("\nresult {peak} {oversize} {count}");
 }
 
-/// Bytes of oversize records, and reads.
+/// Runs a job, and returns the bytes of oversize records and the number of reads.
 fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
     let options = Options { budget: Budget { threads: 2, memory }, ..Options::default() };
     let file = ReadFile::open(path, options.clone()).unwrap();
@@ -124,7 +124,7 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
         "ids" => {
             let mut ids: Vec<String> =
                 file.index().unwrap().0.iter().map(|(id, _)| id.to_owned()).collect();
-            // An order that jumps all over the file.
+            // An order that jumps between distant parts of the file.
             let all = ids.len();
             ids = (0..all).map(|i| ids[i * 7919 % all].clone()).collect();
             rows(&Selection::Ids(Arc::new(ids)), Order::Selection)
@@ -133,7 +133,7 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
             let set = ReadSet::open([path.parent().unwrap()], options).unwrap();
             set.batches(&Selection::All).unwrap().map(|batch| batch.unwrap().num_rows()).sum()
         }
-        // As files of this set would be merged or split, too.
+        // Conversion also covers merging and splitting, which write in the same way.
         "slow5" | "blow5" | "pod5" | "fast5" => {
             let coding = match job {
                 "slow5" => Coding::Slow5,
@@ -156,7 +156,8 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
     (oversize, count)
 }
 
-/// Peak of anonymous memory, peak of oversize bytes, reads.
+/// Runs a job in a child process. Returns the peak of anonymous memory, the peak of oversize bytes,
+/// and the number of reads.
 fn run(job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "memory::stays_within_the_budget", "--nocapture"])
@@ -226,7 +227,7 @@ fn conversions_stay_within_the_budget() {
 fn a_read_larger_than_the_budget_is_read_and_reported() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("long.blow5");
-    // Reads of 6 M samples: 12 MB decoded, with 8 MiB for everything.
+    // Reads of 6 M samples: 12 MB decoded, with a budget of 8 MiB.
     let long = 6_000_000;
     let recipe = Recipe {
         mean_length: f64::from(long),

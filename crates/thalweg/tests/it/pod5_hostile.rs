@@ -1,5 +1,5 @@
-//! Damaged and lying POD5 files: a typed error that names the file, never a panic, a hang, or other
-//! samples than the file has.
+//! Damaged and inconsistent POD5 files: an error names the file. Reading never panics, hangs, or
+//! returns samples that are not in the file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,8 @@ use thalweg::{Error, Result};
 use thalweg_testing::no_hang;
 use thalweg_testing::real_files::nanopore;
 
-/// Small files of different kinds: structs behind dictionaries, the newest columns, plain samples.
+/// Small files of different kinds: structs in dictionaries, the newest columns, uncompressed
+/// samples.
 fn small() -> Vec<(&'static str, Vec<u8>)> {
     let Some(folder) = nanopore() else { return Vec::new() };
     let names =
@@ -57,7 +58,7 @@ fn is_told(outcome: &Result<()>) -> bool {
     }
 }
 
-/// Where damage goes: everything that is no signal, and a sample of that.
+/// The places to damage: everything except signal, and a few places in the signal.
 fn places(bytes: &[u8], step: usize) -> impl Iterator<Item = usize> + use<> {
     let len = bytes.len();
     let tables = bytes.windows(8).rposition(|window| window == b"ARROW1\0\0").unwrap_or(0);
@@ -75,7 +76,7 @@ fn truncations_are_told() {
             let whole = read(&bytes).0;
             for len in places(&bytes, 7) {
                 let (reads, outcome) = read(&bytes[..len]);
-                // Only the footer may be missed without an error: there is a note, then.
+                // Only a missing footer gives no error. The file then has a note.
                 assert!(
                     is_told(&outcome) && (outcome.is_err() || reads == whole),
                     "{name} cut at {len}: {outcome:?}"
@@ -88,7 +89,7 @@ fn truncations_are_told() {
     });
 }
 
-/// A file whose writer never came to an end.
+/// A file whose writer did not finish.
 #[test]
 fn a_file_without_its_footer_is_read_with_a_note() {
     for (name, bytes) in small() {
@@ -102,7 +103,7 @@ fn a_file_without_its_footer_is_read_with_a_note() {
     }
 }
 
-/// A flipped bit is told, or changes a value: it never ends a process.
+/// A flipped bit gives an error or changes a value. It never ends the process.
 #[test]
 fn flipped_bits_are_survived() {
     no_hang(|| {
@@ -122,7 +123,7 @@ fn flipped_bits_are_survived() {
     });
 }
 
-/// Every 32-bit word of the tables' metadata as large as it can be, and negative.
+/// Sets words of the tables' metadata to very large and negative values.
 #[test]
 fn giant_numbers_are_survived() {
     no_hang(|| {
@@ -139,14 +140,14 @@ fn giant_numbers_are_survived() {
     });
 }
 
-/// Lies about single fields, found by their values.
+/// Sets single fields, found by their values, to wrong values.
 #[test]
 fn lies_are_told() {
     for (name, bytes) in small() {
         let (whole, outcome) = read(&bytes);
         assert!(outcome.is_ok(), "{name}");
-        // The Signal table's count of the first read's samples, and the row number of the second
-        // read.
+        // In the Signal table: the number of samples of the first read, and the row number of the
+        // second read.
         let count = (whole.values().map(Vec::len).max().unwrap() as u32).to_le_bytes();
         let at = bytes.windows(4).position(|window| window == count).unwrap();
         for lie in [0_u32, 1, u32::from_le_bytes(count) + 1, u32::MAX] {
@@ -170,7 +171,7 @@ fn lies_are_told() {
     }
 }
 
-/// A check counts what is damaged and goes on.
+/// A check counts damaged reads and continues.
 #[test]
 fn a_check_counts_damaged_reads() {
     for (name, bytes) in small() {

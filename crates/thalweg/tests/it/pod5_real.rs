@@ -1,4 +1,4 @@
-//! Real POD5 files of every version against what the `pod5` package decoded from them.
+//! Compares real POD5 files of every version with the values that the `pod5` package decoded.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ const STORES: [StoreKind; 6] = [
     StoreKind::Memory,
 ];
 
-/// Every POD5 file, with what is known of it.
+/// Every POD5 file, with its expected values.
 fn files() -> Vec<(PathBuf, Value)> {
     let Some(folder) = nanopore() else { return Vec::new() };
     let text = fs::read(folder.join("expect/expectations.json")).unwrap();
@@ -72,7 +72,7 @@ fn samples_are_what_pod5_decoded_on_every_store() {
 fn reads_come_in_the_order_of_the_ids() {
     let folder = tempfile::tempdir().unwrap();
     for (original, expectation) in files() {
-        // An index appears beside it.
+        // An index is written beside the file, so the test uses a copy.
         let path = folder.path().join(original.file_name().unwrap());
         fs::copy(&original, &path).unwrap();
         let file = ReadFile::open(&path, Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What is intact in a damaged POD5 file is salvaged into a new one, and what is lost is counted.
+//! Intact reads of a damaged POD5 file are salvaged into a new file, and lost reads are counted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ fn small(coding: SignalCoding) -> Vec<u8> {
     pod5::file(layout, &LENGTHS)
 }
 
-/// All of a read: id, fields, samples.
+/// All reads of a file: fields and samples by id.
 type Reads = BTreeMap<String, (String, Vec<i16>)>;
 
 fn reads(path: &Path) -> Reads {
@@ -59,8 +59,8 @@ impl Case {
         Self { folder, whole, bytes }
     }
 
-    /// What is salvaged of the file after `damage`, and the report. All of it is as it was, for the
-    /// damage is where it cannot go unseen.
+    /// Damages the file and salvages it. Returns the salvaged reads and the report. Asserts that
+    /// these reads are unchanged, because the damage is in places where it is always detected.
     fn salvage(&self, damage: impl FnOnce(&mut Vec<u8>)) -> Result<(Reads, CheckReport), Error> {
         let (path, out) =
             (self.folder.path().join("damaged.pod5"), self.folder.path().join("saved.pod5"));
@@ -78,7 +78,7 @@ impl Case {
         Ok((saved, report))
     }
 
-    /// Where something stands, the `n`th time.
+    /// The range of the `n`-th occurrence of some bytes.
     fn find(&self, what: &[u8], n: usize) -> Range<usize> {
         let at = self
             .bytes
@@ -108,8 +108,8 @@ fn a_whole_file_is_copied() {
 #[test]
 fn reads_around_damaged_signal_are_saved() {
     let case = Case::new(SignalCoding::default());
-    // The frame of the third read's second row: a zstd magic each, none for the second read, which
-    // is empty.
+    // The frame of the third read's second row. Each row starts with the zstd magic number, and the
+    // second read has no rows because it is empty.
     let frame = case.find(&[0x28, 0xb5, 0x2f, 0xfd], 3);
     let (saved, report) = case.salvage(|bytes| bytes[frame].fill(0)).unwrap();
     assert_eq!(
@@ -126,7 +126,7 @@ fn reads_around_damaged_signal_are_saved() {
 #[test]
 fn reads_around_a_damaged_batch_are_saved() {
     let case = Case::new(SignalCoding::default());
-    // Messages of the file: those of the Signal table, then RunInfo's, then those of the Reads
+    // The messages of the file: first of the Signal table, then of RunInfo, then of the Reads
     // table.
     let message = |n| case.find(&[0xff, 0xff, 0xff, 0xff], n).start;
     let mut lost = Vec::new();
@@ -135,15 +135,15 @@ fn reads_around_a_damaged_batch_are_saved() {
             break;
         }
         match case.salvage(|bytes| bytes[message(n)..message(n) + 24].fill(0x11)) {
-            // The schema, the runs or a dictionary: nothing is known of any read.
+            // If the schema, the runs or a dictionary is damaged, no read can be salvaged.
             Err(error) => assert!(matches!(error, Error::Malformed { .. }), "{error:?}"),
             Ok((saved, report)) => {
                 assert!(report.defect_count > 0 || saved == case.whole, "{n}: {report:?}");
                 let missing = case.whole.len() - saved.len();
                 match report.lost_reads {
                     LostReads::Known(lost) => assert_eq!(lost as usize, missing, "{n}: {report:?}"),
-                    // A batch without its head has a row or two; without the mark that ends a table
-                    // there may be more.
+                    // A batch whose head is lost has one or two rows. If the mark at the end of a
+                    // table is lost, there may be more batches.
                     LostReads::AtLeast(lost) => {
                         assert!(lost == 1 && missing <= 2, "{n}: {report:?}");
                     }
@@ -152,7 +152,8 @@ fn reads_around_a_damaged_batch_are_saved() {
             }
         }
     }
-    // Every batch of two rows of the Reads table but the last, of one, can be lost alone.
+    // Each batch of the Reads table can be lost alone. All batches have two rows except the last,
+    // which has one.
     assert!(lost.iter().filter(|&&lost| lost == 2).count() >= 4, "{lost:?}");
     assert!(lost.contains(&1), "{lost:?}");
 }
@@ -161,7 +162,7 @@ fn reads_around_a_damaged_batch_are_saved() {
 fn a_table_without_its_footer_is_saved() {
     let case = Case::new(SignalCoding::default());
     for n in 0..3 {
-        // "ARROW1" stands at the start and at the end of each table.
+        // "ARROW1" is at the start and at the end of each table.
         let end = case.find(b"ARROW1", 2 * n + 1);
         let (saved, report) = match case.salvage(|bytes| bytes[end.clone()].fill(0)) {
             Ok(done) => done,
@@ -187,19 +188,19 @@ fn a_cut_file_is_saved_as_far_as_its_rows_go() {
         matches!(report.lost_reads, LostReads::AtLeast(1)) && report.defect_count == 2,
         "{report:?}"
     );
-    // Without any row there is nothing to save.
+    // A file without any row of reads cannot be salvaged.
     let error = case.salvage(|bytes| bytes.truncate(bytes.len() / 3)).unwrap_err();
     assert!(matches!(error, Error::Malformed { .. } | Error::Truncated { .. }), "{error:?}");
 }
 
-/// The Signal table names the read of each row: rows that are swapped cannot pass for each other.
+/// The Signal table names the read of each row, so swapped rows are detected.
 #[test]
 fn signal_of_another_read_is_a_defect() {
     let case = Case::new(SignalCoding::default());
     let rows: Vec<u8> = [2_u64, 3, 4, 5].iter().flat_map(|row| row.to_le_bytes()).collect();
     let rows = case.find(&rows, 0);
-    // The third read has 100 samples in each of its rows 2 and 3, and the first read as many in its
-    // row 0.
+    // Rows 2 and 3 belong to the third read and row 0 to the first read. Each of these rows has 100
+    // samples.
     let (saved, report) = case.salvage(|bytes| bytes[rows.start] = 3).unwrap();
     assert_eq!((saved.len(), report.lost_reads), (8, LostReads::Known(1)), "{report:?}");
     assert!(report.defects[0].to_string().contains("twice"), "{report:?}");

@@ -1,6 +1,6 @@
-//! POD5 files of millions of reads stay within the memory budget, whatever is asked of them.
+//! POD5 files of millions of reads stay within the memory budget, whatever the job.
 //!
-//! 300,000 reads by default. Ten million, which take a disk 2 GB:
+//! The default is 300,000 reads. Ten million reads take 2 GB on the disk:
 //! `THALWEG_POD5_READS=10000000 cargo test -p thalweg --test it -- pod5_scale --nocapture`
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use thalweg::write::Pod5Writer;
 
 use crate::memory::{MIB, SLACK_MIB, peak_of};
 
-/// Reads by id.
+/// The number of reads that are read by id.
 const SOME: u64 = 1000;
 
 fn reads() -> u64 {
@@ -40,7 +40,7 @@ fn some_ids(reads: u64) -> Vec<String> {
     (0..SOME).map(id).collect()
 }
 
-/// A file of `reads` reads of a few samples each, the same but for their ids.
+/// Writes a file of `reads` reads of a few samples each, which differ only in their ids.
 fn write(path: &Path, reads: u64) {
     let synth =
         Synth::new(Recipe { mean_length: 120.0, min_length: 60, ..Recipe::default() }).unwrap();
@@ -76,7 +76,7 @@ impl Visitor for Count {
     }
 }
 
-/// Does a job; how many reads it came to.
+/// Runs a job, and returns the number of reads that it found.
 fn job(name: &str, path: &Path, memory: usize) -> u64 {
     let options = Options { budget: Budget { threads: 2, memory }, ..Options::default() };
     let file = ReadFile::open(path, options.clone()).unwrap();
@@ -139,7 +139,7 @@ fn millions_of_reads_stay_within_the_budget() {
         path.metadata().unwrap().len() / 1_000_000,
         started.elapsed()
     );
-    // The first to the last; a larger budget is used by those that take what they are given.
+    // With a larger budget, only the jobs that use all of their budget are repeated.
     const JOBS: [&str; 9] =
         ["index", "ids", "getter", "visit", "count", "scan", "summary", "explain", "check"];
     let budgets: &[(u64, &[&str])] =

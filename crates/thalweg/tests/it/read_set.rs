@@ -69,7 +69,7 @@ fn write(path: &Path, header: &Header, ids: &[&str], values: &[AuxValue<'_>]) {
     out.finish().unwrap();
 }
 
-/// A folder of three files that do not have the same fields.
+/// A folder of three files with different fields.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -135,7 +135,7 @@ fn files_come_in_the_order_of_their_paths() {
     assert_eq!(paths, ["a/1.blow5", "b.blow5", "c/deep/x.blow5"].map(PathBuf::from));
     assert_eq!(in_order(&set, &Selection::All), ["a", "bb", "ccc", "dddd", "eeeee", "a"]);
     assert_eq!(any_order(&set, &Selection::All), ["a", "a", "bb", "ccc", "dddd", "eeeee"]);
-    // The same, named one by one, backwards and twice.
+    // The same files, named one by one in reverse order, and one of them twice.
     let mut named: Vec<PathBuf> = set.paths().map(Path::to_owned).collect();
     named.reverse();
     named.push(named[0].clone());
@@ -289,8 +289,7 @@ fn scans_have_everything_but_the_signal() {
     assert_eq!(ids(&all[0]), ["a", "bb", "ccc", "dddd", "eeeee", "a"]);
     let samples = all[0].column_by_name("samples").unwrap().as_primitive::<UInt64Type>();
     assert_eq!(samples.values(), &[1, 2, 3, 4, 5, 1]);
-    // Labels of all files in one list, whichever file a row is from; missing where the file lacks
-    // the field.
+    // The labels of all files form one list. Rows of a file without the field have missing values.
     let reasons = all[0].column_by_name("end_reason").unwrap().as_dictionary::<UInt8Type>();
     let labels = reasons.values().as_string::<i32>();
     let reason = |row: usize| reasons.key(row).map(|key| labels.value(key));

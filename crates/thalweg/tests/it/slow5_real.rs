@@ -1,5 +1,5 @@
-//! Real SLOW5 and BLOW5 files against what pyslow5 decoded from them, and byte for byte when
-//! written again. See `real.rs` for where they are.
+//! Compares real SLOW5 and BLOW5 files with the values that pyslow5 decoded, and byte for byte
+//! after they are written again. See `thalweg_testing::real_files` for the place of the files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use thalweg::format::slow5::{
 };
 use thalweg_testing::real_files::nanopore;
 
-/// Far beyond the largest of these records.
+/// A limit far larger than any of these records.
 const LIMIT: usize = 1 << 28;
 
 /// Every SLOW5 and BLOW5 file: name, bytes, expectation.
@@ -39,7 +39,7 @@ fn files() -> Vec<(String, Vec<u8>, Value)> {
     files
 }
 
-/// The files that are as they should be.
+/// The files that are expected to be valid.
 fn good_files() -> impl Iterator<Item = (String, Vec<u8>, Header)> {
     files().into_iter().filter(|(.., expected)| !is_error(expected)).map(|(name, bytes, _)| {
         let header = parse(&bytes).unwrap();
@@ -94,7 +94,7 @@ fn sha256(samples: &[i16]) -> String {
     Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The reads of a file as the expectations have them.
+/// The reads of a file, in the form of the expectations.
 fn reads(bytes: &[u8]) -> Result<Vec<Value>, Fault> {
     let header = parse(bytes)?;
     let mut decoder = RecordDecoder::new(LIMIT);
@@ -134,7 +134,7 @@ fn samples_are_what_pyslow5_decoded() {
             assert!(found.is_err_and(|f| f.expected.contains("--salvage")), "{name}");
             continue;
         }
-        // slow5lib refuses the one that says 1.1.0; its reads are those of another file.
+        // slow5lib refuses the file of version 1.1.0, whose reads are those of another file.
         let expected = match expected["reads"].as_array() {
             Some(reads) => reads.clone(),
             None => known("blow5/example_multi_rg_v0.2.0_zstd_svb-zd.blow5").unwrap()["reads"]
@@ -204,7 +204,7 @@ fn uncompressed_files_and_rows_are_written_as_they_were() {
     }
 }
 
-/// A binary file turned to text is the text file of the same reads, and the other way round.
+/// A binary file that is converted to text equals the text file of the same reads, and the reverse.
 #[test]
 fn text_and_binary_hold_the_same() {
     let Some(folder) = nanopore() else { return };
@@ -226,7 +226,7 @@ fn text_and_binary_hold_the_same() {
     }
 }
 
-/// Every good file in every compression and as text: the same reads, whatever way they are written.
+/// Every valid file is converted to every compression and to text, and gives the same reads.
 #[test]
 fn every_file_converts_to_every_compression() {
     let records = [RecordPress::None, RecordPress::Zlib, RecordPress::Zstd];
@@ -291,7 +291,7 @@ fn indexes_are_written_as_they_were() {
     }
 }
 
-/// Truncated anywhere, a file is an error; at no place does it pass for whole.
+/// A file that is truncated anywhere gives an error.
 #[test]
 fn every_truncation_is_noticed() {
     let Some(folder) = nanopore() else { return };
@@ -304,13 +304,13 @@ fn every_truncation_is_noticed() {
         let header = parse(&bytes).unwrap();
         let whole_rows: Vec<u64> = frames(&bytes, &header).map(|f| f.unwrap().0.offset).collect();
         for len in (0..bytes.len()).step_by(step) {
-            // Text has no end marker: cut between two rows, or after the header, it is a whole file
-            // with fewer of them.
+            // Text has no end marker, so a file that is cut between two rows or after the header is
+            // a valid file with fewer rows.
             if header.encoding == Encoding::Ascii && whole_rows.contains(&(len as u64)) {
                 continue;
             }
             let cut = &bytes[..len];
-            // A header that is whole is the same header, and need not be parsed again.
+            // If the header is complete, it need not be parsed again.
             let in_header = (len as u64) < header.data_offset;
             let noticed = if in_header {
                 parse(cut).is_err()
@@ -322,7 +322,7 @@ fn every_truncation_is_noticed() {
     }
 }
 
-/// Flipped bits end in an error or in other values, never in a panic.
+/// Flipped bits give errors or other values, but never a panic.
 #[test]
 fn flipped_bits_never_panic() {
     let Some(folder) = nanopore() else { return };
@@ -352,7 +352,7 @@ fn flipped_bits_never_panic() {
     }
 }
 
-/// A text file that went through Windows says so.
+/// A text file with Windows line endings is refused with a message about them.
 #[test]
 fn carriage_returns_are_named() {
     let Some(folder) = nanopore() else { return };

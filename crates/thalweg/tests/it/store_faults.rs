@@ -1,5 +1,5 @@
-//! A store that fails in the middle of a run ends it with the store's error: the file, the byte,
-//! and never a hang.
+//! If a store fails in the middle of a run, the run ends with the store's error, which names the
+//! file and the byte, and never hangs.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn shapes() -> impl Iterator<Item = Shape> {
     })
 }
 
-/// The rows that came, and the error.
+/// Runs a source, and returns the delivered rows and the error.
 fn run(store: Arc<dyn Store>, source: Source, shape: Shape) -> (Vec<u64>, Option<Error>) {
     no_hang(move || {
         let run = Run::start(store, source, Offsets, shape, Control::new()).unwrap();

@@ -1,4 +1,5 @@
-//! Synthetic reads are reproducible, as long as asked for, and as hard to compress as real ones.
+//! Synthetic reads are reproducible, have the requested lengths, and are as hard to compress as
+//! real ones.
 
 use sha2::{Digest, Sha256};
 use thalweg::format::pod5::fields::END_REASONS;
@@ -10,7 +11,7 @@ fn read(synth: &Synth, i: u64) -> SynthRead {
     read
 }
 
-/// Over every field but those that follow from the recipe without arithmetic.
+/// A digest of all fields, except those that are copied from the recipe.
 fn digest(reads: &[SynthRead]) -> String {
     let mut hash = Sha256::new();
     for read in reads {
@@ -94,7 +95,7 @@ fn lengths_are_log_normal_with_the_mean_asked_for() {
     assert_eq!(Recipe::with_samples(1, 0).reads, 0);
 }
 
-/// Zigzag differences, as all the signal codecs make them.
+/// Zigzag differences, as all signal codecs make them.
 fn zigzag(samples: &[i16]) -> Vec<u16> {
     let mut last = 0i16;
     let step = |&sample: &i16| {
@@ -104,7 +105,7 @@ fn zigzag(samples: &[i16]) -> Vec<u16> {
     samples.iter().map(step).collect()
 }
 
-/// POD5's coding: a bit a value that says whether it takes one byte or two, and then these bytes.
+/// POD5's coding: one bit per value for its length of one or two bytes, followed by these bytes.
 fn svb16(values: &[u16]) -> Vec<u8> {
     let mut coded = vec![0; values.len().div_ceil(8)];
     for (k, value) in values.iter().enumerate() {
@@ -249,9 +250,9 @@ fn basecalls_are_fastq_with_the_lengths_and_qualities_of_a_real_run() {
     let share = |part: usize| part as f64 / bases as f64;
     assert!((share(gc) - 0.41).abs() < 0.01, "{}", share(gc));
     assert!((share(quality) - 22.0).abs() < 2.0, "{}", share(quality));
-    // 500 log-normal lengths scatter widely.
+    // The lengths are log-normal, so the sum of 500 of them varies widely.
     assert!((bases as f64 / 4e6 - 1.0).abs() < 0.2, "{bases}");
-    // A gzip file of real reads takes about a byte a base.
+    // In a gzip file of real reads, a base takes about one byte.
     let mut packed = Vec::new();
     let text = lines.join("\n");
     thalweg::codec::deflate::DeflateCompressor::new(6)

@@ -15,7 +15,7 @@ use super::{ReadJob, array};
 use crate::common::{Failure, VerbResult, output};
 use crate::timing::{Started, stages, with_build};
 
-/// Reads this process's slice of the datasets, and sums the values, which every arm of a benchmark
+/// Reads this process's slice of the datasets and sums the values, as every arm of a benchmark
 /// does. Prints how long that took, for all processes together.
 pub(super) fn run(
     file: &ArrayFile,
@@ -83,7 +83,7 @@ fn empty_sums(all: &[&Dataset], elements: &[Range<u64>]) -> Vec<WordSum> {
     all.iter().zip(elements).map(start).collect()
 }
 
-/// Sums every value: the work of a consumer.
+/// Sums every value. This is the work of the consumer.
 pub(super) fn consume(values: &[Memory]) {
     let sum = |sum: u64, values: &Memory| sum.wrapping_add(WordSum::sum(values));
     std::hint::black_box(values.iter().fold(0, sum));

@@ -1,4 +1,4 @@
-//! Edges of a text file: a line each, with commas or tabs between the values, which may be in
+//! Edges of a text file: one edge per line, with commas or tabs between the values, which may be in
 //! quotes.
 //!
 //! The file is read twice, because the type of a column depends on all of its values: whole
@@ -192,8 +192,8 @@ impl ColumnBuilder {
         }
     }
 
-    /// Adds a value, or a missing one if the text is empty. Returns false if the text is no value
-    /// of the column's type.
+    /// Adds a value, or a missing value if the text is empty. Returns false if the text is not a
+    /// value of the column's type.
     fn push(&mut self, text: &str) -> bool {
         if text.is_empty() {
             match self {
@@ -259,8 +259,8 @@ impl TextColumns {
             return Err(lines.defect(found, "a source, a target, and attributes, if any"));
         }
         let first: Vec<String> = record.iter().map(|text| text.trim().to_owned()).collect();
-        // The first line has names if neither of its first two values is a number: an id that is
-        // merely written wrong is no name.
+        // The first line holds names if neither of its first two values is a number. An id that is
+        // written incorrectly is not taken for a name.
         let has_names = first.iter().take(2).all(|text| text.parse::<f64>().is_err());
         let names = if has_names {
             first

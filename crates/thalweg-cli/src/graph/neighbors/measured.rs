@@ -14,7 +14,7 @@ use super::digest::sha256;
 use crate::common::{Failure, VerbResult, output};
 use crate::timing::{Started, with_build};
 
-/// What is read again and again, and what the first read has found.
+/// The network and the vertices that are read repeatedly, and the result of the first read.
 struct Measured<'a> {
     network: &'a Network,
     adjacencies: &'a [Adjacency],
@@ -135,7 +135,7 @@ impl Measured<'_> {
             let (wall, cpu) = started.seconds();
             seconds.push(wall);
             cpu_s += cpu;
-            // The ids are not summed here: the sum of the first read stands for them.
+            // The ids are not summed here, so the sum of the first read is used.
             self.check((lists.ids.len() as u64, self.links.1))?;
             let began = Instant::now();
             copy(&lists.ids, &mut target, self.threads);
@@ -145,7 +145,7 @@ impl Measured<'_> {
         Ok(times(seconds, cpu_s, copy_s))
     }
 
-    /// Fails if a repeated read has found something else than the first one.
+    /// Fails if the result of a repeated read differs from that of the first.
     fn check(&self, links: Links) -> VerbResult {
         if links == self.links {
             return Ok(());

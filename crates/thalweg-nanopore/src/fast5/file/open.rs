@@ -52,7 +52,7 @@ pub(super) fn open(context: OpenContext<'_>) -> Result<OpenedFast5> {
     match parse(context) {
         Ok(opened) => Ok(opened),
         Err(Refused::Store(error)) => Err(error),
-        Err(refused) => otherwise(context, refused).map(OpenedFast5::Table),
+        Err(refused) => with_libhdf5(context, refused).map(OpenedFast5::Table),
     }
 }
 
@@ -76,7 +76,7 @@ pub(super) fn from_library(
     Fast5Layout::scan(store, control, memory)
 }
 
-fn otherwise(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
+fn with_libhdf5(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
     from_library(context).map_err(|error| match refused {
         // The parser's own error says more than a missing library.
         Refused::Damaged(fault) if !HAS_LIBHDF5 => {
@@ -94,7 +94,7 @@ pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Fast5Layout> {
     table(context, &pages, &root)
 }
 
-/// Rows of all reads.
+/// Parses the rows of all reads.
 fn table(context: OpenContext<'_>, pages: &Pages, root: &Root) -> meta::Result<Fast5Layout> {
     let mut builder = LayoutBuilder::new(context.store.name(), root, context.memory);
     let mut refused = None;

@@ -73,23 +73,23 @@ enum Whole {
 struct Reach {
     before: u64,
     after: usize,
-    /// Bytes from the header on that hold all but the signal.
+    /// Bytes from the header on that hold everything but the signal.
     fields: u64,
 }
 
 /// Records the ranges that are asked for.
-struct Traced<'a> {
+struct RecordingSource<'a> {
     pages: &'a Pages,
-    gets: RefCell<Vec<Range<u64>>>,
+    requested: RefCell<Vec<Range<u64>>>,
 }
 
-impl ByteSource for Traced<'_> {
+impl ByteSource for RecordingSource<'_> {
     fn size(&self) -> u64 {
         self.pages.size()
     }
 
     fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
-        self.gets.borrow_mut().push(at..at + len as u64);
+        self.requested.borrow_mut().push(at..at + len as u64);
         self.pages.get(at, len)
     }
 }
@@ -119,12 +119,12 @@ impl Stream {
                 .collect(),
         )?;
         for number in numbers() {
-            let traced = Traced { pages, gets: RefCell::default() };
-            let found = root.read(&traced, number)?;
+            let recording = RecordingSource { pages, requested: RefCell::default() };
+            let found = root.read(&recording, number)?;
             if !found.is_named_rightly() {
                 return Ok(Err(root));
             }
-            needed.extend(reach.widen(&root, number, &traced.gets.take(), &found.signal()));
+            needed.extend(reach.widen(&root, number, &recording.requested.take(), &found.signal()));
             if number < FIRST {
                 known.take(pages, found)?;
             }
@@ -235,7 +235,7 @@ impl Stream {
         Ok(index)
     }
 
-    /// The bytes that hold a read, or all but its signal.
+    /// The bytes that hold a read, or everything of it but the signal.
     pub(super) fn extent(&self, number: usize, signal: bool) -> Range<u64> {
         let places = self.root.places();
         let Some(place) = places.get(number) else { return 0..0 };
@@ -254,7 +254,7 @@ impl Reach {
         &mut self,
         root: &Root,
         number: usize,
-        gets: &[Range<u64>],
+        requested: &[Range<u64>],
         signal: &Range<u64>,
     ) -> Option<usize> {
         let places = root.places();
@@ -262,7 +262,7 @@ impl Reach {
         let headers =
             |end: u64| places.partition_point(|place| place.at < end).saturating_sub(number).max(1);
         let mut after = 1;
-        for get in gets {
+        for get in requested {
             if get.start < place.at {
                 let before = place.at - get.start;
                 self.before = if before <= BEFORE { self.before.max(before) } else { self.before };
@@ -280,13 +280,13 @@ impl Reach {
     }
 }
 
-/// The bytes of an extent, and of the rest of the file.
-struct Near<'a> {
+/// The bytes of an extent, with the rest of the file behind them.
+struct ExtentSource<'a> {
     extent: &'a Extent<'a>,
     pages: &'a Pages,
 }
 
-impl ByteSource for Near<'_> {
+impl ByteSource for ExtentSource<'_> {
     fn size(&self) -> u64 {
         self.pages.size()
     }
@@ -312,7 +312,7 @@ pub(crate) struct StreamUnpacker {
     pages: Pages,
     known: KnownFields,
     header: Arc<Header>,
-    /// The read that was parsed last, by its ordinal.
+    /// The read that was parsed last, with its ordinal.
     ready: Option<(u64, Ready)>,
 }
 
@@ -379,7 +379,7 @@ impl StreamUnpacker {
     }
 
     fn parse(&mut self, extent: &Extent<'_>, number: usize) -> meta::Result<(Fast5Row, bool)> {
-        let near = Near { extent, pages: &self.pages };
+        let near = ExtentSource { extent, pages: &self.pages };
         let found = self.stream.root.read(&near, number)?;
         self.known.take(&near, found)
     }

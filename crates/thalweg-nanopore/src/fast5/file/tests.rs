@@ -1,4 +1,4 @@
-//! What is parsed without libhdf5 is what libhdf5 says.
+//! Compares the results of this crate's parser with those of libhdf5.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 use std::fs;
@@ -20,7 +20,7 @@ use crate::format::AnyFile;
 use crate::reads::{Read, ReadFile, Selection};
 use crate::record::Record;
 
-/// The seeds of the fuzz target, and the real files where there are any.
+/// The seeds of the fuzz target, and the real files if there are any.
 fn files() -> Vec<PathBuf> {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let shared = std::env::var_os("THALWEG_SHARED")
@@ -29,8 +29,7 @@ fn files() -> Vec<PathBuf> {
     for folder in
         [PathBuf::from(root).join("fuzz/corpus/hdf5_meta"), shared.join("data/nanopore/fast5")]
     {
-        // The real files are not everywhere; `thalweg_testing::real_files` says where they have to
-        // be.
+        // The real files may be absent; `thalweg_testing::real_files` documents their place.
         files
             .extend(fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()));
     }
@@ -52,7 +51,7 @@ fn theirs(store: &Arc<dyn Store>) -> thalweg_io::Result<fast5::Fast5Layout> {
     fast5::Fast5Layout::scan(store, &Control::new(), 64 << 20)
 }
 
-/// Everything but how many requests it took. Numbers that are none are the same.
+/// Everything but the number of requests, as text. NaN equals NaN in this form.
 fn shown(layout: &fast5::Fast5Layout) -> String {
     format!("{layout:#?}")
         .lines()
@@ -81,7 +80,7 @@ fn every_file_is_as_libhdf5_has_it() {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// A read with everything that is known of it, as text, and its samples.
+/// All fields of each read as text, and its samples.
 fn all(file: &ReadFile) -> Vec<(String, Vec<i16>)> {
     let show = |read: &Read<'_>| {
         let Record { read_id, read_group, digitisation, offset, range, sampling_rate, .. } =
@@ -108,7 +107,7 @@ fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
         let file = Fast5File::Table(Arc::new(table));
         let opened = AnyFile::listed(file::OpenedFormat { file, header, requests: 0 });
         (listed.file.header, listed.reads) = (opened.header, opened.file);
-        // The header of all reads comes first: else a read would have fewer fields, not other ones.
+        // The header of all reads is loaded first. Otherwise a read could have fewer fields.
         assert_eq!(ours.header(), listed.header(), "{}", path.display());
         assert_eq!(ours.left_out(), listed.left_out(), "{}", path.display());
         assert!(all(&ours) == all(&listed), "{}", path.display());
@@ -116,13 +115,13 @@ fn reads_parsed_on_the_way_are_those_that_libhdf5_lists() {
     assert!(streams >= 2);
 }
 
-/// Bits flipped all over a file, and lengths that it is cut to. What libhdf5 makes of such files is
-/// for `fast5_hostile`.
+/// Flips bits all over a file, and cuts it to many lengths. `fast5_hostile` tests how libhdf5
+/// handles such files.
 #[test]
 fn damaged_files_are_refused_or_read_in_bounded_work() {
     for path in files() {
         let whole = fs::read(&path).unwrap();
-        // The real files are mostly signal, which is not looked at here.
+        // Real files are mostly signal, which this test does not read, so the steps are larger.
         let step = if whole.len() > 200_000 { 997 } else { 13 };
         let mut read = 0;
         let mut refused = 0;

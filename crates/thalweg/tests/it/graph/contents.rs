@@ -1,4 +1,4 @@
-//! All of a network, to hold it against another one.
+//! The contents of a network, for comparison with another one.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use thalweg::graph::{Adjacency, Neighbours, Network, Side};
 
 use super::model::value_of;
 
-/// All that a network says: vertices and edges, by type and population, with the first of their
-/// attributes, if they have any.
+/// The contents of a network: vertices and edges by type and population, with their first attribute
+/// if they have any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     /// Names of types and populations.
@@ -82,7 +82,7 @@ impl Contents {
         contents
     }
 
-    /// Adds what is there of another.
+    /// Adds the contents of another network.
     pub(super) fn add(&mut self, other: &Self) {
         self.vertices.resize_with(other.vertices.len(), BTreeMap::new);
         self.edges.resize_with(other.edges.len(), BTreeMap::new);

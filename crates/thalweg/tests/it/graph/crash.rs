@@ -1,5 +1,4 @@
-//! Crashes at any moment: every change that was acknowledged is there afterwards, and nothing is
-//! there by half.
+//! Crashes at any moment: every acknowledged change remains, and no change is stored in part.
 
 use std::sync::Arc;
 
@@ -11,10 +10,10 @@ use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define, try_define};
 
-/// Each ends in three crashes: more than a thousand of them.
+/// The number of runs. Each run ends in three crashes, so there are more than a thousand.
 const RUNS: u64 = 400;
 
-/// Commits of a run, if nothing ends it.
+/// The number of commits of a run that nothing ends.
 const COMMITS: usize = 30;
 
 fn open(disk: &CrashDisk, failing: Failing) -> thalweg::Result<(Writer, Arc<CrashDisk>)> {
@@ -22,7 +21,7 @@ fn open(disk: &CrashDisk, failing: Failing) -> thalweg::Result<(Writer, Arc<Cras
     Ok((Writer::open_on(disk.clone(), Options::default())?, disk))
 }
 
-/// Works on a network until something fails; what must be there, and what may be in its place.
+/// Works on a network until something fails. Returns the states that the network may then have.
 fn work(writer: &mut Writer, model: &mut Model, rng: &mut SmallRng) -> Vec<Model> {
     for _ in 0..COMMITS {
         let mut after = model.clone();
@@ -30,7 +29,7 @@ fn work(writer: &mut Writer, model: &mut Model, rng: &mut SmallRng) -> Vec<Model
             6 => vec![after.clear(rng)],
             count => (0..count).map(|_| after.step(rng)).collect(),
         };
-        // Once it is in the log, it may be there.
+        // A change that failed after it was written to the log may still remain.
         let outcome = writer.commit(changes);
         if outcome.is_err() {
             return vec![model.clone(), after];
@@ -41,7 +40,7 @@ fn work(writer: &mut Writer, model: &mut Model, rng: &mut SmallRng) -> Vec<Model
             1 => writer.compact(),
             _ => Ok(()),
         };
-        // What was acknowledged stays, and what is acknowledged after a failure does, too.
+        // Acknowledged changes remain, also those after a failed flush or compaction.
         drop(outcome);
     }
     vec![model.clone()]
@@ -54,7 +53,7 @@ fn is_any(network: &Network, models: &[Model]) -> Option<usize> {
 
 #[test]
 fn what_was_acknowledged_survives_and_nothing_is_half_there() {
-    // What a model says that does not fit is no failure here.
+    // Some models are expected not to match, so their panics are not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let jobs: Vec<_> = (0..2)
         .map(|part| std::thread::spawn(move || (part..RUNS).step_by(2).try_for_each(run)))
@@ -77,7 +76,8 @@ fn run(seed: u64) -> Result<(), String> {
         let (mut writer, _) = open(&disk, Failing::Never).map_err(|e| format!("{seed}: {e}"))?;
         define(&mut writer);
     }
-    // Several lives, each of which ends in the middle of something.
+    // Several processes work on the disk one after the other, and each ends in the middle of its
+    // work.
     for life in 0..3 {
         let failing = Failing::From(rng.random_range(0..60));
         let mut may_be = vec![model.clone()];
@@ -140,7 +140,7 @@ fn a_full_disk_is_an_error_and_the_network_stays() {
         let Some(mut writer) = writer else { continue };
         let may_be = work(&mut writer, &mut model, &mut rng);
         let left = failing.unwrap().after_kill(Failing::Never);
-        // What this one sees is what is on the disk, or will be.
+        // The open network shows the state that is on the disk or will be.
         assert!(is_any(writer.network(), &may_be).is_some(), "step {step}");
         drop(writer);
         let network = Network::open_on(Arc::new(left), Options::default()).unwrap();

@@ -1,5 +1,5 @@
-//! Imports that end anywhere: all of an input is there afterwards or nothing of it, and no file
-//! that is not of the network.
+//! Imports that end at any step: afterwards the network has all of an input or nothing of it, and
+//! the store has only files of the network.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,12 +19,12 @@ use thalweg_testing::{CrashDisk, Failing};
 use super::contents::Contents;
 use super::model::{Model, define, schema};
 
-/// Edges of a list, some at a time.
+/// A list of edges that is read in pieces.
 struct Listed {
     population: Population,
     edges: Vec<(u64, u64)>,
     place: usize,
-    /// Whether it is damaged at its end.
+    /// Whether the list is damaged at its end.
     breaks: bool,
     reads: Arc<AtomicUsize>,
 }
@@ -90,13 +90,14 @@ impl VertexSource for Described {
     }
 }
 
-/// An input of two populations, of which one may be there, with a type that is not, and of
-/// vertices.
+/// An input of two populations and some vertices. One population may already exist, and the other
+/// one needs a new type.
 fn input(seed: u64, breaks: bool) -> Input {
     watched(seed, breaks).0
 }
 
-/// The same, and how often its first population was asked for edges.
+/// An input as from [`input`], and the number of times that edges of its first population were
+/// read.
 fn watched(seed: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let mut listed =
@@ -125,7 +126,7 @@ fn watched(seed: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     (Input { edges, vertices, ..Input::default() }, reads)
 }
 
-/// The same of a file.
+/// An input as from [`watched`], which comes from a file with this modification time.
 fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) {
     let (mut input, reads) = watched(seed, breaks);
     input.origin =
@@ -133,7 +134,7 @@ fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) 
     (input, reads)
 }
 
-fn goes_on(disk: &Arc<CrashDisk>, input: Input) -> thalweg::Result<Imported> {
+fn resume_import(disk: &Arc<CrashDisk>, input: Input) -> thalweg::Result<Imported> {
     let mut writer = Writer::open_on(disk.clone(), Options::default())?;
     writer.set_keep_every(Duration::ZERO);
     writer.import(input, &mut |_| {})
@@ -153,7 +154,7 @@ fn contents(disk: &CrashDisk) -> Contents {
     Contents::of(&network)
 }
 
-/// The files of a network of so many segments.
+/// Whether the store has only the files of its network.
 fn is_tidy(disk: &CrashDisk, writer: &Writer) -> bool {
     let mut names = disk.list().unwrap();
     names.retain(|name| !name.ends_with(".seg"));
@@ -163,7 +164,7 @@ fn is_tidy(disk: &CrashDisk, writer: &Writer) -> bool {
     named && segments == writer.network().storage().segments
 }
 
-/// A network that something is brought into.
+/// A network with some contents, into which an input is imported.
 fn worked_on(seed: u64) -> CrashDisk {
     let mut rng = SmallRng::seed_from_u64(seed);
     let disk = CrashDisk::new(Failing::Never);
@@ -210,12 +211,12 @@ fn an_import_may_end_anywhere() {
                 } else {
                     after_it += 1;
                 }
-                // Once more, it is there, and all else is gone.
+                // After another import, the input is complete, and all other files are gone.
                 let left = Arc::new(left);
                 let (writer, _) = bring_in(&left, seed).unwrap();
                 assert_eq!(writer.network().populations().len(), 7);
                 let again = contents(&left);
-                // Several edges between two vertices are brought in again.
+                // The second import adds the edges of the multi-edge population again.
                 assert!(again == after || found == after, "seed {seed}, {fails:?}");
                 assert!(is_tidy(&left, &writer), "seed {seed}, {fails:?}: {:?}", left.list());
             }
@@ -236,7 +237,7 @@ fn of_an_import_that_fails_nothing_is_left() {
         assert_eq!(contents(&disk), before, "no type, no population");
         assert_eq!(Contents::of(writer.network()), before);
         assert!(is_tidy(&disk, &writer), "{:?}", disk.list());
-        // The same writer goes on.
+        // The same writer can continue.
         writer.import(input(seed, false), &mut |_| {}).unwrap();
         assert_eq!(contents(&disk).names.len(), before.names.len() + 2);
         assert!(is_tidy(&disk, &writer), "{:?}", disk.list());
@@ -250,11 +251,11 @@ fn an_import_that_was_stopped_goes_on() {
         let base = worked_on(seed);
         let before = contents(&base);
         let done = Arc::new(base.copy());
-        let counts = goes_on(&done, of_file(seed, 1, false).0).unwrap();
+        let counts = resume_import(&done, of_file(seed, 1, false).0).unwrap();
         let (steps, after) = (done.steps(), contents(&done));
         for step in 0..steps {
             let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
-            let outcome = goes_on(&disk, of_file(seed, 1, false).0);
+            let outcome = resume_import(&disk, of_file(seed, 1, false).0);
             let left =
                 if step % 2 == 0 { disk.after_crash(step, Failing::Never) } else { disk.copy() };
             let found = contents(&left);
@@ -265,20 +266,23 @@ fn an_import_that_was_stopped_goes_on() {
             if found == after {
                 continue;
             }
-            // Something else meanwhile: what was kept is of no use.
+            // Another change invalidates the part of the import that was kept.
             if step % 5 == 0 {
                 let other = Arc::new(left.copy());
                 let mut writer = Writer::open_on(other.clone(), Options::default()).unwrap();
                 let gone = thalweg::graph::Change::ClearEdges { population: 0 };
                 if writer.commit(vec![gone]).unwrap().edges_removed > 0 {
                     drop(writer);
-                    assert_eq!(goes_on(&other, of_file(seed, 1, false).0).unwrap().resumed, 0);
+                    assert_eq!(
+                        resume_import(&other, of_file(seed, 1, false).0).unwrap().resumed,
+                        0
+                    );
                     contents(&other);
                 }
             }
             let left = Arc::new(left);
             let (input, reads) = of_file(seed, 1, false);
-            let again = goes_on(&left, input).unwrap();
+            let again = resume_import(&left, input).unwrap();
             assert_eq!(again, Imported { resumed: again.resumed, ..counts });
             assert_eq!(
                 reads.load(Ordering::Relaxed) == 0,
@@ -303,29 +307,29 @@ fn an_import_goes_on_with_the_same_file_only() {
     let (seed, mut stopped) = (3, 0);
     let base = worked_on(seed);
     let done = Arc::new(base.copy());
-    goes_on(&done, of_file(seed, 1, false).0).unwrap();
+    resume_import(&done, of_file(seed, 1, false).0).unwrap();
     let (steps, after) = (done.steps(), contents(&done));
     for step in 0..steps {
         let disk = Arc::new(base.copy().after_kill(Failing::From(step)));
-        let _ = goes_on(&disk, of_file(seed, 1, false).0);
+        let _ = resume_import(&disk, of_file(seed, 1, false).0);
         let left = Arc::new(disk.copy());
         let before = contents(&left);
-        let Err(changed) = goes_on(&left, of_file(seed, 2, false).0) else { continue };
+        let Err(changed) = resume_import(&left, of_file(seed, 2, false).0) else { continue };
         stopped += 1;
         let words = "the file or the options were others when an import of it into disk was \
             stopped, which kept 1 of its 2";
         assert!(changed.to_string().contains(words), "{changed}");
         assert_eq!(contents(&left), before);
-        // It can still go on, or begin anew.
+        // The import can still be resumed, or started anew.
         let same = Arc::new(left.copy());
-        assert_eq!(goes_on(&same, of_file(seed, 1, false).0).unwrap().resumed, 1);
+        assert_eq!(resume_import(&same, of_file(seed, 1, false).0).unwrap().resumed, 1);
         let mut writer = Writer::open_on(left.clone(), Options::default()).unwrap();
         writer.forget_import().unwrap();
         assert!(is_tidy(&left, &writer), "{:?}", left.list());
         drop(writer);
-        assert_eq!(goes_on(&left, of_file(seed, 2, false).0).unwrap().resumed, 0);
+        assert_eq!(resume_import(&left, of_file(seed, 2, false).0).unwrap().resumed, 0);
         assert_eq!(contents(&left), after);
-        // Pages that are not as they were are not gone on with.
+        // An import with damaged pages is not resumed.
         let damaged = Arc::new(disk.copy());
         let mut kept = String::new();
         damaged.damage("manifest", |bytes| {
@@ -335,15 +339,15 @@ fn an_import_goes_on_with_the_same_file_only() {
             kept = file[..12].to_owned();
         });
         damaged.damage(&kept, |bytes| bytes[99] ^= 1);
-        assert_eq!(goes_on(&damaged, of_file(seed, 1, false).0).unwrap().resumed, 0);
+        assert_eq!(resume_import(&damaged, of_file(seed, 1, false).0).unwrap().resumed, 0);
         assert_eq!(contents(&damaged), after);
     }
     assert!(stopped > 4, "{stopped}");
-    // An input that is damaged is not gone on with, and nothing of it is kept.
+    // An import of a damaged input is not resumed, and nothing of it is kept.
     let disk = Arc::new(base.copy());
-    goes_on(&disk, of_file(seed, 1, true).0).unwrap_err();
+    resume_import(&disk, of_file(seed, 1, true).0).unwrap_err();
     let writer = Writer::open_on(disk.clone(), Options::default()).unwrap();
     assert!(is_tidy(&disk, &writer), "{:?}", disk.list());
     drop(writer);
-    assert_eq!(goes_on(&disk, of_file(seed, 2, false).0).unwrap().resumed, 0);
+    assert_eq!(resume_import(&disk, of_file(seed, 2, false).0).unwrap().resumed, 0);
 }

@@ -9,10 +9,11 @@ use rand::RngExt;
 use rand::rngs::SmallRng;
 use thalweg::graph::{Change, Direction, Neighbours, Network, Population, Writer};
 
-/// Types, of which the second has attributes.
+/// The types. Only the second one has attributes.
 pub(super) const TYPES: [&str; 3] = ["cell", "site", "vessel"];
 
-/// Populations of all kinds: name, ends, directed, several, attributes.
+/// Populations of all kinds: name, ends, whether directed, whether several edges between two
+/// vertices are allowed, whether there are attributes.
 const POPULATIONS: [(&str, usize, usize, bool, bool, bool); 6] = [
     ("cell-site", 0, 1, false, false, false),
     ("site>vessel", 1, 2, true, true, true),
@@ -22,7 +23,8 @@ const POPULATIONS: [(&str, usize, usize, bool, bool, bool); 6] = [
     ("cell>site", 0, 1, true, false, true),
 ];
 
-/// Ids are few, so that things meet, but for some that are far off.
+/// A random id. Most ids come from a small range, so that changes affect the same vertices; a few
+/// are very large.
 fn id(rng: &mut SmallRng) -> u64 {
     match rng.random_range(0..20) {
         0 => u64::MAX - rng.random_range(0..3),
@@ -59,11 +61,12 @@ pub(super) fn value_of(batch: &RecordBatch, row: usize) -> i64 {
     value
 }
 
-/// What a network should be.
+/// The expected contents of a network.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Model {
     vertices: Vec<BTreeMap<u64, Option<i64>>>,
-    /// For each pair, the attribute of each edge, in the order in which they came.
+    /// For each pair of vertices, the attribute of each edge, in the order in which the edges were
+    /// added.
     edges: Vec<BTreeMap<(u64, u64), Vec<i64>>>,
 }
 
@@ -75,7 +78,7 @@ impl Model {
         }
     }
 
-    /// A change by chance, made here; what a writer is to do.
+    /// Makes a random change to the model, and returns the change for a writer.
     pub(super) fn step(&mut self, rng: &mut SmallRng) -> Change {
         let vertex_type = rng.random_range(0..TYPES.len());
         let population = rng.random_range(0..POPULATIONS.len());
@@ -138,7 +141,7 @@ impl Model {
         }
     }
 
-    /// The same, of which nothing is left of a population or a type.
+    /// Clears a random population or type in the model, and returns the change for a writer.
     pub(super) fn clear(&mut self, rng: &mut SmallRng) -> Change {
         if rng.random_bool(0.5) {
             let population = rng.random_range(0..POPULATIONS.len());
@@ -162,7 +165,7 @@ impl Model {
         }
     }
 
-    /// Panics where a network is something else.
+    /// Panics if the contents of a network differ from the model.
     pub(super) fn check(&self, network: &Network) {
         for (vertex_type, expected) in self.vertices.iter().enumerate() {
             let mut ids = Vec::new();
@@ -259,7 +262,7 @@ impl Model {
                     if out {
                         expected.entry(*s).or_default().push(*t);
                     }
-                    // An edge from a vertex to itself is one.
+                    // An edge from a vertex to itself counts once.
                     if into && !(out && source == target && s == t) {
                         expected.entry(*t).or_default().push(*s);
                     }
@@ -314,7 +317,7 @@ impl Model {
     }
 }
 
-/// The types and populations.
+/// Adds the types and populations to a network.
 pub(super) fn define(writer: &mut Writer) {
     let none = Arc::new(Schema::empty());
     for (number, name) in TYPES.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Damage by chance: what is written anew is whole, all of it was there, and what the other side
-//! knows is not lost.
+//! Random damage: a repaired network is consistent, contains nothing that was never there, and
+//! keeps everything that is known from the other end of an edge.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ fn is_part<K: Ord + std::fmt::Debug>(
     }
 }
 
-/// Repairs a damaged network, and holds it against what was there at the end, and ever.
+/// Repairs a damaged network, and compares it with its last contents (`truth`) and with everything
+/// that it ever contained (`ever`).
 fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, RepairReport) {
     let out = Arc::new(CrashDisk::new(Failing::Never));
     let report = repair_on(damaged, &*out, &Options::default()).unwrap();
@@ -58,7 +59,7 @@ fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, 
             assert_eq!(nulls(&found), nulls(truth), "{}", kept.name);
         }
     }
-    // It can be written on.
+    // The repaired network can be changed.
     let mut writer = Writer::open_on(out, Options::default()).unwrap();
     let gone = Change::ClearEdges { population: 0 };
     assert_eq!(writer.commit(vec![gone]).unwrap().edges_removed, found.edges[0].len() as u64);
@@ -66,7 +67,7 @@ fn mended(damaged: &CrashDisk, truth: &Contents, ever: &Contents) -> (Contents, 
     (found, report)
 }
 
-/// A network that was worked on; what it says, and ever said.
+/// A network after random changes, its contents, and everything that it ever contained.
 fn worked_on(seed: u64) -> (CrashDisk, Contents, Contents) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let disk = CrashDisk::new(Failing::Never);
@@ -168,7 +169,7 @@ fn whatever_is_damaged_nothing_is_made_up() {
     assert!(losses > 40, "{losses}");
 }
 
-/// A network of lists that take many pages.
+/// A network whose lists of neighbours take many pages.
 fn large() -> (CrashDisk, Contents) {
     let disk = CrashDisk::new(Failing::Never);
     let mut writer =
@@ -296,7 +297,7 @@ fn what_cannot_be_mended_says_so() {
         "{failed}"
     );
     assert!(out.list().unwrap().is_empty());
-    // Nothing is left of one that fails in the middle.
+    // If a repair fails in the middle, it leaves no files.
     for step in 0..12 {
         let out = CrashDisk::new(Failing::Once(step));
         if repair_on(&disk, &out, &Options::default()).is_err() {

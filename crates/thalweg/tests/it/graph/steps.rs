@@ -1,4 +1,4 @@
-//! Random changes, beside a model.
+//! Applies random changes to a network and to a model.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use thalweg_testing::{CrashDisk, Failing};
 
 use super::model::{Model, define};
 
-/// As the issue asks: not fewer than a hundred thousand.
+/// The number of random changes, over all threads.
 const STEPS: usize = 100_000;
 
 #[test]
