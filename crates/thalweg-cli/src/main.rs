@@ -39,7 +39,7 @@ use clap::{Parser, Subcommand};
 
 /// Reads, converts, checks and measures scientific files.
 #[derive(Debug, Parser)]
-#[command(version, arg_required_else_help = true)]
+#[command(name = "thalweg", version, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
