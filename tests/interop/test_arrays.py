@@ -367,7 +367,7 @@ def test_memory_is_bounded_by_the_budget(thalweg, tmp_path):
 
 
 @pytest.mark.parametrize("damage", ["stored", "checksum", "short"])
-def test_damage_is_told(thalweg, tmp_path, damage):
+def test_damage_is_reported(thalweg, tmp_path, damage):
     path = tmp_path / "f.h5"
     coded = {"fletcher32": True} if damage == "checksum" else {"compression": "gzip"}
     with h5py.File(path, "w") as file:
@@ -386,7 +386,7 @@ def test_damage_is_told(thalweg, tmp_path, damage):
         assert 0 <= at - chunk.byte_offset < chunk.size
 
 
-def test_info_says_how_it_lies(thalweg, tmp_path):
+def test_info_reports_the_layout(thalweg, tmp_path):
     path = tmp_path / "f.h5"
     with h5py.File(path, "w") as file:
         file.create_dataset("group/chunked", data=values("<u4", (1000,)), chunks=(100,), compression="gzip", shuffle=True)
@@ -439,7 +439,7 @@ def test_info_shows_strings(thalweg, shared, tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["read", "info"])
-def test_what_takes_libhdf5_down_is_an_error(thalweg, shared, verb):
+def test_files_that_crash_libhdf5_are_errors(thalweg, shared, verb):
     for path in (path for path in FILES if "cve" in path.parts or "fuzz" in path.parts):
         result = thalweg(verb, path, check=False)
         assert result.returncode in (0, 1), (path, result.returncode, result.stderr)

@@ -94,7 +94,7 @@ def some(network, what, tmp_path):
 
 @pytest.mark.parametrize("name", PEERS, ids=" ".join)
 @pytest.mark.parametrize("first", [None, 3])
-def test_what_was_imported_is_read(network, tmp_path, name, first):
+def test_imported_edges_are_read(network, tmp_path, name, first):
     name, *arm = name
     store = tmp_path / "store"
     limit = [] if first is None else ["--max-astrocytes", first]
@@ -135,7 +135,7 @@ def test_h5py_reads_the_file_itself(network, tmp_path):
 
 @pytest.mark.parametrize("name", MUTABLE, ids=" ".join)
 @pytest.mark.parametrize("batch", [1, 7])
-def test_what_was_inserted_is_read(network, tmp_path, name, batch):
+def test_inserted_edges_are_read(network, tmp_path, name, batch):
     name, *arm = name
     store, copy = tmp_path / "store", tmp_path / "copy"
     before = told(peer(name, "import", network.path, store, *arm))["digest"]

@@ -51,7 +51,7 @@ def test_measured_is_near_predicted_where_the_store_is_known(thalweg, scattered)
     assert found["throttled"] and 0.75 < found["thalweg"]["total_s"] / found["measured_s"] < 1.25, found
 
 
-def test_what_is_only_assumed_is_a_range(thalweg, scattered):
+def test_assumed_limits_give_a_range(thalweg, scattered):
     found = doctor(thalweg, scattered, "--model", "hdd")
     least, most = found["thalweg"]["range_s"]
     assert found["model_assumed"] and least < found["thalweg"]["total_s"] < most

@@ -112,7 +112,7 @@ def test_columns_without_names_and_other_numbers(graph, tmp_path):
     assert exported(graph, tmp_path / "s", tmp_path / "o.parquet", "b")["z"].to_pylist() == ["p", "q"]
 
 
-def test_what_is_wrong_is_named(graph, tmp_path):
+def test_defects_of_edge_lists_are_named(graph, tmp_path):
     cases = {
         "line.csv": (b"source,target\n1,2\n1,x\n", "line 3"),
         "few.csv": (b"source,target,w\n1,2,3\n1,2\n", "line 3"),

@@ -202,7 +202,7 @@ def changed(result):
     return [told[f"{what}_{how}"] for what in ("vertices", "edges") for how in ("added", "removed")]
 
 
-def test_changes_show(graph, tmp_path, made):
+def test_inserted_and_deleted_edges_are_seen(graph, tmp_path, made):
     store = tmp_path / "s"
     graph("import", made, store, "--max-astrocytes", 6)
     network = network_of(made, 6)
@@ -460,7 +460,7 @@ def test_an_import_that_goes_on(graph, thalweg, thalweg_binary, tmp_path):
     assert (again["edges"], again["vertices"], again["populations_resumed"], again["links"]) == (0, 0, 0, done["links"])
 
 
-def test_what_makes_no_sense(graph, tmp_path, made):
+def test_senseless_commands_are_refused(graph, tmp_path, made):
     store = tmp_path / "s"
     done = graph("info", tmp_path / "none", check=False)
     assert done.returncode == 1 and "none" in done.stderr and not (tmp_path / "none").exists()

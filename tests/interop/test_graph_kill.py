@@ -170,7 +170,7 @@ class Store:
         assert names == [".copy", ".log", ".seg", "lock", "manifest"], names
 
 
-def test_what_was_acknowledged_survives_a_kill(thalweg_binary, tmp_path):
+def test_acknowledged_changes_survive_a_kill(thalweg_binary, tmp_path):
     tally = collections.Counter()
     for number, first in enumerate(range(0, RUNS, LIVES)):
         folder = tmp_path / str(number)

@@ -55,7 +55,7 @@ def test_others_read_what_was_exported(graph, tmp_path, name):  # noqa: F811
 
 
 @pytest.mark.parametrize("name", [*SONATA, *NGV])
-def test_what_was_exported_comes_back(graph, tmp_path, name):  # noqa: F811
+def test_exported_networks_round_trip(graph, tmp_path, name):  # noqa: F811
     path, out = GRAPHS / name, tmp_path / "out.h5"
     graph("import", path, tmp_path / "s")
     graph("export", tmp_path / "s", out)

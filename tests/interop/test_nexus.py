@@ -307,7 +307,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("style", ["sns", "ess"])
 @pytest.mark.parametrize("kind", BROKEN)
-def test_broken_indexes_are_told(thalweg, tmp_path, kind, style):
+def test_broken_indexes_are_reported(thalweg, tmp_path, kind, style):
     index, findings, pulses = BROKEN[kind]
     path, out = broken(tmp_path / "run.nxs", index, style=style), tmp_path / "out.arrow"
     result = thalweg("read", path, "--events", "--to", out, "--json")
@@ -326,7 +326,7 @@ def test_broken_indexes_are_told(thalweg, tmp_path, kind, style):
     assert findings[0][0] in thalweg("info", path).stdout
 
 
-def test_other_defects_are_told(thalweg, tmp_path):
+def test_other_defects_are_reported(thalweg, tmp_path):
     sound = [0, 10, 20, 30, 40, 50]
 
     def found(name, *arguments, edit=None, **options):
@@ -371,7 +371,7 @@ def test_times_without_an_epoch_count_from_the_start_of_the_measurement(thalweg,
     assert table(out)["pulse_time"][0] == EPOCH
 
 
-def test_cues_stand_in_for_an_index(thalweg, tmp_path):
+def test_cue_entries_replace_an_index(thalweg, tmp_path):
     bank = Bank(1000, 70, 1)
     path, out = tmp_path / "run.nxs", tmp_path / "out.arrow"
     ess(path, {"bank1": bank})

@@ -108,7 +108,7 @@ def test_the_bytes_needed_by_id_are_those_of_the_records(peer, writable, shared,
     assert needed(*names) == file.stat().st_size - header - 5
 
 
-def test_the_build_says_what_it_is(peer, shared):
+def test_the_build_reports_its_features(peer, shared):
     build = json.loads(run(peer, "seq", shared / "blow5/example3.blow5").stdout)["build"]
     assert "-O3" in build["flags"]
     assert build["zstd_source"].endswith(f"zstd.{build['zstd']}")
@@ -195,7 +195,7 @@ def test_all_ways_into_fast5_agree(writable, shared, tmp_path):
     check_arms([((sys.executable, FAST5_PEER), "h5py")], writable(name), rows, tmp_path)
 
 
-def test_no_peer_passes_over_an_unknown_read(pod5_peer, writable, tmp_path):
+def test_no_peer_skips_an_unknown_read(pod5_peer, writable, tmp_path):
     ids = tmp_path / "ids"
     ids.write_text("00000000-1111-2222-3333-444444444444\n")
     arms = [(arm, "pod5/b1.pod5") for arm, _ in pod5_arms(pod5_peer, "pod5/b1.pod5")]

@@ -258,7 +258,7 @@ def test_columns_of_other_types_are_named(thalweg, shared, tmp_path):
     assert "column nested" in told.stderr
 
 
-def test_what_pod5_cannot_hold_is_listed(thalweg, shared, tmp_path):
+def test_losses_of_pod5_are_listed(thalweg, shared, tmp_path):
     out = tmp_path / "out.pod5"
     name = "blow5/exp_1_lossless_zstd_svb_v0.2.0.blow5"
     refused = thalweg("convert", shared / name, out, check=False)

@@ -81,7 +81,7 @@ def test_a_slice_by_itself(thalweg_binary, file, whole):
         assert run(thalweg_binary, "read", file, "--slice", wrong, check=False).returncode == 2
 
 
-def test_one_that_fails_ends_all(thalweg_binary, file):
+def test_one_failure_ends_all(thalweg_binary, file):
     for command in ([MPIEXEC, "-n", "2", MPI], [thalweg_binary]):
         more = ["--ranks", "2"] if len(command) == 1 else []
         done = run(*command, "read", file, "/entry/nowhere", "--json", *more, check=False, timeout=600)
@@ -89,7 +89,7 @@ def test_one_that_fails_ends_all(thalweg_binary, file):
         assert "/entry/nowhere not found" in done.stderr
 
 
-def test_what_is_not_shared_is_refused(thalweg_binary, file, tmp_path):
+def test_verbs_that_ranks_cannot_share_are_refused(thalweg_binary, file, tmp_path):
     """Else each rank would do it anew, and all would write the same file."""
     for binary in (thalweg_binary, MPI):
         for words in (["read", file, "--events"], ["read", file, "--to", tmp_path / "out.parquet"], ["convert", "--repack", file, tmp_path / "out.nxs"], ["bench", "neutron"]):

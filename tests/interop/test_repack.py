@@ -68,20 +68,20 @@ def test_real_files(thalweg, shared, tmp_path, path, wish):
     assert os.listdir(tmp_path) == ["out.h5"]
 
 
-def test_what_libhdf5_refuses_is_told(thalweg, shared, tmp_path):
+def test_refusals_of_libhdf5_are_reported(thalweg, shared, tmp_path):
     for path in (path for path in SOUND if path.name in REFUSED):
         result = thalweg("convert", "--repack", path, tmp_path / "out.h5", check=False)
         assert result.returncode == 1 and "libhdf5 refuses" in result.stderr
         assert os.listdir(tmp_path) == []
 
 
-def test_what_is_hardly_stored_stays_small(thalweg, shared, tmp_path):
+def test_sparse_files_stay_small(thalweg, shared, tmp_path):
     for path in (path for path in SOUND if path.name == HUGE):
         report = repack(thalweg, path, tmp_path / "out.h5")
         assert report["bytes_after"] < 2 * report["bytes_before"] + 65536
 
 
-def test_room_is_taken_for_chunks_that_there_are(thalweg, tmp_path):
+def test_only_existing_chunks_take_room(thalweg, tmp_path):
     """The index that libhdf5 1.10 makes for a dataset of limited length has an entry for each chunk that there may ever be."""
     with h5py.File(tmp_path / "a.h5", "w") as file:
         file.create_dataset("far", data=np.arange(10.0), chunks=(1,), maxshape=(10**11,))
@@ -268,7 +268,7 @@ def test_everything_else_is_kept(thalweg, tmp_path, h5diff):
         assert file["virtual"].virtual_sources()[0].dset_name == "v"
 
 
-def test_memory_decides_how_often_not_what(thalweg, tmp_path):
+def test_memory_changes_the_number_of_passes_not_the_values(thalweg, tmp_path):
     path = live(tmp_path / "live.h5", banks=20, chunk=2048, rounds=30)
     outs = []
     for memory in ("4MiB", "192MiB"):

@@ -84,7 +84,7 @@ def test_published_tables_open_beside_a_run(chromium, page, table, tmp_path):
     assert "not measured here" in check(chromium, page(RUN, table), tmp_path)
 
 
-def test_paper_is_white_and_shows_what_was_closed(chromium, page, everything, tmp_path):
+def test_print_style_is_white_and_opens_closed_parts(chromium, page, everything, tmp_path):
     with browser.Browser(chromium, tmp_path / "profile", dark=True) as b:
         b.open(page(everything))
         dark = b.evaluate("getComputedStyle(document.body).backgroundColor")
@@ -151,7 +151,7 @@ def test_runs_are_compared_unpaired_and_arms_of_one_run_in_pairs(thalweg, everyt
     assert [run["run"] for run in both["runs"]] == ["everything", "other"]
 
 
-def test_a_bar_that_is_missed_has_an_exit_code_of_its_own(thalweg, everything):
+def test_a_missed_criterion_has_its_own_exit_code(thalweg, everything):
     def code(condition, *more):
         return thalweg("compare", everything, "--fail-if", condition, *more, check=False).returncode
 
@@ -162,7 +162,7 @@ def test_a_bar_that_is_missed_has_an_exit_code_of_its_own(thalweg, everything):
     assert code("ratio >> 1") == 2
 
 
-def test_a_bar_that_cannot_be_told_is_not_passed(thalweg):
+def test_an_undecided_criterion_is_not_passed(thalweg):
     done = thalweg("compare", PUBLISHED[0], "--fail-if", "low > 1", check=False)
     assert done.returncode == 3
     assert "no row by which to tell" in done.stderr

@@ -192,7 +192,7 @@ def test_pulse_times_in_nanoseconds(synth):
         (["--events-per-pulse", 0], "events_per_pulse"),
     ],
 )
-def test_what_cannot_be_made_is_a_usage_error(thalweg, tmp_path, options, words):
+def test_impossible_recipes_are_usage_errors(thalweg, tmp_path, options, words):
     done = thalweg("synth", tmp_path / "x.nxs", "--kind", "nexus-live", *options, check=False)
     assert done.returncode == 2 and words in done.stderr
     assert not any(tmp_path.iterdir())

@@ -123,7 +123,7 @@ fn a_store_that_answers_few_requests_is_named() {
 }
 
 #[test]
-fn a_store_that_is_far_away_is_named() {
+fn a_store_with_high_latency_is_named() {
     let folder = folder();
     let rows = folder.ok(&["read", "a.blow5", "--digest"]);
     let ids: Vec<&str> = rows.lines().filter_map(|row| row.split('\t').next()).collect();

@@ -94,7 +94,7 @@ mod tests {
     use super::{BLOCK, chunk, pack};
 
     #[test]
-    fn what_is_packed_comes_back() {
+    fn packed_values_round_trip() {
         let noise = |n: usize| {
             (0..n as u64).map(|i| (crate::splitmix::mix(i) >> 7) as u8).collect::<Vec<u8>>()
         };

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_lie_are_told() {
+    fn streams_with_false_sizes_are_reported() {
         for coded in [&[5, 1, 2][..], &[0x20], &[0xe0, 1], &[0, 1, 0x20, 1], &[0x20, 0]] {
             assert!(decoded(coded, 100).is_none(), "{coded:?}");
         }

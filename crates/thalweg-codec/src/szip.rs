@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_that_lie_are_told() {
+    fn chunks_with_false_sizes_are_reported() {
         let bytes = [32, 0, 0, 0, 0, 89, 0, 127, 149, 145, 222, 7, 145, 220, 181, 245, 252, 3, 0];
         let told =
             |coded: &[u8], most| decoded([169, 8, 8, 32], coded, most).err().unwrap_or_default();

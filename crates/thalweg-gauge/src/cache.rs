@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_weaker_knowledge_wins() {
+    fn residency_keeps_the_weaker_evidence() {
         let counted = of(Some(3), 4, Method::Cachestat);
         let sampled = of(Some(1), 6, Method::Sampled(6));
         let both = counted.clone().and(sampled);

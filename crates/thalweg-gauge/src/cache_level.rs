@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machines_cache_is_out_of_reach() {
+    fn the_cache_of_another_machine_cannot_be_evicted() {
         let p = Prepared { remote: true, ..prepared(Some(0)) };
         assert_eq!(
             judge(CacheLevel::Cold, &p, Some(1000), Some(1000)),

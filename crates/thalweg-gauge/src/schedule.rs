@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_coin_decides_who_comes_first() {
+    fn the_order_of_a_pair_is_random() {
         let order = ArmOrder::Random { seed: 1 };
         for (a, b) in [(0, 1), (0, 2), (1, 2)] {
             let first = (0..10_000).filter(|&round| {

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn powers_of_ten_and_of_two_are_told_apart() {
+    fn powers_of_ten_and_of_two_differ() {
         assert_eq!(decimal_bytes(1_000_000.0), "1.00 MB");
         assert_eq!(binary_bytes(1_048_576.0), "1.00 MiB");
         assert_eq!(bandwidth(1.6e9), "1.60 GB/s");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn three_digits_are_enough() {
+    fn numbers_have_three_digits() {
         assert_eq!(seconds(1.2345), "1.23 s");
         assert_eq!(seconds(0.012), "12.0 ms");
         assert_eq!(seconds(0.0), "0 s");

@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_term_that_explains_little_or_too_much_is_told_so() {
+    fn the_report_names_a_term_that_explains_little_or_too_much() {
         let limit = Limit { device_s: Some(1.0), decode_s: Some(0.2), ..Limit::default() };
         assert!(
             words(limit, 4.0, Without::default())
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_a_stage_away_confirms_or_contradicts() {
+    fn removing_a_stage_confirms_or_contradicts_a_verdict() {
         let store = Limit { device_s: Some(0.9), decode_s: Some(0.5), ..Limit::default() };
         let says = |limit: &Limit, without| {
             let v = verdict(limit, &work(), 1.0, without);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_tell_is_not_decided() {
+    fn undecidable_evidence_gives_no_decision() {
         let limit = Limit { device_s: Some(0.9), ..Limit::default() };
         for (pair, said) in
             [(without(0.97, 0.95), "neither alone"), (without(0.5, 0.52), "matter alike")]

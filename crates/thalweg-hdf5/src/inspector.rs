@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_cancels_does_not_wait() {
+    fn cancelling_does_not_wait() {
         let control = Control::new();
         control.cancel();
         let checked = Inspector::new("/bin/sh", ["-c", "sleep 100"]).check(

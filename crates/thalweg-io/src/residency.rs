@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_evicted_from_read() {
+    fn distinguishes_evicted_from_read_pages() {
         let file = file(4 << 20);
         fadvise(&file, 0, None, Advice::DontNeed).unwrap();
         let Some(cold) = resident(&file, 0..4 << 20) else { return };

@@ -51,7 +51,7 @@ fn ids(ids: &[&str]) -> Selection {
 }
 
 #[test]
-fn it_is_recognised_and_read() {
+fn the_toy_format_is_recognised_and_read() {
     let toy = register_toy();
     let (folder, path) = written(&toy_file(&reads()));
     let file = open(&path);
@@ -61,7 +61,7 @@ fn it_is_recognised_and_read() {
 }
 
 #[test]
-fn its_reads_are_got_by_id() {
+fn the_reads_of_the_toy_format_are_read_by_id() {
     let (_folder, path) = written(&toy_file(&reads()));
     let file = open(&path);
     let wanted: Reads = [7, 3, 7].map(|i| reads()[i].clone()).into();
@@ -72,7 +72,7 @@ fn its_reads_are_got_by_id() {
 }
 
 #[test]
-fn its_index_is_built_saved_and_loaded() {
+fn the_index_of_the_toy_format_is_built_saved_and_loaded() {
     let (_folder, path) = written(&toy_file(&reads()));
     assert_eq!(open(&path).load_index().unwrap(), IndexOrigin::Built);
     assert!(index_path(&path).exists());
@@ -108,7 +108,7 @@ fn a_file_that_is_cut_short_is_refused() {
 }
 
 #[test]
-fn it_is_scanned_and_converted() {
+fn the_toy_format_is_scanned_and_converted() {
     let (folder, path) = written(&toy_file(&reads()));
     let set = ReadSet::open([&path], Options::default()).unwrap();
     let batches = set.batches(&Selection::All).unwrap();

@@ -95,7 +95,7 @@ fn is_told(error: &Error, size: usize) -> bool {
 }
 
 #[test]
-fn every_truncation_is_told() {
+fn every_truncation_is_reported() {
     no_hang(|| {
         let bytes = small(SignalCoding::default());
         let (whole, outcome) = read(&bytes);
@@ -146,11 +146,11 @@ fn flips(coding: SignalCoding, changes: [u8; 3]) {
 }
 
 #[test]
-fn flipped_bits_are_told_or_change_a_value() {
+fn flipped_bits_are_reported_or_change_a_value() {
     flips(SignalCoding::default(), [0x01, 0x80, 0x10]);
 }
 
 #[test]
-fn flipped_bits_beside_plain_samples_are_told_or_change_a_value() {
+fn flipped_bits_beside_plain_samples_are_reported_or_change_a_value() {
     flips(SignalCoding::Plain, [0x80, 0x02, 0x01]);
 }

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_the_same_in_any_parts() {
+    fn words_do_not_depend_on_the_split() {
         let bytes: Vec<u8> = (0..100).map(|i| (i * 37) as u8).collect();
         let mut whole = WordSum::default();
         whole.update(&bytes);

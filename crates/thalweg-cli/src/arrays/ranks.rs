@@ -337,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_are_counted_from_none() {
+    fn ranks_are_numbered_from_zero() {
         assert_eq!("0/4".parse(), Ok(SliceNumber { rank: 0, size: 4 }));
         for wrong in ["4/4", "1", "/", "-1/2", "0/0", "a/b"] {
             assert!(wrong.parse::<SliceNumber>().is_err(), "{wrong}");

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn guesses_give_way_to_what_was_measured() {
+    fn measured_figures_replace_guesses() {
         let mut l = two_jobs();
         assert!((l.seconds(0) - 30.0).abs() < 1e-9);
         l.took(0, Duration::from_secs(3));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_said_as_people_do() {
+    fn times_are_printed_in_units_for_people() {
         assert_eq!(
             [in_words(61.4), in_words(600.0), in_words(7200.0)],
             ["61 s", "10 min", "2.0 h"]

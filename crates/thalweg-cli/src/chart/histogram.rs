@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_value_is_counted_apart() {
+    fn missing_values_are_counted_apart() {
         let mut histogram = Histogram::new(1e6);
         for value in [f64::NAN, f64::INFINITY, 2e6, -3e6, 1e6, -1e6] {
             histogram.add(value, 2);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_are_no_narrower_than_asked() {
+    fn bins_are_at_least_as_wide_as_requested() {
         let mut histogram = Histogram::new(1e6);
         (0..100).for_each(|value| histogram.add(f64::from(value), 1));
         let bars = histogram.bars(1000, 15.0);

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_for_people() {
+    fn figures_are_rounded_for_people() {
         assert_eq!(
             [0, 7, 999, 1000, 1_234_567].map(grouped),
             ["0", "7", "999", "1,000", "1,234,567"]

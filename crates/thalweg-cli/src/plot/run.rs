@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_over_time_are_round() {
+    fn bins_over_time_have_round_widths() {
         for (hours, said) in [
             (0.1, "10 s"),
             (1.0, "60 s"),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn bars_hold_all_samples() {
+    fn bins_hold_all_samples() {
         let mut tally = RunTally::default();
         for length in [0, 1, 9, 10, 11, 1_000_000, u64::from(u32::MAX)] {
             *tally.lengths.entry(bin(length)).or_default() += length;

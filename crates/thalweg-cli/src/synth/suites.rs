@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_shown_where_they_are() {
+    fn mistakes_are_shown_at_their_position() {
         for (synth, at, words) in [
             (r#"kind = "blow5", record = "lzma""#, "8:36", "expected a record compression"),
             (

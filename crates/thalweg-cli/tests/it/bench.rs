@@ -144,7 +144,7 @@ fn lists_and_dry_runs_run_nothing() {
 }
 
 #[test]
-fn mistakes_are_told_before_anything_runs() {
+fn mistakes_are_reported_before_anything_runs() {
     let folder = folder(&TWO.replace("pairs = 6", "pears = 6").replace("data.bin", "absent.bin"));
     let told = folder.fails(2, &["bench", "s.toml"]);
     assert!(
@@ -193,7 +193,7 @@ arms = ["copy", "cat"]
 "#;
 
 #[test]
-fn what_a_trial_wrote_is_read_and_must_agree() {
+fn outputs_of_trials_are_read_and_must_agree() {
     let folder = folder(WRITTEN);
     folder.ok(&["bench", "s.toml", "--json", "r.jsonl"]);
     let lines = lines(&folder, "r.jsonl");
@@ -281,7 +281,7 @@ fn garbage_is_no_report() {
 }
 
 #[test]
-fn a_workload_that_hangs_is_killed_with_all_that_it_started() {
+fn a_hanging_workload_is_killed_with_its_children() {
     let folder = beside("sleep 900 & echo $! > child; sleep 900", "");
     let suite = std::fs::read_to_string(folder.path("s.toml")).unwrap();
     std::fs::write(folder.path("s.toml"), suite.replace("10 min", "2 s")).unwrap();

@@ -43,7 +43,7 @@ fn many_files_to_one() {
 }
 
 #[test]
-fn each_file_for_itself_and_the_rest_later() {
+fn each_file_is_converted_alone_and_the_rest_later() {
     let folder = runs();
     let convert = ["convert", "runs", "out", "--per-file", "--to", "pod5", "--json"];
     let told = folder.json(&convert);
@@ -79,7 +79,7 @@ fn each_file_for_itself_and_the_rest_later() {
 }
 
 #[test]
-fn outputs_in_each_others_way() {
+fn outputs_with_the_same_path_are_refused() {
     let folder = runs();
     let told = folder.fails(
         2,
@@ -94,7 +94,7 @@ fn outputs_in_each_others_way() {
 }
 
 #[test]
-fn losses_are_refused_or_told() {
+fn losses_are_refused_or_reported() {
     let folder = Folder::new();
     folder.synth("a.blow5", "200k");
     folder.ok(&["convert", "a.blow5", "a.slow5"]);
@@ -172,7 +172,7 @@ fn resumed_work_is_the_same_to_the_byte() {
 /// If the program is killed in the middle, no file has the output's name, and the next run
 /// succeeds.
 #[test]
-fn killed_in_the_middle() {
+fn a_kill_in_the_middle_leaves_a_sound_store() {
     let folder = Folder::new();
     folder.synth("a.blow5", "30M");
     fs::create_dir(folder.path("out")).unwrap();

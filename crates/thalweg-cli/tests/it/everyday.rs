@@ -236,7 +236,7 @@ fn every_verb_writes_every_format() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_refused_or_told_by_every_verb() {
+fn every_verb_refuses_or_reports_losses_of_a_format() {
     let folder = runs();
     let by_verb: [&[&str]; 3] = [
         &["merge", "in", "--to", "out/all.pod5"],
@@ -394,7 +394,7 @@ fn filtered_reads_are_those_asked_for() {
 }
 
 #[test]
-fn what_cannot_be_filtered_leaves_nothing() {
+fn a_failed_filter_leaves_nothing() {
     let folder = runs();
     let one = ids(&folder, "in/a.blow5")[0].clone();
     fs::write(folder.path("list"), format!("{one}\nnobody\n")).unwrap();
@@ -436,7 +436,7 @@ fn what_cannot_be_filtered_leaves_nothing() {
 }
 
 #[test]
-fn parts_of_a_split_are_the_whole() {
+fn the_parts_of_a_split_add_up_to_the_input() {
     let folder = runs();
     let all = digests(&folder, "in");
     for (by, columns) in [

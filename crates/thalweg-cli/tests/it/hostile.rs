@@ -52,7 +52,7 @@ fn good(lengths: &[usize]) -> Vec<u8> {
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
 
 #[test]
-fn not_files() {
+fn paths_that_are_not_files_are_refused() {
     let place = Place::new();
     let pipe = place.path("pipe");
     rustix::fs::mknodat(

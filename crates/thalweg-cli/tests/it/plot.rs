@@ -48,7 +48,7 @@ fn a_read_in_every_kind_of_picture() {
 }
 
 #[test]
-fn a_run_has_all_its_panels() {
+fn the_plot_of_a_run_has_every_panel() {
     let folder = Folder::new();
     folder.synth("a.blow5", "2M");
     let panels = [
@@ -75,7 +75,7 @@ fn a_run_has_all_its_panels() {
 }
 
 #[test]
-fn what_cannot_be_drawn() {
+fn pictures_that_cannot_be_drawn_are_refused() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");
     assert!(folder.fails(2, &["plot", "a.blow5", "--to", "a.gif"]).contains(".svg"));

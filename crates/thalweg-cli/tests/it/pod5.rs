@@ -96,7 +96,7 @@ fn read_only_folders() {
 }
 
 #[test]
-fn what_is_in_a_file_is_told_without_an_index() {
+fn info_needs_no_index() {
     let (place, path) = place("reads.pod5", "1M");
     let info = &json(&thalweg(&["info", &path, "--json"]).out)[0];
     assert_eq!(
@@ -107,7 +107,7 @@ fn what_is_in_a_file_is_told_without_an_index() {
 }
 
 #[test]
-fn a_damaged_file_is_told_and_salvaged() {
+fn a_damaged_file_is_reported_and_salvaged() {
     let (place, path) = place("reads.pod5", "1M");
     let all = ids(&path);
     let mut bytes = fs::read(&path).unwrap();

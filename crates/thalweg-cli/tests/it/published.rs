@@ -26,7 +26,7 @@ fn agrees(what: &str, f: &PublishedFigure, computed: f64, printed: f64, digits: 
 }
 
 #[test]
-fn what_was_printed_follows_from_what_was_typed() {
+fn the_readme_prints_the_real_output() {
     let mut checked = 0;
     for p in all() {
         for f in &p.figures {
@@ -94,7 +94,7 @@ fn the_steps_add_up_to_the_printed_total() {
 
 /// Checks the claims of the documentation page on neutron events about this table.
 #[test]
-fn order_was_the_cost_and_ranks_hide_gzip() {
+fn published_neutron_figures_blame_order_and_ranks_hide_gzip() {
     let all = all();
     let p = all.iter().find(|p| p.source.id == "neutron-hdf5").unwrap();
     let rate = |arm: &str, ranks: Option<u64>| {

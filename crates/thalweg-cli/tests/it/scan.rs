@@ -120,7 +120,7 @@ fn columns_attributes_conditions_and_ids() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_and_leaves_nothing() {
+fn senseless_requests_are_refused_and_leave_nothing() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");
     assert!(folder.fails(2, &["scan", "a.blow5", "--to", "out.txt"]).contains(".parquet"));

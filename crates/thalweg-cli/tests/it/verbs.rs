@@ -52,7 +52,7 @@ fn info_tells_what_is_in_a_file() {
 }
 
 #[test]
-fn info_says_what_it_does_not_know_and_what_is_wrong() {
+fn info_names_unknown_fields_and_defects() {
     let folder = Folder::new();
     folder.synth("a.blow5", "200k");
     folder.ok(&["convert", "a.blow5", "a.slow5"]);
@@ -160,7 +160,7 @@ fn a_probed_model_serves_later_reads() {
 }
 
 #[test]
-fn probe_refuses_what_it_cannot_measure() {
+fn probe_refuses_stores_that_it_cannot_measure() {
     let folder = Folder::new();
     fs::write(folder.path("tiny"), b"tiny").unwrap();
     assert!(folder.fails(1, &["probe", "tiny"]).contains("smaller than one block"));

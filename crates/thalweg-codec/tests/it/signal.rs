@@ -290,7 +290,7 @@ mod ex_zd_0 {
     }
 
     #[test]
-    fn a_shift_that_hides_samples_is_undone() {
+    fn every_shift_of_the_samples_is_undone() {
         for q in 1..=7 {
             let samples: Vec<i16> = fixed_signal(500).iter().map(|s| s << q).collect();
             let coded = coded(&samples);
@@ -308,7 +308,7 @@ mod ex_zd_0 {
     }
 
     #[test]
-    fn nothing_follows_no_samples() {
+    fn bytes_after_an_empty_signal_are_refused() {
         let mut bad = vec![0; 16];
         bad.push(0);
         assert!(same_by_all(&bad, ex_zd::decode_with).is_err());

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_tell_nothing() -> Result<()> {
+    fn small_files_show_no_cache() -> Result<()> {
         let go = AtomicBool::new(false);
         let file = tempfile::NamedTempFile::new()
             .map_err(|e| Error::io("a temporary file", "creating", e))?;

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_skipped() {
+    fn unknown_records_are_skipped() {
         let text =
             lines(&[SESSION, r#"{"schema":"thalweg.weather/1","comparison":"s"}"#, "", "{}"]);
         let records = parsed(&text).unwrap_or_default();
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_last_line_may_be_cut_short() {
+    fn only_the_last_line_may_be_incomplete() {
         let cut = lines(&[SESSION]) + r#"{"schema":"thalweg.tri"#;
         let records = parsed(&cut).unwrap_or_default();
         assert_eq!((records.comparisons.len(), records.notes.len()), (1, 1));

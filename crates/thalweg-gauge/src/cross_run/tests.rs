@@ -79,7 +79,7 @@ fn verdict(condition: &str, a: &Against) -> ConditionVerdict {
 }
 
 #[test]
-fn bars_hold_or_not_or_cannot_be_told() {
+fn conditions_hold_or_fail_or_are_undecided() {
     let a = against(&entry("x", &[1.1]), &entry("x", &[1.0]));
     assert_eq!(verdict("ratio > 1.05", &a), ConditionVerdict::Holds);
     assert_eq!(verdict("ratio>1.2", &a), ConditionVerdict::DoesNot);

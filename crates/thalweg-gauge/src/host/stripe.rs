@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_or_strange_is_none() {
+    fn truncated_and_unknown_layouts_are_none() {
         let whole = layout(V1, 1 << 20, 4);
         for len in 0..whole.len() - 2 {
             assert_eq!(parse(whole.get(..len).unwrap_or_default()), None);

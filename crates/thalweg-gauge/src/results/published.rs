@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named_with_its_line() {
+    fn mismatches_are_named_with_their_line() {
         let source =
             r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T","later":1}"#;
         let figure = |rest: &str| {

@@ -24,7 +24,7 @@ fn close(a: f64, b: f64) -> bool {
 proptest! {
     /// Counts the misses over all ways in which the pairs can fall to either side of the median.
     #[test]
-    fn no_look_misses_more_often_than_its_share(
+    fn no_interim_look_errs_more_often_than_its_share(
         first in 1_usize..12,
         more in prop::collection::vec(0_usize..5, 0..4),
     ) {
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn looks_are_in_order_and_the_first_can_be_used(least in 6_usize..60, more in 0_usize..200) {
+    fn interim_looks_ascend_and_the_first_can_be_used(least in 6_usize..60, more in 0_usize..200) {
         let looks = looks(least, least + more);
         let sorted = looks.is_sorted_by(|a, b| a.rounds < b.rounds && a.alpha < b.alpha);
         prop_assert!(sorted, "{looks:?}");
@@ -85,7 +85,7 @@ proptest! {
     }
 
     #[test]
-    fn swapping_the_arms_turns_the_ratio_over(times in times(1..=40)) {
+    fn swapping_the_arms_inverts_the_ratio(times in times(1..=40)) {
         let n = times.len();
         let swapped: Vec<_> = times.iter().map(|&(a, b)| (b, a)).collect();
         let r = ratio(&pairs_of(&times), &looks(n, n), n);
@@ -101,7 +101,11 @@ proptest! {
     /// Pairs after the last reached look do not change the ratio. The distance of an outlier does
     /// not change the median.
     #[test]
-    fn only_whole_looks_count(times in times(8..=40), later in times(1..=3), factor in 1.0..1e6) {
+    fn only_complete_looks_count(
+        times in times(8..=40),
+        later in times(1..=3),
+        factor in 1.0..1e6,
+    ) {
         let looks = [Look { rounds: 8, alpha: 0.02 }, Look { rounds: 44, alpha: 0.05 }];
         let pairs = pairs_of(&times);
         let here = ratio(&pairs[..8], &looks, 8);

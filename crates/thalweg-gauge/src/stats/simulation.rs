@@ -265,7 +265,7 @@ fn identical_arms_are_rarely_told_apart() {
 /// A difference of 10 % is found. An interval that never claims a difference would pass the test
 /// above, and fails here.
 #[test]
-fn a_tenth_is_found() {
+fn a_difference_of_a_tenth_is_found() {
     for (name, noise, pairs, least) in [
         ("steady", steady as Noise, AUTO, 0.99),
         ("steady, few pairs", steady, PairCount::Fixed(6), 0.95),
@@ -285,7 +285,7 @@ fn a_tenth_is_found() {
 /// A disturbance in step with the rounds fools a fixed order, but not a random one. This is why the
 /// default order is random.
 #[test]
-fn nothing_keeps_step_with_a_coin() {
+fn random_order_breaks_periodic_load() {
     let false_claims = |order| {
         let claim = |seed: &u64| {
             let times: Vec<_> = rounds(in_step, order, 2, 1.0, *seed).take(20).collect();

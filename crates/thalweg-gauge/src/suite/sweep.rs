@@ -141,14 +141,14 @@ mod tests {
     }
 
     #[test]
-    fn a_range_ends_where_it_says() {
+    fn a_range_ends_at_its_end() {
         assert_eq!(shown(&sweep(&[("n", &["1..1"])]), 1), ["1"]);
         assert_eq!(shown(&sweep(&[("n", &["1..all", "2"])]), 2), ["1", "2"]);
         assert_eq!(shown(&sweep(&[("n", &["3..20"])]), 2), ["3", "6", "12", "20"]);
     }
 
     #[test]
-    fn an_absurd_sweep_ends() {
+    fn a_sweep_with_absurd_limits_ends() {
         let many: Vec<String> = (0..1000).map(|i| i.to_string()).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let s = sweep(&[("a", &many), ("b", &many), ("c", &many)]);

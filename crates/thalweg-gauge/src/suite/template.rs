@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn shells_get_one_word() {
+    fn paths_are_quoted_for_shells() {
         assert_eq!(quoted("a/b.c"), "a/b.c");
         assert_eq!(quoted("it's"), r"'it'\''s'");
         assert_eq!(quoted(""), "''");

@@ -191,7 +191,7 @@ fn the_command_line_overrides_the_suite() {
 }
 
 #[test]
-fn what_is_absent_here_is_said_before_anything_runs() {
+fn missing_places_and_files_are_reported_before_anything_runs() {
     let mut c = context();
     c.places.clear();
     let message = planned(TWO, &c).err().unwrap_or_default();
@@ -263,7 +263,7 @@ fn lists_of_reads_are_shuffled_alone_or_in_runs() {
 
 /// Each mistake is reported with its line, its column and a message.
 #[test]
-fn mistakes_are_shown_where_they_are() {
+fn mistakes_are_shown_at_their_position() {
     let minimal = |more: &str| {
         format!(
             "name = \"n\"\n[workload.w]\ncommand = \"cat {{file}}\"\n\

@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_command_line_keep_their_kind() {
+    fn command_line_values_keep_their_type() {
         let of = |s: &str| s.parse::<SettingValue>().ok();
         assert_eq!(of("8"), Some(SettingValue::Integer(8)));
         assert_eq!(of("true"), Some(SettingValue::Flag(true)));

@@ -54,7 +54,7 @@ fn dirty_pages_are_written_before_they_are_evicted() {
 }
 
 #[test]
-fn whoever_has_it_open_is_named() {
+fn processes_that_hold_the_file_are_named() {
     let dir = scratch();
     let path = data_file(&dir, "held open", 1 << 20);
     let mut child = Command::new("sleep")
@@ -193,7 +193,7 @@ fn a_file_in_memory_is_told_to_stay_there() {
 /// If there is no space for the results, the run ends with an error that says so, and not with a
 /// silently truncated line.
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     use thalweg_gauge::comparison::{Arm, ComparisonPlan, run};
     let dir = scratch();
     let Some(full) = Mounted::new("tmpfs", "size=64k", dir.path().join("full")) else { return };

@@ -213,7 +213,7 @@ fn foreign_commands_are_timed_by_the_wall() {
 }
 
 #[test]
-fn what_decodes_nothing_needs_no_digest_and_is_timed_by_its_own_word() {
+fn arms_that_decode_nothing_need_no_digest() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let decodes = arm("decodes", &file, 0.004, "d").level(CacheLevel::Lukewarm);
@@ -280,7 +280,7 @@ fn the_limit_is_probed_in_the_same_session() {
 }
 
 #[test]
-fn plans_that_make_no_sense_are_told_so() {
+fn senseless_plans_are_refused() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1);
     let refuses = |plan: &ComparisonPlan| {
@@ -300,7 +300,7 @@ fn plans_that_make_no_sense_are_told_so() {
 
 /// A peer that misbehaves in any way is removed with the reason, and the other arms continue.
 #[test]
-fn bad_peers_are_out_and_told() {
+fn failing_peers_are_left_out_and_reported() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let peer = |name: &str, script: &str| Arm::new(name, ["sh", "-c", script], &file);

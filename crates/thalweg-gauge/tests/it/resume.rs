@@ -266,7 +266,7 @@ fn a_budget_ends_a_run_and_the_next_one_goes_on() {
 }
 
 #[test]
-fn preparing_may_take_from_the_reserve() {
+fn preparation_may_use_the_reserve_of_the_budget() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 20);
     // The probe alone takes longer than the budget.
@@ -311,7 +311,7 @@ fn a_run_ends_when_its_intervals_are_narrow() {
 }
 
 #[test]
-fn another_run_is_not_gone_on_with() {
+fn another_run_is_not_resumed() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
     let results = dir.path().join("results.jsonl");

@@ -49,7 +49,7 @@ fn cpu_of_children_counts() {
 }
 
 #[test]
-fn failures_are_told_with_what_was_said() {
+fn failures_are_reported_with_the_output_of_the_command() {
     let Err(Error::Failed { how, stderr, .. }) = go(&sh("echo why >&2; exit 3")) else {
         panic!("not a failure")
     };
@@ -62,7 +62,7 @@ fn failures_are_told_with_what_was_said() {
 }
 
 #[test]
-fn what_runs_too_long_is_killed_with_all_it_started() {
+fn a_command_that_runs_too_long_is_killed_with_its_children() {
     let mut w = sh("sleep 900 & sleep 900");
     w.timeout_s = Some(0.1);
     let start = Instant::now();
@@ -86,7 +86,7 @@ fn a_stop_kills_the_running_trial() {
 }
 
 #[test]
-fn a_talkative_child_does_not_block() {
+fn a_child_with_much_output_does_not_block() {
     let outcome = go(&sh("yes | head -c 20000000; echo; echo '{\"digest\":\"d\"}'")).unwrap();
     assert_eq!(outcome.report.unwrap().digest.as_deref(), Some("d"));
 }
@@ -179,7 +179,7 @@ fn memory_of_the_parent_is_not_the_childs() {
 }
 
 #[test]
-fn a_killed_grandchild_is_told() {
+fn a_killed_grandchild_is_reported() {
     let Err(Error::Failed { how, .. }) = go(&sh("sh -c 'kill -9 $$'; exit $?")) else {
         panic!("not a failure")
     };
@@ -189,7 +189,7 @@ fn a_killed_grandchild_is_told() {
 /// A process that leaves the group escapes the kill, but the next trial must not wait for its
 /// output.
 #[test]
-fn what_runs_away_with_our_pipe_is_not_waited_for() {
+fn a_detached_child_that_holds_the_pipe_is_not_awaited() {
     let dir = scratch();
     let stop = dir.path().join("stop");
     let runs_away =
@@ -234,7 +234,7 @@ fn garbage_is_no_report_and_no_crash() {
 /// compares the time with the kernel's own account. The fastest of many runs hardly depends on
 /// other load.
 #[test]
-fn an_empty_command_takes_what_it_takes_without_us() {
+fn an_empty_command_takes_as_long_as_outside_the_harness() {
     let (mut ours, mut plain) = (f64::INFINITY, f64::INFINITY);
     for run in 1..=2000 {
         ours = ours.min(go(&Workload::new(["true"])).unwrap().usage.wall_s);

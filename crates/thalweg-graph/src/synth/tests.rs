@@ -72,7 +72,7 @@ fn lists_ascend_and_each_synapse_is_in_one() {
 }
 
 #[test]
-fn both_sides_tell_the_same() {
+fn both_directions_hold_the_same_edges() {
     let network = network(CircuitRecipe { astrocytes: Some(100), ..small() });
     let mut one: Vec<(u64, u64)> = Vec::new();
     for astrocyte in 0..100 {
@@ -128,7 +128,7 @@ fn small_tissue_is_made_too() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused() {
+fn impossible_recipes_are_refused() {
     for wrong in [
         CircuitRecipe { neurons: 0, ..small() },
         CircuitRecipe { neurons: u64::MAX, ..small() },

@@ -56,7 +56,7 @@ fn findings(layouts: &[ArrayLayout], thalweg: &Predicted, libhdf5: &Predicted) -
 }
 
 #[test]
-fn mending_is_named_with_what_it_gains() {
+fn repairs_are_named_with_their_gain() {
     let layouts = [ArrayLayout::of("/a", &array(10_000, 80))];
     let costs = Costs::default();
     let load = Load { requests: 10_000, bytes: 10_000 * 8192 };

@@ -42,7 +42,7 @@ fn grids() -> impl Strategy<Value = Vec<DatasetChunks>> {
 
 proptest! {
     #[test]
-    fn what_was_saved_is_found(mut grids in grids()) {
+    fn saved_models_are_found(mut grids in grids()) {
         let extents = Extents::parse(Extents::encode(state(), grids.clone())).unwrap();
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
@@ -92,7 +92,7 @@ fn sealed(datasets: u64, body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_that_cannot_be_right_are_refused() {
+fn impossible_numbers_are_refused() {
     let said = |body: &[u8]| {
         Extents::parse(sealed(1, body)).err().map(|fault| fault.to_string()).unwrap_or_default()
     };

@@ -85,7 +85,7 @@ mod tests {
     use super::{ExternalAccess, OtherFiles};
 
     #[test]
-    fn names_lead_into_the_folder_and_no_further() -> Result<(), Box<dyn std::error::Error>> {
+    fn names_cannot_lead_out_of_the_folder() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         let inner = folder.path().join("inner");
         let root = folder.path().canonicalize()?;

@@ -355,7 +355,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_more_is_open_than_may_be(
+        fn no_more_files_are_open_than_allowed(
             order in Just((0..128).collect::<Vec<u64>>()).prop_shuffle(), most in 32..600_u64,
         ) {
             let jobs = [job(&order[..64]), job(&order[64..])];

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_understood() {
+    fn keywords_are_parsed() {
         assert_eq!("1Mi".parse(), Ok(Chunking::Rows(1 << 20)));
         assert_eq!("128x64".parse(), Ok(Chunking::Shape(vec![128, 64])));
         for wrong in ["", "0", "1Mi x", "x", "-4", "1Ti"] {
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_grow_stays_in_chunks() {
+    fn growable_datasets_stay_chunked() {
         let how = Repack { layout: layout("contiguous"), ..Repack::default() };
         let mut form = form(&[1 << 20], Some(&[2048]));
         let (target, kept) = decided(&form, &how);

@@ -97,7 +97,7 @@ fn as_many_events_as_were_asked_for_and_weighted() {
 }
 
 #[test]
-fn what_is_seen_looks_like_a_powder() {
+fn detector_counts_look_like_powder_diffraction() {
     let run = run(NexusRecipe { banks: 2, ..NexusRecipe::with_bytes(1, 8_000_000) });
     let (mut ids, mut offsets) = (Vec::new(), Vec::new());
     run.ids(1, 0..400_000, &mut ids);
@@ -181,7 +181,7 @@ fn a_live_run_is_scattered_and_an_ordered_one_is_not() {
 }
 
 #[test]
-fn what_cannot_be_made_is_refused() {
+fn impossible_recipes_are_refused() {
     let coding = ChunkCoding { shuffle: true, press: Press::Gzip(4) };
     let contiguous =
         NexusRecipe { layout: DatasetLayout::Contiguous, order: ChunkOrder::Ordered, ..small() };
@@ -199,7 +199,7 @@ fn what_cannot_be_made_is_refused() {
 }
 
 #[test]
-fn words_are_understood() {
+fn keywords_are_parsed() {
     assert_eq!("1Mi".parse(), Ok(DatasetLayout::Chunked(1 << 20)));
     assert_eq!("contiguous".parse(), Ok(DatasetLayout::Contiguous));
     for coding in ["none", "gzip:4", "shuffle+gzip:1", "zstd:3", "shuffle+lz4"] {

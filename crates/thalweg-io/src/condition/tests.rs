@@ -148,7 +148,7 @@ fn refusals_name_the_column_and_what_is_expected() {
 }
 
 #[test]
-fn depth_has_an_end() {
+fn depth_is_bounded() {
     for open in ["(", "not "] {
         let deep = format!("{}samples > 1{}", open.repeat(100_000), ")".repeat(100_000));
         assert!(

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_is_loaded_until_it_expires() {
+    fn saved_models_are_loaded_until_they_expire() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("made/on/demand");
         let place = save(&folder, &saved()).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_not_saved() {
+    fn models_without_sense_are_not_saved() {
         let dir = tempfile::tempdir().unwrap();
         let model = StoreModel { bandwidth: f64::INFINITY, ..StoreModel::LOCAL };
         assert!(save(dir.path(), &Saved::new("x".into(), model, now())).is_err());

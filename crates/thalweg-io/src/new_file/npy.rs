@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finished_goes() {
+    fn unfinished_work_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("out");
         drop(NpyFolder::create(&path).unwrap().array("id", "<u2", 2, &[]).unwrap());

@@ -24,7 +24,7 @@ fn merges_over_small_gaps_only() {
 }
 
 #[test]
-fn the_gap_is_what_the_store_is_quickest_with() {
+fn the_gap_is_the_fastest_one_for_the_store() {
     // A range of 10 kB every 100 kB.
     let ranges: Vec<Range<u64>> = (0..1000).map(|i| i * 100_000..i * 100_000 + 10_000).collect();
     let best = |bandwidth, request_rate| {

@@ -318,14 +318,14 @@ mod tests {
     }
 
     #[test]
-    fn says_how_far_it_came() {
+    fn reports_progress() {
         assert_eq!(filled(1, &[Ok(7), Ok(0)]).0, Ok(7));
         let error = Err(io::ErrorKind::PermissionDenied.into());
         assert_eq!(filled(1, &[Ok(7), Ok(8), error]).0, Err((15, io::ErrorKind::PermissionDenied)));
     }
 
     #[test]
-    fn an_odd_direct_read_is_the_last() {
+    fn a_direct_read_of_an_odd_length_is_the_last() {
         assert_eq!(filled(8, &[Ok(16), Ok(5)]).0, Ok(21));
         assert_eq!(filled(8, &[Ok(16), Ok(24)]).0, Ok(40));
     }

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_touched_long_ago_is_not_resident() {
+    fn pages_used_long_ago_are_not_resident() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let bytes: Vec<u8> = (0..8_u32 << 20).map(|i| (i ^ i >> 8) as u8).collect();
         std::fs::write(file.path(), &bytes).unwrap();

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn no_limit_costs_nothing() {
+    fn a_throttle_without_limits_adds_no_delay() {
         assert_eq!(last_of(Limits::default(), 1000, 1 << 30), Duration::ZERO);
     }
 
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_with_few_hands_takes_turns() {
+    fn a_store_with_few_threads_serves_requests_in_turn() {
         let limits = Limits { latency: 5 * MS, parallel: 4, ..Limits::default() };
         assert_eq!(last_of(limits, 4, 1), 5 * MS);
         assert_eq!(last_of(limits, 5, 1), 10 * MS);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_store_saves_nothing_up() {
+    fn an_idle_throttled_store_accumulates_no_allowance() {
         let limits =
             Limits { latency: MS, bandwidth: 1e6, request_rate: 1000.0, ..Limits::default() };
         let mut schedule = Schedule::new(limits);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_a_second_is_no_panic() {
+    fn a_rate_of_zero_does_not_panic() {
         let limits = Limits { bandwidth: 0.0, request_rate: 0.0, parallel: 0, ..Limits::default() };
         assert!(last_of(limits, 3, 1) > Duration::from_secs(1));
     }

@@ -56,7 +56,7 @@ fn every_cut_is_an_error_or_falls_between_records() {
 }
 
 #[test]
-fn lengths_that_lie() {
+fn false_lengths_are_refused() {
     let whole = bam(&[record("a", b"dxA1")]);
     let at = whole.len() - record("a", b"dxA1").len();
     // The size of the record, the length of the header's text, the number of references, and the

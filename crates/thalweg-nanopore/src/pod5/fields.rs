@@ -271,7 +271,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_scale_survives_being_a_range(
+        fn a_scale_survives_as_a_range(
             scale in any::<f32>(),
             min in any::<i16>(),
             max in any::<i16>(),

@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_in_comes_out() {
+    fn spilled_bytes_come_back() {
         let folder = tempfile::tempdir().unwrap();
         for pieces in [0, 3, 40] {
             let mut spill = Spill::new(&folder.path().join("out"), &"out".into());

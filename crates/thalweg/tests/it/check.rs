@@ -173,7 +173,7 @@ proptest! {
     })]
 
     #[test]
-    fn what_is_untouched_is_recovered(combination in 0..22usize, edits in edits()) {
+    fn intact_reads_are_recovered(combination in 0..22usize, edits in edits()) {
         let (name, header) = &headers()[combination];
         let file = sample(name, header, &LENGTHS);
         let header = parse(&file.bytes);
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn a_signal_may_be_made_whole_by_a_part_of_the_next_record() {
+fn bytes_of_the_next_record_may_complete_a_signal() {
     let header = header(Encoding::Binary, RecordPress::None, SignalPress::ExZd);
     let file = sample("none+ex-zd", &header, &LENGTHS);
     check_salvage(&file, &parse(&file.bytes), &[(0.814_119_084_679_772_7, Edit::Delete(91))]);
@@ -345,7 +345,7 @@ fn indexes_are_compared() {
 /// If one bit of a size is flipped, a check must not load the rest of the file into memory. The
 /// budget is 8 MiB.
 #[test]
-fn a_giant_size_is_not_believed() {
+fn a_giant_size_is_refused() {
     let kind = header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd);
     let file = sample("zstd", &kind, &[60_000; 260]);
     assert!(file.bytes.len() > 9 << 20, "{}", file.bytes.len());

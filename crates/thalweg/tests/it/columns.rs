@@ -393,7 +393,7 @@ fn a_code_without_a_label_is_an_error() {
 }
 
 #[test]
-fn what_lies_before_a_defect_is_delivered() {
+fn reads_before_a_defect_are_delivered() {
     let reads: Vec<Written> = (0..200).map(|i| plain(i, 3000)).collect();
     let mut bytes = file_bytes(&header(Vec::new()), &reads);
     bytes.truncate(bytes.len() - 100);

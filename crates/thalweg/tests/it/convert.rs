@@ -147,7 +147,7 @@ fn blow5_to_pod5_and_back() {
 }
 
 #[test]
-fn many_files_become_one() {
+fn many_files_are_merged_into_one() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     synth(&at("a.blow5"), small(1, 5));
@@ -211,7 +211,7 @@ fn one_read(path: &Path, change: impl Fn(&mut Header, &mut Record<'_>)) {
 }
 
 #[test]
-fn what_pod5_cannot_hold_is_refused_or_listed() {
+fn losses_of_pod5_are_refused_or_listed() {
     let folder = tempfile::tempdir().unwrap();
     let (from, to) = (folder.path().join("a.blow5"), folder.path().join("a.pod5"));
     let lossless = |change: &dyn Fn(&mut Header, &mut Record<'_>)| {

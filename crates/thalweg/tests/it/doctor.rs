@@ -57,7 +57,7 @@ fn a_run_makes_the_requests_that_are_predicted() {
 }
 
 #[test]
-fn so_it_is_for_real_files() {
+fn doctor_is_right_about_real_files() {
     let Some(folder) = real_files::shared("hdf5") else { return };
     let mut compared = 0;
     let mut folders = vec![folder];

@@ -258,7 +258,7 @@ proptest! {
     }
 
     #[test]
-    fn delivers_what_lies_before_a_defect(
+    fn delivers_the_reads_before_a_defect(
         lengths in prop::collection::vec(0..3000u16, 2..60),
         cut in any::<u16>(),
         shape in shapes(),
@@ -341,7 +341,7 @@ fn stops_when_cancelled_or_dropped() {
 }
 
 #[test]
-fn nothing_beyond_the_horizon_is_decoded() {
+fn no_extent_beyond_the_horizon_is_decoded() {
     let (bytes, ranges) = records(&[1000; 400]);
     let store = Arc::new(MemoryStore::new("records", bytes));
     let shape = Shape {
@@ -444,7 +444,7 @@ fn a_slow_store_gets_more_requests_in_flight() {
 /// this interval to end gives the right result, but late. This test does not measure speed: it
 /// detects a missing wake-up, which costs each of these runs most of an interval.
 #[test]
-fn nobody_sleeps_through_the_end() {
+fn no_thread_sleeps_through_the_end_of_a_run() {
     const RUNS: u32 = 40;
     const ROUNDS: usize = 20;
     const INTERVAL: Duration = Duration::from_millis(100);

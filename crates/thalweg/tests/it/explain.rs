@@ -76,7 +76,7 @@ fn a_run_makes_the_requests_that_were_explained() {
 }
 
 #[test]
-fn nothing_is_explained_by_reading_the_file() {
+fn explain_reads_no_data() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("reads.blow5");
     let ids = file(&path);

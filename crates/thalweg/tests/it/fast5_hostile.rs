@@ -86,7 +86,7 @@ fn read_all(bytes: Vec<u8>) -> Result<usize, Error> {
 /// Runs in the child process: tries the mutations that the environment names, and prints each one
 /// before it starts.
 #[test]
-#[ignore = "run by damaged_metadata_does_no_harm, in a process of its own"]
+#[ignore = "run by damaged_metadata_is_refused_or_read, in a process of its own"]
 fn child() {
     let Ok(task) = std::env::var("THALWEG_FLIP_TASK") else { return };
     let mut parts = task.splitn(3, ' ');
@@ -148,7 +148,7 @@ fn run(task: &str) -> (u64, u64, Option<(u64, String)>) {
 }
 
 #[test]
-fn damaged_metadata_does_no_harm() {
+fn damaged_metadata_is_refused_or_read() {
     let flips = std::env::var("THALWEG_FLIPS").map_or(FLIPS, |n| n.parse().unwrap());
     let mut fatal = Vec::new();
     let mut tried = 0;

@@ -107,7 +107,7 @@ fn fields_and_attributes_are_as_slow5tools_has_them() {
 }
 
 #[test]
-fn what_has_no_place_is_listed() {
+fn fields_without_a_place_are_listed() {
     let Some(folder) = nanopore() else { return };
     let zip = open(&path(&folder, "multi_fast5_zip"));
     assert_eq!(zip.left_out(), ["the group Analyses (of 10 reads)"]);

@@ -147,7 +147,7 @@ fn check(read: &Read<'_>) -> usize {
 }
 
 #[test]
-fn what_was_written_is_read_again() {
+fn written_files_are_read_again() {
     let folder = tempfile::tempdir().unwrap();
     for compression in [
         Compression::default(),
@@ -199,7 +199,7 @@ fn check_late(read: &Read<'_>) -> usize {
 }
 
 #[test]
-fn what_comes_late_is_known_when_it_comes() {
+fn late_fields_are_known_when_they_arrive() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("late.fast5");
     write_with(&path, Compression::default(), LATE + 20, late);
@@ -245,7 +245,7 @@ fn a_file_without_reads_is_read_again() {
 }
 
 #[test]
-fn what_it_cannot_hold_is_said() {
+fn the_losses_of_a_format_are_reported() {
     let mut header = header();
     header.aux.push(AuxField::new("moves", AuxType::Array(Scalar::Uint8)));
     assert_eq!(lost(&header), ["the auxiliary field moves of type uint8_t*"]);

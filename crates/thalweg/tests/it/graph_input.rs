@@ -249,7 +249,7 @@ fn refused(path: &Path) -> Error {
 }
 
 #[test]
-fn lying_offsets_are_refused_before_anything_is_read() {
+fn false_offsets_are_refused_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let (names, reverse) = (["synapse", "neuron"], [&[0, 0, 1, 2][..], &[0, 1][..]]);
     for (offsets, names, words) in [

@@ -70,7 +70,7 @@ fn few() -> Vec<SampleFile> {
 }
 
 #[test]
-fn every_truncation_is_told() {
+fn every_truncation_is_reported() {
     no_hang(|| {
         for file in samples(&LENGTHS) {
             type Way = fn(&[u8]) -> Result<u64>;
@@ -224,7 +224,7 @@ fn bombs_are_refused() {
 }
 
 #[test]
-fn counts_that_disagree_are_told() {
+fn counts_that_disagree_are_reported() {
     // Text: wrong numbers of samples, and too few or too many columns.
     let kind = &headers()[0].1;
     let row = String::from_utf8(frame(kind, "a", &[1, 2, 3])).unwrap();
@@ -318,7 +318,7 @@ fn lists_of_ids() {
 
 /// An index of another file never gives the wrong read.
 #[test]
-fn wrong_indexes_are_told_or_rebuilt() {
+fn wrong_indexes_are_reported_or_rebuilt() {
     let folder = tempfile::tempdir().unwrap();
     for (name, kind) in
         headers().into_iter().filter(|(name, _)| name == "text" || name.ends_with("+svb-zd"))
@@ -392,7 +392,7 @@ fn wrong_indexes_are_told_or_rebuilt() {
 }
 
 #[test]
-fn what_is_not_a_file() {
+fn paths_that_are_not_files() {
     no_hang(|| {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("pipe");
@@ -426,7 +426,7 @@ fn large(kind: &Header) -> (SampleFile, Range<usize>) {
 
 /// Files that shrink while they are open: the run ends in an error, or gives every read.
 #[test]
-fn files_that_shrink_are_told() {
+fn files_that_shrink_are_reported() {
     no_hang(|| {
         let folder = tempfile::tempdir().unwrap();
         let kind = header(Encoding::Binary, RecordPress::None, SignalPress::SvbZd);

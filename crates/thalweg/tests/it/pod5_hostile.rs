@@ -70,7 +70,7 @@ fn places(bytes: &[u8], step: usize) -> impl Iterator<Item = usize> + use<> {
 }
 
 #[test]
-fn truncations_are_told() {
+fn truncations_are_reported() {
     no_hang(|| {
         for (name, bytes) in small() {
             let whole = read(&bytes).0;
@@ -142,7 +142,7 @@ fn giant_numbers_are_survived() {
 
 /// Sets single fields, found by their values, to wrong values.
 #[test]
-fn lies_are_told() {
+fn false_counts_and_row_numbers_are_reported() {
     for (name, bytes) in small() {
         let (whole, outcome) = read(&bytes);
         assert!(outcome.is_ok(), "{name}");

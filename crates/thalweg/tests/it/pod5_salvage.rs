@@ -159,7 +159,7 @@ fn reads_around_a_damaged_batch_are_saved() {
 }
 
 #[test]
-fn a_table_without_its_footer_is_saved() {
+fn a_table_without_its_footer_is_salvaged() {
     let case = Case::new(SignalCoding::default());
     for n in 0..3 {
         // "ARROW1" is at the start and at the end of each table.
@@ -178,7 +178,7 @@ fn a_table_without_its_footer_is_saved() {
 }
 
 #[test]
-fn a_cut_file_is_saved_as_far_as_its_rows_go() {
+fn a_truncated_file_is_salvaged_up_to_its_last_row() {
     let case = Case::new(SignalCoding::default());
     let last = case.bytes.windows(4).rposition(|window| window == [0xff; 4]).unwrap();
     let before = case.bytes[..last].windows(4).rposition(|window| window == [0xff; 4]).unwrap();

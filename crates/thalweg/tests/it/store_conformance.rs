@@ -44,7 +44,7 @@ fn file() {
 }
 
 #[test]
-fn what_was_just_written_is_at_hand() {
+fn recent_changes_are_in_memory() {
     let dir = dir();
     let path = written(&dir, &[7; 10_000]);
     let stores: [(&dyn Store, bool); 3] = [
@@ -67,7 +67,7 @@ fn file_direct() {
 }
 
 #[test]
-fn faulty_without_a_fault() {
+fn the_fault_store_without_a_fault() {
     store_suite(&|bytes| {
         Arc::new(Faulty::new(
             Arc::new(MemoryStore::new("memory", bytes.to_vec())),
@@ -120,7 +120,7 @@ fn mmap() {
 }
 
 #[test]
-fn mmap_that_keeps_nothing() {
+fn mmap_that_drops_its_pages() {
     suites(|path| Ok(Arc::new(MmapStore::open(path)?.keep(0))));
 }
 

@@ -88,12 +88,12 @@ fn load(trial: &mut Trial) -> &mut MachineLoad {
 }
 
 #[test]
-fn a_quiet_run_has_none() {
+fn a_quiet_run_has_no_flags() {
     assert_eq!(flagged(|_, _, _| {}), []);
 }
 
 #[test]
-fn a_machine_that_slows_down_is_told_from_a_ratio_that_moves() {
+fn a_slowing_machine_differs_from_a_moving_ratio() {
     let both = flagged(|round, a, b| {
         let factor = 1.0 + 0.02 * round as f64;
         slow(a, factor);
@@ -125,7 +125,7 @@ fn outliers_are_named() {
 }
 
 #[test]
-fn load_that_was_not_the_trials_is_told() {
+fn load_of_other_programs_is_reported() {
     let flags = flagged(|round, a, b| {
         load(a).stolen_cpu_s = Some(if round == 5 { 0.4 } else { 0.0 });
         load(b).other_cpu_s = Some(0.8);
@@ -146,7 +146,7 @@ fn load_that_was_not_the_trials_is_told() {
 }
 
 #[test]
-fn a_clock_that_was_set_is_told() {
+fn a_clock_that_was_set_is_reported() {
     let flags = flagged(|round, a, _| a.clock_step_s = Some(if round == 1 { -3.0 } else { 1e-5 }));
     assert_eq!(flags, [Flag::ClockStep { arm: "a".into(), round: Some(1), step_s: -3.0 }]);
     assert!(flags[0].to_string().contains("set back by 3"), "{}", flags[0]);

@@ -147,7 +147,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lists_come_together_and_apart(
+        fn lists_are_equal_in_batches_and_one_by_one(
             mut a in prop::collection::vec(0..50_u64, 0..80),
             mut b in prop::collection::vec(0..50_u64, 0..80),
         ) {

@@ -92,7 +92,7 @@ fn a_segment_that_is_cut_short_is_an_error() {
 }
 
 #[test]
-fn pages_are_told_whatever_byte_is_damaged() {
+fn each_damaged_byte_of_a_page_is_reported() {
     let expected = thalweg_testing::sample(3 * PAGE);
     let len = written(3).open("a.seg").unwrap().size() as usize;
     for at in (0..len).filter(|at| at % 211 == 0 || *at >= 4 * PAGE) {

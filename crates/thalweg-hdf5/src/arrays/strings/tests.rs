@@ -94,7 +94,7 @@ proptest! {
 }
 
 #[test]
-fn what_was_never_written_is_empty() {
+fn unwritten_chunks_hold_fill_values() {
     let (_folder, file) = written(&[2, 3], None, None);
     assert_eq!(file.strings(&dataset(&file, "/g/any")).unwrap(), vec![Vec::<u8>::new(); 6]);
     let (_folder, file) = written(&[0, 3], None, None);
@@ -105,7 +105,7 @@ fn what_was_never_written_is_empty() {
 }
 
 #[test]
-fn arrays_are_no_strings() {
+fn arrays_are_not_read_as_strings() {
     let (_folder, file) = written(&[1], None, None);
     let numbers = dataset(&file, "/g/numbers");
     assert_eq!(file.variable(&numbers).unwrap(), None);
@@ -115,7 +115,7 @@ fn arrays_are_no_strings() {
 }
 
 #[test]
-fn who_looks_may_end_it() {
+fn a_visitor_may_stop_the_reading() {
     let strings: Vec<Vec<u8>> = (0..10_000).map(|i: u32| i.to_string().into_bytes()).collect();
     let (_folder, file) = written(&[10_000], None, Some(&strings));
     let any = dataset(&file, "/g/any");

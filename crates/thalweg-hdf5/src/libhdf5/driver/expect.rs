@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_nodes_say_where_their_children_are() {
+    fn inner_nodes_hold_the_addresses_of_their_children() {
         let addresses: Vec<u64> = (0..40).map(|i| 77_777 * i + 5).collect();
         for rank in 1..=32 {
             let bytes = node(1, rank, &addresses);

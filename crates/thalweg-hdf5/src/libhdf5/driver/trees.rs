@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn inner_nodes_say_where_their_children_are() {
+    fn inner_nodes_hold_the_addresses_of_their_children() {
         let mut trees = Trees::default();
         let (top, low): (Vec<u64>, Vec<u64>) =
             ((1..20).map(|i| i * 3000).collect(), (1..9).map(|i| i * 70_001).collect());

@@ -20,7 +20,7 @@ fn starts(index: &[u64], pulses: usize, events: u64) -> Vec<u64> {
 }
 
 #[test]
-fn sound_indexes_are_taken_as_they_are() {
+fn sound_indexes_are_accepted() {
     for (index, events) in
         [([0, 3, 3, 7], 8), ([0, 0, 0, 0], 0), ([0, 0, 0, 0], 1), ([0, 1, 2, 7], 7)]
     {
@@ -58,7 +58,7 @@ fn longer_indexes_have_an_end_or_pulses_without_times() {
 }
 
 #[test]
-fn entries_that_go_back_are_set_aside() {
+fn entries_that_decrease_are_set_aside() {
     assert_eq!(starts(&[0, 3, 7, 4, 5], 5, 8), [0, 3, 4, 4, 5]);
     assert_eq!(read(&[0, 3, 7, 4, 5], 5, 8).1, [(Defect::Decreasing, Some(3), 1)]);
     // An index written twice.
@@ -78,7 +78,7 @@ fn entries_beyond_the_events_are_set_aside() {
 }
 
 #[test]
-fn an_index_that_stands_still_is_told() {
+fn an_index_that_does_not_ascend_is_reported() {
     let index = [0, 2, 4, 5, 5, 5];
     assert_eq!(read(&index, 6, 100).1, [(Defect::Repeated, Some(3), 3)]);
     assert_eq!(starts(&index, 6, 100), index);
@@ -96,7 +96,7 @@ fn events_before_the_first_pulse_have_none() {
 }
 
 #[test]
-fn times_that_go_back_are_told_and_selected_one_by_one() {
+fn decreasing_times_are_reported_and_selected_pulse_by_pulse() {
     let (pulses, found) = Pulses::new(vec![0, 2, 4, 6], Some(vec![0, 5, 3, NO_TIME]), 8);
     assert_eq!(
         found.iter().map(|finding| (finding.defect, finding.at, finding.count)).collect::<Vec<_>>(),

@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read() -> Result<()> {
+    fn written_values_are_read() -> Result<()> {
         let text = "bandwidth=150MB/s, latency=2ms,requests=2000/s,parallel=8,jitter=500us,seed=7";
         let limits: Limits = text.parse()?;
         let expected = Limits {
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_with_what_was_expected() {
+    fn senseless_settings_are_reported_with_the_expected_form() {
         for text in [
             "",
             "fast",

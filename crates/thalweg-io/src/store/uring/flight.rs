@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_how_far_it_came() {
+    fn reports_the_progress() {
         let (_temp, file) = file(false);
         let mut flight = Flight::new(&file, request(1000, 5000));
         flight.completed(&file, 500);

@@ -125,7 +125,7 @@ fn tags() -> impl Strategy<Value = Vec<(String, String)>> {
 
 proptest! {
     #[test]
-    fn a_run_survives_being_attributes(
+    fn run_fields_survive_as_attributes(
         texts in [".{0,3}", "[a\\.\t\n]{0,2}", ".{0,3}"],
         start in -60_000_000_000_000..200_000_000_000_000_i64,
         context in tags(),
@@ -140,7 +140,7 @@ proptest! {
     }
 
     #[test]
-    fn a_time_survives_being_text(millis in -60_000_000_000_000..200_000_000_000_000_i64) {
+    fn a_time_survives_as_text(millis in -60_000_000_000_000..200_000_000_000_000_i64) {
         prop_assert_eq!(parse_time(&time_text(millis)), Some(millis));
     }
 }

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_textbook_case() {
+    fn length_statistics_of_a_textbook_example() {
         // Half of 54 is 27 = 10 + 9 + 8.
         let figures = LengthStats { n50: 8, min: 2, median: 6, mean: 6.0, max: 10 };
         assert_eq!(stats(&[2, 3, 4, 5, 6, 7, 8, 9, 10]), Some(figures));

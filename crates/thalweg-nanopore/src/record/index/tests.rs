@@ -89,7 +89,7 @@ fn damage_is_named() {
 
 /// An id is found even if the bytes of its length are the first bytes of the end marker.
 #[test]
-fn a_long_id_is_not_the_end() {
+fn a_long_id_does_not_end_the_search() {
     let id = "I5WOLS".repeat(3000);
     let id = &id[..usize::from(u16::from_le_bytes(*b"XD"))];
     let mut index = Index::new(Version::V0_2_0);
@@ -100,7 +100,7 @@ fn a_long_id_is_not_the_end() {
 
 proptest! {
     #[test]
-    fn finds_what_a_map_finds(
+    fn finds_the_same_entries_as_a_map(
         entries in prop::collection::vec(("[a-c]{0,4}", any::<u64>(), any::<u64>()), 0..200),
     ) {
         let mut index = Index::new(Version::V0_2_0);

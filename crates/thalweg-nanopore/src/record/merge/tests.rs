@@ -70,7 +70,7 @@ fn groups_with_the_same_attributes_become_one() {
 }
 
 #[test]
-fn fields_and_labels_are_put_together() {
+fn fields_and_labels_are_combined() {
     let number = || AuxField::new("n", AuxType::Scalar(Scalar::Int32));
     let a = header(&[None], vec![labels(ENUM, &["x", "y"]), number()]);
     let b = header(
@@ -120,7 +120,7 @@ fn codes_in_arrays_are_translated() {
 }
 
 #[test]
-fn what_does_not_go_together() {
+fn options_that_exclude_each_other_are_refused() {
     let a = header(&[None], vec![AuxField::new("n", AuxType::Scalar(Scalar::Int32))]);
     let b = header(&[None], vec![AuxField::new("n", AuxType::STRING)]);
     assert!(

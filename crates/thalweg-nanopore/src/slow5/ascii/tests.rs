@@ -58,7 +58,7 @@ fn rows_of_every_type() {
 }
 
 #[test]
-fn what_no_row_holds() {
+fn malformed_rows_are_refused() {
     let header = header(vec![AuxField::new("mux", AuxType::Scalar(Scalar::Uint8))]);
     let good = "r1\t1\t8192\t3\t748.5\t4000\t3\t1,-2,3\t77";
     assert_eq!(again(good.as_bytes(), &header), Ok(format!("{good}\n").into_bytes()));
@@ -94,7 +94,7 @@ fn what_no_row_holds() {
 }
 
 #[test]
-fn what_cannot_be_written() {
+fn unwritable_values_are_refused() {
     let header = header(vec![AuxField::new("s", AuxType::STRING)]);
     let write = |read_id: &str, text: &[u8]| {
         let mut aux = (text.len() as u64).to_le_bytes().to_vec();

@@ -141,7 +141,7 @@ fn records_coded_as_signals_are_read() {
 }
 
 #[test]
-fn what_cannot_be_written() {
+fn unwritable_values_are_refused() {
     let mut encoder = RecordEncoder::new().unwrap_or_else(|e| unreachable!("{e:?}"));
     for header in written() {
         let mut out = Vec::new();

@@ -47,7 +47,7 @@ fn written_text() {
 }
 
 #[test]
-fn versions_rise_with_what_they_must_hold() {
+fn the_file_version_rises_with_its_content() {
     let mut header = sample(Encoding::Binary);
     assert_eq!(header.written_version(), Version::V0_1_0);
     header.record_press = RecordPress::Zlib;
@@ -86,7 +86,7 @@ fn a_growing_prefix_ends_in_the_header() {
 }
 
 #[test]
-fn what_no_header_holds() {
+fn malformed_headers_are_refused() {
     let good = sample(Encoding::Ascii).write().unwrap_or_default();
     let good = String::from_utf8_lossy(&good);
     let cases = [
@@ -141,7 +141,7 @@ fn binary_lengths_are_questions_not_allocations() {
 }
 
 #[test]
-fn what_cannot_be_written() {
+fn unwritable_values_are_refused() {
     let broken: [fn(&mut Header); 9] = [
         |h| h.read_groups = 0,
         |h| h.read_groups = 3,

@@ -52,7 +52,7 @@ fn is_any(network: &Network, models: &[Model]) -> Option<usize> {
 }
 
 #[test]
-fn what_was_acknowledged_survives_and_nothing_is_half_there() {
+fn acknowledged_changes_survive_and_none_is_partial() {
     // Some models are expected not to match, so their panics are not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let jobs: Vec<_> = (0..2)
@@ -149,7 +149,7 @@ fn a_full_disk_is_an_error_and_the_network_stays() {
 }
 
 #[test]
-fn what_is_acknowledged_after_a_failure_is_there() {
+fn changes_acknowledged_after_a_failure_are_kept() {
     let (mut failures, mut acknowledged) = (0, 0);
     for step in 0..60 {
         for compacts in [false, true] {

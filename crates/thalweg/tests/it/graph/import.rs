@@ -226,7 +226,7 @@ fn an_import_may_end_anywhere() {
 }
 
 #[test]
-fn of_an_import_that_fails_nothing_is_left() {
+fn a_failed_import_leaves_nothing() {
     for seed in 0..10 {
         let base = worked_on(seed);
         let disk = Arc::new(base.copy());
@@ -245,7 +245,7 @@ fn of_an_import_that_fails_nothing_is_left() {
 }
 
 #[test]
-fn an_import_that_was_stopped_goes_on() {
+fn a_stopped_import_is_resumed() {
     let (mut resumed, mut anew) = (0, 0);
     for seed in 0..6 {
         let base = worked_on(seed);
@@ -303,7 +303,7 @@ fn an_import_that_was_stopped_goes_on() {
 }
 
 #[test]
-fn an_import_goes_on_with_the_same_file_only() {
+fn an_import_is_resumed_with_the_same_file_only() {
     let (seed, mut stopped) = (3, 0);
     let base = worked_on(seed);
     let done = Arc::new(base.copy());

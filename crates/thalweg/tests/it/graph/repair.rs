@@ -91,7 +91,7 @@ fn worked_on(seed: u64) -> (CrashDisk, Contents, Contents) {
 }
 
 #[test]
-fn one_damaged_byte_takes_no_edge_out_of_a_segment() {
+fn one_damaged_byte_loses_no_edge_of_a_segment() {
     let (mut segments, mut others) = (0, 0);
     for seed in 0..16 {
         let (disk, truth, ever) = worked_on(seed);
@@ -132,7 +132,7 @@ fn one_damaged_byte_takes_no_edge_out_of_a_segment() {
 }
 
 #[test]
-fn whatever_is_damaged_nothing_is_made_up() {
+fn repair_never_invents_edges() {
     let mut losses = 0;
     for seed in 100..124 {
         let (disk, truth, ever) = worked_on(seed);
@@ -204,7 +204,7 @@ fn large() -> (CrashDisk, Contents) {
 }
 
 #[test]
-fn of_lists_of_many_pages_what_is_lost_is_told_exactly() {
+fn losses_in_lists_of_many_pages_are_reported_exactly() {
     let (disk, truth) = large();
     let file = disk.list().unwrap().into_iter().find(|file| file.ends_with(".seg")).unwrap();
     let pages = disk.open(&file).unwrap().size() as usize / 4096;
@@ -245,7 +245,7 @@ fn of_lists_of_many_pages_what_is_lost_is_told_exactly() {
 }
 
 #[test]
-fn a_change_that_is_damaged_takes_no_other_with_it() {
+fn a_damaged_change_loses_no_other_change() {
     let disk = CrashDisk::new(Failing::Never);
     let mut writer =
         Writer::open_on(Arc::new(disk.after_kill(Failing::Never)), Options::default()).unwrap();
@@ -284,7 +284,7 @@ fn a_change_that_is_damaged_takes_no_other_with_it() {
 }
 
 #[test]
-fn what_cannot_be_mended_says_so() {
+fn repairs_that_fail_leave_no_files() {
     let (disk, ..) = worked_on(7);
     let out = CrashDisk::new(Failing::Never);
     let damaged = disk.copy();

@@ -72,7 +72,7 @@ fn columns_have_the_type_of_all_their_values() {
 }
 
 #[test]
-fn a_list_needs_no_head() {
+fn lists_without_a_header_line_are_read() {
     assert_eq!(read(b"1,2\n18446744073709551615, 4\n").unwrap().0, [(1, 2), (u64::MAX, 4)]);
     assert_eq!(read(b"\xef\xbb\xbf1,2\r\n3,4").unwrap().0, [(1, 2), (3, 4)]);
     let (edges, kinds, values) = read(b"1,2,0.25\n").unwrap();
@@ -86,7 +86,7 @@ fn a_list_needs_no_head() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_line() {
+fn errors_are_reported_with_their_line() {
     let long = format!("source,target\n1,2\n\"{}", "x,\n".repeat(1 << 20));
     let wide = "1,".repeat(5000);
     let cases: [(&[u8], &str); 11] = [
