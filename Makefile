@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit deny package interop kills mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-it unit-rest deny package interop kills mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -60,9 +60,18 @@ doc:
 	scripts/check-links.py
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
-# More threads than cores: some tests wait for the disc or for other processes.
+# More threads than cores: some tests wait for the disc or for other processes. For the same reason the integration tests run
+# beside all others.
 unit:
-	cargo test --workspace --locked -- --test-threads=$$(($$(nproc) * 3 / 2))
+	cargo test --workspace --locked --no-run
+	@$(MAKE) --jobs=2 unit-it unit-rest
+
+unit-it:
+	cargo test --workspace --locked --test it -- --test-threads=$$(($$(nproc) * 3 / 2))
+
+unit-rest:
+	cargo test --workspace --locked --lib --bins --test '[!i]*'
+	cargo test --workspace --locked --doc
 
 deny:
 	@peers/build.sh python
