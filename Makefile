@@ -71,7 +71,8 @@ unit-it:
 
 unit-rest:
 	cargo test --workspace --locked --lib --bins --test '[!i]*'
-	cargo test --workspace --locked --doc
+	# rustdoc's compilers would look for make's jobserver, which only a recursive make gets, and warn.
+	MAKEFLAGS= cargo test --workspace --locked --doc
 
 deny:
 	@peers/build.sh python
