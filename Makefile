@@ -13,7 +13,7 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 ARGS ?=
 PYTEST_ARGS ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-it unit-rest deny package interop kills mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop kills mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -60,17 +60,17 @@ doc:
 	scripts/check-links.py
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
-# More threads than cores: some tests wait for the disc or for other processes. For the same reason the integration tests run
-# beside all others.
+# More threads than cores: some tests wait for the disc or for other processes. For the same reason the tests in tests/ run
+# beside those in src/.
 unit:
 	cargo test --workspace --locked --no-run
-	@$(MAKE) --jobs=2 unit-it unit-rest
+	@$(MAKE) --jobs=2 unit-tests unit-src
 
-unit-it:
-	cargo test --workspace --locked --test it -- --test-threads=$$(($$(nproc) * 3 / 2))
+unit-tests:
+	cargo test --workspace --locked --test '*' -- --test-threads=$$(($$(nproc) * 3 / 2))
 
-unit-rest:
-	cargo test --workspace --locked --lib --bins --test '[!i]*'
+unit-src:
+	cargo test --workspace --locked --lib --bins
 	# rustdoc's compilers would look for make's jobserver, which only a recursive make gets, and warn.
 	MAKEFLAGS= cargo test --workspace --locked --doc
 
