@@ -22,8 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Error, Result, syscalls};
 
 pub use folder::files_of;
-pub(crate) use folder::largest_of;
-pub(crate) use folder::state_of;
+pub(crate) use folder::{largest_of, state_of};
 pub use holders::{Hold, Holder, Holders, holders};
 pub use lower_caches::{ReadTwice, read_twice};
 

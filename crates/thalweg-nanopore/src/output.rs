@@ -19,10 +19,8 @@ use crate::record::{Index, Record, StoredRow};
 pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
     /// The contexts with which a worker encodes reads, for any header.
     type Encoder: fmt::Debug + Send + 'static;
-    /// An encoded read, as the file takes it.
-    type Body: fmt::Debug + Send + 'static;
     /// A file that encoded reads are appended to.
-    type Writer: WriteFile<Body = Self::Body>;
+    type Writer: WriteFile;
 
     /// See [`Target::lost`].
     fn lost(&self) -> &[String] {
@@ -45,14 +43,14 @@ pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
         encoder: &mut Self::Encoder,
         record: &Record<'_>,
         samples: &[i16],
-    ) -> Result<(Self::Body, Losses), Fault>;
+    ) -> Result<(Body<Self>, Losses), Fault>;
 
     /// See [`Target::copy`].
     fn copy(
         &self,
         _record: &Record<'_>,
         _rows: &[StoredRow<'_>],
-    ) -> Result<(Self::Body, Losses), Fault> {
+    ) -> Result<(Body<Self>, Losses), Fault> {
         Err(other_format())
     }
 
@@ -63,7 +61,7 @@ pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
 /// A file of one format that is being written. Dropped unfinished, it is removed.
 pub(crate) trait WriteFile: fmt::Debug + Send + 'static {
     /// An encoded read, as the file takes it.
-    type Body;
+    type Body: Send + 'static;
 
     /// Appends a read. Gives what the file cannot hold of it and encoding could not know.
     fn push(&mut self, read_id: &str, read: Self::Body) -> Result<Losses>;
@@ -72,6 +70,9 @@ pub(crate) trait WriteFile: fmt::Debug + Send + 'static {
     /// that keeps one beside the file.
     fn seal(self) -> Result<(NewFile, Option<Index>)>;
 }
+
+/// An encoded read, as the files of a format take it.
+type Body<F> = <<F as WriteFormat>::Writer as WriteFile>::Body;
 
 /// An encoded read of any format.
 type AnyRead = Box<dyn Any + Send>;
@@ -136,10 +137,7 @@ trait AnyWriter: fmt::Debug + Send {
     fn seal(self: Box<Self>) -> Result<(NewFile, Option<Index>)>;
 }
 
-impl<W: WriteFile> AnyWriter for W
-where
-    W::Body: 'static,
-{
+impl<W: WriteFile> AnyWriter for W {
     fn push(&mut self, read_id: &str, read: AnyRead) -> Result<Losses> {
         let read = read.downcast::<W::Body>();
         let read = read.map_err(|_| Error::Usage(other_format().to_string().into()))?;

@@ -1,4 +1,5 @@
-// Draws the figures of the page. Their colours are names of CSS variables, so that they follow the light, dark and print styles.
+// Draws the figures of the page. Their colours are names of CSS variables, so that they follow the
+// light, dark and print styles.
 (() => {
   "use strict";
   const root = document.documentElement;
@@ -61,7 +62,8 @@
 
   const redraw = () => boxes.filter((box) => box.dataset.drawn).forEach(draw);
 
-  // Each figure is drawn when it comes near the window, so that a page of many comparisons opens at once.
+  // Each figure is drawn when it comes near the window, so that a page of many comparisons opens at
+  // once.
   const near = new IntersectionObserver(
     (entries) => entries.filter((e) => e.isIntersecting && !e.target.dataset.drawn).forEach((e) => draw(e.target)),
     { rootMargin: "600px" },

@@ -126,7 +126,7 @@ impl Examined<'_> {
         let small = self.share(|layout| layout.small) > WORTH;
         let rows = small.then(|| good_rows(self.layouts));
         let mut found = Vec::new();
-        found.extend(self.scattered(rows).or_else(|| self.small_chunks()));
+        found.extend(self.scattered(rows).or_else(|| self.small_chunks(rows)));
         found.extend(self.slow_filter(rows));
         found.extend(self.large_chunks());
         let saved = |finding: &Finding| {
@@ -186,15 +186,13 @@ impl Examined<'_> {
         })
     }
 
-    fn small_chunks(&self) -> Option<Finding> {
-        let small = self.share(|layout| layout.small);
-        if small <= WORTH {
-            return None;
-        }
-        let rows = good_rows(self.layouts);
+    /// The finding about short chunks. `rows` is the length of better chunks, if chunks are too
+    /// short.
+    fn small_chunks(&self, rows: Option<u64>) -> Option<Finding> {
+        let rows = rows?;
         let what = format!(
             "{:.0} % of the bytes are in chunks shorter than {} KiB",
-            100.0 * small,
+            100.0 * self.share(|layout| layout.small),
             SMALL >> 10
         );
         Some(Finding {

@@ -599,7 +599,7 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
         }
         _ => Dtype::record(size, &fields),
     };
-    Ok(ElementType { dtype, inner: Vec::new(), converted: None })
+    Ok(plain(dtype))
 }
 
 /// The little-endian type to which libhdf5 converts numbers of a type; `None` for other types. The

@@ -41,6 +41,18 @@ pub(super) enum Arrived {
     View,
 }
 
+impl Arrived {
+    /// The block of a request at `offset`.
+    fn into_block(self, offset: u64, store: &Arc<dyn Store>) -> Block {
+        match self {
+            Self::Buf(buf, at) => {
+                Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }
+            }
+            Self::View => Block { data: Data::View(store.clone()), origin: 0 },
+        }
+    }
+}
+
 enum InputSource {
     Framed { next: u64, end: u64, framer: Box<dyn Framer>, carry: Option<Carry>, ended: bool },
     Planned { fetches: Box<dyn Iterator<Item = Fetch> + Send>, ended: bool },
@@ -174,13 +186,7 @@ impl EngineInput {
             };
             self.head += 1;
             if self.ended() {
-                if let Arrived::Buf(buf, _) = block {
-                    context.freed.push(Block { data: Data::Buf(buf), origin: 0 });
-                } else {
-                    context
-                        .freed
-                        .push(Block { data: Data::View(context.store.clone()), origin: 0 });
-                }
+                context.freed.push(block.into_block(offset, context.store));
                 continue;
             }
             match fetch {
@@ -258,7 +264,7 @@ fn join(
             if let Some(c) = carried {
                 free(c.block, context);
             }
-            let block = Block { data: Data::View(context.store.clone()), origin: 0 };
+            let block = arrived.into_block(offset, context.store);
             Ok((block, offset as usize + skip - tail..offset as usize + len))
         }
         Arrived::Buf(mut buf, at) if tail <= at && need <= tail + len => {
@@ -266,7 +272,7 @@ fn join(
                 buf[at - tail..at].copy_from_slice(&c.block.bytes()[c.range.clone()]);
                 free(c.block, context);
             }
-            let block = Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) };
+            let block = Arrived::Buf(buf, at).into_block(offset, context.store);
             Ok((block, at + skip - tail..at + len))
         }
         Arrived::Buf(buf, at) => {
@@ -353,13 +359,7 @@ fn group_framed(
 }
 
 fn group_planned(fetch: &Fetch, offset: u64, arrived: Arrived, context: &mut FrameContext<'_>) {
-    let block = match arrived {
-        Arrived::View => Block { data: Data::View(context.store.clone()), origin: 0 },
-        Arrived::Buf(buf, at) => {
-            Block { data: Data::Buf(buf), origin: offset.wrapping_sub(at as u64) }
-        }
-    };
-    let block = Arc::new(block);
+    let block = Arc::new(arrived.into_block(offset, context.store));
     let places = fetch.extents.iter().map(|wanted| {
         let start = wanted.range.start.wrapping_sub(block.origin) as usize;
         Place {

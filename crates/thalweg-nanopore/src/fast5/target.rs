@@ -26,7 +26,6 @@ impl Fast5Target {
 
 impl WriteFormat for Fast5Target {
     type Encoder = SignalCompressor;
-    type Body = EncodedRead;
     type Writer = Fast5Writer;
 
     fn lost(&self) -> &[String] {

@@ -93,6 +93,11 @@ pub struct ColumnSchema {
 }
 
 impl ColumnSchema {
+    /// Whether the values are of this kind and do not lie in a dictionary.
+    pub(super) fn is_plain(&self, kind: ColumnKind) -> bool {
+        self.kind == kind && self.dictionary.is_none()
+    }
+
     /// The child with this name.
     pub fn child(&self, name: &str) -> Option<&Self> {
         self.children.iter().find(|child| child.name == name)

@@ -83,9 +83,7 @@ impl SignalLayout {
         }
         let (coding, offset_width, data) = match (signal.kind, signal.children.first()) {
             (ColumnKind::Binary(width), _) => (RowCoding::Vbz, width, signal.buffer + 2),
-            (ColumnKind::List(width), Some(item))
-                if item.kind == ColumnKind::Signed(2) && item.dictionary.is_none() =>
-            {
+            (ColumnKind::List(width), Some(item)) if item.is_plain(ColumnKind::Signed(2)) => {
                 (RowCoding::Plain, width, item.buffer + 1)
             }
             (kind, _) => {
@@ -98,7 +96,7 @@ impl SignalLayout {
         }
         let ids = schema
             .column("read_id")
-            .filter(|c| c.kind == ColumnKind::Fixed(UUID_BYTES) && c.dictionary.is_none());
+            .filter(|column| column.is_plain(ColumnKind::Fixed(UUID_BYTES)));
         Ok(Self {
             coding,
             offset_width,

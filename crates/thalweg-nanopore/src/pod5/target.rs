@@ -67,7 +67,6 @@ pub(crate) struct Pod5Sink {
 
 impl WriteFormat for Pod5Target {
     type Encoder = SignalEncoder;
-    type Body = EncodedPod5;
     type Writer = Pod5Sink;
 
     fn lost(&self) -> &[String] {

@@ -35,7 +35,6 @@ impl Slow5Target {
 
 impl WriteFormat for Slow5Target {
     type Encoder = RecordEncoder;
-    type Body = Vec<u8>;
     type Writer = ReadWriter;
 
     fn encode(

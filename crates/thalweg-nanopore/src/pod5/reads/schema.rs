@@ -145,10 +145,8 @@ impl ReadsTable {
         runs: Vec<RunInfo>,
     ) -> Result<Self, Fault> {
         let signal = required(schema, "signal", ColumnKind::List(4))?;
-        let rows = signal
-            .children
-            .first()
-            .filter(|item| item.kind == ColumnKind::Unsigned(8) && item.dictionary.is_none());
+        let item = signal.children.first();
+        let rows = item.filter(|item| item.is_plain(ColumnKind::Unsigned(8)));
         let rows = rows.cloned().ok_or_else(|| odd(&signal, "a list of uint64"))?;
         let (group, run_infos) = groups(schema, dictionaries, runs)?;
         let runs = run_infos.iter().map(RunFields::of).collect();
@@ -254,14 +252,12 @@ impl ReadsTable {
 /// A top-level column of this kind, without a dictionary.
 fn required(schema: &Schema, name: &str, kind: ColumnKind) -> Result<ColumnSchema, Fault> {
     let column = schema.column(name).ok_or_else(|| missing(name))?;
-    let right = column.kind == kind && column.dictionary.is_none();
-    if right { Ok(column.clone()) } else { Err(odd(column, "another type")) }
+    if column.is_plain(kind) { Ok(column.clone()) } else { Err(odd(column, "another type")) }
 }
 
 /// A top-level column that is used only if it is of this kind and has no dictionary.
 fn optional(schema: &Schema, name: &str, kind: ColumnKind) -> Option<ColumnSchema> {
-    let column = schema.column(name);
-    column.filter(|column| column.kind == kind && column.dictionary.is_none()).cloned()
+    schema.column(name).filter(|column| column.is_plain(kind)).cloned()
 }
 
 /// A column of `float`, with the values of its dictionary if it has one. A missing value in a
