@@ -141,6 +141,7 @@ mod write;
 pub use export::SonataWriter;
 pub use input::{EdgeBatch, EdgeSource, Input, InputOptions, VertexBatch, VertexSource};
 pub use read::check::{Checked, NetworkDefect};
+pub use read::fetch::PlannedFetches;
 pub use read::neighbours::Neighbours;
 pub use read::network::{Adjacency, Direction, Network, NetworkOptions, StorageUse};
 pub use read::rows::EdgeSelection;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::model::StoreModel;
+use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MmapStore, Store};
 
 /// A flat folder of files. Written bytes are durable once [`Sink::sync`] has returned. Created,
@@ -113,6 +114,7 @@ pub struct Folder {
     path: PathBuf,
     name: Arc<str>,
     is_mapped: bool,
+    throttle: Option<Limits>,
 }
 
 /// The file that a writer holds locked.
@@ -124,7 +126,15 @@ impl Folder {
     /// Otherwise files are read with `pread`, for file systems on which another process may shorten
     /// them.
     pub fn new(path: &Path, is_mapped: bool) -> Self {
-        Self { path: path.to_owned(), name: path.to_string_lossy().into(), is_mapped }
+        let name = path.to_string_lossy().into();
+        Self { path: path.to_owned(), name, is_mapped, throttle: None }
+    }
+
+    /// Slows down the stores of [`Disk::open_plain`], each on its own, and applies the limits to
+    /// the model: for measurements.
+    #[must_use]
+    pub fn throttled(self, throttle: Option<Limits>) -> Self {
+        Self { throttle, ..self }
     }
 
     fn failed(&self, file: &str, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
@@ -163,7 +173,11 @@ impl Disk for Folder {
     }
 
     fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
-        Ok(Arc::new(FileStore::open(self.path.join(file))?))
+        let store = Arc::new(FileStore::open(self.path.join(file))?);
+        Ok(match self.throttle {
+            Some(limits) => Arc::new(ThrottledStore::new(store, limits)),
+            None => store,
+        })
     }
 
     fn scratch(&self) -> Option<&Path> {
@@ -171,7 +185,9 @@ impl Disk for Folder {
     }
 
     fn model(&self) -> StoreModel {
-        File::open(&self.path).map_or(StoreModel::LOCAL, |folder| StoreModel::known(&folder).0)
+        let model =
+            File::open(&self.path).map_or(StoreModel::LOCAL, |folder| StoreModel::known(&folder).0);
+        self.throttle.map_or(model, |limits| limits.applied_to(&model))
     }
 
     fn create(&self, file: &str) -> Result<Box<dyn Sink>> {

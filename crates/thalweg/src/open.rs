@@ -119,11 +119,12 @@ impl Identified {
 }
 
 fn network(path: &Path, options: Options) -> Result<Opened> {
-    let Options { budget, control, model, .. } = options;
+    let Options { budget, control, model, throttle, .. } = options;
     let options = thalweg_graph::NetworkOptions {
         budget,
         control,
         model,
+        throttle,
         ..thalweg_graph::NetworkOptions::default()
     };
     Ok(Opened::Network(Network::open(path, options)?))

@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::control::Control;
-use thalweg::graph::{Adjacency, Direction, Neighbours, Network};
+use thalweg::graph::{Adjacency, Direction, Neighbours, Network, NetworkOptions};
+use thalweg::store::throttled::Limits;
 
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
@@ -70,6 +71,9 @@ pub(super) struct GraphNeighborsArgs {
     /// cache, and also time a copy of that array
     #[arg(long, help_heading = MEASURING, requires = "repeat")]
     arrays: bool,
+    /// Hold the fetching of pages to these limits, as in `thalweg read --throttle`
+    #[arg(long, help_heading = MEASURING, requires = "measured", value_name = "LIMITS")]
+    throttle: Option<Limits>,
     #[command(flatten)]
     open: OpenArgs,
 }
@@ -116,7 +120,7 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
         .map(Condition::parse)
         .transpose()
         .map_err(Failure::of_argument)?;
-    let options = args.open.options();
+    let options = NetworkOptions { throttle: args.throttle, ..args.open.options() };
     let network = Network::open(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
     let vertex_type = from.vertex_type;

@@ -30,8 +30,8 @@ impl OpenArgs {
         NetworkOptions {
             budget: Budget { threads, memory: self.memory.unwrap_or(DEFAULT_MEMORY) },
             control: cancel_on_interrupt(),
-            model: None,
             is_mapped: !self.no_map,
+            ..NetworkOptions::default()
         }
     }
 

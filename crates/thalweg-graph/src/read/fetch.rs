@@ -2,13 +2,13 @@
 //! a query uses them one by one.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_io::control::Control;
 use thalweg_io::engine::{Decoder, Delivery, Run};
 use thalweg_io::extent::{Group, Source, Wanted};
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::{Budget, GapRule};
+use thalweg_io::plan::{Budget, GapRule, ListPlan, Load};
 use thalweg_io::{Result, plan};
 
 use crate::storage::segment::PAGE;
@@ -27,6 +27,17 @@ pub(crate) struct Fetcher {
     pub(crate) model: StoreModel,
     pub(crate) budget: Budget,
     pub(crate) control: Control,
+    pub(crate) planned: Arc<Mutex<PlannedFetches>>,
+}
+
+/// Requests for pages that are not in memory, as the planner made them. Requests that several
+/// queries made add up.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PlannedFetches {
+    /// The requests, and the bytes that they transfer.
+    pub load: Load,
+    /// The time that the store takes for them according to its model, in seconds.
+    pub predicted_s: f64,
 }
 
 impl Fetcher {
@@ -64,7 +75,9 @@ impl Fetcher {
         }
         // Pages that are read and not wanted fill the page cache.
         let rule = GapRule::new(&self.model).lean();
-        let shape = plan::listed(&ranges, &rule, self.budget, Delivery::Worker, 0).shape;
+        let ListPlan { shape, load, .. } =
+            plan::listed(&ranges, &rule, self.budget, Delivery::Worker, 0);
+        self.count(load);
         let wanted =
             ranges.into_iter().zip(0..).map(|(range, ordinal)| Wanted { range, ordinal }).collect();
         let source = Source::Planned(Box::new(plan::in_order(wanted, &rule, shape.block)));
@@ -77,6 +90,18 @@ impl Fetcher {
         )?
         .finish()?;
         Ok(())
+    }
+
+    fn count(&self, load: Load) {
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        planned.load.requests += load.requests;
+        planned.load.bytes += load.bytes;
+        planned.predicted_s += load.predicted(&self.model).as_secs_f64();
+    }
+
+    /// The requests that were planned so far.
+    pub(crate) fn planned(&self) -> PlannedFetches {
+        *self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,9 +10,10 @@ use thalweg_io::control::Control;
 use thalweg_io::disk::{Disk, Folder};
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::Budget;
+use thalweg_io::store::throttled::Limits;
 use thalweg_io::{Error, Result};
 
-use crate::read::fetch::Fetcher;
+use crate::read::fetch::{Fetcher, PlannedFetches};
 use crate::storage::manifest::Manifest;
 use crate::storage::schema::{PopulationEntry, Side, VertexType};
 
@@ -28,11 +29,20 @@ pub struct NetworkOptions {
     /// Whether files are mapped into memory. They never change once written. Set this to `false` on
     /// file systems where another program may shorten them.
     pub is_mapped: bool,
+    /// Slows down the fetching of pages on purpose, for measurements. What opening the network
+    /// reads is not slowed down.
+    pub throttle: Option<Limits>,
 }
 
 impl Default for NetworkOptions {
     fn default() -> Self {
-        Self { budget: Budget::default(), control: Control::new(), model: None, is_mapped: true }
+        Self {
+            budget: Budget::default(),
+            control: Control::new(),
+            model: None,
+            is_mapped: true,
+            throttle: None,
+        }
     }
 }
 
@@ -81,7 +91,8 @@ impl Network {
     /// # Errors
     /// [`Error::NotFound`] if there is no network; [`Error::Malformed`] if it is damaged.
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
-        Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
+        let folder = Folder::new(path, options.is_mapped).throttled(options.throttle);
+        Self::open_on(Arc::new(folder), options)
     }
 
     /// Whether a folder holds a network, which is a folder with a manifest.
@@ -109,6 +120,7 @@ impl Network {
                         model: options.model.unwrap_or_else(|| disk.model()),
                         budget: options.budget,
                         control: options.control,
+                        planned: Arc::default(),
                     };
                     return Ok(Self { disk, state, fetcher });
                 }
@@ -135,7 +147,8 @@ impl Network {
     /// A network of a snapshot, with default options.
     pub(crate) fn of_state(disk: Arc<dyn Disk>, state: Snapshot) -> Self {
         let NetworkOptions { budget, control, .. } = NetworkOptions::default();
-        Self { fetcher: Fetcher { model: disk.model(), budget, control }, disk, state }
+        let planned = Arc::default();
+        Self { fetcher: Fetcher { model: disk.model(), budget, control, planned }, disk, state }
     }
 
     /// The path of the network's folder, as error messages show it.
@@ -261,6 +274,11 @@ impl Network {
     pub(crate) fn in_order(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
         let swap = self.populations()[population].is_symmetric() && source > target;
         if swap { (target, source) } else { (source, target) }
+    }
+
+    /// The requests for pages that queries on this network and its clones have planned so far.
+    pub fn planned(&self) -> PlannedFetches {
+        self.fetcher.planned()
     }
 
     /// The size of the network's files, and how many changes are in the log.

@@ -11,7 +11,7 @@ use crate::model::StoreModel;
 const NOT_HIDDEN: f64 = 0.125;
 
 /// The load of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Load {
     /// Requests.
     pub requests: u64,

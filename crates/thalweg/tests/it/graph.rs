@@ -4,5 +4,6 @@ mod contents;
 mod crash;
 mod import;
 mod model;
+mod planned;
 mod repair;
 mod steps;

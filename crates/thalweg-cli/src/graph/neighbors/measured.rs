@@ -51,6 +51,7 @@ pub(super) fn run(
 ) -> VerbResult {
     let links = read_and_sum(network, adjacencies, ids)?;
     let (seconds, cpu_s) = started.seconds();
+    let planned = network.planned();
     let mut times = Times { seconds, cpu_s, ..Times::default() };
     let measured = Measured { network, adjacencies, ids, threads, links };
     let mut lists = Neighbours::default();
@@ -81,6 +82,12 @@ pub(super) fn run(
         "needed_bytes": network.needed(adjacencies, ids)?,
         "digest": args.digest.then(|| sha256(&lists.ids)),
         "threads": threads,
+        "throttle": args.throttle.map(|limits| limits.to_string()),
+        "planned": {
+            "requests": planned.load.requests,
+            "fetched_bytes": planned.load.bytes,
+            "predicted_s": planned.predicted_s,
+        },
         "stages": {},
     });
     let mut out = output();
