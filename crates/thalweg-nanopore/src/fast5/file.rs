@@ -22,8 +22,8 @@ use thalweg_io::{Error, Result};
 use super::{Fast5Layout, RowUnpacker, WantedRows};
 use crate::file;
 use crate::file::{
-    CheckReport, FormatFile, IndexOrigin, LIKELY_RATIO, NewUnpacker, OpenFile, Selection,
-    UnpackReads,
+    CheckReport, FormatFile, IndexOrigin, LIKELY_RATIO, NewUnpacker, OpenFile, RequestTotals,
+    Selection, UnpackReads,
 };
 use crate::record::{Entry, Header, Index, Record, StoredRow};
 use open::OpenedFast5;
@@ -220,6 +220,16 @@ impl FormatFile for Fast5File {
     /// The range of a read; the offset of its entry is its number.
     fn place(&self, entry: Entry) -> (Range<u64>, u64) {
         (self.extent(entry.offset), entry.offset)
+    }
+
+    fn requests(
+        &self,
+        file: &OpenFile,
+        selection: &Selection,
+        shape: &Shape,
+    ) -> Result<RequestTotals> {
+        let rows = self.rows(file, selection)?;
+        Ok(RequestTotals::of(file, file.gather(self.extents(&rows, true), shape)))
     }
 
     fn load(&self, file: &OpenFile, _path: &Path) -> Result<Option<Index>> {

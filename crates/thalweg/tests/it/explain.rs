@@ -75,6 +75,36 @@ fn a_run_makes_the_requests_that_were_explained() {
     }
 }
 
+/// The places of a FAST5 file's reads come from its metadata, not from an index of offsets.
+#[cfg(feature = "hdf5")]
+#[test]
+fn a_run_over_a_fast5_file_makes_the_requests_that_were_explained() {
+    use thalweg::convert::{Conversion, convert};
+    use thalweg::format::fast5::Compression;
+    use thalweg::reads::ReadSet;
+    use thalweg::write::Coding;
+
+    let dir = tempfile::tempdir().unwrap();
+    let blow5 = dir.path().join("reads.blow5");
+    let ids = file(&blow5);
+    let path = dir.path().join("reads.fast5");
+    let set = ReadSet::open([&blow5], Options::default()).unwrap();
+    let conversion =
+        Conversion { lossy: true, ..Conversion::new(Coding::Fast5(Compression::default())) };
+    convert(&set, &Selection::All, &path, &conversion).unwrap();
+    let sparse: Vec<String> = ids.iter().step_by(7).cloned().collect();
+    for selection in [Selection::All, Selection::Ids(Arc::new(sparse))] {
+        let model = StoreModel { bandwidth: 1e9, request_rate: 1e6, ..StoreModel::LOCAL };
+        let options = Options { model: Some(model), ..Options::default() };
+        let file = ReadFile::open(&path, options).unwrap();
+        let plan = file.explain(&selection, Delivery::Worker).unwrap();
+        let (_, summary) = file.visit(&selection, Count::default).unwrap();
+        assert!(plan.wanted_bytes > 100_000, "{plan:?}");
+        assert_eq!(plan.requests, summary.clocks.requests, "{plan:?}");
+        assert_eq!(plan.fetched_bytes, summary.clocks.fetch.bytes, "{plan:?}");
+    }
+}
+
 #[test]
 fn explain_reads_no_data() {
     let dir = tempfile::tempdir().unwrap();
