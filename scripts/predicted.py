@@ -6,8 +6,8 @@
 
 Makes small synthetic files in FOLDER (a temporary one unless given) and reads each under stores that
 are held to limits, so that the store takes most of the time. Predicted: `thalweg read --explain` for
-reads, `thalweg doctor` for arrays. Measured: the seconds from opening the file to the last value,
-which the read itself reports; the median of three.
+reads, `thalweg doctor` for arrays; a network reports what its query planned. Measured: the seconds
+from opening the file to the last value, which the read itself reports; the median of three.
 """
 
 import json
@@ -25,6 +25,8 @@ THROTTLES = [
 RUNS = 3
 IDS = 100
 SAMPLES = "40M"
+NEURONS = 200_000
+NETWORK = ["--astrocytes", "2000", "--neurons", NEURONS]
 SLOW5_SAMPLES = "8M"  # text, so that the processor takes longest
 
 
@@ -47,8 +49,8 @@ class Table:
     def __init__(self, thalweg):
         self.thalweg = thalweg
 
-    def verb(self, *args):
-        return last_json(run(self.thalweg, *args, "--json"))
+    def verb(self, *args, json=True):
+        return last_json(run(self.thalweg, *args, *(["--json"] if json else [])))
 
     def row(self, name, throttle, predicted_s, requests, fetched, read):
         runs = sorted((read() for _ in range(RUNS)), key=lambda done: done["open_to_last_s"])
@@ -90,6 +92,23 @@ class Table:
             )
 
 
+    def network(self, name, path, start, end):
+        for throttle, limits in THROTTLES:
+            ends = ["--from", start, "--to", end]
+            read = lambda: self.verb(
+                "graph", "neighbors", path, *ends, "--measured", "--throttle", limits, json=False
+            )
+            planned = read()["planned"]
+            self.row(
+                name,
+                throttle,
+                planned["predicted_s"],
+                planned["requests"],
+                planned["fetched_bytes"],
+                read,
+            )
+
+
 def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__)
@@ -100,6 +119,7 @@ def main():
         blow5, pod5 = folder / "reads.blow5", folder / "reads.pod5"
         slow5, fast5, nexus = folder / "reads.slow5", folder / "reads.fast5", folder / "run.nxs"
         ids = folder / "ids.txt"
+        network = folder / "network"
         if not blow5.exists():
             run(thalweg, "synth", blow5, "--kind", "blow5", "--samples", SAMPLES)
         if not pod5.exists():
@@ -116,6 +136,11 @@ def main():
         if not ids.exists():
             known = [line.split("\t")[0] for line in run(thalweg, "read", blow5, "--digest").splitlines()]
             ids.write_text("\n".join(random.Random(1).sample(known, min(IDS, len(known)))) + "\n")
+        if not network.exists():
+            edges = folder / "network.h5"
+            run(thalweg, "synth", edges, "--kind", "neuroglial", *NETWORK)
+            run(thalweg, "graph", "import", edges, network)
+        numbers = ",".join(map(str, sorted(random.Random(1).sample(range(NEURONS), 100))))
         print("| what | store | requests | MB | predicted, s | measured, s | ratio | processor, s |")
         print("|---|---|---|---|---|---|---|---|")
         table = Table(thalweg)
@@ -125,7 +150,10 @@ def main():
         table.reads("POD5, all", pod5)
         table.reads(f"POD5, {IDS} ids", pod5, ids)
         table.reads("FAST5, all", fast5)
+        table.reads(f"FAST5, {IDS} ids", fast5, ids)
         table.arrays("NeXus, all events", nexus, "/entry/bank*_events/event_id")
+        table.network("network, all neurons of astrocytes", network, "Astrocyte", "Neuron")
+        table.network("network, astrocytes of 100 neurons", network, f"Neuron:{numbers}", "Astrocyte")
 
 
 if __name__ == "__main__":
