@@ -8,12 +8,13 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt64Array};
-use arrow_cast::{CastOptions, cast_with_options};
-use arrow_schema::{DataType, Field, Schema};
+use arrow_schema::{ArrowError, DataType, Field, Schema};
+use arrow_select::take::take;
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 use thalweg::graph::InputOptions;
 use thalweg::graph::{EdgeBatch, EdgeSource, Population};
 use thalweg::{Error, Fault, InFile, Result};
+use thalweg_io::cells::{Number, numbers};
 
 use super::EdgeListArgs;
 
@@ -107,9 +108,12 @@ impl ParquetEdges {
     /// The ids of the sources (`end` 0) or targets (`end` 1).
     fn ids(&self, batch: &RecordBatch, end: usize) -> Result<UInt64Array> {
         let column = batch.column(self.ends[end]);
-        let options = CastOptions { safe: true, ..CastOptions::default() };
-        let ids =
-            cast_with_options(column, &DataType::UInt64, &options).map_err(|e| self.failed(&e))?;
+        let number = numbers(column);
+        let id = |row| match number(row)? {
+            Number::Whole(id) => u64::try_from(id).ok(),
+            Number::Real(_) => None,
+        };
+        let ids: UInt64Array = (0..column.len()).map(id).collect();
         if let Some(row) = (0..ids.len()).find(|row| ids.is_null(*row)) {
             let shown = arrow_cast::display::array_value_to_string(column, row).unwrap_or_default();
             let found = if column.is_null(row) { "nothing".into() } else { shown };
@@ -121,10 +125,10 @@ impl ParquetEdges {
             let fault = Fault::new(0, found, "the id of a vertex, a whole number below 2^64");
             return Err(fault.in_file(&self.name, 0, what));
         }
-        Ok(ids.as_primitive::<UInt64Type>().clone())
+        Ok(ids)
     }
 
-    fn failed(&self, error: &arrow_schema::ArrowError) -> Error {
+    fn failed(&self, error: &ArrowError) -> Error {
         let what = format!("row {} or after it", self.row + 1);
         Fault::new(0, error.to_string(), "a sound Parquet file").in_file(&self.name, 0, what)
     }
@@ -144,6 +148,14 @@ fn attribute_field(file: &Arc<str>, field: &Field) -> Result<Field> {
     Ok(Field::new(field.name(), data_type.clone(), field.is_nullable()))
 }
 
+/// A dictionary column as a column of its values; any other column as it is.
+fn decoded(column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    match column.as_any_dictionary_opt() {
+        Some(dictionary) => take(dictionary.values(), dictionary.keys(), None),
+        None => Ok(column.clone()),
+    }
+}
+
 impl EdgeSource for ParquetEdges {
     fn population(&self) -> &Population {
         &self.population
@@ -158,13 +170,8 @@ impl EdgeSource for ParquetEdges {
         let Some(batch) = self.next_batch()? else { return Ok(false) };
         let mut ends = [self.ids(&batch, 0)?, self.ids(&batch, 1)?];
         let schema = &self.population.attributes;
-        let column = |(column, field): (&usize, &Arc<Field>)| -> Result<ArrayRef> {
-            let options = CastOptions { safe: false, ..CastOptions::default() };
-            cast_with_options(batch.column(*column), field.data_type(), &options)
-                .map_err(|e| self.failed(&e))
-        };
-        let columns =
-            self.attributes.iter().zip(schema.fields()).map(column).collect::<Result<Vec<_>>>()?;
+        let column = |column: &usize| decoded(batch.column(*column)).map_err(|e| self.failed(&e));
+        let columns = self.attributes.iter().map(column).collect::<Result<Vec<_>>>()?;
         let mut attributes = match columns.is_empty() {
             true => None,
             false => {
