@@ -97,6 +97,16 @@ pub enum Error {
         /// What to do about it.
         advice: Cow<'static, str>,
     },
+    /// A file that exists where a new one is to appear.
+    #[error("{file}: the file exists{what}; {advice}")]
+    Exists {
+        /// The file.
+        file: Arc<str>,
+        /// More about it; empty, or starts with a punctuation mark.
+        what: &'static str,
+        /// What to do about it.
+        advice: &'static str,
+    },
     /// An invalid argument.
     #[error("{0}")]
     Usage(Cow<'static, str>),

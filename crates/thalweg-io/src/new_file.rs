@@ -16,70 +16,120 @@
 //! # }
 //! ```
 
-use crate::error::{Error, Result};
-
-pub use arrow::ArrowWriter;
-pub use npy::{NpyArray, NpyFolder};
-
-mod arrow;
-mod npy;
-
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use temporary::Temporary;
+
+pub use arrow::ArrowWriter;
+pub use existing::{Existing, check_output};
+pub use npy::{NpyArray, NpyFolder};
+pub use temporary::nameless;
+
+mod arrow;
+mod existing;
+mod npy;
+mod temporary;
 
 /// Bytes buffered before each write.
 const BUFFER: usize = 4 << 20;
 
 /// A file that is written under a temporary name beside its final path. An unfinished file is
-/// removed on drop.
+/// removed on drop; one of a process that was killed, by the next process that writes a file into
+/// the folder.
 #[derive(Debug)]
 pub struct NewFile {
     name: Arc<str>,
     path: PathBuf,
-    temporary: PathBuf,
-    /// `None` once the file is sealed, so that files that wait for their rename hold no descriptor.
-    file: Option<File>,
+    temporary: Temporary,
+    state: State,
     buffer: Vec<u8>,
     written: u64,
-    named: bool,
+    /// Whether a file at `path` is replaced.
+    replaces: bool,
+    /// The permissions of the file that is replaced.
+    permissions: Option<Permissions>,
+}
+
+#[derive(Debug)]
+enum State {
+    Open(File),
+    /// Complete and durable. It holds no descriptor while it waits for its rename.
+    Sealed,
+    /// Bytes were lost, so the file must not get its path.
+    Failed,
 }
 
 impl NewFile {
-    /// Creates the temporary file. An existing file at `path` is replaced only by
-    /// [`NewFile::finish`].
+    /// Creates the temporary file. [`NewFile::finish`] replaces a file that is at `path` now, and
+    /// gives the new file its permissions. A file that appears at `path` later is kept, and is an
+    /// error then.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if `path` is something
     /// other than a regular file.
     pub fn create(path: &Path) -> Result<Self> {
+        Self::at(path, &followed(path))
+    }
+
+    /// [`NewFile::create`] for a file that several processes may write at the same time, all with
+    /// the same contents: [`NewFile::finish`] replaces whatever file is at `path` then.
+    ///
+    /// # Errors
+    /// Those of [`NewFile::create`].
+    pub fn replacing(path: &Path) -> Result<Self> {
+        Ok(Self { replaces: true, ..Self::at(path, &followed(path))? })
+    }
+
+    /// [`NewFile::replacing`] for a file that thalweg writes beside the user's without being asked
+    /// to. It replaces only files of its own kind, which `is_kind` tells by their first bytes, and
+    /// no link, because a link may lead to any file of the user's.
+    ///
+    /// # Errors
+    /// Those of [`NewFile::create`]; [`Error::Exists`] if `path` is something else.
+    pub fn sidecar(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<Self> {
+        if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
+            return Err(existing::is_link(path));
+        }
+        check_output(path, [""; 0], Existing::ReplaceKind(is_kind))?;
+        Ok(Self { replaces: true, ..Self::at(path, path)? })
+    }
+
+    fn at(path: &Path, target: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
-        // The final rename would replace a device by a file, and a symbolic link instead of its
-        // target.
-        if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-            let what = "writing to a folder, pipe or device";
-            let advice = "give the path of a regular file";
+        let existing = fs::metadata(target).ok();
+        if existing.as_ref().is_some_and(|meta| !meta.is_file()) {
             return Err(Error::Unsupported {
                 file: name,
-                what: what.into(),
-                advice: advice.into(),
+                what: "writing to a folder, pipe or device".into(),
+                advice: "give the path of a regular file".into(),
             });
         }
-        let path = &fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let temporary = PathBuf::from(temporary);
-        let file = File::create(&temporary).map_err(|e| Error::io(&name, "creating", e))?;
-        let path = path.to_owned();
-        let buffer = Vec::with_capacity(BUFFER);
-        Ok(Self { name, path, temporary, file: Some(file), buffer, written: 0, named: false })
+        let (temporary, file) = Temporary::file(target).map_err(|e| creating(&name, e))?;
+        let permissions = existing.map(|meta| meta.permissions());
+        if let Some(permissions) = &permissions {
+            let failed = |e| Error::io(&name, "copying the permissions of", e);
+            file.set_permissions(writable(permissions)).map_err(failed)?;
+        }
+        Ok(Self {
+            name,
+            path: target.to_owned(),
+            temporary,
+            state: State::Open(file),
+            buffer: Vec::with_capacity(BUFFER),
+            written: 0,
+            replaces: permissions.is_some(),
+            permissions,
+        })
     }
 
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], as on a full disk, and after [`NewFile::seal`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
         if bytes.len() >= BUFFER {
             self.flush()?;
@@ -111,22 +161,32 @@ impl NewFile {
 
     fn flush(&mut self) -> Result<()> {
         let mut buffer = std::mem::take(&mut self.buffer);
-        let outcome = self.write(&buffer);
+        let outcome = if buffer.is_empty() { Ok(()) } else { self.write(&buffer) };
         buffer.clear();
         self.buffer = buffer;
         outcome
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let Some(file) = &mut self.file else { return Ok(()) };
-        file.write_all(bytes).map_err(|e| Error::io_at(&self.name, "writing", self.written, e))?;
+        let State::Open(file) = &mut self.state else { return Err(self.closed()) };
+        let outcome = file.write_all(bytes);
+        if let Err(error) = outcome {
+            self.state = State::Failed;
+            return Err(Error::io_at(&self.name, "writing", self.written, error));
+        }
         self.written += bytes.len() as u64;
         Ok(())
     }
 
+    /// The error for a file that takes no more bytes.
+    fn closed(&self) -> Error {
+        let error = io::Error::other("the new file is complete, or a write failed before");
+        Error::io_at(&self.name, "writing", self.written, error)
+    }
+
     /// The path of the temporary file.
     pub fn temporary(&self) -> &Path {
-        &self.temporary
+        self.temporary.path()
     }
 
     /// Makes the bytes durable. Nothing can be appended afterwards.
@@ -136,35 +196,58 @@ impl NewFile {
     pub fn seal(&mut self) -> Result<()> {
         self.flush()?;
         self.buffer = Vec::new();
-        let Some(file) = self.file.take() else { return Ok(()) };
-        file.sync_all().map_err(|e| Error::io(&self.name, "finishing", e))
+        match std::mem::replace(&mut self.state, State::Failed) {
+            State::Open(file) => {
+                file.sync_all().map_err(|e| Error::io(&self.name, "finishing", e))?;
+            }
+            State::Sealed => {}
+            State::Failed => return Err(self.closed()),
+        }
+        self.state = State::Sealed;
+        Ok(())
     }
 
     /// Makes the bytes durable and renames the file to its final path.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`], as on a full disk; [`Error::Exists`] if another file appeared at the path
+    /// meanwhile.
     pub fn finish(mut self) -> Result<()> {
         self.seal()?;
-        fs::rename(&self.temporary, &self.path)
-            .map_err(|e| Error::io(&self.name, "finishing", e))?;
-        self.named = true;
-        Ok(())
-    }
-}
-
-impl Drop for NewFile {
-    fn drop(&mut self) {
-        if !self.named {
-            let _ = fs::remove_file(&self.temporary);
+        let failed = |e| Error::io(&self.name, "finishing", e);
+        if let Some(permissions) = self.permissions {
+            fs::set_permissions(self.temporary.path(), permissions).map_err(failed)?;
         }
+        self.temporary.rename(&self.path, self.replaces).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => existing::appeared(&self.name),
+            _ => failed(e),
+        })
     }
 }
 
-/// Creates a file at `path` and unlinks it at once. The system deletes it when it is closed,
-/// however the process ends.
-pub fn nameless(path: &Path) -> std::io::Result<File> {
-    let file = File::options().read(true).write(true).create_new(true).open(path)?;
-    fs::remove_file(path)?;
-    Ok(file)
+/// The path that a path leads to. A rename would replace a link, not the file that it leads to.
+fn followed(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
+
+/// The permissions of a file that is being written: `final_`, and the owner may read and write.
+fn writable(final_: &Permissions) -> Permissions {
+    use std::os::unix::fs::PermissionsExt;
+    Permissions::from_mode(final_.mode() | 0o600)
+}
+
+/// The error for a file that cannot be created.
+fn creating(name: &Arc<str>, error: io::Error) -> Error {
+    if error.kind() == io::ErrorKind::NotFound {
+        return Error::NotFound {
+            file: name.clone(),
+            what: "the folder for this file".into(),
+            advice: "make the folder first".into(),
+        };
+    }
+    Error::io(name, "creating", error)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -30,7 +30,7 @@ pub use container::{Container, SIGNATURE, Section, SectionContent, TAIL_BYTES, h
 pub(crate) use container::{FIRST_SECTION, FOOTER_MAGIC, MARKER_BYTES};
 pub use dictionary::Dictionaries;
 pub use file::Pod5Info;
-pub(crate) use file::{Pod5File, Pod5Unpacker, open};
+pub(crate) use file::{Pod5File, Pod5Unpacker, is_index, open};
 pub(crate) use ipc::{END_BYTES, MOST_HEAD, footer_len};
 pub use ipc::{IpcBlock, MAGIC, TableFooter};
 pub use reads::{ReadsTable, RecordScratch, SignalRows};

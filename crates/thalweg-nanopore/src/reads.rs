@@ -328,3 +328,8 @@ impl<T> InOrder<T> {
         Some(item)
     }
 }
+
+/// Whether a file that begins so is an index of reads, as [`ReadFile::write_index`] writes it.
+pub fn is_index(head: &[u8]) -> bool {
+    crate::record::Index::is_start(head) || crate::pod5::is_index(head)
+}

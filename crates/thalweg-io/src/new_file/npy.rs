@@ -1,10 +1,12 @@
 //! Folders of arrays in numpy's format (NEP 1, version 1.0) that appear complete or not at all.
 
 use std::fs::{self, File};
-use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use super::existing::appeared;
+use super::temporary::Temporary;
 use crate::{Error, Result};
 
 /// A folder that is written under a temporary name beside its final path. An unfinished folder is
@@ -13,8 +15,7 @@ use crate::{Error, Result};
 pub struct NpyFolder {
     name: Arc<str>,
     path: PathBuf,
-    temporary: PathBuf,
-    named: bool,
+    temporary: Temporary,
 }
 
 /// An array that is being written.
@@ -52,11 +53,10 @@ impl NpyFolder {
                 advice: "give another name, or remove it first".into(),
             });
         }
-        let mut temporary = path.components().as_path().as_os_str().to_owned();
-        temporary.push(format!(".{}.tmp", std::process::id()));
-        let temporary = PathBuf::from(temporary);
-        fs::create_dir(&temporary).map_err(|e| Error::io(&name, "creating", e))?;
-        Ok(Self { name, path: path.to_owned(), temporary, named: false })
+        // Without a slash at its end, the path names an entry of its parent.
+        let path: PathBuf = path.components().collect();
+        let temporary = Temporary::folder(&path).map_err(|e| super::creating(&name, e))?;
+        Ok(Self { name, path, temporary })
     }
 
     /// Creates an array. `descr` is numpy's `dtype.str`, `size` the bytes of one value, `inner` the
@@ -66,7 +66,7 @@ impl NpyFolder {
     /// # Errors
     /// [`Error::Io`], for instance if two arrays have the same name.
     pub fn array(&self, name: &str, descr: &str, size: usize, inner: &[u64]) -> Result<NpyArray> {
-        let mut path = self.temporary.clone();
+        let mut path = self.temporary.path().to_owned();
         for part in Path::new(name).components() {
             match part {
                 Component::Normal(part) => path.push(part),
@@ -74,7 +74,7 @@ impl NpyFolder {
                 Component::Prefix(_) | Component::RootDir | Component::CurDir => {}
             }
         }
-        if path == self.temporary {
+        if path == self.temporary.path() {
             path.push("_");
         }
         path.as_mut_os_string().push(".npy");
@@ -93,20 +93,13 @@ impl NpyFolder {
     ///
     /// # Errors
     /// [`Error::Io`], for instance if something else took the final path meanwhile.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(self) -> Result<()> {
         let failed = |e| Error::io(&self.name, "finishing", e);
-        File::open(&self.temporary).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        fs::rename(&self.temporary, &self.path).map_err(failed)?;
-        self.named = true;
-        Ok(())
-    }
-}
-
-impl Drop for NpyFolder {
-    fn drop(&mut self) {
-        if !self.named {
-            let _ = fs::remove_dir_all(&self.temporary);
-        }
+        File::open(self.temporary.path()).and_then(|folder| folder.sync_all()).map_err(failed)?;
+        self.temporary.rename(&self.path, false).map_err(|e| match e.kind() {
+            io::ErrorKind::AlreadyExists => appeared(&self.name),
+            _ => failed(e),
+        })
     }
 }
 

@@ -26,16 +26,29 @@ pub enum IndexOrigin {
     Unsaved,
 }
 
-/// Writes an index file, and creates its folder if necessary.
+/// Writes an index file, and creates its folder if necessary. A file that is there is replaced.
 ///
 /// # Errors
 /// [`Error::Io`], for example if the folder is read-only.
 pub fn save_index(index: &Index, path: &Path) -> Result<()> {
-    if let Some(folder) = path.parent() {
+    make_folder(path)?;
+    write(index, NewFile::replacing(path)?)
+}
+
+/// Writes an index file that nobody asked for.
+fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
+    make_folder(path)?;
+    write(index, NewFile::sidecar(path, Index::is_start)?)
+}
+
+fn make_folder(path: &Path) -> Result<()> {
+    path.parent().map_or(Ok(()), |folder| {
         fs::create_dir_all(folder)
-            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
-    }
-    let mut file = NewFile::create(path)?;
+            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))
+    })
+}
+
+fn write(index: &Index, mut file: NewFile) -> Result<()> {
     for part in index.parts() {
         file.push(part)?;
     }
@@ -70,7 +83,7 @@ pub(super) fn load_or_build<F: FormatFile + ?Sized>(
         return Ok((index, IndexOrigin::Loaded));
     }
     let index = format.build_index(file)?;
-    let saved = index_places(path).any(|place| save_index(&index, &place).is_ok());
+    let saved = index_places(path).any(|place| save_sidecar(&index, &place).is_ok());
     Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
 }
 

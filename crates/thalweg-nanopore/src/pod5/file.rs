@@ -118,6 +118,11 @@ impl Pod5File {
     }
 }
 
+/// Whether a file that begins so is an index of a POD5 file.
+pub(crate) fn is_index(head: &[u8]) -> bool {
+    Pod5Index::is_start(head)
+}
+
 impl FormatFile for Pod5File {
     type Unpacker = Pod5Unpacker;
 

@@ -28,9 +28,7 @@ impl Spill {
     /// An empty buffer. Bytes that do not fit into memory go to a file beside `path`, because that
     /// disk should have room.
     pub(crate) fn new(path: &Path, name: &Arc<str>) -> Self {
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(format!(".{}.late.tmp", std::process::id()));
-        Self { beside: beside.into(), name: name.clone(), file: None, buffer: Vec::new() }
+        Self { beside: path.to_owned(), name: name.clone(), file: None, buffer: Vec::new() }
     }
 
     /// The buffer to append bytes to. The caller then calls [`Spill::settle`].

@@ -99,6 +99,11 @@ impl Index {
         Self { version, bytes, len: 0, slots: Vec::new(), hasher: RandomState::new() }
     }
 
+    /// Whether a file that begins so is an index.
+    pub fn is_start(head: &[u8]) -> bool {
+        head.starts_with(MAGIC)
+    }
+
     /// Parses the bytes of an index file. [`Index::check`] compares the index with its data file.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_io::new_file::NewFile;
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::{Error, Fault, InFile, Result};
 
@@ -49,13 +50,15 @@ impl Pod5File {
         }
         let owner = self.owner(file);
         let options = &file.options;
-        let build = |place: Option<&Path>| {
-            Pod5Index::build(&self.tables, owner, place, options.budget.memory, &options.control)
+        let build = |new: Option<NewFile>| {
+            Pod5Index::build(&self.tables, owner, new, options.budget.memory, &options.control)
         };
         let keep = |index| self.index.get_or_init(|| Arc::new(index)).clone();
         for place in file.path.as_deref().into_iter().flat_map(index_places) {
-            if place.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok()) {
-                match build(Some(&place)) {
+            if place.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+                && let Ok(new) = NewFile::sidecar(&place, Pod5Index::is_start)
+            {
+                match build(Some(new)) {
                     Ok(index) => return Ok((keep(index), IndexOrigin::Built)),
                     // Writing failed at this place; it may succeed at the next one.
                     Err(Error::Io { file: name, .. }) if name != *file.store.name() => {}
@@ -70,7 +73,8 @@ impl Pod5File {
     pub(crate) fn write_row_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
         let memory = file.options.budget.memory;
         let control = &file.options.control;
-        Pod5Index::build(&self.tables, self.owner(file), Some(place), memory, control).map(|_| ())
+        let new = NewFile::replacing(place)?;
+        Pod5Index::build(&self.tables, self.owner(file), Some(new), memory, control).map(|_| ())
     }
 
     /// The place of a read in the Reads table.

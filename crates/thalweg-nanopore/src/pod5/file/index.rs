@@ -20,7 +20,7 @@ use thalweg_codec::splitmix::{STEP, checksum, mix, word};
 use thalweg_io::control::Control;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::store::{FileStore, MemoryStore, Store};
-use thalweg_io::{Error, Fault, InFile, Result};
+use thalweg_io::{Fault, InFile, Result};
 
 use super::sort::Sorter;
 use super::tables::Tables;
@@ -96,19 +96,22 @@ impl IndexSink {
 }
 
 impl Pod5Index {
-    /// Builds the index at `place`, or in memory if `place` is `None`.
+    /// Whether a file that begins so is an index.
+    pub(crate) fn is_start(head: &[u8]) -> bool {
+        head.starts_with(MAGIC)
+    }
+
+    /// Builds the index as `new`, or in memory without a file.
     pub(super) fn build(
         tables: &Tables,
         owner: Owner,
-        place: Option<&Path>,
+        new: Option<NewFile>,
         memory: usize,
         control: &Control,
     ) -> Result<Self> {
-        let mut sink = match place {
-            Some(place) => IndexSink::File(NewFile::create(place)?),
-            None => IndexSink::Memory(Vec::new()),
-        };
-        let mut entries = Sorter::new(place, memory / SORT_SHARE / ENTRY)?;
+        let beside = new.as_ref().map(NewFile::path);
+        let mut entries = Sorter::new(beside, memory / SORT_SHARE / ENTRY)?;
+        let mut sink = new.map_or_else(|| IndexSink::Memory(Vec::new()), IndexSink::File);
         let mut starts = vec![0];
         let mut row = 0;
         for stride in tables.strides(AHEAD) {
@@ -140,17 +143,15 @@ impl Pod5Index {
         if !block.is_empty() {
             push_block(&mut sink, &mut block)?;
         }
-        match (sink, place) {
-            (IndexSink::File(file), Some(place)) => {
+        match sink {
+            IndexSink::File(file) => {
+                let place = file.path().to_owned();
                 file.finish()?;
                 let name: Arc<str> = place.to_string_lossy().into();
                 let gone = Fault::new(0, "another file", "the index that was just written");
-                Self::open(place, owner)?.ok_or_else(|| gone.in_file(&name, 0, "index"))
+                Self::open(&place, owner)?.ok_or_else(|| gone.in_file(&name, 0, "index"))
             }
-            (IndexSink::Memory(bytes), _) => {
-                Self::of(Box::new(MemoryStore::new("index", bytes)), owner)
-            }
-            (IndexSink::File(_), None) => Err(Error::Usage("an index without a place".into())),
+            IndexSink::Memory(bytes) => Self::of(Box::new(MemoryStore::new("index", bytes)), owner),
         }
     }
 

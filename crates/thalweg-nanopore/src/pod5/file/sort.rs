@@ -36,11 +36,8 @@ impl Sorter {
     pub(super) fn new(beside: Option<&Path>, most: usize) -> Result<Self> {
         let name: Arc<str> =
             beside.map_or_else(|| "index".into(), |path| path.to_string_lossy().into());
-        let file = beside.map(|path| {
-            let mut beside = path.as_os_str().to_owned();
-            beside.push(format!(".{}.sort.tmp", std::process::id()));
-            nameless(Path::new(&beside)).map_err(|e| Error::io(&name, "creating a file beside", e))
-        });
+        let file = beside
+            .map(|path| nameless(path).map_err(|e| Error::io(&name, "creating a file beside", e)));
         let file = file.transpose()?;
         Ok(Self { name, most: most.max(LEAST), pairs: Vec::new(), file, parts: Vec::new() })
     }

@@ -1,0 +1,119 @@
+//! What a new file may replace. Every verb that writes asks here before it reads.
+
+use std::fs::{self, File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+
+/// What becomes of a file that exists where a new one is to appear.
+#[derive(Debug, Clone, Copy, Default)]
+pub enum Existing {
+    /// It stays, and the new file is refused.
+    #[default]
+    Keep,
+    /// It is replaced.
+    Replace,
+    /// It is replaced if it is of the kind of the new file, which the function tells by its first
+    /// bytes. An empty file is replaced, too.
+    ReplaceKind(fn(&[u8]) -> bool),
+}
+
+/// The first bytes of a file that [`Existing::ReplaceKind`] looks at.
+const HEAD: u64 = 4096;
+
+/// Checks that writing `output` destroys nothing: it is none of the `inputs`, whatever names lead
+/// to them, and a file that exists there may be replaced.
+///
+/// ```
+/// use thalweg_io::new_file::{Existing, check_output};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// let [input, output] = ["in", "out"].map(|name| folder.path().join(name));
+/// std::fs::write(&input, "values")?;
+/// check_output(&output, [&input], Existing::Keep)?;
+/// std::fs::hard_link(&input, &output)?;
+/// assert!(check_output(&output, [&input], Existing::Replace).is_err());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::Usage`] if `output` is an input, [`Error::Exists`] if it may not be replaced,
+/// [`Error::Unsupported`] if it is a folder, a pipe or a device.
+pub fn check_output(
+    output: &Path,
+    inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+    existing: Existing,
+) -> Result<()> {
+    let inputs: Vec<_> = inputs.into_iter().collect();
+    if let Some(input) = inputs.iter().find(|input| input.as_ref() == output) {
+        return Err(is_input(output, input.as_ref()));
+    }
+    // What is not there cannot be destroyed. A link that leads nowhere is there.
+    let Ok(meta) = fs::metadata(output) else {
+        return match fs::symlink_metadata(output) {
+            Ok(_) if matches!(existing, Existing::Keep) => Err(exists(output)),
+            _ => Ok(()),
+        };
+    };
+    let is_same = |input: &Metadata| (input.dev(), input.ino()) == (meta.dev(), meta.ino());
+    let same = inputs.iter().find(|i| fs::metadata(i.as_ref()).is_ok_and(|meta| is_same(&meta)));
+    if let Some(input) = same {
+        return Err(is_input(output, input.as_ref()));
+    }
+    match existing {
+        _ if !meta.is_file() => Err(no_file(output)),
+        Existing::Replace => Ok(()),
+        Existing::ReplaceKind(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
+        Existing::ReplaceKind(_) => Err(other_kind(output)),
+        Existing::Keep => Err(exists(output)),
+    }
+}
+
+fn is_input(output: &Path, input: &Path) -> Error {
+    let (output, input) = (output.display(), input.display());
+    Error::Usage(format!("{output}: the output is the input {input}; give another name").into())
+}
+
+fn is_of_kind(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<bool> {
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(HEAD).read_to_end(&mut head))
+        .map_err(|e| Error::io(&path.to_string_lossy().into(), "reading", e))?;
+    Ok(head.is_empty() || is_kind(&head))
+}
+
+fn no_file(path: &Path) -> Error {
+    Error::Unsupported {
+        file: path.to_string_lossy().into(),
+        what: "writing to a folder, pipe or device".into(),
+        advice: "give the path of a regular file".into(),
+    }
+}
+
+fn exists(path: &Path) -> Error {
+    let advice = "give another name, or --force to replace it";
+    Error::Exists { file: path.to_string_lossy().into(), what: "", advice }
+}
+
+fn other_kind(path: &Path) -> Error {
+    let advice = "give another name, or --force to replace it";
+    let what = ", and is not what would replace it";
+    Error::Exists { file: path.to_string_lossy().into(), what, advice }
+}
+
+/// The error for a sidecar where a link is.
+pub(super) fn is_link(path: &Path) -> Error {
+    let file = path.to_string_lossy().into();
+    Error::Exists { file, what: " as a symbolic link", advice: "remove the link" }
+}
+
+/// The error for a file that appeared while the new one was written.
+pub(super) fn appeared(file: &Arc<str>) -> Error {
+    let what = "; it appeared while the new file was written";
+    Error::Exists { file: file.clone(), what, advice: "it was kept, and the new file was removed" }
+}
