@@ -9,14 +9,16 @@ mod run;
 mod shipped;
 mod show;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use thalweg_gauge::comparison::PairCount;
+use thalweg_gauge::report::is_page;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
 use crate::common::{Failure, VerbResult};
+use crate::force::ForceArgs;
 use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
@@ -70,6 +72,8 @@ pub(crate) struct BenchArgs {
     /// Write the page with plots to this file
     #[arg(long, value_name = "OUT.html")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArgs,
     /// Print Markdown in place of plain text
     #[arg(long)]
     markdown: bool,
@@ -109,6 +113,12 @@ struct PlannedSuite {
 pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if args.list && args.suite.is_none() {
         return show::shipped();
+    }
+    if let Some(page) = &args.html {
+        let files =
+            [args.resume.as_deref(), args.json.as_deref(), args.suite.as_deref().map(Path::new)];
+        let inputs = files.into_iter().flatten();
+        args.force.check_kind(page, inputs, is_page)?;
     }
     if let Some(path) = &args.resume {
         let outputs = Outputs::earlier(path, args.html.as_ref());

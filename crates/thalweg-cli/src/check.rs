@@ -8,6 +8,7 @@ use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::{Error, Options};
 
 use crate::common::{Failure, VerbResult, complain, output};
+use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
 
@@ -28,6 +29,8 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -38,6 +41,9 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     let files = find_reads(&args.paths)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
+    }
+    if let Some(out) = &args.salvage {
+        args.force.check(out, &files)?;
     }
     let options = args.read.options();
     let mut out = output();

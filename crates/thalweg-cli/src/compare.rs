@@ -4,13 +4,15 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use thalweg::new_file::NewFile;
 use thalweg_gauge::cross_run::{
     Compared, ConditionVerdict, CrossRunOptions, ResultCondition, compare,
 };
-use thalweg_gauge::report::{compared_html, compared_text};
+use thalweg_gauge::report::{compared_html, compared_text, is_page};
 use thalweg_gauge::results::ResultRun;
 
 use crate::common::{Failure, VerbResult, complain, output};
+use crate::force::ForceArgs;
 
 /// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
 /// and versions
@@ -50,6 +52,8 @@ pub(crate) struct CompareArgs {
     /// Write a page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    #[command(flatten)]
+    force: ForceArgs,
 }
 
 pub(crate) fn run(args: &CompareArgs) -> VerbResult {
@@ -57,6 +61,9 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
         return Err(Failure::Usage(
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
         ));
+    }
+    if let Some(path) = &args.html {
+        args.force.check_kind(path, &args.results, is_page)?;
     }
     let mut runs: Vec<ResultRun> =
         args.results.iter().map(|path| ResultRun::read(path)).collect::<Result<_, _>>()?;
@@ -83,9 +90,9 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
         )));
     }
     if let Some(path) = &args.html {
-        let page = compared_html(&compared);
-        std::fs::write(path, page)
-            .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "writing", e))?;
+        let mut page = NewFile::create(path)?;
+        page.push(compared_html(&compared).as_bytes())?;
+        page.finish()?;
     }
     let mut out = output();
     if args.json {

@@ -16,7 +16,7 @@ use crate::common::{Failure, VerbResult, print_json, read_ids};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
-use outputs::{PlannedOutput, is_whole, outputs};
+use outputs::{PlannedOutput, format, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
 ///
@@ -65,6 +65,7 @@ pub(crate) struct ConvertArgs {
 
 pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     if args.repack.asked() {
+        args.write.force.check(&args.output, &args.inputs)?;
         let job = RepackJob {
             inputs: &args.inputs,
             output: &args.output,
@@ -76,11 +77,13 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     }
     let options = args.read.options();
     let control = options.control.clone();
+    let format = format(args)?;
+    let conversion = args.write.conversion(format, &options)?;
     let set = open_set(&args.inputs, options.clone())?;
-    let outputs = outputs(args, &set)?;
+    let outputs = outputs(args, format, &set)?;
     let selection = selection(args, &set)?;
     let _progress = FetchProgress::watch(&control, set.bytes());
-    for PlannedOutput { path, format, files } in outputs {
+    for PlannedOutput { path, files } in outputs {
         let inputs = set.part(files);
         if args.resume && is_whole(&path, inputs.paths(), &options) {
             if args.write.json {
@@ -88,7 +91,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             }
             continue;
         }
-        let conversion = args.write.conversion(format, &options)?;
+        args.write.force.check(&path, set.paths())?;
         if let Some(folder) = path.parent().filter(|_| args.per_file) {
             std::fs::create_dir_all(folder)
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;

@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use thalweg::reads::index_path;
+use thalweg::reads::{index_path, is_index};
 use thalweg::{Identified, Opened, Options};
 
 use crate::arrays::{self, KerchunkArgs};
 use crate::common::{Failure, VerbResult};
+use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::FetchProgress;
 
@@ -31,6 +32,8 @@ pub(crate) struct IndexArgs {
     #[arg(long, short, value_name = "PATH")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     references: KerchunkArgs,
     #[command(flatten)]
     read: ReadArgs,
@@ -38,6 +41,7 @@ pub(crate) struct IndexArgs {
 
 pub(crate) fn run(args: &IndexArgs) -> VerbResult {
     if let Some(out) = args.references.output() {
+        args.force.check(out, &args.paths)?;
         return references(&args.paths, out, &args.read.options());
     }
     let files = find_reads(&args.paths)?;
@@ -69,6 +73,9 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
 fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
+            if let Some(out) = &args.output {
+                args.force.check_kind(out, [path], |_| true)?;
+            }
             return arrays::write_index(path, &file, args.output.as_deref());
         }
         other => other.into_reads()?,
@@ -76,5 +83,6 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     print_note(path, &file);
     let _progress = FetchProgress::watch(&options.control, file.store().size());
     let place = args.output.clone().unwrap_or_else(|| index_path(path));
+    args.force.check_kind(&place, [path], is_index)?;
     Ok(file.write_index(&place)?)
 }

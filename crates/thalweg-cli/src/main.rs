@@ -17,6 +17,7 @@ mod doctor;
 mod evict;
 mod explain;
 mod filter;
+mod force;
 mod graph;
 mod index;
 mod info;

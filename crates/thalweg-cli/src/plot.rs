@@ -10,6 +10,7 @@ use thalweg::Opened;
 use crate::arrays;
 use crate::chart::{self, Panel};
 use crate::common::{Failure, VerbResult};
+use crate::force::ForceArgs;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::FetchProgress;
 
@@ -52,12 +53,15 @@ pub(crate) struct PlotArgs {
     #[arg(long)]
     trusted: bool,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     options: ReadArgs,
 }
 
 pub(crate) fn run(args: &PlotArgs) -> VerbResult {
     // A page can be zoomed, so it gets more points than a screen has pixels.
     let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
+    args.force.check(&args.to, &args.paths)?;
     let (title, panels) = panels(args, points)?;
     chart::write(&args.to, &title, &panels, args.width)
 }

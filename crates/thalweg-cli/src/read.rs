@@ -12,6 +12,7 @@ use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, VerbResult, alone, output, read_ids};
+use crate::force::ForceArgs;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
@@ -69,6 +70,8 @@ pub(crate) struct ReadVerbArgs {
     #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
     arrays: bool,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     of_arrays: ArrayArgs,
     /// HDF5: trust the file. Otherwise a child process inspects it first, because libhdf5 may crash
     /// on a file that is malformed on purpose; that takes as long again as finding the datasets
@@ -115,6 +118,9 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     };
     let options = args.read.trusting();
     let started = Started::now();
+    if let Some(to) = &args.to {
+        args.force.check(to, args.paths.iter().chain(&args.ids))?;
+    }
     if args.vet {
         return arrays::inspect_as_child(&args.paths, options);
     }
@@ -143,6 +149,9 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         First::Unknown => None,
     };
     let set = open_set_with(&args.paths, known, options)?;
+    if let Some(to) = &args.to {
+        args.force.check(to, set.paths())?;
+    }
     if in_memory {
         load_indexes(&set, &selection)?;
     }

@@ -7,6 +7,7 @@ use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
 
 use crate::common::{Failure, VerbResult, read_ids};
+use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
@@ -43,6 +44,8 @@ pub(crate) struct ScanArgs {
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
@@ -60,6 +63,9 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     let options = args.read.options();
     let control = options.control.clone();
     let set = open_set(&args.paths, options)?;
+    if let Some((to, _)) = &args.to {
+        args.force.check(to, set.paths().chain(args.ids.as_deref()))?;
+    }
     let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
     let scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
     let _progress = FetchProgress::watch(&control, set.bytes());

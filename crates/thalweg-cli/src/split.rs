@@ -100,17 +100,12 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     publish(args, &plan, &paths, made)
 }
 
-/// The files to write. Fails if one of them exists.
+/// The files to write. Fails if one of them exists, unless --force is given.
 fn outputs(args: &SplitArgs, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
         let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
-        if path.symlink_metadata().is_ok() {
-            return Err(Failure::Said(format!(
-                "{}: is there already; name another folder",
-                path.display()
-            )));
-        }
+        args.write.force.check(&path, &args.paths)?;
         outputs.push(Output { path, headers: headers.only(&part.groups) });
     }
     Ok(outputs)

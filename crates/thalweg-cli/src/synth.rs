@@ -17,6 +17,7 @@ use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
 
 use crate::common::{Failure, VerbResult, cancel_on_interrupt, parse_count};
+use crate::force::ForceArgs;
 use crate::progress;
 
 pub(crate) use suites::SyntheticFiles;
@@ -37,6 +38,8 @@ pub(crate) use suites::SyntheticFiles;
 pub(crate) struct SynthArgs {
     /// The file to write; it appears when it is complete
     output: PathBuf,
+    #[command(flatten)]
+    force: ForceArgs,
     /// What to write
     #[arg(long, value_enum, default_value_t)]
     kind: FileKind,
@@ -123,6 +126,7 @@ enum Synthetic {
 const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &SynthArgs) -> VerbResult {
+    args.force.check(&args.output, [""; 0])?;
     let control = cancel_on_interrupt();
     let synthetic = match args.kind {
         FileKind::Blow5 => Synthetic::Blow5 {

@@ -2,7 +2,6 @@
 
 mod coding;
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -12,6 +11,7 @@ use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
 use crate::common::{Failure, VerbResult, complain, print_json};
+use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use coding::CodingArgs;
@@ -30,6 +30,8 @@ pub(crate) struct WriteArgs {
     /// Print what was done as JSON, a line for each file written
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) force: ForceArgs,
 }
 
 /// The arguments of verbs that read any number of files and write one.
@@ -128,13 +130,7 @@ impl ManyToOneArgs {
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
-        let target = fs::canonicalize(&self.to).ok();
-        if target.is_some() && set.paths().any(|path| fs::canonicalize(path).ok() == target) {
-            return Err(Failure::Usage(format!(
-                "{}: is one of the files to read; name another",
-                self.to.display()
-            )));
-        }
+        self.write.force.check(&self.to, set.paths())?;
         let _progress = FetchProgress::watch(&control, set.bytes());
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };

@@ -15,5 +15,5 @@ pub use compared::{html as compared_html, text as compared_text};
 pub use figure::Figure;
 pub use html::html;
 pub use markdown::markdown;
-pub use page::figures_page;
+pub use page::{figures_page, is_page};
 pub use table::{machine, text};

@@ -4,6 +4,7 @@ use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use thalweg::new_file::NewFile;
 use thalweg_gauge::comparison::{Comparison, Earlier, read_text, reopen};
 use thalweg_gauge::report::{html, markdown};
 use thalweg_gauge::suite::SuiteRecord;
@@ -103,7 +104,11 @@ impl Outputs {
     pub(super) fn report(&self, done: &[Comparison]) -> VerbResult {
         let write = |path: &Option<PathBuf>, page: &dyn Fn() -> String| -> VerbResult {
             match path {
-                Some(path) => Ok(fs::write(path, page()).map_err(|e| io(path, "writing", e))?),
+                Some(path) => {
+                    let mut file = NewFile::replacing(path)?;
+                    file.push(page().as_bytes())?;
+                    Ok(file.finish()?)
+                }
                 None => Ok(()),
             }
         };

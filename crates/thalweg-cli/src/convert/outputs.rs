@@ -10,28 +10,33 @@ use thalweg::format::{Format, pod5};
 use thalweg::reads::{Options, ReadFile, ReadSet};
 
 use super::ConvertArgs;
-use crate::common::Failure;
+use crate::common::{Failure, VerbResult};
 use crate::write::format_of;
 
 /// A file to write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PlannedOutput {
     pub(super) path: PathBuf,
-    pub(super) format: Format,
     /// The files of the set that go into it.
     pub(super) files: Range<usize>,
 }
 
-/// The files to write, in the order of the set.
-pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOutput>, Failure> {
-    let format = match args.to {
+/// The format to write.
+pub(super) fn format(args: &ConvertArgs) -> Result<Format, Failure> {
+    match args.to {
         None if args.per_file => {
-            return Err(Failure::Usage(
-                "--per-file needs --to, as a folder's name tells no format".into(),
-            ));
+            Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()))
         }
-        asked => format_of(asked, "--to", &args.output)?,
-    };
+        asked => format_of(asked, "--to", &args.output),
+    }
+}
+
+/// The files to write, in the order of the set.
+pub(super) fn outputs(
+    args: &ConvertArgs,
+    format: Format,
+    set: &ReadSet,
+) -> Result<Vec<PlannedOutput>, Failure> {
     let inputs: Vec<&Path> = set.paths().collect();
     let outputs = if args.per_file {
         let output = |(i, input): (usize, &&Path)| {
@@ -40,19 +45,19 @@ pub(super) fn outputs(args: &ConvertArgs, set: &ReadSet) -> Result<Vec<PlannedOu
             });
             let below = below.or_else(|| input.file_name().map(Path::new)).unwrap_or(input);
             let path = args.output.join(below).with_extension(format.extension());
-            PlannedOutput { path, format, files: i..i + 1 }
+            PlannedOutput { path, files: i..i + 1 }
         };
         inputs.iter().enumerate().map(output).collect()
     } else {
-        vec![PlannedOutput { path: args.output.clone(), format, files: 0..inputs.len() }]
+        vec![PlannedOutput { path: args.output.clone(), files: 0..inputs.len() }]
     };
-    check(&outputs, &inputs)?;
+    check(args, &outputs, &inputs)?;
     Ok(outputs)
 }
 
-/// Refuses an output that would be written twice, and an output that is an input of another one: it
-/// would be overwritten before it is read.
-fn check(outputs: &[PlannedOutput], inputs: &[&Path]) -> Result<(), Failure> {
+/// Refuses an output that would be written twice, one that is an input, and one that exists. With
+/// --resume, outputs that exist are looked at one by one.
+fn check(args: &ConvertArgs, outputs: &[PlannedOutput], inputs: &[&Path]) -> VerbResult {
     let mut from: HashMap<&Path, usize> = HashMap::new();
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.path.as_path()) {
@@ -67,14 +72,8 @@ fn check(outputs: &[PlannedOutput], inputs: &[&Path]) -> Result<(), Failure> {
             return Err(Failure::Usage(message));
         }
         from.insert(&output.path, i);
-        let same =
-            |input: &&Path| fs::canonicalize(input).ok() == fs::canonicalize(&output.path).ok();
-        if output.path.exists() && outputs.len() > 1 && inputs.iter().any(same) {
-            let message = format!(
-                "{} is one of the files to convert; write to another folder",
-                output.path.display()
-            );
-            return Err(Failure::Usage(message));
+        if !args.resume {
+            args.write.force.check(&output.path, inputs)?;
         }
     }
     Ok(())

@@ -16,6 +16,7 @@ use thalweg::new_file::NewFile;
 use super::open::OpenArgs;
 use super::vertices;
 use crate::common::{Failure, VerbResult, complain, output};
+use crate::force::ForceArgs;
 
 /// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA),
 /// .parquet or .csv
@@ -59,6 +60,8 @@ pub(super) struct GraphExportArgs {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -69,6 +72,7 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         .map(Condition::parse)
         .transpose()
         .map_err(Failure::of_argument)?;
+    args.force.check(&args.out, [&args.store])?;
     let network = args.open.read(&args.store)?;
     let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
     let population = args.edges.as_ref().map(|name| network.population_of(name)).transpose()?;

@@ -56,8 +56,8 @@ fn each_file_is_converted_alone_and_the_rest_later() {
         assert_eq!(folder.ok(&["read", &format!("out/{name}.pod5"), "--digest"]), rows);
     }
 
-    // Absent, damaged and outdated outputs are made again; others are left alone.
-    let resume = [&convert[..], &["--resume"]].concat();
+    // Absent outputs are made; damaged and outdated ones only with --force; others are left alone.
+    let resume = [&convert[..], &["--resume", "--force"]].concat();
     let skipped = || -> Vec<bool> {
         folder.json(&resume).iter().map(|line| line["skipped"] == true).collect()
     };
@@ -66,6 +66,7 @@ fn each_file_is_converted_alone_and_the_rest_later() {
     assert_eq!(skipped(), [true, false, true]);
     let whole = fs::read(folder.path("out/a.pod5")).unwrap();
     fs::write(folder.path("out/a.pod5"), &whole[..whole.len() - 1]).unwrap();
+    assert!(folder.fails(1, &resume[..resume.len() - 1]).contains("--force"));
     assert_eq!(skipped(), [false, true, true]);
     let later = fs::metadata(folder.path("out/later/a.pod5")).unwrap().modified().unwrap()
         + Duration::from_secs(5);
@@ -87,10 +88,12 @@ fn outputs_with_the_same_path_are_refused() {
     );
     assert!(told.contains("would both become"), "{told}");
     let told = folder.fails(2, &["convert", "runs", "runs", "--per-file", "--to", "blow5"]);
-    assert!(told.contains("another folder"), "{told}");
+    assert!(told.contains("is the input"), "{told}");
     assert!(!folder.path("out").exists());
-    // A single input may be replaced by its own output.
-    folder.ok(&["convert", "runs/a.blow5", "runs/a.blow5", "--record", "zlib", "--verify"]);
+    let before = fs::read(folder.path("runs/a.blow5")).unwrap();
+    let itself = ["convert", "runs/a.blow5", "runs/a.blow5", "--record", "zlib", "--force"];
+    assert!(folder.fails(2, &itself).contains("is the input"));
+    assert_eq!(fs::read(folder.path("runs/a.blow5")).unwrap(), before);
 }
 
 #[test]
@@ -153,10 +156,11 @@ fn resumed_work_is_the_same_to_the_byte() {
             ["convert", "runs", &resumed, "--per-file", "--to", format, "-t", "1", "--resume"];
         let stopped = (0..ATTEMPTS).any(|_| {
             let _ = fs::remove_dir_all(folder.path(&resumed));
-            // Two entries in this folder: the last file is being written.
+            // Three entries in this folder, a file, a lock and a temporary file: the last file is
+            // being written.
             let later = folder.path(&resumed).join("later");
             kill_once(folder.command(convert), || {
-                fs::read_dir(&later).map_or(0, Iterator::count) == 2
+                fs::read_dir(&later).map_or(0, Iterator::count) == 3
             });
             !folder.path(&format!("{resumed}/later/b.{format}")).exists()
         });
@@ -181,7 +185,7 @@ fn a_kill_in_the_middle_leaves_a_sound_store() {
             let command = folder.command(["convert", "a.blow5", name, "-t", "1", "--verify"]);
             let whole = kill_once(command, || !names(&folder, "out").is_empty());
             let left = names(&folder, "out");
-            assert!(whole || left.iter().all(|name| name.ends_with(".tmp")), "{left:?}");
+            assert!(whole || left.iter().all(|name| name.starts_with(".thalweg-")), "{left:?}");
             if whole {
                 fs::remove_file(folder.path(name)).unwrap();
             }
@@ -189,8 +193,7 @@ fn a_kill_in_the_middle_leaves_a_sound_store() {
         });
         assert!(stopped, "{name}: over before it was stopped, {ATTEMPTS} times");
         folder.ok(&["convert", "a.blow5", name, "--verify"]);
-        for name in names(&folder, "out") {
-            fs::remove_file(folder.path("out").join(name)).unwrap();
-        }
+        assert_eq!(names(&folder, "out"), [&name[4..]], "the killed run left files");
+        fs::remove_file(folder.path(name)).unwrap();
     }
 }

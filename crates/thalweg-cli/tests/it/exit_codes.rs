@@ -82,7 +82,7 @@ fn a_check_says_what_and_salvages_the_rest() {
         bytes[at..at + 20].fill(0xff);
         let path = write(&folder.path().join("damaged"), &bytes);
         let out = folder.path().join("out");
-        let ended = thalweg(&["check", &path, "--salvage", out.to_str().unwrap()]);
+        let ended = thalweg(&["check", &path, "--force", "--salvage", out.to_str().unwrap()]);
         assert_eq!(ended.code, Some(1), "{name}: {ended:?}");
         for words in ["damaged; 2 reads, 400 samples", "found", "lost in all", "salvaged: 2 reads"]
         {

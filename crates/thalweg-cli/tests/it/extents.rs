@@ -80,6 +80,7 @@ fn an_index_of_another_state_is_noticed() {
     folder.ok(&[
         "synth",
         "live.nxs",
+        "--force",
         "--kind",
         "nexus-live",
         "--size",

@@ -57,14 +57,14 @@ fn every_format_has_the_same_rows_as_decoding() {
         }
         assert!(!text[0].contains(&"signal".to_owned()));
 
-        folder.ok(&["scan", file, "--to", "out.arrow"]);
+        folder.ok(&["scan", file, "--to", "out.arrow", "--force"]);
         let reader =
             FileReader::try_new(File::open(folder.path("out.arrow")).unwrap(), None).unwrap();
         let batches: Vec<_> = reader.map(Result::unwrap).collect();
         assert_eq!(of_batches(&batches), expected);
         assert_eq!(batches.len(), 1, "small batches are put together");
 
-        folder.ok(&["scan", file, "--to", "out.parquet"]);
+        folder.ok(&["scan", file, "--to", "out.parquet", "--force"]);
         let reader = ParquetRecordBatchReaderBuilder::try_new(
             File::open(folder.path("out.parquet")).unwrap(),
         )
@@ -72,7 +72,7 @@ fn every_format_has_the_same_rows_as_decoding() {
         let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
         assert_eq!(of_batches(&batches), expected);
 
-        folder.ok(&["scan", file, "--to", "out.tsv"]);
+        folder.ok(&["scan", file, "--to", "out.tsv", "--force"]);
         assert_eq!(table(&fs::read_to_string(folder.path("out.tsv")).unwrap(), '\t'), text);
         assert_eq!(table(&folder.ok(&["scan", file, "--tsv"]), '\t'), text);
     }

@@ -47,6 +47,7 @@ impl Page {
         format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta name=\"generator\" content=\"{GENERATOR}\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}\
              <noscript><p class=\"note\">The plots need JavaScript; the tables hold the same \
@@ -57,6 +58,16 @@ impl Page {
             escape(title)
         )
     }
+}
+
+/// The program that made a page, as the page says.
+const GENERATOR: &str = "thalweg";
+
+/// Whether a file that begins so is a page that thalweg made.
+pub fn is_page(head: &[u8]) -> bool {
+    let generator = format!("<meta name=\"generator\" content=\"{GENERATOR}\">");
+    let head = String::from_utf8_lossy(head);
+    head.starts_with("<!doctype html>") && head.contains(&generator)
 }
 
 /// A self-contained page with figures that belong to no comparison.

@@ -1,0 +1,48 @@
+//! What the outputs of a verb may replace.
+
+use std::path::Path;
+
+use thalweg::new_file::{Existing, check_output};
+
+use crate::common::{Failure, VerbResult};
+
+/// Whether an output that exists is replaced.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct ForceArgs {
+    /// Replace the output if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl ForceArgs {
+    /// Checks that an output is none of the inputs, and that it may be replaced if it exists. A
+    /// verb calls this before it reads anything.
+    pub(crate) fn check(
+        self,
+        output: &Path,
+        inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+    ) -> VerbResult {
+        self.check_with(output, inputs, Existing::Keep)
+    }
+
+    /// [`ForceArgs::check`] for an output that may replace files of its own kind, as reports and
+    /// indexes do. `is_kind` tells the kind by a file's first bytes.
+    pub(crate) fn check_kind(
+        self,
+        output: &Path,
+        inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+        is_kind: fn(&[u8]) -> bool,
+    ) -> VerbResult {
+        self.check_with(output, inputs, Existing::ReplaceKind(is_kind))
+    }
+
+    fn check_with(
+        self,
+        output: &Path,
+        inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+        without_force: Existing,
+    ) -> VerbResult {
+        let existing = if self.force { Existing::Replace } else { without_force };
+        check_output(output, inputs, existing).map_err(Failure::of_argument)
+    }
+}
