@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             output: &args.output,
             verify: args.write.verify,
             as_json: args.write.json,
-            options: args.read.trusting(),
+            options: args.read.options_without_inspection(),
         };
         return arrays::repack(&args.repack, job);
     }

@@ -112,7 +112,7 @@ impl DoctorReport<'_> {
 
 pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
-    let mut options = Options { own_index: true, ..args.read.trusting() };
+    let mut options = Options { own_index: true, ..args.read.options_without_inspection() };
     if !args.trusted {
         arrays::inspect_first(&options);
     }

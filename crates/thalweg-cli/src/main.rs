@@ -3,7 +3,7 @@
 #[cfg(feature = "hdf5")]
 mod arrays;
 #[cfg(not(feature = "hdf5"))]
-#[path = "without_arrays.rs"]
+#[path = "no_hdf5.rs"]
 mod arrays;
 mod bench;
 mod chart;

@@ -76,7 +76,7 @@ pub(crate) struct ReadVerbArgs {
     trusted: bool,
     /// Inspect the file, and print nothing: see --trusted
     #[arg(long, hide = true)]
-    vet: bool,
+    inspect: bool,
     #[command(flatten)]
     events: EventArgs,
     #[command(flatten)]
@@ -113,9 +113,9 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
-    let options = args.read.trusting();
+    let options = args.read.options_without_inspection();
     let started = Started::now();
-    if args.vet {
+    if args.inspect {
         return arrays::inspect_as_child(&args.paths, options);
     }
     let first = match arrays_first(args, &options, started)? {

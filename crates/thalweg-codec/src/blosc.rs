@@ -34,6 +34,31 @@ enum PartFormat {
     Zstd,
 }
 
+/// What a block's decoding depends on.
+#[derive(Debug, Clone, Copy)]
+struct BlockHeader {
+    /// The flags of the chunk.
+    flags: u8,
+    format: PartFormat,
+    /// Bytes of an element.
+    size: usize,
+    /// Bytes of the decompressed block.
+    len: usize,
+    /// Whether the block is the last one and shorter than the others.
+    is_rest: bool,
+}
+
+impl BlockHeader {
+    /// The number of parts that the block is compressed in.
+    fn parts(&self) -> usize {
+        let is_split = self.flags & WHOLE_BLOCKS == 0
+            && !self.is_rest
+            && self.size <= MOST_PARTS
+            && self.len / self.size >= LEAST_PART;
+        if is_split { self.size } else { 1 }
+    }
+}
+
 /// Decodes chunks for one thread.
 #[derive(Debug, Default)]
 pub struct BloscDecompressor {
@@ -105,47 +130,38 @@ impl BloscDecompressor {
             let place = HEADER + 4 * number;
             let at = u32_at(coded, place)?;
             let len = block.min(bytes - number * block);
-            self.block(coded, at, flags, format, usize::from(size), len, len < block)?;
-            let Self { part, block, .. } = self;
-            if flags & SHUFFLED != 0 && size > 1 {
-                part.resize(block.len(), 0);
-                shuffle::undo(block, usize::from(size), part);
-                out.extend_from_slice(part);
-            } else if flags & BITSHUFFLED != 0
-                && (len / usize::from(size)).is_multiple_of(bitshuffle::GROUP)
-            {
-                let whole = len / usize::from(size) * usize::from(size);
-                let start = out.len();
-                out.extend_from_slice(block);
-                bitshuffle::undo(
-                    &block[..whole],
-                    usize::from(size),
-                    &mut out[start..start + whole],
-                );
-            } else {
-                out.extend_from_slice(block);
-            }
+            let is_rest = len < block;
+            let header = BlockHeader { flags, format, size: usize::from(size), len, is_rest };
+            self.block(coded, at, &header)?;
+            self.unshuffle(&header, out);
         }
         Ok(())
     }
 
-    /// Replaces `self.block` by a decompressed block of `len` bytes, still shuffled.
-    #[expect(clippy::too_many_arguments, reason = "what the header says")]
-    fn block(
-        &mut self,
-        coded: &[u8],
-        mut at: usize,
-        flags: u8,
-        format: PartFormat,
-        size: usize,
-        len: usize,
-        is_rest: bool,
-    ) -> Result<(), Fault> {
+    /// Appends the values of `self.block` to `out`, in the order before the shuffling.
+    fn unshuffle(&mut self, header: &BlockHeader, out: &mut Vec<u8>) {
+        let &BlockHeader { flags, size, len, .. } = header;
+        let Self { part, block, .. } = self;
+        if flags & SHUFFLED != 0 && size > 1 {
+            part.resize(block.len(), 0);
+            shuffle::undo(block, size, part);
+            out.extend_from_slice(part);
+        } else if flags & BITSHUFFLED != 0 && (len / size).is_multiple_of(bitshuffle::GROUP) {
+            let whole = len / size * size;
+            let start = out.len();
+            out.extend_from_slice(block);
+            bitshuffle::undo(&block[..whole], size, &mut out[start..start + whole]);
+        } else {
+            out.extend_from_slice(block);
+        }
+    }
+
+    /// Replaces `self.block` by the decompressed block at `at`, still shuffled.
+    fn block(&mut self, coded: &[u8], mut at: usize, header: &BlockHeader) -> Result<(), Fault> {
+        let &BlockHeader { format, len, .. } = header;
         let Self { deflate, zstd, part, block } = self;
         block.clear();
-        let splits =
-            flags & WHOLE_BLOCKS == 0 && !is_rest && size <= MOST_PARTS && len / size >= LEAST_PART;
-        let parts = if splits { size } else { 1 };
+        let parts = header.parts();
         let each = len / parts;
         for _ in 0..parts {
             let stored = u32_at(coded, at)?;

@@ -48,7 +48,7 @@ impl Workload {
 
 /// The report of a workload: the last line of its standard output that is a JSON object.
 ///
-/// A decoder must report `open_to_last_s` and `digest`. All other fields are optional, and unknown
+/// An arm with `must_report` needs `open_to_last_s` and `digest`. All other fields are optional, and unknown
 /// fields are kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
