@@ -12,7 +12,8 @@ use thalweg::format::Format;
 use thalweg::reads::{ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, VerbResult, print_json, read_ids};
+use crate::common::{Failure, VerbResult, print_json};
+use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};

@@ -18,6 +18,7 @@ mod evict;
 mod explain;
 mod filter;
 mod graph;
+mod id_list;
 mod index;
 mod info;
 mod merge;

@@ -11,7 +11,8 @@ use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoa
 use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, VerbResult, alone, output, read_ids};
+use crate::common::{Failure, MEASURING, VerbResult, alone, output};
+use crate::id_list::read_ids;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
