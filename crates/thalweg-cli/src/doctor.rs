@@ -273,6 +273,7 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use clap::Parser;
     use thalweg::Options;

@@ -71,6 +71,7 @@ fn ids_of(name: &Arc<str>, mut list: impl BufRead) -> thalweg::Result<Vec<String
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{MOST_LINE, ids_of};
 

@@ -339,6 +339,7 @@ pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

@@ -1,3 +1,5 @@
+#![allow(clippy::unwrap_used)]
+
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
