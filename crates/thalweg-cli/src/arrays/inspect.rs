@@ -31,8 +31,8 @@ pub(super) fn inspect_now(path: &Path, control: &Control) -> VerbResult {
     Ok(inspector(program, true).check(path, None, control)?)
 }
 
-/// `thalweg read --inspect FILE [DATASET..]`, the work of the child process: opens the file, and reads
-/// the datasets.
+/// `thalweg read --inspect FILE [DATASET..]`, the work of the child process: opens the file, and
+/// reads the datasets.
 pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> VerbResult {
     let [path, datasets @ ..] = paths else { return Ok(()) };
     let datasets: Vec<String> =

@@ -9,8 +9,8 @@ use thalweg::arrays::ArraySummary;
 
 use crate::common::{Failure, VerbResult};
 
-/// The most slices of a read, and the most processes.
-pub(super) const MOST_SLICES: u16 = 4096;
+/// The most slices of a read, and the most processes. The parser of arguments takes ranges of i64.
+pub(super) const MOST_SLICES: i64 = 4096;
 
 /// The number of a slice and the number of slices, as in `0/4`: the first of four. Each process
 /// reads the slice of its rank.
@@ -28,7 +28,7 @@ impl FromStr for SliceNumber {
             .split_once('/')
             .and_then(|(rank, size)| Some((rank.parse().ok()?, size.parse().ok()?)));
         match numbers {
-            Some((_, size)) if size > usize::from(MOST_SLICES) => {
+            Some((_, size)) if size > MOST_SLICES as usize => {
                 Err(format!("{size} slices, and at most {MOST_SLICES} are possible"))
             }
             Some((rank, size)) if rank < size => Ok(Self { rank, size }),
