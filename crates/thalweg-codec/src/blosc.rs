@@ -273,3 +273,40 @@ fn snappy(coded: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.resize(len, 0);
     snap::raw::Decoder::new().decompress(coded, out).map(drop).map_err(failed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{BloscDecompressor, LEAST_PART, SHUFFLED, WHOLE_BLOCKS};
+
+    /// A chunk of 16-bit elements in blocks of `block` bytes, shuffled, in parts that are stored as
+    /// they are.
+    fn chunk(values: &[u8], block: usize, flags: u8) -> Vec<u8> {
+        let word = |number: usize| (number as u32).to_le_bytes();
+        let blocks: Vec<&[u8]> = values.chunks(block).collect();
+        let mut bytes = vec![2, 1, flags | SHUFFLED, 2];
+        bytes.extend([word(values.len()), word(block), word(0)].concat());
+        let mut stored = Vec::new();
+        for values in blocks.iter() {
+            bytes.extend(word(16 + 4 * blocks.len() + stored.len()));
+            let halves = [0, 1].map(|half| values.iter().skip(half).step_by(2).copied());
+            let shuffled: Vec<u8> = halves.into_iter().flatten().collect();
+            let is_split = flags & WHOLE_BLOCKS == 0 && values.len() == block;
+            for part in shuffled.chunks(if is_split { block / 2 } else { block }) {
+                stored.extend(word(part.len()));
+                stored.extend(part);
+            }
+        }
+        [bytes, stored].concat()
+    }
+
+    #[test]
+    fn full_blocks_are_split_and_the_rest_is_not() {
+        let values: Vec<u8> = (0..LEAST_PART * 5).map(|i| (i * 7 % 251) as u8).collect();
+        for flags in [0, WHOLE_BLOCKS] {
+            let mut out = Vec::new();
+            let coded = chunk(&values, LEAST_PART * 2, flags);
+            let outcome = BloscDecompressor::default().decompress(&coded, values.len(), &mut out);
+            assert!(outcome.is_ok() && out == values, "flags {flags}: {outcome:?}");
+        }
+    }
+}
