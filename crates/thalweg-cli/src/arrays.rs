@@ -1,7 +1,7 @@
 //! HDF5 files of arrays and neutron events: what each verb does with them.
 //!
-//! Builds without libhdf5 have `without_arrays.rs` in the place of this module: the same functions,
-//! and groups of arguments without arguments.
+//! Builds without libhdf5 have `no_hdf5.rs` in the place of this module: the same functions, and
+//! groups of arguments without arguments.
 
 mod checksum;
 mod events;

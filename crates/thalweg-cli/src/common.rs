@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -169,18 +168,6 @@ fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
 
 /// The heading of options that only measurements need.
 pub(crate) const MEASURING: &str = "For measurements";
-
-/// Reads ids of reads from a file, one per line; `-` is standard input.
-pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
-    let name: Arc<str> = path.to_string_lossy().into();
-    let text = if path == Path::new("-") {
-        io::read_to_string(io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
-    let text = text.map_err(|e| thalweg::Error::io(&name, "reading", e))?;
-    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
-}
 
 /// The least memory that holds the smallest buffers, one batch and the codecs' state.
 const LEAST_MEMORY: usize = 4 << 20;

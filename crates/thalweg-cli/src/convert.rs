@@ -12,7 +12,8 @@ use thalweg::format::Format;
 use thalweg::reads::{ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, VerbResult, print_json, read_ids};
+use crate::common::{Failure, VerbResult, print_json};
+use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -71,7 +72,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             output: &args.output,
             verify: args.write.verify,
             as_json: args.write.json,
-            options: args.read.trusting(),
+            options: args.read.options_without_inspection(),
         };
         return arrays::repack(&args.repack, job);
     }

@@ -112,7 +112,7 @@ impl DoctorReport<'_> {
 
 pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
-    let mut options = Options { own_index: true, ..args.read.trusting() };
+    let mut options = Options { own_index: true, ..args.read.options_without_inspection() };
     if !args.trusted {
         arrays::inspect_first(&options);
     }
@@ -249,7 +249,12 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
     }
     let started = Instant::now();
     let identified = Identified::new(path, options)?.trusted(args.trusted);
-    let Opened::Arrays(file) = identified.open(options.clone())? else { return Ok(0.0) };
+    let Opened::Arrays(file) = identified.open(options.clone())? else {
+        return Err(Failure::Said(format!(
+            "{}: no longer a file of arrays: it was replaced while it was diagnosed",
+            path.display()
+        )));
+    };
     let datasets = wanted(&file, &args.paths)?;
     let same: Vec<&Dataset> = datasets
         .iter()
@@ -265,4 +270,31 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
     let took: Duration = started.elapsed();
     black_box(&sums);
     Ok(took.as_secs_f64())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use clap::Parser;
+    use thalweg::Options;
+    use thalweg_testing::slow5::{headers, sample};
+
+    use super::{DoctorArgs, measure};
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        args: DoctorArgs,
+    }
+
+    #[test]
+    fn a_file_without_arrays_has_no_measured_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("reads");
+        let (_, header) = headers().pop().unwrap();
+        std::fs::write(&path, sample("reads", &header, &[5]).bytes).unwrap();
+        let args = Command::parse_from(["doctor", path.to_str().unwrap()]).args;
+        let told = format!("{:?}", measure(&args, &[], &Options::default()));
+        assert!(told.contains("no longer a file of arrays"), "{told}");
+    }
 }

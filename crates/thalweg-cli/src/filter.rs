@@ -11,7 +11,8 @@ use thalweg::convert::SetPart;
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
 
-use crate::common::{Failure, VerbResult, complain, read_ids};
+use crate::common::{Failure, VerbResult, complain};
+use crate::id_list::read_ids;
 use crate::write::ManyToOneArgs;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds

@@ -3,7 +3,7 @@
 #[cfg(feature = "hdf5")]
 mod arrays;
 #[cfg(not(feature = "hdf5"))]
-#[path = "without_arrays.rs"]
+#[path = "no_hdf5.rs"]
 mod arrays;
 mod bench;
 mod chart;
@@ -19,6 +19,7 @@ mod explain;
 mod filter;
 mod force;
 mod graph;
+mod id_list;
 mod index;
 mod info;
 mod merge;

@@ -63,13 +63,13 @@ enum StoreChoice {
 impl ReadArgs {
     /// The library's options, with Ctrl-C connected. Files that libhdf5 opens are inspected first.
     pub(crate) fn options(&self) -> Options {
-        let options = self.trusting();
+        let options = self.options_without_inspection();
         arrays::inspect_first(&options);
         options
     }
 
-    /// The library's options for trusted files, with Ctrl-C connected.
-    pub(crate) fn trusting(&self) -> Options {
+    /// The library's options, with Ctrl-C connected, for files that are trusted or inspected later.
+    pub(crate) fn options_without_inspection(&self) -> Options {
         Options {
             store: match self.store {
                 StoreChoice::Auto => StoreKind::Auto,

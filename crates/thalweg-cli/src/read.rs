@@ -11,8 +11,9 @@ use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoa
 use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, VerbResult, alone, output, read_ids};
+use crate::common::{Failure, MEASURING, VerbResult, alone, output};
 use crate::force::ForceArgs;
+use crate::id_list::read_ids;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
@@ -79,7 +80,7 @@ pub(crate) struct ReadVerbArgs {
     trusted: bool,
     /// Inspect the file, and print nothing: see --trusted
     #[arg(long, hide = true)]
-    vet: bool,
+    inspect: bool,
     #[command(flatten)]
     events: EventArgs,
     #[command(flatten)]
@@ -116,12 +117,12 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
-    let options = args.read.trusting();
+    let options = args.read.options_without_inspection();
     let started = Started::now();
     if let Some(to) = &args.to {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
     }
-    if args.vet {
+    if args.inspect {
         return arrays::inspect_as_child(&args.paths, options);
     }
     let first = match arrays_first(args, &options, started)? {

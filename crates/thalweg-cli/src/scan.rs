@@ -6,8 +6,9 @@ use std::sync::Arc;
 use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
 
-use crate::common::{Failure, VerbResult, read_ids};
+use crate::common::{Failure, VerbResult};
 use crate::force::ForceArgs;
+use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};

@@ -34,6 +34,31 @@ enum PartFormat {
     Zstd,
 }
 
+/// What a block's decoding depends on.
+#[derive(Debug, Clone, Copy)]
+struct BlockHeader {
+    /// The flags of the chunk.
+    flags: u8,
+    format: PartFormat,
+    /// Bytes of an element.
+    size: usize,
+    /// Bytes of the decompressed block.
+    len: usize,
+    /// Whether the block is the last one and shorter than the others.
+    is_rest: bool,
+}
+
+impl BlockHeader {
+    /// The number of parts that the block is compressed in.
+    fn parts(&self) -> usize {
+        let is_split = self.flags & WHOLE_BLOCKS == 0
+            && !self.is_rest
+            && self.size <= MOST_PARTS
+            && self.len / self.size >= LEAST_PART;
+        if is_split { self.size } else { 1 }
+    }
+}
+
 /// Decodes chunks for one thread.
 #[derive(Debug, Default)]
 pub struct BloscDecompressor {
@@ -105,47 +130,38 @@ impl BloscDecompressor {
             let place = HEADER + 4 * number;
             let at = u32_at(coded, place)?;
             let len = block.min(bytes - number * block);
-            self.block(coded, at, flags, format, usize::from(size), len, len < block)?;
-            let Self { part, block, .. } = self;
-            if flags & SHUFFLED != 0 && size > 1 {
-                part.resize(block.len(), 0);
-                shuffle::undo(block, usize::from(size), part);
-                out.extend_from_slice(part);
-            } else if flags & BITSHUFFLED != 0
-                && (len / usize::from(size)).is_multiple_of(bitshuffle::GROUP)
-            {
-                let whole = len / usize::from(size) * usize::from(size);
-                let start = out.len();
-                out.extend_from_slice(block);
-                bitshuffle::undo(
-                    &block[..whole],
-                    usize::from(size),
-                    &mut out[start..start + whole],
-                );
-            } else {
-                out.extend_from_slice(block);
-            }
+            let is_rest = len < block;
+            let header = BlockHeader { flags, format, size: usize::from(size), len, is_rest };
+            self.block(coded, at, &header)?;
+            self.unshuffle(&header, out);
         }
         Ok(())
     }
 
-    /// Replaces `self.block` by a decompressed block of `len` bytes, still shuffled.
-    #[expect(clippy::too_many_arguments, reason = "what the header says")]
-    fn block(
-        &mut self,
-        coded: &[u8],
-        mut at: usize,
-        flags: u8,
-        format: PartFormat,
-        size: usize,
-        len: usize,
-        is_rest: bool,
-    ) -> Result<(), Fault> {
+    /// Appends the values of `self.block` to `out`, in the order before the shuffling.
+    fn unshuffle(&mut self, header: &BlockHeader, out: &mut Vec<u8>) {
+        let &BlockHeader { flags, size, len, .. } = header;
+        let Self { part, block, .. } = self;
+        if flags & SHUFFLED != 0 && size > 1 {
+            part.resize(block.len(), 0);
+            shuffle::undo(block, size, part);
+            out.extend_from_slice(part);
+        } else if flags & BITSHUFFLED != 0 && (len / size).is_multiple_of(bitshuffle::GROUP) {
+            let whole = len / size * size;
+            let start = out.len();
+            out.extend_from_slice(block);
+            bitshuffle::undo(&block[..whole], size, &mut out[start..start + whole]);
+        } else {
+            out.extend_from_slice(block);
+        }
+    }
+
+    /// Replaces `self.block` by the decompressed block at `at`, still shuffled.
+    fn block(&mut self, coded: &[u8], mut at: usize, header: &BlockHeader) -> Result<(), Fault> {
+        let &BlockHeader { format, len, .. } = header;
         let Self { deflate, zstd, part, block } = self;
         block.clear();
-        let splits =
-            flags & WHOLE_BLOCKS == 0 && !is_rest && size <= MOST_PARTS && len / size >= LEAST_PART;
-        let parts = if splits { size } else { 1 };
+        let parts = header.parts();
         let each = len / parts;
         for _ in 0..parts {
             let stored = u32_at(coded, at)?;
@@ -256,4 +272,41 @@ fn snappy(coded: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     out.clear();
     out.resize(len, 0);
     snap::raw::Decoder::new().decompress(coded, out).map(drop).map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BloscDecompressor, LEAST_PART, SHUFFLED, WHOLE_BLOCKS};
+
+    /// A chunk of 16-bit elements in blocks of `block` bytes, shuffled, in parts that are stored as
+    /// they are.
+    fn chunk(values: &[u8], block: usize, flags: u8) -> Vec<u8> {
+        let word = |number: usize| (number as u32).to_le_bytes();
+        let blocks: Vec<&[u8]> = values.chunks(block).collect();
+        let mut bytes = vec![2, 1, flags | SHUFFLED, 2];
+        bytes.extend([word(values.len()), word(block), word(0)].concat());
+        let mut stored = Vec::new();
+        for values in blocks.iter() {
+            bytes.extend(word(16 + 4 * blocks.len() + stored.len()));
+            let halves = [0, 1].map(|half| values.iter().skip(half).step_by(2).copied());
+            let shuffled: Vec<u8> = halves.into_iter().flatten().collect();
+            let is_split = flags & WHOLE_BLOCKS == 0 && values.len() == block;
+            for part in shuffled.chunks(if is_split { block / 2 } else { block }) {
+                stored.extend(word(part.len()));
+                stored.extend(part);
+            }
+        }
+        [bytes, stored].concat()
+    }
+
+    #[test]
+    fn full_blocks_are_split_and_the_rest_is_not() {
+        let values: Vec<u8> = (0..LEAST_PART * 5).map(|i| (i * 7 % 251) as u8).collect();
+        for flags in [0, WHOLE_BLOCKS] {
+            let mut out = Vec::new();
+            let coded = chunk(&values, LEAST_PART * 2, flags);
+            let outcome = BloscDecompressor::default().decompress(&coded, values.len(), &mut out);
+            assert!(outcome.is_ok() && out == values, "flags {flags}: {outcome:?}");
+        }
+    }
 }

@@ -198,7 +198,6 @@ fn halves(coded: &[u8], count: usize, out: &mut Vec<u32>) -> Result<(), Fault> {
             value |= u32::from(byte >> ((at + half) % 2 * 4) & 15) << (4 * half);
         }
         at += halves;
-        // Differences are taken of 16-bit values.
         out.push(value);
     }
     match data.len() - at.div_ceil(2) {

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let file = args.next().ok_or("usage: compare FILE COMMAND...")?;
     let arm = |c: String| {
-        Arm::new(c.clone(), c.split_whitespace(), &file).needs(Needs::WholeFiles).foreign()
+        Arm::new(c.clone(), c.split_whitespace(), &file).needs(Needs::WholeFiles).without_report()
     };
     let plan = ComparisonPlan::new("compare", args.map(arm).collect())
         .rounds(6)

@@ -18,6 +18,7 @@ use std::time::Duration;
 use rustix::fs::{Advice, fadvise, fdatasync};
 use rustix::io::{Errno, ReadWriteFlags};
 use serde::{Deserialize, Serialize};
+use thalweg_io::store::FileStore;
 
 use crate::{Error, Result, syscalls};
 
@@ -90,9 +91,13 @@ impl Residency {
 
 /// Counts the pages of `path` that are in the page cache. The cache does not change: pages that
 /// sampling reads into the cache are evicted again.
+///
+/// # Errors
+/// [`Error::Store`] if `path` cannot be opened, or is a folder, pipe or device; [`Error::Io`] if
+/// the system does not answer.
 pub fn residency(path: &Path) -> Result<Residency> {
-    let file = File::open(path).map_err(|e| Error::io(path, "opening", e))?;
-    residency_of(&file).map_err(|e| Error::io(path, "asking what is cached", e))
+    let store = FileStore::open(path)?;
+    residency_of(store.file()).map_err(|e| Error::io(path, "asking what is cached", e))
 }
 
 /// Counts the pages of an open file that are in the page cache, as [`residency`] does.
@@ -238,10 +243,16 @@ impl Eviction {
 const ATTEMPTS: u32 = 6;
 
 /// Evicts `path` from the page cache and checks the result.
+///
+/// # Errors
+/// [`Error::Store`] if `path` cannot be opened, or is a folder, pipe or device; [`Error::Io`] if
+/// the system fails a call.
 pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
     let io = |doing| move |e| Error::io(path, doing, e);
-    let file = File::open(path).map_err(io("opening"))?;
-    let before = residency_of(&file).map_err(io("asking what is cached"))?;
+    // A store refuses a pipe. Opening one as a file would wait for its writer.
+    let store = FileStore::open(path)?;
+    let file = store.file();
+    let before = residency_of(file).map_err(io("asking what is cached"))?;
     let mut after = before.clone();
     let mut attempts = 0;
     let mut dropped_caches = false;
@@ -253,17 +264,17 @@ pub fn evict(path: &Path, options: EvictOptions) -> Result<Eviction> {
         // Dirty pages can't be dropped, so they are written first. A file system that refuses to
         // sync a file opened for reading (some FUSE ones do) still gets the advice, and residency
         // shows the result.
-        let _ = fdatasync(&file);
-        fadvise(&file, 0, None, Advice::DontNeed).map_err(|e| Error::io(path, "evicting", e))?;
+        let _ = fdatasync(file);
+        fadvise(file, 0, None, Advice::DontNeed).map_err(|e| Error::io(path, "evicting", e))?;
         if options.drop_caches && attempts == ATTEMPTS - 1 {
             dropped_caches = std::fs::write("/proc/sys/vm/drop_caches", "1").is_ok();
         }
-        after = residency_of(&file).map_err(io("asking what is cached"))?;
+        after = residency_of(file).map_err(io("asking what is cached"))?;
         if after.pages_resident.is_none_or(|pages| pages == 0) {
             break;
         }
     }
-    drop(file); // otherwise this process would be among the holders
+    drop(store); // otherwise this process would be among the holders
     let held = after.pages_resident.is_some_and(|pages| pages > 0);
     let holders = if held { holders(path)? } else { Holders::default() };
     Ok(Eviction { before, after, holders, attempts, dropped_caches })

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::cache_level::CacheLevel;
-use crate::verdict::Role;
+use crate::verdict::OmittedStage;
 use crate::workload::Workload;
 
 pub use crate::stats::PairCount;
@@ -65,7 +65,9 @@ pub struct Arm {
     pub needs: Needs,
     /// Whether the arm must report `open_to_last_s` and `digest`. If an arm need not report them,
     /// all arms are compared by wall time.
-    pub decoder: bool,
+    // Runs that were kept have it under this name.
+    #[serde(rename = "decoder")]
+    pub must_report: bool,
     /// Arms with the same key must report the same digest; arms without a key must agree with all
     /// others. An arm with the key [`NO_VALUES`](Arm::NO_VALUES) decodes nothing, and need not
     /// report a digest.
@@ -131,7 +133,7 @@ impl Arm {
             files: vec![file.into()],
             level: CacheLevel::Cold,
             needs: Needs::WholeFiles,
-            decoder: true,
+            must_report: true,
             values: None,
             settings: BTreeMap::new(),
             prepare: Vec::new(),
@@ -164,13 +166,13 @@ impl Arm {
     }
 
     /// The arm without the stage that `role` names; `None` if the arm has no counterfactuals.
-    pub fn without(&self, role: Role) -> Option<Self> {
+    pub fn without(&self, role: OmittedStage) -> Option<Self> {
         let more = self.counterfactuals.as_ref()?;
         let (more, level) = match role {
             // The state of the caches does not matter, because the bytes are in memory before the
             // clock starts.
-            Role::FromMemory => (&more.from_memory, CacheLevel::Lukewarm),
-            Role::WithoutDecoding => (&more.without_decoding, self.level),
+            OmittedStage::FromMemory => (&more.from_memory, CacheLevel::Lukewarm),
+            OmittedStage::WithoutDecoding => (&more.without_decoding, self.level),
         };
         let mut arm = Self {
             name: format!("{}{}", self.name, role.suffix()),
@@ -180,15 +182,15 @@ impl Arm {
         };
         arm.workload.argv.extend(more.iter().cloned());
         // A run that decodes nothing has no digest.
-        arm.decoder = role == Role::FromMemory && self.decoder;
+        arm.must_report = role == OmittedStage::FromMemory && self.must_report;
         Some(arm)
     }
 
     /// Makes this an arm without a report: the arm is timed by the wall clock, and its values are
     /// not checked.
     #[must_use]
-    pub fn foreign(mut self) -> Self {
-        self.decoder = false;
+    pub fn without_report(mut self) -> Self {
+        self.must_report = false;
         self
     }
 
@@ -296,10 +298,10 @@ mod tests {
     fn an_arm_without_a_stage_has_a_name_of_its_own() {
         let arm = Arm::new("a", ["thalweg", "read", "{file}"], "x")
             .counterfactuals(Counterfactuals::of_thalweg());
-        let memory = arm.without(Role::FromMemory);
+        let memory = arm.without(OmittedStage::FromMemory);
         let memory = memory
             .as_ref()
-            .map(|a| (a.name.as_str(), a.command().command_line(), a.level, a.decoder));
+            .map(|a| (a.name.as_str(), a.command().command_line(), a.level, a.must_report));
         assert_eq!(
             memory,
             Some((
@@ -309,9 +311,10 @@ mod tests {
                 true
             ))
         );
-        let fetch =
-            arm.without(Role::WithoutDecoding).map(|a| (a.workload.argv.len(), a.level, a.decoder));
+        let fetch = arm
+            .without(OmittedStage::WithoutDecoding)
+            .map(|a| (a.workload.argv.len(), a.level, a.must_report));
         assert_eq!(fetch, Some((4, CacheLevel::Cold, false)));
-        assert_eq!(Arm::new("b", ["x"], "y").without(Role::FromMemory), None);
+        assert_eq!(Arm::new("b", ["x"], "y").without(OmittedStage::FromMemory), None);
     }
 }

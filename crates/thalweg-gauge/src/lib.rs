@@ -93,6 +93,8 @@ pub mod schedule;
 pub mod stats;
 pub mod suite;
 mod syscalls;
+// Public for the fuzz targets, which are a package of their own.
+#[doc(hidden)]
 pub mod testing;
 pub mod trial;
 pub mod units;

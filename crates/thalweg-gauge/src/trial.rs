@@ -33,8 +33,8 @@ pub struct Usage {
     pub user_s: f64,
     /// CPU seconds in the kernel on its behalf.
     pub system_s: f64,
-    /// Peak resident memory. `None` if the process ended before the first sample and the figure of
-    /// the system may be that of the parent process, which Linux reports if it is larger.
+    /// Peak resident memory. `None` if there was no sample, and the kernel's figure may be the
+    /// parent's: after vfork, Linux reports the larger of the two.
     pub max_rss_bytes: Option<u64>,
     /// Sampled peak of private (and shared) memory, summed over the process tree; `None` if the
     /// process ended before the first sample.

@@ -14,14 +14,14 @@ use crate::units::{bandwidth, decimal_bytes, digits, seconds};
 /// A stage that a run leaves out, to measure its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum OmittedStage {
     /// The store is left out: the bytes are in memory before the clock starts.
     FromMemory,
     /// Decoding and everything after it are left out.
     WithoutDecoding,
 }
 
-impl Role {
+impl OmittedStage {
     /// All stages that a run can leave out.
     pub const ALL: [Self; 2] = [Self::FromMemory, Self::WithoutDecoding];
 

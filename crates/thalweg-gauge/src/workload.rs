@@ -48,8 +48,8 @@ impl Workload {
 
 /// The report of a workload: the last line of its standard output that is a JSON object.
 ///
-/// A decoder must report `open_to_last_s` and `digest`. All other fields are optional, and unknown
-/// fields are kept.
+/// An arm with [`must_report`](crate::comparison::Arm::must_report) needs `open_to_last_s` and
+/// `digest`. All other fields are optional, and unknown fields are kept.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadReport {
     /// The name of the operation.

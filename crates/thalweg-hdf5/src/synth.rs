@@ -21,12 +21,12 @@
 
 mod chunk_encoding;
 mod diffractometer;
+#[cfg(not(feature = "libhdf5"))]
+mod no_libhdf5;
 mod pulses;
 mod write_order;
 #[cfg(feature = "libhdf5")]
 mod writer;
-#[cfg(not(feature = "libhdf5"))]
-mod writer_stub;
 
 use std::ops::Range;
 use std::str::FromStr;
@@ -38,11 +38,11 @@ use diffractometer::BankTable;
 use pulses::SynthPulses;
 
 pub use chunk_encoding::{ChunkCoding, EncodedPiece, Encoder, Press};
+#[cfg(not(feature = "libhdf5"))]
+pub use no_libhdf5::NexusWriter;
 pub use write_order::{BankField, ChunkOrder, DatasetPiece, DatasetPieces};
 #[cfg(feature = "libhdf5")]
 pub use writer::NexusWriter;
-#[cfg(not(feature = "libhdf5"))]
-pub use writer_stub::NexusWriter;
 
 /// Bytes per event: its pixel and its time of flight.
 const EVENT_BYTES: u64 = 8;

@@ -22,6 +22,8 @@ mod depth;
 mod input;
 mod recycle;
 mod state;
+#[cfg(test)]
+mod tests;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -233,12 +235,17 @@ impl<D: Decoder> Run<D> {
 }
 
 /// The batches, in the order of [`Shape::delivery`]. An error is the last item; with ordered
-/// delivery, all batches before the defect come before it.
+/// delivery, all batches before the defect come before it. A panic of one of the run's threads
+/// continues in the caller, who would take the end of the batches for the end of the file.
 impl<D: Decoder> Iterator for Run<D> {
     type Item = Result<D::Batch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.shared.next_batch()
+        let next = self.shared.next_batch();
+        if next.is_none() && self.shared.has_panicked() {
+            drop(self.join());
+        }
+        next
     }
 }
 
@@ -258,14 +265,14 @@ impl<D: Decoder> Drop for Run<D> {
     }
 }
 
-/// Stops the run if its thread panics, so that the other threads do not wait forever. `join` passes
-/// the panic on to the caller.
+/// Stops the run if its thread panics, so that the other threads do not wait forever. `next` and
+/// `join` pass the panic on to the caller.
 struct StopOnPanic<'a, D: Decoder>(&'a Shared<D>);
 
 impl<D: Decoder> Drop for StopOnPanic<'_, D> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.stop();
+            self.0.stop_panicked();
         }
     }
 }

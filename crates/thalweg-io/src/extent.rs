@@ -93,6 +93,7 @@ impl Block {
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.data {
             Data::Buf(buf) => buf,
+            // A store that has its bytes never loses them (`Store::bytes`).
             Data::View(store) => store.bytes().unwrap_or_default(),
             Data::Whole(vec) => vec,
         }

@@ -97,6 +97,12 @@ impl OpenedStore {
         Self { store, model: (model, origin), ..self }
     }
 
+    /// Another handle to the same store, without the open file.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self { store: self.store.clone(), model: self.model, note: self.note.clone(), file: None }
+    }
+
     /// Opens a file as `options` say, but without the throttle. Reads that detect the format of the
     /// file should not count in throttled measurements.
     ///

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use thalweg_codec::splitmix::checksum;
+
 /// The path where slow5tools and thalweg look for the index of a file: beside the file, such as
 /// `reads.blow5.idx`.
 pub fn index_path(path: &Path) -> PathBuf {
@@ -18,15 +20,48 @@ pub fn index_places(path: &Path) -> impl Iterator<Item = PathBuf> {
     [Some(index_path(path)), in_cache(path)].into_iter().flatten()
 }
 
-/// The path of the index in the user's cache folder. The name encodes the file's full path.
+/// The path of the index in the user's cache folder.
 fn in_cache(path: &Path) -> Option<PathBuf> {
     let full = fs::canonicalize(path).ok()?;
-    let name = full.to_string_lossy().replace(['/', '\\'], "%");
-    Some(crate::cache_folder()?.join("index").join(format!("{name}.idx")))
+    Some(crate::cache_folder()?.join("index").join(name_in_cache(&full)))
+}
+
+/// The name of the index of the file with the path `full`. A hash of the whole path tells files of
+/// the same name apart, and the file's own name is for people who look into the folder.
+fn name_in_cache(full: &Path) -> String {
+    /// Bytes of the file's own name. File systems allow names of 255 bytes.
+    const MOST: usize = 200;
+    let hash = checksum(full.as_os_str().as_encoded_bytes());
+    let name = full.file_name().unwrap_or_default().to_string_lossy();
+    let fits = |&(at, c): &(usize, char)| at + c.len_utf8() <= MOST;
+    let name: String = name.char_indices().take_while(fits).map(|(_, c)| c).collect();
+    format!("{hash:016x}-{name}.idx")
 }
 
 /// Whether `index` was modified no earlier than `data`, the file that it indexes.
 pub fn is_current(index: &Path, data: &Path) -> bool {
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     changed(index).zip(changed(data)).is_some_and(|(index, data)| index >= data)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::name_in_cache;
+
+    #[test]
+    fn each_path_has_an_index_of_its_own() {
+        let name = |path: &str| name_in_cache(Path::new(path));
+        assert_ne!(name("/d/a%b.blow5"), name("/d/a/b.blow5"));
+        assert_ne!(name("/d/a/b.blow5"), name("/d/c/b.blow5"));
+        assert!(name("/d/b.blow5").ends_with("-b.blow5.idx"), "{}", name("/d/b.blow5"));
+    }
+
+    #[test]
+    fn names_fit_into_a_file_system() {
+        let deep = format!("/{}/{}", "folder/".repeat(100), "é".repeat(127));
+        let name = name_in_cache(Path::new(&deep));
+        assert!(name.len() <= 255, "{} bytes", name.len());
+    }
 }

@@ -47,7 +47,9 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// fails the read.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
-    /// The whole contents, if they are addressable without a copy (memory, mmap).
+    /// The whole contents, if they are addressable without a copy (memory, mmap). A store that has
+    /// them returns the same bytes for as long as it lives, because a run keeps views of them.
+    /// Requests that start beyond them get a buffer.
     fn bytes(&self) -> Option<&[u8]> {
         None
     }
@@ -136,8 +138,8 @@ pub struct Request {
     pub offset: u64,
     /// The number of bytes. They lie inside the store.
     pub len: usize,
-    /// The buffer that receives the bytes. `None` for stores with [`Store::bytes`], which only
-    /// prepare the bytes for access.
+    /// The buffer that receives the bytes. `None` for bytes that [`Store::bytes`] has, which
+    /// the store only prepares for access.
     pub buf: Option<AlignedBuf>,
     /// Offset in `buf` where the bytes go: a multiple of the store's alignment. After it, `buf` has
     /// room for `len` rounded up to the alignment. The contents of the room beyond `len` are

@@ -1,7 +1,7 @@
 //! The list of formats: for each its name, extension, first bytes, reader and writer.
 //!
 //! A new format gets a variant of [`Format`] with its [`FormatEntry`], and a variant of
-//! [`Unpacker`]. A format that is also written gets a variant of [`Coding`].
+//! `AnyUnpacker`. A format that is also written gets a variant of [`Coding`].
 //! `docs/adding-a-format.md` walks through it.
 
 pub use crate::losses::{Loss, Losses};

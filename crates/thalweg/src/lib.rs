@@ -19,7 +19,7 @@
 //! | `arrays` | datasets of HDF5 files, or parts of them (feature `hdf5`) |
 //! | `nexus` | events and logs of neutron instruments in HDF5 files (feature `hdf5`) |
 //! | `doctor`, `repack` | why an HDF5 file is slow, and how to make it anew (feature `hdf5`) |
-//! | `guard` | a process that inspects a file before libhdf5 opens it (feature `hdf5`) |
+//! | `inspector` | a process that inspects a file before libhdf5 opens it (feature `hdf5`) |
 //! | [`graph`] | networks: neighbours, changes, import, export |
 //! | [`synth`] | synthetic files, the same on every machine |
 //! | [`store`], [`model`], [`plan`], [`engine`], [`control`] | how bytes are fetched and decoded |

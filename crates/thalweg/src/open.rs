@@ -3,7 +3,7 @@
 #[cfg(feature = "hdf5")]
 mod arrays;
 #[cfg(not(feature = "hdf5"))]
-#[path = "open/without_arrays.rs"]
+#[path = "open/no_hdf5.rs"]
 mod arrays;
 
 use std::path::{Path, PathBuf};

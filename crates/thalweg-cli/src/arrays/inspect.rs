@@ -13,7 +13,7 @@ use crate::common::VerbResult;
 /// The command that inspects a file. `own_index`: it finds chunks through the file's own indexes,
 /// even if there is an index beside the file.
 fn inspector(program: PathBuf, own_index: bool) -> Inspector {
-    let arguments = ["read", "--vet", "--no-index"];
+    let arguments = ["read", "--inspect", "--no-index"];
     Inspector::new(program, arguments.into_iter().take(if own_index { 3 } else { 2 }))
 }
 
@@ -31,8 +31,8 @@ pub(super) fn inspect_now(path: &Path, control: &Control) -> VerbResult {
     Ok(inspector(program, true).check(path, None, control)?)
 }
 
-/// `thalweg read --vet FILE [DATASET..]`, the work of the child process: opens the file, and reads
-/// the datasets.
+/// `thalweg read --inspect FILE [DATASET..]`, the work of the child process: opens the file, and
+/// reads the datasets.
 pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> VerbResult {
     let [path, datasets @ ..] = paths else { return Ok(()) };
     let datasets: Vec<String> =

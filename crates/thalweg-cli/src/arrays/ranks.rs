@@ -9,6 +9,9 @@ use thalweg::arrays::ArraySummary;
 
 use crate::common::{Failure, VerbResult};
 
+/// The most slices of a read, and the most processes. The parser of arguments takes ranges of i64.
+pub(super) const MOST_SLICES: i64 = 4096;
+
 /// The number of a slice and the number of slices, as in `0/4`: the first of four. Each process
 /// reads the slice of its rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +28,9 @@ impl FromStr for SliceNumber {
             .split_once('/')
             .and_then(|(rank, size)| Some((rank.parse().ok()?, size.parse().ok()?)));
         match numbers {
+            Some((_, size)) if size > MOST_SLICES as usize => {
+                Err(format!("{size} slices, and at most {MOST_SLICES} are possible"))
+            }
             Some((rank, size)) if rank < size => Ok(Self { rank, size }),
             _ => Err("expected RANK/SIZE, as in 0/4: slices are counted from 0".into()),
         }
@@ -333,6 +339,7 @@ pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 
@@ -341,6 +348,15 @@ mod tests {
         assert_eq!("0/4".parse(), Ok(SliceNumber { rank: 0, size: 4 }));
         for wrong in ["4/4", "1", "/", "-1/2", "0/0", "a/b"] {
             assert!(wrong.parse::<SliceNumber>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn slices_are_as_many_as_processes_can_be() {
+        assert_eq!("4095/4096".parse(), Ok(SliceNumber { rank: 4095, size: 4096 }));
+        for many in ["0/4097", "0/18446744073709551615"] {
+            let told = many.parse::<SliceNumber>().unwrap_err();
+            assert!(told.contains("at most 4096"), "{told}");
         }
     }
 }

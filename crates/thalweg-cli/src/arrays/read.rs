@@ -16,7 +16,7 @@ use thalweg::{ArrayFile, Identified, Opened, Options};
 
 use super::events::{self, EventArgs};
 use super::inspect::inspect_first;
-use super::ranks::{Ranks, SliceNumber, lead};
+use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
 use crate::common::{Failure, VerbResult, alone, complain, output};
@@ -32,7 +32,7 @@ pub(crate) struct ArrayArgs {
     #[arg(conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
     select: Option<Select>,
     /// HDF5: read in N processes, each a slice, as `mpiexec -n N thalweg read` does with MPI
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_SLICES))]
     #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
     ranks: Option<u16>,
     /// HDF5: read one slice of SIZE, counted from 0, as in 0/4; the digests of all slices add up to
@@ -41,7 +41,7 @@ pub(crate) struct ArrayArgs {
     slice: Option<SliceNumber>,
     /// HDF5: print what each of N processes would read of each dataset, a line of JSON for each,
     /// and read nothing
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_SLICES))]
     #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
     slices: Option<u16>,
     /// Take part in a read of the process that started this one with --ranks

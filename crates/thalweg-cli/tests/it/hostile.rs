@@ -74,6 +74,17 @@ fn paths_that_are_not_files_are_refused() {
             thalweg(args).told(path, told);
         }
     }
+    for path in [&place.at("pipe"), "/dev/null", "/dev/zero"] {
+        let verbs: &[&str] =
+            if cfg!(feature = "hdf5") { &["info", "evict", "doctor"] } else { &["info", "evict"] };
+        for verb in verbs {
+            thalweg(&[verb, path]).told(path, "not supported");
+        }
+    }
+    let good = place.write("good.blow5", &good(&[5]));
+    for list in ["/dev/zero", folder.as_str()] {
+        thalweg(&["read", &good, "--ids", list]).told(list, "not supported");
+    }
     thalweg(&["read", &place.write("empty.blow5", b"")]).told("empty.blow5", "truncated");
     thalweg(&["check", &place.write("empty.slow5", b"")]).told("empty.slow5", "truncated");
     thalweg(&["read", &place.write("text.blow5", b"hello")]).told("text.blow5", "BLOW5");

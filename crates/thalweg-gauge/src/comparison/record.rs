@@ -9,7 +9,7 @@ use crate::limit::Probe;
 use crate::schedule::ArmOrder;
 use crate::stats::{CONFIDENCE, Look};
 use crate::trial::Outcome;
-use crate::verdict::Role;
+use crate::verdict::OmittedStage;
 
 /// The schema of a trial's line, with its version.
 pub const TRIAL_SCHEMA: &str = "thalweg.trial/1";
@@ -115,7 +115,7 @@ pub struct Trial {
     /// The stage that was left out, for the verdict on an arm. Such a trial is in no pair, and its
     /// arm comes from [`Arm::without`]. `None` for all other trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub role: Option<Role>,
+    pub role: Option<OmittedStage>,
     /// The round, from 0; `None` for a warm-up, which is never averaged.
     pub round: Option<usize>,
     /// The position of the trial in its round, from 0.

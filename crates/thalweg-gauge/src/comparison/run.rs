@@ -21,7 +21,7 @@ use crate::cache_level::{CacheLevel, Judgement, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::units::unix_s;
-use crate::verdict::Role;
+use crate::verdict::OmittedStage;
 use crate::workload::Workload;
 use crate::{Error, Result};
 
@@ -199,7 +199,7 @@ impl Running<'_> {
     fn turn(
         &mut self,
         arm: &Arm,
-        role: Option<Role>,
+        role: Option<OmittedStage>,
         round: Option<usize>,
         position: usize,
     ) -> Result<()> {
@@ -221,7 +221,7 @@ impl Running<'_> {
     fn trial(
         &mut self,
         arm: &Arm,
-        role: Option<Role>,
+        role: Option<OmittedStage>,
         round: Option<usize>,
         (position, attempt): (usize, usize),
     ) -> Result<()> {
@@ -380,12 +380,12 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
                 "says open_to_last_s = {t}, but the whole process took {wall} s"
             )));
         }
-    } else if arm.decoder {
+    } else if arm.must_report {
         return Err(wrong(
             "has no open_to_last_s (a number, in the last line of JSON on standard output)".into(),
         ));
     }
-    let has_values = arm.decoder && arm.values.as_deref() != Some(Arm::NO_VALUES);
+    let has_values = arm.must_report && arm.values.as_deref() != Some(Arm::NO_VALUES);
     if has_values && report.is_none_or(|r| r.digest.as_deref().unwrap_or_default().is_empty()) {
         return Err(wrong("has no digest".into()));
     }

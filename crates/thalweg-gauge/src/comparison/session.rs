@@ -59,7 +59,7 @@ pub(super) fn session(plan: &ComparisonPlan) -> Result<Session> {
         host: host::host(),
         places: places(&arms)?,
         programs: programs(&arms),
-        clock: if arms.iter().all(|a| a.decoder) { Clock::TimeToSamples } else { Clock::Wall },
+        clock: if arms.iter().all(|a| a.must_report) { Clock::TimeToSamples } else { Clock::Wall },
         arms,
         control,
         rounds: plan.pairs.most(),

@@ -184,7 +184,7 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
         let Some(report) = trial.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
         // Commands other than decoders need not report a digest. If they do, the digest is
         // compared.
-        if !arm.decoder && report.digest.is_none() {
+        if !arm.must_report && report.digest.is_none() {
             continue;
         }
         let Some((_, other)) = first.iter().find(|(values, _)| *values == &arm.values) else {

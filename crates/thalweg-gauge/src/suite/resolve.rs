@@ -391,7 +391,7 @@ impl Resolver<'_> {
             Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
         arm.workload = command;
         arm.files = files;
-        arm.decoder = workload.report;
+        arm.must_report = workload.report;
         arm.values.clone_from(&workload.values);
         arm.sample_bytes = workload.sample_bytes;
         arm.label.clone_from(&workload.label);

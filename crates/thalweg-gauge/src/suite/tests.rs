@@ -152,7 +152,7 @@ fn commands_get_quoted_paths_and_leave_nothing_behind() {
     assert!(argv(any).starts_with(&format!("sh -c gzip -c {file} > '/it'")), "{}", argv(any));
     assert_eq!(any.workload.timeout_s, Some(120.0));
     assert_eq!(any.workload.cpus, Some(vec![0, 1, 2]));
-    assert!(!any.decoder);
+    assert!(!any.must_report);
     let out = any.prepare[0].argv.last().cloned().unwrap_or_default();
     assert!(
         out.starts_with("/it's far/thalweg-out-")

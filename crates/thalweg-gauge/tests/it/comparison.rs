@@ -203,8 +203,9 @@ fn an_arm_that_fails_is_out_and_the_others_go_on() {
 fn foreign_commands_are_timed_by_the_wall() {
     let dir = scratch();
     let file = data_file(&dir, "f", 1 << 16);
-    let cat =
-        |name: &str| Arm::new(name, ["cat", "{file}"], &file).level(CacheLevel::Lukewarm).foreign();
+    let cat = |name: &str| {
+        Arm::new(name, ["cat", "{file}"], &file).level(CacheLevel::Lukewarm).without_report()
+    };
     let (c, _) =
         go(&ComparisonPlan::new("foreign", vec![cat("x"), cat("y")]).rounds(2).control(false));
     assert_eq!(c.session.clock, Clock::Wall);

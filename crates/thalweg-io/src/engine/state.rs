@@ -60,6 +60,8 @@ struct RunState<B> {
     /// The error of the input. It is reported after all earlier batches were delivered.
     failed: Option<Error>,
     stopped: bool,
+    /// A thread of the run panicked: what lies after the last batch was not read.
+    panicked: bool,
     clocks: Clocks,
     oversize: u64,
     started: Instant,
@@ -134,6 +136,7 @@ impl<D: Decoder> Shared<D> {
             head: 0,
             failed: None,
             stopped: false,
+            panicked: false,
             clocks: Clocks::default(),
             oversize: 0,
             started: Instant::now(),
@@ -188,6 +191,17 @@ impl<D: Decoder> Shared<D> {
         self.stop_locked(&mut self.lock());
     }
 
+    /// Stops the run because one of its threads panics.
+    pub(super) fn stop_panicked(&self) {
+        let mut state = self.lock();
+        state.panicked = true;
+        self.stop_locked(&mut state);
+    }
+
+    pub(super) fn has_panicked(&self) -> bool {
+        self.lock().panicked
+    }
+
     fn room(&self, state: &RunState<D::Batch>) -> usize {
         blocks_alive(state.depth.target(), self.shape.threads).min(self.shape.buffers)
     }
@@ -213,34 +227,51 @@ impl<D: Decoder> Shared<D> {
                 if self.may_fetch(&state) {
                     self.can_fetch.notify_one();
                 }
-                if self.store.bytes().is_some() {
-                    let WantedRequest { offset, len, tag } = wanted;
-                    return Next::Read(Request { offset, len, buf: None, at: 0, tag, issued });
-                }
-                let fits = wanted.len <= self.shape.block;
-                let at = if fits { self.shape.headroom } else { 0 };
-                let size = if fits { state.pooled } else { wanted.len.next_multiple_of(PAGE) };
-                let buf = fits.then(|| state.buffers.pop()).flatten();
-                if buf.is_none() && fits {
-                    state.clocks.peak_buffers += size as u64;
-                } else if !fits {
-                    state.oversize += size as u64;
-                    state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
-                }
-                drop(state);
-                let Some(buf) = buf.or_else(|| {
-                    if fits { Some(AlignedBuf::new(size)) } else { AlignedBuf::try_new(size) }
-                }) else {
-                    return self.no_room(wanted.offset);
-                };
                 let WantedRequest { offset, len, tag } = wanted;
-                return Next::Read(Request { offset, len, buf: Some(buf), at, tag, issued });
+                let (buf, at) = if self.has_view(offset) {
+                    (None, 0)
+                } else {
+                    let Some((buf, at)) = self.buffer_for(state, len) else {
+                        return self.no_room(offset);
+                    };
+                    (Some(buf), at)
+                };
+                return Next::Read(Request { offset, len, buf, at, tag, issued });
             }
             if !wait {
                 return Next::Later;
             }
             state = self.wait(&self.can_fetch, state);
         }
+    }
+
+    /// Whether the bytes of a request at `offset` are addressable in the store.
+    fn has_view(&self, offset: u64) -> bool {
+        self.store.bytes().is_some_and(|bytes| offset < bytes.len() as u64)
+    }
+
+    /// A buffer for a request of `len` bytes, and where the bytes go in it. Takes it from the pool
+    /// if a pooled one is long enough. `None` if there is no memory for it.
+    fn buffer_for(
+        &self,
+        mut state: MutexGuard<'_, RunState<D::Batch>>,
+        len: usize,
+    ) -> Option<(AlignedBuf, usize)> {
+        if len > self.shape.block {
+            let size = len.next_multiple_of(PAGE);
+            state.oversize += size as u64;
+            state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
+            // Memory is allocated outside of the lock, because that takes a while.
+            drop(state);
+            return Some((AlignedBuf::try_new(size)?, 0));
+        }
+        let size = state.pooled;
+        let pooled = state.buffers.pop();
+        if pooled.is_none() {
+            state.clocks.peak_buffers += size as u64;
+        }
+        drop(state);
+        Some((pooled.unwrap_or_else(|| AlignedBuf::new(size)), self.shape.headroom))
     }
 
     /// Wakes all threads that may wait for more requests, because none will follow.

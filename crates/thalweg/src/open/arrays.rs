@@ -20,9 +20,7 @@ pub(super) fn open(
     is_trusted: bool,
     options: Options,
 ) -> Result<Opened> {
-    let OpenedStore { store, model, note, .. } = opened;
-    let again = OpenedStore { store: store.clone(), model, note: note.clone(), file: None };
-    let opened = OpenedStore { store, model, note, file: None };
+    let again = opened.another();
     let reach = if is_trusted { ExternalAccess::Anywhere } else { ExternalAccess::Folder };
     let file = ArrayFile::from_opened(path, opened, reach, options.clone())?;
     if has_reads(&file)? {

@@ -1,0 +1,105 @@
+#![allow(clippy::unwrap_used)]
+
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::{Decoder, Delivery, Run, Shape};
+use crate::Result;
+use crate::control::Control;
+use crate::extent::{Fetch, Group, Source, Wanted};
+use crate::store::{JoinedStore, MemoryStore};
+
+/// Copies extents, and panics at the one with the ordinal `bad`.
+struct Copies {
+    bad: u64,
+}
+
+impl Decoder for Copies {
+    type Worker = ();
+    type Batch = Vec<Vec<u8>>;
+
+    fn worker(&self) {}
+
+    fn batch(&self) -> Self::Batch {
+        Vec::new()
+    }
+
+    fn decode(
+        &self,
+        (): &mut (),
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
+        batch.clear();
+        while let Some(extent) = group.get(*next) {
+            assert_ne!(extent.ordinal, self.bad, "a defect of the decoder");
+            batch.push(extent.bytes.to_vec());
+            *next += 1;
+        }
+        Ok(())
+    }
+
+    fn decoded_bytes((): &()) -> u64 {
+        0
+    }
+}
+
+/// One request and one group at a time.
+const SHAPE: Shape = Shape {
+    threads: 1,
+    depth: 1,
+    max_depth: 1,
+    block: 4096,
+    usual: None,
+    headroom: 4096,
+    buffers: 4,
+    group: 1,
+    batches: 1,
+    delivery: Delivery::Ordered,
+};
+
+/// One fetch for each range.
+fn planned(ranges: impl IntoIterator<Item = Range<u64>, IntoIter: Send + 'static>) -> Source {
+    let fetches = ranges.into_iter().zip(0..).map(|(range, ordinal)| Fetch {
+        range: range.clone(),
+        extents: vec![Wanted { range, ordinal }],
+    });
+    Source::Planned(Box::new(fetches))
+}
+
+#[test]
+fn views_of_a_run_outlive_the_first_piece_of_another_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    std::fs::write(&other, b"piece").unwrap();
+    let store = Arc::new(JoinedStore::new(Arc::new(MemoryStore::new("main", vec![7; 40]))));
+    let source = planned((0..10).map(|at| at * 4..at * 4 + 4));
+    let decoder = Copies { bad: u64::MAX };
+    let mut run = Run::start(store.clone(), source, decoder, SHAPE, Control::new()).unwrap();
+    let first = run.next().unwrap().unwrap();
+    let at = store.append(&[(other, 0, 5)]).unwrap().unwrap();
+    run.recycle(first);
+    let rest: Vec<_> = run.by_ref().map(|batch| batch.unwrap().concat()).collect();
+    assert_eq!(rest, vec![vec![7; 4]; 9]);
+    let both = planned([0..4, at..at + 5]);
+    let run = Run::start(store, both, Copies { bad: u64::MAX }, SHAPE, Control::new()).unwrap();
+    let values: Vec<_> = run.map(|batch| batch.unwrap().concat()).collect();
+    assert_eq!(values, [&[7; 4][..], b"piece"]);
+}
+
+#[test]
+fn a_panic_is_not_the_end_of_the_file() {
+    let store = Arc::new(MemoryStore::new("main", vec![7; 40]));
+    let source = planned((0..10).map(|at| at * 4..at * 4 + 4));
+    let decoder = Copies { bad: 3 };
+    let mut run = Run::start(store, source, decoder, SHAPE, Control::new()).unwrap();
+    let mut seen = 0;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        for batch in run.by_ref() {
+            seen += batch.unwrap().len();
+        }
+    }));
+    assert!(outcome.is_err() && seen == 3, "{seen} extents, then {outcome:?}");
+}
