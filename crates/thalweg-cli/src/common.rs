@@ -1,13 +1,12 @@
-//! What every verb needs: failures and exit codes, Ctrl-C, and output to a pipe that may be closed.
+//! What every verb needs: failures and exit codes, and output to a pipe that may be closed.
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use thalweg::control::Control;
+
+use crate::signals;
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
@@ -87,13 +86,14 @@ pub(crate) fn alone() -> VerbResult {
     }
 }
 
-/// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short, 130 interrupted.
+/// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short; 130, 143 and 129 after
+/// SIGINT, SIGTERM and SIGHUP.
 pub(crate) fn exit(outcome: VerbResult) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(Failure::Failed(thalweg::Error::Cancelled)) => {
             complain(&"interrupted");
-            ExitCode::from(130)
+            ExitCode::from(signals::exit_code())
         }
         Err(Failure::Failed(error)) => {
             complain(&error);
@@ -129,40 +129,48 @@ pub(crate) fn print_json(line: &Value) -> VerbResult {
     Ok(())
 }
 
-/// Buffered standard output.
-pub(crate) fn output() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(1 << 16, io::stdout().lock())
+/// Buffered standard output. When its reader has gone, as after `| head`, what is written is
+/// dropped, and the verb goes on to its result and its exit code.
+pub(crate) fn output() -> BufWriter<OutputOrNothing> {
+    BufWriter::with_capacity(OUTPUT_BUFFER, OutputOrNothing(Some(io::stdout().lock())))
 }
 
-/// A handle that Ctrl-C cancels; a second Ctrl-C ends the process at once.
-pub(crate) fn cancel_on_interrupt() -> Control {
-    let cancel = Control::new();
-    let handle = cancel.clone();
-    on_interrupt(move || {
-        let again = handle.is_cancelled();
-        handle.cancel();
-        again
-    });
-    cancel
+/// Buffered standard output of a verb that does nothing but list. When its reader has gone, writing
+/// fails, and the verb ends with [`Failure::OutputClosed`].
+pub(crate) fn listing() -> BufWriter<StdoutLock<'static>> {
+    BufWriter::with_capacity(OUTPUT_BUFFER, io::stdout().lock())
 }
 
-/// A flag that Ctrl-C raises; a second Ctrl-C ends the process at once.
-pub(crate) fn flag_on_interrupt() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let raised = flag.clone();
-    on_interrupt(move || raised.swap(true, Ordering::Relaxed));
-    flag
-}
+const OUTPUT_BUFFER: usize = 1 << 16;
 
-/// Calls `stop` at Ctrl-C. `stop` returns whether it was called before; then the process ends.
-fn on_interrupt(mut stop: impl FnMut() -> bool + Send + 'static) {
-    let set = ctrlc::set_handler(move || {
-        if stop() {
-            std::process::exit(130);
+/// Standard output until its reader has gone.
+pub(crate) struct OutputOrNothing(Option<StdoutLock<'static>>);
+
+impl OutputOrNothing {
+    /// Does something with the output, if it has a reader; otherwise returns `dropped`.
+    fn with<T>(
+        &mut self,
+        dropped: T,
+        f: impl FnOnce(&mut StdoutLock<'static>) -> io::Result<T>,
+    ) -> io::Result<T> {
+        let Some(output) = &mut self.0 else { return Ok(dropped) };
+        match f(output) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                self.0 = None;
+                Ok(dropped)
+            }
+            done => done,
         }
-    });
-    if let Err(error) = set {
-        complain(&format!("Ctrl-C will not stop cleanly: {error}"));
+    }
+}
+
+impl Write for OutputOrNothing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.with(bytes.len(), |output| output.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.with((), Write::flush)
     }
 }
 

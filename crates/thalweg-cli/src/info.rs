@@ -12,7 +12,8 @@ use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Residency, residency, residency_of};
 
 use crate::arrays;
-use crate::common::{Failure, VerbResult, cancel_on_interrupt, complain, output};
+use crate::common::{Failure, VerbResult, complain, output};
+use crate::signals::cancel_on_signal;
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is
 /// cached of it
@@ -45,7 +46,7 @@ pub(crate) struct InfoArgs {
 }
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
-    let options = Options { control: cancel_on_interrupt(), ..Options::default() };
+    let options = Options { control: cancel_on_signal(), ..Options::default() };
     if !args.trusted {
         arrays::inspect_first(&options);
     }

@@ -29,6 +29,7 @@ mod probe;
 mod progress;
 mod read;
 mod scan;
+mod signals;
 mod split;
 mod synth;
 mod table_sink;

@@ -12,7 +12,8 @@ use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
 
 use crate::arrays;
-use crate::common::{Failure, MEASURING, cancel_on_interrupt, complain, parse_bytes, parse_size};
+use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};
+use crate::signals::cancel_on_signal;
 
 /// The options of every verb that reads files.
 #[derive(Debug, Clone, Args)]
@@ -80,7 +81,7 @@ impl ReadArgs {
                 StoreChoice::Memory => StoreKind::Memory,
             },
             budget: self.budget(),
-            control: cancel_on_interrupt(),
+            control: cancel_on_signal(),
             model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
             gap: self.gap,

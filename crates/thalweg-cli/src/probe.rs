@@ -14,7 +14,8 @@ use thalweg::model::{StoreModel, saved};
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
 use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
-use crate::common::{Failure, VerbResult, complain, flag_on_interrupt, output, parse_bytes};
+use crate::common::{Failure, VerbResult, complain, output, parse_bytes};
+use crate::signals::flag_on_signal;
 
 /// Measure the device under a file or folder, and save its model for later reads
 ///
@@ -40,7 +41,7 @@ pub(crate) struct ProbeArgs {
 }
 
 pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
-    let stop = flag_on_interrupt();
+    let stop = flag_on_signal();
     let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
     let temporary = if meta.is_dir() {
         Some(Temporary::write(&args.path, args.file_size, &stop)?)

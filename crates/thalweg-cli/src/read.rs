@@ -11,7 +11,7 @@ use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoa
 use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, VerbResult, alone, output};
+use crate::common::{Failure, MEASURING, VerbResult, alone, listing};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, identify, open_set_with};
@@ -219,7 +219,7 @@ fn reads(
     started: Started,
 ) -> VerbResult {
     let options = set.options();
-    let mut out = output();
+    let mut out = listing();
     if args.explain {
         return explain::print(&*sole(set, "--explain")?, selection, args.json, &mut out);
     }

@@ -16,9 +16,10 @@ use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
 
-use crate::common::{Failure, VerbResult, cancel_on_interrupt, parse_count};
+use crate::common::{Failure, VerbResult, parse_count};
 use crate::force::ForceArgs;
 use crate::progress;
+use crate::signals::cancel_on_signal;
 
 pub(crate) use suites::SyntheticFiles;
 
@@ -127,7 +128,7 @@ const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &SynthArgs) -> VerbResult {
     args.force.check(&args.output, [""; 0])?;
-    let control = cancel_on_interrupt();
+    let control = cancel_on_signal();
     let synthetic = match args.kind {
         FileKind::Blow5 => Synthetic::Blow5 {
             samples: args.samples,

@@ -13,7 +13,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use thalweg::new_file::{ArrowWriter, NewFile};
 
-use crate::common::{Failure, VerbResult, output};
+use crate::common::{Failure, VerbResult, listing};
 
 /// The format of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl TableSink {
     }
 
     pub(crate) fn stdout(delimiter: u8, schema: &Schema) -> Result<Self, Failure> {
-        let to: Box<dyn Write> = Box::new(output());
+        let to: Box<dyn Write> = Box::new(listing());
         Ok(Self::Stdout(text(delimiter, schema, to)?))
     }
 

@@ -15,7 +15,8 @@ use super::PlannedSuite;
 use super::files::{io, make};
 use super::outputs::Outputs;
 use super::remaining::{Display, RemainingWork};
-use crate::common::{Failure, VerbResult, complain, flag_on_interrupt, output};
+use crate::common::{Failure, VerbResult, complain, output};
+use crate::signals::flag_on_signal;
 
 pub(super) fn run(
     work: PlannedSuite,
@@ -25,7 +26,7 @@ pub(super) fn run(
     as_markdown: bool,
 ) -> VerbResult {
     // The first Ctrl-C ends the measurement and still writes the report.
-    let stop = flag_on_interrupt();
+    let stop = flag_on_signal();
     let started = Instant::now();
     let mut jobs = work.jobs;
     report_absent(&jobs);

@@ -9,7 +9,7 @@ use thalweg::graph::Network;
 use super::neighbors::DirectionChoice;
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
-use crate::common::{Failure, VerbResult, output};
+use crate::common::{Failure, VerbResult, listing};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
 ///
@@ -56,7 +56,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         )));
     }
     let is_summary = args.summary || args.plot.is_some();
-    let mut out = output();
+    let mut out = listing();
     let mut tally = DegreeTally::default();
     each_vertex(&network, from, |ids| {
         for ids in ids.chunks(VERTICES_AT_ONCE) {

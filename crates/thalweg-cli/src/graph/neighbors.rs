@@ -14,7 +14,7 @@ use thalweg::store::throttled::Limits;
 
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
-use crate::common::{Failure, MEASURING, VerbResult, complain, output};
+use crate::common::{Failure, MEASURING, VerbResult, complain, listing};
 use crate::timing::Started;
 use digest::sha256;
 
@@ -213,7 +213,7 @@ struct NeighbourLists<'a> {
 impl NeighbourLists<'_> {
     /// Prints a line for each vertex.
     fn print(&self, ids: &[u64], control: &Control) -> VerbResult {
-        let mut out = output();
+        let mut out = listing();
         let mut lists = Neighbours::default();
         for ids in ids.chunks(VERTICES_AT_ONCE) {
             let degrees = self.network.degrees(self.adjacencies, ids)?;

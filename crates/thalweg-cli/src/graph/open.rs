@@ -6,7 +6,8 @@ use clap::Args;
 use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 
-use crate::common::{Failure, cancel_on_interrupt, parse_size};
+use crate::common::{Failure, parse_size};
+use crate::signals::cancel_on_signal;
 
 /// Threads, memory, and how files are read.
 #[derive(Debug, Clone, Args)]
@@ -29,7 +30,7 @@ impl OpenArgs {
         let threads = self.threads.map_or_else(thalweg::engine::default_threads, usize::from);
         NetworkOptions {
             budget: Budget { threads, memory: self.memory.unwrap_or(DEFAULT_MEMORY) },
-            control: cancel_on_interrupt(),
+            control: cancel_on_signal(),
             is_mapped: !self.no_map,
             ..NetworkOptions::default()
         }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::Signal;
 use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
 use thalweg_testing::slow5::{frame, header, headers, sample};
 
@@ -132,25 +133,22 @@ fn state_and_cpu(pid: u32) -> (char, Duration) {
     (fields[0].chars().next().unwrap(), Duration::from_millis(ticks * 1000 / hertz))
 }
 
-/// Whether a process handles the signal of Ctrl-C. Until then, the signal ends it like any other
-/// program.
-fn handles_interrupt(pid: u32) -> bool {
+/// Whether a process handles a signal. Until then, the signal ends it like any other program.
+fn handles(pid: u32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
-    u64::from_str_radix(caught.trim(), 16).unwrap()
-        & 1 << (rustix::process::Signal::INT.as_raw() - 1)
-        != 0
+    u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (signal.as_raw() - 1) != 0
 }
 
-/// Starts a command, interrupts it once `ready` is true, and waits. Returns the processor time that
+/// Starts a command, sends it a signal once `ready` is true, and waits. Returns the processor time that
 /// it took to stop, which does not depend on the load of the machine.
-fn interrupt(args: &[&str], ready: impl Fn() -> bool) -> (Ended, Duration) {
+fn interrupt(args: &[&str], signal: Signal, ready: impl Fn() -> bool) -> (Ended, Duration) {
     let mut command = Command::new(THALWEG);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let started = Instant::now();
     let running = |child: &mut std::process::Child| child.try_wait().unwrap().is_none();
-    while running(&mut child) && !(handles_interrupt(child.id()) && ready()) {
+    while running(&mut child) && !(handles(child.id(), signal) && ready()) {
         assert!(started.elapsed() < PATIENCE, "{args:?}: nothing to interrupt");
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -160,7 +158,7 @@ fn interrupt(args: &[&str], ready: impl Fn() -> bool) -> (Ended, Duration) {
     }
     let pid = rustix::process::Pid::from_child(&child);
     let (_, before) = state_and_cpu(child.id());
-    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
     let sent = Instant::now();
     let took = loop {
         let (state, cpu) = state_and_cpu(child.id());
@@ -219,7 +217,8 @@ fn interrupted_commands_leave_nothing() {
         ("synth OUT/made.blow5 --samples 2G", true),
         ("synth OUT/made.pod5 --kind pod5 --samples 2G", true),
     ];
-    for (case, when_writing) in cases {
+    let signals = [(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
+    for ((case, when_writing), (signal, code)) in cases.into_iter().zip(signals.iter().cycle()) {
         if case.contains("fast5") && cfg!(not(feature = "hdf5")) {
             continue;
         }
@@ -236,9 +235,12 @@ fn interrupted_commands_leave_nothing() {
             args.push("--lossy".into());
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
-        let (ended, took) =
-            if when_writing { interrupt(&args, writing) } else { interrupt(&args, at_once) };
-        assert_eq!(ended.code, Some(130), "{case}: {ended:?}");
+        let (ended, took) = if when_writing {
+            interrupt(&args, *signal, writing)
+        } else {
+            interrupt(&args, *signal, at_once)
+        };
+        assert_eq!(ended.code, Some(*code), "{case}: {ended:?}");
         assert_eq!(ended.err, "thalweg: interrupted\n", "{case}");
         // Commands must stop within a second. In that second, two threads take at most two seconds
         // of processor time.
@@ -248,6 +250,38 @@ fn interrupted_commands_leave_nothing() {
             (vec!["parts".to_owned()], Vec::new()),
             "{case}"
         );
+    }
+}
+
+/// nohup(1) has its command ignore SIGHUP, so that it goes on after the terminal is closed.
+#[test]
+fn a_signal_that_is_ignored_stays_ignored() {
+    let folder = tempfile::tempdir().unwrap();
+    let again = long_file(&folder.path().join("again.blow5"), false);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' HUP; exec \"$0\" check \"$1\" -t 1", THALWEG, &again]);
+    let mut child = shell.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let started = Instant::now();
+    while !handles(child.id(), Signal::TERM) {
+        assert!(started.elapsed() < PATIENCE && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(!handles(child.id(), Signal::HUP));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// What a verb found stands in its exit code, whether or not somebody reads what it prints.
+#[test]
+fn a_closed_pipe_hides_no_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let kind = header(Encoding::Binary, RecordPress::None, SignalPress::SvbZd);
+    let file = sample("cut", &kind, &[10; 50]).bytes;
+    let cut = write(&folder.path().join("cut.blow5"), &file[..file.len() - 9]);
+    for more in ["", "--json"] {
+        let script = "set -o pipefail; (sleep 0.3; exec \"$0\" check \"$1\" $2) | true";
+        let status = Command::new("bash").args(["-c", script, THALWEG, &cut, more]).output();
+        assert_eq!(status.unwrap().status.code(), Some(1), "{more}");
     }
 }
 

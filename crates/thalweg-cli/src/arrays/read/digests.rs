@@ -11,13 +11,13 @@ use super::super::ranks::ReadTally;
 use super::super::select::Select;
 use super::super::shape_in_words;
 use super::{ReadJob, array, timed};
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, listing};
 use crate::digest::hex;
 
 /// Prints a row for each dataset: path, shape, type, SHA-256 of the values.
 pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> VerbResult {
     let together = hashes_together(file, datasets)?;
-    let mut out = output();
+    let mut out = listing();
     let mut failed = None;
     for (number, dataset) in datasets.iter().enumerate() {
         let Some(array) = array(dataset) else { continue };
@@ -131,7 +131,7 @@ pub(super) fn selected(
         let tally = ReadTally::new(&summary, sums.collect(), (seconds, cpu, seconds));
         return timed::print(file, &tally, job, 1, Some(&summary.clocks));
     }
-    let mut out = output();
+    let mut out = listing();
     for (SelectedPart { dataset, array, shape, .. }, bytes) in parts.iter().zip(&values) {
         print_row(&mut out, dataset.path(), shape, array, &hex(&Sha256::digest(&**bytes)))?;
     }

@@ -1,0 +1,74 @@
+//! Signals that end a run: Ctrl-C (SIGINT), SIGTERM and SIGHUP. A verb that gets one removes what it
+//! has not finished, and ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use thalweg::control::Control;
+use thalweg::pool::Background;
+
+use crate::common::complain;
+
+/// Shells add the number of the signal to this.
+const EXIT_CODE: u8 = 128;
+
+/// The last signal that came.
+static SIGNAL: AtomicU8 = AtomicU8::new(SIGINT as u8);
+
+/// The exit code of a run that a signal has ended.
+pub(crate) fn exit_code() -> u8 {
+    EXIT_CODE + SIGNAL.load(Ordering::Relaxed)
+}
+
+/// A handle that a signal cancels; a second signal ends the process at once.
+pub(crate) fn cancel_on_signal() -> Control {
+    let cancel = Control::new();
+    let handle = cancel.clone();
+    on_signal(move || {
+        let again = handle.is_cancelled();
+        handle.cancel();
+        again
+    });
+    cancel
+}
+
+/// A flag that a signal raises; a second signal ends the process at once.
+pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let raised = flag.clone();
+    on_signal(move || raised.swap(true, Ordering::Relaxed));
+    flag
+}
+
+/// Calls `stop` at a signal. `stop` returns whether it was called before; then the process ends.
+fn on_signal(mut stop: impl FnMut() -> bool + Send + 'static) {
+    let mut ending = vec![SIGINT, SIGTERM];
+    // nohup(1) has a command ignore SIGHUP, which must stay so.
+    if !is_ignored(SIGHUP) {
+        ending.push(SIGHUP);
+    }
+    let failed = |e| thalweg::Error::io(&"signals".into(), "waiting for", e);
+    let started = Signals::new(ending).map_err(failed).and_then(|mut signals| {
+        Background::start("signals", &"signals".into(), move || {
+            for signal in signals.forever() {
+                SIGNAL.store(signal as u8, Ordering::Relaxed);
+                if stop() {
+                    std::process::exit(exit_code().into());
+                }
+            }
+        })
+    });
+    if let Err(error) = started {
+        complain(&format!("Ctrl-C will not stop cleanly: {error}"));
+    }
+}
+
+/// Whether the process that started this one has it ignore a signal.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
