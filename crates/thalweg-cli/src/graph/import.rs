@@ -72,7 +72,7 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     // Opened after the input: a file that cannot be opened makes no store.
     let mut writer = Writer::open(&args.store, options.clone())?;
     writer.set_coding(args.ids.into());
-    writer.set_keep_every(Duration::from_secs(args.keep_every));
+    writer.set_checkpoint_interval(Duration::from_secs(args.keep_every));
     if args.anew {
         writer.forget_import()?;
     }

@@ -26,7 +26,7 @@ pub struct Writer {
     pub(crate) coding: crate::storage::column::NumberCoding,
     pub(crate) background: Option<BackgroundCompaction>,
     /// The time between two checkpoints of an import.
-    pub(crate) keep_every: Duration,
+    pub(crate) checkpoint_interval: Duration,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -94,7 +94,7 @@ impl Writer {
             log,
             coding: crate::storage::column::NumberCoding::Packed,
             background: None,
-            keep_every: CHECKPOINT_INTERVAL,
+            checkpoint_interval: CHECKPOINT_INTERVAL,
             _lock: lock,
         })
     }
@@ -111,8 +111,8 @@ impl Writer {
 
     /// Sets the least time between two checkpoints of an import. The default is a second.
     /// Checkpoints are made between two populations only.
-    pub fn set_keep_every(&mut self, time: Duration) {
-        self.keep_every = time;
+    pub fn set_checkpoint_interval(&mut self, time: Duration) {
+        self.checkpoint_interval = time;
     }
 
     /// Replaces the manifest. After an error, readers may find the old one or the new one, so the
