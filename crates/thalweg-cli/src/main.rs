@@ -6,6 +6,7 @@ mod arrays;
 #[path = "without_arrays.rs"]
 mod arrays;
 mod bench;
+mod callback;
 mod chart;
 mod check;
 mod common;

@@ -9,6 +9,7 @@ use thalweg::graph::Network;
 use super::neighbors::DirectionChoice;
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
+use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, output};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
@@ -96,16 +97,10 @@ fn each_vertex(
         ids.dedup();
         return show(&ids);
     }
-    // The library stops with `Cancelled` if `show` fails; the failure is kept here.
-    let mut failed = None;
-    network
-        .vertices(chosen.vertex_type, 0..=u64::MAX, &mut |ids| {
-            show(ids).map_err(|failure| {
-                failed = Some(failure);
-                thalweg::Error::Cancelled
-            })
-        })
-        .or_else(|error| failed.take().map_or(Err(Failure::Failed(error)), Err))
+    let mut failure = CallbackFailure::default();
+    let shown =
+        network.vertices(chosen.vertex_type, 0..=u64::MAX, &mut |ids| failure.keep(show(ids)));
+    failure.or(shown.map_err(Failure::from))
 }
 
 /// Statistics of the degrees.
