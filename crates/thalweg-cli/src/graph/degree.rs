@@ -59,7 +59,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     let is_summary = args.summary || args.plot.is_some();
     let mut out = output();
     let mut tally = DegreeTally::default();
-    each_vertex(&network, from, |ids| {
+    let is_missing = each_vertex(args, &network, &from, |ids| {
         for ids in ids.chunks(VERTICES_AT_ONCE) {
             for (id, degree) in ids.iter().zip(network.degrees(&adjacencies, ids)?) {
                 tally.add(degree);
@@ -83,24 +83,27 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         let title = format!("{}: neighbours of {}{among}", args.store.display(), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
     }
-    Ok(())
+    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
-/// Shows the ids of the chosen vertices in ascending order, each once, many in a call.
+/// Shows the ids of the chosen vertices in ascending order, each once, many in a call. Returns
+/// whether some are not there.
 fn each_vertex(
+    args: &GraphDegreeArgs,
     network: &Network,
-    chosen: ChosenVertices,
+    chosen: &ChosenVertices,
     mut show: impl FnMut(&[u64]) -> VerbResult,
-) -> VerbResult {
-    if let Some(mut ids) = chosen.ids {
-        ids.sort_unstable();
-        ids.dedup();
-        return show(&ids);
+) -> Result<bool, Failure> {
+    if let Some(ids) = &chosen.ids {
+        let found = ids.find(network, chosen.vertex_type)?;
+        show(&found.ids)?;
+        return Ok(found.complain_of_missing(&args.store, &args.from));
     }
     let mut failure = CallbackFailure::default();
     let shown =
         network.vertices(chosen.vertex_type, 0..=u64::MAX, &mut |ids| failure.keep(show(ids)));
-    failure.or(shown.map_err(Failure::from))
+    failure.or(shown.map_err(Failure::from))?;
+    Ok(false)
 }
 
 /// Statistics of the degrees.

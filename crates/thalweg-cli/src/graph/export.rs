@@ -220,11 +220,8 @@ fn ends(args: &GraphExportArgs, network: &Network, population: usize) -> Result<
                 "{text:?}: {name:?} goes from {source} to {target}"
             )));
         }
-        Ok(chosen.ids.map(|mut ids| {
-            ids.sort_unstable();
-            ids.dedup();
-            ids
-        }))
+        let found = chosen.ids.map(|ids| ids.find(network, chosen.vertex_type)).transpose()?;
+        Ok(found.map(|found| found.ids))
     };
     Ok((ids_of(&args.between, &edges.source)?, ids_of(&args.and, &edges.target)?))
 }

@@ -95,7 +95,10 @@ impl Network {
     }
 
     /// For each of `ids`, tells if the vertex exists. The ids ascend.
-    pub(crate) fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
+    ///
+    /// # Errors
+    /// As [`Network::has_vertex`].
+    pub fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
         let mut there = vec![None; ids.len()];
         if let Some(changes) = self.state.memtable.vertices(vertex_type) {
             there

@@ -14,7 +14,7 @@ use crate::read::network::{Network, NetworkOptions};
 use crate::read::snapshot::Snapshot;
 use crate::storage::log::LogWriter;
 use crate::storage::log_record::{self, LogRecord};
-use crate::storage::manifest::{Manifest, SegmentEntry};
+use crate::storage::manifest::{self, Manifest, SegmentEntry};
 use crate::storage::segment_reader::SegmentReader;
 use crate::write::compaction::BackgroundCompaction;
 
@@ -55,11 +55,33 @@ const MOST_LOGGED_AT_END: usize = 1 << 14;
 /// The default time between two checkpoints of an import. A checkpoint takes much less than this.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Refuses to make a network among files that are not those of a network. A network that a crash
+/// left without a manifest has none.
+fn check_has_no_other_files(disk: &dyn Disk) -> Result<()> {
+    let names = match disk.list() {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(());
+        }
+        names => names?,
+    };
+    match names.iter().find(|name| !manifest::is_of_network(name)) {
+        Some(name) => {
+            let what = format!(
+                "{}: no network, but another file, {name}; name a folder that is empty or not there",
+                disk.name()
+            );
+            Err(Error::Usage(what.into()))
+        }
+        None => Ok(()),
+    }
+}
+
 impl Writer {
     /// Opens the network in a folder for changes. An empty network is created if there is none.
     ///
     /// # Errors
-    /// [`Error::Usage`] while another process has a writer; else as [`Network::open`].
+    /// [`Error::Usage`] while another process has a writer, and for a folder of other files without
+    /// a network; else as [`Network::open`].
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
@@ -69,6 +91,9 @@ impl Writer {
     /// # Errors
     /// As [`Writer::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: NetworkOptions) -> Result<Self> {
+        if Manifest::load(&*disk)?.is_none() {
+            check_has_no_other_files(&*disk)?;
+        }
         let Some(lock) = disk.lock()? else {
             let what =
                 format!("{}: another process writes to it; only one can at a time", disk.name());
