@@ -288,7 +288,7 @@ impl SegmentPages {
             }
             match missing.last_mut() {
                 Some(parts) if part < parts.end + MOST_SKIPPED_PARTS => {
-                    parts.end = parts.end.max(part + 1)
+                    parts.end = parts.end.max(part + 1);
                 }
                 _ => missing.push(part..part + 1),
             }
