@@ -64,16 +64,12 @@ fn check_has_no_other_files(disk: &dyn Disk) -> Result<()> {
         }
         names => names?,
     };
-    match names.iter().find(|name| !manifest::is_of_network(name)) {
-        Some(name) => {
-            let what = format!(
-                "{}: no network, but another file, {name}; name a folder that is empty or not there",
-                disk.name()
-            );
-            Err(Error::Usage(what.into()))
-        }
-        None => Ok(()),
-    }
+    let Some(other) = names.iter().find(|name| !manifest::is_of_network(name)) else {
+        return Ok(());
+    };
+    let store = disk.name();
+    let advice = "name a folder that is empty or not there";
+    Err(Error::Usage(format!("{store}: no network, but another file, {other}; {advice}").into()))
 }
 
 impl Writer {
