@@ -7,6 +7,7 @@ mod compact;
 mod degree;
 mod edge_list;
 mod export;
+mod id_ranges;
 mod import;
 mod info;
 mod insert;
@@ -35,6 +36,7 @@ pub(crate) struct GraphArgs {
 #[derive(Debug, Subcommand)]
 enum GraphVerb {
     Import(import::GraphImportArgs),
+    #[command(visible_alias = "neighbours")]
     Neighbors(neighbors::GraphNeighborsArgs),
     Info(info::GraphInfoArgs),
     Degree(degree::GraphDegreeArgs),

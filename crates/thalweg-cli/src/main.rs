@@ -6,6 +6,7 @@ mod arrays;
 #[path = "no_hdf5.rs"]
 mod arrays;
 mod bench;
+mod callback;
 mod chart;
 mod check;
 mod common;

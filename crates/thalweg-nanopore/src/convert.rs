@@ -24,11 +24,12 @@
 //! ```
 
 mod digest;
+mod seed;
 mod verify;
 
 use std::collections::BTreeSet;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
+use std::slice;
 use std::sync::Arc;
 
 use thalweg_io::open::Options;
@@ -41,6 +42,7 @@ use crate::reads::{Read, ReadFile, ReadSet, Selection};
 use crate::record::{Index, Merged};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 use digest::{ComparedFields, Digest};
+use seed::seed;
 use verify::VerifiedReads;
 
 /// The target of a conversion, and its strictness.
@@ -164,9 +166,7 @@ pub fn convert(
 ) -> Result<ConvertReport> {
     let parts = (0..set.paths().len()).map(|file| SetPart::new(file, selection.clone())).collect();
     let output = Output { path: path.to_owned(), headers: merged(set)? };
-    make(set, parts, vec![output], conversion)?
-        .into_iter()
-        .try_fold(ConvertReport::default(), |_, made| made.publish())
+    make_one(set, parts, output, conversion)?.publish()
 }
 
 /// Merges the headers of all files of a set.
@@ -200,23 +200,38 @@ pub fn make(
     outputs: Vec<Output>,
     conversion: &Conversion,
 ) -> Result<Vec<MadeFile>> {
-    let mut writings = Vec::with_capacity(outputs.len());
-    let mut places = Vec::with_capacity(outputs.len());
+    let mut writers = Vec::with_capacity(outputs.len());
+    let mut contexts = Vec::with_capacity(outputs.len());
     for output in outputs {
         let seed = seed(set, &parts, &output, &conversion.coding);
-        let (writing, place) = Writing::start(output, conversion, seed)?;
-        writings.push(writing);
-        places.push(place);
+        let (writer, context) = OutputWriter::start(output, conversion, seed)?;
+        writers.push(writer);
+        contexts.push(context);
     }
-    let places = Arc::new(places);
+    let outputs: Arc<[OutputContext]> = contexts.into();
     for part in parts {
-        write_part(set, part, &places, &mut writings, conversion)?;
+        write_part(set, part, &outputs, &mut writers, conversion)?;
     }
-    writings
-        .into_iter()
-        .zip(&*places)
-        .map(|(writing, place)| writing.end(place, conversion))
-        .collect()
+    let ends = writers.into_iter().zip(&*outputs);
+    ends.map(|(writer, output)| writer.end(output, conversion)).collect()
+}
+
+/// [`make`] for one file.
+fn make_one(
+    set: &ReadSet,
+    parts: Vec<SetPart>,
+    output: Output,
+    conversion: &Conversion,
+) -> Result<MadeFile> {
+    let seed = seed(set, &parts, &output, &conversion.coding);
+    let (mut writer, context) = OutputWriter::start(output, conversion, seed)?;
+    let only = Arc::new([context]);
+    let outputs: Arc<[OutputContext]> = only.clone();
+    for part in parts {
+        write_part(set, part, &outputs, slice::from_mut(&mut writer), conversion)?;
+    }
+    let [output] = &*only;
+    writer.end(output, conversion)
 }
 
 /// The properties of an output that workers need.
@@ -229,7 +244,7 @@ struct OutputContext {
 }
 
 /// An output that is being written.
-struct Writing {
+struct OutputWriter {
     name: Arc<str>,
     sink: ReadSink,
     loss_record: LossRecord,
@@ -250,21 +265,21 @@ struct ConvertWorker {
 fn write_part(
     set: &ReadSet,
     part: SetPart,
-    places: &Arc<Vec<OutputContext>>,
-    writings: &mut [Writing],
+    outputs: &Arc<[OutputContext]>,
+    writers: &mut [OutputWriter],
     conversion: &Conversion,
 ) -> Result<()> {
     let SetPart { file, selection, to } = part;
     let source = set.file(file)?;
-    let outputs_used: BTreeSet<u32> =
+    let numbers_used: BTreeSet<u32> =
         if to.is_empty() { [0].into() } else { to.iter().copied().collect() };
-    for output in outputs_used {
-        if let Some(writing) = writings.get_mut(output as usize) {
-            writing.loss_record.leave_out(source.left_out(), source.store().name())?;
+    for number in numbers_used {
+        if let Some(writer) = writers.get_mut(number as usize) {
+            writer.loss_record.leave_out(source.left_out(), source.store().name())?;
         }
     }
     let coding = conversion.coding.clone();
-    let places = places.clone();
+    let outputs = outputs.clone();
     let copied = conversion.copies(&source);
     let worker = move || ConvertWorker {
         encoder: coding.encoder(),
@@ -274,15 +289,15 @@ fn write_part(
         samples: Vec::new(),
     };
     let encode = move |worker: &mut ConvertWorker, read: &Read<'_>| {
-        let output = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
-        let place = places.get(output)?;
-        Some((output, worker.encode(read, place, file)))
+        let number = to.get(read.ordinal as usize).map_or(0, |&to| to as usize);
+        let output = outputs.get(number)?;
+        Some((number, worker.encode(read, output, file)))
     };
     let rows = source.map_as(copied.is_some(), &selection, worker, encode)?;
     for row in rows {
-        let Some((output, encoded)) = row? else { continue };
-        if let Some(writing) = writings.get_mut(output) {
-            writing.push(encoded)?;
+        let Some((number, encoded)) = row? else { continue };
+        if let Some(writer) = writers.get_mut(number) {
+            writer.push(encoded)?;
         }
     }
     Ok(())
@@ -293,10 +308,10 @@ impl ConvertWorker {
     fn encode(
         &mut self,
         read: &Read<'_>,
-        place: &OutputContext,
+        output: &OutputContext,
         file: usize,
     ) -> Result<(Encoded, Option<Digest>), Fault> {
-        let OutputContext { headers, target, fields } = place;
+        let OutputContext { headers, target, fields } = output;
         let record = headers.record(file, read.header, read.record, &mut self.aux)?;
         let mut samples = read.samples;
         if let (Some(coding), Some(_)) = (self.copied, fields) {
@@ -318,7 +333,7 @@ impl ConvertWorker {
     }
 }
 
-impl Writing {
+impl OutputWriter {
     fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, OutputContext)> {
         let Output { path, headers } = output;
         let name: Arc<str> = path.to_string_lossy().into();
@@ -349,35 +364,18 @@ impl Writing {
     }
 
     /// Ends the file, and verifies it if the conversion asks for that.
-    fn end(self, place: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
+    fn end(self, output: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
         let Self { name, sink, loss_record, digests } = self;
         let sealed = sink.seal()?;
         let lost = loss_record.lost;
-        if let (Some(options), Some(fields)) = (&conversion.verify, &place.fields) {
-            let ordered = place.target.keeps_order();
+        if let (Some(options), Some(fields)) = (&conversion.verify, &output.fields) {
+            let ordered = output.target.keeps_order();
             let wanted =
                 VerifiedReads { fields, digests, ordered, attributes: ordered && lost.is_empty() };
-            verify::verify(sealed.path(), &name, options, place.headers.header(), wanted)?;
+            verify::verify(sealed.path(), &name, options, output.headers.header(), wanted)?;
         }
         Ok(MadeFile { sealed, lost, verified: conversion.verify.is_some() })
     }
-}
-
-/// A seed for the identity of an output, derived from its content, so that the same conversion
-/// makes the same bytes.
-fn seed(set: &ReadSet, parts: &[SetPart], output: &Output, coding: &Coding) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    format!("{coding:?}").hash(&mut hasher);
-    set.paths().for_each(|path| path.file_name().hash(&mut hasher));
-    set.bytes().hash(&mut hasher);
-    for SetPart { file, selection, to } in parts {
-        (file, to).hash(&mut hasher);
-        if let Selection::Ids(ids) = selection {
-            ids.hash(&mut hasher);
-        }
-    }
-    output.path.file_name().hash(&mut hasher);
-    hasher.finish()
 }
 
 fn refused(name: &str, fault: &Fault) -> Error {

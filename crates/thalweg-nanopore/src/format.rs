@@ -269,6 +269,17 @@ impl Format {
         Self::ALL.into_iter().chain(others().into_iter().map(Self::Other))
     }
 
+    /// The extensions of all formats in words, with `before` before each.
+    pub(crate) fn extensions(before: &str) -> String {
+        let all: Vec<String> =
+            Self::every().map(|format| format!("{before}{}", format.extension())).collect();
+        match all.split_last() {
+            Some((last, [])) => last.clone(),
+            Some((last, others)) => format!("{} or {last}", others.join(", ")),
+            None => String::new(),
+        }
+    }
+
     /// The format of a file that begins with `head`. A file that begins as none of the others do is
     /// taken for text: SLOW5 has no signature, and its parser says best what is wrong.
     pub fn of(head: &[u8]) -> Self {
@@ -307,7 +318,8 @@ impl FromStr for Format {
     fn from_str(name: &str) -> Result<Self, Fault> {
         let known = Self::every().find(|format| format.extension() == name);
         known.ok_or_else(|| {
-            Fault::new(0, format!("{name:?}"), "a format: slow5, blow5, pod5 or fast5")
+            let expected = format!("a format: {}", Self::extensions(""));
+            Fault::new(0, format!("{name:?}"), expected)
         })
     }
 }

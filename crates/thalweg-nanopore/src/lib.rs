@@ -7,10 +7,10 @@
 //!    v        v
 //!  reads    write      ReadFile, ReadSet, batches, scans; targets, encoders, sinks
 //!    |        |
-//!    v        |
-//!  format     |        the list of formats
-//!    |        |
 //!    v        v
+//!      format          the list of formats
+//!        |
+//!        v
 //!  slow5  pod5  fast5  one folder per format
 //!    |      |     |
 //!    v      v     v

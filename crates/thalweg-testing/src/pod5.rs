@@ -17,7 +17,7 @@ pub fn file(layout: Pod5Layout, lengths: &[usize]) -> Vec<u8> {
     let mut runs = mapping.runs();
     let mut encoder = SignalEncoder::new(layout.coding, layout.row_samples).unwrap();
     let (mut out, mut kept) = (Vec::new(), Vec::new());
-    let mut tables = Pod5Encoder::start(layout, mapping.more(), &mut out);
+    let mut tables = Pod5Encoder::start(layout, mapping.extra_columns(), &mut out);
     let (mut read, mut aux) = (SynthRead::default(), Vec::new());
     for (i, &len) in lengths.iter().enumerate() {
         synth.read(i as u64, &mut read);

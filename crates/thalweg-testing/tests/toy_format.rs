@@ -58,6 +58,9 @@ fn the_toy_format_is_recognised_and_read() {
     assert_eq!((file.format(), toy.name(), Format::of_path(&path)), (toy, "TOY", Some(toy)));
     assert!(all(&file, &Selection::All) == reads());
     assert_eq!(find([folder.path()]).unwrap(), [path]);
+    let empty = tempfile::tempdir().unwrap();
+    let error = find([empty.path()]).unwrap_err().to_string();
+    assert!(error.contains(".slow5, .blow5, .pod5, .fast5 or .toy"), "{error}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ use thalweg::nexus::{
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
+use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, output, print_json};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
@@ -269,19 +270,12 @@ fn write_events(
     order: EventOrder,
     sink: &mut EventSink,
 ) -> Result<EventsSummary, Failure> {
-    // The library stops with `Cancelled` if the sink fails; the failure is kept here.
-    let mut sink_failure = None;
+    let mut sink_failure = CallbackFailure::default();
     let summary = nexus.events_in(order, wanted, &mut |batch| {
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
-        sink.push(bank, batch).map_err(|failure| {
-            sink_failure = Some(failure);
-            thalweg::Error::Cancelled
-        })
+        sink_failure.keep(sink.push(bank, batch))
     });
-    match sink_failure {
-        Some(failure) => Err(failure),
-        None => Ok(summary?),
-    }
+    sink_failure.or(summary.map_err(Failure::from))
 }
 
 fn event_count(summary: &EventsSummary) -> u64 {

@@ -37,6 +37,17 @@ impl FromStr for SliceNumber {
     }
 }
 
+/// The seconds that a read took in one process.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadSeconds {
+    /// Wall time from the start to the last value.
+    pub(super) wall: f64,
+    /// CPU time of the process.
+    pub(super) cpu: f64,
+    /// Wall time between the barriers.
+    pub(super) between: f64,
+}
+
 /// The result of a read, by one process or by several together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ReadTally {
@@ -55,17 +66,13 @@ pub(super) struct ReadTally {
 }
 
 impl ReadTally {
-    /// The tally of a read that took these seconds: wall time, CPU time, and between the barriers.
-    pub(super) fn new(
-        summary: &ArraySummary,
-        sums: Vec<u64>,
-        (seconds, cpu, between): (f64, f64, f64),
-    ) -> Self {
+    /// The tally of a read that took these seconds.
+    pub(super) fn new(summary: &ArraySummary, sums: Vec<u64>, took: ReadSeconds) -> Self {
         let ArraySummary { bytes, stored, clocks } = *summary;
         Self {
-            seconds,
-            between,
-            cpu,
+            seconds: took.wall,
+            between: took.between,
+            cpu: took.cpu,
             bytes,
             stored,
             fetched: clocks.fetch.bytes,

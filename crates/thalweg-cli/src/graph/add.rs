@@ -8,7 +8,7 @@ use arrow_schema::Schema;
 use serde_json::json;
 use thalweg::graph::{Change, Committed, Population, Writer};
 
-use super::open::OpenArgs;
+use super::open::{self, OpenArgs};
 use super::vertices::{parse_ids, parse_pairs};
 use crate::common::{Failure, VerbResult, output};
 
@@ -50,11 +50,13 @@ pub(super) struct GraphAddArgs {
 }
 
 pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
-    let mut writer = Writer::open(&args.store, args.open.options())?;
+    let options = args.open.options();
+    let most_bytes = options.budget.memory;
+    let mut writer = open::new_or_existing(&args.store, options)?;
     let mut changes = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
-        let ids = parse_ids(ids)?;
+        let ids = parse_ids(ids)?.expand(most_bytes)?;
         let vertex_type = match writer.network().type_of(name) {
             Ok(number) => number,
             Err(_) => writer.vertex_type(name, &Arc::new(Schema::empty()))?,

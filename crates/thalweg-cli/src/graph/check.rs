@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use thalweg::graph::{Checked, Network};
 
-use super::open::OpenArgs;
+use super::open::{OpenArgs, check_is_no_file};
 use crate::common::{Failure, VerbResult, complain, output};
 
 /// Check a store: every page against its checksum, and whether lists and counts are consistent
@@ -35,6 +35,7 @@ pub(super) struct GraphCheckArgs {
 
 pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
     if let Some(out) = &args.repair {
+        check_is_no_file(&args.store, "import it first with `thalweg graph import`")?;
         return super::repair::run(&args.store, out, args.json, &args.open.options());
     }
     let network = args.open.read(&args.store)?;

@@ -9,6 +9,7 @@ use thalweg::graph::Network;
 use super::neighbors::DirectionChoice;
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
+use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, listing};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
@@ -58,7 +59,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     let is_summary = args.summary || args.plot.is_some();
     let mut out = listing();
     let mut tally = DegreeTally::default();
-    each_vertex(&network, from, |ids| {
+    let is_missing = each_vertex(args, &network, &from, |ids| {
         for ids in ids.chunks(VERTICES_AT_ONCE) {
             for (id, degree) in ids.iter().zip(network.degrees(&adjacencies, ids)?) {
                 tally.add(degree);
@@ -82,30 +83,27 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         let title = format!("{}: neighbours of {}{among}", args.store.display(), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
     }
-    Ok(())
+    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
-/// Shows the ids of the chosen vertices in ascending order, each once, many in a call.
+/// Shows the ids of the chosen vertices in ascending order, each once, many in a call. Returns
+/// whether some are not there.
 fn each_vertex(
+    args: &GraphDegreeArgs,
     network: &Network,
-    chosen: ChosenVertices,
+    chosen: &ChosenVertices,
     mut show: impl FnMut(&[u64]) -> VerbResult,
-) -> VerbResult {
-    if let Some(mut ids) = chosen.ids {
-        ids.sort_unstable();
-        ids.dedup();
-        return show(&ids);
+) -> Result<bool, Failure> {
+    if let Some(ids) = &chosen.ids {
+        let found = ids.find(network, chosen.vertex_type)?;
+        show(&found.ids)?;
+        return Ok(found.complain_of_missing(&args.store, &args.from));
     }
-    // The library stops with `Cancelled` if `show` fails; the failure is kept here.
-    let mut failed = None;
-    network
-        .vertices(chosen.vertex_type, 0..=u64::MAX, &mut |ids| {
-            show(ids).map_err(|failure| {
-                failed = Some(failure);
-                thalweg::Error::Cancelled
-            })
-        })
-        .or_else(|error| failed.take().map_or(Err(Failure::Failed(error)), Err))
+    let mut failure = CallbackFailure::default();
+    let shown =
+        network.vertices(chosen.vertex_type, 0..=u64::MAX, &mut |ids| failure.keep(show(ids)));
+    failure.or(shown.map_err(Failure::from))?;
+    Ok(false)
 }
 
 /// Statistics of the degrees.

@@ -14,7 +14,7 @@ use thalweg::Error;
 use thalweg::graph::InputOptions;
 use thalweg::graph::{EdgeBatch, EdgeSource, Input, Population};
 
-use crate::common::Failure;
+use crate::common::{Failure, VerbResult};
 
 /// What the file of a list of edges does not say.
 #[derive(Debug, Clone, clap::Args)]
@@ -23,12 +23,12 @@ pub(super) struct EdgeListArgs {
     /// The name of the population (default: the file's name)
     #[arg(long, value_name = "NAME")]
     population: Option<String>,
-    /// The type of the vertices that edges leave
-    #[arg(long, value_name = "TYPE", default_value = "vertex")]
-    from_type: String,
-    /// The type of the vertices that edges lead to
-    #[arg(long, value_name = "TYPE", default_value = "vertex")]
-    to_type: String,
+    /// The type of the vertices that edges leave (default: vertex)
+    #[arg(long, value_name = "TYPE")]
+    from_type: Option<String>,
+    /// The type of the vertices that edges lead to (default: vertex)
+    #[arg(long, value_name = "TYPE")]
+    to_type: Option<String>,
     /// Edges can be followed in their direction only, unless a query says otherwise (the default)
     #[arg(long, overrides_with = "undirected")]
     directed: bool,
@@ -41,13 +41,33 @@ pub(super) struct EdgeListArgs {
 }
 
 impl EdgeListArgs {
+    /// Refuses these options for a file that says all this itself.
+    pub(super) fn refuse(&self, path: &Path) -> VerbResult {
+        let options = [
+            ("--population", self.population.is_some()),
+            ("--from-type", self.from_type.is_some()),
+            ("--to-type", self.to_type.is_some()),
+            ("--directed", self.directed),
+            ("--undirected", self.undirected),
+            ("--several", self.several),
+        ];
+        match options.iter().find(|(_, is_given)| *is_given) {
+            Some((option, _)) => Err(Failure::Usage(format!(
+                "{}: {option} is for lists of edges; HDF5 says this itself",
+                path.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn population(&self, path: &Path, attributes: SchemaRef) -> Population {
+        let type_name = |name: &Option<String>| name.clone().unwrap_or_else(|| "vertex".into());
         let stem =
             || path.file_stem().map_or("edges".into(), |stem| stem.to_string_lossy().into_owned());
         Population {
             name: self.population.clone().unwrap_or_else(stem),
-            source: self.from_type.clone(),
-            target: self.to_type.clone(),
+            source: type_name(&self.from_type),
+            target: type_name(&self.to_type),
             is_directed: !self.undirected,
             is_multi: self.several,
             attributes,

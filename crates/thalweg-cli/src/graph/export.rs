@@ -1,25 +1,24 @@
 //! `thalweg graph export`: writes a network, or a part of it, for other programs.
 
 use std::io::{IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow_array::RecordBatch;
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::SchemaRef;
 use indicatif::ProgressBar;
-use parquet::arrow::ArrowWriter;
 use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
-use thalweg::new_file::NewFile;
 
 use super::open::OpenArgs;
 use super::vertices;
+use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::force::ForceArgs;
+use crate::table_sink::{TableKind, TableSink};
 
 /// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA),
-/// .parquet or .csv
+/// .arrow, .parquet, .csv or .tsv
 ///
 /// Edges are ordered by the vertex that they leave, then by the vertex that they lead to, and have
 /// their attributes beside them. With --between and --and, only the edges between these vertices
@@ -136,7 +135,53 @@ impl Drop for RowsProgress {
     }
 }
 
-/// Writes Parquet or CSV.
+/// What a table holds.
+#[derive(Clone, Copy)]
+enum TablePart {
+    /// The vertices of a type.
+    Vertices(usize),
+    /// The edges of a population.
+    Edges(usize),
+}
+
+impl TablePart {
+    fn schema(self, network: &Network) -> SchemaRef {
+        match self {
+            Self::Vertices(vertex_type) => network.vertex_schema(vertex_type),
+            Self::Edges(population) => network.edge_schema(population),
+        }
+    }
+
+    /// The rows of the network, before any are left out.
+    fn total(self, network: &Network) -> u64 {
+        match self {
+            Self::Vertices(vertex_type) => network.vertex_count(vertex_type),
+            Self::Edges(population) => network.edge_count(population),
+        }
+    }
+
+    /// Passes the wanted rows to `f`.
+    fn show(
+        self,
+        network: &Network,
+        wanted: EdgeSelection<'_>,
+        f: &mut dyn FnMut(&RecordBatch) -> thalweg::Result<()>,
+    ) -> thalweg::Result<()> {
+        match self {
+            Self::Vertices(vertex_type) => network.vertex_rows(vertex_type, wanted.condition, f),
+            Self::Edges(population) => network.edges(population, wanted, f),
+        }
+    }
+
+    fn tally(self, rows: u64) -> ExportTally {
+        match self {
+            Self::Vertices(_) => ExportTally { vertices: rows, ..ExportTally::default() },
+            Self::Edges(_) => ExportTally { edges: rows, ..ExportTally::default() },
+        }
+    }
+}
+
+/// Writes a table.
 fn table(
     args: &GraphExportArgs,
     network: &Network,
@@ -144,42 +189,25 @@ fn table(
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
 ) -> Result<ExportTally, Failure> {
-    let mut table = ExportTable::create(&args.out)?;
-    let mut tally = ExportTally::default();
-    match (vertex_type, population) {
-        (Some(vertex_type), _) => {
-            let progress = RowsProgress::of(network.vertex_count(vertex_type));
-            stop_at_failure(
-                |f| network.vertex_rows(vertex_type, wanted.condition, f),
-                |batch| {
-                    tally.vertices += batch.num_rows() as u64;
-                    progress.add(batch.num_rows() as u64);
-                    table.push(batch)
-                },
-            )?;
-            table.finish(&network.vertex_schema(vertex_type))?;
-        }
-        (_, Some(population)) => {
-            let progress = RowsProgress::of(network.edge_count(population));
-            stop_at_failure(
-                |f| network.edges(population, wanted, f),
-                |batch| {
-                    tally.edges += batch.num_rows() as u64;
-                    progress.add(batch.num_rows() as u64);
-                    table.push(batch)
-                },
-            )?;
-            table.finish(&network.edge_schema(population))?;
-        }
-        _ => {
-            let what = format!(
-                "{}: say which, with --edges or --vertices; .h5 holds all of a network",
-                args.out.display()
-            );
-            return Err(Failure::Usage(what));
-        }
-    }
-    Ok(tally)
+    let refused = |why: &str| Failure::Usage(format!("{}: {why}", args.out.display()));
+    let (path, kind) = TableKind::parse_path(&args.out.to_string_lossy())
+        .map_err(|e| refused(&format!("{e}, or .h5 for SONATA")))?;
+    let part =
+        vertex_type.map(TablePart::Vertices).or(population.map(TablePart::Edges)).ok_or_else(
+            || refused("say which, with --edges or --vertices; .h5 holds all of a network"),
+        )?;
+    let mut table = TableSink::create(&path, kind, &part.schema(network))?;
+    let progress = RowsProgress::of(part.total(network));
+    let mut rows = 0;
+    let mut failure = CallbackFailure::default();
+    let shown = part.show(network, wanted, &mut |batch| {
+        rows += batch.num_rows() as u64;
+        progress.add(batch.num_rows() as u64);
+        failure.keep(table.push(batch))
+    });
+    failure.or(shown.map_err(Failure::of_argument))?;
+    table.finish()?;
+    Ok(part.tally(rows))
 }
 
 /// The sorted ids of the sources and of the targets to which --between and --and restrict edges.
@@ -196,29 +224,10 @@ fn ends(args: &GraphExportArgs, network: &Network, population: usize) -> Result<
                 "{text:?}: {name:?} goes from {source} to {target}"
             )));
         }
-        Ok(chosen.ids.map(|mut ids| {
-            ids.sort_unstable();
-            ids.dedup();
-            ids
-        }))
+        let found = chosen.ids.map(|ids| ids.find(network, chosen.vertex_type)).transpose()?;
+        Ok(found.map(|found| found.ids))
     };
     Ok((ids_of(&args.between, &edges.source)?, ids_of(&args.and, &edges.target)?))
-}
-
-/// Passes the batches that the library shows to `push`, and returns its failure. The library only
-/// knows errors of its own: it stops with `Cancelled`, and the failure is kept here.
-fn stop_at_failure(
-    show: impl FnOnce(&mut dyn FnMut(&RecordBatch) -> thalweg::Result<()>) -> thalweg::Result<()>,
-    mut push: impl FnMut(&RecordBatch) -> VerbResult,
-) -> VerbResult {
-    let mut failed = None;
-    let shown = show(&mut |batch| {
-        push(batch).map_err(|failure| {
-            failed = Some(failure);
-            thalweg::Error::Cancelled
-        })
-    });
-    shown.map_err(|error| failed.unwrap_or_else(|| Failure::of_argument(error)))
 }
 
 /// Writes a SONATA file: one type, one population, or all of the network.
@@ -250,89 +259,4 @@ fn sonata(
     }
     tally.left_out = writer.finish()?;
     Ok(tally)
-}
-
-/// A Parquet or CSV file that is being written.
-struct ExportTable {
-    file: NewFile,
-    parquet: Option<ArrowWriter<Vec<u8>>>,
-    is_parquet: bool,
-    has_header: bool,
-}
-
-impl ExportTable {
-    fn create(path: &Path) -> Result<Self, Failure> {
-        let is_parquet = match path.extension().and_then(|e| e.to_str()) {
-            Some("parquet") => true,
-            Some("csv") => false,
-            _ => {
-                return Err(Failure::Usage(format!(
-                    "{}: the name must end in .h5, .parquet or .csv",
-                    path.display()
-                )));
-            }
-        };
-        Ok(Self { file: NewFile::create(path)?, parquet: None, is_parquet, has_header: false })
-    }
-
-    fn push(&mut self, batch: &RecordBatch) -> VerbResult {
-        if self.is_parquet { self.push_parquet(batch) } else { self.push_csv(batch) }
-    }
-
-    fn push_parquet(&mut self, batch: &RecordBatch) -> VerbResult {
-        let failed =
-            |e: parquet::errors::ParquetError| Failure::Said(format!("writing Parquet: {e}"));
-        let writer = match &mut self.parquet {
-            Some(writer) => writer,
-            None => self
-                .parquet
-                .insert(ArrowWriter::try_new(Vec::new(), batch.schema(), None).map_err(failed)?),
-        };
-        writer.write(batch).map_err(failed)?;
-        // The bytes of finished row groups go to the file at once, and do not collect in memory.
-        let bytes = std::mem::take(writer.inner_mut());
-        Ok(self.file.push(&bytes)?)
-    }
-
-    fn push_csv(&mut self, batch: &RecordBatch) -> VerbResult {
-        let mut text = Vec::new();
-        if !self.has_header {
-            let schema = batch.schema();
-            let names: Vec<&str> =
-                schema.fields().iter().map(|field| field.name().as_str()).collect();
-            writeln!(text, "{}", names.join(","))?;
-            self.has_header = true;
-        }
-        let options = FormatOptions::default();
-        let columns =
-            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options));
-        let columns: Vec<_> =
-            columns.collect::<Result<_, _>>().map_err(|e| Failure::Said(e.to_string()))?;
-        for row in 0..batch.num_rows() {
-            for (number, column) in columns.iter().enumerate() {
-                let value = column.value(row).to_string();
-                let comma = if number == 0 { "" } else { "," };
-                if value.contains([',', '"', '\n']) {
-                    write!(text, "{comma}\"{}\"", value.replace('"', "\"\""))?;
-                } else {
-                    write!(text, "{comma}{value}")?;
-                }
-            }
-            writeln!(text)?;
-        }
-        Ok(self.file.push(&text)?)
-    }
-
-    /// Finishes the file. A file without rows still has the names of its columns.
-    fn finish(mut self, schema: &SchemaRef) -> VerbResult {
-        if self.parquet.is_none() && !self.has_header {
-            self.push(&RecordBatch::new_empty(schema.clone()))?;
-        }
-        if let Some(writer) = self.parquet.take() {
-            let bytes =
-                writer.into_inner().map_err(|e| Failure::Said(format!("writing Parquet: {e}")))?;
-            self.file.push(&bytes)?;
-        }
-        Ok(self.file.finish()?)
-    }
 }

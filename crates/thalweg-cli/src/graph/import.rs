@@ -1,16 +1,17 @@
 //! `thalweg graph import`: reads a file into a network.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use thalweg::graph::{Imported, Input, InputOptions, NetworkOptions, Writer, input};
 use thalweg::reads;
+use thalweg::store::FileStore;
 
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
-use super::open::{CodingChoice, OpenArgs};
+use super::open::{self, CodingChoice, OpenArgs};
 use crate::common::{Failure, MEASURING, VerbResult, output};
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
@@ -70,9 +71,9 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     let options = args.open.options();
     let input = open_input(args, &options)?;
     // Opened after the input: a file that cannot be opened makes no store.
-    let mut writer = Writer::open(&args.store, options.clone())?;
+    let mut writer = open::new_or_existing(&args.store, options.clone())?;
     writer.set_coding(args.ids.into());
-    writer.set_keep_every(Duration::from_secs(args.keep_every));
+    writer.set_checkpoint_interval(Duration::from_secs(args.keep_every));
     if args.anew {
         writer.forget_import()?;
     }
@@ -117,12 +118,28 @@ fn open_input(args: &GraphImportArgs, options: &NetworkOptions) -> Result<Input,
     let chosen = InputOptions { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
     let mut input = match ListFormat::of(&args.input) {
         Some(format) => edge_list::open(&args.input, format, &chosen, &args.list)?,
-        None => input::open(&args.input, &chosen)?,
+        None => {
+            check_is_hdf5(&args.input)?;
+            args.list.refuse(&args.input)?;
+            input::open(&args.input, &chosen)?
+        }
     };
     // An import continues only if it is called with these options again.
     let how = format!("{:?} {:?} {:?}", chosen.sources, args.list, args.ids);
     input.origin = Some(input::ImportOrigin::of(&args.input, how)?);
     Ok(input)
+}
+
+/// Refuses a file that is neither HDF5 nor named as a list of edges.
+fn check_is_hdf5(path: &Path) -> VerbResult {
+    if !path.is_file() || thalweg::hdf5::is_hdf5(&FileStore::open(path)?)? {
+        return Ok(());
+    }
+    Err(Failure::Failed(thalweg::Error::Unsupported {
+        file: path.to_string_lossy().into(),
+        what: "an import from a file that is not HDF5".into(),
+        advice: "the name of a list of edges ends in .csv, .tsv or .parquet".into(),
+    }))
 }
 
 /// Imports the input, with a progress bar on a terminal.

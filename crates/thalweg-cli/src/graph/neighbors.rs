@@ -12,9 +12,9 @@ use thalweg::control::Control;
 use thalweg::graph::{Adjacency, Direction, Neighbours, Network, NetworkOptions};
 use thalweg::store::throttled::Limits;
 
-use super::open::OpenArgs;
-use super::vertices::{self, ChosenVertices};
-use crate::common::{Failure, MEASURING, VerbResult, complain, listing};
+use super::open::{self, OpenArgs};
+use super::vertices::{self, ChosenVertices, FoundVertices};
+use crate::common::{Failure, MEASURING, VerbResult, listing};
 use crate::timing::Started;
 use digest::sha256;
 
@@ -109,9 +109,6 @@ const BUDGET_PARTS: usize = 4;
 /// Vertices whose degrees are looked up in one call.
 const VERTICES_AT_ONCE: usize = 4096;
 
-/// Missing vertices that a warning names.
-const NAMED_MISSING: usize = 5;
-
 pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     let started = Started::now();
     let condition = args
@@ -121,27 +118,20 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
         .transpose()
         .map_err(Failure::of_argument)?;
     let options = NetworkOptions { throttle: args.throttle, ..args.open.options() };
-    let network = Network::open(&args.store, options.clone())?;
+    let network = open::existing(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
-    let vertex_type = from.vertex_type;
-    let adjacencies = adjacencies(args, &network, vertex_type)?;
-    let is_named = from.ids.is_some();
-    let mut ids = sorted_ids(&network, from)?;
+    let adjacencies = adjacencies(args, &network, from.vertex_type)?;
+    let found = found_vertices(args, &network, &from)?;
     if args.measured {
         let threads = options.budget.threads;
-        return measured::run(args, &network, &adjacencies, &ids, &started, threads);
+        return measured::run(args, &network, &adjacencies, &found.ids, &started, threads);
     }
-    // All vertices of a type exist; only named ones may be missing.
-    let missing = if is_named { missing(&network, vertex_type, &ids)? } else { Vec::new() };
-    if !missing.is_empty() {
-        warn_of_missing(args, &missing);
-        ids.retain(|id| missing.binary_search(id).is_err());
-    }
+    let is_missing = found.complain_of_missing(&args.store, &args.from);
     let most_ids = options.budget.memory / BUDGET_PARTS / size_of::<u64>();
     let lists =
         NeighbourLists { args, network: &network, adjacencies: &adjacencies, condition, most_ids };
-    lists.print(&ids, &options.control)?;
-    if missing.is_empty() { Ok(()) } else { Err(Failure::Said(String::new())) }
+    lists.print(&found.ids, &options.control)?;
+    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
 /// The populations to follow. Fails if there is none.
@@ -163,41 +153,20 @@ fn adjacencies(
     Ok(adjacencies)
 }
 
-/// The ids of the chosen vertices, ascending, each once.
-fn sorted_ids(network: &Network, chosen: ChosenVertices) -> thalweg::Result<Vec<u64>> {
-    if let Some(mut ids) = chosen.ids {
-        ids.sort_unstable();
-        ids.dedup();
-        return Ok(ids);
+/// The chosen vertices that are there.
+fn found_vertices(
+    args: &GraphNeighborsArgs,
+    network: &Network,
+    chosen: &ChosenVertices,
+) -> Result<FoundVertices, Failure> {
+    let Some(ids) = &chosen.ids else {
+        return Ok(FoundVertices::all(network, chosen.vertex_type)?);
+    };
+    // A measurement looks no vertices up, which would be timed: missing ones have empty lists.
+    if args.measured && ids.count() <= u128::from(network.vertex_count(chosen.vertex_type)) {
+        return Ok(FoundVertices::of(ids.expand(usize::MAX)?));
     }
-    let mut ids = Vec::new();
-    network.vertices(chosen.vertex_type, 0..=u64::MAX, &mut |some| {
-        ids.extend_from_slice(some);
-        Ok(())
-    })?;
-    Ok(ids)
-}
-
-/// The ids of vertices that do not exist.
-fn missing(network: &Network, vertex_type: usize, ids: &[u64]) -> thalweg::Result<Vec<u64>> {
-    let mut missing = Vec::new();
-    for id in ids {
-        if !network.has_vertex(vertex_type, *id)? {
-            missing.push(*id);
-        }
-    }
-    Ok(missing)
-}
-
-fn warn_of_missing(args: &GraphNeighborsArgs, missing: &[u64]) {
-    let named: Vec<String> = missing.iter().take(NAMED_MISSING).map(u64::to_string).collect();
-    let dots = if missing.len() > NAMED_MISSING { ", …" } else { "" };
-    complain(&format!(
-        "{}: not there: {}{dots} of {}",
-        args.store.display(),
-        named.join(", "),
-        args.from
-    ));
+    Ok(ids.find(network, chosen.vertex_type)?)
 }
 
 /// Reads and prints lists of neighbours.

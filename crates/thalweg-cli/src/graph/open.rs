@@ -6,7 +6,7 @@ use clap::Args;
 use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
 
-use crate::common::{Failure, parse_size};
+use crate::common::{Failure, VerbResult, parse_size};
 use crate::signals::cancel_on_signal;
 
 /// Threads, memory, and how files are read.
@@ -38,16 +38,37 @@ impl OpenArgs {
 
     /// Opens an existing network for reading.
     pub(super) fn read(&self, store: &Path) -> Result<Network, Failure> {
-        Ok(Network::open(store, self.options())?)
+        existing(store, self.options())
     }
 
     /// Opens an existing network for changes.
     pub(super) fn write(&self, store: &Path) -> Result<Writer, Failure> {
         let options = self.options();
         // The network must exist already: a mistyped name must not create a new network.
-        Network::open(store, options.clone())?;
+        existing(store, options.clone())?;
         Ok(Writer::open(store, options)?)
     }
+}
+
+/// Opens an existing network for reading.
+pub(super) fn existing(store: &Path, options: NetworkOptions) -> Result<Network, Failure> {
+    check_is_no_file(store, "import it first with `thalweg graph import`")?;
+    Ok(Network::open(store, options)?)
+}
+
+/// Opens a network for changes. It is made if there is none.
+pub(super) fn new_or_existing(store: &Path, options: NetworkOptions) -> Result<Writer, Failure> {
+    check_is_no_file(store, "a store is a folder")?;
+    Writer::open(store, options).map_err(Failure::of_argument)
+}
+
+/// Refuses a file in the place of a store.
+pub(super) fn check_is_no_file(store: &Path, advice: &str) -> VerbResult {
+    if store.is_file() {
+        let what = format!("{}: is a file, not a store; {advice}", store.display());
+        return Err(Failure::Usage(what));
+    }
+    Ok(())
 }
 
 /// How ids are stored in segments.

@@ -7,9 +7,12 @@ use thalweg::graph::Change;
 use super::add::{print_changes, split_form};
 use super::open::OpenArgs;
 use super::vertices;
-use crate::common::{Failure, VerbResult};
+use crate::common::{Failure, VerbResult, complain};
 
 /// Remove vertices (with all edges from and to them) and edges from a store, all of them or none
+///
+/// Vertices that are not there are named, and the exit code is 1, as it is if none of the edges is
+/// there. What is there is removed all the same.
 ///
 /// Example: thalweg graph remove network --vertices Neuron:17 --edges Astrocyte-Neuron:0-18,0-19
 #[derive(Debug, clap::Args)]
@@ -33,12 +36,15 @@ pub(super) struct GraphRemoveArgs {
 pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
     let mut writer = args.open.write(&args.store)?;
     let mut changes = Vec::new();
+    let mut is_missing = false;
+    let mut names_edges = false;
     for text in &args.edges {
         changes.push(match writer.network().population_of(text) {
             Ok(population) => Change::ClearEdges { population },
             Err(_) => {
                 let (name, pairs) = split_form(text, "POPULATION or POPULATION:PAIRS")?;
                 let population = writer.network().population_of(name)?;
+                names_edges = true;
                 Change::RemoveEdges { population, edges: vertices::parse_pairs(pairs)? }
             }
         });
@@ -47,11 +53,20 @@ pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
         let chosen = vertices::parse(writer.network(), text)?;
         let vertex_type = chosen.vertex_type;
         changes.push(match chosen.ids {
-            Some(ids) => Change::RemoveVertices { vertex_type, ids },
+            Some(ids) => {
+                let found = ids.find(writer.network(), vertex_type)?;
+                is_missing |= found.complain_of_missing(&args.store, text);
+                Change::RemoveVertices { vertex_type, ids: found.ids }
+            }
             None => Change::ClearVertices { vertex_type },
         });
     }
     let committed = writer.commit(changes).map_err(Failure::of_argument)?;
     print_changes(&committed, args.json)?;
-    Ok(writer.finish()?)
+    writer.finish()?;
+    if names_edges && committed.edges_removed == 0 {
+        complain(&format!("{}: none of these edges is there", args.store.display()));
+        is_missing = true;
+    }
+    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
 }

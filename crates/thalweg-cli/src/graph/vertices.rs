@@ -1,18 +1,20 @@
 //! Parses vertices and edges that are named on the command line.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
 
 use thalweg::graph::Network;
 
+pub(super) use super::id_ranges::{FoundVertices, IdRanges};
 use crate::common::Failure;
 
 /// The vertices of a type that are named on the command line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(super) struct ChosenVertices {
     pub(super) vertex_type: usize,
-    /// Their ids as they were given; `None` for all vertices of the type.
-    pub(super) ids: Option<Vec<u64>>,
+    /// Their ids; `None` for all vertices of the type.
+    pub(super) ids: Option<IdRanges>,
 }
 
 /// Parses `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with one id per line. The name of a type may
@@ -35,31 +37,27 @@ pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Fai
 }
 
 /// Parses `0-9,17`, or reads a file with one id per line.
-pub(super) fn parse_ids(text: &str) -> Result<Vec<u64>, Failure> {
+pub(super) fn parse_ids(text: &str) -> Result<IdRanges, Failure> {
     if names_file(text) {
-        return lines(text)?.iter().map(|line| number(line, text)).collect();
+        let ids = lines(text)?.iter().map(|line| number(line, text)).collect::<Result<Vec<_>, _>>();
+        return Ok(IdRanges::new(ids?.into_iter().map(|id| id..=id).collect()));
     }
-    let mut ids = Vec::new();
-    for part in text.split(',') {
-        match part.split_once('-') {
-            Some((first, last)) => {
-                let first = number(first, text)?;
-                let last = number(last, text)?;
-                if last < first || last - first >= MAX_RANGE {
-                    return Err(Failure::Usage(format!(
-                        "{part:?} in {text:?} is no range of at most {MAX_RANGE} ids"
-                    )));
-                }
-                ids.extend(first..=last);
-            }
-            None => ids.push(number(part, text)?),
-        }
-    }
-    Ok(ids)
+    text.split(',').map(|part| parse_range(part, text)).collect::<Result<_, _>>().map(IdRanges::new)
 }
 
-/// The most ids of a range: a longer one is most likely a mistake.
-const MAX_RANGE: u64 = 1 << 32;
+/// Parses a range of ids, or one id, in the argument `of`.
+fn parse_range(part: &str, of: &str) -> Result<RangeInclusive<u64>, Failure> {
+    let Some((first, last)) = part.split_once('-') else {
+        let id = number(part, of)?;
+        return Ok(id..=id);
+    };
+    let (first, last) = (number(first, of)?, number(last, of)?);
+    if last < first {
+        let what = format!("the range {part} ends before it begins; {last}-{first} may be meant");
+        return Err(Failure::Usage(what));
+    }
+    Ok(first..=last)
+}
 
 /// Parses `1-2,3-4`, or reads a file with two ids per line.
 pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
@@ -91,7 +89,12 @@ fn lines(path: &str) -> Result<Vec<String>, Failure> {
     } else {
         std::fs::read_to_string(path)
     };
-    let text = text.map_err(|e| thalweg::Error::io(&name, "reading ids from", e))?;
+    let text = text.map_err(|e| match e.kind() {
+        std::io::ErrorKind::NotFound => Failure::Usage(format!(
+            "{path:?} is neither ids, as in 0-9,17 or 1-2,3-4, nor a file with ids"
+        )),
+        _ => thalweg::Error::io(&name, "reading ids from", e).into(),
+    })?;
     Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
 }
 
@@ -103,15 +106,21 @@ fn number(text: &str, of: &str) -> Result<u64, Failure> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
+#[allow(clippy::panic, clippy::unwrap_used)]
 mod tests {
     use super::*;
 
     #[test]
     fn ids_and_pairs_are_lists_and_ranges() {
-        assert_eq!(parse_ids("3").unwrap(), [3]);
-        assert_eq!(parse_ids("0-2,9,7-7").unwrap(), [0, 1, 2, 9, 7]);
-        assert!(matches!(parse_ids("5-2"), Err(Failure::Usage(_))));
+        let ids = |text| parse_ids(text).unwrap().expand(usize::MAX).unwrap();
+        assert_eq!(ids("3"), [3]);
+        assert_eq!(ids("0-2,9,7-7,1-3,8"), [0, 1, 2, 3, 7, 8, 9]);
+        for (wrong, why) in [("5-2", "before it begins"), ("abc", "neither ids")] {
+            match parse_ids(wrong) {
+                Err(Failure::Usage(message)) => assert!(message.contains(why), "{message}"),
+                other => panic!("{other:?}"),
+            }
+        }
         assert!(matches!(parse_ids("1,,2"), Err(Failure::Usage(_))));
         assert_eq!(parse_pairs("1-2,3-4").unwrap(), [(1, 2), (3, 4)]);
         assert!(matches!(parse_pairs("1-2-3"), Err(Failure::Usage(_))));

@@ -16,6 +16,7 @@ mod everyday;
 mod exit_codes;
 #[cfg(feature = "hdf5")]
 mod extents;
+mod graph;
 mod hostile;
 mod opened_once;
 mod plot;

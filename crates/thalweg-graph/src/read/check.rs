@@ -7,7 +7,7 @@ use crate::storage::manifest;
 use crate::read::network::{Adjacency, Network};
 use crate::storage::lists::{ListsMeta, ListsReader};
 use crate::storage::schema::Side;
-use crate::storage::segment::TOGETHER;
+use crate::storage::segment::PAGES_PER_SUM_PAGE;
 use crate::storage::segment_reader::SegmentReader;
 
 /// What a check found.
@@ -72,14 +72,14 @@ impl Network {
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
         let all = reader.segment.pages();
-        for first in (0..all).step_by(TOGETHER as usize) {
+        for first in (0..all).step_by(PAGES_PER_SUM_PAGE as usize) {
             if self.fetcher.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             progress(*bytes);
-            let pages = first..all.min(first + TOGETHER);
+            let pages = first..all.min(first + PAGES_PER_SUM_PAGE);
             checked.pages += pages.end - pages.start;
-            if let Err(error) = reader.segment.sums((first / TOGETHER) as usize) {
+            if let Err(error) = reader.segment.sums((first / PAGES_PER_SUM_PAGE) as usize) {
                 checked.note(reader, error);
                 continue;
             }

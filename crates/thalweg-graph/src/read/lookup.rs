@@ -37,7 +37,7 @@ impl Network {
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed), [`Error::Io`](thalweg_io::Error::Io).
     pub fn edges_between(&self, population: usize, source: u64, target: u64) -> Result<Vec<u64>> {
-        let (source, target) = self.in_order(population, source, target);
+        let (source, target) = self.stored_ends(population, source, target);
         let mut found: Vec<u64> = Vec::new();
         for reader in &self.state.readers {
             let Some(edges) = reader.edges(population, Side::Out)? else { continue };
@@ -95,7 +95,10 @@ impl Network {
     }
 
     /// For each of `ids`, tells if the vertex exists. The ids ascend.
-    pub(crate) fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
+    ///
+    /// # Errors
+    /// As [`Network::has_vertex`].
+    pub fn has_vertices(&self, vertex_type: usize, ids: &[u64]) -> Result<Vec<bool>> {
         let mut there = vec![None; ids.len()];
         if let Some(changes) = self.state.memtable.vertices(vertex_type) {
             there

@@ -20,7 +20,7 @@ mod locate;
 const FEW: usize = 1 << 16;
 
 /// The most neighbours of several lists that are read together: 16 KiB, which stay in the L1 cache.
-const TOGETHER: u64 = 2048;
+const MOST_NEIGHBOURS_AT_ONCE: u64 = 2048;
 
 /// Neighbours of vertices, in the order of the query. A value that is used for several queries
 /// reuses its memory.

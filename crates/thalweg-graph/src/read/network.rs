@@ -271,7 +271,7 @@ impl Network {
     }
 
     /// The ends of an edge as they are stored: in a symmetric population, the lesser first.
-    pub(crate) fn in_order(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
+    pub(crate) fn stored_ends(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
         let swap = self.populations()[population].is_symmetric() && source > target;
         if swap { (target, source) } else { (source, target) }
     }

@@ -29,7 +29,7 @@ pub struct EdgeSelection<'a> {
 }
 
 /// Vertices that are looked up together.
-const TOGETHER: usize = 4096;
+const VERTICES_AT_ONCE: usize = 4096;
 
 /// The fewest rows in memory at a time, whatever the budget.
 const FEWEST: usize = 1 << 12;
@@ -85,7 +85,7 @@ impl Network {
     ) -> Result<()> {
         let most = self.room(&self.populations()[adjacency.population].population.attributes);
         let mut list = Neighbours::default();
-        for vertices in vertices.chunks(TOGETHER) {
+        for vertices in vertices.chunks(VERTICES_AT_ONCE) {
             if self.fetcher.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }

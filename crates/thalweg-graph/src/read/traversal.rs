@@ -10,7 +10,7 @@ use crate::read::network::{Adjacency, Network};
 use crate::storage::segment::PAGE;
 
 /// Vertices whose neighbours are in memory at a time.
-const TOGETHER: usize = 1024;
+const VERTICES_AT_ONCE: usize = 1024;
 
 impl Network {
     /// The vertices within `steps` steps of some others, along adjacencies between vertices of one
@@ -44,7 +44,7 @@ impl Network {
         let mut list = Neighbours::default();
         for _ in 0..steps {
             let mut next = Vec::new();
-            for part in front.chunks(TOGETHER) {
+            for part in front.chunks(VERTICES_AT_ONCE) {
                 if self.fetcher.control.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -79,7 +79,7 @@ impl Network {
         out.ids.clear();
         out.numbers.clear();
         out.offsets.push(0);
-        for part in from.chunks(TOGETHER) {
+        for part in from.chunks(VERTICES_AT_ONCE) {
             self.numbered_neighbours(&[adjacency], part, &mut list)?;
             for place in 0..part.len() {
                 for at in list.offsets[place] as usize..list.offsets[place + 1] as usize {

@@ -24,6 +24,9 @@ const MARK: &[u8; 4] = b"chg!";
 const START: u64 = 16;
 const HEAD: usize = 24;
 
+/// Bytes of a change before its mark.
+const BEFORE_MARK: u64 = 4;
+
 /// Writes a log.
 pub(crate) struct LogWriter {
     sink: Box<dyn Sink>,
@@ -117,38 +120,27 @@ pub(crate) fn replay(
     number: u64,
     f: &mut VisitChange<'_>,
 ) -> Result<u64> {
-    let store = disk.open(file)?;
+    replay_store(disk.open(file)?, number, f)
+}
+
+fn replay_store(store: Arc<dyn Store>, number: u64, f: &mut VisitChange<'_>) -> Result<u64> {
     let name = store.name().clone();
-    let bytes = bytes_of(&*store)?;
-    let head = [MAGIC.as_slice(), &number.to_le_bytes()].concat();
-    if bytes.get(..START as usize) != Some(&head) {
-        let found = format!("{:02x?}", &bytes[..bytes.len().min(START as usize)]);
+    let mut log = LogBytes::new(store);
+    let head = log.range(0, log.size.min(START) as usize)?;
+    if head != [MAGIC.as_slice(), &number.to_le_bytes()].concat() {
+        let found = format!("{head:02x?}");
         return Err(
             Fault::new(0, found, "\"THALWLOG\" and the log's number").in_file(&name, 0, "a log")
         );
     }
-    let mut at = START as usize;
-    while let Some((change, end)) = whole(&bytes, at) {
-        f(at as u64, change)
-            .map_err(|fault| fault.in_file(&name, (at + HEAD) as u64, "a change"))?;
-        at = end;
+    let mut at = START;
+    while let Some(whole) = log.whole(at)? {
+        f(at, log.change(&whole)?)
+            .map_err(|fault| fault.in_file(&name, at + HEAD as u64, "a change"))?;
+        at = whole.end();
     }
-    // Look for a whole change after the incomplete one. Other bytes do not look like a change by
-    // accident, because their hash would have to match.
-    let mut next = at + 1;
-    while let Some(found) =
-        bytes.get(next..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
-    {
-        let begin = (next + found).checked_sub(4).filter(|begin| *begin > at);
-        next += found + 1;
-        let Some(begin) = begin else { continue };
-        if whole(&bytes, begin).is_some() && word(&bytes[begin + 8..begin + 16]) > at as u64 {
-            let found = format!("a damaged change before a whole one at byte {begin}");
-            let advice = "a whole one; put it back from a copy";
-            return Err(Fault::new(0, found, advice).in_file(&name, at as u64, "a log"));
-        }
-    }
-    Ok(at as u64)
+    log.check_end(at)?;
+    Ok(at)
 }
 
 /// Passes the whole changes of a damaged log to `f`, including those after damage. Returns the byte
@@ -159,62 +151,171 @@ pub(crate) fn replay_damaged(
     file: &str,
     f: &mut VisitChange<'_>,
 ) -> Result<Vec<Range<u64>>> {
-    let bytes = bytes_of(&*disk.open(file)?)?;
+    let mut log = LogBytes::new(disk.open(file)?);
     let mut lost = Vec::new();
-    if bytes.get(..MAGIC.len()) != Some(MAGIC) || bytes.len() < START as usize {
-        lost.push(0..START.min(bytes.len() as u64));
+    let head = log.range(0, log.size.min(START) as usize)?;
+    if head.len() < START as usize || !head.starts_with(MAGIC) {
+        lost.push(0..head.len() as u64);
     }
-    let mut found = Vec::new();
-    let mut next = START as usize;
-    let mut promised = START;
-    while next < bytes.len() {
-        // An attribute may contain the bytes of a change. Its durable length does not fit between
-        // those of the changes before and after.
-        let fits =
-            |begin: usize| (promised..=begin as u64).contains(&word(&bytes[begin + 8..begin + 16]));
-        if let Some((change, end)) = whole(&bytes, next).filter(|_| fits(next)) {
-            promised = word(&bytes[next + 8..next + 16]);
-            found.push((next, change));
-            next = end;
-        } else if let Some(more) =
-            bytes.get(next + 5..).and_then(|rest| rest.windows(4).position(|four| four == MARK))
-        {
-            next += 1 + more;
-        } else {
-            break;
-        }
-    }
+    let (found, promised) = log.intact_changes()?;
     let mut at = START;
-    for (begin, change) in found {
+    for whole in found {
         // Bytes that a crash left were never durable, nor was anything after them.
-        if begin as u64 > at {
+        if whole.begin > at {
             if at >= promised {
                 break;
             }
-            lost.push(at..begin as u64);
+            lost.push(at..whole.begin);
         }
-        at = (begin + HEAD + change.len()) as u64;
-        if f(begin as u64, change).is_err() {
-            lost.push(begin as u64..at);
+        at = whole.end();
+        if f(whole.begin, log.change(&whole)?).is_err() {
+            lost.push(whole.begin..at);
         }
     }
-    if at < bytes.len() as u64 {
-        lost.push(at..bytes.len() as u64);
+    if at < log.size {
+        lost.push(at..log.size);
     }
     Ok(lost)
 }
 
-fn bytes_of(store: &dyn Store) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; store.size() as usize];
-    store.read_at(0, &mut bytes)?;
-    Ok(bytes)
+/// Bytes of a log that are read together. A longer change is read at once.
+const WINDOW: u64 = 1 << 20;
+
+/// The place of a whole change.
+struct WholeChange {
+    begin: u64,
+    /// The durable length of the log that it names.
+    durable: u64,
+    /// Its length, without its head.
+    len: usize,
 }
 
-/// The change that begins at an offset, and where it ends, if it is whole.
-fn whole(bytes: &[u8], at: usize) -> Option<(&[u8], usize)> {
-    let head = bytes.get(at..at + HEAD)?;
-    let end = (at + HEAD).checked_add(word(&head[..4]) as usize)?;
-    let change = bytes.get(at + HEAD..end)?;
-    let hash = XxHash3_64::oneshot_with_seed(XxHash3_64::oneshot(&head[..16]), change);
-    (&head[4..8] == MARK && word(&head[16..24]) == hash).then_some((change, end))
+impl WholeChange {
+    fn end(&self) -> u64 {
+        self.begin + (HEAD + self.len) as u64
+    }
 }
+
+/// The bytes of a log, of which a window is in memory: a log that is damaged, or that was never
+/// moved to a segment, may be longer than memory.
+struct LogBytes {
+    store: Arc<dyn Store>,
+    size: u64,
+    /// The offset of `window` in the log.
+    start: u64,
+    window: Vec<u8>,
+}
+
+impl LogBytes {
+    fn new(store: Arc<dyn Store>) -> Self {
+        Self { size: store.size(), store, start: 0, window: Vec::new() }
+    }
+
+    /// Some bytes of the log.
+    fn range(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        Ok(&self.ahead(at, len)?[..len])
+    }
+
+    /// The bytes in memory from an offset on: at least this many.
+    fn ahead(&mut self, at: u64, least: usize) -> Result<&[u8]> {
+        let end = at.saturating_add(least as u64);
+        if at < self.start || end > self.start + self.window.len() as u64 {
+            self.load(at, least)?;
+        }
+        Ok(&self.window[(at - self.start) as usize..])
+    }
+
+    fn load(&mut self, at: u64, least: usize) -> Result<()> {
+        let len = least.max(self.size.saturating_sub(at).min(WINDOW) as usize);
+        let mut window = std::mem::take(&mut self.window);
+        window.clear();
+        if window.try_reserve_exact(len).is_err() {
+            let source = std::io::ErrorKind::OutOfMemory;
+            return Err(Error::io(self.store.name(), "reading", source));
+        }
+        window.resize(len, 0);
+        self.store.read_at(at, &mut window)?;
+        self.start = at;
+        self.window = window;
+        Ok(())
+    }
+
+    /// The change that begins at an offset, if it is whole.
+    fn whole(&mut self, begin: u64) -> Result<Option<WholeChange>> {
+        let Some(room) = self.size.checked_sub(begin).and_then(|n| n.checked_sub(HEAD as u64))
+        else {
+            return Ok(None);
+        };
+        let head = self.range(begin, HEAD)?;
+        let (len, durable, hash) = (word(&head[..4]), word(&head[8..16]), word(&head[16..24]));
+        // The length is looked at before the change is read: other bytes may hold any number.
+        if &head[4..8] != MARK || len > room {
+            return Ok(None);
+        }
+        let whole = WholeChange { begin, durable, len: len as usize };
+        let bytes = self.range(begin, HEAD + whole.len)?;
+        let seed = XxHash3_64::oneshot(&bytes[..16]);
+        let is_whole = XxHash3_64::oneshot_with_seed(seed, &bytes[HEAD..]) == hash;
+        Ok(is_whole.then_some(whole))
+    }
+
+    /// The bytes of a change, without its head.
+    fn change(&mut self, whole: &WholeChange) -> Result<&[u8]> {
+        Ok(&self.range(whole.begin, HEAD + whole.len)?[HEAD..])
+    }
+
+    /// The next offset after `after` at which a change may begin.
+    fn next_begin(&mut self, after: u64) -> Result<Option<u64>> {
+        let mut from = after.saturating_add(1 + BEFORE_MARK);
+        while from.saturating_add(MARK.len() as u64) <= self.size {
+            let bytes = self.ahead(from, MARK.len())?;
+            if let Some(place) = bytes.windows(MARK.len()).position(|four| four == MARK) {
+                return Ok(Some(from + place as u64 - BEFORE_MARK));
+            }
+            // A mark may begin in this window and end in the next one.
+            from += (bytes.len() + 1 - MARK.len()) as u64;
+        }
+        Ok(None)
+    }
+
+    /// Looks for a whole change after the incomplete one at `at`. Other bytes do not look like a
+    /// change by accident, because their hash would have to match.
+    fn check_end(&mut self, at: u64) -> Result<()> {
+        let mut begin = at;
+        while let Some(next) = self.next_begin(begin)? {
+            begin = next;
+            if self.whole(begin)?.is_some_and(|whole| whole.durable > at) {
+                let found = format!("a damaged change before an intact one at byte {begin}");
+                let fault = Fault::new(0, found, "an intact change; restore the log from a copy");
+                return Err(fault.in_file(self.store.name(), at, "a log"));
+            }
+        }
+        Ok(())
+    }
+
+    /// All whole changes, those after damage too, and the durable length that the last one names.
+    fn intact_changes(&mut self) -> Result<(Vec<WholeChange>, u64)> {
+        let mut found = Vec::new();
+        let mut promised = START;
+        let mut next = Some(START);
+        while let Some(begin) = next {
+            // An attribute may contain the bytes of a change. Its durable length does not fit
+            // between those of the changes before and after.
+            let whole = self.whole(begin)?;
+            let whole = whole.filter(|whole| (promised..=begin).contains(&whole.durable));
+            next = match whole {
+                Some(whole) => {
+                    promised = whole.durable;
+                    let end = whole.end();
+                    found.push(whole);
+                    Some(end)
+                }
+                None => self.next_begin(begin)?,
+            };
+        }
+        Ok((found, promised))
+    }
+}
+
+#[cfg(test)]
+mod tests;

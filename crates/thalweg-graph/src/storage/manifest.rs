@@ -18,6 +18,8 @@ use crate::storage::schema::{PopulationEntry, VertexType};
 pub(crate) const FILE: &str = "manifest";
 const NEW: &str = "manifest.new";
 const COPY: &str = "manifest.copy";
+/// The file that [`Disk::lock`] makes.
+const LOCK: &str = "lock";
 const VERSION: u32 = 1;
 
 /// A segment, as the manifest lists it.
@@ -201,6 +203,11 @@ fn number_of(name: &str) -> Option<u64> {
     let (number, ending) = name.split_once('.')?;
     let is_number = number.len() == 8 && number.bytes().all(|b| b.is_ascii_digit());
     (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
+}
+
+/// Whether the name may be that of a file of a network.
+pub(crate) fn is_of_network(name: &str) -> bool {
+    [FILE, NEW, COPY, LOCK].contains(&name) || is_sort_file(name) || number_of(name).is_some()
 }
 
 /// Whether a file is a sort file that is left over: its process ended before it removed the name.

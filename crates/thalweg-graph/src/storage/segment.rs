@@ -28,11 +28,11 @@ use twox_hash::XxHash3_64;
 /// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
 
-/// Pages whose checksums are read together: the checksums fill a page.
-pub(crate) const TOGETHER: u64 = PAGE as u64 / 4;
+/// Pages whose checksums fill a page. These checksums are read together.
+pub(crate) const PAGES_PER_SUM_PAGE: u64 = PAGE as u64 / 4;
 
-/// Parts of the checksums with fewer than this many parts between them are read together.
-const NEAR: usize = 16;
+/// Two parts of the checksums are read together if fewer parts than this lie between them.
+const MOST_SKIPPED_PARTS: usize = 16;
 
 const MAGIC: &[u8; 8] = b"THALWSG2";
 const TRAILER: usize = 40;
@@ -161,21 +161,13 @@ impl SegmentPages {
         let mut hashes = vec![0; (trailer.at - hashes_at.start) as usize];
         store.read_at(hashes_at.start, &mut hashes)?;
         let footer = hashes.split_off((hashes_at.end - hashes_at.start) as usize);
+        let wrong_hash =
+            |what, at| wrong(what, at, "a wrong hash".into(), "the hash in the trailer");
         if XxHash3_64::oneshot(&hashes) != trailer.hash {
-            return Err(wrong(
-                "hashes of the checksums",
-                hashes_at.start,
-                "others".into(),
-                "those that were written",
-            ));
+            return Err(wrong_hash("hashes of the checksums", hashes_at.start));
         }
         if XxHash3_64::oneshot(&footer) != trailer.footer_hash {
-            return Err(wrong(
-                "footer of a segment",
-                hashes_at.end,
-                "another checksum".into(),
-                "that of what was written",
-            ));
+            return Err(wrong_hash("footer of a segment", hashes_at.end));
         }
         let footer = serde_json::from_slice(&footer).map_err(|e| {
             wrong("footer of a segment", hashes_at.end, e.to_string(), "what this version writes")
@@ -227,7 +219,7 @@ impl SegmentPages {
     pub(crate) fn bytes(&self, pages: &Range<u64>) -> Result<Range<usize>> {
         if pages.start > pages.end || pages.end > self.pages() {
             let found = format!("pages {pages:?}");
-            let fault = Fault::new(0, found, format!("some of the {} there are", self.pages()));
+            let fault = Fault::new(0, found, format!("pages below {}", self.pages()));
             return Err(fault.in_file(self.store.name(), 0, "place of a column"));
         }
         Ok(pages.start as usize * PAGE..pages.end as usize * PAGE)
@@ -263,8 +255,8 @@ impl SegmentPages {
     }
 
     fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
-        let sums = self.sums((page / TOGETHER) as usize)?;
-        let at = (page % TOGETHER) as usize * 4;
+        let sums = self.sums((page / PAGES_PER_SUM_PAGE) as usize)?;
+        let at = (page % PAGES_PER_SUM_PAGE) as usize * 4;
         let (found, expected) = (sum(bytes), word(&sums[at..at + 4]) as u32);
         if found == expected {
             return Ok(());
@@ -274,7 +266,7 @@ impl SegmentPages {
         Err(fault.in_file(self.store.name(), page * PAGE as u64, format!("page {page}")))
     }
 
-    /// A part of the checksums: those of [`TOGETHER`] pages.
+    /// A part of the checksums: those of [`PAGES_PER_SUM_PAGE`] pages.
     pub(crate) fn sums(&self, part: usize) -> Result<&[u8]> {
         if self.sums[part].get().is_none() {
             self.read_sums(part..part + 1)?;
@@ -287,13 +279,17 @@ impl SegmentPages {
     pub(crate) fn expect(&self, pages: &[Range<u64>]) {
         let mut missing: Vec<Range<usize>> = Vec::new();
         let parts = pages.iter().filter(|pages| !pages.is_empty());
-        for part in parts.flat_map(|pages| pages.start / TOGETHER..(pages.end - 1) / TOGETHER + 1) {
+        for part in parts.flat_map(|pages| {
+            pages.start / PAGES_PER_SUM_PAGE..(pages.end - 1) / PAGES_PER_SUM_PAGE + 1
+        }) {
             let part = part as usize;
             if self.sums.get(part).is_none_or(|sums| sums.get().is_some()) {
                 continue;
             }
             match missing.last_mut() {
-                Some(parts) if part < parts.end + NEAR => parts.end = parts.end.max(part + 1),
+                Some(parts) if part < parts.end + MOST_SKIPPED_PARTS => {
+                    parts.end = parts.end.max(part + 1);
+                }
                 _ => missing.push(part..part + 1),
             }
         }
@@ -373,7 +369,7 @@ impl Trailer {
 /// The byte range of the hashes of the checksums in a file of `pages` pages.
 fn tail_of(pages: u64) -> Option<Range<u64>> {
     let start = pages.checked_mul(PAGE as u64 + 4)?;
-    Some(start..start.checked_add(pages.div_ceil(TOGETHER) * 4)?)
+    Some(start..start.checked_add(pages.div_ceil(PAGES_PER_SUM_PAGE) * 4)?)
 }
 
 const ADVICE: &str = "; `thalweg graph check` names all that is damaged";

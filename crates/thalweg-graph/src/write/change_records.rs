@@ -123,7 +123,7 @@ impl Writer {
         self.known_population(population)?;
         let mut removed = BTreeSet::new();
         for (source, target) in edges {
-            let (source, target) = self.network.in_order(population, source, target);
+            let (source, target) = self.network.stored_ends(population, source, target);
             let numbers = self.network.edges_between(population, source, target)?;
             removed.extend(numbers.into_iter().map(|number| (source, target, number)));
         }

@@ -7,6 +7,7 @@ use thalweg_io::control::Control;
 use thalweg_io::pool::Background;
 
 use crate::read::memtable::Memtable;
+use crate::read::network::Network;
 use crate::read::snapshot::Snapshot;
 use crate::storage::manifest::SegmentEntry;
 use crate::storage::segment_reader::SegmentReader;
@@ -34,23 +35,35 @@ impl Writer {
         if self.background.is_some() || self.network.state.readers.len() <= MOST_SEGMENTS {
             return Ok(());
         }
-        let file = Arc::make_mut(&mut self.network.state.manifest).new_file("seg");
-        let (manifest, readers) =
-            (self.network.state.manifest.clone(), self.network.state.readers.clone());
-        let (disk, coding, control) = (self.network.disk.clone(), self.coding, Control::new());
-        let (count, name, stop) = (readers.len(), file.clone(), control.clone());
-        let job = move || {
-            let merged = Compaction {
-                manifest: &manifest,
-                readers: &readers,
-                memtable: None,
-                is_lowest: true,
-                coding,
-                control: &stop,
-            };
-            merged.write(&*disk, &name)
+        self.start_compaction()
+    }
+
+    /// Starts a compaction of all segments, beside the changes that go on.
+    fn start_compaction(&mut self) -> Result<()> {
+        let Network { state, disk, .. } = &mut self.network;
+        let file = Arc::make_mut(&mut state.manifest).new_file("seg");
+        let control = Control::new();
+        let job = {
+            let manifest = state.manifest.clone();
+            let readers = state.readers.clone();
+            let disk = disk.clone();
+            let coding = self.coding;
+            let name = file.clone();
+            let stop = control.clone();
+            move || {
+                let merged = Compaction {
+                    manifest: &manifest,
+                    readers: &readers,
+                    memtable: None,
+                    is_lowest: true,
+                    coding,
+                    control: &stop,
+                };
+                merged.write(&*disk, &name)
+            }
         };
-        let thread = Background::start("thalweg-compact", self.network.disk.name(), job)?;
+        let count = state.readers.len();
+        let thread = Background::start("thalweg-compact", disk.name(), job)?;
         self.background = Some(BackgroundCompaction { thread, file, count, control });
         Ok(())
     }
@@ -112,8 +125,8 @@ impl Writer {
         self.log.sync()?;
         let mut manifest = (*self.network.state.manifest).clone();
         let file = manifest.new_file("seg");
-        let (readers, memtable) =
-            (self.network.state.readers.clone(), self.network.state.memtable.clone());
+        let readers = self.network.state.readers.clone();
+        let memtable = self.network.state.memtable.clone();
         let merged = Compaction {
             manifest: &manifest,
             readers: &readers,

@@ -131,7 +131,7 @@ impl Writer {
         for (source, population) in input.edges.iter_mut().zip(populations).skip(first) {
             if let Some(origin) = &input.origin
                 && !run.written.is_empty()
-                && last_checkpoint.elapsed() >= self.keep_every
+                && last_checkpoint.elapsed() >= self.checkpoint_interval
             {
                 self.save_checkpoint(run, origin, manifest.next)?;
                 last_checkpoint = Instant::now();

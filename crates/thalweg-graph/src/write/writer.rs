@@ -14,7 +14,7 @@ use crate::read::network::{Network, NetworkOptions};
 use crate::read::snapshot::Snapshot;
 use crate::storage::log::LogWriter;
 use crate::storage::log_record::{self, LogRecord};
-use crate::storage::manifest::{Manifest, SegmentEntry};
+use crate::storage::manifest::{self, Manifest, SegmentEntry};
 use crate::storage::segment_reader::SegmentReader;
 use crate::write::compaction::BackgroundCompaction;
 
@@ -26,7 +26,7 @@ pub struct Writer {
     pub(crate) coding: crate::storage::column::NumberCoding,
     pub(crate) background: Option<BackgroundCompaction>,
     /// The time between two checkpoints of an import.
-    pub(crate) keep_every: Duration,
+    pub(crate) checkpoint_interval: Duration,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -55,11 +55,29 @@ const MOST_LOGGED_AT_END: usize = 1 << 14;
 /// The default time between two checkpoints of an import. A checkpoint takes much less than this.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Refuses to make a network among files that are not those of a network. A network that a crash
+/// left without a manifest has none.
+fn check_has_no_other_files(disk: &dyn Disk) -> Result<()> {
+    let names = match disk.list() {
+        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            return Ok(());
+        }
+        names => names?,
+    };
+    let Some(other) = names.iter().find(|name| !manifest::is_of_network(name)) else {
+        return Ok(());
+    };
+    let store = disk.name();
+    let advice = "name a folder that is empty or not there";
+    Err(Error::Usage(format!("{store}: no network, but another file, {other}; {advice}").into()))
+}
+
 impl Writer {
     /// Opens the network in a folder for changes. An empty network is created if there is none.
     ///
     /// # Errors
-    /// [`Error::Usage`] while another process has a writer; else as [`Network::open`].
+    /// [`Error::Usage`] while another process has a writer, and for a folder of other files without
+    /// a network; else as [`Network::open`].
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
@@ -69,6 +87,9 @@ impl Writer {
     /// # Errors
     /// As [`Writer::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: NetworkOptions) -> Result<Self> {
+        if Manifest::load(&*disk)?.is_none() {
+            check_has_no_other_files(&*disk)?;
+        }
         let Some(lock) = disk.lock()? else {
             let what =
                 format!("{}: another process writes to it; only one can at a time", disk.name());
@@ -94,7 +115,7 @@ impl Writer {
             log,
             coding: crate::storage::column::NumberCoding::Packed,
             background: None,
-            keep_every: CHECKPOINT_INTERVAL,
+            checkpoint_interval: CHECKPOINT_INTERVAL,
             _lock: lock,
         })
     }
@@ -111,8 +132,8 @@ impl Writer {
 
     /// Sets the least time between two checkpoints of an import. The default is a second.
     /// Checkpoints are made between two populations only.
-    pub fn set_keep_every(&mut self, time: Duration) {
-        self.keep_every = time;
+    pub fn set_checkpoint_interval(&mut self, time: Duration) {
+        self.checkpoint_interval = time;
     }
 
     /// Replaces the manifest. After an error, readers may find the old one or the new one, so the

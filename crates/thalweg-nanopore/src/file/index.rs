@@ -103,14 +103,19 @@ pub(super) fn places(file: &OpenFile, index: &Index, ids: &[String]) -> Result<V
 impl OpenFile {
     /// The error about missing reads, out of `of` requested ones.
     pub fn not_found(&self, missing: &[&str], of: usize) -> Error {
-        let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
-        let more = if missing.len() > NAMED { ", ..." } else { "" };
         Error::NotFound {
             file: self.name().clone(),
-            what: format!("{} of {of} reads ({named}{more})", missing.len()).into(),
+            what: missing_reads(missing, of).into(),
             advice: "check the ids; if the file has changed, delete its .idx".into(),
         }
     }
+}
+
+/// Names reads that were asked for and are missing: how many of `of`, and the first ids.
+pub(crate) fn missing_reads(missing: &[&str], of: usize) -> String {
+    let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
+    let more = if missing.len() > NAMED { ", ..." } else { "" };
+    format!("{} of {of} reads ({named}{more})", missing.len())
 }
 
 /// The index at `place`; `None` if the file does not exist.

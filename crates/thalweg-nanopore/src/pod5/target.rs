@@ -96,7 +96,7 @@ impl WriteFormat for Pod5Target {
     }
 
     fn create(&self, path: &Path) -> Result<Pod5Sink> {
-        let writer = Pod5Writer::create(path, self.layout.clone(), self.mapping.more())?;
+        let writer = Pod5Writer::create(path, self.layout.clone(), self.mapping.extra_columns())?;
         Ok(Pod5Sink { writer, runs: self.mapping.runs() })
     }
 }

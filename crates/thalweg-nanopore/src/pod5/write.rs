@@ -34,7 +34,7 @@ pub use column::ColumnValue;
 pub(super) use column::type_of;
 pub use encode::{EncodedSignal, SignalEncoder};
 pub use model::{Mapping, Runs};
-pub use reads::{More, ReadsRow};
+pub use reads::{ExtraColumn, ReadsRow};
 
 /// How samples are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,8 +138,8 @@ pub struct Ending {
 }
 
 impl Pod5Encoder {
-    /// Starts a file. `more` lists the columns of the Reads table that POD5 does not define.
-    pub fn start(layout: Pod5Layout, more: &[More], out: &mut Vec<u8>) -> Self {
+    /// Starts a file. `extra` lists the columns of the Reads table that POD5 does not define.
+    pub fn start(layout: Pod5Layout, extra: &[ExtraColumn], out: &mut Vec<u8>) -> Self {
         let identity = layout.identity.clone().unwrap_or_else(Identity::random);
         let before = out.len();
         push_start(&identity, out);
@@ -147,7 +147,7 @@ impl Pod5Encoder {
         let signal_rows = layout.signal_rows.max(1);
         let signal =
             SignalTable::start(&identity, &layout.software, layout.coding, signal_rows, out);
-        let reads = ReadsTableWriter::new(layout.reads_rows.max(1), more);
+        let reads = ReadsTableWriter::new(layout.reads_rows.max(1), extra);
         Self { identity, layout, signal, signal_from, reads }
     }
 

@@ -7,7 +7,7 @@ use thalweg_io::{Error, Fault, Result};
 
 use super::spill::Spill;
 use crate::pod5::RunInfo;
-use crate::pod5::write::{EncodedSignal, More, Pod5Encoder, Pod5Layout, ReadsRow};
+use crate::pod5::write::{EncodedSignal, ExtraColumn, Pod5Encoder, Pod5Layout, ReadsRow};
 
 /// Writes a POD5 file. If it is dropped before it is finished, the file is removed.
 ///
@@ -23,15 +23,15 @@ pub struct Pod5Writer {
 }
 
 impl Pod5Writer {
-    /// Starts a file. `more` lists the columns of the Reads table that POD5 does not define.
+    /// Starts a file. `extra` lists the columns of the Reads table that POD5 does not define.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
-    pub fn create(path: &Path, layout: Pod5Layout, more: &[More]) -> Result<Self> {
+    pub fn create(path: &Path, layout: Pod5Layout, extra: &[ExtraColumn]) -> Result<Self> {
         let file = NewFile::create(path)?;
         let late = Spill::new(file.path(), file.name());
         let mut out = Vec::new();
-        let tables = Pod5Encoder::start(layout, more, &mut out);
+        let tables = Pod5Encoder::start(layout, extra, &mut out);
         Ok(Self { file, tables, late, out })
     }
 

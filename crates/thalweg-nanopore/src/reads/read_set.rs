@@ -14,15 +14,13 @@ use super::{
     Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary,
     Visitor,
 };
+use crate::file::missing_reads;
 use crate::format::Format;
 use crate::record::Header;
 
 /// Most files that stay open. For other files only the header is kept, and they are opened again
 /// when they are read, because a data set may have more files than a process may open.
 const OPEN_FILES: usize = 64;
-
-/// Most missing ids that a message names.
-const NAMED: usize = 3;
 
 /// Files of reads as one data set, read one after the other in the order of their paths.
 ///
@@ -402,11 +400,9 @@ impl ReadSet {
         if missing.is_empty() {
             return Ok(());
         }
-        let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
-        let more = if missing.len() > NAMED { ", ..." } else { "" };
         Err(Error::NotFound {
             file: format!("{} files", self.0.files.len()).into(),
-            what: format!("{} of {reads} reads ({named}{more})", missing.len()).into(),
+            what: missing_reads(missing, reads).into(),
             advice: "check the ids; if a file has changed, delete its .idx".into(),
         })
     }
@@ -464,7 +460,7 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     if found.len() == before {
         return Err(Error::NotFound {
             file: path.to_string_lossy().into(),
-            what: "files that end in .slow5, .blow5, .pod5 or .fast5".into(),
+            what: format!("files that end in {}", Format::extensions(".")).into(),
             advice: "name the files themselves if they are called otherwise".into(),
         });
     }

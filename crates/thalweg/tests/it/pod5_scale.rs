@@ -58,7 +58,7 @@ fn write(path: &Path, reads: u64) {
         .unwrap()
         .encode(&read.samples)
         .unwrap();
-    let mut out = Pod5Writer::create(path, layout, mapping.more()).unwrap();
+    let mut out = Pod5Writer::create(path, layout, mapping.extra_columns()).unwrap();
     for i in 0..reads {
         row.read_id = uuid(i);
         out.push(&row, EncodedSignal::clone(&signal)).unwrap();

@@ -7,7 +7,7 @@ use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Memory, Selection};
 use thalweg::hdf5::libhdf5::Array;
 
 use super::super::checksum::WordSum;
-use super::super::ranks::ReadTally;
+use super::super::ranks::{ReadSeconds, ReadTally};
 use super::super::select::Select;
 use super::super::shape_in_words;
 use super::{ReadJob, array, timed};
@@ -128,7 +128,8 @@ pub(super) fn selected(
             sum.update(values);
             sum.value()
         });
-        let tally = ReadTally::new(&summary, sums.collect(), (seconds, cpu, seconds));
+        let took = ReadSeconds { wall: seconds, cpu, between: seconds };
+        let tally = ReadTally::new(&summary, sums.collect(), took);
         return timed::print(file, &tally, job, 1, Some(&summary.clocks));
     }
     let mut out = listing();

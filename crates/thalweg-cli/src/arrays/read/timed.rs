@@ -10,7 +10,7 @@ use thalweg::engine::Clocks;
 use thalweg::hdf5::libhdf5::Array;
 
 use super::super::checksum::WordSum;
-use super::super::ranks::{Ranks, ReadTally, SliceNumber};
+use super::super::ranks::{Ranks, ReadSeconds, ReadTally, SliceNumber};
 use super::{ReadJob, array};
 use crate::common::{Failure, VerbResult, output};
 use crate::timing::{Started, stages, with_build};
@@ -39,11 +39,11 @@ pub(super) fn run(
     };
     ranks.barrier()?;
     let (between, _) = begun.seconds();
-    let (seconds, cpu) = job.started.seconds();
+    let (wall, cpu) = job.started.seconds();
     // The consumer's work is the sum, as in the peers' programs. The checksum is only for comparing
     // what was read, and is not timed.
     let sums = read.checksums(&all, &elements);
-    let tally = ReadTally::new(&read.summary, sums, (seconds, cpu, between));
+    let tally = ReadTally::new(&read.summary, sums, ReadSeconds { wall, cpu, between });
     match ranks.together(tally)? {
         Some(tally) => print(file, &tally, job, size, (size == 1).then_some(&read.summary.clocks)),
         None => Ok(()),

@@ -6,7 +6,7 @@ use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNu
 use thalweg_io::Result;
 
 /// The number of rows that one write holds.
-const TOGETHER: usize = 1 << 16;
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// Writes an index. Nodes ascend.
 pub(super) struct EdgeIndex {
@@ -39,7 +39,7 @@ impl RangeDataset {
         self.waiting.extend_from_slice(&range.start.to_le_bytes());
         self.waiting.extend_from_slice(&range.end.to_le_bytes());
         self.len += 1;
-        if self.waiting.len() == TOGETHER * 16 { self.flush(writer) } else { Ok(()) }
+        if self.waiting.len() == ROWS_AT_ONCE * 16 { self.flush(writer) } else { Ok(()) }
     }
 
     fn flush(&mut self, writer: &Hdf5Writer) -> Result<()> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thalweg_io::Result;
 
-use super::TOGETHER;
+use super::MOST_NEIGHBOURS_AT_ONCE;
 use crate::read::memtable::ListChange;
 use crate::read::network::{Adjacency, Network};
 use crate::storage::column::ColumnReader;
@@ -101,7 +101,7 @@ impl LocatedLists<'_> {
                 Some((_, next, more))
                     if std::ptr::eq(lists, next)
                         && more.start == range.end
-                        && more.end - range.start <= TOGETHER =>
+                        && more.end - range.start <= MOST_NEIGHBOURS_AT_ONCE =>
                 {
                     range.end = more.end;
                 }

@@ -8,7 +8,7 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result};
 use twox_hash::XxHash3_64;
 
-use super::{COPY, COPY_HEAD, MAGIC, PAGE, SegmentPages, TOGETHER, TRAILER, tail_of};
+use super::{COPY, COPY_HEAD, MAGIC, PAGE, PAGES_PER_SUM_PAGE, SegmentPages, TRAILER, tail_of};
 
 /// The greatest length of a footer that is read.
 const MOST_FOOTER: u64 = 1 << 30;
@@ -36,7 +36,7 @@ impl SegmentPages {
                     let fault = Fault::new(0, e.to_string(), "what this version writes");
                     fault.in_file(store.name(), 0, "footer of a segment")
                 })?;
-                let hashes = vec![0; pages.div_ceil(TOGETHER) as usize * 4];
+                let hashes = vec![0; pages.div_ceil(PAGES_PER_SUM_PAGE) as usize * 4];
                 (Self::new(store, pages, hashes), footer, Some(damage))
             }
         };

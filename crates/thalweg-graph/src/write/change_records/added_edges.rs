@@ -19,8 +19,8 @@ impl Writer {
     ) -> Result<Vec<LogRecord>> {
         let known = self.known_population(population)?;
         let batch = self.edge_attributes(known, attributes, pairs.len())?;
-        let in_order = pairs.iter().map(|(s, t)| self.network.in_order(population, *s, *t));
-        let pairs: Vec<(u64, u64)> = in_order.collect();
+        let ends = pairs.iter().map(|(s, t)| self.network.stored_ends(population, *s, *t));
+        let pairs: Vec<(u64, u64)> = ends.collect();
         let is_new = self.new_pairs(population, known, &pairs)?;
         let mut next = self.next_edge_number(population, known);
         let is_numbered = known.is_numbered();

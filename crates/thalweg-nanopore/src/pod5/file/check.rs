@@ -89,7 +89,7 @@ impl Pod5File {
                 format!("{}: {}, expected {}", out.display(), fault.found, fault.expected).into(),
             )
         })?;
-        let writer = Pod5Writer::create(out, layout, mapping.more())?;
+        let writer = Pod5Writer::create(out, layout, mapping.extra_columns())?;
         let runs = mapping.runs();
         let header = file.header.clone();
         let salvage = Salvage { header, mapping: Arc::new(mapping), runs, writer, reads: 0 };

@@ -7,7 +7,7 @@ use arrow_schema::DataType;
 use thalweg_io::Fault;
 
 use super::column::{ColumnValue, retyped, type_of};
-use super::reads::{More, ReadsRow};
+use super::reads::{ExtraColumn, ReadsRow};
 use crate::losses::{Loss, Losses};
 use crate::pod5::fields::{
     COLUMNS_ATTRIBUTE, END_REASON_TEXT, END_REASONS, FIELDS, PRIMARY, RUN_INFO, StoredType,
@@ -23,7 +23,7 @@ enum AuxColumn {
     /// A column of [`FIELDS`].
     Field(usize),
     /// A column that POD5 does not define.
-    More(usize),
+    Extra(usize),
     /// The column of end reasons, which takes the text of this field.
     EndReason,
     /// No column: the field is lost.
@@ -33,7 +33,7 @@ enum AuxColumn {
 /// A run, with the digitisation and sampling rate that its columns store. Both are 0 before the
 /// first read.
 #[derive(Debug, Clone, PartialEq)]
-struct RunClock {
+struct CalibratedRun {
     info: RunInfo,
     digitisation: f64,
     sampling_rate: f64,
@@ -44,7 +44,7 @@ struct RunClock {
 #[derive(Debug, Clone)]
 pub struct Mapping {
     places: Vec<(AuxField, AuxColumn)>,
-    more: Vec<More>,
+    extra_columns: Vec<ExtraColumn>,
     groups: Vec<RunInfo>,
     /// For each read group, the pore type of reads without one. `None` if reads have a field for
     /// it.
@@ -127,16 +127,20 @@ fn fits(stored: StoredType, kind: &DataType) -> bool {
     retyped(new_empty_array(&type_of(stored)), kind).is_ok_and(|made| made.data_type() == kind)
 }
 
-/// The destination of an auxiliary field. A column that POD5 does not define is added to `more`.
-fn place(field: &AuxField, types: &HashMap<String, DataType>, more: &mut Vec<More>) -> AuxColumn {
+/// The destination of an auxiliary field. A column that POD5 does not define is added to `extra`.
+fn place(
+    field: &AuxField,
+    types: &HashMap<String, DataType>,
+    extra: &mut Vec<ExtraColumn>,
+) -> AuxColumn {
     match FIELDS.iter().position(|known| known.aux == field.name) {
         Some(i) if FIELDS[i].kind == field.kind => AuxColumn::Field(i),
         _ if field.name == END_REASON_TEXT && field.kind == AuxType::STRING => AuxColumn::EndReason,
         None if !is_taken(&field.name) => {
             natural(field.kind).map_or(AuxColumn::Nowhere, |stored| {
                 let arrow = types.get(&field.name).filter(|kind| fits(stored, kind)).cloned();
-                more.push(More { name: field.name.clone(), stored, arrow });
-                AuxColumn::More(more.len() - 1)
+                extra.push(ExtraColumn { name: field.name.clone(), stored, arrow });
+                AuxColumn::Extra(extra.len() - 1)
             })
         }
         _ => AuxColumn::Nowhere,
@@ -177,11 +181,11 @@ impl Mapping {
             ));
         }
         let mut lost = Vec::new();
-        let mut more = Vec::new();
+        let mut extra_columns = Vec::new();
         let types = types(header);
         let mut places = Vec::with_capacity(header.aux.len());
         for field in &header.aux {
-            let place = place(field, &types, &mut more);
+            let place = place(field, &types, &mut extra_columns);
             if place == AuxColumn::Nowhere {
                 lost.push(lost_field(field));
             }
@@ -201,7 +205,7 @@ impl Mapping {
             }
         }
         let pore_types = pore_types(header);
-        Ok(Self { places, more, groups, pore_types, has_reasons, absent, lost })
+        Ok(Self { places, extra_columns, groups, pore_types, has_reasons, absent, lost })
     }
 
     /// Descriptions of the header's fields, attributes and read groups that POD5 cannot hold.
@@ -215,8 +219,8 @@ impl Mapping {
     }
 
     /// The columns of the Reads table that POD5 does not define.
-    pub fn more(&self) -> &[More] {
-        &self.more
+    pub fn extra_columns(&self) -> &[ExtraColumn] {
+        &self.extra_columns
     }
 
     /// The row of a record, and the values that it loses.
@@ -250,14 +254,14 @@ impl Mapping {
             calibration_offset: offset,
             calibration_scale: scale,
             fields: self.absent.clone(),
-            more: vec![ColumnValue::Missing; self.more.len()],
+            extra: vec![ColumnValue::Missing; self.extra_columns.len()],
         };
         let end_reason = field_at("end_reason");
         for (value, (field, place)) in record.aux_values(header).zip(&self.places) {
             let (_, value) = value?;
             match *place {
                 AuxColumn::Field(i) => row.fields[i] = field_value(i, field, value, &mut losses),
-                AuxColumn::More(i) => row.more[i] = same_value(value, &mut losses),
+                AuxColumn::Extra(i) => row.extra[i] = same_value(value, &mut losses),
                 AuxColumn::EndReason => match same_value(value, &mut losses) {
                     ColumnValue::Missing => {}
                     text => row.fields[end_reason] = text,
@@ -304,7 +308,11 @@ impl Mapping {
             runs: self
                 .groups
                 .iter()
-                .map(|info| RunClock { info: info.clone(), digitisation: 0.0, sampling_rate: 0.0 })
+                .map(|info| CalibratedRun {
+                    info: info.clone(),
+                    digitisation: 0.0,
+                    sampling_rate: 0.0,
+                })
                 .collect(),
         }
     }
@@ -313,7 +321,7 @@ impl Mapping {
 /// The runs of a file that is being written.
 #[derive(Debug, Clone)]
 pub struct Runs {
-    runs: Vec<RunClock>,
+    runs: Vec<CalibratedRun>,
 }
 
 impl Runs {
@@ -340,7 +348,7 @@ impl Runs {
     }
 }
 
-impl RunClock {
+impl CalibratedRun {
     /// Takes the digitisation and the sampling rate of the first read, if those of the header
     /// differ.
     fn begin(&mut self, digitisation: f64, sampling_rate: f64) {

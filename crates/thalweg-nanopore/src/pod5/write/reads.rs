@@ -35,12 +35,12 @@ pub struct ReadsRow {
     /// The values of the columns of [`FIELDS`], in that order. A channel may need 32 bits.
     pub fields: [ColumnValue; FIELDS.len()],
     /// The values of the columns that POD5 does not define, in the order of the table.
-    pub more: Vec<ColumnValue>,
+    pub extra: Vec<ColumnValue>,
 }
 
 /// A column of the Reads table that POD5 does not define.
 #[derive(Debug, Clone, PartialEq)]
-pub struct More {
+pub struct ExtraColumn {
     /// The column's name.
     pub name: String,
     /// The type of the column's values.
@@ -59,7 +59,7 @@ enum ValueSource {
     RunInfo,
     WideChannel,
     Field(usize),
-    More(usize),
+    Extra(usize),
 }
 
 /// The columns after `read_id` and `signal`, in the order of the POD5 library.
@@ -111,8 +111,8 @@ pub(super) struct ReadsTableWriter {
 }
 
 impl ReadsTableWriter {
-    /// An empty table with the columns of the newest version, followed by the columns `more`.
-    pub(super) fn new(rows_per_batch: usize, more: &[More]) -> Self {
+    /// An empty table with the columns of the newest version, followed by the columns `extra`.
+    pub(super) fn new(rows_per_batch: usize, extra: &[ExtraColumn]) -> Self {
         let own = ORDER.iter().map(|&name| {
             let plain = |from, stored| (name.to_owned(), from, GrowingColumn::new(stored));
             match name {
@@ -132,30 +132,30 @@ impl ReadsTableWriter {
                         ),
                         Some((i, field)) => plain(ValueSource::Field(i), field.stored),
                         // Not reached: a test checks all names.
-                        None => plain(ValueSource::More(usize::MAX), StoredType::U8),
+                        None => plain(ValueSource::Extra(usize::MAX), StoredType::U8),
                     }
                 }
             }
         });
-        let column = |more: &More| match more.arrow {
+        let column = |extra: &ExtraColumn| match extra.arrow {
             Some(DataType::Dictionary(..)) => GrowingColumn::dictionary(""),
-            _ => GrowingColumn::new(more.stored),
+            _ => GrowingColumn::new(extra.stored),
         };
-        let types = more.iter().filter_map(|more| {
+        let types = extra.iter().filter_map(|extra| {
             let kind =
-                more.arrow.clone().filter(|kind| !matches!(kind, DataType::Dictionary(..)))?;
-            Some((more.name.clone(), kind))
+                extra.arrow.clone().filter(|kind| !matches!(kind, DataType::Dictionary(..)))?;
+            Some((extra.name.clone(), kind))
         });
         let types = types.collect();
-        let more = more
+        let extra = extra
             .iter()
             .enumerate()
-            .map(|(i, more)| (more.name.clone(), ValueSource::More(i), column(more)));
+            .map(|(i, extra)| (extra.name.clone(), ValueSource::Extra(i), column(extra)));
         Self {
             rows_per_batch,
             ids: FixedSizeBinaryBuilder::new(16),
             signal: ListBuilder::new(UInt64Builder::new()),
-            columns: own.chain(more).collect(),
+            columns: own.chain(extra).collect(),
             types,
             rows: 0,
             batches: Vec::new(),
@@ -188,8 +188,8 @@ impl ReadsTableWriter {
                 ValueSource::Field(i) => {
                     column.push(row.fields.get(i).unwrap_or(&ColumnValue::Missing))
                 }
-                ValueSource::More(i) => {
-                    column.push(row.more.get(i).unwrap_or(&ColumnValue::Missing))
+                ValueSource::Extra(i) => {
+                    column.push(row.extra.get(i).unwrap_or(&ColumnValue::Missing))
                 }
             };
             outcome.map_err(|fault| {
@@ -321,6 +321,6 @@ mod tests {
                 |(name, from, _)| name == field.column && matches!(from, ValueSource::Field(_))
             ));
         }
-        assert!(!table.columns.iter().any(|(_, from, _)| matches!(from, ValueSource::More(_))));
+        assert!(!table.columns.iter().any(|(_, from, _)| matches!(from, ValueSource::Extra(_))));
     }
 }

@@ -136,7 +136,7 @@ fn of_file(seed: u64, modified: u64, breaks: bool) -> (Input, Arc<AtomicUsize>) 
 
 fn resume_import(disk: &Arc<CrashDisk>, input: Input) -> thalweg::Result<Imported> {
     let mut writer = Writer::open_on(disk.clone(), Options::default())?;
-    writer.set_keep_every(Duration::ZERO);
+    writer.set_checkpoint_interval(Duration::ZERO);
     writer.import(input, &mut |_| {})
 }
 

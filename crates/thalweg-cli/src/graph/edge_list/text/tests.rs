@@ -5,8 +5,8 @@ use super::*;
 fn args() -> EdgeListArgs {
     EdgeListArgs {
         population: None,
-        from_type: "a".into(),
-        to_type: "b".into(),
+        from_type: Some("a".into()),
+        to_type: Some("b".into()),
         directed: false,
         undirected: false,
         several: true,

@@ -1,0 +1,121 @@
+//! Networks: what the verbs write, and what they refuse.
+
+use std::fs;
+
+use crate::common::Folder;
+
+/// A folder with a network `net` of edges from A to B, made of a list of edges.
+fn network(list: &str) -> Folder {
+    let folder = Folder::new();
+    fs::write(folder.path("e.csv"), list).unwrap();
+    folder.ok(&["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"]);
+    folder
+}
+
+#[test]
+fn names_and_values_with_commas_and_line_breaks_come_back_from_csv() {
+    let list = "source,target,\"a,b\",c\n1,2,5,\"x\ry\"\n1,3,6,\"q\"\"q\"\n";
+    let folder = network(list);
+    folder.ok(&["graph", "export", "net", "out.csv", "--edges", "e"]);
+    assert_eq!(fs::read_to_string(folder.path("out.csv")).unwrap(), list);
+}
+
+#[test]
+fn tables_are_exported_in_every_format() {
+    let folder = network("source,target,w\n1,2,0.5\n1,3,\n");
+    folder.ok(&["graph", "export", "net", "out.tsv", "--edges", "e"]);
+    let text = fs::read_to_string(folder.path("out.tsv")).unwrap();
+    assert_eq!(text, "source\ttarget\tw\n1\t2\t0.5\n1\t3\t\n");
+    folder.ok(&["graph", "export", "net", "out.csv", "--vertices", "B"]);
+    assert_eq!(fs::read_to_string(folder.path("out.csv")).unwrap(), "id\n2\n3\n");
+    for name in ["out.arrow", "out.parquet"] {
+        folder.ok(&["graph", "export", "net", name, "--edges", "e"]);
+        assert!(folder.path(name).is_file());
+    }
+    let said = folder.fails(2, &["graph", "export", "net", "out.xyz", "--edges", "e"]);
+    assert!(said.contains(".arrow, .parquet, .csv or .tsv, or .h5 for SONATA"), "{said}");
+}
+
+#[test]
+fn a_range_takes_no_memory_for_ids_that_are_not_there() {
+    let folder = network("source,target\n1,2\n1,3\n4294967300,3\n");
+    let all = "A:0-18446744073709551615";
+    let said = folder.run(&["graph", "neighbors", "net", "--from", all]);
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), "1\t2\t2 3\n4294967300\t1\t3\n");
+    let error = String::from_utf8(said.stderr).unwrap();
+    assert!(error.contains("not there: 0, 2, 3, 4, 5 and 18446744073709551609 more"), "{error}");
+    let said = folder.run(&["graph", "degree", "net", "--from", all]);
+    assert_eq!(String::from_utf8(said.stdout).unwrap(), "1\t2\n4294967300\t1\n");
+    let said = folder.ok(&["graph", "neighbors", "net", "--from", all, "--measured"]);
+    assert!(said.contains("\"links\":3") && said.contains("\"vertices\":2"), "{said}");
+    folder.ok(&["graph", "export", "net", "o.csv", "--edges", "e", "--between", all]);
+    let text = fs::read_to_string(folder.path("o.csv")).unwrap();
+    assert_eq!(text, "source,target\n1,2\n1,3\n4294967300,3\n");
+    let said = folder.fails(2, &["graph", "add", "net", "--vertices", all]);
+    assert!(said.contains("name fewer at a time"), "{said}");
+}
+
+#[test]
+fn vertices_and_edges_that_are_not_there_are_named() {
+    let folder = network("source,target\n1,2\n");
+    for verb in ["neighbors", "neighbours", "degree"] {
+        let said = folder.fails(1, &["graph", verb, "net", "--from", "A:1,7"]);
+        assert!(said.contains("not there: 7 of A:1,7"), "{said}");
+    }
+    let said = folder.fails(1, &["graph", "remove", "net", "--vertices", "A:5000"]);
+    assert!(said.contains("not there: 5000 of A:5000"), "{said}");
+    let said = folder.fails(1, &["graph", "remove", "net", "--edges", "e:1-9"]);
+    assert!(said.contains("none of these edges is there"), "{said}");
+    folder.ok(&["graph", "remove", "net", "--edges", "e:1-2,1-9"]);
+    folder.ok(&["graph", "remove", "net", "--edges", "e"]);
+}
+
+#[test]
+fn mistaken_vertices_and_stores_are_explained() {
+    let folder = network("source,target\n1,2\n");
+    let said = folder.fails(2, &["graph", "neighbors", "net", "--from", "A:abc"]);
+    assert!(said.contains("\"abc\" is neither ids, as in 0-9,17"), "{said}");
+    let said = folder.fails(2, &["graph", "neighbors", "net", "--from", "A:5-2"]);
+    assert!(said.contains("5-2 ends before it begins; 2-5 may be meant"), "{said}");
+    for verb in [
+        &["degree", "e.csv", "--from", "A"][..],
+        &["neighbors", "e.csv", "--from", "A"],
+        &["info", "e.csv"],
+        &["compact", "e.csv"],
+        &["check", "e.csv", "--repair", "new"],
+    ] {
+        let said = folder.fails(2, &[&["graph"], verb].concat());
+        assert!(said.contains("is a file, not a store; import it first"), "{said}");
+    }
+    let said = folder.fails(2, &["graph", "import", "e.csv", "e.csv"]);
+    assert!(said.contains("a store is a folder"), "{said}");
+}
+
+#[test]
+fn imports_that_cannot_be_meant_are_refused() {
+    let folder = network("source,target\n1,2\n");
+    fs::write(folder.path("run.txt"), "1 2\n").unwrap();
+    let said = folder.fails(1, &["graph", "import", "run.txt", "new"]);
+    assert!(said.contains("a list of edges ends in .csv, .tsv or .parquet"), "{said}");
+    fs::create_dir(folder.path("full")).unwrap();
+    fs::write(folder.path("full/notes"), "").unwrap();
+    for verb in [&["import", "e.csv", "full"][..], &["add", "full", "--vertices", "A:1"]] {
+        let said = folder.fails(2, &[&["graph"], verb].concat());
+        assert!(said.contains("no network, but another file, notes"), "{said}");
+    }
+    assert_eq!(fs::read_dir(folder.path("full")).unwrap().count(), 1);
+    fs::create_dir(folder.path("empty")).unwrap();
+    folder.ok(&["graph", "import", "e.csv", "empty"]);
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn options_of_lists_are_refused_for_hdf5() {
+    let folder = network("source,target\n1,2\n");
+    folder.ok(&["graph", "export", "net", "net.h5"]);
+    let import = ["graph", "import", "net.h5", "again"];
+    let said = folder.fails(2, &[&import[..], &["--from-type", "Foo"]].concat());
+    assert!(said.contains("--from-type is for lists of edges"), "{said}");
+    assert!(!folder.path("again").exists());
+    folder.ok(&import);
+}
