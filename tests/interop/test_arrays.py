@@ -488,6 +488,24 @@ def test_selections_are_h5pys(thalweg_binary, tmp_path, select):
                 assert told[f"/{rank}/{name}"] == expected, name
 
 
+@pytest.mark.parametrize(
+    ("select", "says"),
+    [
+        ("18446744073709551615", "18446744073709551615 is beyond dimension 0, which has 20"),
+        ("0,18446744073709551615", "18446744073709551615 is beyond dimension 1, which has 5"),
+        ("0,999", "999 is beyond dimension 1, which has 5"),
+        ("0,5;", "5 is beyond dimension 1, which has 5"),
+        ("-1,:", "counted from 0"),
+    ],
+)
+def test_selections_that_do_not_fit(thalweg, tmp_path, select, says):
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as f:
+        f["a"] = np.zeros((20, 5))
+    result = thalweg("read", path, "--select", select, "--digest", check=False)
+    assert result.returncode == 2 and says in result.stderr and "Slab" not in result.stderr and not result.stdout
+
+
 @pytest.mark.parametrize("libver", ["earliest", "latest"])
 @pytest.mark.parametrize("base", [0, 1024])
 def test_nodes_of_an_index_that_are_fetched_together(thalweg, tmp_path, base, libver):

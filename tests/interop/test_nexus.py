@@ -113,6 +113,9 @@ SELECTIONS = {
     "flight in ns": (["--tof", "..2500000ns"], lambda pulse, time, flight: flight < 2500),
     "all": (["--pulses", "5..250", "--time", "0.1..8", "--tof", "1ms.."], lambda pulse, time, flight: (pulse >= 5) & (pulse < 250) & (time >= 0.1) & (time < 8) & (flight >= 1000)),
     "nothing": (["--pulses", "5..5"], lambda pulse, time, flight: pulse < 0),
+    "before a time far away": (["--time", "0.5..1e10"], lambda pulse, time, flight: time >= 0.5),
+    "between times far away": (["--time", "-1e300..1e300"], lambda pulse, time, flight: pulse >= 0),
+    "after a time far away": (["--time", "1e19.."], lambda pulse, time, flight: pulse < 0),
 }
 
 
@@ -124,7 +127,13 @@ def test_selections(thalweg, tmp_path, style, selection):
     thalweg("read", path, "--events", *options, "--to", out)
     wanted = [expected(style, name, where) for name in BANKS]
     same(table(out), wanted)
-    assert any(len(bank.pulse) for bank in wanted) == (selection != "nothing")
+    assert any(len(bank.pulse) for bank in wanted) == (selection not in ("nothing", "after a time far away"))
+
+
+@pytest.mark.parametrize("time", ["5..1", "nan..", "..NaN", "2027-01-01..2026-01-01", "9e9..2026-03-01T17:30:02"])
+def test_ranges_of_time_that_are_none(thalweg, tmp_path, time):
+    path = write("sns", tmp_path / "run.nxs")
+    assert thalweg("read", path, "--events", "--time", time, check=False).returncode == 2
 
 
 @pytest.mark.parametrize("named", [["--bank", "bank[13]*"], ["--bank", "bank1_events", "--bank", "/entry/bank3_events"], ["/entry/bank1_events", "/entry/bank3_*"]])

@@ -99,13 +99,25 @@ fn ends(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
 fn parse_pulses(text: &str) -> Result<Range<u64>, String> {
     let (from, to) = ends(text)?;
     let number = |text: &str| text.parse::<u64>().map_err(|e| format!("{text:?}: {e}"));
-    Ok(from.map_or(Ok(0), number)?..to.map_or(Ok(u64::MAX), number)?)
+    forward(from.map_or(Ok(0), number)?..to.map_or(Ok(u64::MAX), number)?)
+}
+
+/// A range whose end is not before its start. Ends that are not numbers are refused, too.
+fn forward<T: PartialOrd>(range: Range<T>) -> Result<Range<T>, String> {
+    if range.start <= range.end { Ok(range) } else { Err("the end is before the start".into()) }
 }
 
 fn parse_time(text: &str) -> Result<(Option<Moment>, Option<Moment>), String> {
     let (from, to) = ends(text)?;
     let moment = |text: &str| Moment::parse(text).map_err(|e| e.to_string());
-    Ok((from.map(moment).transpose()?, to.map(moment).transpose()?))
+    let (from, to) = (from.map(moment).transpose()?, to.map(moment).transpose()?);
+    // Moments of two kinds can be compared only when the time of the first pulse is known.
+    if let (Some(Moment::Into(from)), Some(Moment::Into(to)))
+    | (Some(Moment::At(from)), Some(Moment::At(to))) = (from, to)
+    {
+        forward(from..to)?;
+    }
+    Ok((from, to))
 }
 
 /// Parses times of flight, in nanoseconds.
@@ -126,7 +138,7 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
             .map(|count| count * scale)
             .map_err(|e| format!("{text:?}: {e}"))
     };
-    Ok(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
+    forward(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
 }
 
 /// Findings that are printed one by one; the others are only counted.
@@ -280,7 +292,7 @@ fn write_events(
     });
     match sink_failure {
         Some(failure) => Err(failure),
-        None => Ok(summary?),
+        None => summary.map_err(Failure::of_argument),
     }
 }
 
@@ -334,7 +346,7 @@ mod tests {
         assert_eq!(parse_pulses("3..7"), Ok(3..7));
         assert_eq!(parse_pulses(".. 7"), Ok(0..7));
         assert_eq!(parse_pulses("3.."), Ok(3..u64::MAX));
-        for wrong in ["3", "3..x", "-1..2", "1..2..3", "1...2"] {
+        for wrong in ["3", "3..x", "-1..2", "1..2..3", "1...2", "7..3"] {
             assert!(parse_pulses(wrong).is_err(), "{wrong}");
         }
         assert_eq!(
@@ -342,7 +354,13 @@ mod tests {
             Ok((Some(Moment::Into(1_500_000_000)), Some(Moment::At(2_000_000_000))))
         );
         assert_eq!(parse_time("..3"), Ok((None, Some(Moment::Into(3_000_000_000)))));
-        assert!(parse_time("..soon").is_err());
+        for wrong in ["..soon", "nan..", "..NaN", "5..1", "1970-01-02..1970-01-01"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            parse_time("-1e300..1e10"),
+            Ok((Some(Moment::Into(i64::MIN)), Some(Moment::Into(i64::MAX))))
+        );
     }
 
     #[test]
@@ -350,6 +368,8 @@ mod tests {
         assert_eq!(parse_flight("1000..2ms"), Ok(1e6..2e6));
         assert_eq!(parse_flight("5ns.."), Ok(5.0..f64::INFINITY));
         assert_eq!(parse_flight("..0.5s"), Ok(f64::NEG_INFINITY..5e8));
-        assert!(parse_flight("1m..2m").is_err() && parse_flight("us..2").is_err());
+        for wrong in ["1m..2m", "us..2", "2..1", "nan..1", "1..nan"] {
+            assert!(parse_flight(wrong).is_err(), "{wrong}");
+        }
     }
 }

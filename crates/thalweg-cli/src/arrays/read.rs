@@ -28,7 +28,7 @@ use crate::timing::Started;
 pub(crate) struct ArrayArgs {
     /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
     /// as in 1,2;3,4
-    #[arg(long, value_name = "SELECTION")]
+    #[arg(long, value_name = "SELECTION", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
     select: Option<Select>,
     /// HDF5: read in N processes, each a slice, as `mpiexec -n N thalweg read` does with MPI

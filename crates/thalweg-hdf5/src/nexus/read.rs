@@ -88,10 +88,8 @@ impl Nexus<'_> {
         f: &mut dyn FnMut(&EventBatch<'_>) -> Result<()>,
     ) -> Result<EventsSummary> {
         let banks = wanted.banks(self)?;
-        let times = match wanted.times(0) {
-            Some(_) => wanted.times(self.start()?.unwrap_or(0)),
-            None => None,
-        };
+        let start = if wanted.time.is_some() { self.start()? } else { None };
+        let times = wanted.times(start.unwrap_or(0))?;
         let mut summary = EventsSummary {
             events: banks.iter().map(|&bank| (bank, 0)).collect(),
             findings: Vec::new(),
