@@ -124,15 +124,15 @@ impl ArrayFile {
             window.add(number, subject, grid);
             nodes.push(&dataset.node);
             if let Some(target) = window.targets.last() {
-                // SAFETY: only the run uses the canvas, and the run ends before this function
+                // SAFETY: only the run uses the buffer, and the run ends before this function
                 // returns.
                 #[allow(unsafe_code)]
-                target.put_on(|| unsafe { SharedBuffer::over(out) });
+                target.buffer_or(|| unsafe { SharedBuffer::over(out) });
             }
         }
         for (target, node) in window.targets.iter().zip(nodes) {
-            if let Some(canvas) = target.canvas() {
-                self.without_engine(target, node, canvas)?;
+            if let Some(buffer) = target.buffer() {
+                self.without_engine(target, node, buffer)?;
             }
         }
         summary.stored = window.stored();
@@ -206,8 +206,8 @@ impl ArrayFile {
                 batch?.iter().for_each(|(window, count)| filled[*window] += count);
             }
             for target in &window.targets {
-                let canvas = windows.canvas(target);
-                self.without_engine(target, &datasets[target.dataset].node, canvas)?;
+                let buffer = windows.buffer(target);
+                self.without_engine(target, &datasets[target.dataset].node, buffer)?;
                 summary.bytes += target.grid.bytes();
             }
             summary.stored += window.stored();
@@ -289,15 +289,15 @@ impl ArrayFile {
         &self,
         target: &WindowTarget,
         node: &Node,
-        canvas: &SharedBuffer,
+        buffer: &SharedBuffer,
     ) -> Result<()> {
         let array = &target.subject.array;
         match &array.place {
-            ElementPlace::Inline(stored) => target.tiles(canvas, |_, bytes| {
+            ElementPlace::Inline(stored) => target.tiles(buffer, |_, bytes| {
                 bytes.clone_from(stored);
                 Ok(())
             }),
-            ElementPlace::Library(_) => target.tiles(canvas, |rows, bytes| {
+            ElementPlace::Library(_) => target.tiles(buffer, |rows, bytes| {
                 if self.options.control.is_cancelled() {
                     return Err(Error::Cancelled);
                 }

@@ -378,25 +378,25 @@ impl Grid {
         (at == first && count == *tile).then(|| place..place + (count * self.size) as usize)
     }
 
-    /// Copies the wanted elements of an entry from its decoded `bytes` to their places on the
-    /// canvas, and makes them little-endian.
+    /// Copies the wanted elements of an entry from its decoded `bytes` to their places in the
+    /// buffer, and makes them little-endian.
     ///
     /// # Safety
-    /// No other thread uses these elements of the canvas during the call.
+    /// No other thread uses these elements of the buffer during the call.
     #[allow(unsafe_code)]
     pub(super) unsafe fn place(
         &self,
         entry: &TileEntry,
         bytes: &[u8],
         dtype: &Dtype,
-        canvas: &SharedBuffer,
+        buffer: &SharedBuffer,
     ) {
         let size = self.size as usize;
         let put = |from: u64, to: u64, count: u64| {
             let from = from as usize * size;
             let len = count as usize * size;
             // SAFETY: the caller's promise.
-            let out = unsafe { canvas.part(to as usize * size, len) };
+            let out = unsafe { buffer.part(to as usize * size, len) };
             out.copy_from_slice(&bytes[from..from + len]);
             dtype.to_little_endian(out);
         };

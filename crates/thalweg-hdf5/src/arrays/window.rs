@@ -55,7 +55,7 @@ pub(super) struct WindowTarget {
     pub(super) dataset: usize,
     pub(super) subject: Subject,
     pub(super) grid: Grid,
-    canvas: OnceLock<SharedBuffer>,
+    buffer: OnceLock<SharedBuffer>,
     /// Whether every wanted element is stored.
     is_stored: bool,
 }
@@ -103,7 +103,7 @@ impl Window {
             dataset,
             subject,
             grid,
-            canvas: OnceLock::new(),
+            buffer: OnceLock::new(),
             is_stored,
         });
     }
@@ -112,14 +112,14 @@ impl Window {
 impl WindowTarget {
     /// Gives the target its memory, if it has none, and writes the fill value to it if not every
     /// wanted element is stored.
-    pub(super) fn put_on(&self, canvas: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
-        self.canvas.get_or_init(|| {
-            let canvas = canvas();
+    pub(super) fn buffer_or(&self, make: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
+        self.buffer.get_or_init(|| {
+            let buffer = make();
             if !self.is_stored {
                 let fill = self.subject.fill();
-                // SAFETY: the canvas is new; nobody else uses it.
+                // SAFETY: the buffer is new; nobody else uses it.
                 #[allow(unsafe_code)]
-                let bytes = unsafe { canvas.part(0, self.grid.bytes() as usize) };
+                let bytes = unsafe { buffer.part(0, self.grid.bytes() as usize) };
                 if fill.iter().all(|&byte| byte == 0) {
                     bytes.fill(0);
                 } else {
@@ -128,20 +128,20 @@ impl WindowTarget {
                         .for_each(|element| element.copy_from_slice(&fill));
                 }
             }
-            canvas
+            buffer
         })
     }
 
     /// The target's memory, if it has any.
-    pub(super) fn canvas(&self) -> Option<&SharedBuffer> {
-        self.canvas.get()
+    pub(super) fn buffer(&self) -> Option<&SharedBuffer> {
+        self.buffer.get()
     }
 
     /// Fills in the wanted elements of tiles of whole rows. `f` writes the bytes of these rows, as
     /// stored, to its second argument.
     pub(super) fn tiles(
         &self,
-        canvas: &SharedBuffer,
+        buffer: &SharedBuffer,
         mut f: impl FnMut(Range<u64>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let (entries, _) = self.grid.entries(&self.grid.stored(&self.subject.array));
@@ -151,7 +151,7 @@ impl WindowTarget {
             // SAFETY: nobody else fills a target that is not fetched.
             #[allow(unsafe_code)]
             unsafe {
-                self.grid.place(&entry, &bytes, &self.subject.array.dtype, canvas);
+                self.grid.place(&entry, &bytes, &self.subject.array.dtype, buffer);
             }
         }
         Ok(())
@@ -159,7 +159,7 @@ impl WindowTarget {
 
     /// The target's bytes, once it is filled.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.canvas.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
+        self.buffer.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
     }
 }
 
@@ -200,8 +200,8 @@ impl Windows {
     }
 
     /// The target's memory; a target without memory gets spare memory.
-    pub(super) fn canvas<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
-        target.put_on(|| {
+    pub(super) fn buffer<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
+        target.buffer_or(|| {
             let len = target.grid.bytes() as usize;
             let mut bytes = self.lock().spare.pop().unwrap_or_default();
             if bytes.capacity() < len {
@@ -297,14 +297,14 @@ impl Filler {
         let failed = |fault: Fault| {
             fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile))
         };
-        let canvas = self.windows.canvas(target);
+        let buffer = self.windows.buffer(target);
         worker.decoded += extent.bytes.len() as u64;
         if target.grid.is_plain() {
             // SAFETY: entries of a window have no element in common, and each is given to one
             // worker.
             #[allow(unsafe_code)]
             unsafe {
-                target.grid.place(entry, extent.bytes, &array.dtype, canvas);
+                target.grid.place(entry, extent.bytes, &array.dtype, buffer);
             }
             return Ok(());
         }
@@ -320,7 +320,7 @@ impl Filler {
         if let Some(Range { start, end }) = target.grid.whole(entry) {
             // SAFETY: as above.
             #[allow(unsafe_code)]
-            let out = unsafe { canvas.part(start, end - start) };
+            let out = unsafe { buffer.part(start, end - start) };
             worker.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
             array.dtype.to_little_endian(out);
             return Ok(());
@@ -332,7 +332,7 @@ impl Filler {
         // SAFETY: as above.
         #[allow(unsafe_code)]
         unsafe {
-            target.grid.place(entry, bytes, &array.dtype, canvas);
+            target.grid.place(entry, bytes, &array.dtype, buffer);
         }
         Ok(())
     }

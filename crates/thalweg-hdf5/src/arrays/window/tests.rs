@@ -115,7 +115,7 @@ impl StoredArray {
             filler.fill(&mut worker, &window, place, &extent).unwrap();
         }
         let target = window.targets.remove(0);
-        windows.canvas(&target);
+        windows.buffer(&target);
         target.into_bytes().chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
     }
 
