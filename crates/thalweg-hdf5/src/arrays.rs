@@ -16,6 +16,7 @@ mod shared_buffer;
 mod sidecar;
 mod slice;
 mod strings;
+mod tally;
 mod window;
 
 use std::collections::HashSet;

@@ -13,6 +13,7 @@ use super::grid::Grid;
 use super::row_bands::{self, ElementRange};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
+use super::tally::Delivered;
 use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, ElementPlace, Found, Node};
@@ -137,12 +138,14 @@ impl ArrayFile {
         }
         summary.stored = window.stored();
         if window.entries.is_empty() {
+            window.check_filled()?;
             return Ok(summary);
         }
         let shape = self.shape(&window, &model, Delivery::Worker);
         let windows = Arc::new(Windows::of(window));
         let run = self.start(&windows, 1, model, shape)?;
         summary.clocks = run.finish()?.clocks;
+        windows.get(0).check_filled()?;
         Ok(summary)
     }
 
@@ -191,7 +194,9 @@ impl ArrayFile {
         for part in parts.iter().flatten() {
             self.check_room(&subjects[part.dataset], part, piece)?;
         }
+        let mut delivered = Delivered::new(&subjects, elements);
         if parts.is_empty() {
+            delivered.check(&subjects)?;
             return Ok(summary);
         }
         let windows = Arc::new(Windows::new(make));
@@ -211,6 +216,7 @@ impl ArrayFile {
                 summary.bytes += target.grid.bytes();
             }
             summary.stored += window.stored();
+            window.check_filled()?;
             drop(window);
             windows.deliver(|window| {
                 let mut spare = Vec::with_capacity(window.targets.len());
@@ -218,6 +224,7 @@ impl ArrayFile {
                     let number = target.dataset;
                     let bytes = target.into_bytes();
                     f(number, &bytes)?;
+                    delivered.add(number, bytes.len());
                     spare.push(bytes);
                 }
                 Ok(spare)
@@ -228,6 +235,7 @@ impl ArrayFile {
             }
         }
         summary.clocks = run.finish()?.clocks;
+        delivered.check(&subjects)?;
         Ok(summary)
     }
 
@@ -361,3 +369,6 @@ fn ranges(window: &Window) -> Vec<Range<u64>> {
 pub(super) fn whole(subjects: &[Subject]) -> Vec<Range<u64>> {
     subjects.iter().map(|subject| 0..subject.array.len()).collect()
 }
+
+#[cfg(test)]
+mod tests;

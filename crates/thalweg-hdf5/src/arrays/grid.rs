@@ -239,13 +239,22 @@ impl Grid {
         part
     }
 
+    /// The number of selected elements.
+    pub(super) fn elements(&self) -> u64 {
+        match &self.picks {
+            Picks::Slabs(slabs) => slabs.iter().map(Slab::len).product(),
+            Picks::Points(points) => points.len() as u64,
+        }
+    }
+
     /// Bytes of the selected elements.
     pub(super) fn bytes(&self) -> u64 {
+        self.size * self.elements()
+    }
+
+    /// Bytes of an element.
+    pub(super) fn element(&self) -> u64 {
         self.size
-            * match &self.picks {
-                Picks::Slabs(slabs) => slabs.iter().map(Slab::len).product(),
-                Picks::Points(points) => points.len() as u64,
-            }
     }
 
     /// Bytes of a decoded tile.
@@ -379,7 +388,7 @@ impl Grid {
     }
 
     /// Copies the wanted elements of an entry from its decoded `bytes` to their places in the
-    /// buffer, and makes them little-endian.
+    /// buffer, and makes them little-endian. Returns their number.
     ///
     /// # Safety
     /// No other thread uses these elements of the buffer during the call.
@@ -390,9 +399,11 @@ impl Grid {
         bytes: &[u8],
         dtype: &Dtype,
         buffer: &SharedBuffer,
-    ) {
+    ) -> u64 {
         let size = self.size as usize;
-        let put = |from: u64, to: u64, count: u64| {
+        let mut placed = 0;
+        let mut put = |from: u64, to: u64, count: u64| {
+            placed += count;
             let from = from as usize * size;
             let len = count as usize * size;
             // SAFETY: the caller's promise.
@@ -409,6 +420,7 @@ impl Grid {
             }
             _ => {}
         }
+        placed
     }
 
     /// Calls `put` for each run of wanted elements of a tile's part: where the run begins, counted

@@ -13,6 +13,7 @@ use super::LIKELY_RATIO;
 use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
+use super::tally::Tally;
 use crate::filter::Contexts;
 use crate::libhdf5::{Array, ElementPlace};
 
@@ -58,6 +59,7 @@ pub(super) struct WindowTarget {
     buffer: OnceLock<SharedBuffer>,
     /// Whether every wanted element is stored.
     is_stored: bool,
+    tally: Tally,
 }
 
 /// Targets that are filled at the same time.
@@ -93,8 +95,12 @@ impl Window {
     /// Adds a target.
     pub(super) fn add(&mut self, dataset: usize, subject: Subject, grid: Grid) {
         let mut is_stored = true;
+        let mut tally = Tally::of_elements(grid.elements());
         if matches!(subject.array.place, ElementPlace::Chunked(..) | ElementPlace::Contiguous(_)) {
             let (entries, all) = grid.entries(&grid.stored(&subject.array));
+            if !all {
+                tally = Tally::of_entries(entries.len() as u64);
+            }
             let number = self.targets.len() as u32;
             self.entries.extend(entries.into_iter().map(|entry| (number, entry)));
             is_stored = all;
@@ -105,7 +111,14 @@ impl Window {
             grid,
             buffer: OnceLock::new(),
             is_stored,
+            tally,
         });
+    }
+
+    /// Checks that every target got all the values that it is owed. Without this check, a defect of
+    /// the planner or the engine would leave values out silently.
+    pub(super) fn check_filled(&self) -> Result<()> {
+        self.targets.iter().try_for_each(|target| target.tally.check(&target.subject))
     }
 }
 
@@ -150,9 +163,9 @@ impl WindowTarget {
             f(self.grid.rows(entry.tile), &mut bytes)?;
             // SAFETY: nobody else fills a target that is not fetched.
             #[allow(unsafe_code)]
-            unsafe {
-                self.grid.place(&entry, &bytes, &self.subject.array.dtype, buffer);
-            }
+            let placed =
+                unsafe { self.grid.place(&entry, &bytes, &self.subject.array.dtype, buffer) };
+            self.tally.add(placed);
         }
         Ok(())
     }
@@ -303,9 +316,8 @@ impl Filler {
             // SAFETY: entries of a window have no element in common, and each is given to one
             // worker.
             #[allow(unsafe_code)]
-            unsafe {
-                target.grid.place(entry, extent.bytes, &array.dtype, buffer);
-            }
+            let placed = unsafe { target.grid.place(entry, extent.bytes, &array.dtype, buffer) };
+            target.tally.add(placed);
             return Ok(());
         }
         let size = target.grid.tile_bytes() as usize;
@@ -323,6 +335,7 @@ impl Filler {
             let out = unsafe { buffer.part(start, end - start) };
             worker.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
             array.dtype.to_little_endian(out);
+            target.tally.add(out.len() as u64 / target.grid.element());
             return Ok(());
         }
         let bytes = worker
@@ -331,9 +344,8 @@ impl Filler {
             .map_err(failed)?;
         // SAFETY: as above.
         #[allow(unsafe_code)]
-        unsafe {
-            target.grid.place(entry, bytes, &array.dtype, buffer);
-        }
+        let placed = unsafe { target.grid.place(entry, bytes, &array.dtype, buffer) };
+        target.tally.add(placed);
         Ok(())
     }
 }
