@@ -249,7 +249,10 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
     }
     let started = Instant::now();
     let identified = Identified::new(path, options)?.trusted(args.trusted);
-    let Opened::Arrays(file) = identified.open(options.clone())? else { return Ok(0.0) };
+    let Opened::Arrays(file) = identified.open(options.clone())? else {
+        let what = "it holds no arrays any more: it changed while it was examined";
+        return Err(Failure::Said(format!("{}: {what}", path.display())));
+    };
     let datasets = wanted(&file, &args.paths)?;
     let same: Vec<&Dataset> = datasets
         .iter()

@@ -43,7 +43,7 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
         size(diagnosis.bytes),
         size(diagnosis.stored),
         diagnosis.chunks,
-        diagnosis.in_order * 100.0,
+        diagnosis.sequential_share * 100.0,
         diagnosis.small * 100.0,
     );
     line("arrays", &words);
@@ -227,7 +227,7 @@ pub(super) fn in_json(report: &DoctorReport<'_>) -> Value {
         "bytes": report.diagnosis.bytes,
         "bytes_stored": report.diagnosis.stored,
         "chunks": report.diagnosis.chunks,
-        "in_order": report.diagnosis.in_order,
+        "in_order": report.diagnosis.sequential_share,
         "small_share": report.diagnosis.small,
         "wanted_bytes": requests.wanted,
         "depth": requests.shape.depth,

@@ -337,12 +337,11 @@ impl ArrayFile {
         Err(Error::Unsupported {
             file: self.store.name().clone(),
             what: format!(
-                "{}: {bytes} bytes that lie beside each other in {stored} stored ones",
+                "{}: {bytes} bytes stored in {stored}, more than {LIKELY_RATIO} for each,",
                 subject.path
             )
             .into(),
-            advice: "allow it more memory than that, if this is what the dataset should be like"
-                .into(),
+            advice: "if the file is right, raise --memory".into(),
         })
     }
 }

@@ -42,7 +42,9 @@ impl Subject {
         }
         let Self { file, path, array } = self;
         let what = format!(
-            "{file}: {path}: the elements {elements:?} of {}: whole rows of {row} can be read",
+            "{file}: {path}: elements {}..{} of {} are not whole rows: a row has {row} elements",
+            elements.start,
+            elements.end,
             array.len()
         );
         Err(Error::Usage(what.into()))
@@ -322,12 +324,12 @@ impl Filler {
         }
         let size = target.grid.tile_bytes() as usize;
         if size > self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)) {
-            let found = format!("{} stored bytes of a chunk of {size}", extent.bytes.len());
-            return Err(failed(Fault::new(
-                0,
-                found,
-                format!("at least one in {LIKELY_RATIO}; or allow it more memory"),
-            )));
+            let found = format!("a chunk of {size} bytes stored in {}", extent.bytes.len());
+            let expected = format!(
+                "at most {LIKELY_RATIO} decoded bytes for each stored byte; if the file is right, \
+                 raise --memory"
+            );
+            return Err(failed(Fault::new(0, found, expected)));
         }
         if let Some(Range { start, end }) = target.grid.whole(entry) {
             // SAFETY: as above.

@@ -35,8 +35,8 @@ use super::object::{Node, labels};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
 
-/// The most levels of nested types that are read.
-const MOST_LEVELS: usize = 32;
+/// The most levels of nested types that are read. Deeper nesting is an error.
+pub(super) const MOST_TYPE_LEVELS: usize = 32;
 
 /// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 pub(super) const MOST_RANK: usize = 32;
@@ -139,28 +139,13 @@ impl Node {
     }
 
     fn check_inside(&self, array: &Array) -> Result<()> {
-        let size = self.shared.size();
-        let inside = |offset: u64, len: u64| {
-            if offset.checked_add(len).is_some_and(|end| end <= size) {
-                return Ok(());
-            }
-            let found = format!("{len} bytes from byte {offset} on");
-            let expected = format!("data inside the {size} bytes of the file");
-            Err(self.shared.malformed(&self.path, offset.min(size), found, expected))
-        };
         match &array.place {
             // The offset is that of pieces of other files.
             ElementPlace::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
-            ElementPlace::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
-            ElementPlace::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
-                Some(empty) => Err(self.shared.malformed(
-                    &self.path,
-                    empty.offset,
-                    "a chunk of no bytes".into(),
-                    "some".into(),
-                )),
-                None => chunks.iter().try_for_each(|chunk| inside(chunk.offset, chunk.size)),
-            },
+            ElementPlace::Contiguous(Some(offset)) => {
+                self.shared.check_inside(&self.path, *offset, array.bytes())
+            }
+            ElementPlace::Chunked(_, chunks) => self.shared.check_chunks(&self.path, chunks),
             ElementPlace::Inline(_) | ElementPlace::Contiguous(None) | ElementPlace::Library(_) => {
                 Ok(())
             }
@@ -365,7 +350,7 @@ const IEEE: [(usize, [usize; 5]); 4] = [
 /// The type of elements, in numpy's terms, of a stored type at this level of nesting. The lock is
 /// held.
 pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
-    if level > MOST_LEVELS {
+    if level > MOST_TYPE_LEVELS {
         return Err(DatasetError::Unsupported("types inside each other".into()));
     }
     // SAFETY: under the lock, with types that are open; arrays are as long as the library says.
