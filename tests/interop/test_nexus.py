@@ -425,6 +425,21 @@ def test_groups_without_class_or_ids(thalweg, tmp_path):
     assert not (tmp_path / "mixed.arrow").exists()
 
 
+def test_one_file_is_read_at_a_time(thalweg, tmp_path):
+    one, two = write("sns", tmp_path / "one.nxs"), write("sns", tmp_path / "two.nxs")
+    for verb in [["read", one, two], ["read", one, two, "--events"], ["read", one, two, "--digest"], ["doctor", one, two]]:
+        result = thalweg(*verb, check=False)
+        assert result.returncode == 2 and f"{two}: only one HDF5 file is read at a time" in result.stderr, verb
+
+
+def test_files_without_logs(thalweg, tmp_path):
+    path = tmp_path / "none.h5"
+    with h5py.File(path, "w") as file:
+        file["d"] = 1
+    result = thalweg("read", path, "--logs", check=False)
+    assert result.returncode == 1 and "no logs" in result.stderr
+
+
 def test_files_without_events(thalweg, tmp_path):
     path = tmp_path / "none.h5"
     with h5py.File(path, "w") as file:

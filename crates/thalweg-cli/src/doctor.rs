@@ -214,7 +214,7 @@ fn of_arrays(
 fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
-        datasets.extend(file.matching(&path.to_string_lossy()).map_err(Failure::of_argument)?);
+        datasets.extend(arrays::matching(file, path)?);
     }
     Ok(if paths.is_empty() { file.datasets()? } else { datasets })
 }

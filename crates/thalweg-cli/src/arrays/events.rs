@@ -16,6 +16,7 @@ use thalweg::nexus::{
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
+use super::read::not_within;
 use crate::common::{Failure, VerbResult, complain, output, print_json};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
@@ -243,14 +244,14 @@ pub(super) fn run(
     if let Some(pattern) = &args.logs {
         return logs(&nexus, pattern, to);
     }
-    let within = within.iter().map(|path| path.to_string_lossy().into_owned());
+    let names = within.iter().map(|path| path.to_string_lossy().into_owned());
     let wanted = EventSelection {
-        banks: args.bank.iter().cloned().chain(within).collect(),
+        banks: args.bank.iter().cloned().chain(names).collect(),
         pulses: args.pulses.clone(),
         time: args.time,
         flight: args.tof.clone(),
     };
-    let numbers = wanted.banks(&nexus).map_err(Failure::of_argument)?;
+    let numbers = wanted.banks(&nexus).map_err(|error| not_within(error, within))?;
     let banks = nexus.banks().iter().enumerate();
     let banks: Vec<&Bank> =
         banks.filter(|(number, _)| numbers.contains(number)).map(|(_, bank)| bank).collect();
