@@ -242,13 +242,12 @@ mod tests {
     #[test]
     fn messages_name_the_place_and_the_dimension() {
         let at = |at: u64| Slab { start: at, count: 1, step: 1, block: 1 };
-        let wrong = |selection: Selection| selection.count(&[9, 180]).unwrap_err();
-        let beyond = "999 is beyond dimension 1, which has 180";
-        assert_eq!(wrong(Selection::Slab(vec![at(0), at(999)])), beyond);
-        assert_eq!(wrong(Selection::Points(vec![vec![0, 999]])), beyond);
-        let last = at(u64::MAX);
-        let beyond = format!("{} is beyond dimension 0, which has 9", u64::MAX);
-        assert_eq!(wrong(Selection::Slab(vec![last, at(0)])), beyond);
-        assert_eq!(wrong(Selection::Points(vec![vec![u64::MAX, 0]])), beyond);
+        let count = |selection: Selection| selection.count(&[9, 180]);
+        let beyond = Err("999 is beyond dimension 1, which has 180".to_owned());
+        assert_eq!(count(Selection::Slab(vec![at(0), at(999)])), beyond);
+        assert_eq!(count(Selection::Points(vec![vec![0, 999]])), beyond);
+        let beyond = Err(format!("{} is beyond dimension 0, which has 9", u64::MAX));
+        assert_eq!(count(Selection::Slab(vec![at(u64::MAX), at(0)])), beyond);
+        assert_eq!(count(Selection::Points(vec![vec![u64::MAX, 0]])), beyond);
     }
 }

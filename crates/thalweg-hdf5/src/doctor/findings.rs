@@ -43,8 +43,8 @@ pub struct Finding {
     pub what: String,
     /// A setting for programs that write such files.
     pub writer: &'static str,
-    /// Options of `thalweg convert --repack` that mend it; `None` if repacking does not help, or too
-    /// little.
+    /// Options of `thalweg convert --repack` that mend it; `None` if repacking does not help, or
+    /// helps too little.
     pub repack: Option<String>,
     /// The predicted times of the mended file.
     pub gain: Option<Gain>,
