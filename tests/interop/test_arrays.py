@@ -215,6 +215,31 @@ def test_numbers_that_do_not_fill_their_bytes(thalweg, tmp_path):
     same(thalweg, path)
 
 
+def test_floating_point_numbers_of_other_forms(thalweg, tmp_path):
+    """libhdf5 converts what fits into IEEE 754's numbers of the same size; other numbers are not read."""
+    path = tmp_path / "f.h5"
+    small = h5py.h5t.IEEE_F32LE.copy()
+    small.set_fields(31, 24, 7, 0, 23)
+    small.set_ebias(63)
+    halved = h5py.h5t.IEEE_F32BE.copy()
+    halved.set_ebias(126)
+    far = h5py.h5t.IEEE_F64LE.copy()
+    far.set_ebias(1000)
+    half = h5py.h5t.IEEE_F16LE.copy()
+    half.set_ebias(14)
+    bare = h5py.h5t.IEEE_F32LE.copy()
+    bare.set_norm(h5py.h5t.NORM_NONE)
+    with h5py.File(path, "w") as file:
+        for name, kind in {"small": small, "halved": halved, "far": far, "half": half, "bare": bare}.items():
+            made = h5py.h5d.create(file.id, name.encode(), kind, h5py.h5s.create_simple((4,)))
+            made.write(h5py.h5s.ALL, h5py.h5s.ALL, np.arange(4.0))
+    result = thalweg("read", path, "--digest")
+    values = np.arange(4, dtype="<f4").tobytes()
+    assert result.stdout.split() == ["/small", "4", "<f4", hashlib.sha256(values).hexdigest()]
+    assert all(f"/{name}: not read: floating-point numbers" in result.stderr for name in ["halved", "far", "half", "bare"])
+    assert "bias 126" in result.stderr and "bias 1000" in result.stderr and "bias 14" in result.stderr and "mantissa" in result.stderr
+
+
 def test_numpys_own_types(thalweg, tmp_path):
     """h5py keeps what HDF5 has no type for as opaque bytes, with numpy's name beside them."""
     path = tmp_path / "f.h5"
@@ -486,6 +511,24 @@ def test_selections_are_h5pys(thalweg_binary, tmp_path, select):
                 values = np.asarray(values).astype(whole.dtype.newbyteorder("<"))
                 expected = ["x".join(map(str, values.shape)), values.dtype.str, hashlib.sha256(values.tobytes()).hexdigest()]
                 assert told[f"/{rank}/{name}"] == expected, name
+
+
+@pytest.mark.parametrize(
+    ("select", "says"),
+    [
+        ("18446744073709551615", "18446744073709551615 is beyond dimension 0, which has 20"),
+        ("0,18446744073709551615", "18446744073709551615 is beyond dimension 1, which has 5"),
+        ("0,999", "999 is beyond dimension 1, which has 5"),
+        ("0,5;", "5 is beyond dimension 1, which has 5"),
+        ("-1,:", "counted from 0"),
+    ],
+)
+def test_selections_that_do_not_fit(thalweg, tmp_path, select, says):
+    path = tmp_path / "s.h5"
+    with h5py.File(path, "w") as f:
+        f["a"] = np.zeros((20, 5))
+    result = thalweg("read", path, "--select", select, "--digest", check=False)
+    assert result.returncode == 2 and says in result.stderr and "Slab" not in result.stderr and not result.stdout
 
 
 @pytest.mark.parametrize("libver", ["earliest", "latest"])

@@ -113,6 +113,9 @@ SELECTIONS = {
     "flight in ns": (["--tof", "..2500000ns"], lambda pulse, time, flight: flight < 2500),
     "all": (["--pulses", "5..250", "--time", "0.1..8", "--tof", "1ms.."], lambda pulse, time, flight: (pulse >= 5) & (pulse < 250) & (time >= 0.1) & (time < 8) & (flight >= 1000)),
     "nothing": (["--pulses", "5..5"], lambda pulse, time, flight: pulse < 0),
+    "before a time far away": (["--time", "0.5..1e10"], lambda pulse, time, flight: time >= 0.5),
+    "between times far away": (["--time", "-1e300..1e300"], lambda pulse, time, flight: pulse >= 0),
+    "after a time far away": (["--time", "1e19.."], lambda pulse, time, flight: pulse < 0),
 }
 
 
@@ -124,7 +127,13 @@ def test_selections(thalweg, tmp_path, style, selection):
     thalweg("read", path, "--events", *options, "--to", out)
     wanted = [expected(style, name, where) for name in BANKS]
     same(table(out), wanted)
-    assert any(len(bank.pulse) for bank in wanted) == (selection != "nothing")
+    assert any(len(bank.pulse) for bank in wanted) == (selection not in ("nothing", "after a time far away"))
+
+
+@pytest.mark.parametrize("time", ["5..1", "nan..", "..NaN", "2027-01-01..2026-01-01", "9e9..2026-03-01T17:30:02"])
+def test_ranges_of_time_that_are_none(thalweg, tmp_path, time):
+    path = write("sns", tmp_path / "run.nxs")
+    assert thalweg("read", path, "--events", "--time", time, check=False).returncode == 2
 
 
 @pytest.mark.parametrize("named", [["--bank", "bank[13]*"], ["--bank", "bank1_events", "--bank", "/entry/bank3_events"], ["/entry/bank1_events", "/entry/bank3_*"]])
@@ -414,6 +423,21 @@ def test_groups_without_class_or_ids(thalweg, tmp_path):
     result = thalweg("read", path, "--events", "--to", tmp_path / "mixed.arrow", check=False)
     assert result.returncode == 1 and "U32" in result.stderr and "--bank" in result.stderr
     assert not (tmp_path / "mixed.arrow").exists()
+
+
+def test_one_file_is_read_at_a_time(thalweg, tmp_path):
+    one, two = write("sns", tmp_path / "one.nxs"), write("sns", tmp_path / "two.nxs")
+    for verb in [["read", one, two], ["read", one, two, "--events"], ["read", one, two, "--digest"], ["doctor", one, two]]:
+        result = thalweg(*verb, check=False)
+        assert result.returncode == 2 and f"{two}: only one HDF5 file is read at a time" in result.stderr, verb
+
+
+def test_files_without_logs(thalweg, tmp_path):
+    path = tmp_path / "none.h5"
+    with h5py.File(path, "w") as file:
+        file["d"] = 1
+    result = thalweg("read", path, "--logs", check=False)
+    assert result.returncode == 1 and "no logs" in result.stderr
 
 
 def test_files_without_events(thalweg, tmp_path):

@@ -214,7 +214,7 @@ fn of_arrays(
 fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
-        datasets.extend(file.matching(&path.to_string_lossy()).map_err(Failure::of_argument)?);
+        datasets.extend(arrays::matching(file, path)?);
     }
     Ok(if paths.is_empty() { file.datasets()? } else { datasets })
 }
@@ -250,10 +250,8 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
     let started = Instant::now();
     let identified = Identified::new(path, options)?.trusted(args.trusted);
     let Opened::Arrays(file) = identified.open(options.clone())? else {
-        return Err(Failure::Said(format!(
-            "{}: no longer a file of arrays: it was replaced while it was diagnosed",
-            path.display()
-        )));
+        let what = "it holds no arrays any more: it changed while it was examined";
+        return Err(Failure::Said(format!("{}: {what}", path.display())));
     };
     let datasets = wanted(&file, &args.paths)?;
     let same: Vec<&Dataset> = datasets

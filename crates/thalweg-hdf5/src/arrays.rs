@@ -16,6 +16,7 @@ mod shared_buffer;
 mod sidecar;
 mod slice;
 mod strings;
+mod tally;
 mod window;
 
 use std::collections::HashSet;
@@ -100,7 +101,7 @@ impl Dataset {
 }
 
 /// The most levels of nested groups that are followed. Deeper nesting is an error.
-pub(crate) const MOST_LEVELS: usize = 256;
+pub(crate) const MOST_GROUP_LEVELS: usize = 256;
 
 /// The most decoded bytes for each stored byte that are accepted for a chunk that is larger than
 /// the memory budget. It is the highest ratio of deflate.
@@ -240,7 +241,7 @@ impl ArrayFile {
             }
             if let Some(what) = node.array()? {
                 found.push(Dataset { node, found: what });
-            } else if node.is_group() && level < MOST_LEVELS {
+            } else if node.is_group() && level < MOST_GROUP_LEVELS {
                 let mut below = node.links()?;
                 // Links are popped from the end, so they are in reverse order.
                 below.sort_by(|a, b| b.name.cmp(&a.name));
@@ -248,7 +249,7 @@ impl ArrayFile {
             } else if node.is_group() {
                 return Err(Error::Unsupported {
                     file: self.store.name().clone(),
-                    what: format!("groups in more than {MOST_LEVELS} levels").into(),
+                    what: format!("groups in more than {MOST_GROUP_LEVELS} levels").into(),
                     advice: "name a group further down".into(),
                 });
             }

@@ -25,7 +25,7 @@
 //! let arrays: Vec<_> = datasets.iter().filter(|dataset| dataset.is_array()).collect();
 //! let costs = Costs::default();
 //! let diagnosis = diagnose(&file, &arrays, &StoreModel::LOCAL, Duration::ZERO, &costs)?;
-//! assert!(diagnosis.in_order < 0.5, "few chunks follow the one before of their dataset");
+//! assert!(diagnosis.sequential_share < 0.5, "few chunks follow the one before of their dataset");
 //! assert!(diagnosis.libhdf5.requests > diagnosis.thalweg.requests);
 //! # Ok(())
 //! # }
@@ -62,7 +62,7 @@ pub struct Diagnosis {
     pub chunks: u64,
     /// The share of chunks that directly follow the previous chunk of their dataset, among chunks
     /// that have a previous one. 1 if no chunk has one.
-    pub in_order: f64,
+    pub sequential_share: f64,
     /// The share of stored bytes that are in chunks shorter than 64 KiB.
     pub small: f64,
     /// The store model that the predictions use.
@@ -154,7 +154,9 @@ pub fn diagnose(
     };
     let findings = examined.findings();
     let sum = |of: fn(&ArrayLayout) -> u64| layouts.iter().map(of).sum::<u64>();
-    let (stored, chunks, pairs) = (sum(|l| l.stored), sum(|l| l.pieces), sum(|l| l.pairs));
+    let stored = sum(|l| l.stored);
+    let chunks = sum(|l| l.pieces);
+    let pairs = sum(|l| l.pairs);
     let followed = sum(|l| l.followed);
     let small = sum(|l| l.small);
     let share =
@@ -165,7 +167,7 @@ pub fn diagnose(
         bytes,
         stored,
         chunks,
-        in_order: share(followed, pairs, 1.0),
+        sequential_share: share(followed, pairs, 1.0),
         small: share(small, stored, 0.0),
         model: *model,
         requests,

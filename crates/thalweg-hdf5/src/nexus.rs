@@ -239,14 +239,7 @@ impl<'a> Nexus<'a> {
                 pulses
             }
             (None, Some(cues)) => {
-                let done = "cue_index and cue_timestamp_zero stand in: times are coarse";
-                found.push(finding(
-                    Defect::NoIndex,
-                    None,
-                    "no event_index",
-                    "the first event of each pulse",
-                    done,
-                ));
+                found.push(no_index("cue_index and cue_timestamp_zero stand in: times are coarse"));
                 let (pulses, more) =
                     Pulses::new(places(cues)?, times(&bank.cue_timestamp_zero)?, bank.events);
                 found.extend(
@@ -256,14 +249,7 @@ impl<'a> Nexus<'a> {
                 pulses
             }
             (None, None) => {
-                let done = "no event belongs to a pulse";
-                found.push(finding(
-                    Defect::NoIndex,
-                    None,
-                    "no event_index",
-                    "the first event of each pulse",
-                    done,
-                ));
+                found.push(no_index("no event belongs to a pulse"));
                 Pulses::none(bank.events)
             }
         };
@@ -312,12 +298,12 @@ impl<'a> Nexus<'a> {
             return Err(Error::Unsupported {
                 file: self.file.store().name().clone(),
                 what: format!(
-                    "{}: {} pulses, in less than {needed} bytes of memory,",
+                    "{}: reading {} pulses, which need {needed} bytes of memory,",
                     list.dataset.path(),
                     list.len
                 )
                 .into(),
-                advice: "allow more memory".into(),
+                advice: "raise --memory above that".into(),
             });
         }
         let mut numbers = Vec::new();
@@ -329,16 +315,17 @@ impl<'a> Nexus<'a> {
     }
 }
 
+/// The finding that a bank has no index, and how the reader handled it.
+fn no_index(done: &str) -> EventFinding {
+    finding(Defect::NoIndex, None, "no event_index", "the first event of each pulse", done)
+}
+
 /// Checks the cues, which this crate does not use.
 fn check_cues(cues: &[u64], bank: &Bank) -> Option<EventFinding> {
     let done = "the cues are not used: event_index says the same in detail";
     let times = bank.cue_timestamp_zero.as_ref().map_or(0, |list| list.len);
     let (at, words, expected) = if let Some(at) = cues.iter().position(|&cue| cue > bank.events) {
-        (
-            at,
-            cues.get(at)?.to_string(),
-            format!("at most {}, for there are so many events", bank.events),
-        )
+        (at, cues.get(at)?.to_string(), format!("at most {}, the number of events", bank.events))
     } else if let Some(at) = cues.windows(2).position(|pair| pair[1] < pair[0]) {
         (at + 1, cues.get(at + 1)?.to_string(), format!("at least {}", cues.get(at)?))
     } else if cues.len() as u64 != times {

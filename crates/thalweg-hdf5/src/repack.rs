@@ -185,8 +185,7 @@ fn fill(
     how: &Repack,
 ) -> Result<RepackReport> {
     let from = hdf5::File::open(store, &output.control)?;
-    let failed = |e| Error::io(&output.name, "creating", e);
-    let out = output.out.try_clone().map_err(failed)?;
+    let out = output.out.try_clone().map_err(|e| Error::io(&output.name, "creating", e))?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
     let mut rewrite =
         Rewrite::begin(&from, out, &output.name, how.version, metadata, &output.control)?;
@@ -199,46 +198,77 @@ fn fill(
     (report.objects, report.cleared) = (rewrite.objects(), rewrite.cleared());
     report.datasets = made.len() as u64;
     report.bytes_filling = made.iter().map(filling).sum();
-    let (mut moves, mut jobs, mut target) = (Vec::new(), Vec::new(), Vec::new());
-    if rewrite.user_block() > 0 {
-        moves.push(ByteMove { from: 0, to: 0, len: rewrite.user_block() });
-    }
-    for (number, made) in made.iter().enumerate() {
-        if !as_they_are(made, &mut moves) {
-            jobs.extend(job(made));
-            target.push(number);
-        }
-    }
-    let mut aside = None;
-    if !jobs.is_empty() {
-        let mut beside = new.temporary().as_os_str().to_owned();
-        beside.push(".aside");
-        let spill = Arc::new(nameless(Path::new(&beside)).map_err(failed)?);
-        let (passes, spilled) = reencode(values, jobs, output, &spill)?;
-        report.passes = passes;
-        let mut moves = Vec::with_capacity(spilled.len());
-        for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
-            let Some(made) = spilled.first().and_then(|first| made.get(*target.get(first.job)?))
-            else {
-                continue;
-            };
-            let chunks: Vec<Chunk> = spilled.iter().map(|spilled| spilled.chunk).collect();
-            let places = rewrite.chunks(made, &chunks)?;
-            moves.extend(chunks.iter().zip(places).map(|(c, to)| ByteMove {
-                from: c.offset,
-                to,
-                len: c.size,
-            }));
-        }
-        aside = Some((spill, moves));
-    }
+    let copies = plan_copies(&made, rewrite.user_block());
+    let aside = if copies.encoded.is_empty() {
+        None
+    } else {
+        Some(reencode_aside(copies.encoded, values, new, output, &mut rewrite, &mut report)?)
+    };
     rewrite.finish()?;
-    copy_moves(values, moves, output)?;
-    if let Some((spill, moves)) = aside {
+    copy_moves(values, copies.moves, output)?;
+    if let Some(Aside { spill, moves }) = aside {
         let spill: Arc<dyn Store> = Arc::new(FileStore::of(&spill, output.name.clone())?);
         copy_moves(&spill, moves, &OutputFile { model: StoreModel::LOCAL, ..output.clone() })?;
     }
     Ok(report)
+}
+
+/// How the values of a file come into the new one.
+struct CopyPlan<'a> {
+    /// Bytes that are copied as they are.
+    moves: Vec<ByteMove>,
+    /// Datasets whose values are encoded anew, each with its job.
+    encoded: Vec<(&'a RewrittenDataset, ReencodeJob)>,
+}
+
+/// Plans the copies of datasets, and of a user block of `user_block` bytes.
+fn plan_copies(made: &[RewrittenDataset], user_block: u64) -> CopyPlan<'_> {
+    let mut plan = CopyPlan { moves: Vec::new(), encoded: Vec::new() };
+    if user_block > 0 {
+        plan.moves.push(ByteMove { from: 0, to: 0, len: user_block });
+    }
+    for made in made {
+        if !as_they_are(made, &mut plan.moves) {
+            plan.encoded.extend(job(made).map(|job| (made, job)));
+        }
+    }
+    plan
+}
+
+/// Chunks that were encoded into a file of their own, because their sizes were not known before.
+struct Aside {
+    spill: Arc<File>,
+    /// The copies from that file into the new one.
+    moves: Vec<ByteMove>,
+}
+
+/// Encodes values into a file without a name beside the new one, and finds places for the chunks.
+fn reencode_aside(
+    encoded: Vec<(&RewrittenDataset, ReencodeJob)>,
+    values: &Arc<dyn Store>,
+    new: &NewFile,
+    output: &OutputFile,
+    rewrite: &mut Rewrite<'_>,
+    report: &mut RepackReport,
+) -> Result<Aside> {
+    let mut beside = new.temporary().as_os_str().to_owned();
+    beside.push(".aside");
+    let spill = nameless(Path::new(&beside)).map_err(|e| Error::io(&output.name, "creating", e))?;
+    let spill = Arc::new(spill);
+    let (datasets, jobs): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
+    let (passes, spilled) = reencode(values, jobs, output, &spill)?;
+    report.passes = passes;
+    let mut moves = Vec::with_capacity(spilled.len());
+    for spilled in spilled.chunk_by(|a, b| a.job == b.job) {
+        let Some(made) = spilled.first().and_then(|first| datasets.get(first.job)) else {
+            continue;
+        };
+        let chunks: Vec<Chunk> = spilled.iter().map(|spilled| spilled.chunk).collect();
+        let places = rewrite.chunks(made, &chunks)?;
+        let to = |(chunk, to): (&Chunk, u64)| ByteMove { from: chunk.offset, to, len: chunk.size };
+        moves.extend(chunks.iter().zip(places).map(to));
+    }
+    Ok(Aside { spill, moves })
 }
 
 /// Bytes of padding in the new chunks of a dataset.

@@ -16,6 +16,7 @@ use thalweg::nexus::{
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
+use super::read::not_within;
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, output, print_json};
 use crate::progress::FetchProgress;
@@ -100,13 +101,25 @@ fn ends(text: &str) -> Result<(Option<&str>, Option<&str>), String> {
 fn parse_pulses(text: &str) -> Result<Range<u64>, String> {
     let (from, to) = ends(text)?;
     let number = |text: &str| text.parse::<u64>().map_err(|e| format!("{text:?}: {e}"));
-    Ok(from.map_or(Ok(0), number)?..to.map_or(Ok(u64::MAX), number)?)
+    forward(from.map_or(Ok(0), number)?..to.map_or(Ok(u64::MAX), number)?)
+}
+
+/// A range whose end is not before its start. Ends that are not numbers are refused, too.
+fn forward<T: PartialOrd>(range: Range<T>) -> Result<Range<T>, String> {
+    if range.start <= range.end { Ok(range) } else { Err("the end is before the start".into()) }
 }
 
 fn parse_time(text: &str) -> Result<(Option<Moment>, Option<Moment>), String> {
     let (from, to) = ends(text)?;
     let moment = |text: &str| Moment::parse(text).map_err(|e| e.to_string());
-    Ok((from.map(moment).transpose()?, to.map(moment).transpose()?))
+    let (from, to) = (from.map(moment).transpose()?, to.map(moment).transpose()?);
+    // Moments of two kinds can be compared only when the time of the first pulse is known.
+    if let (Some(Moment::Into(from)), Some(Moment::Into(to)))
+    | (Some(Moment::At(from)), Some(Moment::At(to))) = (from, to)
+    {
+        forward(from..to)?;
+    }
+    Ok((from, to))
 }
 
 /// Parses times of flight, in nanoseconds.
@@ -127,7 +140,7 @@ fn parse_flight(text: &str) -> Result<Range<f64>, String> {
             .map(|count| count * scale)
             .map_err(|e| format!("{text:?}: {e}"))
     };
-    Ok(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
+    forward(from.map_or(Ok(f64::NEG_INFINITY), time)?..to.map_or(Ok(f64::INFINITY), time)?)
 }
 
 /// Findings that are printed one by one; the others are only counted.
@@ -232,14 +245,14 @@ pub(super) fn run(
     if let Some(pattern) = &args.logs {
         return logs(&nexus, pattern, to);
     }
-    let within = within.iter().map(|path| path.to_string_lossy().into_owned());
+    let names = within.iter().map(|path| path.to_string_lossy().into_owned());
     let wanted = EventSelection {
-        banks: args.bank.iter().cloned().chain(within).collect(),
+        banks: args.bank.iter().cloned().chain(names).collect(),
         pulses: args.pulses.clone(),
         time: args.time,
         flight: args.tof.clone(),
     };
-    let numbers = wanted.banks(&nexus).map_err(Failure::of_argument)?;
+    let numbers = wanted.banks(&nexus).map_err(|error| not_within(error, within))?;
     let banks = nexus.banks().iter().enumerate();
     let banks: Vec<&Bank> =
         banks.filter(|(number, _)| numbers.contains(number)).map(|(_, bank)| bank).collect();
@@ -275,7 +288,7 @@ fn write_events(
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
         sink_failure.keep(sink.push(bank, batch))
     });
-    sink_failure.or(summary.map_err(Failure::from))
+    sink_failure.or(summary.map_err(Failure::of_argument))
 }
 
 fn event_count(summary: &EventsSummary) -> u64 {
@@ -328,7 +341,7 @@ mod tests {
         assert_eq!(parse_pulses("3..7"), Ok(3..7));
         assert_eq!(parse_pulses(".. 7"), Ok(0..7));
         assert_eq!(parse_pulses("3.."), Ok(3..u64::MAX));
-        for wrong in ["3", "3..x", "-1..2", "1..2..3", "1...2"] {
+        for wrong in ["3", "3..x", "-1..2", "1..2..3", "1...2", "7..3"] {
             assert!(parse_pulses(wrong).is_err(), "{wrong}");
         }
         assert_eq!(
@@ -336,7 +349,13 @@ mod tests {
             Ok((Some(Moment::Into(1_500_000_000)), Some(Moment::At(2_000_000_000))))
         );
         assert_eq!(parse_time("..3"), Ok((None, Some(Moment::Into(3_000_000_000)))));
-        assert!(parse_time("..soon").is_err());
+        for wrong in ["..soon", "nan..", "..NaN", "5..1", "1970-01-02..1970-01-01"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            parse_time("-1e300..1e10"),
+            Ok((Some(Moment::Into(i64::MIN)), Some(Moment::Into(i64::MAX))))
+        );
     }
 
     #[test]
@@ -344,6 +363,8 @@ mod tests {
         assert_eq!(parse_flight("1000..2ms"), Ok(1e6..2e6));
         assert_eq!(parse_flight("5ns.."), Ok(5.0..f64::INFINITY));
         assert_eq!(parse_flight("..0.5s"), Ok(f64::NEG_INFINITY..5e8));
-        assert!(parse_flight("1m..2m").is_err() && parse_flight("us..2").is_err());
+        for wrong in ["1m..2m", "us..2", "2..1", "nan..1", "1..nan"] {
+            assert!(parse_flight(wrong).is_err(), "{wrong}");
+        }
     }
 }

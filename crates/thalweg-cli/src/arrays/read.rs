@@ -28,7 +28,7 @@ use crate::timing::Started;
 pub(crate) struct ArrayArgs {
     /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
     /// as in 1,2;3,4
-    #[arg(long, value_name = "SELECTION")]
+    #[arg(long, value_name = "SELECTION", allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
     select: Option<Select>,
     /// HDF5: read in N processes, each a slice, as `mpiexec -n N thalweg read` does with MPI
@@ -156,7 +156,7 @@ fn by_ranks(
 pub(super) fn arrays_at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
     let mut datasets = Vec::new();
     for path in paths {
-        datasets.extend(file.matching(&path.to_string_lossy()).map_err(Failure::of_argument)?);
+        datasets.extend(matching(file, path)?);
     }
     if paths.is_empty() {
         datasets = file.datasets()?;
@@ -169,6 +169,25 @@ pub(super) fn arrays_at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Datas
         }
     });
     Ok(datasets)
+}
+
+/// The datasets at or below a path in the file, or that match a pattern.
+pub(crate) fn matching(file: &ArrayFile, path: &Path) -> Result<Vec<Dataset>, Failure> {
+    let found = file.matching(&path.to_string_lossy());
+    found.map_err(|error| not_within(error, &[path]))
+}
+
+/// The failure to find paths within a file. They may be other files that were to be read, too.
+pub(super) fn not_within<P: AsRef<Path>>(error: thalweg::Error, paths: &[P]) -> Failure {
+    let other = paths.iter().map(AsRef::as_ref).find(|path| path.is_file());
+    match (&error, other) {
+        (thalweg::Error::NotFound { .. }, Some(other)) => Failure::Usage(format!(
+            "{}: only one HDF5 file is read at a time; what follows it names datasets or groups \
+             in it",
+            other.display()
+        )),
+        _ => Failure::of_argument(error),
+    }
 }
 
 fn array(dataset: &Dataset) -> Option<&Array> {

@@ -78,7 +78,8 @@ impl Select {
                 let all = std::iter::repeat(&DimensionSlice::Range(0, None, 1));
                 let mut kept = Vec::new();
                 let slab = |(slice, &length): (&DimensionSlice, &u64)| match *slice {
-                    DimensionSlice::At(at) => Slab::from(at..at.saturating_add(1)),
+                    // Not from a range: the last of all numbers has no next one.
+                    DimensionSlice::At(at) => Slab { start: at, count: 1, step: 1, block: 1 },
                     DimensionSlice::Range(from, to, step) => {
                         // As in numpy, what lies beyond the end is left out.
                         let to = to.unwrap_or(length).min(length);
@@ -117,8 +118,11 @@ mod tests {
         assert_eq!(of("6", &[7]), Ok((1, vec![])));
         assert_eq!(of("1,2;3,4;1,2", &[7, 5]), Ok((3, vec![3])));
         assert_eq!(of("4;", &[7]), Ok((1, vec![1])));
-        for wrong in ["7", "0,0", "-1", "::0", "1:2:3:4", "a", "9;"] {
+        let last = u64::MAX.to_string();
+        for wrong in ["7", "0,0", "-1", "::0", "1:2:3:4", "a", "9;", &last, &format!("{last};")] {
             assert!(of(wrong, &[7]).is_err(), "{wrong}");
         }
+        assert_eq!(of(&format!("2:{last}"), &[7]), Ok((5, vec![5])));
+        assert_eq!(of(&format!("{last}:"), &[7]), Ok((0, vec![0])));
     }
 }

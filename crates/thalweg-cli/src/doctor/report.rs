@@ -43,7 +43,7 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
         size(diagnosis.bytes),
         size(diagnosis.stored),
         diagnosis.chunks,
-        diagnosis.in_order * 100.0,
+        diagnosis.sequential_share * 100.0,
         diagnosis.small * 100.0,
     );
     line("arrays", &words);
@@ -81,9 +81,12 @@ fn time_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     );
     line("store", &words);
     let range = report.range().map_or_else(String::new, |(least, most)| {
-        let least = seconds(least);
-        let most = seconds(most);
-        format!("; {least} to {most}, for how fast the store is, is assumed")
+        let (least, most) = (seconds(least), seconds(most));
+        if least == most {
+            "; the speed of the store is assumed, and hardly matters".into()
+        } else {
+            format!("; the speed of the store is assumed: it may be {least} to {most}")
+        }
     });
     let longest = if thalweg.is_bound_by_processor() { "processor" } else { "store" };
     let words = format!(
@@ -126,8 +129,10 @@ fn finding_lines(report: &DoctorReport<'_>, line: Line<'_>) {
                 line("  size", &words);
             }
         }
-        if let Some(repack) = &finding.repack {
-            line("  mend", &command(report.path, repack));
+        match (&finding.repack, &finding.gain) {
+            (Some(repack), _) => line("  mend", &command(report.path, repack)),
+            (None, Some(_)) => line("  mend", "none: repacking would gain too little"),
+            (None, None) => {}
         }
         line("  writer", finding.writer);
     }
@@ -227,7 +232,7 @@ pub(super) fn in_json(report: &DoctorReport<'_>) -> Value {
         "bytes": report.diagnosis.bytes,
         "bytes_stored": report.diagnosis.stored,
         "chunks": report.diagnosis.chunks,
-        "in_order": report.diagnosis.in_order,
+        "in_order": report.diagnosis.sequential_share,
         "small_share": report.diagnosis.small,
         "wanted_bytes": requests.wanted,
         "depth": requests.shape.depth,

@@ -13,6 +13,7 @@ use super::grid::Grid;
 use super::row_bands::{self, ElementRange};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
+use super::tally::Delivered;
 use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::libhdf5::{Array, ElementPlace, Found, Node};
@@ -124,25 +125,27 @@ impl ArrayFile {
             window.add(number, subject, grid);
             nodes.push(&dataset.node);
             if let Some(target) = window.targets.last() {
-                // SAFETY: only the run uses the canvas, and the run ends before this function
+                // SAFETY: only the run uses the buffer, and the run ends before this function
                 // returns.
                 #[allow(unsafe_code)]
-                target.put_on(|| unsafe { SharedBuffer::over(out) });
+                target.buffer_or(|| unsafe { SharedBuffer::over(out) });
             }
         }
         for (target, node) in window.targets.iter().zip(nodes) {
-            if let Some(canvas) = target.canvas() {
-                self.without_engine(target, node, canvas)?;
+            if let Some(buffer) = target.buffer() {
+                self.without_engine(target, node, buffer)?;
             }
         }
         summary.stored = window.stored();
         if window.entries.is_empty() {
+            window.check_filled()?;
             return Ok(summary);
         }
         let shape = self.shape(&window, &model, Delivery::Worker);
         let windows = Arc::new(Windows::of(window));
         let run = self.start(&windows, 1, model, shape)?;
         summary.clocks = run.finish()?.clocks;
+        windows.get(0).check_filled()?;
         Ok(summary)
     }
 
@@ -191,7 +194,9 @@ impl ArrayFile {
         for part in parts.iter().flatten() {
             self.check_room(&subjects[part.dataset], part, piece)?;
         }
+        let mut delivered = Delivered::new(&subjects, elements);
         if parts.is_empty() {
+            delivered.check(&subjects)?;
             return Ok(summary);
         }
         let windows = Arc::new(Windows::new(make));
@@ -206,11 +211,12 @@ impl ArrayFile {
                 batch?.iter().for_each(|(window, count)| filled[*window] += count);
             }
             for target in &window.targets {
-                let canvas = windows.canvas(target);
-                self.without_engine(target, &datasets[target.dataset].node, canvas)?;
+                let buffer = windows.buffer(target);
+                self.without_engine(target, &datasets[target.dataset].node, buffer)?;
                 summary.bytes += target.grid.bytes();
             }
             summary.stored += window.stored();
+            window.check_filled()?;
             drop(window);
             windows.deliver(|window| {
                 let mut spare = Vec::with_capacity(window.targets.len());
@@ -218,6 +224,7 @@ impl ArrayFile {
                     let number = target.dataset;
                     let bytes = target.into_bytes();
                     f(number, &bytes)?;
+                    delivered.add(number, bytes.len());
                     spare.push(bytes);
                 }
                 Ok(spare)
@@ -228,6 +235,7 @@ impl ArrayFile {
             }
         }
         summary.clocks = run.finish()?.clocks;
+        delivered.check(&subjects)?;
         Ok(summary)
     }
 
@@ -289,15 +297,15 @@ impl ArrayFile {
         &self,
         target: &WindowTarget,
         node: &Node,
-        canvas: &SharedBuffer,
+        buffer: &SharedBuffer,
     ) -> Result<()> {
         let array = &target.subject.array;
         match &array.place {
-            ElementPlace::Inline(stored) => target.tiles(canvas, |_, bytes| {
+            ElementPlace::Inline(stored) => target.tiles(buffer, |_, bytes| {
                 bytes.clone_from(stored);
                 Ok(())
             }),
-            ElementPlace::Library(_) => target.tiles(canvas, |rows, bytes| {
+            ElementPlace::Library(_) => target.tiles(buffer, |rows, bytes| {
                 if self.options.control.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
@@ -329,12 +337,11 @@ impl ArrayFile {
         Err(Error::Unsupported {
             file: self.store.name().clone(),
             what: format!(
-                "{}: {bytes} bytes that lie beside each other in {stored} stored ones",
+                "{}: {bytes} bytes stored in {stored}, more than {LIKELY_RATIO} for each,",
                 subject.path
             )
             .into(),
-            advice: "allow it more memory than that, if this is what the dataset should be like"
-                .into(),
+            advice: "if the file is right, raise --memory".into(),
         })
     }
 }
@@ -361,3 +368,6 @@ fn ranges(window: &Window) -> Vec<Range<u64>> {
 pub(super) fn whole(subjects: &[Subject]) -> Vec<Range<u64>> {
     subjects.iter().map(|subject| 0..subject.array.len()).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -239,13 +239,22 @@ impl Grid {
         part
     }
 
+    /// The number of selected elements.
+    pub(super) fn elements(&self) -> u64 {
+        match &self.picks {
+            Picks::Slabs(slabs) => slabs.iter().map(Slab::len).product(),
+            Picks::Points(points) => points.len() as u64,
+        }
+    }
+
     /// Bytes of the selected elements.
     pub(super) fn bytes(&self) -> u64 {
+        self.size * self.elements()
+    }
+
+    /// Bytes of an element.
+    pub(super) fn element(&self) -> u64 {
         self.size
-            * match &self.picks {
-                Picks::Slabs(slabs) => slabs.iter().map(Slab::len).product(),
-                Picks::Points(points) => points.len() as u64,
-            }
     }
 
     /// Bytes of a decoded tile.
@@ -378,25 +387,27 @@ impl Grid {
         (at == first && count == *tile).then(|| place..place + (count * self.size) as usize)
     }
 
-    /// Copies the wanted elements of an entry from its decoded `bytes` to their places on the
-    /// canvas, and makes them little-endian.
+    /// Copies the wanted elements of an entry from its decoded `bytes` to their places in the
+    /// buffer, and makes them little-endian. Returns their number.
     ///
     /// # Safety
-    /// No other thread uses these elements of the canvas during the call.
+    /// No other thread uses these elements of the buffer during the call.
     #[allow(unsafe_code)]
     pub(super) unsafe fn place(
         &self,
         entry: &TileEntry,
         bytes: &[u8],
         dtype: &Dtype,
-        canvas: &SharedBuffer,
-    ) {
+        buffer: &SharedBuffer,
+    ) -> u64 {
         let size = self.size as usize;
-        let put = |from: u64, to: u64, count: u64| {
+        let mut placed = 0;
+        let mut put = |from: u64, to: u64, count: u64| {
+            placed += count;
             let from = from as usize * size;
             let len = count as usize * size;
             // SAFETY: the caller's promise.
-            let out = unsafe { canvas.part(to as usize * size, len) };
+            let out = unsafe { buffer.part(to as usize * size, len) };
             out.copy_from_slice(&bytes[from..from + len]);
             dtype.to_little_endian(out);
         };
@@ -409,6 +420,7 @@ impl Grid {
             }
             _ => {}
         }
+        placed
     }
 
     /// Calls `put` for each run of wanted elements of a tile's part: where the run begins, counted

@@ -50,15 +50,22 @@ impl Slab {
         self.len() == 0
     }
 
-    /// Whether the blocks do not overlap, and lie inside a dimension of `length` elements.
-    fn fits(&self, length: u64) -> bool {
+    /// Checks that the blocks do not overlap, and lie inside a dimension of `length` elements.
+    fn check(&self, dimension: usize, length: u64) -> Result<(), String> {
         if self.count == 0 || self.block == 0 {
-            return true;
+            return Ok(());
         }
-        let last =
-            (self.count - 1).checked_mul(self.step).and_then(|at| at.checked_add(self.start));
-        (self.step >= self.block || self.count == 1)
-            && last.and_then(|at| at.checked_add(self.block)).is_some_and(|end| end <= length)
+        if self.step < self.block && self.count > 1 {
+            let Self { step, block, .. } = self;
+            return Err(format!("blocks of {block} that begin {step} apart overlap"));
+        }
+        let last = (self.count - 1)
+            .checked_mul(self.step)
+            .and_then(|at| at.checked_add(self.block - 1)?.checked_add(self.start));
+        match last {
+            Some(last) if last < length => Ok(()),
+            last => Err(beyond(last.unwrap_or(u64::MAX).max(self.start), dimension, length)),
+        }
     }
 
     /// This slab in smaller units, `times` for each element, with as few blocks as possible.
@@ -135,7 +142,10 @@ impl Selection {
                 count if range.start <= range.end && range.end <= count => {
                     Ok(range.end - range.start)
                 }
-                count => Err(format!("the elements {range:?} of {count}")),
+                count => Err(format!(
+                    "the elements from {} on and before {} are not among the {count} there are",
+                    range.start, range.end
+                )),
             },
             Self::Slab(slabs) if slabs.len() != shape.len() => Err(format!(
                 "a hyperslab of {} dimensions, of an array of {}",
@@ -143,14 +153,10 @@ impl Selection {
                 shape.len()
             )),
             Self::Slab(slabs) => {
-                match slabs.iter().zip(shape).position(|(slab, length)| !slab.fits(*length)) {
-                    Some(dimension) => Err(format!(
-                        "{:?} in dimension {dimension}, which has {} elements: blocks must \
-                         lie inside and apart",
-                        slabs[dimension], shape[dimension]
-                    )),
-                    None => Ok(slabs.iter().map(Slab::len).product()),
+                for (dimension, (slab, length)) in slabs.iter().zip(shape).enumerate() {
+                    slab.check(dimension, *length)?;
                 }
+                Ok(slabs.iter().map(Slab::len).product())
             }
             Self::Points(points) => {
                 let inside = |point: &&Vec<u64>| {
@@ -158,14 +164,26 @@ impl Selection {
                         && point.iter().zip(shape).all(|(at, length)| at < length)
                 };
                 match points.iter().find(|point| !inside(point)) {
-                    Some(point) => {
-                        Err(format!("the element {point:?} of an array of shape {shape:?}"))
-                    }
+                    Some(point) => Err(outside(point, shape)),
                     None => Ok(points.len() as u64),
                 }
             }
         }
     }
+}
+
+/// What is wrong with the place `at` in a dimension of `length` elements.
+fn beyond(at: u64, dimension: usize, length: u64) -> String {
+    format!("{at} is beyond dimension {dimension}, which has {length}")
+}
+
+/// What is wrong with an element that is not one of an array of this shape.
+fn outside(point: &[u64], shape: &[u64]) -> String {
+    if point.len() != shape.len() {
+        return format!("an element of {} dimensions, of an array of {}", point.len(), shape.len());
+    }
+    let wrong = point.iter().zip(shape).position(|(at, length)| at >= length).unwrap_or(0);
+    beyond(point[wrong], wrong, shape[wrong])
 }
 
 #[cfg(test)]
@@ -219,5 +237,17 @@ mod tests {
         assert!(Selection::Points(vec![vec![3, 2]]).count(&[3, 3]).is_err());
         assert_eq!(Selection::Points(vec![vec![2, 2], vec![2, 2]]).count(&[3, 3]), Ok(2));
         assert_eq!(Selection::All.count(&[]), Ok(1));
+    }
+
+    #[test]
+    fn messages_name_the_place_and_the_dimension() {
+        let at = |at: u64| Slab { start: at, count: 1, step: 1, block: 1 };
+        let count = |selection: Selection| selection.count(&[9, 180]);
+        let beyond = Err("999 is beyond dimension 1, which has 180".to_owned());
+        assert_eq!(count(Selection::Slab(vec![at(0), at(999)])), beyond);
+        assert_eq!(count(Selection::Points(vec![vec![0, 999]])), beyond);
+        let beyond = Err(format!("{} is beyond dimension 0, which has 9", u64::MAX));
+        assert_eq!(count(Selection::Slab(vec![at(u64::MAX), at(0)])), beyond);
+        assert_eq!(count(Selection::Points(vec![vec![u64::MAX, 0]])), beyond);
     }
 }

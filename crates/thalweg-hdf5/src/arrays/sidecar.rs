@@ -173,7 +173,7 @@ fn save(place: &Path, bytes: &[u8]) -> Result<()> {
         && let Ok(mut there) = File::open(place)
         && (there.read_exact(&mut head).is_err() || head != *MAGIC)
     {
-        let what = "writing over a file that is no index of thalweg's of an HDF5 file".into();
+        let what = "overwriting a file that is not an index made by thalweg".into();
         return Err(Error::Unsupported {
             file: name,
             what,

@@ -13,6 +13,7 @@ use super::LIKELY_RATIO;
 use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
+use super::tally::Tally;
 use crate::filter::Contexts;
 use crate::libhdf5::{Array, ElementPlace};
 
@@ -41,7 +42,9 @@ impl Subject {
         }
         let Self { file, path, array } = self;
         let what = format!(
-            "{file}: {path}: the elements {elements:?} of {}: whole rows of {row} can be read",
+            "{file}: {path}: elements {}..{} of {} are not whole rows: a row has {row} elements",
+            elements.start,
+            elements.end,
             array.len()
         );
         Err(Error::Usage(what.into()))
@@ -55,9 +58,10 @@ pub(super) struct WindowTarget {
     pub(super) dataset: usize,
     pub(super) subject: Subject,
     pub(super) grid: Grid,
-    canvas: OnceLock<SharedBuffer>,
+    buffer: OnceLock<SharedBuffer>,
     /// Whether every wanted element is stored.
     is_stored: bool,
+    tally: Tally,
 }
 
 /// Targets that are filled at the same time.
@@ -93,8 +97,12 @@ impl Window {
     /// Adds a target.
     pub(super) fn add(&mut self, dataset: usize, subject: Subject, grid: Grid) {
         let mut is_stored = true;
+        let mut tally = Tally::of_elements(grid.elements());
         if matches!(subject.array.place, ElementPlace::Chunked(..) | ElementPlace::Contiguous(_)) {
             let (entries, all) = grid.entries(&grid.stored(&subject.array));
+            if !all {
+                tally = Tally::of_entries(entries.len() as u64);
+            }
             let number = self.targets.len() as u32;
             self.entries.extend(entries.into_iter().map(|entry| (number, entry)));
             is_stored = all;
@@ -103,23 +111,30 @@ impl Window {
             dataset,
             subject,
             grid,
-            canvas: OnceLock::new(),
+            buffer: OnceLock::new(),
             is_stored,
+            tally,
         });
+    }
+
+    /// Checks that every target got all the values that it is owed. Without this check, a defect of
+    /// the planner or the engine would leave values out silently.
+    pub(super) fn check_filled(&self) -> Result<()> {
+        self.targets.iter().try_for_each(|target| target.tally.check(&target.subject))
     }
 }
 
 impl WindowTarget {
     /// Gives the target its memory, if it has none, and writes the fill value to it if not every
     /// wanted element is stored.
-    pub(super) fn put_on(&self, canvas: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
-        self.canvas.get_or_init(|| {
-            let canvas = canvas();
+    pub(super) fn buffer_or(&self, make: impl FnOnce() -> SharedBuffer) -> &SharedBuffer {
+        self.buffer.get_or_init(|| {
+            let buffer = make();
             if !self.is_stored {
                 let fill = self.subject.fill();
-                // SAFETY: the canvas is new; nobody else uses it.
+                // SAFETY: the buffer is new; nobody else uses it.
                 #[allow(unsafe_code)]
-                let bytes = unsafe { canvas.part(0, self.grid.bytes() as usize) };
+                let bytes = unsafe { buffer.part(0, self.grid.bytes() as usize) };
                 if fill.iter().all(|&byte| byte == 0) {
                     bytes.fill(0);
                 } else {
@@ -128,20 +143,20 @@ impl WindowTarget {
                         .for_each(|element| element.copy_from_slice(&fill));
                 }
             }
-            canvas
+            buffer
         })
     }
 
     /// The target's memory, if it has any.
-    pub(super) fn canvas(&self) -> Option<&SharedBuffer> {
-        self.canvas.get()
+    pub(super) fn buffer(&self) -> Option<&SharedBuffer> {
+        self.buffer.get()
     }
 
     /// Fills in the wanted elements of tiles of whole rows. `f` writes the bytes of these rows, as
     /// stored, to its second argument.
     pub(super) fn tiles(
         &self,
-        canvas: &SharedBuffer,
+        buffer: &SharedBuffer,
         mut f: impl FnMut(Range<u64>, &mut Vec<u8>) -> Result<()>,
     ) -> Result<()> {
         let (entries, _) = self.grid.entries(&self.grid.stored(&self.subject.array));
@@ -150,16 +165,16 @@ impl WindowTarget {
             f(self.grid.rows(entry.tile), &mut bytes)?;
             // SAFETY: nobody else fills a target that is not fetched.
             #[allow(unsafe_code)]
-            unsafe {
-                self.grid.place(&entry, &bytes, &self.subject.array.dtype, canvas);
-            }
+            let placed =
+                unsafe { self.grid.place(&entry, &bytes, &self.subject.array.dtype, buffer) };
+            self.tally.add(placed);
         }
         Ok(())
     }
 
     /// The target's bytes, once it is filled.
     pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.canvas.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
+        self.buffer.into_inner().map(SharedBuffer::into_bytes).unwrap_or_default()
     }
 }
 
@@ -200,8 +215,8 @@ impl Windows {
     }
 
     /// The target's memory; a target without memory gets spare memory.
-    pub(super) fn canvas<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
-        target.put_on(|| {
+    pub(super) fn buffer<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
+        target.buffer_or(|| {
             let len = target.grid.bytes() as usize;
             let mut bytes = self.lock().spare.pop().unwrap_or_default();
             if bytes.capacity() < len {
@@ -297,32 +312,32 @@ impl Filler {
         let failed = |fault: Fault| {
             fault.in_file(file, extent.offset, format!("chunk {} of {path}", entry.tile))
         };
-        let canvas = self.windows.canvas(target);
+        let buffer = self.windows.buffer(target);
         worker.decoded += extent.bytes.len() as u64;
         if target.grid.is_plain() {
             // SAFETY: entries of a window have no element in common, and each is given to one
             // worker.
             #[allow(unsafe_code)]
-            unsafe {
-                target.grid.place(entry, extent.bytes, &array.dtype, canvas);
-            }
+            let placed = unsafe { target.grid.place(entry, extent.bytes, &array.dtype, buffer) };
+            target.tally.add(placed);
             return Ok(());
         }
         let size = target.grid.tile_bytes() as usize;
         if size > self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)) {
-            let found = format!("{} stored bytes of a chunk of {size}", extent.bytes.len());
-            return Err(failed(Fault::new(
-                0,
-                found,
-                format!("at least one in {LIKELY_RATIO}; or allow it more memory"),
-            )));
+            let found = format!("a chunk of {size} bytes stored in {}", extent.bytes.len());
+            let expected = format!(
+                "at most {LIKELY_RATIO} decoded bytes for each stored byte; if the file is right, \
+                 raise --memory"
+            );
+            return Err(failed(Fault::new(0, found, expected)));
         }
         if let Some(Range { start, end }) = target.grid.whole(entry) {
             // SAFETY: as above.
             #[allow(unsafe_code)]
-            let out = unsafe { canvas.part(start, end - start) };
+            let out = unsafe { buffer.part(start, end - start) };
             worker.contexts.fill(&array.pipeline, entry.mask, extent.bytes, out).map_err(failed)?;
             array.dtype.to_little_endian(out);
+            target.tally.add(out.len() as u64 / target.grid.element());
             return Ok(());
         }
         let bytes = worker
@@ -331,9 +346,8 @@ impl Filler {
             .map_err(failed)?;
         // SAFETY: as above.
         #[allow(unsafe_code)]
-        unsafe {
-            target.grid.place(entry, bytes, &array.dtype, canvas);
-        }
+        let placed = unsafe { target.grid.place(entry, bytes, &array.dtype, buffer) };
+        target.tally.add(placed);
         Ok(())
     }
 }

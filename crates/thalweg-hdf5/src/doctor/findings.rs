@@ -43,7 +43,8 @@ pub struct Finding {
     pub what: String,
     /// A setting for programs that write such files.
     pub writer: &'static str,
-    /// Options of `thalweg convert --repack` that mend it; `None` if repacking does not help.
+    /// Options of `thalweg convert --repack` that mend it; `None` if repacking does not help, or
+    /// helps too little.
     pub repack: Option<String>,
     /// The predicted times of the mended file.
     pub gain: Option<Gain>,
@@ -69,6 +70,10 @@ const CACHE: u64 = 1 << 20;
 
 /// The least share of the bytes that is worth reporting.
 const WORTH: f64 = 0.1;
+
+/// A mended file is recommended if it is read this many times as fast at least. Predictions of
+/// single runs are off by more than smaller gains (docs/doctor.md).
+const LEAST_GAIN: f64 = 1.1;
 
 /// The layouts of a mended file: chunks are adjacent, and may have other shapes and filters.
 fn mended(
@@ -129,11 +134,23 @@ impl Examined<'_> {
         found.extend(self.scattered(rows).or_else(|| self.small_chunks(rows)));
         found.extend(self.slow_filter(rows));
         found.extend(self.large_chunks());
+        for finding in &mut found {
+            if finding.gain.is_some_and(|gain| !self.is_worth(&gain)) {
+                finding.repack = None;
+            }
+        }
         let saved = |finding: &Finding| {
             finding.gain.map_or(0.0, |gain| self.libhdf5.total_s - gain.libhdf5.total_s)
         };
         found.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
         found
+    }
+
+    /// Whether a mended file is read noticeably faster by thalweg or through libhdf5.
+    fn is_worth(&self, gain: &Gain) -> bool {
+        let is_faster =
+            |before: &Predicted, after: &Predicted| before.total_s >= after.total_s * LEAST_GAIN;
+        is_faster(self.thalweg, &gain.thalweg) || is_faster(self.libhdf5, &gain.libhdf5)
     }
 
     fn stored(&self) -> u64 {

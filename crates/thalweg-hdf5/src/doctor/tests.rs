@@ -78,6 +78,24 @@ fn repairs_are_named_with_their_gain() {
 }
 
 #[test]
+fn no_repair_is_named_that_gains_next_to_nothing() {
+    let layouts = &[ArrayLayout::of("/a", &array(100, 80))];
+    let costs = &Costs::default();
+    let load = Load { requests: 100, bytes: 100 * 8192 };
+    // Finding the chunks takes much longer than reading them, whatever their layout is.
+    let index = Duration::from_secs(10);
+    let thalweg = &of_thalweg(layouts, load, 100, &MODEL, index, costs, 2);
+    let libhdf5 = &of_libhdf5(layouts, &MODEL, index, costs);
+    let examined =
+        Examined { layouts, thalweg, libhdf5, model: &MODEL, index, costs, block: 1 << 20 };
+    let found = examined.findings();
+    let [finding] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((finding.kind, finding.repack.as_deref()), (FindingKind::Scattered, None));
+    assert!(finding.gain.is_some());
+    assert!(findings(layouts, thalweg, libhdf5)[0].repack.is_some(), "without that time");
+}
+
+#[test]
 fn a_file_in_order_is_healthy() {
     let contiguous = Array { place: ElementPlace::Contiguous(Some(4096)), ..array(100, 1) };
     let layouts = [ArrayLayout::of("/a", &contiguous)];

@@ -20,10 +20,11 @@ use hdf5_metno_sys::h5s::{
 use hdf5_metno_sys::h5t::{
     H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE,
     H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE,
-    H5T_STD_U64LE, H5T_class_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tequal, H5Tget_array_dims2,
-    H5Tget_array_ndims, H5Tget_class, H5Tget_fields, H5Tget_member_name, H5Tget_member_offset,
-    H5Tget_member_type, H5Tget_nmembers, H5Tget_offset, H5Tget_order, H5Tget_precision,
-    H5Tget_sign, H5Tget_size, H5Tget_strpad, H5Tget_super, H5Tget_tag, H5Tis_variable_str,
+    H5T_STD_U64LE, H5T_class_t, H5T_norm_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tequal,
+    H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_ebias, H5Tget_fields,
+    H5Tget_member_name, H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_norm,
+    H5Tget_offset, H5Tget_order, H5Tget_precision, H5Tget_sign, H5Tget_size, H5Tget_strpad,
+    H5Tget_super, H5Tget_tag, H5Tis_variable_str,
 };
 use thalweg_io::Result;
 
@@ -34,8 +35,8 @@ use super::object::{Node, labels};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
 
-/// The most levels of nested types that are read.
-const MOST_LEVELS: usize = 32;
+/// The most levels of nested types that are read. Deeper nesting is an error.
+pub(super) const MOST_TYPE_LEVELS: usize = 32;
 
 /// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 pub(super) const MOST_RANK: usize = 32;
@@ -138,28 +139,13 @@ impl Node {
     }
 
     fn check_inside(&self, array: &Array) -> Result<()> {
-        let size = self.shared.size();
-        let inside = |offset: u64, len: u64| {
-            if offset.checked_add(len).is_some_and(|end| end <= size) {
-                return Ok(());
-            }
-            let found = format!("{len} bytes from byte {offset} on");
-            let expected = format!("data inside the {size} bytes of the file");
-            Err(self.shared.malformed(&self.path, offset.min(size), found, expected))
-        };
         match &array.place {
             // The offset is that of pieces of other files.
             ElementPlace::Contiguous(Some(offset)) if self.is_external(*offset) => Ok(()),
-            ElementPlace::Contiguous(Some(offset)) => inside(*offset, array.bytes()),
-            ElementPlace::Chunked(_, chunks) => match chunks.iter().find(|chunk| chunk.size == 0) {
-                Some(empty) => Err(self.shared.malformed(
-                    &self.path,
-                    empty.offset,
-                    "a chunk of no bytes".into(),
-                    "some".into(),
-                )),
-                None => chunks.iter().try_for_each(|chunk| inside(chunk.offset, chunk.size)),
-            },
+            ElementPlace::Contiguous(Some(offset)) => {
+                self.shared.check_inside(&self.path, *offset, array.bytes())
+            }
+            ElementPlace::Chunked(_, chunks) => self.shared.check_chunks(&self.path, chunks),
             ElementPlace::Inline(_) | ElementPlace::Contiguous(None) | ElementPlace::Library(_) => {
                 Ok(())
             }
@@ -364,7 +350,7 @@ const IEEE: [(usize, [usize; 5]); 4] = [
 /// The type of elements, in numpy's terms, of a stored type at this level of nesting. The lock is
 /// held.
 pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
-    if level > MOST_LEVELS {
+    if level > MOST_TYPE_LEVELS {
         return Err(DatasetError::Unsupported("types inside each other".into()));
     }
     // SAFETY: under the lock, with types that are open; arrays are as long as the library says.
@@ -477,7 +463,7 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
     let mut at = [0; 5];
     let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut at;
     // SAFETY: under the lock, with an open type.
-    unsafe {
+    let (bias, norm) = unsafe {
         status(H5Tget_fields(
             stored.raw(),
             sign,
@@ -486,17 +472,40 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
             mantissa,
             mantissa_bits,
         ))?;
-        if IEEE.contains(&(size, at)) {
-            return Ok(plain(Dtype::number('f', size, is_big_endian(stored)?)));
-        }
+        (H5Tget_ebias(stored.raw()), H5Tget_norm(stored.raw()))
+    };
+    let unsupported =
+        |what: String| Err(DatasetError::Unsupported(format!("floating-point numbers {what}")));
+    let Some((_, ieee)) = IEEE.iter().find(|(ieee, _)| *ieee == size) else {
+        return unsupported(format!("of {size} bytes"));
+    };
+    // The long double of x86 has all bits of its mantissa.
+    if (norm == H5T_norm_t::H5T_NORM_IMPLIED) != (size <= 8) {
+        return unsupported(
+            "whose mantissa has its highest bit in another way than IEEE 754's".into(),
+        );
     }
-    match size {
-        4 | 8 => {
-            let why = "floating-point numbers other than IEEE 754's";
-            Ok(converted(Dtype::number('f', size, false), why.into()))
-        }
-        _ => Err(DatasetError::Unsupported(format!("floating-point numbers of {size} bytes"))),
+    let [_, _, exponent_bits, _, mantissa_bits] = at;
+    if at == *ieee && bias == ieee_bias(exponent_bits) {
+        // SAFETY: as above.
+        return Ok(plain(Dtype::number('f', size, unsafe { is_big_endian(stored)? })));
     }
+    let [_, _, most_bits, _, most_mantissa] = *ieee;
+    // What does not fit would become infinite or zero.
+    let fits = exponent_bits < most_bits && mantissa_bits <= most_mantissa;
+    if !fits || bias != ieee_bias(exponent_bits) || !matches!(size, 4 | 8) {
+        return unsupported(format!(
+            "of {size} bytes, with an exponent of {exponent_bits} bits and the bias {bias}, and a \
+             mantissa of {mantissa_bits} bits"
+        ));
+    }
+    let why = "floating-point numbers other than IEEE 754's";
+    Ok(converted(Dtype::number('f', size, false), why.into()))
+}
+
+/// The bias of IEEE 754 for an exponent of this many bits.
+fn ieee_bias(bits: usize) -> usize {
+    (1 << bits.saturating_sub(1).min(62)) - 1
 }
 
 /// Enumerations are read as numbers. The enumeration that h5py writes for numpy's booleans is read

@@ -1,11 +1,11 @@
 //! Datasets of one dimension: the type and the offsets of their elements, and their filters.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char};
 
 use hdf5_metno_sys::h5d::{
-    H5D_layout_t, H5D_space_status_t, H5Dchunk_iter, H5Dget_chunk_info_by_coord,
-    H5Dget_create_plist, H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dread,
+    H5D_layout_t, H5D_space_status_t, H5Dget_chunk_info_by_coord, H5Dget_create_plist,
+    H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dread,
 };
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::{
@@ -20,7 +20,7 @@ use super::chunk_index::edge_mask;
 use super::handle::{Id, LibraryRefusal, locked, status};
 use super::object::Node;
 use crate::filter::{Filter, Pipeline};
-use crate::types::{Chunk, NOWHERE, SampleDataset, Storage, in_order};
+use crate::types::{Chunk, NOWHERE, SampleDataset, Storage};
 
 /// The most client data values of a filter that are read.
 const MOST_VALUES: usize = 64;
@@ -172,27 +172,8 @@ impl Node {
             let stored = (offset != NOWHERE).then_some(Chunk { first, offset, size, mask });
             return Ok(stored.into_iter().collect());
         }
-        unsafe extern "C" fn visit(
-            first: *const u64,
-            mask: c_uint,
-            offset: u64,
-            size: u64,
-            out: *mut c_void,
-        ) -> c_int {
-            // SAFETY: `out` is the vector below; a dataset of one dimension has one coordinate.
-            let (out, first) = unsafe { (&mut *out.cast::<Vec<Chunk>>(), *first) };
-            out.push(Chunk { first, offset, size, mask });
-            0
-        }
-        let mut chunks: Vec<Chunk> = Vec::new();
-        // SAFETY: under the lock; the vector outlives the call.
-        status(unsafe {
-            H5Dchunk_iter(self.id.raw(), H5P_DEFAULT, Some(visit), (&raw mut chunks).cast())
-        })?;
-        in_order(&mut chunks, len, chunk).map_err(|fault| {
-            DatasetError::Malformed(0, fault.found.into_owned(), fault.expected.into_owned())
-        })?;
-        Ok(chunks)
+        let chunks = self.grid(&[len], &[chunk])?.into_iter();
+        Ok(chunks.map(|stored| Chunk { first: stored.first * chunk, ..stored }).collect())
     }
 }
 

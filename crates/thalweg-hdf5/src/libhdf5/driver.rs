@@ -21,7 +21,7 @@ use hdf5_metno_sys::h5f::{
     H5F_ACC_RDONLY, H5F_ACC_SWMR_READ, H5F_close_degree_t, H5F_mem_t, H5Fopen,
 };
 use hdf5_metno_sys::h5i::hid_t;
-use hdf5_metno_sys::h5p::H5Pset_driver;
+use hdf5_metno_sys::h5p::{H5Pset_driver, H5Pset_metadata_read_attempts};
 use thalweg_io::control::Control;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
@@ -48,6 +48,11 @@ const FLAGGED_VERSIONS: std::ops::RangeInclusive<u8> = 3..=3;
 const WRITTEN: u8 = 1;
 /// The flag of a file that is written while others may read it (`H5F_SUPER_SWMR_ACCESS`).
 const WRITTEN_FOR_READERS: u8 = 4;
+
+/// How often metadata with a wrong checksum are read again in a file that is being written. The
+/// library waits one nanosecond after the first attempt and twice as long after each further one
+/// (`H5C__load_entry`): 0.27 s in all. Its own limit of 100 attempts would take centuries.
+const READ_ATTEMPTS: c_uint = 28;
 
 /// The first error of the store behind a file, and the number of requests to it.
 #[derive(Debug, Default)]
@@ -306,6 +311,9 @@ fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, LibraryRef
     unsafe {
         let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
+        if changes {
+            status(H5Pset_metadata_read_attempts(access.raw(), READ_ATTEMPTS))?;
+        }
         let how = if changes { H5F_ACC_RDONLY | H5F_ACC_SWMR_READ } else { H5F_ACC_RDONLY };
         Id::new(H5Fopen(name.as_ptr(), how, access.raw()))
     }
@@ -388,3 +396,6 @@ unsafe extern "C" fn driver_write(
 ) -> c_int {
     -1
 }
+
+#[cfg(test)]
+mod tests;

@@ -126,6 +126,32 @@ impl ErrorContext {
         }
     }
 
+    /// Checks that bytes with values of the dataset `path` lie inside the file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub(super) fn check_inside(&self, path: &str, offset: u64, len: u64) -> Result<()> {
+        let size = self.size();
+        if offset.checked_add(len).is_some_and(|end| end <= size) {
+            return Ok(());
+        }
+        let found = format!("{len} bytes from byte {offset} on");
+        let expected = format!("data inside the {size} bytes of the file");
+        Err(self.malformed(path, offset.min(size), found, expected))
+    }
+
+    /// Checks that the chunks of the dataset `path` have bytes, and lie inside the file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub(super) fn check_chunks(&self, path: &str, chunks: &[Chunk]) -> Result<()> {
+        if let Some(empty) = chunks.iter().find(|chunk| chunk.size == 0) {
+            let found = "a chunk of no bytes".into();
+            return Err(self.malformed(path, empty.offset, found, "some".into()));
+        }
+        chunks.iter().try_for_each(|chunk| self.check_inside(path, chunk.offset, chunk.size))
+    }
+
     pub(super) fn malformed(
         &self,
         what: &str,

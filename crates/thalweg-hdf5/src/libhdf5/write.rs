@@ -30,6 +30,8 @@ use super::handle::{Id, LibraryRefusal, access, locked, status};
 pub use rows::{RowsSpec, RowsWriter};
 pub use vector::{Vector, VectorSpec};
 
+#[cfg(test)]
+mod layouts;
 mod rows;
 mod table;
 #[cfg(test)]

@@ -191,6 +191,12 @@ fn chunked<S: ByteSource + ?Sized>(
                 for (key, offset) in version1(reader, root, 1, KEY, 24 + (KEY as u64 + 8))? {
                     let mut key = Cursor::new(&key, root);
                     let (size, mask, first) = (key.u32()?, key.u32()?, key.u64()?);
+                    // The tree has no checksum: damage shows only in the coordinates.
+                    if first >= len || chunks.last().is_some_and(|last: &Chunk| last.first >= first)
+                    {
+                        let expected = format!("chunks in order, inside the {len} samples");
+                        return damaged(root, format!("a chunk at the sample {first}"), expected);
+                    }
                     chunks.push(Chunk { first, offset, size: u64::from(size), mask });
                 }
             }

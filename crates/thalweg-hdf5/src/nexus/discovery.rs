@@ -8,7 +8,7 @@ use super::defects::{Defect, EventFinding, finding};
 use super::number::NumericType;
 use super::time::{Unit, parse_iso};
 use super::{Bank, ColumnDataset, EventColumn, Log, Nexus, NexusEntry, text};
-use crate::arrays::{ArrayFile, Dataset, MOST_LEVELS};
+use crate::arrays::{ArrayFile, Dataset, MOST_GROUP_LEVELS};
 use crate::libhdf5::{Link, Node};
 use crate::types::Value;
 
@@ -38,7 +38,7 @@ impl<'a> Nexus<'a> {
             if file.options().control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if node.is_group() && level < MOST_LEVELS {
+            if node.is_group() && level < MOST_GROUP_LEVELS {
                 let mut below = node.links()?;
                 below.sort_by(|a, b| b.name.cmp(&a.name));
                 nexus.group(&node, &below, &mut events)?;

@@ -103,9 +103,15 @@ impl EventWindows<'_, '_> {
         if self.nexus.file.options().control.is_cancelled() {
             return Err(Error::Cancelled);
         }
-        let before = if self.is_out { self.answers.recv().ok() } else { None };
-        let spare = std::mem::take(&mut self.spare);
-        self.is_out = window.is_some_and(|window| self.ask.send((window, spare)).is_ok());
+        // If the thread is gone, its windows would be left out silently.
+        let gone = || Error::Usage("the thread that reads events ended too early".into());
+        let before =
+            if self.is_out { Some(self.answers.recv().map_err(|_| gone())?) } else { None };
+        self.is_out = window.is_some();
+        if let Some(window) = window {
+            let spare = std::mem::take(&mut self.spare);
+            self.ask.send((window, spare)).map_err(|_| gone())?;
+        }
         if let Some((window, values)) = before {
             let values = values?;
             self.give(&window, &values)?;

@@ -213,7 +213,7 @@ fn mended(mut index: Vec<u64>, events: u64, found: &mut Vec<EventFinding>) -> Ve
     if let Some(at) = index.iter().position(|&start| start > events) {
         let done = format!("{beyond} entries were set aside: their pulses have no events");
         let words = index[at].to_string();
-        let expected = format!("at most {events}, for there are so many events");
+        let expected = format!("at most {events}, the number of events");
         found.push(EventFinding {
             count: beyond as u64,
             ..finding(Defect::Beyond, Some(at as u64), words, expected, done)

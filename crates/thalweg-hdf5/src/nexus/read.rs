@@ -88,10 +88,8 @@ impl Nexus<'_> {
         f: &mut dyn FnMut(&EventBatch<'_>) -> Result<()>,
     ) -> Result<EventsSummary> {
         let banks = wanted.banks(self)?;
-        let times = match wanted.times(0) {
-            Some(_) => wanted.times(self.start()?.unwrap_or(0)),
-            None => None,
-        };
+        let start = if wanted.time.is_some() { self.start()? } else { None };
+        let times = wanted.times(start.unwrap_or(0))?;
         let mut summary = EventsSummary {
             events: banks.iter().map(|&bank| (bank, 0)).collect(),
             findings: Vec::new(),
@@ -147,7 +145,10 @@ impl Nexus<'_> {
         times: Option<&Range<i64>>,
         turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<EventFinding>> {
-        let (mut findings, mut window, mut held) = (Vec::new(), EventWindow::default(), 0);
+        let mut findings = Vec::new();
+        let mut window = EventWindow::default();
+        // Bytes of the pulses that the window holds.
+        let mut held = 0;
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];
@@ -178,8 +179,9 @@ impl Nexus<'_> {
         times: Option<&Range<i64>>,
         turns: &mut EventWindows<'_, '_>,
     ) -> Result<Vec<EventFinding>> {
-        let (mut findings, mut window, mut parts) =
-            (Vec::new(), EventWindow::default(), Vec::new());
+        let mut findings = Vec::new();
+        let mut window = EventWindow::default();
+        let mut parts = Vec::new();
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];

@@ -5,7 +5,7 @@ use std::ops::Range;
 use glob::Pattern;
 use thalweg_io::{Error, Result};
 
-use super::time::Moment;
+use super::time::{Moment, iso};
 use super::{Bank, Nexus};
 
 /// A selection of events; by default all.
@@ -59,8 +59,33 @@ impl EventSelection {
 
     /// The selected times in nanoseconds since 1970. `start` is the time of the first pulse of the
     /// file.
-    pub(super) fn times(&self, start: i64) -> Option<Range<i64>> {
-        let (from, to) = self.time?;
-        Some(from.map_or(i64::MIN, |from| from.ns(start))..to.map_or(i64::MAX, |to| to.ns(start)))
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a range that ends before it starts.
+    pub(super) fn times(&self, start: i64) -> Result<Option<Range<i64>>> {
+        let Some((from, to)) = self.time else { return Ok(None) };
+        let ns = |moment: Option<Moment>, open| moment.map_or(open, |moment| moment.ns(start));
+        let range = ns(from, i64::MIN)..ns(to, i64::MAX);
+        if range.start > range.end {
+            let (from, to) = (iso(range.start), iso(range.end));
+            let what = format!("a range of time from {from} to {to}, which is before its start");
+            return Err(Error::Usage(what.into()));
+        }
+        Ok(Some(range))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_of_time_does_not_end_before_it_starts() {
+        let times = |from, to| EventSelection { time: Some((from, to)), ..Default::default() };
+        let (one, two) = (Some(Moment::Into(1)), Some(Moment::At(102)));
+        assert_eq!(times(one, two).times(100).ok(), Some(Some(101..102)));
+        assert_eq!(times(one, None).times(100).ok(), Some(Some(101..i64::MAX)));
+        assert_eq!(times(one, one).times(100).ok(), Some(Some(101..101)));
+        assert!(matches!(times(two, one).times(100), Err(Error::Usage(_))));
     }
 }

@@ -94,7 +94,8 @@ pub fn iso(ns: i64) -> String {
 pub enum Moment {
     /// Nanoseconds since 1970.
     At(i64),
-    /// Nanoseconds since the first pulse of the file.
+    /// Nanoseconds since the first pulse of the file. [`i64::MIN`] and [`i64::MAX`] are before and
+    /// after all times.
     Into(i64),
 }
 
@@ -107,7 +108,9 @@ impl Moment {
         if let Ok(seconds) = text.trim().parse::<f64>()
             && seconds.is_finite()
         {
-            return Ok(Self::Into(Unit::Second.after(0, ExactNumber::Float(seconds))));
+            // What is too large for a time becomes the nearest end: such casts saturate.
+            let ns = (seconds * Unit::Second.ns() as f64).round_ties_even();
+            return Ok(Self::Into(ns as i64));
         }
         parse_iso(text).map(Self::At).ok_or_else(|| {
             let expected = "seconds since the first pulse, or a time such as 2026-03-01T12:30:00Z";
@@ -117,7 +120,7 @@ impl Moment {
 
     pub(super) fn ns(self, start: i64) -> i64 {
         match self {
-            Self::At(ns) => ns,
+            Self::At(ns) | Self::Into(ns @ (i64::MIN | i64::MAX)) => ns,
             Self::Into(ns) => start.saturating_add(ns),
         }
     }
@@ -165,5 +168,18 @@ mod tests {
         assert_eq!(Moment::parse("2.5").ok(), Some(Moment::Into(2_500_000_000)));
         assert_eq!(Moment::parse("1970-01-01T00:00:01Z").ok(), Some(Moment::At(1_000_000_000)));
         assert!(Moment::parse("nan").is_err() && Moment::parse("soon").is_err());
+    }
+
+    #[test]
+    fn moments_that_are_too_far_away_are_before_or_after_all_times() {
+        let ns = |text: &str, start| Moment::parse(text).map(|moment| moment.ns(start)).ok();
+        for start in [0, 1_700_000_000_000_000_000, -5] {
+            for far in ["1e10", "1e19", "1e300"] {
+                assert_eq!(ns(far, start), Some(i64::MAX), "{far} after {start}");
+                assert_eq!(ns(&format!("-{far}"), start), Some(i64::MIN), "{far} before {start}");
+            }
+        }
+        assert_eq!(ns("9e9", 1_700_000_000_000_000_000), Some(i64::MAX));
+        assert_eq!(ns("7.5e9", 1_700_000_000_000_000_000), Some(9_200_000_000_000_000_000));
     }
 }

@@ -188,11 +188,13 @@ fn matching_logs<'a>(nexus: &'a Nexus<'_>, pattern: &str) -> Result<Vec<&'a Log>
     let logs: Vec<&Log> = nexus.logs().iter().filter(matches).collect();
     if logs.is_empty() {
         let name = nexus.file().store().name();
-        let count = nexus.logs().len();
-        return Err(Failure::Said(format!(
-            "{name}: found none of its {count} logs that matches {text:?}; \
-             `thalweg info` lists them"
-        )));
+        return Err(Failure::Said(match nexus.logs().len() {
+            0 => format!("{name}: it has no logs; `thalweg info` lists what it has"),
+            count => format!(
+                "{name}: found none of its {count} logs that matches {text:?}; \
+                 `thalweg info` lists them"
+            ),
+        }));
     }
     Ok(logs)
 }

@@ -112,10 +112,13 @@ impl StoredArray {
                 ordinal: place as u64,
                 bytes: &self.file[stored],
             };
+            assert!(window.check_filled().is_err(), "an entry is missing");
             filler.fill(&mut worker, &window, place, &extent).unwrap();
         }
+        // Nothing is fetched of an array without elements, or without stored ones.
+        window.check_filled().unwrap();
         let target = window.targets.remove(0);
-        windows.canvas(&target);
+        windows.buffer(&target);
         target.into_bytes().chunks(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect()
     }
 

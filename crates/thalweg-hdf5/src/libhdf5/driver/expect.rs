@@ -1,5 +1,7 @@
 //! Predicts what libhdf5 reads next: the children of a node of a chunk index.
 
+use crate::libhdf5::array::MOST_RANK;
+
 /// The most children of a node that are predicted.
 const MOST: usize = 128;
 
@@ -10,7 +12,6 @@ const HEAD: usize = 24;
 const ADDRESS: usize = 8;
 /// Bytes of the first fields of a key: the size of the chunk and its mask of filters.
 const KEY_HEAD: usize = 8;
-const MOST_RANK: usize = 32;
 
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))

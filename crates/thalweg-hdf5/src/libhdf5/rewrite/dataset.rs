@@ -29,15 +29,12 @@ use super::{Rewrite, RewriteError};
 use crate::encode::Coder;
 use crate::filter;
 use crate::filter::Pipeline;
-use crate::libhdf5::array::fill_value;
+use crate::libhdf5::array::{MOST_RANK, fill_value};
 use crate::libhdf5::dataset;
 use crate::libhdf5::dataset::{pipeline, run};
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::Node;
-use crate::types::{Chunk, NOWHERE};
-
-/// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
-const MOST_RANK: usize = 32;
+use crate::types::Chunk;
 
 /// For up to this many chunks, an index with places for all of them has at most 16 MiB.
 const MANY_CHUNKS: u64 = 1 << 20;
@@ -278,15 +275,16 @@ impl Rewrite<'_> {
                 }
                 H5D_layout_t::H5D_CONTIGUOUS => {
                     let at = run(&node.id)?.filter(|_| bytes > 0);
-                    self.check_inside(path, at.map(|at| (at, bytes)))?;
+                    if let Some(at) = at {
+                        self.from.shared.check_inside(path, at, bytes)?;
+                    }
                     ValueStorage::Contiguous(at)
                 }
                 H5D_layout_t::H5D_CHUNKED => {
                     let (chunk, chunks) = node
                         .chunk_grid(make, shape)
                         .map_err(|trouble| self.trouble(path, trouble))?;
-                    let places = chunks.iter().map(|chunk| (chunk.offset, chunk.size));
-                    self.check_inside(path, places)?;
+                    self.from.shared.check_chunks(path, &chunks)?;
                     ValueStorage::Chunked(chunk, chunks)
                 }
                 _ => {
@@ -307,27 +305,6 @@ impl Rewrite<'_> {
                 self.from.shared.malformed(path, at, found, expected).into()
             }
         }
-    }
-
-    fn check_inside(
-        &self,
-        path: &str,
-        ranges: impl IntoIterator<Item = (u64, u64)>,
-    ) -> Result<(), RewriteError> {
-        let size = self.from.shared.size();
-        for (offset, len) in ranges {
-            if len == 0 || offset == NOWHERE || offset.checked_add(len).is_none_or(|end| end > size)
-            {
-                let found = format!("{len} bytes from byte {offset} on");
-                let expected = format!("data inside the {size} bytes of the file");
-                return Err(self
-                    .from
-                    .shared
-                    .malformed(path, offset.min(size), found, expected)
-                    .into());
-            }
-        }
-        Ok(())
     }
 
     /// Finds places for the values whose stored sizes are known already.

@@ -9,11 +9,9 @@ use hdf5_metno_sys::h5t::{
 };
 
 use super::{Rewrite, RewriteError, info};
+use crate::libhdf5::array::MOST_TYPE_LEVELS;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
-
-/// The most levels of nested types. Deeper nesting is an error.
-pub(super) const MOST_LEVELS: usize = 32;
 
 /// What elements hold besides plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +46,7 @@ impl Rewrite<'_> {
 
 /// What elements of a type hold. The lock is held.
 pub(super) fn contents(kind: &Id, level: usize) -> Result<ElementContents, LibraryRefusal> {
-    if level > MOST_LEVELS {
+    if level > MOST_TYPE_LEVELS {
         return Err(LibraryRefusal("types inside each other".into()));
     }
     let plain = ElementContents::default();

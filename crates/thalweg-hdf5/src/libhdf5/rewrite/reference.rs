@@ -13,8 +13,9 @@ use hdf5_metno_sys::h5t::{
     H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_size, H5Tget_super,
 };
 
-use super::datatype::{MOST_LEVELS, StoredSequence};
+use super::datatype::StoredSequence;
 use super::{Rewrite, info};
+use crate::libhdf5::array::MOST_TYPE_LEVELS;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
 use crate::types::NOWHERE;
@@ -39,7 +40,7 @@ impl Rewrite<'_> {
         count: usize,
         level: usize,
     ) -> Result<(), LibraryRefusal> {
-        if level > MOST_LEVELS {
+        if level > MOST_TYPE_LEVELS {
             return Err(LibraryRefusal("types inside each other".into()));
         }
         // SAFETY: as the caller says; members and elements lie inside of what they are part of.

@@ -1,0 +1,102 @@
+#![allow(clippy::unwrap_used)]
+
+use thalweg_io::open::Options;
+use thalweg_io::plan::Budget;
+
+use super::*;
+use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorSpec};
+
+/// Datasets of each layout.
+const EACH: usize = 12;
+/// Elements of a dataset, which are bytes.
+const LEN: usize = 3000;
+/// Elements of a chunk. The last chunk of a dataset is not full.
+const CHUNK: usize = 256;
+/// The number and the client data of HDF5's filter shuffle. It does not change single bytes.
+const SHUFFLE: (i32, &[u32]) = (2, &[1]);
+
+/// The values of a dataset.
+fn bytes_of(number: usize) -> Vec<u8> {
+    (0..LEN).map(|at| (at * (2 * number + 1) + at / 256) as u8).collect()
+}
+
+/// Writes datasets of each layout, and returns their values by path.
+fn write(path: &std::path::Path) -> Vec<(String, Vec<u8>)> {
+    let writer = Hdf5Writer::create(path, &"f.h5".into()).unwrap();
+    let group = writer.group(None, "g").unwrap();
+    let mut written = Vec::new();
+    let spec =
+        |chunk, filters| VectorSpec { kind: StoredNumber::U8, len: LEN as u64, chunk, filters };
+    for number in 0..EACH {
+        let values = bytes_of(number);
+        let name = |layout: &str| format!("{layout}{number:02}");
+        writer.compact(&group, &name("compact"), &values).unwrap();
+        let one = writer.vector(&group, &name("contiguous"), spec(None, &[])).unwrap();
+        writer.values(&one, 0, &values).unwrap();
+        writer
+            .virtual_bytes(&group, &name("virtual"), &format!("/g/{}", name("compact")), LEN)
+            .unwrap();
+        for layout in ["compact", "contiguous", "virtual"] {
+            written.push((format!("/g/{}", name(layout)), values.clone()));
+        }
+        writer.vector(&group, &name("nothing"), spec(None, &[])).unwrap();
+        writer.vector(&group, &name("no_chunks"), spec(Some(CHUNK as u64), &[])).unwrap();
+        for layout in ["nothing", "no_chunks"] {
+            written.push((format!("/g/{}", name(layout)), vec![0; LEN]));
+        }
+        for (layout, filters) in [("chunks", &[][..]), ("shuffled", &[SHUFFLE][..])] {
+            let many =
+                writer.vector(&group, &name(layout), spec(Some(CHUNK as u64), filters)).unwrap();
+            let mut expected = values.clone();
+            // Chunks lie in another order than that of their elements, and some are not written.
+            for place in (0..LEN.div_ceil(CHUNK)).rev() {
+                let range = place * CHUNK..((place + 1) * CHUNK).min(LEN);
+                if place % 5 == number % 5 {
+                    expected[range].fill(0);
+                    continue;
+                }
+                let mut chunk = values[range].to_vec();
+                chunk.resize(CHUNK, 0xee);
+                writer.chunk(&many, (place * CHUNK) as u64, &chunk, 0).unwrap();
+            }
+            written.push((format!("/g/{}", name(layout)), expected));
+        }
+    }
+    drop(group);
+    writer.finish().unwrap();
+    written.sort();
+    written
+}
+
+#[test]
+fn many_small_datasets_have_the_same_values_every_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.h5");
+    let written = write(&path);
+    for turn in 0..200 {
+        // A small budget makes many windows.
+        let memory = if turn % 2 == 0 { 256 << 10 } else { Budget::default().memory };
+        let budget = Budget { threads: 4, memory };
+        let file = ArrayFile::open(&path, Options { budget, ..Options::default() }).unwrap();
+        let datasets = file.datasets().unwrap();
+        let names: Vec<&str> = datasets.iter().map(Dataset::path).collect();
+        assert!(names.iter().eq(written.iter().map(|(name, _)| name)), "{names:?}");
+        let all: Vec<&Dataset> = datasets.iter().collect();
+        let mut found = vec![Vec::new(); all.len()];
+        file.each(&all, &mut |number, part| {
+            found[number].extend_from_slice(part);
+            Ok(())
+        })
+        .unwrap();
+        let mut at_once = vec![vec![0xaa; LEN]; all.len()];
+        let requests = all.iter().zip(&mut at_once);
+        let mut requests: Vec<ArrayRequest<'_>> = requests
+            .map(|(dataset, out)| ArrayRequest { dataset, selection: Selection::All, out })
+            .collect();
+        file.read(&mut requests).unwrap();
+        for (number, (name, values)) in written.iter().enumerate() {
+            assert!(found[number] == *values, "turn {turn}: {name}, part by part");
+            assert!(at_once[number] == *values, "turn {turn}: {name}, at once");
+        }
+    }
+}
