@@ -23,6 +23,7 @@ pub(crate) use inspect::{inspect_as_child, inspect_first};
 pub(crate) use plot::event_panels;
 pub(crate) use read::{ArrayArgs, ReadJob, matching, read};
 pub(crate) use repack::{RepackArgs, RepackJob, repack};
+pub(crate) use thalweg::arrays::is_index;
 
 use crate::common::VerbResult;
 

@@ -6,8 +6,6 @@ use std::process::ExitCode;
 
 use serde_json::Value;
 
-use crate::signals;
-
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
 /// Why a verb stopped.
@@ -88,12 +86,14 @@ pub(crate) fn alone() -> VerbResult {
 
 /// Exit codes: 0 done, 1 failed, 2 usage, 3 a bar or comparison fell short; 130, 143 and 129 after
 /// SIGINT, SIGTERM and SIGHUP.
-pub(crate) fn exit(outcome: VerbResult) -> ExitCode {
+///
+/// `interrupted`: the exit code of a verb that a signal ended.
+pub(crate) fn exit(outcome: VerbResult, interrupted: u8) -> ExitCode {
     match outcome {
         Ok(()) | Err(Failure::OutputClosed) => ExitCode::SUCCESS,
         Err(Failure::Failed(thalweg::Error::Cancelled)) => {
             complain(&"interrupted");
-            ExitCode::from(signals::exit_code())
+            ExitCode::from(interrupted)
         }
         Err(Failure::Failed(error)) => {
             complain(&error);

@@ -293,6 +293,6 @@ mod tests {
         std::fs::write(&path, sample("reads", &header, &[5]).bytes).unwrap();
         let args = Command::parse_from(["doctor", path.to_str().unwrap()]).args;
         let told = format!("{:?}", measure(&args, &[], &Options::default()));
-        assert!(told.contains("no longer a file of arrays"), "{told}");
+        assert!(told.contains("it holds no arrays any more"), "{told}");
     }
 }

@@ -15,6 +15,11 @@ pub(crate) struct ForceArgs {
 }
 
 impl ForceArgs {
+    /// Whether --force is given.
+    pub(crate) fn is_given(self) -> bool {
+        self.force
+    }
+
     /// Checks that an output is none of the inputs, and that it may be replaced if it exists. A
     /// verb calls this before it reads anything.
     pub(crate) fn check(

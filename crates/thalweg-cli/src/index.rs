@@ -73,10 +73,11 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
 fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
-            if let Some(out) = &args.output {
-                args.force.check_kind(out, [path], |_| true)?;
-            }
-            return arrays::write_index(path, &file, args.output.as_deref());
+            let beside = index_path(path);
+            let out = args.output.as_deref();
+            args.force.check_kind(out.unwrap_or(&beside), [path], arrays::is_index)?;
+            let out = out.or(args.force.is_given().then_some(&*beside));
+            return arrays::write_index(path, &file, out);
         }
         other => other.into_reads()?,
     };

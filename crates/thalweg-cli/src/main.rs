@@ -96,5 +96,5 @@ fn main() -> ExitCode {
         Verb::Bench(args) => bench::run(&args),
         Verb::Compare(args) => compare::run(&args),
     });
-    common::exit(outcome)
+    common::exit(outcome, signals::exit_code())
 }

@@ -1,5 +1,5 @@
-//! Signals that end a run: Ctrl-C (SIGINT), SIGTERM and SIGHUP. A verb that gets one removes what it
-//! has not finished, and ends.
+//! Signals that end a run: Ctrl-C (SIGINT), SIGTERM and SIGHUP. A verb that gets one removes what
+//! it has not finished, and ends.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};

@@ -39,6 +39,7 @@ pub use fill::{ArrayRequest, ArraySummary};
 pub use kerchunk::References;
 pub use memory::Memory;
 pub use selection::{Selection, Slab};
+pub use sidecar::is_index;
 pub use slice::{Share, Slice};
 
 /// An HDF5 file, open for its arrays.

@@ -251,9 +251,7 @@ fn reencode_aside(
     rewrite: &mut Rewrite<'_>,
     report: &mut RepackReport,
 ) -> Result<Aside> {
-    let mut beside = new.temporary().as_os_str().to_owned();
-    beside.push(".aside");
-    let spill = nameless(Path::new(&beside)).map_err(|e| Error::io(&output.name, "creating", e))?;
+    let spill = nameless(new.temporary()).map_err(|e| Error::io(&output.name, "creating", e))?;
     let spill = Arc::new(spill);
     let (datasets, jobs): (Vec<_>, Vec<_>) = encoded.into_iter().unzip();
     let (passes, spilled) = reencode(values, jobs, output, &spill)?;

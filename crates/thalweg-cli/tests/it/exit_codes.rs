@@ -140,8 +140,8 @@ fn handles(pid: u32, signal: Signal) -> bool {
     u64::from_str_radix(caught.trim(), 16).unwrap() & 1 << (signal.as_raw() - 1) != 0
 }
 
-/// Starts a command, sends it a signal once `ready` is true, and waits. Returns the processor time that
-/// it took to stop, which does not depend on the load of the machine.
+/// Starts a command, sends it a signal once `ready` is true, and waits. Returns the processor time
+/// that it took to stop, which does not depend on the load of the machine.
 fn interrupt(args: &[&str], signal: Signal, ready: impl Fn() -> bool) -> (Ended, Duration) {
     let mut command = Command::new(THALWEG);
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -115,7 +115,7 @@ fn a_damaged_index_is_noticed() {
     assert!(with(&vec![0; 8 << 20]).contains("it has 8388608 bytes, and the file"));
     // A file that is not an index is not overwritten.
     fs::write(&place, b"mine, and no index").unwrap();
-    assert!(folder.fails(1, &["index", "live.nxs"]).contains("move it away"));
+    assert!(folder.fails(1, &["index", "live.nxs"]).contains("the file exists"));
     assert_eq!(fs::read(&place).unwrap(), b"mine, and no index");
     folder.ok(&["index", "live.nxs", "--output", "elsewhere.idx"]);
     assert_eq!(fs::read(folder.path("elsewhere.idx")).unwrap(), saved);

@@ -212,5 +212,5 @@ pub(crate) fn is_of_network(name: &str) -> bool {
 
 /// Whether a file is a sort file that is left over: its process ended before it removed the name.
 fn is_sort_file(name: &str) -> bool {
-    name.starts_with("sort.") && name.ends_with(".tmp")
+    ["sort.", ".thalweg-"].iter().any(|start| name.starts_with(start)) && name.ends_with(".tmp")
 }

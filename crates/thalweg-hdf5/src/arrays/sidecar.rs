@@ -3,7 +3,6 @@
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg_io::new_file::NewFile;
@@ -149,12 +148,12 @@ impl ArrayFile {
         }
         let bytes = Extents::encode(before, grids);
         if let Some(place) = place {
-            save(place, &bytes)?;
+            save(NewFile::replacing, place, &bytes)?;
             return Ok((place.to_owned(), chunks));
         }
         let mut failed = None;
         for place in index_places(path) {
-            match save(&place, &bytes) {
+            match save(sidecar, &place, &bytes) {
                 Ok(()) => return Ok((place, chunks)),
                 // The next place may be writable.
                 Err(error @ Error::Io { .. }) => failed.get_or_insert(error),
@@ -165,26 +164,23 @@ impl ArrayFile {
     }
 }
 
-/// Writes an index, but not over a file of another kind.
-fn save(place: &Path, bytes: &[u8]) -> Result<()> {
-    let name: Arc<str> = place.to_string_lossy().into();
-    let mut head = [0; MAGIC.len()];
-    if fs::metadata(place).is_ok_and(|meta| meta.is_file())
-        && let Ok(mut there) = File::open(place)
-        && (there.read_exact(&mut head).is_err() || head != *MAGIC)
-    {
-        let what = "overwriting a file that is not an index made by thalweg".into();
-        return Err(Error::Unsupported {
-            file: name,
-            what,
-            advice: "move it away, or give another name (--output)".into(),
-        });
-    }
+/// Whether a file that begins so is an index of arrays, as [`ArrayFile::write_index`] writes it.
+pub fn is_index(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// A new index that replaces only another one.
+fn sidecar(place: &Path) -> Result<NewFile> {
+    NewFile::sidecar(place, is_index)
+}
+
+/// Writes an index, and creates its folder if necessary.
+fn save(create: fn(&Path) -> Result<NewFile>, place: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)
             .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     }
-    let mut file = NewFile::create(place)?;
+    let mut file = create(place)?;
     file.push(bytes)?;
     file.finish()
 }
