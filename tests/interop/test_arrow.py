@@ -54,7 +54,7 @@ def test_every_type_of_field(thalweg, tmp_path):
     (tmp_path / "all.slow5").write_text(everything.text(MISSING))
     thalweg("convert", tmp_path / "all.slow5", tmp_path / "all.blow5")
     for source in ("all.slow5", "all.blow5"):
-        thalweg("read", tmp_path / source, "--to", tmp_path / "out.arrow")
+        thalweg("read", tmp_path / source, "--to", tmp_path / "out.arrow", "--force")
         read = table(tmp_path / "out.arrow")
         assert read.column("read_id").to_pylist() == list(everything.signals())
         assert read.column("signal").to_pylist() == list(everything.signals().values())

@@ -55,7 +55,7 @@ def ordered(table):
 
 
 def exported(graph, store, path, population):
-    graph("export", store, path, "--edges", population)
+    graph("export", store, path, "--edges", population, "--force")
     return pq.read_table(path)
 
 

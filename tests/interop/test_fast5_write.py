@@ -37,9 +37,9 @@ def test_fast5_attributes_are_those_of_the_source(thalweg, shared, tmp_path, nam
     source, out = shared / name, tmp_path / "out.fast5"
     if way != "straight":
         middle = tmp_path / f"middle.{way.split()[1]}"
-        thalweg("convert", source, middle, "--lossy")
+        thalweg("convert", source, middle, "--lossy", "--force")
         source = middle
-    thalweg("convert", source, out, "--lossy")
+    thalweg("convert", source, out, "--lossy", "--force")
     wanted, found = fast5_rows.reads(shared / name), fast5_rows.reads(out)
     assert found.keys() == wanted.keys()
     for read, row in wanted.items():

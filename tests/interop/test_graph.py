@@ -87,7 +87,7 @@ def test_neighbours_are_those_of_libsonata(graph, tmp_path, name):
     storage = libsonata.EdgeStorage(str(path))
     for edges in edges_of(path):
         out = tmp_path / f"{edges.name}.parquet"
-        told = graph("export", tmp_path / "s", out, "--edges", edges.name).stdout
+        told = graph("export", tmp_path / "s", out, "--edges", edges.name, "--force").stdout
         assert told.startswith(f"{out}: {len(edges.sources)} edges and 0 vertices, ")
         table = pyarrow.parquet.read_table(out)
         sources, targets = table["source"].to_numpy(), table["target"].to_numpy()
@@ -125,7 +125,7 @@ def test_attributes_are_the_same_bits(graph, tmp_path, name):
     for kind, population, ids, expected in attributes_of(path):
         table_path, text_path = tmp_path / f"{population}.parquet", tmp_path / f"{population}.csv"
         for out in (table_path, text_path):
-            graph("export", tmp_path / "s", out, f"--{kind}", population)
+            graph("export", tmp_path / "s", out, f"--{kind}", population, "--force")
         table = pyarrow.parquet.read_table(table_path)
         assert table.column_names == [*ids, *expected]
         text = [line.split(",") for line in text_path.read_text().splitlines()]

@@ -42,7 +42,7 @@ class Store:
         for kind, names in (("edges", [p["name"] for p in info["populations"]]), ("vertices", [t["name"] for t in info["types"]])):
             for name in names:
                 out = self.folder / "out.csv"
-                self.ask("export", self.path, out, f"--{kind}", name)
+                self.ask("export", self.path, out, f"--{kind}", name, "--force")
                 with open(out) as lines:
                     rows = [tuple(map(int, row)) for row in itertools.islice(csv.reader(lines), 1, None)]
                 assert len(set(rows)) == len(rows)

@@ -81,7 +81,7 @@ def test_edges_for_which_a_condition_holds(graph, tmp_path):  # noqa: F811
         kept = (values >= least) | (ids["target"] == last)
         assert 0 < kept.sum() < len(kept)
         condition, out = f"{name} >= {least!r} or to == {last}", tmp_path / "kept.parquet"
-        graph("export", tmp_path / "s", out, "--edges", population, "--where", condition)
+        graph("export", tmp_path / "s", out, "--edges", population, "--where", condition, "--force")
         table = pyarrow.parquet.read_table(out)
         assert np.array_equal(table["source"].to_numpy(), ids["source"][kept])
         assert table[name].to_numpy().tobytes() == values[kept].tobytes()

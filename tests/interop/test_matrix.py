@@ -40,14 +40,14 @@ def table(thalweg, path, folder) -> tuple[dict, set[str]]:
     """Every field and every attribute of each read by its id, and the names of the attributes."""
     (info,) = [json.loads(line) for line in thalweg("info", "--json", path).stdout.splitlines()]
     out = folder / "table.arrow"
-    thalweg("scan", path, "--to", out)
+    thalweg("scan", path, "--to", out, "--force")
     with pyarrow.OSFile(str(out)) as file:
         own = pyarrow.ipc.open_file(file).read_all().drop_columns(["file", "read_group"])
     attributes = set(info["attributes"]) - set(own.column_names)
     rows = {row["read_id"]: {name: plain(value) for name, value in row.items()} for row in own.to_pylist()}
     if attributes:
         names = sorted(attributes)
-        thalweg("scan", path, "--columns", ",".join(["read_id", *names]), "--to", out)
+        thalweg("scan", path, "--columns", ",".join(["read_id", *names]), "--to", out, "--force")
         with pyarrow.OSFile(str(out)) as file:
             for row in pyarrow.ipc.open_file(file).read_all().to_pylist():
                 rows[row["read_id"]] |= {name: row[name] for name in names}
@@ -94,7 +94,7 @@ def test_there_and_back(thalweg, shared, synthetic, tmp_path, name, target):
     there, back = tmp_path / f"there.{target}", tmp_path / f"back{source.suffix}"
     lost = []
     for given, made in [(source, there), (there, back)]:
-        done = thalweg("convert", given, made, "--lossy", "--verify", "--json", check=False)
+        done = thalweg("convert", given, made, "--force", "--lossy", "--verify", "--json", check=False)
         if done.returncode != 0:
             # The one thing that a format cannot hold at all.
             assert target == "pod5" and "UUID" in done.stderr, done.stderr
@@ -104,7 +104,7 @@ def test_there_and_back(thalweg, shared, synthetic, tmp_path, name, target):
         lost += [entry["what"] for entry in told["lost"]]
         # Told to people, too, and refused unless it is allowed or belongs to the format.
         assert all(entry["what"] in done.stderr for entry in told["lost"])
-        strict = thalweg("convert", given, tmp_path / f"strict{made.suffix}", check=False)
+        strict = thalweg("convert", given, tmp_path / f"strict{made.suffix}", "--force", check=False)
         refused = [what for what in lost[-len(told["lost"]) :] if told["lost"] and "six decimals" not in what]
         assert (strict.returncode == 1) == bool(refused), (strict.stderr, refused)
 

@@ -80,7 +80,7 @@ def test_all_events(thalweg, tmp_path, style, libver, storage):
 def test_events_as_arrays(thalweg, tmp_path, style):
     path = write(style, tmp_path / "run.nxs")
     out = tmp_path / "out.npy"
-    thalweg("read", path, "--events", "--to", out)
+    thalweg("read", path, "--events", "--to", out, "--force")
     assert sorted(folder.name for folder in out.iterdir()) == sorted(BANKS)
     for name in BANKS:
         wanted = expected(style, name)
@@ -88,13 +88,13 @@ def test_events_as_arrays(thalweg, tmp_path, style):
             read = np.load(out / name / f"{column}.npy", allow_pickle=False)
             own = getattr(wanted, column)
             assert read.dtype == own.dtype and np.array_equal(read, own), (name, column)
-    again = thalweg("read", path, "--events", "--to", out, check=False)
+    again = thalweg("read", path, "--events", "--to", out, "--force", check=False)
     assert again.returncode == 1 and "remove it first" in again.stderr
 
 
 def test_events_as_text(thalweg, tmp_path):
     path, out = write("ess", tmp_path / "run.nxs"), tmp_path / "out.csv"
-    thalweg("read", path, "--events", "--bank", "bank3*", "--to", out)
+    thalweg("read", path, "--events", "--bank", "bank3*", "--to", out, "--force")
     with out.open() as text:
         read = list(csv.DictReader(text))
     wanted = expected("ess", "bank3_events")
@@ -124,7 +124,7 @@ SELECTIONS = {
 def test_selections(thalweg, tmp_path, style, selection):
     path, out = write(style, tmp_path / "run.nxs", **STORAGE["chunked"]), tmp_path / "out.arrow"
     options, where = SELECTIONS[selection]
-    thalweg("read", path, "--events", *options, "--to", out)
+    thalweg("read", path, "--events", *options, "--to", out, "--force")
     wanted = [expected(style, name, where) for name in BANKS]
     same(table(out), wanted)
     assert any(len(bank.pulse) for bank in wanted) == (selection not in ("nothing", "after a time far away"))
@@ -140,7 +140,7 @@ def test_ranges_of_time_that_are_none(thalweg, tmp_path, time):
 def test_some_banks(thalweg, tmp_path, named):
     path, out = write("sns", tmp_path / "run.nxs"), tmp_path / "out.parquet"
     within = [word for word in named if word.startswith("/entry") and "--bank" not in named]
-    thalweg("read", path, *within, "--events", *(named if not within else []), "--to", out)
+    thalweg("read", path, *within, "--events", *(named if not within else []), "--to", out, "--force")
     same(table(out), [expected("sns", name) for name in ("bank1_events", "bank3_events")])
     result = thalweg("read", path, "--events", "--bank", "bank9*", check=False)
     assert result.returncode == 1 and "bank9*" in result.stderr and "bank1_events" in result.stderr
@@ -154,10 +154,10 @@ def test_scattered_files_in_little_memory(thalweg, tmp_path):
     scattered(path, banks)
     wanted = [rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4")) for name, bank in banks.items()]
     for memory in ("4MiB", "192MiB"):
-        thalweg("read", path, "--events", "--memory", memory, "--to", out)
+        thalweg("read", path, "--events", "--memory", memory, "--to", out, "--force")
         same(table(out), wanted)
     where = lambda pulse, time, flight: (pulse >= 33) & (pulse < 66)
-    thalweg("read", path, "--events", "--pulses", "33..66", "--memory", "4MiB", "--to", out)
+    thalweg("read", path, "--events", "--pulses", "33..66", "--memory", "4MiB", "--to", out, "--force")
     same(table(out), [rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), where) for name, bank in banks.items()])
 
 
@@ -170,7 +170,7 @@ def test_scattered_files_in_one_sweep(thalweg, tmp_path, memory):
     flown = lambda pulse, time, flight: (pulse >= 33) & (flight >= 5000)
     for options, where in ([], lambda pulse, time, flight: pulse >= 0), (["--pulses", "33..", "--tof", "5ms.."], flown):
         wanted = {name: rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), where) for name, bank in banks.items()}
-        said = json.loads(thalweg("read", path, "--events", *options, "--order", "file", "--memory", memory, "--to", out, "--json").stdout)
+        said = json.loads(thalweg("read", path, "--events", *options, "--order", "file", "--memory", memory, "--to", out, "--force", "--json").stdout)
         assert {row["bank"]: row["events"] for row in said["banks"]} == {name: len(bank.pulse) for name, bank in wanted.items()}
         columns = table(out)
         for name, bank in wanted.items():
@@ -223,7 +223,7 @@ def test_weights_go_with_their_events(thalweg, tmp_path, style, selection, order
         own[name] = weights(name)[kept] if name in WEIGHTED else np.full(len(kept), np.nan, "<f4")
     for kind in ("arrow", "parquet", "csv"):
         out = tmp_path / f"out.{kind}"
-        thalweg("read", path, "--events", *options, "--order", order, "--memory", "4MiB", "--to", out)
+        thalweg("read", path, "--events", *options, "--order", order, "--memory", "4MiB", "--to", out, "--force")
         if kind == "csv":
             with out.open() as text:
                 read = list(csv.DictReader(text))
@@ -252,7 +252,7 @@ def test_weights_that_do_not_fit_their_events_are_left_out(thalweg, tmp_path):
         group = file["entry/bank3_events"]
         del group["event_weight"]
         group["event_weight"] = np.ones(700, "<f4")
-    result = thalweg("read", path, "--events", "--bank", "bank3*", "--to", out, "--json")
+    result = thalweg("read", path, "--events", "--bank", "bank3*", "--to", out, "--force", "--json")
     finding, = json.loads(result.stdout)["findings"]
     assert (finding["defect"], finding["at"]) == ("lengths_differ", 700) and "event_weight" in result.stderr
     same(table(out), [expected("sns", "bank3_events")])
@@ -275,9 +275,9 @@ def test_only_the_chunks_that_are_needed_are_read(thalweg, tmp_path):
     data[damaged.byte_offset : damaged.byte_offset + 8] = b"\xff" * 8
     path.write_bytes(data)
     before = int(np.searchsorted(bank.index, 39 * 500, side="right")) - 1
-    thalweg("read", path, "--events", "--pulses", f"0..{before}", "--to", out)
+    thalweg("read", path, "--events", "--pulses", f"0..{before}", "--to", out, "--force")
     same(table(out), [rows("bank1_events", bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), lambda pulse, time, flight: pulse < before)])
-    result = thalweg("read", path, "--events", "--to", out, check=False)
+    result = thalweg("read", path, "--events", "--to", out, "--force", check=False)
     assert result.returncode == 1 and "chunk 39 of /entry/bank1_events/event_id" in result.stderr
 
 
@@ -319,7 +319,7 @@ BROKEN = {
 def test_broken_indexes_are_reported(thalweg, tmp_path, kind, style):
     index, findings, pulses = BROKEN[kind]
     path, out = broken(tmp_path / "run.nxs", index, style=style), tmp_path / "out.arrow"
-    result = thalweg("read", path, "--events", "--to", out, "--json")
+    result = thalweg("read", path, "--events", "--to", out, "--force", "--json")
     said = json.loads(result.stdout)
     assert [(f["defect"], f["at"], f["count"]) for f in said["findings"]] == findings
     for finding in said["findings"]:
@@ -376,7 +376,7 @@ def test_times_without_an_epoch_count_from_the_start_of_the_measurement(thalweg,
     path, out = broken(tmp_path / "run.nxs", None), tmp_path / "out.arrow"
     with h5py.File(path, "r+") as file:
         del file["entry/bank3_events/event_time_zero"].attrs["offset"]
-    assert "start_time" in thalweg("read", path, "--events", "--to", out).stderr
+    assert "start_time" in thalweg("read", path, "--events", "--to", out, "--force").stderr
     assert table(out)["pulse_time"][0] == EPOCH
 
 
@@ -387,7 +387,7 @@ def test_cue_entries_replace_an_index(thalweg, tmp_path):
     with h5py.File(path, "r+") as file:
         for name in ("event_index", "event_time_zero"):
             del file[f"entry/instrument/bank1/bank1_events/{name}"]
-    assert "no_index" in thalweg("read", path, "--events", "--time", "..0.5", "--to", out).stderr
+    assert "no_index" in thalweg("read", path, "--events", "--time", "..0.5", "--to", out, "--force").stderr
     cue = np.searchsorted(bank.index[::7], np.arange(1000), side="right") - 1
     keep = times(bank)[::7][cue] < times(bank)[0] + np.timedelta64(500, "ms")
     assert 0 < keep.sum() < 1000
@@ -410,7 +410,7 @@ def test_groups_without_class_or_ids(thalweg, tmp_path):
         monitor["event_time_offset"] = np.arange(3, dtype="f4")
         monitor["event_index"], monitor["event_time_zero"] = [0, 1], [0.0, 1.0]
         monitor["event_time_zero"].attrs["offset"] = STARTED
-    thalweg("read", path, "--events", "--to", out)
+    thalweg("read", path, "--events", "--to", out, "--force")
     read = pyarrow.ipc.open_file(out).read_all()
     assert read["bank"].to_pylist() == ["first/bank"] * 5 + ["monitor"] * 3 + ["second/bank"] * 5
     assert read["event_id"].to_pylist() == [0, 1, 2, 3, 4, None, None, None, 1, 2, 3, 4, 5]
@@ -452,7 +452,7 @@ def test_files_without_events(thalweg, tmp_path):
 
 def test_real_events(thalweg, shared, tmp_path):
     out = tmp_path / "out.arrow"
-    thalweg("read", STREAMER / "SANS_test_reduced.hdf5", "--events", "--time", "3..10", "--to", out)
+    thalweg("read", STREAMER / "SANS_test_reduced.hdf5", "--events", "--time", "3..10", "--to", out, "--force")
     with h5py.File(STREAMER / "SANS_test_reduced.hdf5") as file:
         group = file["raw_data_1/detector_1_events"]
         zeros, index, ids = group["event_time_zero"][()], group["event_index"][()], group["event_id"][()]
@@ -471,7 +471,7 @@ def test_real_events(thalweg, shared, tmp_path):
 def test_real_logs(thalweg, shared, tmp_path):
     out = tmp_path / "logs.parquet"
     path = STREAMER / "SANS_test_reduced.hdf5"
-    thalweg("read", path, "--logs", "--to", out)
+    thalweg("read", path, "--logs", "--to", out, "--force")
     read = pyarrow.parquet.read_table(out).to_pydict()
     wanted = []
     with h5py.File(path) as file:
@@ -544,7 +544,7 @@ def test_info_of_strings_of_any_length(thalweg, tmp_path):
 def test_plots(thalweg, tmp_path, style):
     path = write(style, tmp_path / "run.nxs", **STORAGE["chunked"])
     svg = tmp_path / "plot.svg"
-    thalweg("plot", path, "--to", svg)
+    thalweg("plot", path, "--to", svg, "--force")
     root = xml.etree.ElementTree.parse(svg).getroot()
     words = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
     for word in ("18.1k events of 4 banks", "events/s", "time since the first pulse in s", "time of flight in us", "event_id", "bank4_events"):
@@ -552,7 +552,7 @@ def test_plots(thalweg, tmp_path, style):
     thalweg("plot", path, "--to", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     page = tmp_path / "plot.html"
-    thalweg("plot", path, "--bank", "bank1*", "--to", page)
+    thalweg("plot", path, "--bank", "bank1*", "--to", page, "--force")
     text = page.read_text(encoding="utf-8")
     assert "5.00k events of 1 bank" in text and "events/s" in text
     figures = charts(text)
@@ -573,8 +573,8 @@ def test_plots(thalweg, tmp_path, style):
 
 def test_plots_say_that_weights_do_not_count(thalweg, tmp_path):
     path, plot = weighted("sns", tmp_path / "run.nxs"), tmp_path / "plot.svg"
-    assert "each event counts as one here" in thalweg("plot", path, "--to", plot).stderr
-    assert thalweg("plot", path, "--bank", "bank2*", "--to", plot).stderr == ""
+    assert "each event counts as one here" in thalweg("plot", path, "--to", plot, "--force").stderr
+    assert thalweg("plot", path, "--bank", "bank2*", "--to", plot, "--force").stderr == ""
 
 
 def charts(page: str) -> dict[str, dict]:
@@ -600,7 +600,7 @@ def test_datasets_as_a_table(thalweg, tmp_path, kind):
         for number, (name, values) in enumerate(data.items()):
             file.create_dataset(f"g/{name}", data=values, chunks=(700 + number, *values.shape[1:]), compression="gzip")
         file["other/short"] = np.arange(7)
-    thalweg("read", path, "g", "--to", out, "--memory", "4MiB")
+    thalweg("read", path, "g", "--to", out, "--force", "--memory", "4MiB")
     read = pyarrow.ipc.open_file(out).read_all() if kind == "arrow" else pyarrow.parquet.read_table(out)
     assert read.column_names == sorted(data)
     for name, values in data.items():
@@ -608,7 +608,7 @@ def test_datasets_as_a_table(thalweg, tmp_path, kind):
         if values.dtype.kind == "c":
             own = [complex(*pair) for pair in own]
         assert own == values.tolist(), name
-    result = thalweg("read", path, "--to", out, check=False)
+    result = thalweg("read", path, "--to", out, "--force", check=False)
     assert result.returncode == 1 and "/other/short" in result.stderr and "5000 rows" in result.stderr
 
 
@@ -620,7 +620,7 @@ def test_datasets_as_arrays(thalweg, tmp_path):
         file["text"] = "of any length"
         group = file.create_group("..")
         group["out"] = np.arange(3)
-    result = thalweg("read", path, "--to", out, "--json")
+    result = thalweg("read", path, "--to", out, "--force", "--json")
     assert json.loads(result.stdout)["datasets"] == 5 + ("text" not in result.stderr)
     assert np.load(out / "a/scalar.npy") == 1.5 and np.load(out / "a/empty.npy").shape == (0, 3)
     read = np.load(out / "b.npy")

@@ -35,7 +35,7 @@ def rows(path) -> list[dict]:
 @pytest.mark.parametrize("name", BLOW5)
 def test_samples_and_ids(thalweg, shared, tmp_path, name, signal):
     out = tmp_path / "out.pod5"
-    thalweg("convert", shared / name, out, "--signal", signal)
+    thalweg("convert", shared / name, out, "--force", "--signal", signal)
     found = [f"{r['read_id']}\t{r['n']}\t{r['sum']}\t{r['sha256']}" for r in rows(out) if "n" in r]
     assert found == expected_rows(shared, name)
 
@@ -43,7 +43,7 @@ def test_samples_and_ids(thalweg, shared, tmp_path, name, signal):
 @pytest.mark.parametrize("name", [name for name in readable() if name not in BLOW5])
 def test_samples_and_ids_of_files_that_lose_digits(thalweg, shared, tmp_path, name):
     out = tmp_path / "out.pod5"
-    done = thalweg("convert", shared / name, out, "--lossy", "--verify", check=False)
+    done = thalweg("convert", shared / name, out, "--force", "--lossy", "--verify", check=False)
     if done.returncode != 0:
         assert "UUID" in done.stderr
         pytest.skip("its reads have no UUIDs")
@@ -90,12 +90,12 @@ def test_signal_is_copied_as_it_is_stored(thalweg, shared, tmp_path, name):
     wanted, _ = signal_table(rough)
     # Rows of another length and level stay what they are, whichever verb writes them; checked or not.
     if uncompressed:
-        thalweg("convert", rough, fine)
+        thalweg("convert", rough, fine, "--force")
         assert signal_table(fine)[0].schema.field("signal").type != wanted.schema.field("signal").type
         return
-    thalweg("convert", rough, fine)
+    thalweg("convert", rough, fine, "--force")
     assert signal_table(fine)[0].equals(wanted)
-    thalweg("filter", rough, "--where", "samples >= 0", "--to", fine, "--verify")
+    thalweg("filter", rough, "--where", "samples >= 0", "--to", fine, "--force", "--verify")
     assert signal_table(fine)[0].equals(wanted)
     # Unless they are asked to change.
     thalweg("convert", fine, again, "--row-samples", "102400", "--signal", "vbz")
@@ -127,7 +127,7 @@ def test_no_reads(thalweg, shared, tmp_path):
     empty.write_text("")
     # A copy: an id list makes an index beside the file.
     source.write_bytes((shared / "blow5/z1.blow5").read_bytes())
-    thalweg("convert", source, out, "--ids", empty)
+    thalweg("convert", source, out, "--force", "--ids", empty)
     assert [r for r in rows(out) if "n" in r] == []
 
 
@@ -236,7 +236,7 @@ def test_types_of_columns_that_pod5_does_not_define_survive(thalweg, shared, tmp
     through = [[source, out], [source, middle, out], [source, tmp_path / "again.pod5", out]]
     for way in through:
         for given, made in zip(way, way[1:], strict=False):
-            told = thalweg("convert", given, made, "--verify")
+            told = thalweg("convert", given, made, "--force", "--verify")
             assert told.stderr == ""
         found, _ = reads_table(out)
         for name in columns:
@@ -252,19 +252,19 @@ def test_columns_of_other_types_are_named(thalweg, shared, tmp_path):
     count = reads_table(shared / "pod5/b1.pod5")[0].num_rows
     kind = pa.struct([("a", pa.int8())])
     with_columns(shared / "pod5/b1.pod5", source, {"nested": pa.array([{"a": 1}] * count, kind)})
-    refused = thalweg("convert", source, out, check=False)
+    refused = thalweg("convert", source, out, "--force", check=False)
     assert refused.returncode == 1 and "nested" in refused.stderr and not out.exists()
-    told = thalweg("convert", source, out, "--lossy")
+    told = thalweg("convert", source, out, "--force", "--lossy")
     assert "column nested" in told.stderr
 
 
 def test_losses_of_pod5_are_listed(thalweg, shared, tmp_path):
     out = tmp_path / "out.pod5"
     name = "blow5/exp_1_lossless_zstd_svb_v0.2.0.blow5"
-    refused = thalweg("convert", shared / name, out, check=False)
+    refused = thalweg("convert", shared / name, out, "--force", check=False)
     assert refused.returncode == 1 and "--lossy" in refused.stderr and "range" in refused.stderr
     assert list(tmp_path.iterdir()) == []
-    done = thalweg("convert", shared / name, out, "--lossy", "--json", "--verify")
+    done = thalweg("convert", shared / name, out, "--force", "--lossy", "--json", "--verify")
     told = json.loads(done.stdout)
     assert any("range" in lost["what"] and lost["reads"] == 1 for lost in told["lost"])
     found = [f"{r['read_id']}\t{r['n']}\t{r['sum']}\t{r['sha256']}" for r in rows(out) if "n" in r]

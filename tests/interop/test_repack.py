@@ -51,7 +51,7 @@ def h5diff():
 
 
 def repack(thalweg, path, out, *arguments, **options):
-    return json.loads(thalweg("convert", "--repack", path, out, "--json", *arguments, **options).stdout)
+    return json.loads(thalweg("convert", "--force", "--repack", path, out, "--json", *arguments, **options).stdout)
 
 
 # libhdf5 2 refuses strings in it, which h5py's libhdf5 reads.
@@ -70,7 +70,7 @@ def test_real_files(thalweg, shared, tmp_path, path, wish):
 
 def test_refusals_of_libhdf5_are_reported(thalweg, shared, tmp_path):
     for path in (path for path in SOUND if path.name in REFUSED):
-        result = thalweg("convert", "--repack", path, tmp_path / "out.h5", check=False)
+        result = thalweg("convert", "--force", "--repack", path, tmp_path / "out.h5", check=False)
         assert result.returncode == 1 and "libhdf5 refuses" in result.stderr
         assert os.listdir(tmp_path) == []
 
@@ -195,7 +195,7 @@ def test_short_addresses_are_refused(thalweg, tmp_path):
     sizes.set_sizes(4, 4)
     with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, sizes)) as file:
         file.create_dataset("d", data=values("<i4", (300, 50)), chunks=(3, 7), maxshape=(None, None))
-    result = thalweg("convert", "--repack", path, tmp_path / "out.h5", "--chunk", "/=16x16", check=False, timeout=600)
+    result = thalweg("convert", "--force", "--repack", path, tmp_path / "out.h5", "--chunk", "/=16x16", check=False, timeout=600)
     assert result.returncode == 1 and "addresses of 4 bytes" in result.stderr
     assert os.listdir(tmp_path) == ["in.h5"]
 
@@ -211,7 +211,7 @@ def test_contiguous(thalweg, tmp_path):
     assert [kept["path"] for kept in report["kept"]] == ["/grows"]
     with h5py.File(out) as file:
         assert file["a"].chunks is None and file["b"].chunks is None and file["grows"].chunks == (1000,)
-    result = thalweg("convert", "--repack", path, out, "--chunk", "grows=contiguous", check=False)
+    result = thalweg("convert", "--force", "--repack", path, out, "--chunk", "grows=contiguous", check=False)
     assert result.returncode == 2 and "/grows" in result.stderr
 
 
@@ -292,16 +292,16 @@ def test_the_same_bytes(thalweg, tmp_path, threads):
 def test_usage(thalweg, tmp_path):
     path, out = live(tmp_path / "live.h5", banks=1, rounds=2), tmp_path / "out.h5"
     for arguments in (["--chunk", "x"], ["--filter", "szip"], ["--chunk", "/entry/bank0_events/event_id=2x2"]):
-        result = thalweg("convert", "--repack", path, out, *arguments, check=False)
+        result = thalweg("convert", "--force", "--repack", path, out, *arguments, check=False)
         assert result.returncode == 2, result.stderr
     assert thalweg("convert", "--repack", path, path, check=False).returncode == 2
-    assert thalweg("convert", "--repack", tmp_path / "none.h5", out, check=False).returncode == 1
+    assert thalweg("convert", "--force", "--repack", tmp_path / "none.h5", out, check=False).returncode == 1
     assert sorted(os.listdir(tmp_path)) == ["live.h5"]
 
 
 def test_hostile_files_end_in_errors(thalweg, shared, tmp_path):
     for path in (path for path in FILES if "cve" in path.parts or "fuzz" in path.parts):
-        result = thalweg("convert", "--repack", path, tmp_path / "out.h5", check=False)
+        result = thalweg("convert", "--force", "--repack", path, tmp_path / "out.h5", check=False)
         assert result.returncode in (0, 1), (path, result.returncode, result.stderr)
         if result.returncode:
             assert str(path) in result.stderr, result.stderr
@@ -318,7 +318,7 @@ def test_damage_ends_in_errors(thalweg, tmp_path, seed):
         for at in noise.integers(0, len(sound), 3):
             damaged[at] ^= 1 << int(noise.integers(8))
         path.write_bytes(damaged[: int(noise.integers(len(sound) // 2, len(sound) + 1))])
-        result = thalweg("convert", "--repack", path, tmp_path / "out.h5", "--filter", "/=none", check=False)
+        result = thalweg("convert", "--force", "--repack", path, tmp_path / "out.h5", "--filter", "/=none", check=False)
         assert result.returncode in (0, 1), (result.returncode, result.stderr)
 
 
@@ -327,7 +327,7 @@ def test_an_interrupted_repack_leaves_nothing(thalweg_binary, tmp_path):
     with h5py.File(path, "w") as file:
         file.create_dataset("d", data=values("<u4", (4 << 20,)), chunks=(4096,))
     process = subprocess.Popen(
-        [thalweg_binary, "convert", "--repack", path, tmp_path / "out.h5", "--filter", "gzip:9", "--throttle", "bandwidth=2MB/s"],
+        [thalweg_binary, "convert", "--force", "--repack", path, tmp_path / "out.h5", "--filter", "gzip:9", "--throttle", "bandwidth=2MB/s"],
         stderr=subprocess.DEVNULL,
     )
     # Once something is written; the throttle leaves eight seconds for that.

@@ -19,6 +19,7 @@ mod extents;
 mod graph;
 mod hostile;
 mod opened_once;
+mod outputs;
 mod plot;
 mod pod5;
 mod published;

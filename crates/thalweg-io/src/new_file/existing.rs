@@ -42,8 +42,8 @@ const HEAD: u64 = 4096;
 /// ```
 ///
 /// # Errors
-/// [`Error::Usage`] if `output` is an input, [`Error::Exists`] if it may not be replaced,
-/// [`Error::Unsupported`] if it is a folder, a pipe or a device.
+/// [`Error::Usage`] if `output` is an input, [`Error::Exists`] if it may not be replaced, as a
+/// folder never is, [`Error::Unsupported`] if it is a pipe or a device.
 pub fn check_output(
     output: &Path,
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
@@ -66,6 +66,7 @@ pub fn check_output(
         return Err(is_input(output, input.as_ref()));
     }
     match existing {
+        _ if meta.is_dir() => Err(is_folder(output)),
         _ if !meta.is_file() => Err(no_file(output)),
         Existing::Replace => Ok(()),
         Existing::ReplaceKind(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
@@ -85,6 +86,11 @@ fn is_of_kind(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<bool> {
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
         .map_err(|e| Error::io(&path.to_string_lossy().into(), "reading", e))?;
     Ok(head.is_empty() || is_kind(&head))
+}
+
+fn is_folder(path: &Path) -> Error {
+    let advice = "give another name, or remove it first";
+    Error::Exists { file: path.to_string_lossy().into(), what: " as a folder", advice }
 }
 
 fn no_file(path: &Path) -> Error {

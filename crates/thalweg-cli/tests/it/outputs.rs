@@ -1,0 +1,78 @@
+//! No verb writes over its input, or over a file that exists, unless it is told to.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::common::Folder;
+
+/// The verbs that write a file, with IN and OUT for the paths.
+const VERBS: [&str; 9] = [
+    "read IN --to OUT",
+    "convert IN OUT --format blow5",
+    "filter IN --where samples>0 --to OUT --format blow5",
+    "merge IN --to OUT --format blow5",
+    "scan IN --to OUT",
+    "plot IN --to OUT",
+    "index IN -o OUT",
+    "check IN --salvage OUT",
+    "synth OUT --samples 50k",
+];
+
+/// The end of the name that a verb needs for its output.
+fn ending(verb: &str) -> &'static str {
+    match verb.split(' ').next() {
+        Some("scan") => ".csv",
+        Some("plot") => ".svg",
+        _ => "",
+    }
+}
+
+fn args(verb: &str, input: &str, output: &str) -> Vec<String> {
+    verb.split(' ').map(|word| word.replace("IN", input).replace("OUT", output)).collect()
+}
+
+fn words(args: &[String]) -> Vec<&str> {
+    args.iter().map(String::as_str).collect()
+}
+
+#[test]
+fn no_verb_writes_over_its_input() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    let before = fs::read(folder.path("in.blow5")).unwrap();
+    for verb in VERBS.iter().filter(|verb| verb.contains("IN")) {
+        // The file by a name with the right ending: as a hard link, and as a symbolic one.
+        let [hard, soft] = ["hard", "soft"].map(|name| format!("{name}{}", ending(verb)));
+        let _ = fs::hard_link(folder.path("in.blow5"), folder.path(&hard));
+        let _ = symlink("in.blow5", folder.path(&soft));
+        for output in [&hard, &soft] {
+            let mut all = args(verb, "in.blow5", output);
+            for _ in 0..2 {
+                let told = folder.fails(2, &words(&all));
+                assert!(told.contains("the output is the input"), "{verb}: {told}");
+                assert_eq!(fs::read(folder.path("in.blow5")).unwrap(), before, "{verb}");
+                all.push("--force".into());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_exists_is_replaced_only_with_force() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    for verb in VERBS {
+        let out = format!("out{}", ending(verb));
+        fs::write(folder.path(&out), "not yours").unwrap();
+        let mut all = args(verb, "in.blow5", &out);
+        let told = folder.fails(1, &words(&all));
+        assert!(told.contains("--force"), "{verb}: {told}");
+        assert_eq!(fs::read(folder.path(&out)).unwrap(), b"not yours", "{verb}");
+        all.push("--force".into());
+        folder.ok(&words(&all));
+        assert_ne!(fs::read(folder.path(&out)).unwrap(), b"not yours", "{verb}");
+    }
+    // An index replaces an index.
+    folder.ok(&["index", "in.blow5"]);
+    folder.ok(&["index", "in.blow5"]);
+}
