@@ -66,6 +66,9 @@ const fn files_at_once(format: Format) -> usize {
 }
 
 pub(crate) fn run(args: &SplitArgs) -> VerbResult {
+    if args.write.force.is_given() {
+        return Err(Failure::Usage("split replaces no file, so --force has no effect".into()));
+    }
     let rule = match (&args.by, args.reads) {
         (Some(name), _) => Rule::Value(name.clone()),
         (None, Some(reads @ 1..)) => Rule::Reads(reads),
@@ -100,12 +103,16 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     publish(args, &plan, &paths, made)
 }
 
-/// The files to write. Fails if one of them exists, unless --force is given.
+/// The files to write. Fails if one of them exists: what a part replaced could not be brought back
+/// if a later part failed.
 fn outputs(args: &SplitArgs, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
         let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
-        args.write.force.check(&path, &args.paths)?;
+        if path.symlink_metadata().is_ok() {
+            let path = path.display();
+            return Err(Failure::Said(format!("{path}: the file exists; name another folder")));
+        }
         outputs.push(Output { path, headers: headers.only(&part.groups) });
     }
     Ok(outputs)

@@ -498,6 +498,9 @@ fn a_split_is_all_or_nothing() {
             .fails(1, &["split", "in", "--to", "out", "--by", "run_id"])
             .contains("the file exists")
     );
+    let forced = ["split", "in", "--to", "out", "--by", "run_id", "--force"];
+    assert!(folder.fails(2, &forced).contains("replaces no file"));
+    assert_eq!(left(&folder, "out"), before);
     // The metadata are valid, but the signal does not decode, so the defect is found while parts
     // are being written.
     let whole = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
