@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -22,11 +23,15 @@ pub(crate) fn exit_code() -> u8 {
     EXIT_CODE + SIGNAL.load(Ordering::Relaxed)
 }
 
-/// A handle that a signal cancels; a second signal ends the process at once.
+/// A verb that a signal cancels has this long to end. Then the process ends: a library that it
+/// calls may be in an endless loop over a malformed file. The next run removes what is left over.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// A handle that a signal cancels; a second signal, or five more seconds, end the process at once.
 pub(crate) fn cancel_on_signal() -> Control {
     let cancel = Control::new();
     let handle = cancel.clone();
-    on_signal(move || {
+    on_signal(Some(PATIENCE), move || {
         let again = handle.is_cancelled();
         handle.cancel();
         again
@@ -38,12 +43,14 @@ pub(crate) fn cancel_on_signal() -> Control {
 pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
-    on_signal(move || raised.swap(true, Ordering::Relaxed));
+    // No patience: a measurement still cleans up and writes its report.
+    on_signal(None, move || raised.swap(true, Ordering::Relaxed));
     flag
 }
 
-/// Calls `stop` at a signal. `stop` returns whether it was called before; then the process ends.
-fn on_signal(mut stop: impl FnMut() -> bool + Send + 'static) {
+/// Calls `stop` at a signal. `stop` returns whether it was called before; then the process ends. It
+/// also ends once `patience` is over.
+fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send + 'static) {
     let mut ending = vec![SIGINT, SIGTERM];
     // nohup(1) has a command ignore SIGHUP, which must stay so.
     if !is_ignored(SIGHUP) {
@@ -52,9 +59,14 @@ fn on_signal(mut stop: impl FnMut() -> bool + Send + 'static) {
     let failed = |e| thalweg::Error::io(&"signals".into(), "waiting for", e);
     let started = Signals::new(ending).map_err(failed).and_then(|mut signals| {
         Background::start("signals", &"signals".into(), move || {
-            for signal in signals.forever() {
+            loop {
+                let Some(signal) = signals.wait().next() else { continue };
                 SIGNAL.store(signal as u8, Ordering::Relaxed);
                 if stop() {
+                    std::process::exit(exit_code().into());
+                }
+                if let Some(patience) = patience {
+                    wait_for_another(&mut signals, patience);
                     std::process::exit(exit_code().into());
                 }
             }
@@ -62,6 +74,14 @@ fn on_signal(mut stop: impl FnMut() -> bool + Send + 'static) {
     });
     if let Err(error) = started {
         complain(&format!("Ctrl-C will not stop cleanly: {error}"));
+    }
+}
+
+/// Waits until another signal comes, or until `patience` is over.
+fn wait_for_another(signals: &mut Signals, patience: Duration) {
+    let started = Instant::now();
+    while signals.pending().next().is_none() && started.elapsed() < patience {
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
