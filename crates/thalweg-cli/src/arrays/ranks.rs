@@ -186,7 +186,7 @@ impl Ranks {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
             use mpi::traits::Communicator;
-            crate::common::exit(Err(failure));
+            crate::common::exit(Err(failure), crate::signals::exit_code());
             // Aborting ends the launcher too, which may need a moment to pass on the message.
             std::thread::sleep(std::time::Duration::from_millis(300));
             universe.world().abort(1)
