@@ -92,7 +92,10 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             }
             continue;
         }
-        args.write.force.check(&path, set.paths())?;
+        // Without --resume, all outputs were checked before.
+        if args.resume {
+            args.write.force.check(&path, set.paths())?;
+        }
         if let Some(folder) = path.parent().filter(|_| args.per_file) {
             std::fs::create_dir_all(folder)
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;

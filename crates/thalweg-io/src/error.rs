@@ -102,7 +102,7 @@ pub enum Error {
     Exists {
         /// The file.
         file: Arc<str>,
-        /// More about it; empty, or starts with a punctuation mark.
+        /// What follows "exists" in the sentence: empty, or starts with a space or a punctuation mark.
         what: &'static str,
         /// What to do about it.
         advice: &'static str,

@@ -17,10 +17,11 @@
 //! ```
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::disk::write_counted;
 use crate::error::{Error, Result};
 use temporary::Temporary;
 
@@ -102,11 +103,7 @@ impl NewFile {
         let name: Arc<str> = path.to_string_lossy().into();
         let existing = fs::metadata(target).ok();
         if existing.as_ref().is_some_and(|meta| !meta.is_file()) {
-            return Err(Error::Unsupported {
-                file: name,
-                what: "writing to a folder, pipe or device".into(),
-                advice: "give the path of a regular file".into(),
-            });
+            return Err(existing::no_file(path));
         }
         let (temporary, file) = Temporary::file(target).map_err(|e| creating(&name, e))?;
         let permissions = existing.map(|meta| meta.permissions());
@@ -169,12 +166,10 @@ impl NewFile {
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         let State::Open(file) = &mut self.state else { return Err(self.closed()) };
-        let outcome = file.write_all(bytes);
-        if let Err(error) = outcome {
+        if let Err(error) = write_counted(file, bytes, &mut self.written) {
             self.state = State::Failed;
             return Err(Error::io_at(&self.name, "writing", self.written, error));
         }
-        self.written += bytes.len() as u64;
         Ok(())
     }
 
@@ -218,10 +213,9 @@ impl NewFile {
         if let Some(permissions) = self.permissions {
             fs::set_permissions(self.temporary.path(), permissions).map_err(failed)?;
         }
-        self.temporary.rename(&self.path, self.replaces).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => existing::appeared(&self.name),
-            _ => failed(e),
-        })
+        self.temporary
+            .rename(&self.path, self.replaces)
+            .map_err(|e| existing::not_renamed(&self.name, e))
     }
 }
 

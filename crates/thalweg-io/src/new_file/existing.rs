@@ -1,7 +1,7 @@
 //! What a new file may replace. Every verb that writes asks here before it reads.
 
 use std::fs::{self, File, Metadata};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -93,7 +93,8 @@ fn is_folder(path: &Path) -> Error {
     Error::Exists { file: path.to_string_lossy().into(), what: " as a folder", advice }
 }
 
-fn no_file(path: &Path) -> Error {
+/// The error for an output that is no regular file.
+pub(super) fn no_file(path: &Path) -> Error {
     Error::Unsupported {
         file: path.to_string_lossy().into(),
         what: "writing to a folder, pipe or device".into(),
@@ -118,8 +119,12 @@ pub(super) fn is_link(path: &Path) -> Error {
     Error::Exists { file, what: " as a symbolic link", advice: "remove the link" }
 }
 
-/// The error for a file that appeared while the new one was written.
-pub(super) fn appeared(file: &Arc<str>) -> Error {
+/// The error for a new file or folder that did not get its path: another appeared there while it
+/// was written, or the system refused.
+pub(super) fn not_renamed(file: &Arc<str>, error: io::Error) -> Error {
+    if error.kind() != io::ErrorKind::AlreadyExists {
+        return Error::io(file, "finishing", error);
+    }
     let what = "; it appeared while the new file was written";
     Error::Exists { file: file.clone(), what, advice: "it was kept, and the new file was removed" }
 }

@@ -1,11 +1,11 @@
 //! Folders of arrays in numpy's format (NEP 1, version 1.0) that appear complete or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use super::existing::appeared;
+use super::existing::not_renamed;
 use super::temporary::Temporary;
 use crate::{Error, Result};
 
@@ -96,10 +96,7 @@ impl NpyFolder {
     pub fn finish(self) -> Result<()> {
         let failed = |e| Error::io(&self.name, "finishing", e);
         File::open(self.temporary.path()).and_then(|folder| folder.sync_all()).map_err(failed)?;
-        self.temporary.rename(&self.path, false).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => appeared(&self.name),
-            _ => failed(e),
-        })
+        self.temporary.rename(&self.path, false).map_err(|e| not_renamed(&self.name, e))
     }
 }
 
