@@ -145,10 +145,7 @@ pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> Ver
         "svg" => picture::svg(title, panels, width)?.into_bytes(),
         _ => page::page(title, panels).into_bytes(),
     };
-    let mut out = NewFile::create(to)?;
-    out.push(&bytes)?;
-    out.finish()?;
-    Ok(())
+    Ok(NewFile::create(to)?.finish_with(&bytes)?)
 }
 
 /// Width of a picture of degrees in pixels.

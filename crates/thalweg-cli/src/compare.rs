@@ -90,9 +90,7 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
         )));
     }
     if let Some(path) = &args.html {
-        let mut page = NewFile::create(path)?;
-        page.push(compared_html(&compared).as_bytes())?;
-        page.finish()?;
+        NewFile::create(path)?.finish_with(compared_html(&compared).as_bytes())?;
     }
     let mut out = output();
     if args.json {

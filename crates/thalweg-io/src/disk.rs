@@ -4,12 +4,13 @@
 use std::any::Any;
 use std::fmt;
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::model::StoreModel;
+use crate::new_file::write_counted;
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MmapStore, Store};
 
@@ -250,57 +251,5 @@ impl Sink for FileSink {
 
     fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(|e| Error::io(&self.name, "finishing", e))
-    }
-}
-
-/// Writes all of `bytes`, and adds to `written` what was written. After an error, `written` says
-/// where: a full disk takes the first part of a write.
-pub(crate) fn write_counted(
-    file: &mut impl Write,
-    mut bytes: &[u8],
-    written: &mut u64,
-) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(len) => {
-                *written += len as u64;
-                bytes = bytes.get(len..).unwrap_or_default();
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::{self, Write};
-
-    use super::write_counted;
-
-    /// A file on a disk with room for this number of bytes, of which one write takes three.
-    struct Small(usize);
-
-    impl Write for Small {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            let len = bytes.len().min(self.0).min(3);
-            self.0 -= len;
-            if len == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(len) }
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn a_full_disk_is_full_where_the_last_byte_went() {
-        let (mut disk, mut written) = (Small(10), 0);
-        assert!(write_counted(&mut disk, b"sixsix", &mut written).is_ok() && written == 6);
-        let full = write_counted(&mut disk, b"sixsix", &mut written);
-        assert_eq!(full.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
-        assert_eq!(written, 10);
     }
 }

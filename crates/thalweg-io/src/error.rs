@@ -102,7 +102,8 @@ pub enum Error {
     Exists {
         /// The file.
         file: Arc<str>,
-        /// What follows "exists" in the sentence: empty, or starts with a space or a punctuation mark.
+        /// What follows "exists" in the sentence: empty, or starts with a space or a punctuation
+        /// mark.
         what: &'static str,
         /// What to do about it.
         advice: &'static str,

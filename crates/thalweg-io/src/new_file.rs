@@ -17,11 +17,10 @@
 //! ```
 
 use std::fs::{self, File, Permissions};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::disk::write_counted;
 use crate::error::{Error, Result};
 use temporary::Temporary;
 
@@ -136,6 +135,15 @@ impl NewFile {
         if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
+    /// Appends the last bytes, and finishes the file.
+    ///
+    /// # Errors
+    /// Those of [`NewFile::push`] and [`NewFile::finish`].
+    pub fn finish_with(mut self, bytes: &[u8]) -> Result<()> {
+        self.push(bytes)?;
+        self.finish()
+    }
+
     /// The name of the file in messages.
     pub fn name(&self) -> &Arc<str> {
         &self.name
@@ -228,6 +236,27 @@ fn followed(path: &Path) -> PathBuf {
 fn writable(final_: &Permissions) -> Permissions {
     use std::os::unix::fs::PermissionsExt;
     Permissions::from_mode(final_.mode() | 0o600)
+}
+
+/// Writes all of `bytes`, and adds to `written` what was written. After an error, `written` says
+/// where: a full disk takes the first part of a write.
+pub(crate) fn write_counted(
+    file: &mut impl Write,
+    mut bytes: &[u8],
+    written: &mut u64,
+) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match file.write(bytes) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(len) => {
+                *written += len as u64;
+                bytes = bytes.get(len..).unwrap_or_default();
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// The error for a file that cannot be created.

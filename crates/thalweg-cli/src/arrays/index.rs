@@ -32,9 +32,7 @@ pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Ver
         .canonicalize()
         .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
     let References { set, arrays, left_out } = file.references(&full.to_string_lossy())?;
-    let mut new = NewFile::create(out)?;
-    new.push(set.to_string().as_bytes())?;
-    new.finish()?;
+    NewFile::create(out)?.finish_with(set.to_string().as_bytes())?;
     for what in &left_out {
         complain(&format!("left out: {what}"));
     }

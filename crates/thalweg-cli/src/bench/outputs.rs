@@ -104,11 +104,7 @@ impl Outputs {
     pub(super) fn report(&self, done: &[Comparison]) -> VerbResult {
         let write = |path: &Option<PathBuf>, page: &dyn Fn() -> String| -> VerbResult {
             match path {
-                Some(path) => {
-                    let mut file = NewFile::replacing(path)?;
-                    file.push(page().as_bytes())?;
-                    Ok(file.finish()?)
-                }
+                Some(path) => Ok(NewFile::replacing(path)?.finish_with(page().as_bytes())?),
                 None => Ok(()),
             }
         };

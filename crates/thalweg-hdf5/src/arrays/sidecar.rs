@@ -180,7 +180,5 @@ fn save(create: fn(&Path) -> Result<NewFile>, place: &Path, bytes: &[u8]) -> Res
         fs::create_dir_all(folder)
             .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     }
-    let mut file = create(place)?;
-    file.push(bytes)?;
-    file.finish()
+    create(place)?.finish_with(bytes)
 }

@@ -113,9 +113,7 @@ pub fn save(folder: &Path, saved: &Saved) -> Result<PathBuf> {
         .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     let place = place(folder, &saved.device);
     let text = serde_json::to_vec_pretty(saved).map_err(|e| Error::Usage(e.to_string().into()))?;
-    let mut file = NewFile::replacing(&place)?;
-    file.push(&text)?;
-    file.finish()?;
+    NewFile::replacing(&place)?.finish_with(&text)?;
     Ok(place)
 }
 

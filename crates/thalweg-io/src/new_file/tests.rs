@@ -1,7 +1,8 @@
 use std::fs;
+use std::io::{self, Write};
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use super::{Existing, NewFile, check_output};
+use super::{Existing, NewFile, check_output, write_counted};
 use crate::Error;
 
 #[test]
@@ -110,4 +111,28 @@ fn an_output_is_no_input_and_replaces_nothing_unless_told_to() {
     assert!(
         check_output(std::path::Path::new("/dev/null"), [at("in")], Existing::Replace).is_err()
     );
+}
+
+/// A file on a disk with room for this number of bytes, of which one write takes three.
+struct Small(usize);
+
+impl Write for Small {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let len = bytes.len().min(self.0).min(3);
+        self.0 -= len;
+        if len == 0 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(len) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_full_disk_is_full_where_the_last_byte_went() {
+    let (mut disk, mut written) = (Small(10), 0);
+    assert!(write_counted(&mut disk, b"sixsix", &mut written).is_ok() && written == 6);
+    let full = write_counted(&mut disk, b"sixsix", &mut written);
+    assert_eq!(full.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
+    assert_eq!(written, 10);
 }
