@@ -6,6 +6,7 @@ kept below --out, and runs that are there are not done again.
 
 import argparse
 import collections
+import contextlib
 import csv
 import hashlib
 import json
@@ -185,8 +186,10 @@ def rows_of(folder: pathlib.Path) -> dict[int, dict]:
     rows = {}
     for path in folder.glob("*.jsonl"):
         for line in path.read_text().splitlines():
-            row = json.loads(line)
-            rows[row["run"]] = row
+            # The last line of a worker that was stopped, or is writing, may be a part of one.
+            with contextlib.suppress(ValueError):
+                row = json.loads(line)
+                rows[row["run"]] = row
     return rows
 
 
@@ -195,6 +198,7 @@ def worker(options, place: int, jobs: int) -> None:
     done = rows_of(out).keys()
     attacker = Attacker(options.binary, out / "seeds", out / f"work{place}", out / "findings", options.seed)
     with open(out / f"{place}-of-{jobs}.jsonl", "a") as results:
+        print(file=results, flush=True)
         for number in range(options.first + place, options.first + options.runs, jobs):
             if number not in done:
                 print(json.dumps(attacker.run(number)), file=results, flush=True)
