@@ -12,14 +12,16 @@ export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
 # What `make bench` hands to `thalweg bench`: make bench ARGS="--help"
 ARGS ?=
 PYTEST_ARGS ?=
+ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop kills mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop attack kills mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
 	@echo 'make test    formatting, lints, unit tests, dependency policy, interop tests with slow5lib and pyslow5'
 	@echo 'make test-neon  the codec tests on emulated ARM'
 	@echo 'make kills   kill -9 the program 1,000 times and more while it changes stores of networks'
+	@echo 'make attack  every verb on 6,000 mutants of small files of every format (ATTACK="--runs 20000 --seed 2"; goes on where it stopped)'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make peers   build the peers into target/peers and .venv'
@@ -90,6 +92,13 @@ interop:
 	cargo build --locked --workspace --bins --tests
 	# More of them than cores: they wait for discs and throttles, too.
 	.venv/bin/python -m pytest tests/interop --numprocesses=$$(($$(nproc) * 3 / 2)) $(PYTEST_ARGS)
+
+# Mutants of every format, every verb, and what must hold for each run; `make interop` does 300 of these. What it finds is kept in
+# target/attack.
+attack:
+	@peers/build.sh python
+	cargo build --locked --workspace --bins --tests
+	.venv/bin/python tests/interop/attack $(ATTACK)
 
 # The program is killed while it changes stores, about 1,000 times out of 2,000; `make interop` tries 40 times.
 kills:

@@ -85,8 +85,8 @@ fetch_slow5lib() {
     say "fetching the slow5lib sources"
     rm -rf "$out/slow5lib/package" "$out/slow5lib/source"
     mkdir -p "$out/slow5lib/package" "$out/slow5lib/source"
-    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-binary pyslow5 --require-hashes \
-        --dest "$out/slow5lib/package" --requirement peers/slow5lib/source.txt
+    "$python" -m pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation --no-binary pyslow5 \
+        --require-hashes --dest "$out/slow5lib/package" --requirement peers/slow5lib/source.txt
     tar -xzf "$out"/slow5lib/package/pyslow5-*.tar.gz -C "$out/slow5lib/source" --strip-components 1
     echo "$pin" >"$out/slow5lib/source.sha256"
 }

@@ -6,20 +6,21 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 zstd=$PWD/target/peers/zstd
-key=$({ python3 --version; cat target/peers/zstd.key peers/requirements.txt peers/apart.txt peers/slow5lib/source.txt "$0"; } | sha256sum)
+key=$({ python3 --version; cat target/peers/zstd.key peers/{build,requirements,apart,slow5lib/source}.txt "$0"; } | sha256sum)
 [[ -e .venv/complete && $(cat .venv/complete) == "$key" ]] && exit
 
 rm -f .venv/complete
 [[ -x .venv/bin/python ]] || python3 -m venv .venv
-pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
-pip install --quiet --upgrade pip
-pip install --quiet --no-deps --requirement peers/requirements.txt
+# Nothing comes in without a hash: what is built here is built by what build.txt names, not by what pip would fetch for it.
+install() { .venv/bin/python -m pip --disable-pip-version-check install --quiet --no-deps --require-hashes --no-build-isolation "$@"; }
+install --requirement peers/build.txt
+install --requirement peers/requirements.txt
 # no cache: a wheel that was built earlier without zstd must not be reused
-PYSLOW5_ZSTD=1 CFLAGS="-I$zstd/include" LDFLAGS="-L$zstd/lib" pip install --quiet --no-cache-dir --no-deps \
-    --no-build-isolation --no-binary pyslow5 --force-reinstall --require-hashes --requirement peers/slow5lib/source.txt
+PYSLOW5_ZSTD=1 CFLAGS="-I$zstd/include" LDFLAGS="-L$zstd/lib" install --no-cache-dir --no-binary pyslow5 --force-reinstall \
+    --requirement peers/slow5lib/source.txt
 rm -rf .venv/apart
-pip install --quiet --no-deps --target .venv/apart --requirement peers/apart.txt
-pip check >&2
+install --target .venv/apart --requirement peers/apart.txt
+.venv/bin/python -m pip --disable-pip-version-check check >&2
 .venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab, mpi4py.MPI'
 .venv/bin/python -c 'import sys; sys.version_info < (3, 11) or [__import__(name) for name in ("hidefix", "pyfive")]'
 echo "$key" >.venv/complete

@@ -5,7 +5,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::ops::Range;
+use std::panic::{catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use thalweg_codec::splitmix::{STEP, mix};
 
 /// The name of a target, which is also the name of its corpus, and its function.
 pub type NamedTarget = (&'static str, fn(&[u8]));
@@ -58,6 +63,77 @@ pub fn replay_damaged((name, run): NamedTarget, step: usize, changes: &[u8]) {
             }
         }
     }
+}
+
+/// Runs a target on the mutants of its seeds with these numbers, and stops after so long. Returns
+/// how many there were. A number says which mutant it is. One that makes the target panic is
+/// written to the folder of temporary files.
+///
+/// # Panics
+///
+/// If the target panics, or has no seeds.
+pub fn replay_mutants((name, run): NamedTarget, numbers: Range<u64>, most: Duration) -> u64 {
+    let seeds: Vec<Vec<u8>> = entries(&folder("corpus").join(name))
+        .into_iter()
+        .map(|path| fs::read(path).unwrap())
+        .collect();
+    let started = Instant::now();
+    let Range { start: first, end } = numbers;
+    for number in first..end {
+        if started.elapsed() > most {
+            return number - first;
+        }
+        let bytes = mutant(&seeds, number);
+        if let Err(panic) = catch_unwind(|| run(&bytes)) {
+            let path = std::env::temp_dir().join(format!("{name}-{number}"));
+            fs::write(&path, bytes).unwrap();
+            println!("{}", path.display());
+            resume_unwind(panic);
+        }
+    }
+    end - first
+}
+
+/// Pseudorandom numbers.
+struct Chance(u64);
+
+impl Chance {
+    /// A number below `end`, which is above 0.
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(STEP);
+        (mix(self.0) % end as u64) as usize
+    }
+}
+
+/// A seed with a few changes: bits, numbers of all widths, cuts, repetitions, pieces of others.
+fn mutant(seeds: &[Vec<u8>], number: u64) -> Vec<u8> {
+    let mut chance = Chance(mix(number));
+    let mut bytes = seeds[chance.below(seeds.len())].clone();
+    for _ in 0..=chance.below(4) {
+        let at = chance.below(bytes.len() + 1);
+        let len = (1 << chance.below(7)).min(bytes.len() - at);
+        match chance.below(8) {
+            0 => bytes.truncate(at),
+            1 => drop(bytes.drain(at..at + len)),
+            2 => bytes.extend_from_within(at..at + len),
+            3 => {
+                let other = &seeds[chance.below(seeds.len())];
+                let from = chance.below(other.len() + 1);
+                let piece = &other[from..(from + (1 << chance.below(9))).min(other.len())];
+                bytes.splice(at..at + len, piece.iter().copied());
+            }
+            4 | 5 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+            _ => {
+                let width = (1 << chance.below(4)).min(bytes.len() - at);
+                let top = u64::MAX >> (8 * (8 - width.max(1)));
+                let any = chance.below(1 << 16) as u64;
+                let numbers = [0, 1, top, top >> 1, (top >> 1) + 1, bytes.len() as u64, any];
+                let value = numbers[chance.below(numbers.len())].to_le_bytes();
+                bytes[at..at + width].copy_from_slice(&value[..width]);
+            }
+        }
+    }
+    bytes
 }
 
 /// Checks that each target has a program in `fuzz/fuzz_targets`, an entry in `fuzz/Cargo.toml` and

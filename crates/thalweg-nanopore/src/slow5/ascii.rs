@@ -217,6 +217,8 @@ fn push_stored(field: &AuxField, text: &[u8], out: &mut Vec<u8>) -> Result<(), F
             out.extend(0u64.to_le_bytes());
             Ok(())
         }
+        // No writer can put a NUL there, and this one would drop those at the end.
+        AuxType::Array(Scalar::Char) if text.contains(&0) => Err(fault(0, text)),
         AuxType::Array(Scalar::Char) => {
             out.extend((text.len() as u64).to_le_bytes());
             out.extend(text);

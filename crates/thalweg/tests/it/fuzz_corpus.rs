@@ -1,7 +1,7 @@
 //! Runs the library's fuzz targets on their corpora.
 
 use thalweg_testing::fuzz::TARGETS;
-use thalweg_testing::fuzz_corpus::{check_complete, replay, replay_damaged};
+use thalweg_testing::fuzz_corpus::{check_complete, replay, replay_damaged, replay_mutants};
 
 #[test]
 fn the_corpora_hold() {
@@ -26,4 +26,15 @@ fn damaged_seeds_hold() {
 fn every_target_is_a_program_and_has_a_corpus() {
     // thalweg-gauge checks its own targets.
     check_complete(&TARGETS, |stem| !stem.starts_with("gauge_"));
+}
+
+/// More with `FUZZ=1000000`, and for longer than a minute a target with `FUZZ_SECONDS`.
+#[test]
+fn mutants_of_the_corpora_hold() {
+    let asked = |name: &str| std::env::var(name).ok().and_then(|text| text.parse().ok());
+    let most = std::time::Duration::from_secs(asked("FUZZ_SECONDS").unwrap_or(60));
+    for target in TARGETS {
+        let done = replay_mutants(target, 0..asked("FUZZ").unwrap_or(200), most);
+        println!("{}: {done} mutants", target.0);
+    }
 }

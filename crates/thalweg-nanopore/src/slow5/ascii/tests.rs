@@ -94,6 +94,20 @@ fn malformed_rows_are_refused() {
 }
 
 #[test]
+fn text_with_nuls_is_refused() {
+    let header = header(vec![AuxField::new("s", AuxType::STRING)]);
+    let row = |text: &str| {
+        let row = format!("r1\t0\t8192\t3\t748.5\t4000\t3\t1,-2,3\t{text}");
+        parse_row(row.as_bytes(), &header, &mut Vec::new(), &mut Vec::new()).map(drop)
+    };
+    assert!(row("ab").is_ok());
+    for text in ["\0\0", "ab\0", "a\0b"] {
+        let fault = row(text).err();
+        assert!(fault.is_some_and(|f| f.found.contains("the auxiliary field")), "{text:?}");
+    }
+}
+
+#[test]
 fn unwritable_values_are_refused() {
     let header = header(vec![AuxField::new("s", AuxType::STRING)]);
     let write = |read_id: &str, text: &[u8]| {

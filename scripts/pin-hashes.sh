@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Writes the lists of Python packages with the hashes of all their files: peers/requirements.txt out of requirements.in, and the
+# shorter ones out of the versions that they name. Needs uv (https://docs.astral.sh/uv/) and the network.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# pins < VERSIONS : the same with hashes, for all machines and all Pythons from 3.10 on.
+pins() {
+    uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes --no-annotate --no-header -
+}
+
+{
+    echo "# Made out of requirements.in by scripts/pin-hashes.sh."
+    pins <peers/requirements.in
+} >target/requirements.txt
+mv target/requirements.txt peers/requirements.txt
+for list in peers/build.txt peers/apart.txt .ci/cmake.txt; do
+    { sed -n '/^#/p' "$list"; sed -nE 's/^([a-z0-9-]+==[^\\]+).*/\1/p' "$list" | pins; } >target/pins.txt
+    mv target/pins.txt "$list"
+done
