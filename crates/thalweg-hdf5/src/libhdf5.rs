@@ -5,6 +5,7 @@
 //! every store, stays inside the file, and ends when the work is cancelled. It is not thread-safe:
 //! every call holds one lock of the process.
 
+pub(crate) mod allowance;
 mod array;
 mod chunk_index;
 mod dataset;
@@ -14,6 +15,7 @@ mod dtype;
 mod external;
 mod filter_plugins;
 mod handle;
+mod look;
 mod object;
 mod other_files;
 mod rewrite;

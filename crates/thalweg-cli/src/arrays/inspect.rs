@@ -1,14 +1,15 @@
 //! A child process that opens an HDF5 file before this process does: if libhdf5 crashes on a
 //! malformed file, only the child ends.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use thalweg::Options;
 use thalweg::control::Control;
 use thalweg::format::fast5::try_reads;
-use thalweg::inspector::{Inspector, look};
+use thalweg::inspector::{ALL, Inspector, look};
 
-use crate::common::VerbResult;
+use crate::common::{VerbResult, output};
 
 /// The command that inspects a file. `own_index`: it finds chunks through the file's own indexes,
 /// even if there is an index beside the file.
@@ -24,11 +25,11 @@ pub(crate) fn inspect_first(options: &Options) {
     }
 }
 
-/// Makes a child process inspect a whole file now.
+/// Makes a child process inspect a whole file now, and the values that libhdf5 reads.
 pub(super) fn inspect_now(path: &Path, control: &Control) -> VerbResult {
     let program =
         std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
-    Ok(inspector(program, true).check(path, None, control)?)
+    Ok(inspector(program, true).check(path, Some(ALL), control)?)
 }
 
 /// `thalweg read --inspect FILE [DATASET..]`, the work of the child process: opens the file, and
@@ -37,5 +38,9 @@ pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> VerbResul
     let [path, datasets @ ..] = paths else { return Ok(()) };
     let datasets: Vec<String> =
         datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    Ok(look(path, &datasets, options, try_reads)?)
+    let answer = look(path, &datasets, options, try_reads)?;
+    let mut out = output();
+    out.write_all(answer.line().as_bytes())?;
+    out.flush()?;
+    Ok(())
 }

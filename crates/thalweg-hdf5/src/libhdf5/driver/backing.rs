@@ -13,6 +13,7 @@ use thalweg_io::{Error, Result};
 use super::DriverStatus;
 use super::expect::children;
 use super::trees::Trees;
+use crate::libhdf5::allowance;
 
 /// Bytes of a block. In a file that was written live, the nodes of an index lie far apart, so
 /// longer blocks would be read for nothing: of the 450 MB that were read for the 200,000 chunks of
@@ -129,6 +130,7 @@ impl Backing {
             if len > 0 {
                 self.driver_status.requests.fetch_add(1, Ordering::Relaxed);
                 self.store.read_at(start, &mut bytes)?;
+                allowance::read(len as u64);
             }
             // The wanted block is pushed last, as the latest used.
             for (i, part) in bytes.chunks(BLOCK as usize).enumerate().rev() {
@@ -191,6 +193,7 @@ impl Backing {
         // The block that is needed next is pushed last, so it is dropped last.
         for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
             let Ok(bytes) = bytes else { continue };
+            allowance::read(bytes.len() as u64);
             self.unused += 1;
             self.blocks.push(BackingBlock { number, bytes, expected: true });
         }
