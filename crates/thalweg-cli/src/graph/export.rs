@@ -121,7 +121,11 @@ struct RowsProgress(Option<ProgressBar>);
 
 impl RowsProgress {
     fn of(total: u64) -> Self {
-        Self(std::io::stderr().is_terminal().then(|| crate::progress::bar(total * ROW_BYTES)))
+        Self(
+            std::io::stderr()
+                .is_terminal()
+                .then(|| crate::progress::bar(total.saturating_mul(ROW_BYTES))),
+        )
     }
 
     fn add(&self, rows: u64) {
@@ -245,9 +249,11 @@ fn sonata(
     };
     let populations = all(population, network.populations().len());
     let types = all(vertex_type, network.types().len());
-    let edges: u64 = populations.clone().map(|population| network.edge_count(population)).sum();
-    let vertices: u64 = types.clone().map(|vertex_type| network.vertex_count(vertex_type)).sum();
-    let progress = RowsProgress::of(2 * edges + vertices);
+    let edges = populations.clone().map(|population| network.edge_count(population));
+    let vertices = types.clone().map(|vertex_type| network.vertex_count(vertex_type));
+    // Edges are written, and then indexed.
+    let rows = edges.map(|count| count.saturating_mul(2)).chain(vertices);
+    let progress = RowsProgress::of(rows.fold(0, u64::saturating_add));
     let mut tally = ExportTally::default();
     for population in populations {
         tally.edges += writer.edges(network, population, wanted, &mut |more| progress.add(more))?;

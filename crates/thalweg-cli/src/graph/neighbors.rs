@@ -14,6 +14,7 @@ use thalweg::store::throttled::Limits;
 
 use super::open::{self, OpenArgs};
 use super::vertices::{self, ChosenVertices, FoundVertices};
+use crate::callback::CallbackFailure;
 use crate::common::{Failure, MEASURING, VerbResult, listing};
 use crate::timing::Started;
 use digest::sha256;
@@ -121,16 +122,28 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     let network = open::existing(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from)?;
     let adjacencies = adjacencies(args, &network, from.vertex_type)?;
-    let found = found_vertices(args, &network, &from)?;
     if args.measured {
+        let found = found_vertices(&network, &from)?;
         let threads = options.budget.threads;
         return measured::run(args, &network, &adjacencies, &found.ids, &started, threads);
     }
-    let is_missing = found.complain_of_missing(&args.store, &args.from);
     let most_ids = options.budget.memory / BUDGET_PARTS / size_of::<u64>();
     let lists =
         NeighbourLists { args, network: &network, adjacencies: &adjacencies, condition, most_ids };
-    lists.print(&found.ids, &options.control)?;
+    let mut out = listing();
+    let Some(ids) = &from.ids else {
+        // The ids of all vertices may not fit into memory.
+        let mut failure = CallbackFailure::default();
+        let shown = network.vertices(from.vertex_type, 0..=u64::MAX, &mut |ids| {
+            failure.keep(lists.print(&mut out, ids, &options.control))
+        });
+        failure.or(shown.map_err(Failure::from))?;
+        return Ok(out.flush()?);
+    };
+    let found = ids.find(&network, from.vertex_type)?;
+    let is_missing = found.complain_of_missing(&args.store, &args.from);
+    lists.print(&mut out, &found.ids, &options.control)?;
+    out.flush()?;
     if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
@@ -153,17 +166,13 @@ fn adjacencies(
     Ok(adjacencies)
 }
 
-/// The chosen vertices that are there.
-fn found_vertices(
-    args: &GraphNeighborsArgs,
-    network: &Network,
-    chosen: &ChosenVertices,
-) -> Result<FoundVertices, Failure> {
+/// The chosen vertices that are there, for a measurement.
+fn found_vertices(network: &Network, chosen: &ChosenVertices) -> Result<FoundVertices, Failure> {
     let Some(ids) = &chosen.ids else {
         return Ok(FoundVertices::all(network, chosen.vertex_type)?);
     };
     // A measurement looks no vertices up, which would be timed: missing ones have empty lists.
-    if args.measured && ids.count() <= u128::from(network.vertex_count(chosen.vertex_type)) {
+    if ids.count() <= u128::from(network.vertex_count(chosen.vertex_type)) {
         return Ok(FoundVertices::of(ids.expand(usize::MAX)?));
     }
     Ok(ids.find(network, chosen.vertex_type)?)
@@ -181,8 +190,7 @@ struct NeighbourLists<'a> {
 
 impl NeighbourLists<'_> {
     /// Prints a line for each vertex.
-    fn print(&self, ids: &[u64], control: &Control) -> VerbResult {
-        let mut out = listing();
+    fn print(&self, out: &mut impl Write, ids: &[u64], control: &Control) -> VerbResult {
         let mut lists = Neighbours::default();
         for ids in ids.chunks(VERTICES_AT_ONCE) {
             let degrees = self.network.degrees(self.adjacencies, ids)?;
@@ -195,11 +203,11 @@ impl NeighbourLists<'_> {
                     if control.is_cancelled() {
                         return Err(thalweg::Error::Cancelled.into());
                     }
-                    self.print_vertex(&mut out, *vertex, lists.of(place))?;
+                    self.print_vertex(out, *vertex, lists.of(place))?;
                 }
             }
         }
-        Ok(out.flush()?)
+        Ok(())
     }
 
     /// How many of the next vertices have neighbours that fit into memory together; at least 1.

@@ -26,6 +26,9 @@ pub fn read(path: &Path) -> Result<Vec<Comparison>> {
     Ok(parse(path, &read_text(path)?)?.comparisons)
 }
 
+/// The most bytes that a gzip file of results may hold. A trial takes less than a kilobyte.
+const MOST_UNPACKED: u64 = 64 << 20;
+
 /// The text of a results file, unpacked if it is a gzip file. A truncated gzip file gives its
 /// intact part.
 pub fn read_text(path: &Path) -> Result<String> {
@@ -33,7 +36,12 @@ pub fn read_text(path: &Path) -> Result<String> {
     let mut bytes = raw;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
-        match flate2::read::MultiGzDecoder::new(bytes.as_slice()).read_to_end(&mut unpacked) {
+        let decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
+        match decoder.take(MOST_UNPACKED + 1).read_to_end(&mut unpacked) {
+            Ok(len) if len as u64 > MOST_UNPACKED => {
+                let what = format!("more than {} MiB, too many for results", MOST_UNPACKED >> 20);
+                return Err(Error::io(path, "unpacking", std::io::Error::other(what)));
+            }
             Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
                 return Err(Error::io(path, "unpacking", e));
             }
@@ -151,6 +159,8 @@ fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     const SESSION: &str = r#"{"schema":"thalweg.session/1","id":"s","name":"n",
@@ -194,5 +204,25 @@ mod tests {
         assert!(error.starts_with("r.jsonl: line 2: "), "{error}");
         let orphan = parsed("{\"schema\":\"thalweg.trial/1\",\"comparison\":\"x\"}\n");
         assert!(orphan.err().is_some_and(|e| e.to_string().contains("\"x\"")));
+    }
+
+    #[test]
+    #[allow(clippy::unwrap_used)]
+    fn a_gzip_file_that_unpacks_to_too_much_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("results.jsonl.gz");
+        let file = std::fs::File::create(&path).unwrap();
+        let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+        let line = vec![b' '; 1 << 20];
+        (0..MOST_UNPACKED >> 20).for_each(|_| packed.write_all(&line).unwrap());
+        packed.try_finish().unwrap();
+        assert_eq!(read_text(&path).unwrap().len() as u64, MOST_UNPACKED);
+        packed.finish().unwrap();
+        let more = std::fs::File::options().append(true).open(&path).unwrap();
+        let mut more = flate2::write::GzEncoder::new(more, flate2::Compression::fast());
+        more.write_all(b" ").unwrap();
+        more.finish().unwrap();
+        let error = read_text(&path).unwrap_err().to_string();
+        assert!(error.contains("results.jsonl.gz") && error.contains("64 MiB"), "{error}");
     }
 }

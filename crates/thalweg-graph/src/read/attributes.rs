@@ -140,7 +140,12 @@ impl Network {
     ) -> OurResult<(Vec<usize>, RecordBatch)> {
         let Snapshot { readers, memtable, .. } = &self.state;
         let failed = |e| self.failed(&e);
-        let mut rows = merge::MergedAttributes::new(readers, Some(memtable), vertex_type)?;
+        let mut rows = merge::MergedAttributes::new(
+            readers,
+            Some(memtable),
+            vertex_type,
+            &self.fetcher.control,
+        )?;
         let mut found =
             RowGatherer::new(&self.types()[vertex_type].attributes, columns).map_err(failed)?;
         for place in ascending(ids) {

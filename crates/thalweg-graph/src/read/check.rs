@@ -35,10 +35,14 @@ pub struct NetworkDefect {
 /// Defects beyond this many are not kept.
 const MOST: usize = 1000;
 
+/// Ends the counting of vertices; nobody sees it.
+const TOO_MANY: &str = "more vertices than the manifest says";
+
 impl Network {
     /// Reads all segments: verifies every page against its checksum, then checks that lists ascend
-    /// and that both sides have as many edges as the manifest says. Opening the network has checked
-    /// the manifest, the footers and the log. `progress` receives the number of bytes read so far.
+    /// and that there are as many vertices, and on both sides as many edges, as the manifest says.
+    /// Opening the network has checked the manifest, the footers and the log. `progress` receives
+    /// the number of bytes read so far.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
@@ -53,12 +57,15 @@ impl Network {
             return Ok(checked);
         }
         for reader in &self.state.readers {
-            self.check_columns(reader, &mut checked);
+            self.check_columns(reader, &mut checked)?;
         }
         for population in 0..self.populations().len() {
             for side in [Side::Out, Side::In] {
                 checked.defects.extend(self.check_count(Adjacency { population, side }));
             }
+        }
+        for vertex_type in 0..self.types().len() {
+            checked.defects.extend(self.check_vertex_count(vertex_type)?);
         }
         Ok(checked)
     }
@@ -96,17 +103,45 @@ impl Network {
     }
 
     /// Checks the lists of a segment, and opens its columns of vertices.
-    fn check_columns(&self, reader: &SegmentReader, checked: &mut Checked) {
+    fn check_columns(&self, reader: &SegmentReader, checked: &mut Checked) -> Result<()> {
         for edges in reader.all_edges() {
             let mut both = edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
             let outcome = both.try_for_each(|lists| self.check_lists(reader, lists, checked));
-            if let Err(error) = edges.map(drop).and(outcome) {
-                checked.note(reader, error);
+            match edges.map(drop).and(outcome) {
+                Err(Error::Cancelled) => return Err(Error::Cancelled),
+                Err(error) => checked.note(reader, error),
+                Ok(()) => {}
             }
         }
         if let Err(error) = reader.all_vertices().try_for_each(|vertices| vertices.map(drop)) {
             checked.note(reader, error);
         }
+        Ok(())
+    }
+
+    /// The defect of a type that has another number of vertices than the manifest and the log say.
+    fn check_vertex_count(&self, vertex_type: usize) -> Result<Option<NetworkDefect>> {
+        let (expected, mut count) = (self.vertex_count(vertex_type), 0);
+        let counted = self.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
+            count += ids.len() as u64;
+            // Counting ends early: a segment may claim more than can be counted.
+            if count > expected { Err(Error::Usage(TOO_MANY.into())) } else { Ok(()) }
+        });
+        let found = match counted {
+            Ok(()) if count == expected => return Ok(None),
+            Ok(()) => format!("{count}"),
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(Error::Usage(_)) => format!("{count} or more"),
+            Err(error) => return Ok(Some(NetworkDefect { file: manifest::FILE.into(), error })),
+        };
+        let name = &self.types()[vertex_type].name;
+        let fault = Fault::new(
+            0,
+            format!("{found} vertices of {name:?}"),
+            format!("{expected}, as the manifest and the log say"),
+        );
+        let error = fault.in_file(self.disk.name(), 0, "a type of vertices");
+        Ok(Some(NetworkDefect { file: manifest::FILE.into(), error }))
     }
 
     /// The defect of a population whose lists have another number of edges than the manifest says.

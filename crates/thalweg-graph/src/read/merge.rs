@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use thalweg_io::Result;
+use thalweg_io::control::Control;
+use thalweg_io::{Error, Result};
 
 use crate::read::memtable::{ListChange, Memtable};
 use crate::storage::column::ColumnReader;
@@ -42,8 +43,27 @@ impl ColumnIds<'_> {
     }
 }
 
+/// Counts the steps of a merge, and checks now and then whether the merge is cancelled. A column of
+/// consecutive numbers may have more of them than anybody waits for.
+struct StepCounter {
+    control: Control,
+    steps: usize,
+}
+
+impl StepCounter {
+    fn new(control: &Control) -> Self {
+        Self { control: control.clone(), steps: 0 }
+    }
+
+    fn step(&mut self) -> Result<()> {
+        self.steps = (self.steps + 1) % BATCH;
+        if self.steps == 0 && self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}
+
 /// Merges the vertices of a type, ascending.
 pub(crate) struct MergedVertices<'a> {
+    steps: StepCounter,
     columns: Vec<ColumnIds<'a>>,
     memtable: Vec<(u64, bool)>,
     /// The next element of `memtable`.
@@ -56,6 +76,7 @@ impl<'a> MergedVertices<'a> {
         memtable: Option<&'a Memtable>,
         vertex_type: usize,
         ids: RangeInclusive<u64>,
+        control: &Control,
     ) -> Result<Self> {
         let mut columns = Vec::new();
         for (age, reader) in readers.iter().enumerate() {
@@ -86,11 +107,15 @@ impl<'a> MergedVertices<'a> {
             .map_or_else(Vec::new, |changes| {
                 changes.exists.range(ids).map(|(id, exists)| (*id, *exists)).collect()
             });
-        Ok(Self { columns, memtable, place: 0 })
+        Ok(Self { steps: StepCounter::new(control), columns, memtable, place: 0 })
     }
 
     /// Merges the ids that are in any of some columns.
-    pub(crate) fn of_columns(reader: &'a SegmentReader, columns: &[&'a ColumnReader]) -> Self {
+    pub(crate) fn of_columns(
+        reader: &'a SegmentReader,
+        columns: &[&'a ColumnReader],
+        control: &Control,
+    ) -> Self {
         let ids = |column: &&'a ColumnReader| ColumnIds {
             reader,
             column,
@@ -100,12 +125,20 @@ impl<'a> MergedVertices<'a> {
             held: Vec::new(),
             place: 0,
         };
-        Self { columns: columns.iter().map(ids).collect(), memtable: Vec::new(), place: 0 }
+        Self {
+            steps: StepCounter::new(control),
+            columns: columns.iter().map(ids).collect(),
+            memtable: Vec::new(),
+            place: 0,
+        }
     }
 
     /// Replaces `batch` by the next ids. Returns false if there are no more.
     pub(crate) fn next(&mut self, batch: &mut Vec<u64>) -> Result<bool> {
         batch.clear();
+        if self.steps.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         if let ([only], true) = (self.columns.as_mut_slice(), self.place == self.memtable.len()) {
             if only.record.1 && only.peek()?.is_some() {
                 batch.extend_from_slice(&only.held[only.place..]);
@@ -122,6 +155,7 @@ impl<'a> MergedVertices<'a> {
 
     /// The next vertex that has a record, and what its newest record says.
     pub(crate) fn step(&mut self) -> Result<Option<VertexPresence>> {
+        self.steps.step()?;
         let mut least: Option<u64> = self.memtable.get(self.place).map(|(id, _)| *id);
         for column in &mut self.columns {
             let id = column.peek()?;
@@ -162,6 +196,7 @@ pub(crate) struct VertexPresence {
 
 /// Reads the current attributes of a type's vertices, by id.
 pub(crate) struct MergedAttributes<'a> {
+    steps: StepCounter,
     readers: &'a [Arc<SegmentReader>],
     memtable: Option<&'a Memtable>,
     vertex_type: usize,
@@ -177,6 +212,7 @@ impl<'a> MergedAttributes<'a> {
         readers: &'a [Arc<SegmentReader>],
         memtable: Option<&'a Memtable>,
         vertex_type: usize,
+        control: &Control,
     ) -> Result<Self> {
         let mut columns = Vec::new();
         for (age, reader) in readers.iter().enumerate() {
@@ -201,6 +237,7 @@ impl<'a> MergedAttributes<'a> {
         let described =
             changes.map_or_else(Vec::new, |changes| changes.rows.keys().rev().copied().collect());
         Ok(Self {
+            steps: StepCounter::new(control),
             readers,
             memtable,
             vertex_type,
@@ -213,6 +250,7 @@ impl<'a> MergedAttributes<'a> {
     /// The next vertex that has attributes, the batch that holds them, and the row in it.
     pub(crate) fn next(&mut self) -> Result<Option<(u64, Arc<RecordBatch>, usize)>> {
         loop {
+            self.steps.step()?;
             let mut least = self.described.last().copied();
             for column in &mut self.columns {
                 least = least.into_iter().chain(column.peek()?).min();

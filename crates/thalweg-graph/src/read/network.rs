@@ -261,8 +261,13 @@ impl Network {
         ids: RangeInclusive<u64>,
         f: &mut dyn FnMut(&[u64]) -> Result<()>,
     ) -> Result<()> {
-        let mut streams =
-            MergedVertices::new(&self.state.readers, Some(&self.state.memtable), vertex_type, ids)?;
+        let mut streams = MergedVertices::new(
+            &self.state.readers,
+            Some(&self.state.memtable),
+            vertex_type,
+            ids,
+            &self.fetcher.control,
+        )?;
         let mut batch = Vec::with_capacity(BATCH);
         while streams.next(&mut batch)? {
             f(&batch)?;

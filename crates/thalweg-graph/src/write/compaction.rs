@@ -218,8 +218,13 @@ impl Compaction<'_> {
             ColumnWriter::new(NumberCoding::Packed, true),
             ColumnWriter::new(NumberCoding::Packed, true),
         ];
-        let mut vertices =
-            MergedVertices::new(self.readers, self.memtable, vertex_type, 0..=u64::MAX)?;
+        let mut vertices = MergedVertices::new(
+            self.readers,
+            self.memtable,
+            vertex_type,
+            0..=u64::MAX,
+            self.control,
+        )?;
         let has_attributes = !self.manifest.types[vertex_type].attributes.fields().is_empty();
         while let Some(vertex) = vertices.step()? {
             let [added, removed] = &mut columns;
@@ -244,7 +249,8 @@ impl Compaction<'_> {
         vertex_type: usize,
     ) -> Result<Option<TableMeta>> {
         let mut out = TableWriter::new();
-        let mut rows = MergedAttributes::new(self.readers, self.memtable, vertex_type)?;
+        let mut rows =
+            MergedAttributes::new(self.readers, self.memtable, vertex_type, self.control)?;
         let mut held: Vec<(u64, Arc<RecordBatch>, usize)> = Vec::new();
         loop {
             let next = rows.next()?;

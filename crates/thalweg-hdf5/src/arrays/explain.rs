@@ -1,9 +1,9 @@
 //! The requests that a read of arrays makes to a store, found without reading.
 
-use thalweg_io::Result;
 use thalweg_io::engine::{Delivery, Shape};
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan;
+use thalweg_io::{Error, Result};
 
 use super::fill::{whole, window};
 use super::window::Window;
@@ -32,15 +32,20 @@ impl ArrayFile {
     pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
         let subjects = self.subjects(datasets)?;
         let piece = Self::piece_of(model);
-        let parts = self.windows(&subjects, &whole(&subjects), piece);
-        let first = parts.first().map_or_else(Window::new, |parts| window(&subjects, parts, piece));
+        let windows = || {
+            let parts = self.windows(&subjects, &whole(&subjects), piece);
+            parts.map(|parts| window(&subjects, &parts, piece))
+        };
+        let first = windows().next().unwrap_or_else(Window::new);
         let shape = self.shape(&first, model, Delivery::AsTheyCome);
         let mut requests = Requests { count: 0, fetched: 0, wanted: 0, jumps: 0, shape };
         let rule = self.gap_rule(model);
         let align = self.store.alignment() as u64;
         let mut end = None;
-        for (number, parts) in parts.iter().enumerate() {
-            let window = window(&subjects, parts, piece);
+        for (number, window) in windows().enumerate() {
+            if self.options.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             requests.wanted += window.stored();
             for fetch in plan::in_order(window.wanted(number), &rule, shape.block) {
                 // The engine starts each request at an aligned offset.

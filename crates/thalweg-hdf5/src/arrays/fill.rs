@@ -1,5 +1,6 @@
 //! Reads arrays into memory: all wanted elements in one pass, in the order of the file.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use thalweg_io::plan::GapRule;
 use thalweg_io::{Error, Result, plan};
 
 use super::grid::Grid;
-use super::row_bands::{self, ElementRange};
+use super::row_bands::{ElementRange, WindowParts};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
 use super::tally::Delivered;
@@ -68,13 +69,9 @@ impl ArrayFile {
         subjects: &[Subject],
         elements: &[Range<u64>],
         piece: u64,
-    ) -> Vec<Vec<ElementRange>> {
-        row_bands::windows(
-            subjects,
-            elements,
-            (self.options.budget.memory / WINDOW_SHARE) as u64,
-            piece,
-        )
+    ) -> WindowParts {
+        let window = (self.options.budget.memory / WINDOW_SHARE) as u64;
+        WindowParts::new(subjects, elements, window, piece)
     }
 
     fn subject(&self, dataset: &Dataset) -> Result<Subject> {
@@ -143,9 +140,11 @@ impl ArrayFile {
         }
         let shape = self.shape(&window, &model, Delivery::Worker);
         let windows = Arc::new(Windows::of(window));
-        let run = self.start(&windows, 1, model, shape)?;
+        let run = self.start(&windows, model, shape)?;
         summary.clocks = run.finish()?.clocks;
-        windows.get(0).check_filled()?;
+        if let Some((_, window)) = windows.head()? {
+            window.check_filled()?;
+        }
         Ok(summary)
     }
 
@@ -181,62 +180,45 @@ impl ArrayFile {
         for (subject, elements) in subjects.iter().zip(elements) {
             subject.check(elements, piece)?;
         }
-        let parts: Arc<[Vec<ElementRange>]> = self.windows(&subjects, elements, piece).into();
-        let control = &self.options.control;
-        let make = {
-            let subjects = subjects.clone();
-            let parts = parts.clone();
-            move |number: usize| {
-                parts.get(number).map_or_else(Window::new, |parts| window(&subjects, parts, piece))
-            }
+        let mut each = Each {
+            file: self,
+            datasets,
+            windows: Arc::new(Windows::new(self.coming(&subjects, elements, piece))),
+            delivered: Delivered::new(&subjects, elements),
+            summary: ArraySummary::default(),
+            f,
         };
-        let mut summary = ArraySummary::default();
-        for part in parts.iter().flatten() {
-            self.check_room(&subjects[part.dataset], part, piece)?;
-        }
-        let mut delivered = Delivered::new(&subjects, elements);
-        if parts.is_empty() {
-            delivered.check(&subjects)?;
-            return Ok(summary);
-        }
-        let windows = Arc::new(Windows::new(make));
-        let shape = self.shape(&windows.get(0), &model, Delivery::AsTheyCome);
-        let mut run =
-            self.start(&windows, parts.len(), model, Shape { batches: MOST_BATCHES, ..shape })?;
-        let mut filled = vec![0; parts.len()];
-        for number in 0..parts.len() {
-            let window = windows.get(number);
-            while filled[number] < window.entries.len() {
-                let Some(batch) = run.next() else { return Err(Error::Cancelled) };
-                batch?.iter().for_each(|(window, count)| filled[*window] += count);
+        while let Some((_, window)) = each.windows.head()? {
+            if window.entries.is_empty() {
+                each.deliver(window)?;
+                continue;
             }
-            for target in &window.targets {
-                let buffer = windows.buffer(target);
-                self.without_engine(target, &datasets[target.dataset].node, buffer)?;
-                summary.bytes += target.grid.bytes();
-            }
-            summary.stored += window.stored();
-            window.check_filled()?;
+            let shape = self.shape(&window, &model, Delivery::AsTheyCome);
             drop(window);
-            windows.deliver(|window| {
-                let mut spare = Vec::with_capacity(window.targets.len());
-                for target in window.targets {
-                    let number = target.dataset;
-                    let bytes = target.into_bytes();
-                    f(number, &bytes)?;
-                    delivered.add(number, bytes.len());
-                    spare.push(bytes);
-                }
-                Ok(spare)
-            })?;
-            run.extend(windows.horizon());
-            if control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            let shape = Shape { batches: MOST_BATCHES, ..shape };
+            let mut run = self.start(&each.windows, model, shape)?;
+            each.deliver_run(&mut run)?;
+            each.summary.clocks = each.summary.clocks.then(run.finish()?.clocks);
         }
-        summary.clocks = run.finish()?.clocks;
-        delivered.check(&subjects)?;
-        Ok(summary)
+        each.delivered.check(&subjects)?;
+        Ok(each.summary)
+    }
+
+    /// The windows of these elements. Each is checked when it is made.
+    fn coming(
+        &self,
+        subjects: &Arc<[Subject]>,
+        elements: &[Range<u64>],
+        piece: u64,
+    ) -> impl Iterator<Item = Result<Window>> + Send + use<> {
+        let (memory, size) = (self.options.budget.memory as u64, self.store.size());
+        let subjects = subjects.clone();
+        self.windows(&subjects, elements, piece).map(move |parts| {
+            for part in &parts {
+                check_room(&subjects[part.dataset], part, piece, memory, size)?;
+            }
+            Ok(window(&subjects, &parts, piece))
+        })
     }
 
     /// Calls `f` with an array's values, part by part in C order, little-endian.
@@ -261,18 +243,14 @@ impl ArrayFile {
         (model.block as u64 / 4).max(LEAST_PIECE)
     }
 
+    /// Starts a run that fetches from the head of the windows on.
     fn start(
         &self,
         windows: &Arc<Windows>,
-        count: usize,
         model: StoreModel,
         shape: Shape,
     ) -> Result<Run<Filler>> {
-        let fetches = {
-            let windows = windows.clone();
-            let rule = self.gap_rule(&model);
-            (0..count).flat_map(move |number| windows.fetches(number, &rule, shape.block))
-        };
+        let fetches = windows.fetches(self.gap_rule(&model), shape.block);
         let decoder = Filler { windows: windows.clone(), limit: self.options.budget.memory };
         let source = Source::Planned(Box::new(fetches));
         let control = self.options.control.clone();
@@ -314,36 +292,103 @@ impl ArrayFile {
             ElementPlace::Contiguous(_) | ElementPlace::Chunked(..) => Ok(()),
         }
     }
+}
 
-    /// Checks that a part's decoded bytes fit in the memory budget, or are plausible for its stored
-    /// bytes.
-    fn check_room(&self, subject: &Subject, part: &ElementRange, piece: u64) -> Result<()> {
-        let bytes = (part.elements.end - part.elements.start) * subject.array.dtype.size() as u64;
-        if bytes <= self.options.budget.memory as u64 {
-            return Ok(());
+/// Calls the caller's `f` with the values of windows, one window after the other.
+struct Each<'a> {
+    file: &'a ArrayFile,
+    datasets: &'a [&'a Dataset],
+    windows: Arc<Windows>,
+    delivered: Delivered,
+    summary: ArraySummary,
+    f: &'a mut dyn FnMut(usize, &[u8]) -> Result<()>,
+}
+
+impl Each<'_> {
+    /// Delivers windows until the run fetches no more of them.
+    fn deliver_run(&mut self, run: &mut Run<Filler>) -> Result<()> {
+        let mut filled: HashMap<usize, usize> = HashMap::new();
+        while !self.windows.is_run_over()
+            && let Some((number, window)) = self.windows.head()?
+        {
+            while filled.get(&number).copied().unwrap_or(0) < window.entries.len() {
+                match run.next() {
+                    Some(batch) => batch?
+                        .iter()
+                        .for_each(|(window, count)| *filled.entry(*window).or_default() += count),
+                    // The run may have ended just before this window.
+                    None if self.windows.is_run_over() => return Ok(()),
+                    None => return Err(Error::Cancelled),
+                }
+            }
+            filled.remove(&number);
+            self.deliver(window)?;
+            run.extend(self.windows.horizon());
         }
-        let stored = match subject.array.place {
-            ElementPlace::Library(_) => self.store.size(),
-            _ => window(
-                std::slice::from_ref(subject),
-                &[ElementRange { dataset: 0, ..part.clone() }],
-                piece,
-            )
-            .stored(),
-        };
-        if bytes <= stored.saturating_mul(LIKELY_RATIO as u64) {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Delivers the head, whose entries are fetched.
+    fn deliver(&mut self, window: Arc<Window>) -> Result<()> {
+        if self.file.options.control.is_cancelled() {
+            return Err(Error::Cancelled);
         }
-        Err(Error::Unsupported {
-            file: self.store.name().clone(),
-            what: format!(
-                "{}: {bytes} bytes stored in {stored}, more than {LIKELY_RATIO} for each,",
-                subject.path
-            )
-            .into(),
-            advice: "if the file is right, raise --memory".into(),
+        for target in &window.targets {
+            let buffer = self.windows.buffer(target);
+            self.file.without_engine(target, &self.datasets[target.dataset].node, buffer)?;
+            self.summary.bytes += target.grid.bytes();
+        }
+        self.summary.stored += window.stored();
+        window.check_filled()?;
+        drop(window);
+        self.windows.deliver(|window| {
+            let mut spare = Vec::with_capacity(window.targets.len());
+            for target in window.targets {
+                let number = target.dataset;
+                let bytes = target.into_bytes();
+                (self.f)(number, &bytes)?;
+                self.delivered.add(number, bytes.len());
+                spare.push(bytes);
+            }
+            Ok(spare)
         })
     }
+}
+
+/// Checks that a part's decoded bytes fit in `memory` bytes, or are plausible for its stored bytes.
+/// The file has `size` bytes.
+fn check_room(
+    subject: &Subject,
+    part: &ElementRange,
+    piece: u64,
+    memory: u64,
+    size: u64,
+) -> Result<()> {
+    let bytes = (part.elements.end - part.elements.start) * subject.array.dtype.size() as u64;
+    if bytes <= memory {
+        return Ok(());
+    }
+    let stored = match subject.array.place {
+        ElementPlace::Library(_) => size,
+        _ => window(
+            std::slice::from_ref(subject),
+            &[ElementRange { dataset: 0, ..part.clone() }],
+            piece,
+        )
+        .stored(),
+    };
+    if bytes <= stored.saturating_mul(LIKELY_RATIO as u64) {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        file: subject.file.clone(),
+        what: format!(
+            "{}: {bytes} bytes stored in {stored}, more than {LIKELY_RATIO} for each,",
+            subject.path
+        )
+        .into(),
+        advice: "if the file is right, raise --memory".into(),
+    })
 }
 
 /// The window of these parts.

@@ -132,15 +132,40 @@ impl Grid {
         self.shape.iter().skip(1).product::<u64>().max(1)
     }
 
-    /// The first of these rows that are decoded together.
-    pub(super) fn band(&self, rows: &Range<u64>) -> Option<Range<u64>> {
+    /// The next of these rows that are put into a window together, and their place in the file; 0
+    /// for rows that are not stored, of which as many are taken as fill `room` bytes.
+    pub(super) fn band(
+        &self,
+        array: &Array,
+        rows: &Range<u64>,
+        room: u64,
+    ) -> Option<(u64, Range<u64>)> {
         let step = if self.shape.len() == 1 { self.part[0] } else { self.tile[0] };
         let end = (rows.start / step + 1).saturating_mul(step).min(rows.end);
-        (rows.start < end).then_some(rows.start..end)
+        if rows.start >= end {
+            return None;
+        }
+        let band = rows.start..end;
+        if let Some(offset) = self.first_offset(array, &band) {
+            return Some((offset, band));
+        }
+        let row = self.row() * self.size;
+        let left = room.saturating_sub((end - rows.start).saturating_mul(row));
+        let more = left.div_ceil(step.saturating_mul(row)).saturating_mul(step);
+        let empty = self.unstored_until(array, end).min(rows.end);
+        Some((0, rows.start..end.saturating_add(more).min(empty).max(end)))
     }
 
-    /// The offset in the file of the first stored bytes of these rows; 0 if none is stored.
-    pub(super) fn first_offset(&self, array: &Array, rows: &Range<u64>) -> u64 {
+    /// The first row from `row` on whose tiles may be stored. No tile before it is.
+    fn unstored_until(&self, array: &Array, row: u64) -> u64 {
+        let ElementPlace::Chunked(_, chunks) = &array.place else { return u64::MAX };
+        let first = self.tiles(&(row..row)).start;
+        let next = chunks.get(chunks.partition_point(|chunk| chunk.first < first));
+        next.map_or(u64::MAX, |chunk| chunk.first / self.tiles_a_row() * self.tile[0])
+    }
+
+    /// The offset in the file of the first stored bytes of these rows; `None` if none is stored.
+    fn first_offset(&self, array: &Array, rows: &Range<u64>) -> Option<u64> {
         match &array.place {
             ElementPlace::Chunked(_, chunks) => {
                 let tiles = self.tiles(rows);
@@ -155,25 +180,25 @@ impl Grid {
                 } else {
                     0
                 };
-                first.map_or(0, |offset| offset + inside)
+                first.map(|offset| offset + inside)
             }
             ElementPlace::Contiguous(offset) => {
-                offset.map_or(0, |offset| offset + rows.start * self.row() * self.size)
+                offset.map(|offset| offset + rows.start * self.row() * self.size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Library(_) => 0,
+            ElementPlace::Inline(_) | ElementPlace::Library(_) => None,
         }
     }
 
     /// The numbers of the tiles that hold these rows.
     fn tiles(&self, rows: &Range<u64>) -> Range<u64> {
-        let band: u64 = self
-            .shape
-            .iter()
-            .zip(&self.tile)
-            .skip(1)
-            .map(|(length, tile)| length.div_ceil(*tile))
-            .product();
+        let band = self.tiles_a_row();
         rows.start / self.tile[0] * band..rows.end.div_ceil(self.tile[0]) * band
+    }
+
+    /// The number of tiles side by side.
+    fn tiles_a_row(&self) -> u64 {
+        let sizes = self.shape.iter().zip(&self.tile).skip(1);
+        sizes.map(|(length, tile)| length.div_ceil(*tile)).product::<u64>().max(1)
     }
 
     /// Whether a tile's stored bytes are its elements.
@@ -181,7 +206,8 @@ impl Grid {
         self.is_plain
     }
 
-    /// The tiles that are stored, sorted by number.
+    /// The tiles that are stored, sorted by number. Of an array that libhdf5 reads, these are the
+    /// tiles with wanted elements.
     pub(super) fn stored<'a>(&self, array: &'a Array) -> Cow<'a, [Chunk]> {
         let one =
             |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
@@ -191,10 +217,22 @@ impl Grid {
             ElementPlace::Contiguous(Some(offset)) => one(*offset),
             ElementPlace::Inline(_) => one(0),
             ElementPlace::Library(_) => {
-                let count = self.shape[0].div_ceil(self.tile[0]);
-                Cow::Owned(
-                    (0..count).map(|first| Chunk { first, offset: 0, size: 0, mask: 0 }).collect(),
-                )
+                let tile = |first| Chunk { first, offset: 0, size: 0, mask: 0 };
+                Cow::Owned(self.wanted_tiles().map(tile).collect())
+            }
+        }
+    }
+
+    /// The numbers of the tiles of whole rows from the first with a wanted element to the last;
+    /// of points, those that have any.
+    fn wanted_tiles(&self) -> Box<dyn Iterator<Item = u64> + '_> {
+        match &self.picks {
+            Picks::Slabs(slabs) => {
+                let span = slabs.first().and_then(|slab| slab.within(0..self.shape[0]));
+                Box::new(self.tiles(&span.unwrap_or_default()))
+            }
+            Picks::Points(points) => {
+                Box::new(points.chunk_by(|a, b| a.tile == b.tile).map(|points| points[0].tile))
             }
         }
     }
@@ -281,11 +319,9 @@ impl Grid {
         let Range { start, end } = self.tiles(&span);
         let place = |number: u64| stored.partition_point(|chunk| chunk.first < number);
         let whole = self.part == self.tile;
-        let parts: u64 =
-            self.tile.iter().zip(&self.part).map(|(tile, part)| tile.div_ceil(*part)).product();
         for chunk in &stored[place(start)..place(end)] {
             let before = entries.len();
-            for number in 0..parts {
+            for number in self.parts_of(chunk.first, &span) {
                 let Some((low, high)) = self.span(chunk.first, number, slabs) else { continue };
                 let (from, stored) = if whole {
                     (0, chunk.offset..chunk.offset + chunk.size)
@@ -302,6 +338,16 @@ impl Grid {
             tiles += u64::from(entries.len() > before);
         }
         (entries, tiles == wanted)
+    }
+
+    /// The numbers of a tile's parts that hold these rows.
+    fn parts_of(&self, tile: u64, rows: &Range<u64>) -> Range<u64> {
+        let sizes = self.tile.iter().zip(&self.part).skip(1);
+        let inner: u64 = sizes.map(|(tile, part)| tile.div_ceil(*part)).product();
+        let origin = tile / self.tiles_a_row() * self.tile[0];
+        let start = rows.start.saturating_sub(origin) / self.part[0];
+        let end = rows.end.saturating_sub(origin).min(self.tile[0]).div_ceil(self.part[0]);
+        start * inner..end * inner
     }
 
     fn points(&self, stored: &[Chunk], points: &[Point]) -> (Vec<TileEntry>, bool) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thalweg_io::Result;
 
 use super::fill::whole;
-use super::row_bands::{self, ElementRange};
+use super::row_bands::{ElementRange, WindowParts};
 use super::{ArrayFile, Dataset};
 
 /// The elements that one of several processes reads. Any launcher can pass it to its processes in
@@ -42,12 +42,13 @@ impl ArrayFile {
             (part.elements.end - part.elements.start)
                 * subjects[part.dataset].array.dtype.size() as u64
         };
-        let total: u64 = subjects.iter().map(|subject| subject.array.bytes()).sum();
+        let total: u64 =
+            subjects.iter().fold(0, |total, subject| subject.array.bytes().saturating_add(total));
         let count = count.max(1);
         let window = total / (count as u64 * WINDOWS_A_SLICE) + 1;
         let mut slices = vec![Slice::default(); count];
         let mut bytes = 0;
-        for parts in row_bands::windows(&subjects, &whole(&subjects), window, self.piece()) {
+        for parts in WindowParts::new(&subjects, &whole(&subjects), window, self.piece()) {
             // The middle of a window says which slice it goes to.
             let own: u64 = parts.iter().map(size).sum();
             let place =

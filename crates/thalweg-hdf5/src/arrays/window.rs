@@ -1,6 +1,6 @@
 //! Windows: arrays, or parts of arrays, that are filled at the same time.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -178,40 +178,89 @@ impl WindowTarget {
     }
 }
 
-/// The open windows of a run. A window is made when the first of its requests goes out. The caller
-/// gets the windows in order.
-pub(super) struct Windows {
-    make: Box<dyn Fn(usize) -> Window + Send + Sync>,
-    state: Mutex<WindowState>,
-}
+/// The windows of a read. A window is made when the first of its requests goes out, or when its
+/// turn to be delivered comes. The caller gets the windows in order.
+pub(super) struct Windows(Mutex<WindowState>);
 
-#[derive(Debug, Default)]
 struct WindowState {
-    open: BTreeMap<usize, Arc<Window>>,
-    /// The number of the window that the caller waits for or holds.
+    /// The windows that are not made yet.
+    coming: Box<dyn Iterator<Item = Result<Window>> + Send>,
+    /// The windows that are made and not delivered. The first is the head: the caller waits for it.
+    open: VecDeque<Arc<Window>>,
+    /// The number of the head in the run.
     head: usize,
+    /// The number of the first window that the run does not fetch, once that is known.
+    end: Option<usize>,
+    /// Why no more windows come.
+    failed: Option<Error>,
     /// Memory for reuse.
     spare: Vec<Vec<u8>>,
 }
 
+impl WindowState {
+    /// The window with this number in the run, which is made if necessary.
+    fn at(&mut self, number: usize) -> Option<&Arc<Window>> {
+        let place = number.checked_sub(self.head)?;
+        while self.open.len() <= place {
+            match self.coming.next()? {
+                Ok(window) => self.open.push_back(Arc::new(window)),
+                Err(error) => {
+                    self.coming = Box::new(std::iter::empty());
+                    self.failed = Some(error);
+                    return None;
+                }
+            }
+        }
+        self.open.get(place)
+    }
+}
+
+/// A run ends before the next window to fetch if this many windows in a row have nothing to fetch.
+/// They are delivered without a run, because a run would have to make all of them ahead.
+const MOST_EMPTY: usize = 64;
+
+/// The most windows of a run; their numbers fit in an ordinal.
+const MOST_WINDOWS: usize = 1 << (u64::BITS - ENTRY_BITS - 1);
+
 impl Windows {
-    pub(super) fn new(make: impl Fn(usize) -> Window + Send + Sync + 'static) -> Self {
-        Self { make: Box::new(make), state: Mutex::new(WindowState::default()) }
+    pub(super) fn new(coming: impl Iterator<Item = Result<Window>> + Send + 'static) -> Self {
+        Self(Mutex::new(WindowState {
+            coming: Box::new(coming),
+            open: VecDeque::new(),
+            head: 0,
+            end: None,
+            failed: None,
+            spare: Vec::new(),
+        }))
     }
 
     /// The windows of a run that has one window.
     pub(super) fn of(window: Window) -> Self {
-        let windows = Self::new(|_| Window::new());
-        windows.lock().open.insert(0, Arc::new(window));
-        windows
+        Self::new(std::iter::once(Ok(window)))
     }
 
     fn lock(&self) -> MutexGuard<'_, WindowState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn get(&self, number: usize) -> Arc<Window> {
-        self.lock().open.entry(number).or_insert_with(|| Arc::new((self.make)(number))).clone()
+    /// The next window to deliver, after its number in the run; `None` if all are delivered.
+    ///
+    /// # Errors
+    /// Why the window cannot be read.
+    pub(super) fn head(&self) -> Result<Option<(usize, Arc<Window>)>> {
+        let mut state = self.lock();
+        let head = state.head;
+        if let Some(window) = state.at(head) {
+            return Ok(Some((head, window.clone())));
+        }
+        state.failed.take().map_or(Ok(None), Err)
+    }
+
+    /// A window that is being filled.
+    fn open(&self, number: usize) -> Result<Arc<Window>> {
+        let state = self.lock();
+        let window = number.checked_sub(state.head).and_then(|place| state.open.get(place));
+        window.cloned().ok_or_else(|| Error::Usage(STILL_FILLED.into()))
     }
 
     /// The target's memory; a target without memory gets spare memory.
@@ -227,21 +276,47 @@ impl Windows {
         })
     }
 
-    /// The requests for a window. They are made while the windows are locked, so that the caller
-    /// and the workers that fill a window are the only ones that hold it.
+    /// The requests of a run, which begins with the head.
     pub(super) fn fetches(
-        &self,
-        number: usize,
-        rule: &GapRule,
+        self: &Arc<Self>,
+        rule: GapRule,
         block: usize,
     ) -> impl Iterator<Item = Fetch> + Send + use<> {
+        {
+            let mut state = self.lock();
+            (state.head, state.end) = (0, None);
+        }
+        let windows = self.clone();
+        let mut next = 0;
+        std::iter::from_fn(move || windows.next_wanted(&mut next))
+            .flat_map(move |wanted| plan::in_order(wanted, &rule, block))
+    }
+
+    /// The extents of the next window that has any, from window `next` on. They are listed while
+    /// the windows are locked, so that the caller and the workers that fill a window are the only
+    /// ones that hold it.
+    fn next_wanted(&self, next: &mut usize) -> Option<Vec<Wanted>> {
         let mut state = self.lock();
-        // A window without entries may have been delivered already.
-        let window = (number >= state.head)
-            .then(|| state.open.entry(number).or_insert_with(|| Arc::new((self.make)(number))));
-        let wanted = window.map_or_else(Vec::new, |window| window.wanted(number));
-        drop(state);
-        plan::in_order(wanted, rule, block)
+        // Windows without entries may have been delivered already.
+        *next = state.head.max(*next);
+        let end = next.saturating_add(MOST_EMPTY).min(MOST_WINDOWS);
+        while *next < end
+            && let Some(window) = state.at(*next)
+        {
+            let wanted = window.wanted(*next);
+            *next += 1;
+            if !wanted.is_empty() {
+                return Some(wanted);
+            }
+        }
+        state.end = Some(*next);
+        None
+    }
+
+    /// Whether the run fetches neither the head nor any later window.
+    pub(super) fn is_run_over(&self) -> bool {
+        let state = self.lock();
+        state.end.is_some_and(|end| end <= state.head)
     }
 
     /// The first ordinal that may not be decoded yet. Only the head and the window after it are
@@ -256,17 +331,15 @@ impl Windows {
     pub(super) fn deliver(&self, f: impl FnOnce(Window) -> Result<Vec<Vec<u8>>>) -> Result<()> {
         let window = {
             let mut state = self.lock();
-            let head = state.head;
-            state.open.remove(&head)
+            state.head += 1;
+            state.open.pop_front()
         };
         let spare = match window.map(Arc::try_unwrap) {
             Some(Ok(window)) => f(window)?,
             // Without this error, values would be lost silently.
             Some(Err(_)) | None => return Err(Error::Usage(STILL_FILLED.into())),
         };
-        let mut state = self.lock();
-        state.spare.extend(spare);
-        state.head += 1;
+        self.lock().spare.extend(spare);
         Ok(())
     }
 }
@@ -380,7 +453,7 @@ impl Decoder for Filler {
             let window = match &worker.window {
                 Some((known, window)) if *known == number => window.clone(),
                 _ => {
-                    let window = self.windows.get(number);
+                    let window = self.windows.open(number)?;
                     worker.window = Some((number, window.clone()));
                     window
                 }

@@ -18,9 +18,22 @@ use crate::file::missing_reads;
 use crate::format::Format;
 use crate::record::Header;
 
-/// Most files that stay open. For other files only the header is kept, and they are opened again
-/// when they are read, because a data set may have more files than a process may open.
-const OPEN_FILES: usize = 64;
+/// The most files that stay open; a quarter of those that the process may open, if that is less.
+/// For other files only the header is kept, and they are opened again when they are read, because a
+/// data set may have more files than a process may open.
+const OPEN_FILES: u64 = 64;
+
+/// How many files of a data set stay open.
+fn open_files() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(OPEN_FILES, |limit| OPEN_FILES.min(limit / 4)) as usize
+}
+
+/// The header, or the one `before` it if the two are equal. The files of a run often have equal
+/// headers, which would take most of the memory of a data set of many files.
+fn shared(header: &Arc<Header>, before: Option<&Arc<Header>>) -> Arc<Header> {
+    before.filter(|before| *before == header).unwrap_or(header).clone()
+}
 
 /// Files of reads as one data set, read one after the other in the order of their paths.
 ///
@@ -131,19 +144,22 @@ impl ReadSet {
         options: Options,
     ) -> Result<Self> {
         let found = find(paths)?;
-        let mut files = Vec::with_capacity(found.len());
+        let mut files: Vec<SetMember> = Vec::with_capacity(found.len());
+        let most_open = open_files();
         for path in found {
             let file = match known.take_if(|file| file.file.path.as_deref() == Some(&path)) {
                 Some(file) => file,
                 None => ReadFile::open(&path, options.clone())?,
             };
             // A file in memory was read completely, and needs no descriptor.
-            let stays = files.len() < OPEN_FILES || options.store == StoreKind::Memory;
+            let stays = files.len() < most_open || options.store == StoreKind::Memory;
+            let header = if stays { &file.file.header } else { file.whole_header() };
+            let before = files.last();
             files.push(SetMember {
                 path,
                 name: file.file.name().clone(),
-                first: file.file.header.clone(),
-                header: if stays { file.file.header.clone() } else { file.whole_header().clone() },
+                first: shared(&file.file.header, before.map(|before| &before.first)),
+                header: shared(header, before.map(|before| &before.header)),
                 bytes: file.file.store.size(),
                 open: stays.then(|| Arc::new(file)),
             });

@@ -99,12 +99,14 @@ impl Writer {
     ) -> Result<ColumnMeta> {
         let columns = mentioned(reader, vertex_type, manifest)?;
         let snapshot = &self.network.state;
-        let mut mentioned = MergedVertices::of_columns(reader, &columns);
+        let mut mentioned =
+            MergedVertices::of_columns(reader, &columns, &self.network.fetcher.control);
         let mut old = MergedVertices::new(
             &snapshot.readers,
             Some(&snapshot.memtable),
             vertex_type,
             0..=u64::MAX,
+            &self.network.fetcher.control,
         )?;
         let mut out = ColumnWriter::new(NumberCoding::Packed, true);
         let mut known = Vec::new();

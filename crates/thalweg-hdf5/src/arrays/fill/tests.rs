@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+use thalweg_io::control::Control;
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 
@@ -98,5 +99,90 @@ fn many_small_datasets_have_the_same_values_every_time() {
             assert!(found[number] == *values, "turn {turn}: {name}, part by part");
             assert!(at_once[number] == *values, "turn {turn}: {name}, at once");
         }
+    }
+}
+
+/// Opens a file with a budget whose windows have 32 KiB.
+fn open_small(path: &std::path::Path, control: &Control) -> ArrayFile {
+    let budget = Budget { threads: 2, memory: (32 << 10) * WINDOW_SHARE };
+    let control = control.clone();
+    ArrayFile::open(path, Options { budget, control, ..Options::default() }).unwrap()
+}
+
+#[test]
+fn a_claim_of_terabytes_is_read_window_by_window_and_can_be_cancelled() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.h5");
+    let writer = Hdf5Writer::create(&path, &"f.h5".into()).unwrap();
+    let group = writer.group(None, "g").unwrap();
+    let spec = |chunk| VectorSpec { kind: StoredNumber::U8, len: 1 << 45, chunk, filters: &[] };
+    writer.vector(&group, "contiguous", spec(None)).unwrap();
+    let sparse = writer.vector(&group, "sparse", spec(Some(CHUNK as u64))).unwrap();
+    writer.chunk(&sparse, (1 << 45) - CHUNK as u64, &[1; CHUNK], 0).unwrap();
+    drop(group);
+    drop(sparse);
+    writer.finish().unwrap();
+    let control = Control::new();
+    let file = open_small(&path, &control);
+    let datasets = file.datasets().unwrap();
+    for dataset in &datasets {
+        // The offset of the last chunk is found without a step for each chunk that is not stored.
+        let slices = file.slices(&[dataset], 2).unwrap();
+        assert_eq!(slices.iter().map(|slice| slice.shares.len()).sum::<usize>(), 2);
+        let (mut parts, mut bytes) = (0, 0);
+        let stop = Control::new();
+        let file = open_small(&path, &stop);
+        let dataset = &file.below(dataset.path()).unwrap()[0];
+        let ended = file.values(dataset, &mut |part| {
+            assert!(part.len() <= 1 << 20 && part.iter().all(|byte| *byte == 0));
+            bytes += part.len();
+            parts += 1;
+            if parts == 3 {
+                stop.cancel();
+            }
+            Ok(())
+        });
+        assert!(matches!(ended, Err(Error::Cancelled)), "{ended:?}");
+        assert_eq!(parts, 3, "{bytes}");
+    }
+    control.cancel();
+    let all: Vec<&Dataset> = datasets.iter().collect();
+    assert!(matches!(file.explain(&all, &StoreModel::MEMORY), Err(Error::Cancelled)));
+}
+
+#[test]
+fn chunks_behind_long_gaps_are_read() {
+    const CHUNK: usize = 4096;
+    const CHUNKS: usize = 4096;
+    let stored = [0, 1, 1000, 1001, 1060, 2500, CHUNKS - 1];
+    let value = |chunk: usize| (chunk % 251) as u8 + 1;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("f.h5");
+    let writer = Hdf5Writer::create(&path, &"f.h5".into()).unwrap();
+    let group = writer.group(None, "g").unwrap();
+    let len = (CHUNK * CHUNKS) as u64;
+    let spec =
+        VectorSpec { kind: StoredNumber::U8, len, chunk: Some(CHUNK as u64), filters: &[SHUFFLE] };
+    let sparse = writer.vector(&group, "sparse", spec).unwrap();
+    for chunk in stored {
+        writer.chunk(&sparse, (chunk * CHUNK) as u64, &[value(chunk); CHUNK], 0).unwrap();
+    }
+    drop(group);
+    drop(sparse);
+    writer.finish().unwrap();
+    let file = open_small(&path, &Control::new());
+    let dataset = &file.below("/g/sparse").unwrap()[0];
+    let mut found = Vec::new();
+    let summary = file
+        .each(&[dataset], &mut |_, part| {
+            found.extend_from_slice(part);
+            Ok(())
+        })
+        .unwrap();
+    assert_eq!((summary.bytes, summary.stored), (len, (stored.len() * CHUNK) as u64));
+    assert!(summary.clocks.requests >= 3);
+    for (number, chunk) in found.chunks(CHUNK).enumerate() {
+        let expected = if stored.contains(&number) { value(number) } else { 0 };
+        assert!(chunk.iter().all(|byte| *byte == expected), "chunk {number}");
     }
 }

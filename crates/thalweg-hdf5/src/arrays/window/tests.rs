@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::arrays::row_bands;
+use crate::arrays::row_bands::WindowParts;
 use crate::arrays::selection::Slab;
 use crate::filter::{Filter, Pipeline};
 use crate::libhdf5::Dtype;
@@ -193,7 +193,7 @@ proptest! {
         let subjects: Vec<Subject> = arrays.iter().map(|stored| stored.subject.clone()).collect();
         let all: Vec<Range<u64>> = subjects.iter().map(|subject| 0..subject.array.len()).collect();
         let mut made = vec![Vec::new(); arrays.len()];
-        for parts in row_bands::windows(&subjects, &all, size, piece) {
+        for parts in WindowParts::new(&subjects, &all, size, piece) {
             for part in parts {
                 let Subject { array, .. } = &subjects[part.dataset];
                 prop_assert_eq!(made[part.dataset].len() as u64, part.elements.start);
