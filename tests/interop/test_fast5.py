@@ -204,3 +204,46 @@ def test_a_chunk_that_holds_the_elements_of_the_dataset_alone(thalweg, tmp_path,
             signal = file["Raw/Reads/Read_7/Signal"]
             signal.id.write_direct_chunk((0,), zlib.compress(stored[:-2]))
         assert "bytes" in thalweg("read", path, "--digest", check=False).stderr
+
+
+def test_a_file_without_reads_says_what_it_holds(thalweg, tmp_path):
+    path = tmp_path / "none.fast5"
+    values = numpy.arange(10)
+    with h5py.File(path, "w") as file:
+        file["UniqueGlobalKey/tracking_id"] = values
+        file["Analyses/events"] = values
+    for verb in (["check"], ["scan"], ["read", "--digest", tmp_path]):
+        told = thalweg(verb[0], *(verb[1:] or [path]), check=False)
+        assert told.returncode == 1, verb
+        assert "without reads" in told.stderr and "Analyses" in told.stderr, told.stderr
+    digest = hashlib.sha256(values.tobytes()).hexdigest()
+    assert thalweg("read", path, "/Analyses/events", "--digest").stdout == f"/Analyses/events\t10\t<i8\t{digest}\n"
+    assert "/UniqueGlobalKey/tracking_id" in thalweg("info", path).stdout
+    # No reads, and nothing else, is what a conversion of no reads makes.
+    with h5py.File(path, "w") as file:
+        file.attrs["file_type"] = "multi-read"
+    assert thalweg("read", path, "--digest").stdout == ""
+
+
+def test_fields_of_single_reads_have_the_types_of_slow5tools(thalweg, tmp_path):
+    kinds = [("u4", "i4"), ("u8", "u8"), ("i4", "u1")]
+    for number, (read_number, mux) in enumerate(kinds):
+        with h5py.File(tmp_path / f"{number}.fast5", "w") as file:
+            group = file.create_group(f"Raw/Reads/Read_{number}")
+            group["Signal"] = numpy.arange(5, dtype="<i2")
+            group.attrs["read_id"] = numpy.bytes_(f"read-{number}")
+            group.attrs.create("read_number", 70 + number, dtype=read_number)
+            group.attrs.create("start_mux", 2, dtype=mux)
+            group.attrs.create("start_time", 2**33, dtype="u8")
+            group.attrs.create("median_before", 200.5, dtype="f4" if number else "f8")
+            file.create_group("UniqueGlobalKey/tracking_id").attrs["run_id"] = numpy.bytes_("run")
+    out = tmp_path / "out.slow5"
+    thalweg("merge", tmp_path, "--to", out, "--lossy")
+    lines = out.read_text().splitlines()
+    names = next(line for line in lines if line.startswith("#read_id")).split("\t")
+    types = next(line for line in lines if line.startswith("#char*")).split("\t")
+    found = dict(zip(names, types, strict=True))
+    wanted = {"read_number": "int32_t", "start_mux": "uint8_t", "start_time": "uint64_t", "median_before": "double"}
+    assert {name: found[name] for name in wanted} == wanted
+    rows = [line.split("\t") for line in lines if line.startswith("read-")]
+    assert sorted(line[names.index("read_number")] for line in rows) == ["70", "71", "72"]
