@@ -137,7 +137,7 @@ pub fn look(
     more_time();
     let file = ArrayFile::open(path, options)?;
     if !reads(&file)? && datasets.is_empty() {
-        file.datasets()?;
+        file.survey_below("/")?;
     }
     for dataset in datasets {
         for dataset in file.below(dataset)? {
