@@ -31,8 +31,9 @@ pub enum Opened {
 ///
 /// A folder with the manifest of a network is a network. A file with a name of a format of reads
 /// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is a file of reads, but for a `.fast5` file that holds
-/// something else and no reads: it is one of arrays. For other files, the content decides: HDF5 without FAST5's groups is a file of arrays, and everything else is a file of
-/// reads. SLOW5 has no signature, so its parser refuses files of unknown formats.
+/// something else and no reads: it is one of arrays. For other files, the content decides: HDF5
+/// without FAST5's groups is a file of arrays, and everything else is a file of reads. SLOW5 has no
+/// signature, so its parser refuses files of unknown formats.
 ///
 /// An HDF5 file may keep values in other files. These are read only if they are in the folder of
 /// the HDF5 file; [`Identified::trusted`] allows any folder.
@@ -101,8 +102,8 @@ impl Identified {
         matches!(self.content, Content::Hdf5(_))
     }
 
-    /// Whether it may be a file of arrays: an HDF5 file, or one with the name of a FAST5 file, which
-    /// holds arrays if it has no reads.
+    /// Whether it may be a file of arrays: an HDF5 file, or one with the name of a FAST5 file. Such
+    /// a file holds arrays if it has no reads.
     pub fn may_hold_arrays(&self) -> bool {
         self.is_hdf5() || Format::of_path(&self.path) == Some(Format::Fast5)
     }

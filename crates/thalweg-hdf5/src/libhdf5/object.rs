@@ -210,8 +210,8 @@ impl File {
         Self::open_within(store, None, OtherFiles::default(), control)
     }
 
-    /// Opens an HDF5 file whose virtual datasets may have sources in other files, which say how long
-    /// an unlimited one is.
+    /// Opens an HDF5 file whose virtual datasets may have sources in other files. The sources say
+    /// how long an unlimited one is.
     ///
     /// # Errors
     /// As [`File::open`].
