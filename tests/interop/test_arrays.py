@@ -549,3 +549,127 @@ def test_nodes_of_an_index_that_are_fetched_together(thalweg, tmp_path, base, li
     expected, _ = rows(path)
     for slow in ([], ["--throttle", "latency=1ms"]):
         assert thalweg("read", path, "--digest", *slow).stdout.splitlines() == expected
+
+
+def test_types_that_numpy_has_no_name_for(thalweg, tmp_path):
+    """bfloat16 and x86's long double in 12 bytes as h5py reads them, integers of other sizes as the next larger."""
+    from h5py import h5s, h5t
+
+    path = tmp_path / "f.h5"
+    brain = h5t.IEEE_F16LE.copy()
+    brain.set_fields(15, 7, 8, 0, 7)
+    brain.set_ebias(127)
+    long = h5t.NATIVE_LDOUBLE.copy()
+    long.set_size(12)
+    kinds = {
+        "bfloat16": (brain, np.array([1.5, -3.14159, 1e30, np.inf, np.nan, 0], "<f4"), "<f4"),
+        "long": (long, np.array([1.5, -3.14159, 1e300], np.longdouble), "<f16"),
+    }
+    for size, wide in ((3, 4), (5, 8), (6, 8), (7, 8)):
+        for sign, base in (("i", f"STD_I{8 * wide}LE"), ("u", f"STD_U{8 * wide}BE")):
+            kind = getattr(h5t, base).copy()
+            kind.set_precision(8 * size)
+            kind.set_size(size)
+            kinds[f"{sign}{8 * size}"] = (kind, np.array([1, 7 if sign == "u" else -5, 2**22], f"<{sign}{wide}"), f"<{sign}{wide}")
+    expected = {}
+    with h5py.File(path, "w", libver="latest") as file:
+        for name, (kind, data, dtype) in kinds.items():
+            made = h5py.h5d.create(file.id, name.encode(), kind, h5s.create_simple(data.shape))
+            made.write(h5s.ALL, h5s.ALL, data)
+            read = np.zeros_like(data)
+            made.read(h5s.ALL, h5s.ALL, read)
+            expected[f"/{name}"] = [str(len(data)), dtype, hashlib.sha256(read.tobytes()).hexdigest()]
+        pairs = np.array([[1, -2], [3, 4], [-5, 6]], "<i4")
+        made = h5py.h5d.create(file.id, b"pairs", h5t.array_create(kinds["i24"][0], (2,)), h5s.create_simple((3,)))
+        made.write(h5s.ALL, h5s.ALL, pairs, h5t.array_create(h5t.STD_I32LE, (2,)))
+        expected["/pairs"] = ["3x2", "<i4", hashlib.sha256(pairs.tobytes()).hexdigest()]
+        # These were read as they are stored, without their signs.
+        twelve = h5t.STD_I16LE.copy()
+        twelve.set_precision(12)
+        made = h5py.h5d.create(file.id, b"twelve", h5t.array_create(twelve, (2,)), h5s.create_simple((3,)))
+        made.write(h5s.ALL, h5s.ALL, pairs.astype("<i2"), h5t.array_create(h5t.STD_I16LE, (2,)))
+        expected["/twelve"] = ["3x2", "<i2", hashlib.sha256(pairs.astype("<i2").tobytes()).hexdigest()]
+    with h5py.File(path) as file:
+        assert (file["bfloat16"].dtype, file["long"].dtype) == (np.dtype("<f4"), np.dtype(np.longdouble))
+    found = [line.split("\t") for line in thalweg("read", path, "--digest").stdout.splitlines()]
+    assert {row[0]: row[1:] for row in found} == expected
+
+
+@pytest.mark.skipif(not hasattr(h5py.h5t, "COMPLEX_IEEE_F32LE"), reason="h5py with HDF5 2")
+def test_complex_numbers_of_hdf5_2(thalweg, tmp_path):
+    from h5py import h5s, h5t
+
+    path = tmp_path / "f.h5"
+    expected = {}
+    with h5py.File(path, "w", libver="latest") as file:
+        for size, order in (("F32", "LE"), ("F32", "BE"), ("F64", "LE"), ("F64", "BE")):
+            native = h5t.NATIVE_FLOAT_COMPLEX if size == "F32" else h5t.NATIVE_DOUBLE_COMPLEX
+            data = np.array([1 + 2j, -3.5 + 0.25j, 1e20 - 1j], "<c8" if size == "F32" else "<c16")
+            for chunks in (None, (2,)):
+                layout = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+                if chunks:
+                    layout.set_chunk(chunks)
+                    layout.set_deflate(4)
+                name = f"{size}{order}{'' if chunks is None else 'z'}"
+                made = h5py.h5d.create(file.id, name.encode(), getattr(h5t, f"COMPLEX_IEEE_{size}{order}"), h5s.create_simple((3,)), layout)
+                made.write(h5s.ALL, h5s.ALL, data, native)
+                expected[f"/{name}"] = ["3", data.dtype.str, hashlib.sha256(data.tobytes()).hexdigest()]
+    found = [line.split("\t") for line in thalweg("read", path, "--digest").stdout.splitlines()]
+    assert {row[0]: row[1:] for row in found} == expected
+
+
+@pytest.mark.parametrize("libver", ["earliest", "latest"])
+def test_an_object_that_cannot_be_read_does_not_hide_the_others(thalweg, tmp_path, libver):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w", libver=libver) as file:
+        for name in ("a", "group/bad", "group/z", "worse/x"):
+            file[name] = np.arange(10)
+        places = [h5py.h5o.get_info(file[name].id).addr for name in ("group/bad", "worse")]
+    stored = bytearray(path.read_bytes())
+    for place in places:
+        stored[place : place + 8] = b"\xff" * 8
+    path.write_bytes(stored)
+    digest = hashlib.sha256(np.arange(10).tobytes()).hexdigest()
+    for verb in ("read", "info", "doctor"):
+        done = thalweg(verb, path, *(["--digest"] if verb == "read" else []), check=False)
+        assert done.returncode == 1, (verb, done.stderr)
+        assert "/group/bad" in done.stderr and "/worse" in done.stderr, (verb, done.stderr)
+        assert "/a" in done.stdout and "/group/z" in done.stdout, (verb, done.stdout)
+    assert thalweg("read", path, "/group/z", "/a", "--digest").stdout == f"/group/z\t10\t<i8\t{digest}\n/a\t10\t<i8\t{digest}\n"
+    for bad in ("/group/bad", "/group", "/worse/x", "/g*/bad"):
+        assert thalweg("read", path, bad, "--digest", check=False).returncode == 1, bad
+    out = tmp_path / "out.npy"
+    done = thalweg("read", path, "--to", out, check=False)
+    assert done.returncode == 1 and (np.load(out / "a.npy") == np.arange(10)).all()
+
+
+def test_a_dataset_that_is_asked_for_and_not_read_is_a_failure(thalweg, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["group/number"] = 1
+        file.create_dataset("group/lists", (3,), h5py.vlen_dtype("<i4"))
+    for verb in (["--digest"], ["--json"], []):
+        done = thalweg("read", path, "/group/lists", *verb, check=False)
+        assert done.returncode == 1 and "/group/lists: not read: lists" in done.stderr
+    # What lies beside it in the file is no failure.
+    assert "not read" in thalweg("read", path, "--digest").stderr
+
+
+def test_unlimited_virtual_datasets(thalweg, tmp_path):
+    """How long they are, their sources say: in other files, or not at all."""
+    with h5py.File(tmp_path / "source.h5", "w") as file:
+        data = np.arange(12, dtype="<i4").reshape(3, 4)
+        file.create_dataset("d", data=data, maxshape=(None, 4), chunks=(2, 4))
+    path, out = tmp_path / "f.h5", tmp_path / "out.h5"
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("own", data=np.arange(50), chunks=(7,))
+        layout = h5py.VirtualLayout((3, 4), "<i4", maxshape=(None, 4))
+        source = h5py.VirtualSource("source.h5", "d", (3, 4), maxshape=(None, 4))
+        layout[0 : h5py.h5s.UNLIMITED, :] = source[0 : h5py.h5s.UNLIMITED, :]
+        file.create_virtual_dataset("v", layout)
+    wanted = same(thalweg, path)
+    assert len(wanted) == 2
+    thalweg("convert", "--repack", path, out, "--verify")
+    assert same(thalweg, out) == wanted
+    thalweg("index", path)
+    assert same(thalweg, path) == wanted and "chunks from" in thalweg("info", path).stdout

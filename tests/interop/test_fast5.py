@@ -1,6 +1,7 @@
 """FAST5 as h5py reads it, with ONT's own VBZ filter."""
 
 import hashlib
+import zlib
 
 import h5py
 import hdf5plugin
@@ -164,3 +165,85 @@ def test_filters_of_other_hdf5_files(thalweg, tmp_path):
         with h5py.File(path, "w") as file:
             file.create_dataset("read_a/Raw/Signal", data=signal, chunks=(1000,), **coded)
         assert thalweg("read", path, "--digest").stdout == f"a\t5000\t{int(signal.sum())}\t{digest}\n"
+
+
+@pytest.mark.parametrize("shape", [(36_511,), (37, 53)])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_chunk_that_holds_the_elements_of_the_dataset_alone(thalweg, tmp_path, shape, shuffle):
+    """MinKNOW stored single reads so: the chunk's shape is larger than the dataset, and its stream ends with the data."""
+    values = numpy.arange(numpy.prod(shape), dtype="<i2").reshape(shape)
+    path, repacked = tmp_path / "short.fast5", tmp_path / "repacked.h5"
+    # Rows are as long in the chunk as in the dataset, so that the dataset's elements come first.
+    chunk = (201_536, *shape[1:])
+    with h5py.File(path, "w") as file:
+        group = file.create_group("Raw/Reads/Read_7")
+        group.attrs["read_id"] = numpy.bytes_("some-id")
+        options = {"chunks": chunk, "maxshape": (None, *shape[1:]), "compression": "gzip", "shuffle": shuffle}
+        signal = group.create_dataset("Signal", shape, "<i2", **options)
+        stored = values.tobytes()
+        if shuffle:
+            stored = values.reshape(-1).view("u1").reshape(-1, 2).T.tobytes()
+        signal.id.write_direct_chunk((0,) * len(shape), zlib.compress(stored))
+    with h5py.File(path) as file:
+        assert (file["Raw/Reads/Read_7/Signal"][()] == values).all()
+    arrays = tmp_path / "short.h5"
+    arrays.write_bytes(path.read_bytes())
+    with h5py.File(arrays, "r+") as file:
+        file.move("Raw", "Other")
+    digest = hashlib.sha256(values.tobytes()).hexdigest()
+    shown = "x".join(map(str, shape))
+    expected = f"/Other/Reads/Read_7/Signal\t{shown}\t<i2\t{digest}\n"
+    assert thalweg("read", arrays, "--digest").stdout == expected
+    for how in (["--filter", "none"], ["--chunk", "100", "--filter", "gzip:1"]):
+        thalweg("convert", "--repack", arrays, repacked, "--force", "--verify", *how)
+        assert thalweg("read", repacked, "--digest").stdout == expected
+    if len(shape) == 1:
+        assert thalweg("read", path, "--digest").stdout == row("some-id", values) + "\n"
+        # One element less than the dataset has is damage.
+        with h5py.File(path, "r+") as file:
+            signal = file["Raw/Reads/Read_7/Signal"]
+            signal.id.write_direct_chunk((0,), zlib.compress(stored[:-2]))
+        assert "bytes" in thalweg("read", path, "--digest", check=False).stderr
+
+
+def test_a_file_without_reads_says_what_it_holds(thalweg, tmp_path):
+    path = tmp_path / "none.fast5"
+    values = numpy.arange(10)
+    with h5py.File(path, "w") as file:
+        file["UniqueGlobalKey/tracking_id"] = values
+        file["Analyses/events"] = values
+    for verb in (["check"], ["scan"], ["read", "--digest", tmp_path]):
+        told = thalweg(verb[0], *(verb[1:] or [path]), check=False)
+        assert told.returncode == 1, verb
+        assert "without reads" in told.stderr and "Analyses" in told.stderr, told.stderr
+    digest = hashlib.sha256(values.tobytes()).hexdigest()
+    assert thalweg("read", path, "/Analyses/events", "--digest").stdout == f"/Analyses/events\t10\t<i8\t{digest}\n"
+    assert "/UniqueGlobalKey/tracking_id" in thalweg("info", path).stdout
+    # No reads, and nothing else, is what a conversion of no reads makes.
+    with h5py.File(path, "w") as file:
+        file.attrs["file_type"] = "multi-read"
+    assert thalweg("read", path, "--digest").stdout == ""
+
+
+def test_fields_of_single_reads_have_the_types_of_slow5tools(thalweg, tmp_path):
+    kinds = [("u4", "i4"), ("u8", "u8"), ("i4", "u1")]
+    for number, (read_number, mux) in enumerate(kinds):
+        with h5py.File(tmp_path / f"{number}.fast5", "w") as file:
+            group = file.create_group(f"Raw/Reads/Read_{number}")
+            group["Signal"] = numpy.arange(5, dtype="<i2")
+            group.attrs["read_id"] = numpy.bytes_(f"read-{number}")
+            group.attrs.create("read_number", 70 + number, dtype=read_number)
+            group.attrs.create("start_mux", 2, dtype=mux)
+            group.attrs.create("start_time", 2**33, dtype="u8")
+            group.attrs.create("median_before", 200.5, dtype="f4" if number else "f8")
+            file.create_group("UniqueGlobalKey/tracking_id").attrs["run_id"] = numpy.bytes_("run")
+    out = tmp_path / "out.slow5"
+    thalweg("merge", tmp_path, "--to", out, "--lossy")
+    lines = out.read_text().splitlines()
+    names = next(line for line in lines if line.startswith("#read_id")).split("\t")
+    types = next(line for line in lines if line.startswith("#char*")).split("\t")
+    found = dict(zip(names, types, strict=True))
+    wanted = {"read_number": "int32_t", "start_mux": "uint8_t", "start_time": "uint64_t", "median_before": "double"}
+    assert {name: found[name] for name in wanted} == wanted
+    rows = [line.split("\t") for line in lines if line.startswith("read-")]
+    assert sorted(line[names.index("read_number")] for line in rows) == ["70", "71", "72"]

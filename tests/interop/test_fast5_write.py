@@ -128,3 +128,21 @@ def test_onts_converter_reads_it(thalweg, shared, tmp_path, name):
         return [{field: r[field] for field in kept} for r in found]
 
     assert rows(out) == rows(source)
+
+
+def test_a_version_that_is_replaced_is_named(thalweg, tmp_path):
+    """A file of many reads has a version of its own, whatever that of the source was."""
+    text, out = tmp_path / "a.slow5", tmp_path / "a.fast5"
+    primary = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*"
+    names = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal"
+    record = "some-id\t0\t8192\t6\t1500\t4000\t3\t1,2,3\n"
+    text.write_text(f"#slow5_version\t1.0.0\n#num_read_groups\t1\n@file_version\t0.6\n{primary}\n{names}\n{record}")
+    refused = thalweg("convert", text, out, check=False)
+    assert refused.returncode == 1 and "file_version of read group 0 (0.6)" in refused.stderr and not out.exists()
+    assert "file_version" in thalweg("convert", text, out, "--lossy").stderr
+    with h5py.File(out) as file:
+        assert file.attrs["file_version"] == b"2.3"
+    text.write_text(f"#slow5_version\t1.0.0\n#num_read_groups\t1\n@file_type\tmulti-read\n@file_version\t2.0\n{primary}\n{names}\n{record}")
+    assert thalweg("convert", text, out, "--force").stderr == ""
+    with h5py.File(out) as file:
+        assert file.attrs["file_version"] == b"2.0"

@@ -111,3 +111,34 @@ def test_attributes_that_sonata_has_not_are_refused(graph, tmp_path):  # noqa: F
     assert not [left for left in tmp_path.iterdir() if left.name.startswith("out.h5")]
     with pytest.raises(OSError):
         h5py.File(tmp_path / "out.h5")
+
+
+def test_what_an_import_leaves_out_is_said(graph, tmp_path):  # noqa: F811
+    path = tmp_path / "nodes.h5"
+    colours = h5py.enum_dtype({"red": 0, "blue": 1}, basetype="u1")
+    with h5py.File(path, "w") as file:
+        nodes = file.create_group("nodes/cells")
+        nodes["node_type_id"] = np.zeros(4, "<i8")
+        nodes["0/colour"] = np.array([0, 1, 1, 0], "u1").astype(colours)
+        nodes["0/kind"] = np.array([0, 1, 7, 1], "<u4")
+        nodes.create_dataset("0/@library/kind", data=["first", "second"], dtype=h5py.string_dtype())
+        nodes["0/fixed"] = np.array([1, 0, 0, 1], "<u4")
+        nodes["0/@library/fixed"] = np.array([b"no", b"yes"])
+        nodes["0/coded"] = np.array([1, 0, 0, 1], "<u4")
+        nodes["0/@library/coded"] = np.array([1.5, 2.5])
+        nodes["0/matrix"] = np.zeros((4, 3))
+        # All attributes of this population are in another group.
+        other = file.create_group("nodes/others")
+        other["node_type_id"] = np.zeros(2, "<i8")
+        other["1/x"] = np.zeros(2)
+    told = graph("import", path, tmp_path / "s").stderr
+    for what in ("0/colour: the names of an enumeration", "0/kind: 1 codes without a name", "0/coded: the names", "0/matrix", "others/1"):
+        assert what in told, told
+    again = json.loads(graph("import", path, tmp_path / "t", "--json").stdout)
+    assert len(again["left_out"]) == len(told.splitlines())
+    out = tmp_path / "out.csv"
+    graph("export", tmp_path / "s", out, "--vertices", "cells")
+    found = [line.split(",") for line in out.read_text().splitlines()]
+    columns = dict(zip(found[0], zip(*found[1:], strict=True), strict=True))
+    assert columns["kind"] == ("first", "second", "", "second") and columns["fixed"] == ("yes", "no", "no", "yes")
+    assert columns["colour"] == ("0", "1", "1", "0") and columns["coded"] == ("1", "0", "0", "1")

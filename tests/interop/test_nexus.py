@@ -627,3 +627,24 @@ def test_datasets_as_arrays(thalweg, tmp_path):
     assert np.array_equal(read, np.arange(24).reshape(2, 3, 4)) and read.dtype == "<u4"
     assert np.load(out / "record.npy").tobytes() == np.array([(1, 2.5)], [("n", "<i4"), ("x", "<f8")]).tobytes()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["f.h5", "out.npy"] and (out / "_/out.npy").exists()
+
+
+def test_logs_that_cannot_be_read_are_named(thalweg, tmp_path):
+    path = tmp_path / "f.nxs"
+    with h5py.File(path, "w") as file:
+        for name, columns in {"whole": ("time", "value"), "timeless": ("value",), "empty": ("time",), "average": ()}.items():
+            log = file.create_group(f"entry/{name}")
+            log.attrs["NX_class"] = "NXlog"
+            for column in columns:
+                log[column] = np.arange(3.0)
+        words = file.create_group("entry/words")
+        words.attrs["NX_class"] = "NXlog"
+        words["time"], words["value"] = np.array([b"now"]), np.arange(1.0)
+    wanted = {"/entry/timeless": "no dataset time", "/entry/empty": "no dataset value", "/entry/words": "not a list of numbers"}
+    told, listed = thalweg("info", path).stdout, json.loads(thalweg("info", path, "--json").stdout)
+    unread = {log["path"]: log["why"] for log in listed["nexus"]["logs_not_read"]}
+    assert unread.keys() == wanted.keys()
+    done = thalweg("read", path, "--logs", "*")
+    for log, why in wanted.items():
+        assert why in unread[log] and f"the log {log}: " in told and f"{log}: not read: " in done.stderr
+    assert len(done.stdout.splitlines()) == 4

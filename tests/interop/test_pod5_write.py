@@ -1,6 +1,7 @@
 """The POD5 library reads what thalweg wrote: the same runs, the same values in every field, to the last bit."""
 
 import json
+import pathlib
 import sys
 
 import pytest
@@ -270,3 +271,26 @@ def test_losses_of_pod5_are_listed(thalweg, shared, tmp_path):
     found = [f"{r['read_id']}\t{r['n']}\t{r['sum']}\t{r['sha256']}" for r in rows(out) if "n" in r]
     assert found == expected_rows(shared, name)
     assert name in expectations(shared)
+
+
+def test_reads_without_a_run_id(thalweg, tmp_path):
+    """The POD5 library finds their run, copies it, and gets no missing value of it."""
+    import pod5
+
+    text, out, again, copied = (tmp_path / name for name in ("a.slow5", "a.pod5", "again.slow5", "copied.pod5"))
+    primary = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*"
+    names = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal"
+    text.write_text(
+        f"#slow5_version\t1.0.0\n#num_read_groups\t1\n@flow_cell_id\tFC\n{primary}\n{names}\n"
+        "00f7a3c1-0000-4abc-bdef-0123456789ff\t0\t8192\t6\t1500\t4000\t3\t1,2,3\n"
+    )
+    thalweg("convert", text, out, "--verify")
+    assert "00f7a3c1-0000-4abc-bdef-0123456789ff" in run(pathlib.Path(sys.executable).with_name("pod5"), "view", out).stdout
+    with pod5.Reader(out) as reader, pod5.Writer(copied) as writer:
+        for record in reader.reads():
+            assert record.run_info.acquisition_id == "" and record.run_info.flow_cell_id == "FC"
+            assert all(value is not None for value in vars(record.run_info).values())
+            writer.add_read(record.to_read())
+    assert [r["n"] for r in rows(copied) if "n" in r] == [3]
+    thalweg("convert", out, again)
+    assert "@flow_cell_id\tFC\n" in again.read_text()

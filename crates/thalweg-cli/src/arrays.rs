@@ -21,7 +21,7 @@ pub(crate) use index::{KerchunkArgs, write_index, write_references};
 pub(crate) use info::describe;
 pub(crate) use inspect::{inspect_as_child, inspect_first};
 pub(crate) use plot::event_panels;
-pub(crate) use read::{ArrayArgs, ReadJob, matching, read};
+pub(crate) use read::{ArrayArgs, ReadJob, read, survey};
 pub(crate) use repack::{RepackArgs, RepackJob, repack};
 pub(crate) use thalweg::arrays::is_index;
 

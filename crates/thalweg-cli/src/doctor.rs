@@ -173,7 +173,7 @@ fn of_arrays(
     options: &Options,
 ) -> VerbResult {
     let throttled = options.throttle.is_some();
-    let datasets = wanted(file, &args.paths)?;
+    let (datasets, is_partial) = arrays::survey(file, &args.paths)?;
     let found = started.elapsed();
     if let Some(note) = file.note() {
         complain(&note);
@@ -208,15 +208,7 @@ fn of_arrays(
     let mut out = output();
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    Ok(())
-}
-
-fn wanted(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
-    let mut datasets = Vec::new();
-    for path in paths {
-        datasets.extend(arrays::matching(file, path)?);
-    }
-    Ok(if paths.is_empty() { file.datasets()? } else { datasets })
+    if is_partial { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
 /// A store whose speed is assumed may be faster or slower by this factor.
@@ -253,7 +245,7 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
         let what = "it holds no arrays any more: it changed while it was examined";
         return Err(Failure::Said(format!("{}: {what}", path.display())));
     };
-    let datasets = wanted(&file, &args.paths)?;
+    let (datasets, _) = arrays::survey(&file, &args.paths)?;
     let same: Vec<&Dataset> = datasets
         .iter()
         .filter(|dataset| all.iter().any(|known| known.path() == dataset.path()))

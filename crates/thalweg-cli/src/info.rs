@@ -57,7 +57,10 @@ pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     let mut failed = false;
     for path in &args.files {
         match described(path, args, &options) {
-            Ok(words) => write!(out, "{words}")?,
+            Ok((words, is_partial)) => {
+                write!(out, "{words}")?;
+                failed |= is_partial;
+            }
             Err(Failure::Failed(thalweg::Error::Cancelled)) => {
                 return Err(Failure::Failed(thalweg::Error::Cancelled));
             }
@@ -76,15 +79,18 @@ pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
-/// A file, as a line of JSON or in words.
-fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<String, Failure> {
+/// A file, as a line of JSON or in words, and whether something in it could not be read.
+fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<(String, bool), Failure> {
     let opened = OpenedStore::unthrottled(path, options)?;
     // This comes first, because reading the file brings parts of it into memory.
     let cached = cached(path, &opened)?;
     let identified = Identified::from_store(path, opened)?.trusted(args.trusted);
     match identified.open(options.clone())? {
         Opened::Arrays(file) => arrays::describe(path, &file, &cached, args.json),
-        other => reads::describe(path, other.into_reads()?, cached, args, &options.control),
+        other => {
+            let file = other.into_reads()?;
+            Ok((reads::describe(path, file, cached, args, &options.control)?, false))
+        }
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn describe(
     file: &ArrayFile,
     _cached: &Residency,
     _as_json: bool,
-) -> Result<String, Failure> {
+) -> Result<(String, bool), Failure> {
     match *file {}
 }
 

@@ -181,7 +181,7 @@ fn arrays_first(
     let Some(identified) = identify(path, args.trusted, options)? else {
         return Ok(Some(First::Unknown));
     };
-    if !identified.is_hdf5() {
+    if !identified.may_hold_arrays() {
         return Ok(Some(First::Identified(identified)));
     }
     let job = ReadJob {

@@ -16,6 +16,8 @@ mod numbers;
 mod sonata;
 
 use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -131,6 +133,33 @@ pub struct Input {
     pub edges: Vec<Box<dyn EdgeSource>>,
     /// Descriptions of what is not imported, and why.
     pub left_out: Vec<String>,
+    /// Counts of codes without a name, which are known once the input was read.
+    pub unnamed_codes: Vec<Arc<UnnamedCodes>>,
+}
+
+/// The codes of a dataset for which the file has no name. Their values are missing in the network.
+#[derive(Debug)]
+pub struct UnnamedCodes {
+    path: String,
+    count: AtomicU64,
+}
+
+impl UnnamedCodes {
+    pub(crate) fn new(path: &str) -> Arc<Self> {
+        Arc::new(Self { path: path.to_owned(), count: AtomicU64::new(0) })
+    }
+
+    pub(crate) fn add(&self, count: u64) {
+        self.count.fetch_add(count, Ordering::Relaxed);
+    }
+
+    /// A description, if there were such codes.
+    pub fn words(&self) -> Option<String> {
+        match self.count.load(Ordering::Relaxed) {
+            0 => None,
+            count => Some(format!("{}: {count} codes without a name in @library", self.path)),
+        }
+    }
 }
 
 impl std::fmt::Debug for Input {

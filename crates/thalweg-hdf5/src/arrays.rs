@@ -83,6 +83,14 @@ impl Dataset {
         matches!(self.found, Found::Array(_))
     }
 
+    /// Whether its elements are codes of an enumeration. The names of the codes are not read.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn is_enumeration(&self) -> Result<bool> {
+        self.node.is_enumeration()
+    }
+
     /// One of its attributes; `None` if no attribute has that name.
     ///
     /// # Errors
@@ -98,6 +106,42 @@ impl Dataset {
     /// [`Error::Malformed`].
     pub fn texts(&self, name: &CStr) -> Result<Option<Vec<String>>> {
         self.node.texts(name)
+    }
+}
+
+/// The datasets of a file or of a part of it, and what could not be read there.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// The datasets, in the order of their paths.
+    pub datasets: Vec<Dataset>,
+    /// Why other objects could not be read; each error names its object.
+    pub unreadable: Vec<Error>,
+}
+
+impl Survey {
+    /// The datasets, if everything could be read.
+    fn whole(self) -> Result<Vec<Dataset>> {
+        self.unreadable.into_iter().next().map_or(Ok(self.datasets), Err)
+    }
+
+    /// Takes a result; `None` if its error is about a single object.
+    ///
+    /// # Errors
+    /// Errors about the whole file.
+    fn take<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
+        match outcome {
+            Ok(value) => Ok(Some(value)),
+            Err(
+                error @ (Error::Malformed { .. }
+                | Error::Truncated { .. }
+                | Error::Unsupported { .. }
+                | Error::NotFound { .. }),
+            ) => {
+                self.unreadable.push(error);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -165,7 +209,15 @@ impl ArrayFile {
         Self::of(store, OtherFiles::default(), options)
     }
 
-    fn of(store: Arc<dyn Store>, other_files: OtherFiles, options: Options) -> Result<Self> {
+    /// Opens the file that a store holds, with values in these other files.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::open`].
+    pub(crate) fn of(
+        store: Arc<dyn Store>,
+        other_files: OtherFiles,
+        options: Options,
+    ) -> Result<Self> {
         let joined = Arc::new(JoinedStore::new(store));
         let file = hdf5::File::open_joined(&joined, other_files, &options.control)?;
         Ok(Self {
@@ -219,6 +271,15 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::NotFound`] if there is neither; the first defect.
     pub fn below(&self, path: &str) -> Result<Vec<Dataset>> {
+        self.survey_below(path)?.whole()
+    }
+
+    /// The dataset at a path, or all datasets below the group at that path that can be read.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if there is neither; defects of the objects on the way to the path;
+    /// [`Error::Cancelled`].
+    pub fn survey_below(&self, path: &str) -> Result<Survey> {
         let missing = || Error::NotFound {
             file: self.store.name().clone(),
             what: format!("dataset or group {path}").into(),
@@ -232,7 +293,7 @@ impl ArrayFile {
             let name = CString::new(name).map_err(|_| missing())?;
             node = node.child(&name)?.ok_or_else(missing)?;
         }
-        let mut found = Vec::new();
+        let mut survey = Survey::default();
         let mut seen = HashSet::from([node.address()?]);
         let mut links: Vec<(Link, usize)> = Vec::new();
         let mut next = Some((node, 0));
@@ -240,28 +301,46 @@ impl ArrayFile {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if let Some(what) = node.array()? {
-                found.push(Dataset { node, found: what });
-            } else if node.is_group() && level < MOST_GROUP_LEVELS {
-                let mut below = node.links()?;
-                // Links are popped from the end, so they are in reverse order.
-                below.sort_by(|a, b| b.name.cmp(&a.name));
-                links.extend(below.into_iter().map(|link| (link, level + 1)));
-            } else if node.is_group() {
-                return Err(Error::Unsupported {
-                    file: self.store.name().clone(),
-                    what: format!("groups in more than {MOST_GROUP_LEVELS} levels").into(),
-                    advice: "name a group further down".into(),
-                });
+            let outcome = self.visit(node, level, &mut links);
+            if let Some(dataset) = survey.take(outcome)? {
+                survey.datasets.extend(dataset);
             }
-            next = loop {
-                let Some((link, level)) = links.pop() else { break None };
+            while next.is_none()
+                && let Some((link, level)) = links.pop()
+            {
                 if seen.insert(link.address) {
-                    break Some((self.file.follow(&link)?, level));
+                    next = survey.take(self.file.follow(&link))?.map(|node| (node, level));
                 }
-            };
+            }
         }
-        found.sort_by(|a, b| a.path().cmp(b.path()));
-        Ok(found)
+        survey.datasets.sort_by(|a, b| a.path().cmp(b.path()));
+        Ok(survey)
+    }
+
+    /// The dataset at a node. If the node is a group, its links are added to `links` instead.
+    fn visit(
+        &self,
+        node: Node,
+        level: usize,
+        links: &mut Vec<(Link, usize)>,
+    ) -> Result<Option<Dataset>> {
+        if let Some(found) = node.array()? {
+            return Ok(Some(Dataset { node, found }));
+        }
+        if !node.is_group() {
+            return Ok(None);
+        }
+        if level >= MOST_GROUP_LEVELS {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("groups in more than {MOST_GROUP_LEVELS} levels").into(),
+                advice: "name a group further down".into(),
+            });
+        }
+        let mut below = node.links()?;
+        // Links are popped from the end, so they are in reverse order.
+        below.sort_by(|a, b| b.name.cmp(&a.name));
+        links.extend(below.into_iter().map(|link| (link, level + 1)));
+        Ok(None)
     }
 }

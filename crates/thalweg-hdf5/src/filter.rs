@@ -239,8 +239,9 @@ pub struct Contexts {
 }
 
 impl Contexts {
-    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes. A filter
-    /// was skipped if the bit of its index in `mask` is set.
+    /// Appends the little-endian 16-bit samples of a chunk that decodes to `bytes` bytes, of which
+    /// the first `needed` must be there ([`Contexts::undo_needed`]). A filter was skipped if the
+    /// bit of its index in `mask` is set.
     ///
     /// # Errors
     /// The defect of the stored bytes. `out` is then unchanged.
@@ -249,13 +250,13 @@ impl Contexts {
         pipeline: &Pipeline,
         mask: u32,
         stored: &[u8],
-        bytes: usize,
+        (needed, bytes): (usize, usize),
         out: &mut Vec<i16>,
     ) -> Result<(), Fault> {
         if let ([Filter::Vbz(params)], 0) = (&*pipeline.0, mask & 1) {
             return self.vbz.samples(*params, stored, bytes, out);
         }
-        let decoded = self.undo(pipeline, mask, stored, bytes)?;
+        let decoded = self.undo_needed(pipeline, mask, stored, needed, bytes)?;
         out.extend(decoded.chunks_exact(2).map(|pair| i16::from_le_bytes([pair[0], pair[1]])));
         Ok(())
     }
@@ -301,6 +302,23 @@ impl Contexts {
         stored: &'a [u8],
         bytes: usize,
     ) -> Result<&'a [u8], Fault> {
+        self.undo_needed(pipeline, mask, stored, bytes, bytes)
+    }
+
+    /// Decodes a chunk to `bytes` bytes. A filtered chunk at the edge of its dataset may lack what
+    /// follows the first `needed` bytes, which lies outside of the dataset; zeros stand there then.
+    /// Some writers store only the dataset's elements, and libhdf5 reads such chunks.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the stored bytes.
+    pub fn undo_needed<'a>(
+        &'a mut self,
+        pipeline: &Pipeline,
+        mask: u32,
+        stored: &'a [u8],
+        needed: usize,
+        bytes: usize,
+    ) -> Result<&'a [u8], Fault> {
         let active = |place: usize| mask >> place.min(31) & 1 == 0;
         let sums = pipeline
             .0
@@ -321,6 +339,9 @@ impl Contexts {
             self.front = front;
             undone?;
             here = Some(());
+        }
+        if here.is_some() && (needed..bytes).contains(&self.front.len()) {
+            self.front.resize(bytes, 0);
         }
         let decoded: &[u8] = if here.is_some() { &self.front } else { stored };
         if decoded.len() != bytes {

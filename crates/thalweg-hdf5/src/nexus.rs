@@ -71,6 +71,7 @@ pub struct Nexus<'a> {
     file: &'a ArrayFile,
     banks: Vec<Bank>,
     logs: Vec<Log>,
+    unread_logs: Vec<(String, String)>,
     entries: Vec<NexusEntry>,
 }
 
@@ -195,6 +196,11 @@ impl<'a> Nexus<'a> {
     /// The logs, in the order of their paths.
     pub fn logs(&self) -> &[Log] {
         &self.logs
+    }
+
+    /// The paths of logs that cannot be read, and why, as for a log without times.
+    pub fn unread_logs(&self) -> &[(String, String)] {
+        &self.unread_logs
     }
 
     /// The measurements, in the order of their paths.

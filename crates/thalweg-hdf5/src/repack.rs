@@ -42,7 +42,9 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::libhdf5 as hdf5;
-use crate::libhdf5::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage};
+use crate::libhdf5::{
+    DatasetForm, ExternalAccess, OtherFiles, Rewrite, RewrittenDataset, TargetStorage, ValueStorage,
+};
 use crate::types::Chunk;
 use copy_bytes::{ByteMove, OutputFile, copy_moves};
 use grid::RepackGrid;
@@ -134,9 +136,11 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
         name: new.name().clone(),
     };
     let values = values_of(path, &store, &options)?;
-    let mut report = fill(&store, &values, &new, &output, how)?;
+    let other_files = OtherFiles::new(path, ExternalAccess::Folder)?;
+    let mut report = fill(&store, other_files, &values, &new, &output, how)?;
     let before = options.model.unwrap_or(model);
     verify::verify(
+        path,
         &store,
         &new,
         Options { model: Some(before), ..options },
@@ -179,12 +183,13 @@ const BETWEEN_CHUNKS: u64 = 16 << 10;
 /// Writes the new file.
 fn fill(
     store: &Arc<dyn Store>,
+    other_files: OtherFiles,
     values: &Arc<dyn Store>,
     new: &NewFile,
     output: &OutputFile,
     how: &Repack,
 ) -> Result<RepackReport> {
-    let from = hdf5::File::open(store, &output.control)?;
+    let from = hdf5::File::open_beside(store, other_files, &output.control)?;
     let out = output.out.try_clone().map_err(|e| Error::io(&output.name, "creating", e))?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
     let mut rewrite =

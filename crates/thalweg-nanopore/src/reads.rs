@@ -144,6 +144,11 @@ impl ReadFile {
         self.reads.pod5().map(Pod5File::info)
     }
 
+    /// A column without a value of a run, if it is a POD5 file that has one.
+    pub(crate) fn run_gap(&self) -> Option<(&'static str, usize)> {
+        self.reads.pod5()?.run_gap()
+    }
+
     /// The number of successive requests that opening the file took.
     pub fn header_requests(&self) -> u64 {
         self.file.header_requests

@@ -30,9 +30,10 @@ pub enum Opened {
 /// Opens a path according to its content. A file is opened once, whatever it contains.
 ///
 /// A folder with the manifest of a network is a network. A file with a name of a format of reads
-/// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is a file of reads. For other files, the content
-/// decides: HDF5 without FAST5's groups is a file of arrays, and everything else is a file of
-/// reads. SLOW5 has no signature, so its parser refuses files of unknown formats.
+/// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is a file of reads, but for a `.fast5` file that holds
+/// something else and no reads: it is one of arrays. For other files, the content decides: HDF5
+/// without FAST5's groups is a file of arrays, and everything else is a file of reads. SLOW5 has no
+/// signature, so its parser refuses files of unknown formats.
 ///
 /// An HDF5 file may keep values in other files. These are read only if they are in the folder of
 /// the HDF5 file; [`Identified::trusted`] allows any folder.
@@ -101,6 +102,12 @@ impl Identified {
         matches!(self.content, Content::Hdf5(_))
     }
 
+    /// Whether it may be a file of arrays: an HDF5 file, or one with the name of a FAST5 file. Such
+    /// a file holds arrays if it has no reads.
+    pub fn may_hold_arrays(&self) -> bool {
+        self.is_hdf5() || Format::of_path(&self.path) == Some(Format::Fast5)
+    }
+
     /// Opens the path. This is the second half of [`open`].
     ///
     /// # Errors
@@ -111,11 +118,24 @@ impl Identified {
             Content::Network => network(&path, options),
             Content::Reads(store) => {
                 let store = store.apply(&options);
-                Ok(Opened::Reads(ReadFile::from_opened(&path, store, options)?))
+                let again = store.another();
+                match ReadFile::from_opened(&path, store, options.clone()) {
+                    Ok(file) => Ok(Opened::Reads(file)),
+                    // A file without reads that is named like one of FAST5's may hold arrays.
+                    Err(Error::Unsupported { .. }) if is_fast5(&path, &again)? => {
+                        arrays::open(&path, again, is_trusted, options)
+                    }
+                    Err(error) => Err(error),
+                }
             }
             Content::Hdf5(store) => arrays::open(&path, store.apply(&options), is_trusted, options),
         }
     }
+}
+
+/// Whether it is an HDF5 file whose name is that of a file of reads.
+fn is_fast5(path: &Path, opened: &OpenedStore) -> Result<bool> {
+    Ok(Format::of_path(path) == Some(Format::Fast5) && thalweg_hdf5::is_hdf5(&*opened.store)?)
 }
 
 fn network(path: &Path, options: Options) -> Result<Opened> {
@@ -140,12 +160,15 @@ impl Opened {
             Self::Reads(file) => return Ok(file),
             Self::Arrays(file) => (
                 arrays::name(&file),
-                "an HDF5 file without reads",
-                "a FAST5 file has groups named read_<id>, or one named Raw/Reads",
+                format!("an HDF5 file without reads{}", arrays::holds(&file)?),
+                "a FAST5 file has groups named read_<id>, or one named Raw/Reads; \
+                 `thalweg read FILE /PATH` reads arrays",
             ),
-            Self::Network(network) => {
-                (network.name(), "a network in place of reads", "`thalweg graph` reads networks")
-            }
+            Self::Network(network) => (
+                network.name(),
+                "a network in place of reads".into(),
+                "`thalweg graph` reads networks",
+            ),
         };
         Err(Error::Unsupported { file, what: what.into(), advice: advice.into() })
     }

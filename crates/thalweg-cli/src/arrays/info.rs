@@ -158,20 +158,21 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
     })
 }
 
-/// Describes a file.
+/// Describes a file. The second value is whether something in it could not be read, which was
+/// printed.
 pub(crate) fn describe(
     path: &Path,
     file: &ArrayFile,
     cached: &Residency,
     as_json: bool,
-) -> Result<String, Failure> {
+) -> Result<(String, bool), Failure> {
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let datasets = file.datasets()?;
+    let (datasets, is_partial) = super::survey(file, &[])?;
     let events = events::look(file)?;
     if as_json {
-        return in_json(path, file, cached, &datasets, events);
+        return Ok((in_json(path, file, cached, &datasets, events)?, is_partial));
     }
     let mut words = format!("{}\n", path.display());
     let mut line = |name: &str, value: &str| {
@@ -188,7 +189,7 @@ pub(crate) fn describe(
     for dataset in &datasets {
         line("", &format!("{}: {}", dataset.path(), dataset_in_words(file, dataset)?));
     }
-    Ok(words)
+    Ok((words, is_partial))
 }
 
 fn in_json(

@@ -151,30 +151,47 @@ fn by_ranks(
     Ok(None)
 }
 
-/// The arrays at or below the paths and patterns; without paths, all arrays. Prints what the other
-/// datasets are.
-pub(super) fn arrays_at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Vec<Dataset>, Failure> {
-    let mut datasets = Vec::new();
-    for path in paths {
-        datasets.extend(matching(file, path)?);
-    }
-    if paths.is_empty() {
-        datasets = file.datasets()?;
-    }
-    datasets.retain(|dataset| match &dataset.found {
-        Found::Array(_) => true,
-        Found::Other(what) => {
-            complain(&format!("{}: not read: {what}", dataset.path()));
-            false
-        }
-    });
-    Ok(datasets)
+/// The arrays that a verb reads, and whether something that it was asked for cannot be read.
+pub(super) struct WantedArrays {
+    pub(super) datasets: Vec<Dataset>,
+    is_partial: bool,
 }
 
-/// The datasets at or below a path in the file, or that match a pattern.
-pub(crate) fn matching(file: &ArrayFile, path: &Path) -> Result<Vec<Dataset>, Failure> {
-    let found = file.matching(&path.to_string_lossy());
-    found.map_err(|error| not_within(error, &[path]))
+impl WantedArrays {
+    /// The arrays at or below the paths and patterns; without paths, all arrays. Prints what the
+    /// other datasets are, and what could not be read.
+    pub(super) fn at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
+        let (mut datasets, mut is_partial) = survey(file, paths)?;
+        datasets.retain(|dataset| match &dataset.found {
+            Found::Array(_) => true,
+            Found::Other(what) => {
+                complain(&format!("{}: not read: {what}", dataset.path()));
+                false
+            }
+        });
+        is_partial |= datasets.is_empty() && !paths.is_empty();
+        Ok(Self { datasets, is_partial })
+    }
+
+    /// Fails if something could not be read. It was printed already.
+    pub(super) fn end(&self) -> VerbResult {
+        if self.is_partial { Err(Failure::Said(String::new())) } else { Ok(()) }
+    }
+}
+
+/// The datasets at or below paths in the file, or that match patterns; without paths, all datasets.
+/// Prints what could not be read. The second value is whether there is any such object.
+pub(crate) fn survey(file: &ArrayFile, paths: &[PathBuf]) -> Result<(Vec<Dataset>, bool), Failure> {
+    let root = [PathBuf::from("/")];
+    let (mut datasets, mut is_partial) = (Vec::new(), false);
+    for path in if paths.is_empty() { &root[..] } else { paths } {
+        let found = file.survey(&path.to_string_lossy());
+        let found = found.map_err(|error| not_within(error, &[path]))?;
+        is_partial |= !found.unreadable.is_empty();
+        found.unreadable.iter().for_each(|error| complain(error));
+        datasets.extend(found.datasets);
+    }
+    Ok((datasets, is_partial))
 }
 
 /// The failure to find paths within a file. They may be other files that were to be read, too.
@@ -202,23 +219,33 @@ fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let datasets = arrays_at(file, job.within)?;
+    let wanted = WantedArrays::at(file, job.within)?;
+    read_arrays(file, &wanted.datasets, job, ranks)?;
+    wanted.end()
+}
+
+fn read_arrays(
+    file: &ArrayFile,
+    datasets: &[Dataset],
+    job: &ReadJob<'_>,
+    ranks: &Ranks,
+) -> VerbResult {
     if let Some(count) = job.arrays.slices {
-        return print_slices(file, &datasets, usize::from(count));
+        return print_slices(file, datasets, usize::from(count));
     }
     let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
     let size = ranks.own().size;
     let _progress = FetchProgress::watch(&file.options().control, total / size as u64);
     if let Some(select) = &job.arrays.select {
         alone()?;
-        return digests::selected(file, &datasets, select, job);
+        return digests::selected(file, datasets, select, job);
     }
     match (job.digests, size) {
-        (true, 1) => digests::print(file, &datasets),
+        (true, 1) => digests::print(file, datasets),
         (true, _) => Err(Failure::Usage(
             "a slice has no digest of its own: use --json, whose digest is that of all".into(),
         )),
-        (false, _) => timed::run(file, &datasets, job, ranks),
+        (false, _) => timed::run(file, datasets, job, ranks),
     }
 }
 

@@ -17,7 +17,7 @@ use thalweg::new_file::{NpyArray, NpyFolder};
 
 use self::numbers::Element;
 use super::events::{is_npy, table};
-use super::read::arrays_at;
+use super::read::WantedArrays;
 use super::shape_in_words;
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::progress::FetchProgress;
@@ -42,9 +42,9 @@ pub(super) fn run(
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let datasets = arrays_at(file, paths)?;
+    let wanted = WantedArrays::at(file, paths)?;
     let mut columns: Vec<Column<'_>> = Vec::new();
-    for dataset in &datasets {
+    for dataset in &wanted.datasets {
         if let Found::Array(array) = &dataset.found {
             columns.push((dataset, array));
         }
@@ -76,7 +76,7 @@ pub(super) fn run(
         writeln!(out, "{} datasets, {bytes} bytes, in {seconds:.3} s", columns.len())?;
     }
     out.flush()?;
-    Ok(())
+    wanted.end()
 }
 
 /// Writes a folder with a file for each dataset, at its path.

@@ -12,7 +12,7 @@ use thalweg::store::FileStore;
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
 use super::open::{self, CodingChoice, OpenArgs};
-use crate::common::{Failure, MEASURING, VerbResult, output};
+use crate::common::{Failure, MEASURING, VerbResult, complain, output};
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
 
@@ -77,7 +77,10 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     if args.anew {
         writer.forget_import()?;
     }
+    let mut left_out = input.left_out.clone();
+    let unnamed_codes = input.unnamed_codes.clone();
     let report = import(&mut writer, input)?;
+    left_out.extend(unnamed_codes.iter().filter_map(|codes| codes.words()));
     let seconds = began.elapsed().as_secs_f64();
     let cpu_s = process_cpu().as_secs_f64();
     let mut out = output();
@@ -95,10 +98,13 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
             "bytes_stored": writer.network().storage().bytes,
             "threads": options.budget.threads,
             "digest": digest,
+            "left_out": left_out,
             "stages": {},
         });
         writeln!(out, "{}", with_build(line))?;
     } else {
+        let path = args.input.display();
+        left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));
         print_in_words(&mut out, &report, seconds, writer.network().storage().bytes)?;
     }
     out.flush()?;

@@ -8,7 +8,7 @@ use arrow_array::types::{
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
+    Array, ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, RecordBatchOptions, StringArray,
 };
 use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
@@ -16,6 +16,8 @@ use thalweg_hdf5::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
 use thalweg_hdf5::libhdf5::Found;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
+
+use super::UnnamedCodes;
 
 /// The assumed size of a string in bytes, for the number of rows that are read at a time.
 const TEXT: u64 = 64;
@@ -42,7 +44,7 @@ enum AttributeStorage {
     /// Strings of any length.
     Texts,
     /// Integer codes with these names.
-    Codes(DataType, usize, Vec<String>),
+    Codes(DataType, usize, Vec<String>, Arc<UnnamedCodes>),
 }
 
 /// Reads datasets as columns.
@@ -68,17 +70,18 @@ impl AttributeReaderBuilder {
         Self { file: file.clone(), rows, columns: Vec::new(), fields: Vec::new() }
     }
 
-    /// Adds a dataset; its elements are codes if `names` is given. The inner error describes why
-    /// the dataset cannot be a column.
+    /// Adds a dataset; its elements are codes if `names` is given. Returns a description of what of
+    /// it does not become a column.
     pub(super) fn add(
         &mut self,
         name: &str,
         dataset: Dataset,
         names: Option<&Dataset>,
-    ) -> Result<Result<(), String>> {
+    ) -> Result<Option<String>> {
+        let mut left_out = None;
         let kind = match &dataset.found {
             Found::Array(array) if array.shape != [self.rows] => {
-                return Ok(Err(format!(
+                return Ok(Some(format!(
                     "the shape {:?}, not an element for each of {}",
                     array.shape, self.rows
                 )));
@@ -86,14 +89,26 @@ impl AttributeReaderBuilder {
             Found::Array(array) => {
                 let name = array.dtype.to_string();
                 let size = array.dtype.size();
-                match number(&name) {
-                    Some(kind) if names.is_some() && kind.is_integer() => {
-                        AttributeStorage::Codes(kind, size, self.names(names)?.unwrap_or_default())
+                match (number(&name), names) {
+                    (Some(kind), Some(names)) if kind.is_integer() => match self.names(names)? {
+                        Some(names) => {
+                            let unnamed = UnnamedCodes::new(dataset.path());
+                            AttributeStorage::Codes(kind, size, names, unnamed)
+                        }
+                        None => {
+                            left_out = Some("the names of its codes, which are no strings".into());
+                            AttributeStorage::Number(kind, size)
+                        }
+                    },
+                    (Some(kind), _) => {
+                        left_out = dataset
+                            .is_enumeration()?
+                            .then(|| "the names of an enumeration; its numbers are kept".into());
+                        AttributeStorage::Number(kind, size)
                     }
-                    Some(kind) => AttributeStorage::Number(kind, size),
-                    None if name == "|b1" => AttributeStorage::Boolean,
-                    None if name.starts_with("|S") => AttributeStorage::Text(size),
-                    None => return Ok(Err(format!("elements of type {name}"))),
+                    (None, _) if name == "|b1" => AttributeStorage::Boolean,
+                    (None, _) if name.starts_with("|S") => AttributeStorage::Text(size),
+                    (None, _) => return Ok(Some(format!("elements of type {name}"))),
                 }
             }
             Found::Other(what) => match self.file.variable(&dataset)? {
@@ -101,12 +116,12 @@ impl AttributeReaderBuilder {
                     AttributeStorage::Texts
                 }
                 Some(texts) if texts.item.is_none() => {
-                    return Ok(Err(format!(
+                    return Ok(Some(format!(
                         "the shape {:?}, not an element for each of {}",
                         texts.shape, self.rows
                     )));
                 }
-                _ => return Ok(Err(what.clone())),
+                _ => return Ok(Some(what.clone())),
             },
         };
         let (of, nullable) = match &kind {
@@ -117,12 +132,22 @@ impl AttributeReaderBuilder {
         };
         self.fields.push(Field::new(name, of, nullable));
         self.columns.push(AttributeColumn { dataset, kind });
-        Ok(Ok(()))
+        Ok(left_out)
     }
 
     /// The names of codes, if the dataset holds strings.
-    fn names(&self, dataset: Option<&Dataset>) -> Result<Option<Vec<String>>> {
-        let Some(dataset) = dataset else { return Ok(None) };
+    fn names(&self, dataset: &Dataset) -> Result<Option<Vec<String>>> {
+        if let Found::Array(array) = &dataset.found {
+            let size = array.dtype.size();
+            let is_text = array.dtype.to_string().starts_with("|S") && array.shape.len() == 1;
+            if !is_text || array.len() > MOST_NAMES || array.bytes() > PIECE {
+                return Ok(None);
+            }
+            let mut bytes = vec![0; array.bytes() as usize];
+            let out = &mut bytes[..];
+            self.file.read(&mut [ArrayRequest { dataset, selection: Selection::All, out }])?;
+            return Ok(Some(bytes.chunks_exact(size.max(1)).map(padded_text).collect()));
+        }
         let Some(texts) = self.file.variable(dataset)? else { return Ok(None) };
         if texts.item.is_some() || texts.len() > MOST_NAMES {
             return Ok(None);
@@ -185,7 +210,21 @@ fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
     if is_negative { None } else { usize::try_from(u64::from_le_bytes(wide)).ok() }
 }
 
+/// A string that is filled up with NUL.
+fn padded_text(text: &[u8]) -> String {
+    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    String::from_utf8_lossy(&text[..end]).into_owned()
+}
+
 impl AttributeReader {
+    /// The counts of codes without a name, of columns of codes.
+    pub(super) fn unnamed_codes(&self) -> impl Iterator<Item = Arc<UnnamedCodes>> {
+        self.columns.iter().filter_map(|column| match &column.kind {
+            AttributeStorage::Codes(.., unnamed) => Some(unnamed.clone()),
+            _ => None,
+        })
+    }
+
     /// How many rows are read at a time.
     pub(super) fn rows(&self) -> u64 {
         let size = |column: &AttributeColumn| match column.kind {
@@ -236,10 +275,7 @@ impl AttributeReader {
             }
             AttributeStorage::Text(size) => {
                 let bytes = bytes(*size)?;
-                let texts = bytes.chunks_exact((*size).max(1)).map(|text| {
-                    let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-                    String::from_utf8_lossy(&text[..end])
-                });
+                let texts = bytes.chunks_exact((*size).max(1)).map(padded_text);
                 Arc::new(StringArray::from_iter_values(texts))
             }
             AttributeStorage::Texts => {
@@ -250,13 +286,15 @@ impl AttributeReader {
                 })?;
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            AttributeStorage::Codes(kind, size, names) => {
+            AttributeStorage::Codes(kind, size, names, unnamed) => {
                 let bytes = bytes(*size)?;
                 // A code without a name is null.
                 let name = |bytes: &[u8]| {
                     names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str)
                 };
-                Arc::new(bytes.chunks_exact((*size).max(1)).map(name).collect::<StringArray>())
+                let texts: StringArray = bytes.chunks_exact((*size).max(1)).map(name).collect();
+                unnamed.add(texts.null_count() as u64);
+                Arc::new(texts)
             }
         })
     }

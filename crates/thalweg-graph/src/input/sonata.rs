@@ -38,9 +38,13 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Opt
             }
             let found = SonataPopulation { file, node, name: &link.name };
             if is_edges {
-                input.edges.push(Box::new(found.edges(options, &mut input.left_out)?));
+                let edges = found.edges(options, &mut input.left_out)?;
+                input.unnamed_codes.extend(edges.columns.unnamed_codes());
+                input.edges.push(Box::new(edges));
             } else {
-                input.vertices.push(Box::new(found.nodes(&mut input.left_out)?));
+                let nodes = found.nodes(&mut input.left_out)?;
+                input.unnamed_codes.extend(nodes.columns.unnamed_codes());
+                input.vertices.push(Box::new(nodes));
             }
         }
     }
@@ -196,7 +200,7 @@ impl SonataPopulation<'_> {
     ) -> Result<()> {
         let path = node.path().to_owned();
         let why = match Dataset::of(node)? {
-            Some(dataset) => builder.add(name, dataset, names)?.err(),
+            Some(dataset) => builder.add(name, dataset, names)?,
             None => Some("no dataset".into()),
         };
         left_out.extend(why.map(|why| format!("{path}: {why}")));

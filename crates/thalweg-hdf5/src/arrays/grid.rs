@@ -300,6 +300,16 @@ impl Grid {
         self.tile.iter().product::<u64>() * self.size
     }
 
+    /// Bytes from the start of a decoded tile to the end of its last element inside the array.
+    pub(super) fn needed_bytes(&self, tile: u64) -> u64 {
+        let (mut last, mut stride) = (0, 1);
+        for (dimension, origin, range) in self.area(tile, 0) {
+            last += (range.end - origin).saturating_sub(1) * stride;
+            stride *= self.tile[dimension];
+        }
+        (last + 1) * self.size
+    }
+
     /// The entries to fetch from these tiles, which are sorted, and whether they hold all wanted
     /// elements.
     pub(super) fn entries(&self, stored: &[Chunk]) -> (Vec<TileEntry>, bool) {

@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use thalweg_io::{Error, Result};
 
-use super::{ArrayFile, Dataset};
+use super::{ArrayFile, Dataset, Survey};
 
 impl ArrayFile {
     /// The datasets at or below the paths that match a pattern, in the order of their paths: `*`
@@ -15,10 +15,20 @@ impl ArrayFile {
     /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] if the pattern is not valid; the
     /// first defect.
     pub fn matching(&self, pattern: &str) -> Result<Vec<Dataset>> {
-        let none = match self.below(pattern) {
+        self.survey(pattern)?.whole()
+    }
+
+    /// The datasets that [`ArrayFile::matching`] gives, and what could not be read among them.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] if the pattern is not valid;
+    /// defects of the objects on the way to the pattern; [`Error::Cancelled`].
+    pub fn survey(&self, pattern: &str) -> Result<Survey> {
+        let none = match self.survey_below(pattern) {
             Err(none @ Error::NotFound { .. }) if pattern.contains(['*', '?', '[']) => none,
             outcome => return outcome,
         };
+        let mut all = Survey::default();
         let mut found = vec![self.file.root()?];
         for name in pattern.split('/').filter(|name| !name.is_empty()) {
             let names = glob::Pattern::new(name)
@@ -39,15 +49,16 @@ impl ArrayFile {
                 links.retain(|link| names.matches(&link.name));
                 links.sort_by(|a, b| a.name.cmp(&b.name));
                 for link in &links {
-                    next.push(self.file.follow(link)?);
+                    next.extend(all.take(self.file.follow(link))?);
                 }
             }
             found = next;
         }
-        let mut datasets = Vec::new();
         for node in &found {
-            datasets.extend(self.below(node.path())?);
+            let Survey { datasets, unreadable } = self.survey_below(node.path())?;
+            all.datasets.extend(datasets);
+            all.unreadable.extend(unreadable);
         }
-        if datasets.is_empty() { Err(none) } else { Ok(datasets) }
+        if all.datasets.is_empty() && all.unreadable.is_empty() { Err(none) } else { Ok(all) }
     }
 }

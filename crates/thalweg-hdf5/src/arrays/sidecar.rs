@@ -13,7 +13,7 @@ use thalweg_io::{Error, Result};
 
 use super::ArrayFile;
 use crate::extents::{DatasetChunks, Extents, IndexedFile, MAGIC, START, checksum_of_start};
-use crate::libhdf5::{ElementPlace, Found, OtherFiles};
+use crate::libhdf5::{ElementPlace, Found};
 
 /// Two changes within this time, a tick of the kernel's clock, may get the same modification time.
 const TICK: Duration = Duration::from_millis(20);
@@ -130,7 +130,7 @@ impl ArrayFile {
         let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
         // libhdf5 may hold older metadata of the open file, so the file is opened again.
         let options = Options { own_index: true, ..self.options.clone() };
-        let anew = Self::of(self.store().clone(), OtherFiles::default(), options)?;
+        let anew = Self::of(self.store().clone(), self.file.other_files(), options)?;
         let mut grids = Vec::new();
         for dataset in anew.datasets()? {
             let Found::Array(array) = &dataset.found else { continue };

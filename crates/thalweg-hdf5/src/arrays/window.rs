@@ -413,9 +413,10 @@ impl Filler {
             target.tally.add(out.len() as u64 / target.grid.element());
             return Ok(());
         }
+        let needed = target.grid.needed_bytes(entry.tile) as usize;
         let bytes = worker
             .contexts
-            .undo(&array.pipeline, entry.mask, extent.bytes, size)
+            .undo_needed(&array.pipeline, entry.mask, extent.bytes, needed, size)
             .map_err(failed)?;
         // SAFETY: as above.
         #[allow(unsafe_code)]

@@ -18,13 +18,14 @@ use hdf5_metno_sys::h5s::{
     H5Sget_simple_extent_ndims, H5Sget_simple_extent_type, H5Sselect_hyperslab,
 };
 use hdf5_metno_sys::h5t::{
-    H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE,
+    H5T_COMPLEX_IEEE_F32LE, H5T_COMPLEX_IEEE_F64LE, H5T_IEEE_F32LE, H5T_IEEE_F64LE,
+    H5T_NATIVE_LDOUBLE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE, H5T_STD_I64LE,
     H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE,
-    H5T_STD_U64LE, H5T_class_t, H5T_norm_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tequal,
-    H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_ebias, H5Tget_fields,
-    H5Tget_member_name, H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers, H5Tget_norm,
-    H5Tget_offset, H5Tget_order, H5Tget_precision, H5Tget_sign, H5Tget_size, H5Tget_strpad,
-    H5Tget_super, H5Tget_tag, H5Tis_variable_str,
+    H5T_STD_U64LE, H5T_class_t, H5T_norm_t, H5T_order_t, H5T_sign_t, H5T_str_t, H5Tarray_create2,
+    H5Tcopy, H5Tequal, H5Tget_array_dims2, H5Tget_array_ndims, H5Tget_class, H5Tget_ebias,
+    H5Tget_fields, H5Tget_member_name, H5Tget_member_offset, H5Tget_member_type, H5Tget_nmembers,
+    H5Tget_norm, H5Tget_offset, H5Tget_order, H5Tget_precision, H5Tget_sign, H5Tget_size,
+    H5Tget_strpad, H5Tget_super, H5Tget_tag, H5Tis_variable_str,
 };
 use thalweg_io::Result;
 
@@ -138,6 +139,19 @@ impl Node {
         Ok(found)
     }
 
+    /// Whether the node is a dataset of an enumeration.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
+    pub fn is_enumeration(&self) -> Result<bool> {
+        // SAFETY: under the lock, with identifiers that are open.
+        let asked = || unsafe {
+            let stored = Id::new(H5Dget_type(self.id.raw()))?;
+            Ok(H5Tget_class(stored.raw()) == H5T_class_t::H5T_ENUM)
+        };
+        self.shared.locked(asked, |refused: LibraryRefusal| Err(self.refused(refused)))
+    }
+
     fn check_inside(&self, array: &Array) -> Result<()> {
         match &array.place {
             // The offset is that of pieces of other files.
@@ -193,6 +207,9 @@ impl Node {
                     "a dataset that a machine can address".into(),
                 ));
             }
+            let elements = kind.inner.iter().product::<u64>();
+            let is_resized = elements.checked_mul(array.dtype.size() as u64)
+                != Some(H5Tget_size(stored.raw()) as u64);
             let pipeline = pipeline(&creation);
             array.place = match (kind.converted, pipeline, H5Pget_layout(creation.raw())) {
                 (Some(why), ..) | (None, Err(DatasetError::Unsupported(why)), _) => {
@@ -225,6 +242,10 @@ impl Node {
             // The fill value of an array type has a value for each of its elements; the first is
             // kept.
             array.fill.truncate(array.dtype.size());
+            if is_resized {
+                // libhdf5 converts the elements, and fills in the value itself.
+                array.fill.clear();
+            }
             Ok(Some(Found::Array(Arc::new(array))))
         }
     }
@@ -276,22 +297,23 @@ impl Node {
         out.resize((rows * row) as usize, 0);
         // libhdf5 converts numbers of little-endian types. All other elements come as they are
         // stored.
-        let converts = array.dtype.is_plain();
         self.shared.locked(
-            || self.rows_locked(converts, from, rows, out),
+            || self.rows_locked(&array.dtype, from, rows, out),
             |refused| Err(self.refused(refused)),
         )
     }
 
     fn rows_locked(
         &self,
-        converts: bool,
+        dtype: &Dtype,
         from: u64,
         rows: u64,
         out: &mut [u8],
     ) -> Result<(), LibraryRefusal> {
+        let converts = dtype.is_plain();
         // SAFETY: under the lock, with identifiers that are open; the buffer holds the selected
-        // elements, whose size in memory is that in the file.
+        // elements, whose size in memory is that of `dtype`: libhdf5 converts every type whose size
+        // in the file is another.
         unsafe {
             let stored = Id::new(H5Dget_type(self.id.raw()))?;
             let space = Id::new(H5Dget_space(self.id.raw()))?;
@@ -304,8 +326,12 @@ impl Node {
             ))?;
             let mut start = [0; MOST_RANK];
             (start[0], count[0]) = (from, rows);
-            let kind =
-                if converts { number_in_memory(&stored) } else { None }.unwrap_or(stored.raw());
+            let converted = if converts { type_in_memory(&stored, dtype)? } else { None };
+            let kind = converted.as_ref().unwrap_or(&stored).raw();
+            let elements = count[..rank.max(0) as usize].iter().product::<u64>();
+            if elements.checked_mul(H5Tget_size(kind) as u64) != Some(out.len() as u64) {
+                return Err(LibraryRefusal("elements of another size than expected".into()));
+            }
             let out = out.as_mut_ptr().cast();
             if rank == 0 {
                 return status(H5Dread(self.id.raw(), kind, H5S_ALL, H5S_ALL, H5P_DEFAULT, out))
@@ -347,6 +373,9 @@ const IEEE: [(usize, [usize; 5]); 4] = [
     (16, [79, 64, 15, 0, 64]),
 ];
 
+/// Whether the machine's own long double is that of x86, which takes 16 bytes in memory.
+const HAS_LONG_DOUBLE: bool = cfg!(target_arch = "x86_64");
+
 /// The type of elements, in numpy's terms, of a stored type at this level of nesting. The lock is
 /// held.
 pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, DatasetError> {
@@ -366,6 +395,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
             }
             H5T_class_t::H5T_BITFIELD => bit_field(stored, size)?,
             H5T_class_t::H5T_FLOAT => float(stored, size)?,
+            H5T_class_t::H5T_COMPLEX => complex(stored, size, level)?,
             H5T_class_t::H5T_STRING if status(H5Tis_variable_str(stored.raw()))? > 0 => {
                 return Err(DatasetError::Unsupported("strings of any length".into()));
             }
@@ -430,8 +460,13 @@ fn converted(dtype: Dtype, why: String) -> ElementType {
     ElementType { converted: Some(why), ..plain(dtype) }
 }
 
-/// Integers of `size` bytes. The lock is held.
+/// Integers of `size` bytes. numpy has none of 3, 5, 6 or 7 bytes; these become the next larger.
+/// The lock is held.
 unsafe fn integer(stored: &Id, size: usize, letter: char) -> Result<ElementType, DatasetError> {
+    if matches!(size, 3 | 5..=7) {
+        let dtype = Dtype::number(letter, size.next_power_of_two(), false);
+        return Ok(converted(dtype, format!("integers of {size} bytes")));
+    }
     check_integer(size)?;
     // SAFETY: under the lock, with an open type.
     unsafe {
@@ -474,6 +509,9 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
         ))?;
         (H5Tget_ebias(stored.raw()), H5Tget_norm(stored.raw()))
     };
+    if let Some(dtype) = widened(size, at, bias, norm == H5T_norm_t::H5T_NORM_IMPLIED) {
+        return Ok(converted(dtype, format!("floating-point numbers of {} bits", at[0] + 1)));
+    }
     let unsupported =
         |what: String| Err(DatasetError::Unsupported(format!("floating-point numbers {what}")));
     let Some((_, ieee)) = IEEE.iter().find(|(ieee, _)| *ieee == size) else {
@@ -501,6 +539,35 @@ unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
     }
     let why = "floating-point numbers other than IEEE 754's";
     Ok(converted(Dtype::number('f', size, false), why.into()))
+}
+
+/// The type in memory of floating-point numbers that numpy has no type for, by their size, the
+/// places of their parts as in [`IEEE`], and the bias of their exponent. Every value fits. These
+/// are bfloat16, and x86's long double in 12 bytes; h5py reads them as the same types.
+fn widened(size: usize, at: [usize; 5], bias: usize, is_implied: bool) -> Option<Dtype> {
+    match (size, at, is_implied) {
+        (2, [15, 7, 8, 0, 7], true) if bias == ieee_bias(at[2]) => {
+            Some(Dtype::number('f', 4, false))
+        }
+        (12, [79, 64, 15, 0, 64], false) if HAS_LONG_DOUBLE && bias == ieee_bias(15) => {
+            Some(Dtype::number('f', 16, false))
+        }
+        _ => None,
+    }
+}
+
+/// HDF5's own complex numbers (version 2 of the library) of `size` bytes. The lock is held.
+unsafe fn complex(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
+    // SAFETY: under the lock, with open types.
+    unsafe {
+        let part = Id::new(H5Tget_super(stored.raw()))?;
+        let kind = kind(&part, level + 1)?;
+        let name = kind.dtype.to_string();
+        if kind.converted.is_some() || !matches!(name.as_str(), "<f4" | "<f8") {
+            return Err(DatasetError::Unsupported(format!("complex numbers of {name}")));
+        }
+        Ok(plain(Dtype::number('c', size, is_big_endian(&part)?)))
+    }
 }
 
 /// The bias of IEEE 754 for an exponent of this many bits.
@@ -611,24 +678,37 @@ unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, 
     Ok(plain(dtype))
 }
 
-/// The little-endian type to which libhdf5 converts numbers of a type; `None` for other types. The
-/// lock is held.
-unsafe fn number_in_memory(stored: &Id) -> Option<i64> {
-    // SAFETY: under the lock, an open type; the others are the library's constants.
+/// The type to which libhdf5 converts elements of a stored type: little-endian numbers of the type
+/// `dtype`, or arrays of them; `None` for other elements. The lock is held.
+unsafe fn type_in_memory(stored: &Id, dtype: &Dtype) -> Result<Option<Id>, LibraryRefusal> {
+    let name = dtype.to_string();
+    // SAFETY: under the lock, open types; the others are the library's constants; `lengths` has
+    // room for every rank.
     unsafe {
-        let signed = H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
-        Some(match (H5Tget_class(stored.raw()), H5Tget_size(stored.raw()), signed) {
-            (H5T_class_t::H5T_INTEGER, 1, true) => *H5T_STD_I8LE,
-            (H5T_class_t::H5T_INTEGER, 2, true) => *H5T_STD_I16LE,
-            (H5T_class_t::H5T_INTEGER, 4, true) => *H5T_STD_I32LE,
-            (H5T_class_t::H5T_INTEGER, 8, true) => *H5T_STD_I64LE,
-            (H5T_class_t::H5T_INTEGER, 1, false) => *H5T_STD_U8LE,
-            (H5T_class_t::H5T_INTEGER, 2, false) => *H5T_STD_U16LE,
-            (H5T_class_t::H5T_INTEGER, 4, false) => *H5T_STD_U32LE,
-            (H5T_class_t::H5T_INTEGER, 8, false) => *H5T_STD_U64LE,
-            (H5T_class_t::H5T_FLOAT, 4, _) => *H5T_IEEE_F32LE,
-            (H5T_class_t::H5T_FLOAT, 8, _) => *H5T_IEEE_F64LE,
-            _ => return None,
-        })
+        let known = match (H5Tget_class(stored.raw()), name.as_str()) {
+            (H5T_class_t::H5T_ARRAY, _) => {
+                let base = Id::new(H5Tget_super(stored.raw()))?;
+                let Some(base) = type_in_memory(&base, dtype)? else { return Ok(None) };
+                let mut lengths = [0; MOST_RANK];
+                let rank = status(H5Tget_array_dims2(stored.raw(), lengths.as_mut_ptr()))?;
+                let rank = rank.cast_unsigned();
+                return Id::new(H5Tarray_create2(base.raw(), rank, lengths.as_ptr())).map(Some);
+            }
+            (H5T_class_t::H5T_COMPLEX, "<c8") => *H5T_COMPLEX_IEEE_F32LE,
+            (H5T_class_t::H5T_COMPLEX, "<c16") => *H5T_COMPLEX_IEEE_F64LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "|i1") => *H5T_STD_I8LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "<i2") => *H5T_STD_I16LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "<i4") => *H5T_STD_I32LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "<i8") => *H5T_STD_I64LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "|u1") => *H5T_STD_U8LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "<u2") => *H5T_STD_U16LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "<u4") => *H5T_STD_U32LE,
+            (H5T_class_t::H5T_INTEGER | H5T_class_t::H5T_ENUM, "<u8") => *H5T_STD_U64LE,
+            (H5T_class_t::H5T_FLOAT, "<f4") => *H5T_IEEE_F32LE,
+            (H5T_class_t::H5T_FLOAT, "<f8") => *H5T_IEEE_F64LE,
+            (H5T_class_t::H5T_FLOAT, "<f16") if HAS_LONG_DOUBLE => *H5T_NATIVE_LDOUBLE,
+            _ => return Ok(None),
+        };
+        Id::new(H5Tcopy(known)).map(Some)
     }
 }

@@ -210,6 +210,24 @@ impl File {
         Self::open_within(store, None, OtherFiles::default(), control)
     }
 
+    /// Opens an HDF5 file whose virtual datasets may have sources in other files. The sources say
+    /// how long an unlimited one is.
+    ///
+    /// # Errors
+    /// As [`File::open`].
+    pub(crate) fn open_beside(
+        store: &Arc<dyn Store>,
+        other_files: OtherFiles,
+        control: &Control,
+    ) -> Result<Self> {
+        Self::open_within(store, None, other_files, control)
+    }
+
+    /// The other files that it may open.
+    pub(crate) fn other_files(&self) -> OtherFiles {
+        self.shared.other_files().clone()
+    }
+
     /// Opens an HDF5 file whose datasets may have values in other files. External datasets are read
     /// through the joined store.
     ///

@@ -27,7 +27,13 @@ impl<'a> Nexus<'a> {
     /// # Errors
     /// The first defect of the file's groups.
     pub fn find(file: &'a ArrayFile) -> Result<Self> {
-        let mut nexus = Self { file, banks: Vec::new(), logs: Vec::new(), entries: Vec::new() };
+        let mut nexus = Self {
+            file,
+            banks: Vec::new(),
+            logs: Vec::new(),
+            unread_logs: Vec::new(),
+            entries: Vec::new(),
+        };
         let root = file.hdf5().root()?;
         // Addresses of groups that hold a bank's events, because links may lead to datasets too.
         let mut seen = HashSet::from([root.address()?]);
@@ -70,9 +76,17 @@ impl<'a> Nexus<'a> {
             _ if has("event_time_offset") && (has("event_id") || has("event_index")) => {
                 self.bank(&group, events)?;
             }
-            Some("NXlog") => self.logs.extend(group.log()?),
-            None if has("time") && has("value") => self.logs.extend(group.log()?),
+            Some("NXlog") if has("time") || has("value") => self.add_log(&group)?,
+            None if has("time") && has("value") => self.add_log(&group)?,
             _ => {}
+        }
+        Ok(())
+    }
+
+    fn add_log(&mut self, group: &NexusGroup<'_>) -> Result<()> {
+        match group.log()? {
+            Ok(log) => self.logs.push(log),
+            Err(why) => self.unread_logs.push((group.path.to_owned(), why)),
         }
         Ok(())
     }
@@ -246,11 +260,16 @@ impl NexusGroup<'_> {
         })
     }
 
-    fn log(&self) -> Result<Option<Log>> {
-        let (Some(time), Some(value)) =
-            (self.list("time", &mut Vec::new())?, self.dataset("value")?)
-        else {
-            return Ok(None);
+    /// The log, or why it cannot be read.
+    fn log(&self) -> Result<Result<Log, String>> {
+        let mut found = Vec::new();
+        let Some(time) = self.list("time", &mut found)? else {
+            let why =
+                found.pop().map(|finding| format!("{}, not a list of numbers", finding.found));
+            return Ok(Err(why.unwrap_or_else(|| "it has no dataset time".into())));
+        };
+        let Some(value) = self.dataset("value")? else {
+            return Ok(Err("it has no dataset value".into()));
         };
         let of_time = |name| time.dataset.attribute(name).map(words);
         let named = of_time(c"units")?;
@@ -258,7 +277,7 @@ impl NexusGroup<'_> {
             None => of_time(c"offset")?,
             start => start,
         };
-        Ok(Some(Log {
+        Ok(Ok(Log {
             path: self.path.to_owned(),
             unit: named
                 .as_deref()

@@ -82,6 +82,15 @@ impl RepackGrid {
         self.stored(&self.area(number)).iter().product::<u64>() * self.element
     }
 
+    /// Bytes from the start of a stored tile to the end of its last element in the array.
+    pub(super) fn needed_bytes(&self, number: u64) -> u64 {
+        let area = self.area(number);
+        let lengths = self.stored(&area);
+        let last = |extent: &u64| extent.saturating_sub(1);
+        let places = area.extent.iter().map(last).zip(lengths);
+        (places.fold(0, |at, (place, length)| at * length + place) + 1) * self.element
+    }
+
     /// Bytes of the elements of a tile that are in the array, without padding.
     pub(super) fn bytes_inside(&self, number: u64) -> u64 {
         self.area(number).extent.iter().product::<u64>() * self.element

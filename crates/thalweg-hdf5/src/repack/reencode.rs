@@ -235,7 +235,10 @@ impl Recoder {
             }
             extent.bytes
         } else {
-            contexts.undo(&job.pipeline, stored.mask, extent.bytes, bytes).map_err(named)?
+            let needed = job.from.needed_bytes(stored.first) as usize;
+            contexts
+                .undo_needed(&job.pipeline, stored.mask, extent.bytes, needed, bytes)
+                .map_err(named)?
         };
         *done += bytes as u64;
         let mut whole = Vec::new();

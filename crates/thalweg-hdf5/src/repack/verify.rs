@@ -1,5 +1,6 @@
 //! Checks that the new file has the contents of the old one.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -10,20 +11,33 @@ use thalweg_io::{Error, Result};
 
 use super::RepackReport;
 use crate::arrays::{ArrayFile, Dataset};
-use crate::libhdf5::Found;
+use crate::libhdf5::{ExternalAccess, Found, OtherFiles};
 
 /// Compares the datasets of both files, their shapes, types and fill values. With `values`, also
 /// compares their values.
 pub(super) fn verify(
+    path: &Path,
     store: &Arc<dyn Store>,
     new: &NewFile,
     options: Options,
     values: bool,
     report: &mut RepackReport,
 ) -> Result<()> {
-    let before = ArrayFile::from_store(store.clone(), options.clone())?;
+    let folder = |path: &Path| path.parent().and_then(|parent| parent.canonicalize().ok());
+    let is_beside =
+        folder(&path.canonicalize().unwrap_or_else(|_| path.to_owned())) == folder(new.temporary());
+    // In another folder the new file does not find the other files that the original names.
+    let other_files = |path: &Path| {
+        if is_beside {
+            OtherFiles::new(path, ExternalAccess::Folder)
+        } else {
+            Ok(OtherFiles::default())
+        }
+    };
+    let before = ArrayFile::of(store.clone(), other_files(path)?, options.clone())?;
     let made: Arc<dyn Store> = Arc::new(FileStore::open(new.temporary())?);
-    let after = ArrayFile::from_store(made, Options { model: None, throttle: None, ..options })?;
+    let made_options = Options { model: None, throttle: None, ..options };
+    let after = ArrayFile::of(made, other_files(new.temporary())?, made_options)?;
     let old = before.datasets()?;
     let all = after.datasets()?;
     if old.len() != all.len() {

@@ -41,6 +41,10 @@ pub(super) fn verify(
     let VerifiedReads { fields, digests: mut expected, ordered, attributes } = wanted;
     let file = ReadFile::open(path, options.clone())?;
     let differs = |what, found, wanted| difference(name, what, found, wanted);
+    if let Some((column, run)) = file.run_gap() {
+        let what = format!("{column} of run {run}");
+        return Err(differs(what, "no value".into(), "a value".into()));
+    }
     if attributes {
         compare_attributes(file.header(), header, name)?;
     }

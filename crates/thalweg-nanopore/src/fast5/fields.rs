@@ -104,8 +104,37 @@ impl Fields {
     }
 }
 
+/// The type that slow5tools gives the field of this name. It is not that of each writer: in files
+/// of single reads, a `read_number` is also an `uint32` or `uint64`, and a `start_mux` an `int32`.
+fn usual(name: &str) -> Option<Scalar> {
+    match name {
+        "median_before" => Some(Scalar::Double),
+        "read_number" => Some(Scalar::Int32),
+        "start_mux" => Some(Scalar::Uint8),
+        "start_time" => Some(Scalar::Uint64),
+        _ => None,
+    }
+}
+
+/// Whether a field of a type of [`usual`] holds a value.
+fn holds(scalar: Scalar, value: &Value) -> bool {
+    match (scalar, value) {
+        (Scalar::Double, Value::Float(..)) => true,
+        (Scalar::Int32, &Value::Signed(value, _)) => i32::try_from(value).is_ok(),
+        (Scalar::Int32, &Value::Unsigned(value, _)) => i32::try_from(value).is_ok(),
+        (Scalar::Uint8, &Value::Signed(value, _)) => u8::try_from(value).is_ok(),
+        (Scalar::Uint8, &Value::Unsigned(value, _)) => u8::try_from(value).is_ok(),
+        (Scalar::Uint64, &Value::Signed(value, _)) => value >= 0,
+        (Scalar::Uint64, Value::Unsigned(..)) => true,
+        _ => false,
+    }
+}
+
 /// The field for a value.
 fn field(name: &str, value: &Value) -> AuxField {
+    if let Some(scalar) = usual(name).filter(|scalar| holds(*scalar, value)) {
+        return AuxField::new(name, AuxType::Scalar(scalar));
+    }
     let kind = match value {
         Value::Signed(_, 1) => AuxType::Scalar(Scalar::Int8),
         Value::Signed(_, 2) => AuxType::Scalar(Scalar::Int16),

@@ -412,8 +412,9 @@ impl<'a> Decode<'a> {
             if !whole {
                 target.clear();
             }
-            let decoded =
-                self.contexts.samples(pipeline, chunk.mask, stored, size * SAMPLE, target);
+            let needed = size.min(len - first);
+            let sizes = (needed * SAMPLE, size * SAMPLE);
+            let decoded = self.contexts.samples(pipeline, chunk.mask, stored, sizes, target);
             decoded.map_err(|fault| {
                 fault.in_file(self.store.name(), chunk.offset, format!("read {}", self.row.read_id))
             })?;

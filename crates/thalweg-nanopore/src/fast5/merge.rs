@@ -235,21 +235,28 @@ impl Merge {
     /// The finished layout.
     pub(super) fn finish(self, requests: u64) -> Result<Fast5Layout> {
         let Self { known, rows, .. } = self;
-        if rows.is_empty() && !known.is_fast5 {
+        let left_out = known.left_out();
+        // A file that holds something else does not pass for a whole file of no reads.
+        let others: Vec<&str> =
+            left_out.iter().filter_map(|what| what.strip_prefix("the group ")).collect();
+        if rows.is_empty() && !(known.is_fast5 && others.is_empty()) {
+            let (first, more) = others.split_at(others.len().min(MOST_NAMED));
+            let held = if first.is_empty() { "nothing".to_owned() } else { first.join(", ") };
+            let more = if more.is_empty() { "" } else { ", .." };
             return Err(Error::Unsupported {
                 file: known.name,
-                what: "an HDF5 file without reads".into(),
-                advice: "a FAST5 file has groups named read_<id>, or one named Raw/Reads".into(),
+                what: format!("an HDF5 file without reads (it holds {held}{more})").into(),
+                advice: "a FAST5 file has groups named read_<id>, or one named Raw/Reads; \
+                         `thalweg read FILE /PATH` reads arrays"
+                    .into(),
             });
         }
-        Ok(Fast5Layout {
-            header: Arc::new(known.header()),
-            reads: rows,
-            left_out: known.left_out(),
-            requests,
-        })
+        Ok(Fast5Layout { header: Arc::new(known.header()), reads: rows, left_out, requests })
     }
 }
+
+/// Most groups that an error names.
+const MOST_NAMED: usize = 5;
 
 pub(super) fn too_many(file: &Arc<str>, reads: usize, memory: usize) -> Error {
     Error::Unsupported {

@@ -70,9 +70,28 @@ fn labels(field: &AuxField) -> (Vec<String>, Vec<u8>) {
 /// Descriptions of what FAST5 cannot hold of a header.
 pub fn lost(header: &Header) -> Vec<String> {
     let arrays = header.aux.iter().filter(|field| kind_of(field).is_none());
-    arrays
-        .map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name()))
-        .collect()
+    let arrays = arrays
+        .map(|field| format!("the auxiliary field {} of type {}", field.name, field.type_name()));
+    let replaced =
+        OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]).flat_map(|(name, otherwise)| {
+            let written = of_file(header, name).unwrap_or(otherwise);
+            (0..header.read_groups).filter_map(move |group| {
+                let own = header.attribute(name, group).filter(|own| *own != written)?;
+                Some(format!(
+                    "the attribute {name} of read group {group} ({own}): the new file has its own, \
+                 {written}"
+                ))
+            })
+        });
+    arrays.chain(replaced).collect()
+}
+
+/// The header's attribute of the file, if the header is that of a multi-read file. A single-read
+/// file has another version and no type, so its version is not copied.
+fn of_file<'a>(header: &'a Header, name: &str) -> Option<&'a str> {
+    (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE))
+        .then(|| header.attribute(name, 0))
+        .flatten()
 }
 
 /// Whether FAST5 can hold a field.
@@ -125,11 +144,7 @@ impl FileWriter {
     ) -> Result<Self> {
         let file = Hdf5Writer::create(path, name)?;
         for (attribute, otherwise) in OF_FILE.into_iter().zip([FILE_TYPE, FILE_VERSION]) {
-            // A single-read file has another version and no type, so its version is not copied.
-            let own = (header.attribute(OF_FILE[0], 0) == Some(FILE_TYPE))
-                .then(|| header.attribute(attribute, 0))
-                .flatten();
-            file.text(None, attribute, own.unwrap_or(otherwise))?;
+            file.text(None, attribute, of_file(header, attribute).unwrap_or(otherwise))?;
         }
         let place = |field: &AuxField| -> Result<AuxPlace> {
             let kind = match kind_of(field) {

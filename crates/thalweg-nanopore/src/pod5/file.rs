@@ -27,7 +27,8 @@ use thalweg_io::Result;
 use thalweg_io::engine::Shape;
 use thalweg_io::extent::{Extent, Source};
 
-use super::{Container, RowCoding};
+use super::fields::RUN_INFO;
+use super::{Container, RowCoding, RunInfo, RunValue};
 use crate::file::{
     CheckReport, FormatFile, GetReads, IndexOrigin, NewUnpacker, OpenFile, RequestTotals,
     Selection, UnpackReads,
@@ -74,6 +75,16 @@ pub struct Pod5Info<'a> {
 }
 
 impl Pod5File {
+    /// The column and the number of the first run without a value in a column that POD5 defines.
+    /// The POD5 library finds no run without an id, and writes no missing values.
+    pub(crate) fn run_gap(&self) -> Option<(&'static str, usize)> {
+        let runs = &self.tables.reads.run_infos;
+        RUN_INFO.iter().find_map(|&(name, _)| {
+            let is_gap = |run: &RunInfo| matches!(run.get(name), None | Some(RunValue::Missing));
+            Some((name, runs.iter().position(is_gap)?))
+        })
+    }
+
     /// General properties of the file.
     pub(crate) fn info(&self) -> Pod5Info<'_> {
         Pod5Info {

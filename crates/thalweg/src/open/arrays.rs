@@ -32,3 +32,15 @@ pub(super) fn open(
 pub(super) fn name(file: &ArrayFile) -> Arc<str> {
     file.store().name().clone()
 }
+
+/// Most objects that an error names.
+const MOST_NAMED: usize = 5;
+
+/// What a file holds at its top, in words that continue an error message.
+pub(super) fn holds(file: &ArrayFile) -> Result<String> {
+    let links = file.hdf5().root()?.links()?;
+    let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).take(MOST_NAMED).collect();
+    let more = if links.len() > names.len() { ", .." } else { "" };
+    let held = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    Ok(format!(" (it holds {held}{more})"))
+}

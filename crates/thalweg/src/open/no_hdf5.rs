@@ -34,3 +34,7 @@ pub(super) fn open(
 pub(super) fn name(file: &ArrayFile) -> Arc<str> {
     match *file {}
 }
+
+pub(super) fn holds(file: &ArrayFile) -> Result<String> {
+    match *file {}
+}

@@ -181,11 +181,14 @@ fn matching_logs<'a>(nexus: &'a Nexus<'_>, pattern: &str) -> Result<Vec<&'a Log>
     let text = pattern.trim_start_matches('/');
     let pattern = Pattern::new(text)
         .map_err(|e| Failure::Usage(format!("{pattern:?} is no pattern: {e}")))?;
-    let matches = |log: &&Log| {
-        let path = log.path().trim_start_matches('/');
+    let matches = |path: &str| {
+        let path = path.trim_start_matches('/');
         pattern.matches(path) || path.split('/').any(|name| pattern.matches(name))
     };
-    let logs: Vec<&Log> = nexus.logs().iter().filter(matches).collect();
+    for (path, why) in nexus.unread_logs().iter().filter(|(path, _)| matches(path)) {
+        complain(&format!("{path}: not read: {why}"));
+    }
+    let logs: Vec<&Log> = nexus.logs().iter().filter(|log| matches(log.path())).collect();
     if logs.is_empty() {
         let name = nexus.file().store().name();
         return Err(Failure::Said(match nexus.logs().len() {

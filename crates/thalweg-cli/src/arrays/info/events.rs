@@ -33,7 +33,8 @@ pub(super) fn look(file: &ArrayFile) -> Result<Option<EventSummary>, Failure> {
 
 fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     let nexus = Nexus::find(file)?;
-    if nexus.banks().is_empty() && nexus.logs().is_empty() {
+    let is_empty = nexus.banks().is_empty() && nexus.logs().is_empty();
+    if is_empty && nexus.unread_logs().is_empty() {
         return Ok(None);
     }
     let mut findings: Vec<EventFinding> = Vec::new();
@@ -84,6 +85,7 @@ impl EventsFound<'_> {
         };
         let log =
             |log: &Log| json!({ "path": log.path(), "entries": log.len(), "units": log.units() });
+        let unread = |(path, why): &(String, String)| json!({ "path": path, "why": why });
         json!({
             "entries": self.nexus.entries().iter().map(entry).collect::<Vec<_>>(),
             "banks": self.banks().map(bank).collect::<Vec<_>>(),
@@ -91,6 +93,7 @@ impl EventsFound<'_> {
             "first_pulse": self.span.map(|span| iso(span.0)),
             "duration_s": self.span.map(seconds),
             "logs": self.nexus.logs().iter().map(log).collect::<Vec<_>>(),
+            "logs_not_read": self.nexus.unread_logs().iter().map(unread).collect::<Vec<_>>(),
             "findings": self.findings.iter().map(finding_as_json).collect::<Vec<_>>(),
         })
     }
@@ -116,6 +119,9 @@ impl EventsFound<'_> {
         if !logs.is_empty() {
             let entries: u64 = logs.iter().map(Log::len).sum();
             lines.push(("logs", format!("{} with {entries} entries", logs.len())));
+        }
+        for (at, (path, why)) in self.nexus.unread_logs().iter().enumerate() {
+            lines.push((if at == 0 { "not read" } else { "" }, format!("the log {path}: {why}")));
         }
         for (at, finding) in self.findings.iter().enumerate() {
             lines.push((if at == 0 { "findings" } else { "" }, finding.to_string()));

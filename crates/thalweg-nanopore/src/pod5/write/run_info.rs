@@ -51,18 +51,21 @@ fn columns(rows: &[RunInfo]) -> Vec<(&str, RunColumnKind)> {
     columns
 }
 
-/// The values of a column.
+/// The values of a column. Where a run has no value, one of POD5's own columns gets an empty text
+/// or map, or zero: the POD5 library finds no runs without an id, and writes no other missing
+/// values.
 ///
 /// # Errors
 /// When a value has another type than the column.
 fn column(rows: &[RunInfo], name: &str, kind: RunColumnKind) -> Result<ArrayRef, Fault> {
-    fn values<'a, T>(
+    fn values<'a, T: Default>(
         rows: &'a [RunInfo],
         name: &str,
         of: impl Fn(&'a RunValue) -> Option<T>,
     ) -> Result<Vec<Option<T>>, Fault> {
+        let is_own = RUN_INFO.iter().any(|(own, _)| *own == name);
         let value = |row: &'a RunInfo| match row.get(name) {
-            None | Some(RunValue::Missing) => Ok(None),
+            None | Some(RunValue::Missing) => Ok(is_own.then(T::default)),
             Some(value) => of(value).map(Some).ok_or_else(|| misfit(name, value)),
         };
         rows.iter().map(value).collect()
