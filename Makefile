@@ -41,13 +41,14 @@ peers: system
 rocksdb basalt: system
 	@peers/build.sh python $@
 
-# One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not.
+# One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not. Advisories
+# appear without a change of ours, and come from another host than packages: `make deny` checks them, too.
 test:
 	@$(MAKE) system
 	@$(MAKE) fmt
 	@$(MAKE) --jobs=2 clippy peers
 	@$(MAKE) doc
-	@$(MAKE) deny
+	@$(MAKE) deny ADVISORIES=skip
 	@$(MAKE) unit
 	@$(MAKE) interop
 

@@ -1,6 +1,7 @@
 //! `thalweg bench`: run a suite of measurements, verified cold and hot, beside peers and against
 //! this machine's limit.
 
+mod consent;
 mod files;
 mod outputs;
 mod peers;
@@ -28,6 +29,9 @@ use shipped::{NamedSuite, named};
 /// Without arguments, it runs a tour of less than three minutes over half a gigabyte of synthetic
 /// reads in your cache folder. Raw trials and a page with plots go to a new folder below --out.
 /// After Ctrl-C it keeps the finished trials and still writes the page.
+///
+/// A suite of your own and a run that --resume continues hold commands, which run as you. Where
+/// another user owns that file, they are shown, and run only after you agree.
 ///
 /// Example: thalweg bench pipeline --place a=/mnt/one --place b=/mnt/two --pairs 10
 ///
@@ -74,10 +78,14 @@ pub(crate) struct BenchArgs {
     html: Option<PathBuf>,
     #[command(flatten)]
     force: ForceArgs,
+    /// Run the commands of a suite, or of results, that another user wrote
+    #[arg(long)]
+    yes: bool,
     /// Print Markdown in place of plain text
     #[arg(long)]
     markdown: bool,
-    /// Continue a run that was interrupted: its folder, or its file of raw trials
+    /// Continue a run that was interrupted: its folder, or its file of raw trials. The commands in
+    /// it run again
     #[arg(
         long,
         value_name = "PATH",
@@ -122,16 +130,21 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     }
     if let Some(path) = &args.resume {
         let outputs = Outputs::earlier(path, args.html.as_ref());
+        if let Some(page) = &args.html {
+            args.force.check_kind(page, [&outputs.lines], is_page)?;
+        }
         let record = outputs.recorded()?;
         let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
         let work = work(suite, record)?;
         if args.dry_run {
             return show::plan(&work.suite, &work.jobs);
         }
+        consent::agreed(&outputs.lines, &work, args.yes)?;
         let (lines, earlier) = outputs.open(None)?;
         return run::run(work, lines, earlier, &outputs, args.markdown);
     }
-    let NamedSuite { suite, source, folder, mut files } = named(args.suite.as_deref())?;
+    let NamedSuite { suite, source, folder, mut files, file: suite_file } =
+        named(args.suite.as_deref())?;
     files.extend(args.file.iter().cloned());
     let places: Vec<_> =
         args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
@@ -159,6 +172,9 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     }
     if args.dry_run {
         return show::plan(&work.suite, &work.jobs);
+    }
+    if let Some(suite) = &suite_file {
+        consent::agreed(suite, &work, args.yes)?;
     }
     let outputs = Outputs::new(&args.out, args.json.as_ref(), args.html.as_ref())?;
     let (lines, earlier) = outputs.open(Some(&work.record))?;

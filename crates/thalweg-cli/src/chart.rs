@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use thalweg::new_file::NewFile;
+use thalweg::text::escaped;
 
 use thalweg_gauge::units::digits;
 
@@ -140,6 +141,7 @@ pub(crate) fn format_of(to: &Path) -> Result<&str, Failure> {
 
 /// Writes panels as a picture or a page, by the end of the name.
 pub(crate) fn write(to: &Path, title: &str, panels: &[Panel], width: u32) -> VerbResult {
+    let title = &*escaped(title);
     let bytes = match format_of(to)? {
         "png" => picture::png(title, panels, width)?,
         "svg" => picture::svg(title, panels, width)?.into_bytes(),

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
+use thalweg::text::Shown;
 use thalweg::{Error, Options};
 
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, output, shown_path};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
@@ -103,13 +104,14 @@ fn print(
 ) -> std::io::Result<()> {
     let CheckReport { reads, samples, defect_count, .. } = report;
     let verdict = if report.is_whole() { "whole" } else { "damaged" };
-    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", path.display())?;
+    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", shown_path(path))?;
     for defect in report.defects.iter().take(SHOWN) {
         match defect {
             Error::Malformed { file, what, offset, found, expected }
                 if **file == *path.to_string_lossy() =>
             {
-                writeln!(out, "  byte {offset}, {what}: found {found}, expected {expected}")?;
+                let found = format!("found {found}, expected {expected}");
+                writeln!(out, "  byte {offset}, {}: {}", Shown(what), Shown(found))?;
             }
             other => writeln!(out, "  {other}")?,
         }
@@ -128,9 +130,9 @@ fn print(
         writeln!(out, "  lost in all: {} bytes, {reads} reads", report.lost_bytes)?;
     }
     if let Some(salvaged) = salvaged {
-        writeln!(out, "  salvaged: {} reads in {}", report.salvaged, salvaged.display())?;
+        writeln!(out, "  salvaged: {} reads in {}", report.salvaged, shown_path(salvaged))?;
         for what in &report.left_out {
-            writeln!(out, "  not salvaged: {what}")?;
+            writeln!(out, "  not salvaged: {}", Shown(what))?;
         }
     }
     Ok(())

@@ -2,11 +2,15 @@
 
 use std::fmt::Display;
 use std::io::{self, BufWriter, StdoutLock, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
+use thalweg::text::{Shown, escaped};
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
+
+use crate::printable::Printable;
 
 /// Why a verb stopped.
 #[derive(Debug)]
@@ -27,7 +31,7 @@ impl Failure {
     /// The failure for a library error that may be about an argument.
     pub(crate) fn of_argument(error: thalweg::Error) -> Self {
         match error {
-            thalweg::Error::Usage(message) => Self::Usage(message.into_owned()),
+            thalweg::Error::Usage(message) => Self::Usage(Shown(message).to_string()),
             other => Self::Failed(other),
         }
     }
@@ -105,20 +109,32 @@ pub(crate) fn exit(outcome: VerbResult, interrupted: u8) -> ExitCode {
         }
         Err(Failure::Said(message)) => {
             if !message.is_empty() {
-                complain(&message);
+                complain_in_lines(&message);
             }
             ExitCode::from(1)
         }
         Err(Failure::Usage(message)) => {
-            complain(&message);
+            complain_in_lines(&message);
             ExitCode::from(2)
         }
     }
 }
 
-/// Prints a message on standard error. A closed standard error is ignored.
+/// Prints a message on standard error, in one line: line breaks and control characters of names are
+/// escaped. A closed standard error is ignored.
 pub(crate) fn complain(message: &dyn Display) {
-    let _ = writeln!(io::stderr(), "thalweg: {message}");
+    let _ = writeln!(io::stderr(), "thalweg: {}", Shown(message));
+}
+
+/// [`complain`] for a message that may have several lines, as one about the mistakes of a suite.
+fn complain_in_lines(message: &str) {
+    let lines: Vec<String> = message.lines().map(|line| Shown(line).to_string()).collect();
+    let _ = writeln!(io::stderr(), "thalweg: {}", lines.join("\n"));
+}
+
+/// A path in words that are printed.
+pub(crate) fn shown_path(path: &Path) -> String {
+    escaped(&path.to_string_lossy()).into_owned()
 }
 
 /// Prints one line of JSON on standard output.
@@ -131,14 +147,15 @@ pub(crate) fn print_json(line: &Value) -> VerbResult {
 
 /// Buffered standard output. When its reader has gone, as after `| head`, what is written is
 /// dropped, and the verb goes on to its result and its exit code.
-pub(crate) fn output() -> BufWriter<OutputOrNothing> {
-    BufWriter::with_capacity(OUTPUT_BUFFER, OutputOrNothing(Some(io::stdout().lock())))
+pub(crate) fn output() -> BufWriter<Printable<OutputOrNothing>> {
+    let output = OutputOrNothing(Some(io::stdout().lock()));
+    BufWriter::with_capacity(OUTPUT_BUFFER, Printable::new(output))
 }
 
 /// Buffered standard output of a verb that does nothing but list. When its reader has gone, writing
 /// fails, and the verb ends with [`Failure::OutputClosed`].
-pub(crate) fn listing() -> BufWriter<StdoutLock<'static>> {
-    BufWriter::with_capacity(OUTPUT_BUFFER, io::stdout().lock())
+pub(crate) fn listing() -> BufWriter<Printable<StdoutLock<'static>>> {
+    BufWriter::with_capacity(OUTPUT_BUFFER, Printable::new(io::stdout().lock()))
 }
 
 const OUTPUT_BUFFER: usize = 1 << 16;

@@ -9,12 +9,14 @@ use std::sync::Arc;
 use serde_json::json;
 use thalweg::convert::convert;
 use thalweg::format::Format;
+use thalweg::new_file::Inputs;
 use thalweg::reads::{ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
 use crate::common::{Failure, VerbResult, print_json};
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
+use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use outputs::{PlannedOutput, format, is_whole, outputs};
@@ -66,6 +68,9 @@ pub(crate) struct ConvertArgs {
 
 pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     if args.repack.asked() {
+        if let Some(path) = args.inputs.first() {
+            check_options(path, Kind::Arrays)?;
+        }
         args.write.force.check(&args.output, &args.inputs)?;
         let job = RepackJob {
             inputs: &args.inputs,
@@ -84,6 +89,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     let outputs = outputs(args, format, &set)?;
     let selection = selection(args, &set)?;
     let _progress = FetchProgress::watch(&control, set.bytes());
+    let all = Inputs::new(set.paths());
     for PlannedOutput { path, files } in outputs {
         let inputs = set.part(files);
         if args.resume && is_whole(&path, inputs.paths(), &options) {
@@ -94,7 +100,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         }
         // Without --resume, all outputs were checked before.
         if args.resume {
-            args.write.force.check(&path, set.paths())?;
+            args.write.force.check_one(&path, &all)?;
         }
         if let Some(folder) = path.parent().filter(|_| args.per_file) {
             std::fs::create_dir_all(folder)

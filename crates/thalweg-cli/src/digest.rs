@@ -2,7 +2,9 @@
 
 use sha2::{Digest as _, Sha256};
 use thalweg::reads::Read;
+use thalweg::text::escaped;
 
+/// The id is escaped, so that a row is one line with four columns:
 /// `read_id<TAB>samples<TAB>sum<TAB>sha256 of the little-endian int16 samples`.
 pub(crate) fn row(read: &Read<'_>) -> String {
     let mut hash = Sha256::new();
@@ -14,7 +16,8 @@ pub(crate) fn row(read: &Read<'_>) -> String {
         hash.update(&bytes[..chunk.len() * 2]);
     }
     let hash = hex(&hash.finalize());
-    format!("{}\t{}\t{}\t{hash}", read.record.read_id, read.samples.len(), sum(read.samples))
+    let id = escaped(read.record.read_id);
+    format!("{id}\t{}\t{}\t{hash}", read.samples.len(), sum(read.samples))
 }
 
 /// Bytes in hexadecimal digits.

@@ -23,6 +23,7 @@ use thalweg_gauge::cache::{EvictOptions, evict};
 use crate::arrays::{self, WordSum};
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::open::ReadArgs;
+use crate::options::{Kind, check as check_options};
 use report::{in_json, in_words};
 use stripes::{Stripes, stripes};
 
@@ -126,7 +127,10 @@ pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     }
     match identified.open(options.clone())? {
         Opened::Arrays(file) => of_arrays(args, &file, &store, started, &options),
-        other => reads::run(path, &other.into_reads()?, args.json),
+        other => {
+            check_options(path, Kind::Reads)?;
+            reads::run(path, &other.into_reads()?, args.json)
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict, files_of};
 use thalweg_gauge::units::binary_bytes;
 
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, output, shown_path};
 
 /// Evict files from the page cache, and prove that they are evicted
 ///
@@ -85,7 +85,7 @@ fn in_words(path: &Path, eviction: &Eviction) -> String {
         .map_or_else(|| "proved cold".into(), |why| format!("NOT proved cold: {why}"));
     format!(
         "{}: {} cached before, {} after ({}, asked {times}{dropped}): {outcome}",
-        path.display(),
+        shown_path(path),
         cached(before),
         cached(after),
         method(&after.method),

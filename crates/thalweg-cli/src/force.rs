@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use thalweg::new_file::{Existing, check_output};
+use thalweg::new_file::{Existing, Inputs};
 
 use crate::common::{Failure, VerbResult};
 
@@ -27,6 +27,11 @@ impl ForceArgs {
         output: &Path,
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> VerbResult {
+        self.check_with(output, &Inputs::new(inputs), Existing::Keep)
+    }
+
+    /// [`ForceArgs::check`] for one of many outputs.
+    pub(crate) fn check_one(self, output: &Path, inputs: &Inputs) -> VerbResult {
         self.check_with(output, inputs, Existing::Keep)
     }
 
@@ -38,16 +43,11 @@ impl ForceArgs {
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
         is_kind: fn(&[u8]) -> bool,
     ) -> VerbResult {
-        self.check_with(output, inputs, Existing::ReplaceKind(is_kind))
+        self.check_with(output, &Inputs::new(inputs), Existing::ReplaceKind(is_kind))
     }
 
-    fn check_with(
-        self,
-        output: &Path,
-        inputs: impl IntoIterator<Item = impl AsRef<Path>>,
-        without_force: Existing,
-    ) -> VerbResult {
+    fn check_with(self, output: &Path, inputs: &Inputs, without_force: Existing) -> VerbResult {
         let existing = if self.force { Existing::Replace } else { without_force };
-        check_output(output, inputs, existing).map_err(Failure::of_argument)
+        inputs.check(output, existing).map_err(Failure::of_argument)
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg::text::unescaped;
 use thalweg::{Error, Fault, InFile};
 
 use crate::common::Failure;
@@ -17,7 +18,8 @@ const MOST_LINE: usize = 64 << 10;
 /// list, so that an endless one must end here.
 const MOST_LIST: u64 = 2 << 30;
 
-/// Reads ids of reads from a file or pipe, one per line; `-` is standard input.
+/// Reads ids of reads from a file or pipe, one per line; `-` is standard input. Escapes as in the
+/// tables that thalweg prints are undone.
 pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     let name: Arc<str> = path.to_string_lossy().into();
     if path == Path::new("-") {
@@ -63,7 +65,7 @@ fn ids_of(name: &Arc<str>, mut list: impl BufRead) -> thalweg::Result<Vec<String
         }
         match std::str::from_utf8(&line).map(str::trim) {
             Ok("") => {}
-            Ok(id) => ids.push(id.to_owned()),
+            Ok(id) => ids.push(unescaped(id).into_owned()),
             Err(_) => return wrong(at, "bytes that are not UTF-8".into(), "a read id".into()),
         }
         at += len as u64;
@@ -82,6 +84,7 @@ mod tests {
     #[test]
     fn ids_are_lines_without_the_space_around_them() {
         assert_eq!(ids(b"a\r\n\n  b c \nd"), Ok(["a", "b c", "d"].map(String::from).to_vec()));
+        assert_eq!(ids(br"a\n\t\\b"), Ok(vec!["a\n\t\\b".to_owned()]));
         assert_eq!(ids(b""), Ok(Vec::new()));
         assert_eq!(ids(&[b'x'; MOST_LINE]).map(|ids| ids.len()), Ok(1));
     }

@@ -13,6 +13,7 @@ use thalweg_gauge::cache::{Residency, residency, residency_of};
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain, output};
+use crate::options::{Kind, check as check_options};
 use crate::signals::cancel_on_signal;
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is
@@ -86,7 +87,10 @@ fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<(String,
     let cached = cached(path, &opened)?;
     let identified = Identified::from_store(path, opened)?.trusted(args.trusted);
     match identified.open(options.clone())? {
-        Opened::Arrays(file) => arrays::describe(path, &file, &cached, args.json),
+        Opened::Arrays(file) => {
+            check_options(path, Kind::Arrays)?;
+            arrays::describe(path, &file, &cached, args.json)
+        }
         other => {
             let file = other.into_reads()?;
             Ok((reads::describe(path, file, cached, args, &options.control)?, false))

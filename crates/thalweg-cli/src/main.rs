@@ -25,7 +25,9 @@ mod index;
 mod info;
 mod merge;
 mod open;
+mod options;
 mod plot;
+mod printable;
 mod probe;
 mod progress;
 mod read;
@@ -39,7 +41,7 @@ mod write;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Reads, converts, checks and measures scientific files.
 #[derive(Debug, Parser)]
@@ -73,7 +75,9 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = Cli::command().get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    options::note(&matches);
     // Only `read` shares its work among the ranks of MPI.
     let alone = if matches!(cli.verb, Verb::Read(_)) { Ok(()) } else { common::alone() };
     let outcome = alone.and_then(|()| match cli.verb {

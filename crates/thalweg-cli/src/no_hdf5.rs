@@ -27,6 +27,7 @@ pub(crate) use NoArgs as RepackArgs;
 /// What `thalweg read` is asked to do with a file of arrays.
 #[expect(dead_code, reason = "no file of arrays is ever read")]
 pub(crate) struct ReadJob<'a> {
+    pub(crate) path: &'a Path,
     pub(crate) within: &'a [PathBuf],
     pub(crate) to: Option<&'a Path>,
     pub(crate) digests: bool,

@@ -12,6 +12,7 @@ use crate::chart::{self, Panel};
 use crate::common::{Failure, VerbResult};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, identify, open_set_with};
+use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 
 /// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events
@@ -77,18 +78,15 @@ fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failur
         && let Some(identified) = identify(path, args.trusted, &options)?
     {
         match identified.open(options.clone())? {
-            Opened::Arrays(_) if args.read.is_some() => {
-                return Err(Failure::Usage(format!(
-                    "{}: --read draws a read, and the file has none",
-                    path.display()
-                )));
+            Opened::Arrays(file) => {
+                check_options(path, Kind::Arrays)?;
+                return arrays::event_panels(&file, &args.bank, points / 4);
             }
-            Opened::Arrays(file) => return arrays::event_panels(&file, &args.bank, points / 4),
             other => known = Some(other.into_reads()?),
         }
     }
-    if !args.bank.is_empty() {
-        return Err(Failure::Usage("--bank is for the events of one NeXus file".into()));
+    if let Some(path) = args.paths.first() {
+        check_options(path, Kind::Reads)?;
     }
     let control = options.control.clone();
     let set = open_set_with(&args.paths, known, options)?;

@@ -14,7 +14,7 @@ use thalweg::model::{StoreModel, saved};
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
 use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
-use crate::common::{Failure, VerbResult, complain, output, parse_bytes};
+use crate::common::{Failure, VerbResult, complain, output, parse_bytes, shown_path};
 use crate::signals::flag_on_signal;
 
 /// Measure the device under a file or folder, and save its model for later reads
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
     } else {
         write!(out, "{}", in_words(&found, &model))?;
         if let Ok(place) = &place {
-            writeln!(out, "saved as {}; it holds for 30 days", place.display())?;
+            writeln!(out, "saved as {}; it holds for 30 days", shown_path(place))?;
         }
     }
     out.flush()?;

@@ -11,19 +11,21 @@ use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoa
 use thalweg::{Identified, Options, StoreKind};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, VerbResult, alone, listing};
+use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, identify, open_set_with};
+use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
 use crate::{digest, explain};
 use timed::{TimedJob, one_by_one, whole};
 
-/// Decode reads: count them, print a digest of each, or save them as an Arrow file
+/// Decode reads or arrays: count them, print a digest of each, or save them
 ///
-/// Several files, folders of them, or patterns in quotes, are read one after the other in the order
-/// of their paths.
+/// Several files of reads, folders of them, or patterns in quotes, are read one after the other in
+/// the order of their paths. Of one HDF5 file of arrays, the further paths are datasets or groups
+/// in it, or patterns of them; all are read without any.
 ///
 /// Example: thalweg read reads.blow5 --digest
 ///
@@ -32,7 +34,8 @@ use timed::{TimedJob, one_by_one, whole};
 /// Example: thalweg read run.nxs --events --bank 'bank1*' --time 0..60 --to events.parquet
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReadVerbArgs {
-    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or an HDF5 file,
+    /// and datasets in it
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order
@@ -41,9 +44,9 @@ pub(crate) struct ReadVerbArgs {
     /// Print one JSON line about the whole read (time to samples, bytes, stages), or about the plan
     #[arg(long, conflicts_with = "digest")]
     json: bool,
-    /// Write an Arrow IPC file: one row a read, with its samples and all auxiliary fields; it
-    /// appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet, .csv or
-    /// .tsv, or as a folder of numpy's arrays, .npy
+    /// Write an Arrow IPC file, OUT.arrow: one row a read, with its samples and all auxiliary
+    /// fields; it appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet,
+    /// .csv or .tsv, or as a folder of numpy's arrays, .npy
     #[arg(long, visible_alias = "out", value_name = "OUT")]
     #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
@@ -53,7 +56,8 @@ pub(crate) struct ReadVerbArgs {
     /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
     #[arg(long, conflicts_with = "digest")]
     explain: bool,
-    /// Only the reads in this list (one id a line), in its order
+    /// Only the reads in this list (one id a line), in its order. If there is no index of the file,
+    /// one is made and kept as FILE.idx, or in your cache folder where that cannot be written
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
     /// Get the reads of --ids one after the other on one thread, and print how long each took
@@ -130,6 +134,9 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         None => return Ok(()),
     };
     alone()?;
+    if let Some(path) = args.paths.first() {
+        check_options(path, Kind::Reads)?;
+    }
     if args.events.asked() {
         return Err(Failure::Usage(
             "events and logs are in NeXus files: name one HDF5 file".into(),
@@ -149,6 +156,13 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         First::Identified(first) => Some(first.open(options.clone())?.into_reads()?),
         First::Unknown => None,
     };
+    if let Some(to) = args.to.as_ref().filter(|to| to.extension() != Some("arrow".as_ref())) {
+        let to = shown_path(to);
+        return Err(Failure::Usage(format!(
+            "{to}: reads are written as Arrow, so the name must end in .arrow; `thalweg scan` \
+             writes tables without signal, `thalweg convert` other formats of reads"
+        )));
+    }
     let set = open_set_with(&args.paths, known, options)?;
     if let Some(to) = &args.to {
         args.force.check(to, set.paths())?;
@@ -185,6 +199,7 @@ fn arrays_first(
         return Ok(Some(First::Identified(identified)));
     }
     let job = ReadJob {
+        path,
         within,
         to: args.to.as_deref(),
         digests: args.digest,

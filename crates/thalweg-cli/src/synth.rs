@@ -16,8 +16,9 @@ use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
 
-use crate::common::{Failure, VerbResult, parse_count};
+use crate::common::{Failure, VerbResult, parse_count, shown_path};
 use crate::force::ForceArgs;
+use crate::options::{self, Kind};
 use crate::progress;
 use crate::signals::cancel_on_signal;
 
@@ -28,7 +29,7 @@ pub(crate) use suites::SyntheticFiles;
 ///
 /// Example: thalweg synth run.blow5 --samples 1.2G
 ///
-/// Example: thalweg synth run.pod5 --kind pod5
+/// Example: thalweg synth run.pod5 --samples 250M
 ///
 /// Example: thalweg synth reads.fastq.gz --kind fastq --bases 500M --gzip
 ///
@@ -41,9 +42,9 @@ pub(crate) struct SynthArgs {
     output: PathBuf,
     #[command(flatten)]
     force: ForceArgs,
-    /// What to write
-    #[arg(long, value_enum, default_value_t)]
-    kind: FileKind,
+    /// What to write (default: by the end of the name, .blow5, .pod5, .fastq, .fastq.gz or .nxs)
+    #[arg(long, value_enum)]
+    kind: Option<FileKind>,
     /// Samples in all, as in 250M or 1.2G; a sample takes about 0.85 stored bytes
     #[arg(long, value_name = "N", default_value = "1.2G", value_parser = parse_count)]
     samples: u64,
@@ -69,10 +70,9 @@ pub(crate) struct SynthArgs {
     neuroglial: neuroglial::NeuroglialArgs,
 }
 
-#[derive(Debug, Clone, Copy, Default, ValueEnum)]
+#[derive(Debug, Clone, Copy, ValueEnum)]
 enum FileKind {
     /// Nanopore signal, with its index
-    #[default]
     Blow5,
     /// Nanopore signal as POD5
     Pod5,
@@ -83,6 +83,43 @@ enum FileKind {
     NexusLive,
     /// Synapses and neurons of astrocytes, and astrocytes of neurons, as circuits keep them in HDF5
     Neuroglial,
+}
+
+impl FileKind {
+    /// The kind that an option must fit.
+    fn of_options(self) -> Kind {
+        match self {
+            Self::Blow5 => Kind::Blow5,
+            Self::Pod5 => Kind::Pod5,
+            Self::Fastq => Kind::Fastq,
+            Self::NexusLive => Kind::NexusLive,
+            Self::Neuroglial => Kind::Neuroglial,
+        }
+    }
+
+    /// The kind that the end of a name stands for. Names may end in .h5 for two kinds.
+    fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let name = name.strip_suffix(".gz").filter(|name| name.ends_with("q")).unwrap_or(name);
+        match name.rsplit_once('.')?.1 {
+            "blow5" => Some(Self::Blow5),
+            "pod5" => Some(Self::Pod5),
+            "fastq" | "fq" => Some(Self::Fastq),
+            "nxs" => Some(Self::NexusLive),
+            _ => None,
+        }
+    }
+}
+
+impl SynthArgs {
+    fn kind(&self) -> Result<FileKind, Failure> {
+        self.kind.or_else(|| FileKind::of_name(&self.output)).ok_or_else(|| {
+            Failure::Usage(format!(
+                "{}: the end of the name does not say what to write; --kind says it",
+                shown_path(&self.output)
+            ))
+        })
+    }
 }
 
 /// A synthetic file. One recipe makes the same bytes on every machine.
@@ -128,8 +165,10 @@ const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &SynthArgs) -> VerbResult {
     args.force.check(&args.output, [""; 0])?;
+    let kind = args.kind()?;
+    options::check(&args.output, kind.of_options())?;
     let control = cancel_on_signal();
-    let synthetic = match args.kind {
+    let synthetic = match kind {
         FileKind::Blow5 => Synthetic::Blow5 {
             samples: args.samples,
             seed: args.seed,

@@ -12,6 +12,7 @@ use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use thalweg::new_file::{ArrowWriter, NewFile};
+use thalweg::text::escaped;
 
 use crate::common::{Failure, VerbResult, listing};
 
@@ -57,8 +58,8 @@ impl Write for NewFileStream {
 pub(crate) enum TableSink {
     Arrow(ArrowWriter),
     Parquet(Box<ParquetWriter<NewFileStream>>),
-    Text(csv::Writer<NewFileStream>),
-    Stdout(csv::Writer<Box<dyn Write>>),
+    Text(TextTable<NewFileStream>),
+    Stdout(TextTable<Box<dyn Write>>),
 }
 
 impl TableSink {
@@ -75,22 +76,23 @@ impl TableSink {
                 Self::Parquet(Box::new(writer))
             }
             TableKind::Text { delimiter } => {
-                Self::Text(text(delimiter, schema, NewFileStream(NewFile::create(path)?))?)
+                let to = NewFileStream(NewFile::create(path)?);
+                Self::Text(TextTable::new(delimiter, delimiter == b'\t', schema, to)?)
             }
         })
     }
 
     pub(crate) fn stdout(delimiter: u8, schema: &Schema) -> Result<Self, Failure> {
         let to: Box<dyn Write> = Box::new(listing());
-        Ok(Self::Stdout(text(delimiter, schema, to)?))
+        Ok(Self::Stdout(TextTable::new(delimiter, true, schema, to)?))
     }
 
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> VerbResult {
         match self {
             Self::Arrow(writer) => writer.push(batch)?,
             Self::Parquet(writer) => writer.write(batch).map_err(parquet)?,
-            Self::Text(writer) => rows(batch, writer)?,
-            Self::Stdout(writer) => rows(batch, writer)?,
+            Self::Text(table) => table.rows(batch)?,
+            Self::Stdout(table) => table.rows(batch)?,
         }
         Ok(())
     }
@@ -99,38 +101,64 @@ impl TableSink {
         match self {
             Self::Arrow(writer) => writer.finish()?,
             Self::Parquet(writer) => writer.into_inner().map_err(parquet)?.0.finish()?,
-            Self::Text(writer) => {
-                let stream = writer.into_inner().map_err(|e| Failure::Said(e.to_string()))?;
+            Self::Text(table) => {
+                let stream = table.writer.into_inner().map_err(|e| Failure::Said(e.to_string()))?;
                 stream.0.finish()?;
             }
-            Self::Stdout(mut writer) => writer.flush()?,
+            Self::Stdout(mut table) => table.writer.flush()?,
         }
         Ok(())
     }
 }
 
-/// Starts a table as text, with the names of its columns.
-fn text<W: Write>(delimiter: u8, schema: &Schema, to: W) -> Result<csv::Writer<W>, Failure> {
-    let mut writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(to);
-    writer.write_record(schema.fields().iter().map(|field| field.name())).map_err(in_text)?;
-    Ok(writer)
+/// A table as text.
+pub(crate) struct TextTable<W: Write> {
+    writer: csv::Writer<W>,
+    /// Whether cells are escaped: on standard output, which may be a terminal, and where columns
+    /// are separated by tabs. Files of CSV keep what the cells hold, in quotes where necessary.
+    is_escaped: bool,
 }
 
-/// Writes a batch as text. Missing values are empty, lists are written as in `[1, 2]`.
-fn rows<W: Write>(batch: &RecordBatch, writer: &mut csv::Writer<W>) -> VerbResult {
-    let options = FormatOptions::new();
-    let columns: Result<Vec<ArrayFormatter<'_>>, ArrowError> =
-        batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options)).collect();
-    let columns = columns.map_err(|e| Failure::Said(e.to_string()))?;
-    for row in 0..batch.num_rows() {
-        for column in &columns {
-            let cell =
-                column.value(row).try_to_string().map_err(|e| Failure::Said(e.to_string()))?;
-            writer.write_field(cell).map_err(in_text)?;
+impl<W: Write> TextTable<W> {
+    /// Starts a table with the names of its columns.
+    fn new(delimiter: u8, is_escaped: bool, schema: &Schema, to: W) -> Result<Self, Failure> {
+        let writer = csv::WriterBuilder::new().delimiter(delimiter).from_writer(to);
+        let mut table = Self { writer, is_escaped };
+        for field in schema.fields() {
+            table.cell(field.name())?;
         }
-        writer.write_record(None::<&[u8]>).map_err(in_text)?;
+        table.end_row()?;
+        Ok(table)
     }
-    Ok(())
+
+    fn cell(&mut self, text: &str) -> VerbResult {
+        let text = if self.is_escaped { escaped(text) } else { text.into() };
+        self.writer.write_field(&*text).map_err(in_text)
+    }
+
+    fn end_row(&mut self) -> VerbResult {
+        self.writer.write_record(None::<&[u8]>).map_err(in_text)
+    }
+
+    /// Writes a batch. Missing values are empty, lists are written as in `[1, 2]`.
+    fn rows(&mut self, batch: &RecordBatch) -> VerbResult {
+        let options = FormatOptions::new();
+        let columns: Result<Vec<ArrayFormatter<'_>>, ArrowError> = batch
+            .columns()
+            .iter()
+            .map(|column| ArrayFormatter::try_new(column, &options))
+            .collect();
+        let columns = columns.map_err(|e| Failure::Said(e.to_string()))?;
+        for row in 0..batch.num_rows() {
+            for column in &columns {
+                let cell =
+                    column.value(row).try_to_string().map_err(|e| Failure::Said(e.to_string()))?;
+                self.cell(&cell)?;
+            }
+            self.end_row()?;
+        }
+        Ok(())
+    }
 }
 
 fn in_text(error: csv::Error) -> Failure {

@@ -12,7 +12,7 @@ mod page;
 mod table;
 
 pub use compared::{html as compared_html, text as compared_text};
-pub use figure::Figure;
+pub use figure::{Figure, plotly_text};
 pub use html::html;
 pub use markdown::markdown;
 pub use page::{figures_page, is_page};

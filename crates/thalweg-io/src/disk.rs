@@ -3,10 +3,13 @@
 
 use std::any::Any;
 use std::fmt;
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::fs::OFlags;
 
 use crate::error::{Error, Result};
 use crate::model::StoreModel;
@@ -14,8 +17,9 @@ use crate::new_file::write_counted;
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MmapStore, Store};
 
-/// A flat folder of files. Written bytes are durable once [`Sink::sync`] has returned. Created,
-/// renamed and removed names are durable once [`Disk::sync`] has returned.
+/// A flat folder of files. Their names are plain, and none is a link. Written bytes are durable
+/// once [`Sink::sync`] has returned. Created, renamed and removed names are durable once
+/// [`Disk::sync`] has returned.
 pub trait Disk: Send + Sync + fmt::Debug {
     /// Its name in messages.
     fn name(&self) -> &Arc<str>;
@@ -138,6 +142,52 @@ impl Folder {
         Self { throttle, ..self }
     }
 
+    /// The path of a file. Names come from a manifest that others may have written, so they must
+    /// not lead out of the folder.
+    fn at(&self, file: &str) -> Result<PathBuf> {
+        let is_plain = !matches!(file, "" | "." | "..") && !file.contains(['/', '\0']);
+        if is_plain {
+            return Ok(self.path.join(file));
+        }
+        Err(Error::Unsupported {
+            file: self.name.clone(),
+            what: format!("the file {file:?} of a network").into(),
+            advice: "a network names its files by plain names, without a folder".into(),
+        })
+    }
+
+    /// Opens a file of the folder, and no link to another one.
+    fn open_own(&self, file: &str, how: &mut OpenOptions) -> Result<File> {
+        let path = self.at(file)?;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let opened = how.custom_flags(flags.bits().cast_signed()).open(&path);
+        let failed = |e| self.failed(file, "opening")(e);
+        let opened = opened.map_err(|e| self.link(file, &path).unwrap_or_else(|| failed(e)))?;
+        if opened.metadata().map_err(failed)?.is_file() {
+            return Ok(opened);
+        }
+        Err(Error::Unsupported {
+            file: self.path_of(file),
+            what: "a folder, pipe or device in place of a file of a network".into(),
+            advice: "remove it, or restore the network from a copy".into(),
+        })
+    }
+
+    /// The error for a symbolic link in the place of a file.
+    fn link(&self, file: &str, path: &Path) -> Option<Error> {
+        fs::symlink_metadata(path).ok().filter(fs::Metadata::is_symlink)?;
+        Some(Error::Unsupported {
+            file: self.path_of(file),
+            what: "a symbolic link in place of a file of a network".into(),
+            advice: "a network holds its files itself: put the file there, or remove the link"
+                .into(),
+        })
+    }
+
+    fn store(&self, file: &str) -> Result<FileStore> {
+        FileStore::of(&self.open_own(file, File::options().read(true))?, self.path_of(file))
+    }
+
     fn failed(&self, file: &str, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         let name = self.path_of(file);
         move |e| Error::io(&name, doing, e)
@@ -164,17 +214,17 @@ impl Disk for Folder {
     }
 
     fn open(&self, file: &str) -> Result<Arc<dyn Store>> {
-        let path = self.path.join(file);
+        let store = self.store(file)?;
         // All touched pages stay mapped, because they are read repeatedly.
         Ok(if self.is_mapped {
-            Arc::new(MmapStore::open(path)?.keep(u64::MAX))
+            Arc::new(MmapStore::of(store)?.keep(u64::MAX))
         } else {
-            Arc::new(FileStore::open(path)?)
+            Arc::new(store)
         })
     }
 
     fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
-        let store = Arc::new(FileStore::open(self.path.join(file))?);
+        let store = Arc::new(self.store(file)?);
         Ok(match self.throttle {
             Some(limits) => Arc::new(ThrottledStore::new(store, limits)),
             None => store,
@@ -193,25 +243,25 @@ impl Disk for Folder {
 
     fn create(&self, file: &str) -> Result<Box<dyn Sink>> {
         self.make()?;
-        let made = File::create(self.path.join(file)).map_err(self.failed(file, "creating"))?;
+        let made = self.open_own(file, File::options().write(true).create(true).truncate(false))?;
+        // Only now is it known to be a file of the folder.
+        made.set_len(0).map_err(self.failed(file, "creating"))?;
         Ok(Box::new(FileSink { file: made, name: self.path_of(file), written: 0 }))
     }
 
     fn append(&self, file: &str, len: u64) -> Result<Box<dyn Sink>> {
-        let path = self.path.join(file);
-        let mut open =
-            File::options().write(true).open(path).map_err(self.failed(file, "opening"))?;
+        let mut open = self.open_own(file, File::options().write(true))?;
         open.set_len(len).map_err(self.failed(file, "shortening"))?;
         open.seek(SeekFrom::Start(len)).map_err(self.failed(file, "seeking in"))?;
         Ok(Box::new(FileSink { file: open, name: self.path_of(file), written: len }))
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<()> {
-        fs::rename(self.path.join(from), self.path.join(to)).map_err(self.failed(to, "naming"))
+        fs::rename(self.at(from)?, self.at(to)?).map_err(self.failed(to, "naming"))
     }
 
     fn remove(&self, file: &str) -> Result<()> {
-        match fs::remove_file(self.path.join(file)) {
+        match fs::remove_file(self.at(file)?) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
                 Err(self.failed(file, "removing")(e))
             }
@@ -226,9 +276,7 @@ impl Disk for Folder {
 
     fn lock(&self) -> Result<Option<Box<dyn Any + Send + Sync>>> {
         self.make()?;
-        let file =
-            File::options().create(true).truncate(false).write(true).open(self.path.join(LOCK));
-        let file = file.map_err(self.failed(LOCK, "opening"))?;
+        let file = self.open_own(LOCK, File::options().create(true).truncate(false).write(true))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(TryLockError::WouldBlock) => Ok(None),

@@ -10,6 +10,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 pub use thalweg_codec::Fault;
 
+use crate::text::Shown;
+
 /// Turns a [`Fault`] into an [`Error`] once the file is known.
 pub trait InFile {
     /// The fault as an [`Error::Malformed`]. `base` is the offset in `file` of the bytes that the
@@ -29,12 +31,13 @@ impl InFile for Fault {
     }
 }
 
-/// Everything that can go wrong, with enough detail for the user to act on.
+/// Everything that can go wrong, with enough detail for the user to act on. Its message is one
+/// line: control characters of names and ids are escaped ([`crate::text`]).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused or failed an operation.
-    #[error("{file}: {doing}{}: {source}", at(*offset))]
+    #[error("{}: {doing}{}: {}", Shown(file), at(*offset), Shown(source))]
     Io {
         /// The file or folder.
         file: Arc<str>,
@@ -46,7 +49,13 @@ pub enum Error {
         source: io::Error,
     },
     /// Bytes that violate the file's format.
-    #[error("{file}: {what}, byte {offset}: found {found}, expected {expected}")]
+    #[error(
+        "{}: {}, byte {offset}: found {}, expected {}",
+        Shown(file),
+        Shown(what),
+        Shown(found),
+        Shown(expected)
+    )]
     Malformed {
         /// The file.
         file: Arc<str>,
@@ -62,8 +71,9 @@ pub enum Error {
     },
     /// The file ends inside one of its parts.
     #[error(
-        "{file}: the file ends at byte {size}, inside {what} at byte {offset}; it is \
-         truncated{advice}"
+        "{}: the file ends at byte {size}, inside {} at byte {offset}; it is truncated{advice}",
+        Shown(file),
+        Shown(what)
     )]
     Truncated {
         /// The file.
@@ -78,7 +88,7 @@ pub enum Error {
         advice: &'static str,
     },
     /// A file that is intact but uses a feature that this build cannot handle.
-    #[error("{file}: {what} is not supported; {advice}")]
+    #[error("{}: {} is not supported; {}", Shown(file), Shown(what), Shown(advice))]
     Unsupported {
         /// The file.
         file: Arc<str>,
@@ -88,7 +98,7 @@ pub enum Error {
         advice: Cow<'static, str>,
     },
     /// The file does not have what the caller asked for.
-    #[error("{file}: {what} not found; {advice}")]
+    #[error("{}: {} not found; {}", Shown(file), Shown(what), Shown(advice))]
     NotFound {
         /// The file.
         file: Arc<str>,
@@ -98,7 +108,7 @@ pub enum Error {
         advice: Cow<'static, str>,
     },
     /// A file that exists where a new one is to appear.
-    #[error("{file}: the file exists{what}; {advice}")]
+    #[error("{}: the file exists{what}; {advice}", Shown(file))]
     Exists {
         /// The file.
         file: Arc<str>,
@@ -109,7 +119,7 @@ pub enum Error {
         advice: &'static str,
     },
     /// An invalid argument.
-    #[error("{0}")]
+    #[error("{}", Shown(.0))]
     Usage(Cow<'static, str>),
     /// The caller stopped the work.
     #[error("cancelled")]

@@ -89,6 +89,7 @@ pub mod residency;
 pub mod sidecar;
 pub mod store;
 mod sys;
+pub mod text;
 
 pub use error::{Error, Fault, InFile, Result};
 

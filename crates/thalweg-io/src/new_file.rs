@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use temporary::Temporary;
 
 pub use arrow::ArrowWriter;
-pub use existing::{Existing, check_output};
+pub use existing::{Existing, Inputs, check_output};
 pub use npy::{NpyArray, NpyFolder};
 pub use temporary::nameless;
 

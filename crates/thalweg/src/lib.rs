@@ -188,7 +188,7 @@ pub use thalweg_graph as graph;
 pub use thalweg_codec as codec;
 #[doc(inline)]
 pub use thalweg_io::{
-    condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store,
+    condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store, text,
 };
 
 /// The formats of reads: the headers of their files, and the places of their records.

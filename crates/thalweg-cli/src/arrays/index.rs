@@ -8,7 +8,7 @@ use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
 use thalweg::reads::index_path;
 
-use crate::common::{VerbResult, complain, output};
+use crate::common::{VerbResult, complain, output, shown_path};
 
 /// The option to write references for kerchunk.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Ver
     for what in &left_out {
         complain(&format!("left out: {what}"));
     }
-    writeln!(output(), "{arrays} arrays in {}, {} left out", out.display(), left_out.len())?;
+    writeln!(output(), "{arrays} arrays in {}, {} left out", shown_path(out), left_out.len())?;
     Ok(())
 }
 

@@ -8,11 +8,12 @@ use std::path::Path;
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::hdf5::libhdf5::{Array, ElementPlace, Found, Variable};
+use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
 use super::shape_in_words;
-use crate::common::{Failure, complain, shortened};
+use crate::common::{Failure, complain, shortened, shown_path};
 use crate::evict;
 
 /// How many strings of a dataset are shown.
@@ -174,9 +175,9 @@ pub(crate) fn describe(
     if as_json {
         return Ok((in_json(path, file, cached, &datasets, events)?, is_partial));
     }
-    let mut words = format!("{}\n", path.display());
+    let mut words = format!("{}\n", shown_path(path));
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(words, "  {name:<12} {value}");
+        let _ = writeln!(words, "  {name:<12} {}", escaped(value));
     };
     line("format", "HDF5");
     line("size", &decimal_bytes(file.store().size() as f64));

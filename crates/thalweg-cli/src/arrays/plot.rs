@@ -2,6 +2,7 @@
 
 use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::nexus::{Bank, EventColumn, EventFinding, EventSelection, Nexus};
+use thalweg::text::escaped;
 
 use super::events::print_findings;
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
@@ -228,8 +229,10 @@ fn by_bank(banks: &[&Bank]) -> Option<Panel> {
     if banks.len() < 2 {
         return None;
     }
-    let mut rows: Vec<(String, f64)> =
-        banks.iter().map(|bank| (bank.name().to_owned(), bank.events() as f64)).collect();
+    let mut rows: Vec<(String, f64)> = banks
+        .iter()
+        .map(|bank| (escaped(bank.name()).into_owned(), bank.events() as f64))
+        .collect();
     rows.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     if rows.len() > BANKS {
         let rest = rows.split_off(BANKS - 1);

@@ -20,6 +20,7 @@ use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
 use crate::common::{Failure, VerbResult, alone, complain, output};
+use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
 
@@ -51,6 +52,7 @@ pub(crate) struct ArrayArgs {
 
 /// What `thalweg read` is asked to do with a file of arrays.
 pub(crate) struct ReadJob<'a> {
+    pub(crate) path: &'a Path,
     /// Paths and patterns of datasets; all datasets if there are none.
     pub(crate) within: &'a [PathBuf],
     /// The table or folder of arrays to write.
@@ -106,6 +108,7 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
         Opened::Arrays(file) => file,
         other => return Ok(Some(other.into_reads()?)),
     };
+    check_options(job.path, Kind::Arrays)?;
     if job.arrays.ranks.is_some() || job.arrays.slice.is_some() {
         return Err(Failure::Usage("events and tables are read by one process".into()));
     }
@@ -144,6 +147,7 @@ fn by_ranks(
         Opened::Arrays(file) => file,
         other => return Ok(Some(other.into_reads()?)),
     };
+    check_options(job.path, Kind::Arrays)?;
     match leads {
         Some(size) => timed::print(&file, &lead(size)?, job, size, None)?,
         None => arrays(&file, job, ranks)?,

@@ -15,7 +15,9 @@ use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use super::inspect::inspect_now;
 use super::shape_in_words;
-use crate::common::{Failure, VerbResult, complain, output as standard_output, print_json};
+use crate::common::{
+    Failure, VerbResult, complain, output as standard_output, print_json, shown_path,
+};
 use crate::progress::FetchProgress;
 
 /// How to rewrite an HDF5 file.
@@ -205,7 +207,7 @@ fn in_words(output: &Path, report: &RepackReport, took: f64) -> String {
     };
     format!(
         "{}: {} datasets, {} of them stored otherwise{verified}; {}{filling}, from {} in {}",
-        output.display(),
+        shown_path(output),
         report.datasets,
         report.changes.len(),
         decimal_bytes(report.bytes_after as f64),

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use thalweg::reads::{Options, ReadFile};
+use thalweg::text::escaped;
 use thalweg_gauge::suite::{FileOrigin, NeededFile};
 use thalweg_gauge::trial;
 
@@ -25,8 +26,8 @@ pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
             let ids = file.read_ids()?;
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             folder(path)?;
-            std::fs::write(path, list.of(&ids).join("\n") + "\n")
-                .map_err(|e| io(path, "writing", e))?;
+            let lines: String = list.of(&ids).iter().map(|id| escaped(id) + "\n").collect();
+            std::fs::write(path, lines).map_err(|e| io(path, "writing", e))?;
         }
         FileOrigin::Command { workload, partial } if !path.exists() => {
             folder(path)?;

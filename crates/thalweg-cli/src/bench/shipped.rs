@@ -26,6 +26,8 @@ pub(super) struct NamedSuite {
     pub(super) source: String,
     pub(super) folder: PathBuf,
     pub(super) files: BTreeMap<String, PathBuf>,
+    /// The file of a suite that is not shipped.
+    pub(super) file: Option<PathBuf>,
 }
 
 /// Finds the suite by the argument: a shipped suite, a TOML file, or the suite `file` for a data
@@ -40,7 +42,8 @@ pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| thalweg::Error::io(&what.to_owned().into(), "reading", e))?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
-        return parsed(what.to_owned(), &text, folder, BTreeMap::new());
+        let suite = parsed(what.to_owned(), &text, folder, BTreeMap::new())?;
+        return Ok(NamedSuite { file: Some(path.to_owned()), ..suite });
     }
     if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == "file" && path.exists()) {
         let files = BTreeMap::from([("reads".to_owned(), path.to_owned())]);
@@ -59,5 +62,6 @@ fn parsed(
     folder: PathBuf,
     files: BTreeMap<String, PathBuf>,
 ) -> Result<NamedSuite, Failure> {
-    Ok(NamedSuite { suite: Suite::parse(&source, text, &SyntheticFiles)?, source, folder, files })
+    let suite = Suite::parse(&source, text, &SyntheticFiles)?;
+    Ok(NamedSuite { suite, source, folder, files, file: None })
 }

@@ -5,10 +5,11 @@ use std::io::Write;
 use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{ComparisonJob, FileOrigin, Suite};
 use thalweg_gauge::units::decimal_bytes;
+use thalweg_gauge::workload::Workload;
 
 use super::remaining::in_words;
 use super::shipped::SHIPPED;
-use crate::common::{VerbResult, output};
+use crate::common::{VerbResult, output, shown_path};
 use crate::synth::SyntheticFiles;
 
 /// Prints the suites inside the program.
@@ -58,7 +59,10 @@ pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> VerbResult {
             FileOrigin::Ids { .. } => "to be listed",
             FileOrigin::Command { .. } => "to be made",
         };
-        writeln!(out, "file {}: {how}, {size}", needed.path.display())?;
+        writeln!(out, "file {}: {how}, {size}", shown_path(&needed.path))?;
+        if let FileOrigin::Command { workload, .. } = &needed.make {
+            writeln!(out, "  made by: {}", in_shell(workload))?;
+        }
     }
     for job in jobs {
         let pairs = match job.plan.pairs {
@@ -72,18 +76,18 @@ pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> VerbResult {
             let command = arm.command();
             let cpus =
                 arm.workload.cpus.as_ref().map(|c| format!(", CPUs {c:?}")).unwrap_or_default();
-            writeln!(out, "  {} ({}{cpus}): {}", arm.name, arm.level, command.command_line())?;
+            writeln!(out, "  {} ({}{cpus}): {}", arm.name, arm.level, in_shell(&command))?;
             for before in &arm.prepare {
-                writeln!(out, "    before each trial: {}", before.command_line())?;
+                writeln!(out, "    before each trial: {}", in_shell(before))?;
             }
             if let Some(check) = &arm.check {
-                writeln!(out, "    after each trial: {}", check.command_line())?;
+                writeln!(out, "    after each trial: {}", in_shell(check))?;
             }
         }
         for (when, commands) in [("before the first", &job.setup), ("after the last", &job.cleanup)]
         {
             for command in commands {
-                writeln!(out, "  {when}: {}", command.command_line())?;
+                writeln!(out, "  {when}: {}", in_shell(command))?;
             }
         }
         for absent in &job.absent {
@@ -91,4 +95,11 @@ pub(super) fn plan(suite: &Suite, jobs: &[ComparisonJob]) -> VerbResult {
         }
     }
     Ok(out.flush()?)
+}
+
+/// A command with the variables that it runs with.
+fn in_shell(workload: &Workload) -> String {
+    let variables: String =
+        workload.env.iter().map(|(name, value)| format!("{name}={value:?} ")).collect();
+    variables + &workload.command_line()
 }

@@ -1,7 +1,7 @@
 //! Panels as a page that can be zoomed, with the figures of the reports.
 
 use serde_json::{Value, json};
-use thalweg_gauge::report::{Figure, figures_page};
+use thalweg_gauge::report::{Figure, figures_page, plotly_text};
 
 use super::{Axis, Marks, Panel, rounded, short};
 
@@ -95,7 +95,7 @@ fn named(rows: &[(String, f64)]) -> Value {
     json!({
         "type": "bar", "orientation": "h", "marker": { "color": "var(--c0)" },
         "x": rows.iter().map(|row| row.1).collect::<Vec<_>>(),
-        "y": rows.iter().map(|row| &row.0).collect::<Vec<_>>(),
+        "y": rows.iter().map(|row| plotly_text(&row.0)).collect::<Vec<_>>(),
         "text": text, "textposition": "outside", "cliponaxis": false,
         "hovertemplate": "%{y}: %{text}<extra></extra>",
     })

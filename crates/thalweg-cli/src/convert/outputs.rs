@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::format::slow5::{Encoding, Framing};
 use thalweg::format::{Format, pod5};
+use thalweg::new_file::Inputs;
 use thalweg::reads::{Options, ReadFile, ReadSet};
 
 use super::ConvertArgs;
@@ -59,6 +60,7 @@ pub(super) fn outputs(
 /// --resume, outputs that exist are looked at one by one.
 fn check(args: &ConvertArgs, outputs: &[PlannedOutput], inputs: &[&Path]) -> VerbResult {
     let mut from: HashMap<&Path, usize> = HashMap::new();
+    let all = Inputs::new(inputs);
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.path.as_path()) {
             let name =
@@ -73,7 +75,7 @@ fn check(args: &ConvertArgs, outputs: &[PlannedOutput], inputs: &[&Path]) -> Ver
         }
         from.insert(&output.path, i);
         if !args.resume {
-            args.write.force.check(&output.path, inputs)?;
+            args.write.force.check_one(&output.path, &all)?;
         }
     }
     Ok(())

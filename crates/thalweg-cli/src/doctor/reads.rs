@@ -7,9 +7,10 @@ use std::path::Path;
 use serde_json::json;
 use thalweg::engine::Delivery;
 use thalweg::reads::{ReadFile, Selection};
+use thalweg::text::escaped;
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use crate::common::{VerbResult, output};
+use crate::common::{VerbResult, output, shown_path};
 use crate::info::findings::{known_reads, record_findings};
 use crate::open::print_note;
 
@@ -34,7 +35,7 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
         });
         writeln!(out, "{line}")?;
     } else {
-        writeln!(out, "{}", path.display())?;
+        writeln!(out, "{}", shown_path(path))?;
         let bytes = decimal_bytes(plan.fetched_bytes as f64);
         let time = seconds(plan.predicted.as_secs_f64());
         writeln!(
@@ -43,7 +44,7 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
             "thalweg", plan.requests
         )?;
         for (_, what) in &findings {
-            writeln!(out, "  {:<10} {what}", "finding")?;
+            writeln!(out, "  {:<10} {}", "finding", escaped(what))?;
         }
         if findings.is_empty() {
             writeln!(out, "  {:<10} nothing that would make it faster", "finding")?;

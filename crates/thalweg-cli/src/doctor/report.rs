@@ -5,11 +5,13 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::doctor::{ArrayLayout, Diagnosis, Finding, Gain, Predicted};
+use thalweg::text::escaped;
 use thalweg_gauge::units::{bandwidth, decimal_bytes, digits, seconds};
 
 use super::DoctorReport;
 use super::stripes::Stripes;
 use crate::arrays::shape_in_words;
+use crate::common::shown_path;
 
 /// Datasets that are listed in words; JSON has all of them.
 const SHOWN: usize = 6;
@@ -18,9 +20,9 @@ const SHOWN: usize = 6;
 type Line<'a> = &'a mut dyn FnMut(&str, &str);
 
 pub(super) fn in_words(report: &DoctorReport<'_>) -> String {
-    let mut words = format!("{}\n", report.path.display());
+    let mut words = format!("{}\n", shown_path(report.path));
     let line: Line<'_> = &mut |name, value| {
-        let _ = writeln!(words, "  {name:<10} {value}");
+        let _ = writeln!(words, "  {name:<10} {}", escaped(value));
     };
     array_lines(report, line);
     time_lines(report, line);

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg::graph::{Checked, Network};
 
 use super::open::{OpenArgs, check_is_no_file};
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, output, shown_path};
 
 /// Check a store: every page against its checksum, and whether lists and counts are consistent
 ///
@@ -62,7 +62,7 @@ pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
         writeln!(
             out,
             "{}: whole; {} pages, {} lists, {} edges on both sides",
-            args.store.display(),
+            shown_path(&args.store),
             checked.pages,
             checked.lists,
             checked.edges

@@ -7,10 +7,11 @@ use serde_json::json;
 use thalweg::graph::Network;
 
 use super::neighbors::DirectionChoice;
-use super::open::OpenArgs;
+use super::open::{OpenArgs, files_of};
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, listing};
+use crate::force::ForceArgs;
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
 ///
@@ -39,6 +40,8 @@ pub(super) struct GraphDegreeArgs {
     #[arg(long, value_name = "OUT")]
     plot: Option<PathBuf>,
     #[command(flatten)]
+    force: ForceArgs,
+    #[command(flatten)]
     open: OpenArgs,
 }
 
@@ -46,6 +49,10 @@ pub(super) struct GraphDegreeArgs {
 const VERTICES_AT_ONCE: usize = 1 << 14;
 
 pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
+    if let Some(plot) = &args.plot {
+        crate::chart::format_of(plot)?;
+        args.force.check(plot, inputs(args))?;
+    }
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from)?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
@@ -84,6 +91,12 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         crate::chart::degrees(path, &title, &tally.values)?;
     }
     if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+/// The files of the store, and the list of ids, if there is one.
+fn inputs(args: &GraphDegreeArgs) -> Vec<PathBuf> {
+    let list = args.from.split_once(':').map(|(_, list)| PathBuf::from(list));
+    files_of(&args.store).chain(list).collect()
 }
 
 /// Shows the ids of the chosen vertices in ascending order, each once, many in a call. Returns

@@ -10,10 +10,10 @@ use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
 
-use super::open::OpenArgs;
-use super::vertices;
+use super::open::{OpenArgs, files_of};
+use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, output, shown_path};
 use crate::force::ForceArgs;
 use crate::table_sink::{TableKind, TableSink};
 
@@ -23,7 +23,8 @@ use crate::table_sink::{TableKind, TableSink};
 /// Edges are ordered by the vertex that they leave, then by the vertex that they lead to, and have
 /// their attributes beside them. With --between and --and, only the edges between these vertices
 /// are written: the part of the network that they induce. A SONATA file has all populations and
-/// types, unless one is named, and both indices.
+/// types, unless one is named, and both indices. Ids of --between and --and that are not there are
+/// named, and the exit code is 1.
 ///
 /// Example: thalweg graph export network synapses.parquet --edges Astrocyte-Synapse
 ///
@@ -71,7 +72,7 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         .map(Condition::parse)
         .transpose()
         .map_err(Failure::of_argument)?;
-    args.force.check(&args.out, [&args.store])?;
+    args.force.check(&args.out, files_of(&args.store))?;
     let network = args.open.read(&args.store)?;
     let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
     let population = args.edges.as_ref().map(|name| network.population_of(name)).transpose()?;
@@ -79,8 +80,11 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         Some(population) => ends(args, &network, population)?,
         None => (None, None),
     };
-    let wanted =
-        EdgeSelection { from: from.as_deref(), to: to.as_deref(), condition: condition.as_ref() };
+    let wanted = EdgeSelection {
+        from: from.as_ref().map(|found| &*found.ids),
+        to: to.as_ref().map(|found| &*found.ids),
+        condition: condition.as_ref(),
+    };
     let format = args.out.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let tally = if matches!(format, "h5" | "hdf5") {
         sonata(args, &network, vertex_type, population, wanted)?
@@ -89,7 +93,7 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
     };
     let bytes = std::fs::metadata(&args.out)?.len();
     let ExportTally { edges, vertices, left_out } = tally;
-    let path = args.out.display();
+    let path = shown_path(&args.out);
     let mut out = output();
     if args.json {
         let line =
@@ -101,7 +105,13 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         writeln!(out, "{path}: {edges} edges and {vertices} vertices, {size:.1} MB")?;
     }
     out.flush()?;
-    Ok(())
+    let mut is_missing = false;
+    for (found, asked) in [(&from, &args.between), (&to, &args.and)] {
+        if let (Some(found), Some(asked)) = (found, asked) {
+            is_missing |= found.complain_of_missing(&args.store, asked);
+        }
+    }
+    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
 }
 
 /// What was written.
@@ -214,23 +224,23 @@ fn table(
     Ok(part.tally(rows))
 }
 
-/// The sorted ids of the sources and of the targets to which --between and --and restrict edges.
-type EndIds = (Option<Vec<u64>>, Option<Vec<u64>>);
+/// The sources and the targets to which --between and --and restrict edges.
+type EndIds = (Option<FoundVertices>, Option<FoundVertices>);
 
 fn ends(args: &GraphExportArgs, network: &Network, population: usize) -> Result<EndIds, Failure> {
     let edges = &network.populations()[population].population;
-    let ids_of = |text: &Option<String>, vertex_type: &str| -> Result<Option<Vec<u64>>, Failure> {
-        let Some(text) = text else { return Ok(None) };
-        let chosen = vertices::parse(network, text)?;
-        if network.types()[chosen.vertex_type].name != vertex_type {
-            let Population { name, source, target, .. } = edges;
-            return Err(Failure::Usage(format!(
-                "{text:?}: {name:?} goes from {source} to {target}"
-            )));
-        }
-        let found = chosen.ids.map(|ids| ids.find(network, chosen.vertex_type)).transpose()?;
-        Ok(found.map(|found| found.ids))
-    };
+    let ids_of =
+        |text: &Option<String>, vertex_type: &str| -> Result<Option<FoundVertices>, Failure> {
+            let Some(text) = text else { return Ok(None) };
+            let chosen = vertices::parse(network, text)?;
+            if network.types()[chosen.vertex_type].name != vertex_type {
+                let Population { name, source, target, .. } = edges;
+                return Err(Failure::Usage(format!(
+                    "{text:?}: {name:?} goes from {source} to {target}"
+                )));
+            }
+            Ok(chosen.ids.map(|ids| ids.find(network, chosen.vertex_type)).transpose()?)
+        };
     Ok((ids_of(&args.between, &edges.source)?, ids_of(&args.and, &edges.target)?))
 }
 

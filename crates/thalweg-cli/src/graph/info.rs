@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use arrow_schema::SchemaRef;
 use serde_json::{Value, json};
 use thalweg::graph::{Network, Population, PopulationEntry, VertexType};
+use thalweg::text::escaped;
 
 use super::open::OpenArgs;
-use crate::common::{VerbResult, output, print_json};
+use crate::common::{VerbResult, output, print_json, shown_path};
 
 /// Show what is in a store: types of vertices, populations of edges, their counts, and the bytes on
 /// disk
@@ -75,7 +76,7 @@ fn as_json(store: &Path, network: &Network) -> Value {
 /// The names of attributes, as in `, with weight, delay`.
 fn with_attributes(attributes: &SchemaRef) -> String {
     let names: Vec<&str> = attributes.fields().iter().map(|f| f.name().as_str()).collect();
-    if names.is_empty() { String::new() } else { format!(", with {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!(", with {}", escaped(&names.join(", "))) }
 }
 
 fn print_in_words(store: &Path, network: &Network) -> VerbResult {
@@ -84,7 +85,7 @@ fn print_in_words(store: &Path, network: &Network) -> VerbResult {
     writeln!(
         out,
         "{}: {} segments of {:.1} MB in all, {} changes in the log",
-        store.display(),
+        shown_path(store),
         storage.segments,
         storage.bytes as f64 / 1e6,
         storage.changes_in_log,
@@ -92,13 +93,14 @@ fn print_in_words(store: &Path, network: &Network) -> VerbResult {
     for (number, vertex_type) in network.types().iter().enumerate() {
         let name = &vertex_type.name;
         let with = with_attributes(&vertex_type.attributes);
-        writeln!(out, "  vertices  {name}: {}{with}", network.vertex_count(number))?;
+        writeln!(out, "  vertices  {}: {}{with}", escaped(name), network.vertex_count(number))?;
     }
     for (number, edges) in network.populations().iter().enumerate() {
         let Population { name, source, target, .. } = &edges.population;
         let arrow = if edges.population.is_directed { "->" } else { "--" };
         let with = with_attributes(&edges.population.attributes);
         let count = network.edge_count(number);
+        let [name, source, target] = [name, source, target].map(|name| escaped(name));
         writeln!(out, "  edges     {name}: {count} ({source} {arrow} {target}){with}")?;
     }
     out.flush()?;

@@ -7,8 +7,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::graph::{LostRecords, NetworkOptions, RepairReport, RepairSummary};
+use thalweg::text::escaped;
 
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, output, shown_path};
 
 /// Ranges of ids that are listed in words; JSON has all of them.
 const SHOWN_RANGES: usize = 8;
@@ -27,7 +28,7 @@ pub(super) fn run(store: &Path, to: &Path, as_json: bool, options: &NetworkOptio
             write!(out, "{}", in_words(summary, "edges"))?;
         }
         let outcome = if report.is_complete() { "nothing is lost" } else { "not all is there" };
-        writeln!(out, "{}: {outcome}", to.display())?;
+        writeln!(out, "{}: {outcome}", shown_path(to))?;
     }
     out.flush()?;
     if report.is_complete() { Ok(()) } else { Err(Failure::Said(String::new())) }
@@ -73,7 +74,7 @@ fn pairs(ranges: &[RangeInclusive<u64>]) -> Vec<[u64; 2]> {
 
 /// The kept and the lost records of a type or population, in words. `what`: "vertices" or "edges".
 fn in_words(summary: &RepairSummary, what: &str) -> String {
-    let mut text = format!("{}: {}", summary.name, summary.kept);
+    let mut text = format!("{}: {}", escaped(&summary.name), summary.kept);
     if let Some(expected) = summary.expected.filter(|expected| *expected != summary.kept) {
         let _ = write!(text, " of {expected}");
     }

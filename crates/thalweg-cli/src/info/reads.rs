@@ -9,12 +9,13 @@ use thalweg::format::Format;
 use thalweg::format::pod5::RowCoding;
 use thalweg::format::slow5::Header;
 use thalweg::reads::{Pod5Info, ReadFile};
+use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::{decimal_bytes, digits};
 
 use super::InfoArgs;
 use super::findings::{LayoutFinding, known_reads, mean_record_bytes, record_findings};
-use crate::common::{Failure, shortened};
+use crate::common::{Failure, shortened, shown_path};
 use crate::evict;
 use crate::open::print_note;
 use crate::progress::FetchProgress;
@@ -156,9 +157,9 @@ fn as_json(info: &ReadsInfo) -> serde_json::Value {
 
 fn in_words(info: &ReadsInfo) -> String {
     let ReadsInfo { path, header, cached, .. } = info;
-    let mut text = format!("{}\n", path.display());
+    let mut text = format!("{}\n", shown_path(path));
     let mut line = |name: &str, value: &str| {
-        let _ = writeln!(text, "  {name:<12} {value}");
+        let _ = writeln!(text, "  {name:<12} {}", escaped(value));
     };
     storage_lines(info, &mut line);
     line("size", &decimal_bytes(info.size as f64));

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 use thalweg::reads::{Options, RunSummary};
+use thalweg::text::escaped;
 use thalweg_gauge::units::{decimal_bytes, digits};
 
 use crate::common::{VerbResult, output};
@@ -72,7 +73,7 @@ fn in_json(summary: &RunSummary) -> Value {
 fn in_words(summary: &RunSummary) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{name:<14} {value}");
+        let _ = writeln!(text, "{name:<14} {}", escaped(&value));
     };
     line("files", grouped(summary.files as u64));
     line("reads", grouped(summary.reads));

@@ -7,6 +7,7 @@ use arrow_array::types::{Float64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use thalweg::reads::{ReadSet, ScanOptions, Selection, Strings};
+use thalweg::text::escaped;
 
 use crate::chart::{Axis, Marks, Panel, rounded};
 use crate::common::Failure;
@@ -227,7 +228,7 @@ impl RunTally {
 
     fn by_reason(&self) -> Option<Panel> {
         let mut sorted: Vec<(String, f64)> =
-            self.reasons.iter().map(|(name, &n)| (name.clone(), n as f64)).collect();
+            self.reasons.iter().map(|(name, &n)| (escaped(name).into_owned(), n as f64)).collect();
         sorted.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         if sorted.len() > REASONS {
             let rest = sorted.split_off(REASONS - 1);

@@ -585,3 +585,25 @@ arms = ["w"]
         "{trials:?}"
     );
 }
+
+#[test]
+fn commands_of_another_user_run_only_if_that_is_agreed() {
+    if !rustix::process::getuid().is_root() {
+        return; // Only root can give a file to another user.
+    }
+    let folder = folder(TWO);
+    folder.ok(&["bench", "s.toml", "--json", "mine.jsonl"]);
+    for name in ["s.toml", "mine.jsonl"] {
+        std::os::unix::fs::chown(folder.path(name), Some(65_534), None).unwrap();
+    }
+    for args in
+        [&["bench", "s.toml", "--json", "r.jsonl"][..], &["bench", "--resume", "mine.jsonl"]]
+    {
+        let told = folder.fails(2, args);
+        assert!(told.contains("--yes") && told.contains("65534"), "{told}");
+        assert!(!folder.path("r.jsonl").exists());
+    }
+    folder.ok(&["bench", "s.toml", "--dry-run"]);
+    folder.ok(&["bench", "s.toml", "--json", "r.jsonl", "--yes"]);
+    folder.ok(&["bench", "--resume", "mine.jsonl", "--yes"]);
+}

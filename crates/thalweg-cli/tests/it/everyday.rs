@@ -567,3 +567,42 @@ fn picoampere_are_the_samples_calibrated() {
     );
     folder.fails(2, &["read", "a.blow5", "--pa"]);
 }
+
+#[test]
+fn options_that_do_not_fit_the_kind_of_file_are_refused() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "a.blow5", "--samples", "100k"]);
+    folder.ok(&["synth", "made.pod5", "--samples", "100k"]);
+    let pod5 = std::fs::read(folder.path("made.pod5")).unwrap();
+    assert!(pod5.starts_with(b"\x8bPOD\r\n"), "the end of the name says the kind");
+    let refused = |args: &[&str], option: &str, kind: &str| {
+        let told = folder.fails(2, args);
+        assert!(told.contains(option) && told.contains(kind), "{args:?}: {told}");
+    };
+    refused(&["read", "a.blow5", "--to", "x.csv"], "x.csv", ".arrow");
+    assert!(!folder.path("x.csv").exists());
+    refused(&["synth", "x.bin"], "--kind", "x.bin");
+    refused(&["synth", "x.blow5", "--gzip"], "--gzip", "FASTQ");
+    refused(&["synth", "x.pod5", "--record", "zlib"], "--record", "BLOW5");
+    if !cfg!(feature = "hdf5") {
+        return;
+    }
+    refused(&["read", "a.blow5", "--select", "0:3"], "--select", "HDF5 arrays");
+    refused(&["read", "a.blow5", "--ranks", "2"], "--ranks", "HDF5 arrays");
+    refused(&["read", "a.blow5", "--slices", "2"], "--slices", "HDF5 arrays");
+    refused(&["doctor", "a.blow5", "--measure"], "--measure", "HDF5 arrays");
+    refused(&["plot", "a.blow5", "--bank", "b", "--to", "x.svg"], "--bank", "HDF5 arrays");
+    folder.ok(&["synth", "run.nxs", "--size", "1MB", "--banks", "2"]);
+    std::fs::write(folder.path("ids"), "a\n").unwrap();
+    refused(&["read", "run.nxs", "--ids", "ids"], "--ids", "reads");
+    refused(&["read", "run.nxs", "--explain"], "--explain", "reads");
+    refused(&["read", "run.nxs", "--to", "x.npy", "--pa"], "--pa", "reads");
+    refused(&["info", "run.nxs", "--count"], "--count", "reads");
+    refused(&["plot", "run.nxs", "--read", "a", "--to", "x.svg"], "--read", "reads");
+    refused(
+        &["convert", "--repack", "run.nxs", "new.nxs", "--record", "zlib"],
+        "--record",
+        "HDF5 arrays",
+    );
+    assert!(!folder.path("new.nxs").exists() && !folder.path("x.svg").exists());
+}

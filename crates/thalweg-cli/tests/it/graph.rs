@@ -48,7 +48,9 @@ fn a_range_takes_no_memory_for_ids_that_are_not_there() {
     assert_eq!(String::from_utf8(said.stdout).unwrap(), "1\t2\n4294967300\t1\n");
     let said = folder.ok(&["graph", "neighbors", "net", "--from", all, "--measured"]);
     assert!(said.contains("\"links\":3") && said.contains("\"vertices\":2"), "{said}");
-    folder.ok(&["graph", "export", "net", "o.csv", "--edges", "e", "--between", all]);
+    let said =
+        folder.fails(1, &["graph", "export", "net", "o.csv", "--edges", "e", "--between", all]);
+    assert!(said.contains("not there: 0, 2, 3, 4, 5 and"), "{said}");
     let text = fs::read_to_string(folder.path("o.csv")).unwrap();
     assert_eq!(text, "source,target\n1,2\n1,3\n4294967300,3\n");
     let said = folder.fails(2, &["graph", "add", "net", "--vertices", all]);
@@ -118,4 +120,50 @@ fn options_of_lists_are_refused_for_hdf5() {
     assert!(said.contains("--from-type is for lists of edges"), "{said}");
     assert!(!folder.path("again").exists());
     folder.ok(&import);
+}
+
+#[test]
+fn whole_numbers_that_a_float_would_round_stay_text() {
+    let folder = Folder::new();
+    let list = "source,target,exact,long,small\n1,2,0.5,9007199254740993,0.5\n\
+                1,3,9007199254740992,0.5,9\n";
+    fs::write(folder.path("e.csv"), list).unwrap();
+    folder.ok(&["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"]);
+    folder.ok(&["graph", "export", "net", "out.csv", "--edges", "e"]);
+    let text = fs::read_to_string(folder.path("out.csv")).unwrap();
+    assert!(text.contains("9007199254740993"), "{text}");
+    let info: serde_json::Value =
+        serde_json::from_str(&folder.ok(&["graph", "info", "net", "--json"])).unwrap();
+    let text = info.to_string();
+    assert!(text.contains("Utf8") || text.contains("string") || text.contains("text"), "{text}");
+}
+
+#[test]
+fn no_file_of_a_store_is_an_output() {
+    let folder = Folder::new();
+    fs::write(folder.path("e.csv"), "source,target\n1,2\n2,3\n").unwrap();
+    folder.ok(&["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "A"]);
+    let manifest = fs::read(folder.path("net/manifest")).unwrap();
+    for name in ["net/manifest", "net/lock"] {
+        folder.fails(2, &["graph", "export", "net", name, "--edges", "e", "--force"]);
+    }
+    fs::copy(folder.path("net/manifest"), folder.path("net/x.svg")).unwrap();
+    let plot = ["graph", "degree", "net", "--from", "A", "--plot"];
+    folder.fails(2, &[&plot[..], &["net/x.svg", "--force"]].concat());
+    fs::write(folder.path("old.svg"), "mine").unwrap();
+    folder.fails(1, &[&plot[..], &["old.svg"]].concat());
+    assert_eq!(fs::read(folder.path("old.svg")).unwrap(), b"mine");
+    folder.ok(&[&plot[..], &["old.svg", "--force"]].concat());
+    assert_eq!(fs::read(folder.path("net/manifest")).unwrap(), manifest);
+}
+
+#[test]
+fn vertices_of_an_export_that_are_not_there_are_named() {
+    let folder = Folder::new();
+    fs::write(folder.path("e.csv"), "source,target\n1,2\n2,3\n").unwrap();
+    folder.ok(&["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "A"]);
+    let export = ["graph", "export", "net", "part.csv", "--edges", "e"];
+    let said = folder.fails(1, &[&export[..], &["--between", "A:1,77", "--and", "A:2"]].concat());
+    assert!(said.contains("not there: 77 of A:1,77"), "{said}");
+    assert_eq!(fs::read_to_string(folder.path("part.csv")).unwrap(), "source,target\n1,2\n");
 }

@@ -26,4 +26,5 @@ mod published;
 mod read_paths;
 mod real_verbs;
 mod scan;
+mod terminal;
 mod verbs;

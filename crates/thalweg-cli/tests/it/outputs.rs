@@ -15,12 +15,13 @@ const VERBS: [&str; 9] = [
     "plot IN --to OUT",
     "index IN -o OUT",
     "check IN --salvage OUT",
-    "synth OUT --samples 50k",
+    "synth OUT --samples 50k --kind blow5",
 ];
 
 /// The end of the name that a verb needs for its output.
 fn ending(verb: &str) -> &'static str {
     match verb.split(' ').next() {
+        Some("read") => ".arrow",
         Some("scan") => ".csv",
         Some("plot") => ".svg",
         _ => "",

@@ -97,7 +97,7 @@ fn lane(i: usize, lanes: usize) -> (f64, f64) {
 fn bars(name: &str, i: usize, lanes: usize, bars: &[(usize, f64, String)]) -> Value {
     let (offset, width) = lane(i, lanes);
     json!({
-        "type": "bar", "orientation": "h", "name": plain(name), "width": width,
+        "type": "bar", "orientation": "h", "name": plotly_text(name), "width": width,
         "x": bars.iter().map(|b| b.1).collect::<Vec<_>>(),
         "y": bars.iter().map(|b| b.0 as f64 + offset).collect::<Vec<_>>(),
         "text": bars.iter().map(|b| b.2.as_str()).collect::<Vec<_>>(), "textposition": "none",
@@ -108,7 +108,7 @@ fn bars(name: &str, i: usize, lanes: usize, bars: &[(usize, f64, String)]) -> Va
 
 /// Escapes a text for Plotly, which interprets a few HTML tags and entities in all texts. Names may
 /// contain any characters.
-fn plain(s: &str) -> String {
+pub fn plotly_text(s: &str) -> String {
     s.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
@@ -131,8 +131,8 @@ fn wrapped(name: &str) -> String {
         }
     }
     let cut = |line: &String| match line.char_indices().nth(NAME + 6) {
-        Some((at, _)) => plain(line.get(..at).unwrap_or(line)) + "…",
-        None => plain(line),
+        Some((at, _)) => plotly_text(line.get(..at).unwrap_or(line)) + "…",
+        None => plotly_text(line),
     };
     let mut shown: Vec<String> = lines.iter().take(LINES).map(cut).collect();
     if let Some(last) = shown.last_mut().filter(|_| lines.len() > LINES) {

@@ -111,6 +111,10 @@ impl Manifest {
                 advice: format!("this program reads version {VERSION}").into(),
             });
         }
+        if let Some(file) = manifest.foreign_name() {
+            let expected = "the number of a segment, as in 00000001.seg";
+            return Err(wrong(0, format!("a segment in the file {file:?}"), expected));
+        }
         let types = manifest.types.len();
         if let Some(edges) =
             manifest.edges.iter().find(|edges| edges.source >= types || edges.target >= types)
@@ -122,6 +126,15 @@ impl Manifest {
             ));
         }
         Ok(Some(manifest))
+    }
+
+    /// A name of a segment that no writer of this crate gives. Such a name may lead out of the
+    /// network, or to another of its files.
+    fn foreign_name(&self) -> Option<&str> {
+        let unfinished = self.unfinished.iter().map(|import| &import.file);
+        let mut files = self.segments.iter().map(|segment| &segment.file).chain(unfinished);
+        let is_segment = |file: &str| file.ends_with(".seg") && number_of(file).is_some();
+        files.find(|file| !is_segment(file)).map(String::as_str)
     }
 
     /// Replaces the manifest of the network, durably.
@@ -213,4 +226,87 @@ pub(crate) fn is_of_network(name: &str) -> bool {
 /// Whether a file is a sort file that is left over: its process ended before it removed the name.
 fn is_sort_file(name: &str) -> bool {
     ["sort.", ".thalweg-"].iter().any(|start| name.starts_with(start)) && name.ends_with(".tmp")
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use thalweg_io::disk::{Disk, Folder};
+    use twox_hash::XxHash3_64;
+
+    use super::{COPY, Manifest};
+
+    fn put(folder: &Path, name: &str, line: &str) {
+        let sum = XxHash3_64::oneshot(line.as_bytes());
+        fs::write(folder.join(name), format!("{line}\n{sum:016x}\n")).unwrap();
+    }
+
+    fn told(folder: &Path) -> String {
+        Manifest::load(&Folder::new(folder, false)).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn segments_are_files_of_the_network() {
+        let folder = tempfile::tempdir().unwrap();
+        let of = |file: &str| {
+            format!(
+                r#"{{"version":1,"number":1,"types":[],"edges":[],"log":2,"next":3,
+                    "segments":[{{"file":{file:?},"bytes":4096}}]}}"#
+            )
+            .replace('\n', "")
+        };
+        for file in ["../x", "/etc/passwd", "a/00000001.seg", "manifest", "", "..", "00000001.log"]
+        {
+            put(folder.path(), "manifest", &of(file));
+            assert!(told(folder.path()).contains("a segment in the file"), "{file}");
+        }
+        put(folder.path(), "manifest", &of("00000001.seg"));
+        assert!(Manifest::load(&Folder::new(folder.path(), false)).unwrap().is_some());
+    }
+
+    #[test]
+    fn an_unfinished_import_is_in_a_file_of_the_network() {
+        let folder = tempfile::tempdir().unwrap();
+        put(
+            folder.path(),
+            "manifest",
+            concat!(
+                r#"{"version":1,"number":1,"types":[],"edges":[],"segments":[],"log":2,"next":3,"#,
+                r#""unfinished_import":{"origin":{"path":"/a","bytes":1,"modified":1,"#,
+                r#""options":""},"file":"../x","pages":0,"hash":0,"written":[],"#,
+                r#""done":{"read":0,"edges":0,"vertices":0,"resumed":0}}}"#
+            ),
+        );
+        assert!(told(folder.path()).contains(r#"a segment in the file "../x""#));
+    }
+
+    #[test]
+    fn links_are_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        let disk = Folder::new(&store, true);
+        let mut manifest = Manifest::new();
+        manifest.save(&disk).unwrap();
+        let other = folder.path().join("other");
+        fs::write(&other, b"of the user").unwrap();
+        for name in [COPY, super::NEW] {
+            let _ = fs::remove_file(store.join(name));
+            symlink(&other, store.join(name)).unwrap();
+            let _ = manifest.save(&disk);
+            assert_eq!(fs::read(&other).unwrap(), b"of the user", "{name}");
+            fs::remove_file(store.join(name)).unwrap();
+        }
+        fs::rename(store.join("manifest"), &other).unwrap();
+        symlink(&other, store.join("manifest")).unwrap();
+        assert!(told(&store).contains("symbolic link"));
+        assert!(disk.open("../other").unwrap_err().to_string().contains("plain names"));
+        fs::remove_file(store.join("manifest")).unwrap();
+        let lock = store.join("lock");
+        symlink(&other, &lock).unwrap();
+        assert!(disk.lock().unwrap_err().to_string().contains("symbolic link"));
+    }
 }

@@ -1,9 +1,11 @@
 //! What a new file may replace. Every verb that writes asks here before it reads.
 
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
@@ -49,30 +51,64 @@ pub fn check_output(
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
     existing: Existing,
 ) -> Result<()> {
-    let inputs: Vec<_> = inputs.into_iter().collect();
-    if let Some(input) = inputs.iter().find(|input| input.as_ref() == output) {
-        return Err(is_input(output, input.as_ref()));
+    Inputs::new(inputs).check(output, existing)
+}
+
+/// The inputs of a verb that writes many outputs. Each output is looked up among them, so that the
+/// time does not grow with the product of both numbers.
+#[derive(Debug, Default)]
+pub struct Inputs {
+    paths: HashSet<PathBuf>,
+    /// The files at the paths, by device and number. They are looked at when an output exists.
+    files: OnceCell<HashMap<(u64, u64), PathBuf>>,
+}
+
+impl Inputs {
+    /// The inputs at these paths.
+    pub fn new(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
+        let paths = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        Self { paths, files: OnceCell::new() }
     }
-    // What is not there cannot be destroyed. A link that leads nowhere is there.
-    let Ok(meta) = fs::metadata(output) else {
-        return match fs::symlink_metadata(output) {
-            Ok(_) if matches!(existing, Existing::Keep) => Err(exists(output)),
-            _ => Ok(()),
+
+    /// [`check_output`] with these inputs.
+    ///
+    /// # Errors
+    /// Those of [`check_output`].
+    pub fn check(&self, output: &Path, existing: Existing) -> Result<()> {
+        if let Some(input) = self.paths.get(output) {
+            return Err(is_input(output, input));
+        }
+        // What is not there cannot be destroyed. A link that leads nowhere is there.
+        let Ok(meta) = fs::metadata(output) else {
+            return match fs::symlink_metadata(output) {
+                Ok(_) if matches!(existing, Existing::Keep) => Err(exists(output)),
+                _ => Ok(()),
+            };
         };
-    };
-    let is_same = |input: &Metadata| (input.dev(), input.ino()) == (meta.dev(), meta.ino());
-    let same = inputs.iter().find(|i| fs::metadata(i.as_ref()).is_ok_and(|meta| is_same(&meta)));
-    if let Some(input) = same {
-        return Err(is_input(output, input.as_ref()));
+        if let Some(input) = self.files().get(&number(&meta)) {
+            return Err(is_input(output, input));
+        }
+        match existing {
+            _ if meta.is_dir() => Err(is_folder(output)),
+            _ if !meta.is_file() => Err(no_file(output)),
+            Existing::Replace => Ok(()),
+            Existing::ReplaceKind(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
+            Existing::ReplaceKind(_) => Err(other_kind(output)),
+            Existing::Keep => Err(exists(output)),
+        }
     }
-    match existing {
-        _ if meta.is_dir() => Err(is_folder(output)),
-        _ if !meta.is_file() => Err(no_file(output)),
-        Existing::Replace => Ok(()),
-        Existing::ReplaceKind(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
-        Existing::ReplaceKind(_) => Err(other_kind(output)),
-        Existing::Keep => Err(exists(output)),
+
+    fn files(&self) -> &HashMap<(u64, u64), PathBuf> {
+        self.files.get_or_init(|| {
+            let file = |path: &PathBuf| Some((number(&fs::metadata(path).ok()?), path.clone()));
+            self.paths.iter().filter_map(file).collect()
+        })
     }
+}
+
+/// The device and the number of a file.
+fn number(meta: &Metadata) -> (u64, u64) {
+    (meta.dev(), meta.ino())
 }
 
 fn is_input(output: &Path, input: &Path) -> Error {

@@ -66,7 +66,14 @@ impl MmapStore {
     /// # Errors
     /// As for [`FileStore::open`]; [`Error::Io`] if the file system cannot map files.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        let file = FileStore::open(path)?;
+        Self::of(FileStore::open(path)?)
+    }
+
+    /// A map of a file that is open already.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it cannot be mapped.
+    pub fn of(file: FileStore) -> Result<Self> {
         let map = match file.size() {
             0 => None,
             // SAFETY: the map is read-only. The caller must ensure that the file does not change,

@@ -5,6 +5,7 @@ use std::io::Write;
 use sha2::{Digest, Sha256};
 use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Memory, Selection};
 use thalweg::hdf5::libhdf5::Array;
+use thalweg::text::escaped;
 
 use super::super::checksum::WordSum;
 use super::super::ranks::{ReadSeconds, ReadTally};
@@ -81,7 +82,8 @@ fn print_row(
     array: &Array,
     hash: &str,
 ) -> std::io::Result<()> {
-    writeln!(out, "{path}\t{}\t{}\t{hash}", shape_in_words(shape), array.dtype)
+    let (path, dtype) = (escaped(path), array.dtype.to_string());
+    writeln!(out, "{path}\t{}\t{}\t{hash}", shape_in_words(shape), escaped(&dtype))
 }
 
 /// The selected part of an array.

@@ -148,8 +148,9 @@ impl PossibleTypes {
                 && digits.starts_with('0')
                 && digits.bytes().all(|b| b.is_ascii_digit());
         self.integer = self.integer && !is_name && text.parse::<i64>().is_ok();
-        // A float would round whole numbers that do not fit into 64 bits.
-        let is_long = digits.bytes().all(|b| b.is_ascii_digit()) && text.parse::<i64>().is_err();
+        // A float would round whole numbers that do not fit into its mantissa.
+        let is_whole = digits.bytes().all(|b| b.is_ascii_digit());
+        let is_long = is_whole && !text.parse().is_ok_and(is_exact);
         self.float = self.float && !is_name && !is_long && text.parse::<f64>().is_ok();
         self.boolean = self.boolean && parse_boolean(text).is_some();
     }
@@ -164,6 +165,11 @@ impl PossibleTypes {
             _ => DataType::Utf8,
         }
     }
+}
+
+/// Whether a float has exactly this value.
+fn is_exact(number: i64) -> bool {
+    number as f64 as i128 == i128::from(number)
 }
 
 fn parse_boolean(text: &str) -> Option<bool> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, bars, plain, rows_axis};
+use super::{Figure, bars, plotly_text, rows_axis};
 use crate::cross_run::Compared;
 use crate::units::digits;
 
@@ -26,7 +26,11 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
                 Some((
                     row,
                     fraction,
-                    format!("{}<br>{} % of its limit", plain(&r.arm), digits(fraction * 100.0)),
+                    format!(
+                        "{}<br>{} % of its limit",
+                        plotly_text(&r.arm),
+                        digits(fraction * 100.0)
+                    ),
                 ))
             };
             let points: Vec<(usize, f64, String)> =

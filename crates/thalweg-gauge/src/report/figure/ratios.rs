@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, height, plain, rows_axis};
+use super::{Figure, height, plotly_text, rows_axis};
 use crate::comparison::{Comparison, pairs};
 use crate::stats::{Ratio, RatioFinding};
 use crate::units::digits;
@@ -90,7 +90,7 @@ pub(in crate::report) fn ratios(
                 "title": {
                     "text": format!(
                         "← less time · times as long as {} · more time →",
-                        plain(against)
+                        plotly_text(against)
                     ),
                 },
             },
@@ -137,7 +137,7 @@ fn medians(
             } else {
                 String::new()
             };
-            format!("<b>{}</b><br>{}{pairs}<br>{name}", plain(&r.name), r.ratio)
+            format!("<b>{}</b><br>{}{pairs}<br>{name}", plotly_text(&r.name), r.ratio)
         })
         .collect();
     (!mine.is_empty()).then(|| {

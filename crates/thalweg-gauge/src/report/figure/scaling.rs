@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour, grouped, plain};
+use super::{Figure, colour, grouped, plotly_text};
 use crate::comparison::Spread;
 use crate::results::ResultEntry;
 use crate::units::{bandwidth, seconds};
@@ -138,7 +138,11 @@ impl<'a> Curves<'a> {
         let time = e.time_s.map_or(String::new(), |t| seconds(t.median));
         let variable = self.variable;
         let trials = e.times.len();
-        format!("<b>{}</b><br>{} {variable}<br>{time}{rate}<br>{trials} trials", plain(name), p.x)
+        format!(
+            "<b>{}</b><br>{} {variable}<br>{time}{rate}<br>{trials} trials",
+            plotly_text(name),
+            p.x
+        )
     }
 
     /// The Plotly trace of curve number `i`.
@@ -146,7 +150,7 @@ impl<'a> Curves<'a> {
         let above = |p: &ScalingPoint<'_>| self.range(p.entry).1 - self.value(p.entry);
         let below = |p: &ScalingPoint<'_>| self.value(p.entry) - self.range(p.entry).0;
         json!({
-            "type": "scatter", "mode": "lines+markers", "name": plain(name),
+            "type": "scatter", "mode": "lines+markers", "name": plotly_text(name),
             "x": points.iter().map(|p| p.x).collect::<Vec<_>>(),
             "y": points.iter().map(|p| self.value(p.entry)).collect::<Vec<_>>(),
             "error_y": {
@@ -206,7 +210,7 @@ impl<'a> Curves<'a> {
         json!({
             "xaxis": {
                 "type": scale(wide_x), "tickmode": "array", "tickvals": self.at,
-                "ticktext": labels, "title": { "text": plain(self.variable) },
+                "ticktext": labels, "title": { "text": plotly_text(self.variable) },
             },
             "yaxis": {
                 "type": scale(wide_y), "rangemode": "tozero", "tickformat": format,

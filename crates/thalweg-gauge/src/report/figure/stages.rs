@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::times::limits;
-use super::{COLOURS, Figure, colour, hatch, height, plain, rows_axis, seconds_axis};
+use super::{COLOURS, Figure, colour, hatch, height, plotly_text, rows_axis, seconds_axis};
 use crate::comparison::{ArmSummary, Comparison};
 use crate::units::seconds;
 use crate::workload::StageTimes;
@@ -109,12 +109,14 @@ fn hue(names: &[&str], i: usize) -> usize {
 /// The bars of one stage, one in each row. Without a hue they show the rest of the time.
 fn bar(name: &str, hue: Option<usize>, x: &[f64], verb: &str) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
-    let text: Vec<String> =
-        x.iter().map(|v| format!("<b>{}</b><br>{verb} {}", plain(name), seconds(*v))).collect();
+    let text: Vec<String> = x
+        .iter()
+        .map(|v| format!("<b>{}</b><br>{verb} {}", plotly_text(name), seconds(*v)))
+        .collect();
     // A repeated colour gets stripes.
     let pattern = hatch(hue.is_some_and(|h| h >= COLOURS));
     json!({
-        "type": "bar", "orientation": "h", "name": plain(name), "x": x, "y": y, "text": text,
+        "type": "bar", "orientation": "h", "name": plotly_text(name), "x": x, "y": y, "text": text,
         "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
         "marker": {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, bars, grouped, lane, plain, rows_axis, seconds_axis};
+use super::{Figure, bars, grouped, lane, plotly_text, rows_axis, seconds_axis};
 use crate::results::ResultEntry;
 use crate::units::{bandwidth, digits, seconds};
 
@@ -83,8 +83,8 @@ impl<'a> PipelineFigure<'a> {
         let rate = rate.map_or(String::new(), |r| format!("<br>{}", bandwidth(r)));
         let paired = entry.and_then(|e| e.ratio);
         let paired = paired.map_or(String::new(), |r| format!("<br>{r}, paired"));
-        let step = plain(step.unwrap_or("all steps"));
-        format!("<b>{}, {step}</b><br>{}{rate}{paired}", plain(arm), seconds(time_s))
+        let step = plotly_text(step.unwrap_or("all steps"));
+        format!("<b>{}, {step}</b><br>{}{rate}{paired}", plotly_text(arm), seconds(time_s))
     }
 
     /// The bars of arm number `i`.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, height, plain, rows_axis, seconds_axis};
+use super::{Figure, height, plotly_text, rows_axis, seconds_axis};
 use crate::results::Published;
 use crate::results::published::PublishedFigure;
 use crate::units::{bandwidth, seconds};
@@ -112,7 +112,8 @@ fn link(p: &Published) -> Option<Figure> {
         data: vec![json!({
             "type": "bar", "orientation": "h", "x": rates,
             "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
-            "text": in_words.iter().map(|s| plain(s)).collect::<Vec<_>>(), "textposition": "none",
+            "text": in_words.iter().map(|s| plotly_text(s)).collect::<Vec<_>>(),
+            "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>", "showlegend": false,
             "marker": { "color": colours },
         })],

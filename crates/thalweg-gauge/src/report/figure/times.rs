@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, height, plain, rows_axis, seconds_axis};
+use super::{Figure, height, plotly_text, rows_axis, seconds_axis};
 use crate::comparison::{ArmSummary, Comparison, Flag, Trial};
 use crate::units::{digits, seconds};
 
@@ -142,7 +142,7 @@ pub(super) fn limits<'a>(rows: impl IntoIterator<Item = &'a ArmSummary>) -> Opti
 
 /// The hover text of a trial.
 fn hover(t: &Trial) -> String {
-    let mut lines = vec![format!("<b>{}</b>", plain(&t.arm))];
+    let mut lines = vec![format!("<b>{}</b>", plotly_text(&t.arm))];
     let round = t.round.map_or(0, |r| r + 1);
     let again = if t.attempt > 0 { format!(", attempt {}", t.attempt + 1) } else { String::new() };
     lines.push(format!("round {round}, place {}{again}", t.position + 1));
@@ -173,7 +173,7 @@ fn broken(text: &str) -> String {
             out.push_str(if length + word.chars().count() > 60 { "<br>" } else { " " });
         }
         length = if out.ends_with("<br>") { 0 } else { length } + word.chars().count() + 1;
-        out.push_str(&plain(word));
+        out.push_str(&plotly_text(word));
     }
     out
 }

@@ -1,0 +1,139 @@
+//! Which options a verb has for which kind of file. An option that does not fit is an error: if it
+//! were ignored, the result would not be what was asked for.
+
+use std::path::Path;
+use std::sync::OnceLock;
+
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+
+use crate::common::{Failure, VerbResult, shown_path};
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Reads,
+    Arrays,
+    Blow5,
+    Pod5,
+    Fastq,
+    NexusLive,
+    Neuroglial,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Reads => "reads",
+            Self::Arrays => "HDF5 arrays",
+            Self::Blow5 => "BLOW5",
+            Self::Pod5 => "POD5",
+            Self::Fastq => "FASTQ",
+            Self::NexusLive => "events of a live run",
+            Self::Neuroglial => "neuroglial connectivity",
+        }
+    }
+}
+
+/// Options of a verb that are for some kinds of files only. Names are those of the arguments, with
+/// `_` in the place of `-`.
+const OPTIONS: [(&str, &[&str], &[Kind]); 12] = [
+    ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
+    ("read", &["ids", "explain", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
+    ("info", &["count"], &[Kind::Reads]),
+    ("doctor", &["paths", "measure"], &[Kind::Arrays]),
+    ("plot", &["bank"], &[Kind::Arrays]),
+    ("plot", &["read", "pa"], &[Kind::Reads]),
+    (
+        "convert",
+        &[
+            "record",
+            "signal",
+            "experimental",
+            "level",
+            "row_samples",
+            "signal_rows",
+            "reads_rows",
+            "lossy",
+        ],
+        &[Kind::Reads],
+    ),
+    ("synth", &["record"], &[Kind::Blow5]),
+    ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),
+    ("synth", &["bases", "gzip"], &[Kind::Fastq]),
+    (
+        "synth",
+        &[
+            "size",
+            "banks",
+            "weights",
+            "chunk",
+            "order",
+            "filter",
+            "libver",
+            "pulse_times",
+            "events_per_pulse",
+        ],
+        &[Kind::NexusLive],
+    ),
+    ("synth", &["neurons", "astrocytes"], &[Kind::Neuroglial]),
+];
+
+/// The verb, and the arguments on the command line.
+static GIVEN: OnceLock<(String, Vec<String>)> = OnceLock::new();
+
+/// Notes which arguments are on the command line.
+pub(crate) fn note(matches: &ArgMatches) {
+    let Some((verb, of_verb)) = matches.subcommand() else { return };
+    let given =
+        |id: &&clap::Id| of_verb.value_source(id.as_str()) == Some(ValueSource::CommandLine);
+    let given = of_verb.ids().filter(given).map(ToString::to_string).collect();
+    // It is called once.
+    let _ = GIVEN.set((verb.to_owned(), given));
+}
+
+/// Refuses options on the command line that are not for the kind of a file.
+///
+/// # Errors
+/// [`Failure::Usage`] with the option and the kind.
+pub(crate) fn check(path: &Path, kind: Kind) -> VerbResult {
+    let Some((verb, given)) = GIVEN.get() else { return Ok(()) };
+    for (_, names, kinds) in OPTIONS.iter().filter(|(of, ..)| of == verb) {
+        let unfit = names.iter().find(|name| given.iter().any(|given| given == *name));
+        let Some(unfit) = unfit.filter(|_| !kinds.contains(&kind)) else { continue };
+        let option = match *unfit {
+            "paths" => "a path in the file".to_owned(),
+            name => format!("--{}", name.replace('_', "-")),
+        };
+        let fit: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
+        return Err(Failure::Usage(format!(
+            "{}: {option} is for {}, and this file is one of {}",
+            shown_path(path),
+            fit.join(" and "),
+            kind.name()
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::OPTIONS;
+    use crate::Cli;
+
+    #[test]
+    #[cfg(feature = "hdf5")]
+    fn all_names_are_arguments() {
+        let command = Cli::command();
+        for (verb, names, _) in OPTIONS {
+            let of = command.find_subcommand(verb).map(|verb| verb.get_arguments());
+            let known: Vec<&str> =
+                of.into_iter().flatten().map(|arg| arg.get_id().as_str()).collect();
+            for name in names {
+                assert!(known.contains(name), "{verb} --{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Names from files must do nothing to a terminal, and forge no rows of tables.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use thalweg::format::slow5::{Encoding, Framing, RecordPress, SignalPress};
+use thalweg::text::{escaped, is_hidden};
+use thalweg_testing::slow5::{frame, header, signal};
+
+use crate::command::{Ended, thalweg};
+use crate::hostile::Place;
+
+/// Ids that end a line, clear a screen, turn the direction of writing, and forge a row.
+const IDS: [&str; 5] = [
+    "plain-id",
+    "end\nforged-row\t3\t4\tabc",
+    "\u{1b}]0;title\u{7}\u{1b}[2J",
+    "\u{202e}\u{2066}turned\u{85}\u{7f}",
+    r"back\slash\n",
+];
+
+fn hostile_reads(place: &Place) -> String {
+    let mut header = header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd);
+    for attribute in &mut header.attributes {
+        for value in attribute.values.iter_mut().flatten() {
+            value.push_str("\u{1b}[31m\u{202e}");
+        }
+    }
+    let mut bytes = header.write().unwrap();
+    for (number, id) in IDS.iter().enumerate() {
+        bytes.extend(frame(&header, id, &signal(number as u64, 1000)));
+    }
+    bytes.extend(Framing::new(header.encoding).end_marker());
+    place.write("reads.blow5", &bytes)
+}
+
+/// Asserts that nothing but the text's own line breaks and tabs was printed.
+#[track_caller]
+fn is_clean(args: &[&str], ended: &Ended) {
+    for text in [&ended.out, &ended.err] {
+        let bad = text.chars().find(|&c| is_hidden(c) && !matches!(c, '\n' | '\t'));
+        assert_eq!(bad, None, "{args:?}: {text:?}");
+    }
+    assert!(!ended.err.contains("panicked"), "{args:?}: {ended:?}");
+}
+
+#[test]
+fn names_of_reads_do_nothing_to_a_terminal() {
+    let place = Place::new();
+    let file = hostile_reads(&place);
+    let missing = place.write("missing", "\\u001b[2Jno such read\n".as_bytes());
+    let at = |name: &str| place.at(name);
+    let id = IDS[2];
+    let lines: &[&[&str]] = &[
+        &["read", &file],
+        &["read", &file, "--digest"],
+        &["read", &file, "--explain"],
+        &["read", &file, "--ids", &missing],
+        &["info", &file],
+        &["info", &file, "--json"],
+        &["info", &file, "--run"],
+        &["check", &file],
+        &["scan", &file],
+        &["scan", &file, "--tsv", "--columns", "read_id,run_id,asic_id"],
+        &["scan", &file, "--columns", "\u{1b}[2J"],
+        &["filter", &file, "--ids", &missing, "--to", &at("filtered.blow5")],
+        &["filter", &file, "--where", "samples > 0", "--to", &at("all.blow5"), "--json"],
+        &["convert", &file, &at("out.pod5")],
+        &["convert", &file, &at("out.slow5")],
+        &["merge", &file, &file, "--to", &at("merged.blow5")],
+        &["split", &file, "--by", "read_group", "--to", &at("split")],
+        &["index", &file],
+        &["evict", &file],
+        &["plot", &file, "--to", &at("run.html")],
+        &["plot", &file, "--read", id, "--to", &at("read.html")],
+        &["plot", &file, "--read", id, "--to", &at("read.svg")],
+        &["plot", &file, "--read", "\u{1b}[2J", "--to", &at("none.svg")],
+    ];
+    for args in lines {
+        is_clean(args, &thalweg(args));
+    }
+    for page in ["run.html", "read.html", "read.svg"] {
+        let text = std::fs::read_to_string(place.path(page)).unwrap();
+        assert!(!text.contains('\u{1b}') && !text.contains('\u{7}'), "{page}");
+    }
+}
+
+#[test]
+fn a_path_does_nothing_to_a_terminal() {
+    let place = Place::new();
+    let file = hostile_reads(&place);
+    let named = place.at("a\u{1b}[2J\nb\u{202e}.blow5");
+    std::fs::rename(&file, &named).unwrap();
+    let damaged = place.write("\u{1b}[2J\nc.blow5", b"BLOW5\x01 and no more");
+    for verb in ["read", "info", "check", "evict", "index"] {
+        for path in [&named, &damaged] {
+            let args = [verb, path.as_str()];
+            let ended = thalweg(&args);
+            is_clean(&args, &ended);
+            let lines = ended.out.lines().chain(ended.err.lines());
+            assert!(!lines.clone().any(|line| line.starts_with('b') || line.starts_with('c')));
+        }
+    }
+}
+
+#[test]
+fn rows_cannot_be_forged_and_lists_of_ids_come_back() {
+    let place = Place::new();
+    let file = hostile_reads(&place);
+    let rows = thalweg(&["read", &file, "--digest"]).out;
+    let ids: Vec<&str> = rows.lines().map(|row| row.split('\t').next().unwrap()).collect();
+    assert_eq!(ids, IDS.map(|id| escaped(id).into_owned()));
+    assert!(rows.lines().all(|row| row.split('\t').count() == 4), "{rows}");
+    let list = place.write("ids", (ids.join("\n") + "\n").as_bytes());
+    let chosen = thalweg(&["read", &file, "--ids", &list, "--digest"]);
+    assert_eq!(chosen.out, rows, "{chosen:?}");
+
+    let table = place.at("table.tsv");
+    let made = thalweg(&["scan", &file, "--columns", "read_id,samples", "--to", &table]);
+    assert_eq!(made.code, Some(0), "{made:?}");
+    let text = std::fs::read_to_string(&table).unwrap();
+    assert_eq!(text.lines().count(), 1 + IDS.len(), "{text}");
+    assert_eq!(text, thalweg(&["scan", &file, "--columns", "read_id,samples", "--tsv"]).out);
+}
+
+#[test]
+fn json_csv_and_arrow_keep_what_names_hold() {
+    let place = Place::new();
+    let file = hostile_reads(&place);
+    let table = place.at("table.csv");
+    assert_eq!(thalweg(&["scan", &file, "--columns", "read_id", "--to", &table]).code, Some(0));
+    let mut csv = csv::Reader::from_path(&table).unwrap();
+    let ids: BTreeSet<String> = csv.records().map(|row| row.unwrap()[0].to_owned()).collect();
+    assert_eq!(ids, IDS.map(str::to_owned).into_iter().collect());
+
+    let line = thalweg(&["info", &file, "--json"]).out;
+    let info: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let values = info["attributes"].as_object().unwrap().values();
+    let texts: Vec<&str> =
+        values.flat_map(|v| v.as_array().unwrap()).filter_map(|v| v.as_str()).collect();
+    assert!(texts.iter().any(|text| text.ends_with("\u{1b}[31m\u{202e}")), "{line}");
+
+    let arrow = place.at("reads.arrow");
+    assert_eq!(thalweg(&["read", &file, "--to", &arrow]).code, Some(0));
+    let bytes = std::fs::read(Path::new(&arrow)).unwrap();
+    for id in IDS {
+        assert!(bytes.windows(id.len()).any(|part| part == id.as_bytes()), "{id:?}");
+    }
+}
