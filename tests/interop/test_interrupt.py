@@ -35,15 +35,6 @@ def files() -> list[str]:
     return sorted(names) or ["bomb_contig.h5"]
 
 
-# libhdf5 crashes over an attribute of this file when a verb rewrites it.
-CRASHES = "segv_repack_kerchunk.nc"
-
-
-def parameters() -> list:
-    crash = pytest.mark.xfail(strict=False, reason="libhdf5 opens attributes in the main process")
-    return [pytest.param(name, marks=[crash] if name == CRASHES else []) for name in files()]
-
-
 def verbs(file: pathlib.Path, out: pathlib.Path) -> list[list]:
     """All verbs that open a file. `probe`, `synth` and `bench` open none."""
     condition = ["--where", "samples > 0"]
@@ -142,7 +133,7 @@ def complaints(binary: pathlib.Path, commands: list[list], folder: pathlib.Path)
     return [f"{' '.join(map(str, words))}: {what}" for words, what in found if what]
 
 
-@pytest.mark.parametrize("name", parameters())
+@pytest.mark.parametrize("name", files())
 def test_ctrl_c_ends_every_verb_on_a_hostile_file(thalweg_binary, tmp_path, name):
     required(HOSTILE, "the folder of hostile files (THALWEG_SHARED overrides its place)")
     # Some files name others beside them.
