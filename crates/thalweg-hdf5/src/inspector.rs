@@ -28,8 +28,8 @@ use crate::arrays::{ArrayFile, Dataset};
 use crate::libhdf5::{Found, allowance};
 
 /// Memory that the child may take for a small file, and the most for any file, in bytes. Between
-/// them, it may take [`MEMORY_SHARE`] times the size of the file, because a large file may have many
-/// objects and chunks.
+/// them, it may take [`MEMORY_SHARE`] times the size of the file, because a large file may have
+/// many objects and chunks.
 const MEMORY: std::ops::RangeInclusive<u64> = 384 << 20..=4 << 30;
 const MEMORY_SHARE: u64 = 4;
 /// Address space that the child may take beside that: its program, its libraries, its stacks.
@@ -99,8 +99,8 @@ impl Inspector {
     /// Inspects a file, or the values of one of its datasets.
     ///
     /// # Errors
-    /// [`Error::Malformed`] unless the child answers that the file may be opened, [`Error::Io`] if it
-    /// could not be started, [`Error::Cancelled`].
+    /// [`Error::Malformed`] unless the child answers that the file may be opened, [`Error::Io`] if
+    /// it could not be started, [`Error::Cancelled`].
     pub fn check(&self, path: &Path, dataset: Option<&str>, control: &Control) -> Result<()> {
         let name = path.to_string_lossy().into();
         let failed =
@@ -260,8 +260,8 @@ fn limit(resource: Resource, most: u64) {
     let _ = setrlimit(resource, Rlimit { current: most, maximum: most });
 }
 
-/// Ends this process when its standard input ends, if that is a pipe. The system closes the parent's
-/// end of the pipe, however the parent ends.
+/// Ends this process when its standard input ends, if that is a pipe. The system closes the
+/// parent's end of the pipe, however the parent ends.
 fn end_with_parent() -> Result<()> {
     let is_pipe = fstat(std::io::stdin())
         .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo);

@@ -1,7 +1,7 @@
 //! The processor time and the memory that a process which inspects a file may still take.
 //!
-//! The limit of time counts from the last progress: an object or an attribute that was looked at, or
-//! bytes of the file that were read. So a large file on a slow machine may take its time, and an
+//! The limit of time counts from the last progress: an object or an attribute that was looked at,
+//! or bytes of the file that were read. So a large file on a slow machine may take its time, and an
 //! endless loop ends soon.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -26,8 +26,8 @@ use super::object::{Link, Node};
 const MOST_TEXT: usize = 1 << 16;
 
 impl Node {
-    /// Reads the object's attributes, comment and links, and the description of a dataset. A refusal
-    /// of the library does not end it. Returns the hard links.
+    /// Reads the object's attributes, comment and links, and the description of a dataset. A
+    /// refusal of the library does not end it. Returns the hard links.
     ///
     /// # Errors
     /// [`Error::Cancelled`].
