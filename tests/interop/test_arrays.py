@@ -334,6 +334,28 @@ def test_virtual_datasets(thalweg, folders, coded):
     assert all(row["read_by_libhdf5"] == "a virtual dataset" for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"] if row["path"] != "/own")
 
 
+def test_sources_of_virtual_datasets_name_no_external_files(thalweg, folders):
+    """libhdf5 would open them past our checks, wherever they lie."""
+    secret = folders / "far/secret"
+    secret.write_bytes(bytes(range(32)))
+    with h5py.File(folders / "home/source.h5", "w") as file:
+        file.create_dataset("data", (32,), "u1", external=[(str(secret), 0, 32)])
+    with h5py.File(folders / "home/near.h5", "w") as file:
+        file["data"] = np.arange(32, dtype="u1")
+    for name, source, of in (("direct", "source.h5", "data"), ("indirect", "direct.h5", "virtual"), ("harmless", "near.h5", "data")):
+        with h5py.File(folders / f"home/{name}.h5", "w", libver="latest") as file:
+            layout = h5py.VirtualLayout((32,), "u1")
+            layout[:] = h5py.VirtualSource(source, of, (32,))
+            file.create_virtual_dataset("virtual", layout)
+    for name in ("direct", "indirect"):
+        path = folders / f"home/{name}.h5"
+        refused = thalweg("read", path, "/virtual", "--digest", check=False)
+        assert refused.returncode == 1 and not refused.stdout
+        assert "/virtual: a file of an external dataset that only libhdf5 reads" in refused.stderr and "--trusted" in refused.stderr
+        assert len(thalweg("read", path, "--digest", "--trusted").stdout.splitlines()) == 1
+    assert len(same(thalweg, folders / "home/harmless.h5")) == 1
+
+
 def test_virtual_datasets_do_not_lead_out_of_the_folder(thalweg, folders):
     with h5py.File(folders / "far/a.h5", "w") as file:
         file["data"] = np.arange(10)

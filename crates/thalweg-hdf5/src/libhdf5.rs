@@ -19,6 +19,7 @@ mod look;
 mod object;
 mod other_files;
 mod rewrite;
+mod sources;
 mod string_attribute;
 mod variable;
 mod write;

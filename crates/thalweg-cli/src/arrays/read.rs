@@ -245,7 +245,7 @@ fn read_arrays(
         return digests::selected(file, datasets, select, job);
     }
     match (job.digests, size) {
-        (true, 1) => digests::print(file, datasets),
+        (true, 1) => digests::print(file, datasets, !job.within.is_empty()),
         (true, _) => Err(Failure::Usage(
             "a slice has no digest of its own: use --json, whose digest is that of all".into(),
         )),

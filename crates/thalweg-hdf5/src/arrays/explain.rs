@@ -28,7 +28,7 @@ impl ArrayFile {
     /// Plans the requests of [`ArrayFile::each`] to a store that behaves as `model` says.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is not an array.
+    /// [`Error::Unsupported`] for a dataset that is not an array.
     pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
         let subjects = self.subjects(datasets)?;
         let piece = Self::piece_of(model);

@@ -291,7 +291,7 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed) with what libhdf5 says.
     pub fn rows(&self, array: &Array, from: u64, rows: u64, out: &mut Vec<u8>) -> Result<()> {
-        self.shared.check_values(&self.path)?;
+        self.check_values()?;
         let row: u64 = array.shape.iter().skip(1).product::<u64>() * array.dtype.size() as u64;
         out.clear();
         out.resize((rows * row) as usize, 0);

@@ -292,20 +292,25 @@ pub(super) fn open(
     let changes = flags & WRITTEN_FOR_READERS != 0;
     let backing = Backing::new(store.clone(), changes, control, &driver_status);
     let opened = locked(|| {
-        static DRIVER: OnceLock<hid_t> = OnceLock::new();
-        // SAFETY: under the lock; the class is a constant with the layout that the library expects.
-        let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
-        status(driver)?;
         OPENING.set(Some(backing));
-        let opened = open_with(driver, name.as_deref().unwrap_or(NAME), changes);
+        let opened = open_with(name.as_deref().unwrap_or(NAME), changes);
         OPENING.set(None);
         opened
     });
     (opened, driver_status)
 }
 
+/// Opens another file of the file that this thread works on, where it may lie. The lock is held.
+pub(super) fn open_other(name: &CStr) -> Result<Id, LibraryRefusal> {
+    open_with(name, false)
+}
+
 /// Opens a file through the driver. The lock is held.
-fn open_with(driver: hid_t, name: &CStr, changes: bool) -> Result<Id, LibraryRefusal> {
+fn open_with(name: &CStr, changes: bool) -> Result<Id, LibraryRefusal> {
+    static DRIVER: OnceLock<hid_t> = OnceLock::new();
+    // SAFETY: under the lock; the class is a constant with the layout that the library expects.
+    let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
+    status(driver)?;
     // SAFETY: under the lock, with identifiers that are open; the name ends with NUL. The library
     // looks for other files beside it.
     unsafe {

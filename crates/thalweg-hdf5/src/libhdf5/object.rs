@@ -65,16 +65,22 @@ impl ErrorContext {
         &self.context.other_files
     }
 
-    /// Lets the inspector read the values of a dataset, once for each dataset. A store without a
-    /// path is not inspected.
+    /// Lets the inspector read the values of a dataset, then does `check`, once for each dataset.
+    /// A store without a path is not inspected.
     ///
     /// # Errors
-    /// The error of the inspector.
-    pub(super) fn check_values(&self, dataset: &str) -> Result<()> {
-        let Some(path) = self.other_files().path() else { return Ok(()) };
+    /// The error of the inspector or of `check`.
+    pub(super) fn check_values(
+        &self,
+        dataset: &str,
+        check: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
         let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
         if !checked.contains(dataset) {
-            self.context.control.inspect(path, Some(dataset))?;
+            if let Some(path) = self.other_files().path() {
+                self.context.control.inspect(path, Some(dataset))?;
+            }
+            check()?;
             checked.insert(dataset.to_owned());
         }
         Ok(())

@@ -8,6 +8,8 @@ use std::sync::Arc;
 
 use thalweg_io::{Error, Result};
 
+use super::sources::ADVICE;
+
 /// Where the files of external and virtual datasets may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExternalAccess {
@@ -36,6 +38,11 @@ impl OtherFiles {
             .canonicalize()
             .map_err(|e| Error::io(&path.to_string_lossy().into(), "finding", e))?;
         Ok(Self { path: Some(real), reach })
+    }
+
+    /// Whether they may lie anywhere.
+    pub(super) fn is_anywhere(&self) -> bool {
+        self.reach == ExternalAccess::Anywhere
     }
 
     /// The file itself.
@@ -68,10 +75,7 @@ impl OtherFiles {
                 "values in another file, {}, outside the folder of this one",
                 real.display()
             );
-            return refused(
-                what,
-                "if they should be read, say that the file is trusted (--trusted)",
-            );
+            return refused(what, ADVICE);
         }
         Ok(Some(real))
     }

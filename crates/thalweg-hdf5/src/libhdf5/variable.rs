@@ -129,7 +129,7 @@ impl Node {
         rows: u64,
         f: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        self.shared.check_values(&self.path)?;
+        self.check_values()?;
         let mut shape = variable.shape.clone();
         if let Some(first) = shape.first_mut() {
             *first = rows;

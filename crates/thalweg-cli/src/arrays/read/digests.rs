@@ -15,11 +15,13 @@ use super::{ReadJob, array, timed};
 use crate::common::{Failure, VerbResult, complain, listing};
 use crate::digest::hex;
 
-/// Prints a row for each dataset: path, shape, type, SHA-256 of the values.
-pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> VerbResult {
+/// Prints a row for each dataset: path, shape, type, SHA-256 of the values. Fails if there is no
+/// row at all for datasets that were named.
+pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) -> VerbResult {
     let together = hashes_together(file, datasets)?;
     let mut out = listing();
     let mut failed = None;
+    let mut is_empty = true;
     for (number, dataset) in datasets.iter().enumerate() {
         let Some(array) = array(dataset) else { continue };
         let hash = match &together {
@@ -30,6 +32,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> VerbResult {
             (Ok(hash), _) => {
                 let hash = hex(&hash.finalize());
                 print_row(&mut out, dataset.path(), &array.shape, array, &hash)?;
+                is_empty = false;
             }
             (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
             // A file has no defect only because libhdf5 cannot read it.
@@ -45,7 +48,12 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset]) -> VerbResult {
         }
     }
     out.flush()?;
-    failed.map_or(Ok(()), |error| Err(error.into()))
+    match failed {
+        Some(error) => Err(error.into()),
+        // What cannot be read was printed already.
+        None if is_empty && were_named => Err(Failure::Said(String::new())),
+        None => Ok(()),
+    }
 }
 
 /// The hashes of all datasets, which are read together because their chunks may be interleaved.
