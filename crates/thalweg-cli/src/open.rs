@@ -61,6 +61,9 @@ enum StoreChoice {
     Memory,
 }
 
+/// Bytes of memory for each thread below which blocks that the allocator keeps count.
+const LITTLE_MEMORY: usize = 4 << 20;
+
 impl ReadArgs {
     /// The library's options, with Ctrl-C connected. Files that libhdf5 opens are inspected first.
     pub(crate) fn options(&self) -> Options {
@@ -71,6 +74,10 @@ impl ReadArgs {
 
     /// The library's options, with Ctrl-C connected, for files that are trusted or inspected later.
     pub(crate) fn options_without_inspection(&self) -> Options {
+        let budget = self.budget();
+        if budget.memory / budget.threads.max(1) < LITTLE_MEMORY {
+            thalweg_io::return_large_blocks();
+        }
         Options {
             store: match self.store {
                 StoreChoice::Auto => StoreKind::Auto,
@@ -80,7 +87,7 @@ impl ReadArgs {
                 StoreChoice::Mmap => StoreKind::Mmap,
                 StoreChoice::Memory => StoreKind::Memory,
             },
-            budget: self.budget(),
+            budget,
             control: cancel_on_signal(),
             model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),

@@ -27,6 +27,17 @@ pub(crate) struct Cachestat {
     pub(crate) recently_evicted: u64,
 }
 
+/// Makes the C library give blocks of 256 KiB and more back to the system when they are freed. It
+/// keeps larger blocks, too, the more of them a program frees: with 64 threads and 64 MiB for all,
+/// these were as much memory again. Does nothing where the C library is not glibc.
+pub fn return_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: the call sets a threshold of the allocator, at any time and from any thread.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
+    }
+}
+
 /// The kernel's page cache counts for `range`, which must not be empty. `None` if the call fails.
 pub(crate) fn cachestat(file: &File, range: &Range<u64>) -> Option<Cachestat> {
     let asked = CachestatRange { off: range.start, len: range.end - range.start };
