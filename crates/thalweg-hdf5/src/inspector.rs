@@ -35,7 +35,7 @@ const MEMORY_SHARE: u64 = 4;
 /// Address space that the child may take beside that: its program, its libraries, its stacks.
 const ADDRESSES: u64 = 1 << 30;
 /// Processor time that the child may take without progress, in seconds.
-const SECONDS: u64 = 5;
+const SECONDS: u64 = 2;
 /// The child may read this many times the size of the file, and this much more, in bytes, until
 /// reading is no progress any more.
 const READS: u64 = 8;
@@ -295,7 +295,7 @@ mod tests {
         assert!(said("kill -SEGV $$").contains(
             "some.h5: HDF5 file, byte 0: found a file that makes libhdf5 crash (signal 11)"
         ));
-        assert!(said("kill -XCPU $$").contains("5 s without progress"));
+        assert!(said("kill -XCPU $$").contains("2 s without progress"));
         assert_eq!(said("kill -TERM $$"), "cancelled");
         let none = Inspector::new("/nonexistent", [""; 0]).check(
             Path::new("some.h5"),
