@@ -173,7 +173,8 @@ impl Index {
         Ok(())
     }
 
-    /// Checks the index against its data file: same version, every record inside the data.
+    /// Checks the index against its data file: same version, every record inside the data, as many
+    /// bytes of records as the file has.
     ///
     /// # Errors
     ///
@@ -195,6 +196,7 @@ impl Index {
         };
         let data_end = file_size.saturating_sub(after);
         let mut at = ENTRIES_AT;
+        let mut total = 0u64;
         while let Some((id, place, next)) = entry(&self.bytes, at) {
             let end = place.offset.checked_add(place.size);
             let inside =
@@ -212,7 +214,13 @@ impl Index {
                 );
                 return Err(Fault::new(at, found, expected));
             }
+            total = total.saturating_add(place.size);
             at = next;
+        }
+        let expected = data_end.saturating_sub(header.data_offset);
+        if total != expected {
+            let found = format!("{} reads with {total} bytes", self.len);
+            return Err(Fault::new(at, found, format!("{expected} bytes of records; {REBUILD}")));
         }
         Ok(())
     }

@@ -50,6 +50,9 @@ fn belongs_to_its_file() {
     assert_eq!(index.check(&header(Encoding::Binary), 355), Ok(()));
     assert_eq!(index.check(&header(Encoding::Ascii), 350), Ok(()));
     assert!(index.check(&header(Encoding::Binary), 354).is_err());
+    // An index that was cut between two entries does not have all reads.
+    let cut = index.check(&header(Encoding::Binary), 405);
+    assert!(cut.is_err_and(|fault| fault.found.contains("5 reads with 250 bytes")));
     assert!(index.check(&header(Encoding::Ascii), 349).is_err());
     assert!(index.check(&header(Encoding::Ascii), 0).is_err());
     assert!(index.check(&Header { data_offset: 101, ..header(Encoding::Binary) }, 355).is_err());
