@@ -120,6 +120,11 @@ pub(crate) fn exit(outcome: VerbResult, interrupted: u8) -> ExitCode {
     }
 }
 
+/// The end of a verb that has printed what failed, if anything did.
+pub(crate) fn ended(failed: bool) -> VerbResult {
+    if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
 /// Prints a message on standard error, in one line: line breaks and control characters of names are
 /// escaped. A closed standard error is ignored.
 pub(crate) fn complain(message: &dyn Display) {

@@ -21,7 +21,7 @@ use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
 
 use crate::arrays::{self, WordSum};
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, ended, output};
 use crate::open::ReadArgs;
 use crate::options::{Kind, check as check_options};
 use report::{in_json, in_words};
@@ -212,7 +212,7 @@ fn of_arrays(
     let mut out = output();
     out.write_all(text.as_bytes())?;
     out.flush()?;
-    if is_partial { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(is_partial)
 }
 
 /// A store whose speed is assumed may be faster or slower by this factor.

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict, files_of};
 use thalweg_gauge::units::binary_bytes;
 
-use crate::common::{Failure, VerbResult, complain, output, shown_path};
+use crate::common::{VerbResult, complain, ended, output, shown_path};
 
 /// Evict files from the page cache, and prove that they are evicted
 ///
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &EvictArgs) -> VerbResult {
         }
     }
     out.flush()?;
-    if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(failed)
 }
 
 /// The files, and those in folders.

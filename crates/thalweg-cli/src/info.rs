@@ -12,7 +12,7 @@ use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Residency, residency, residency_of};
 
 use crate::arrays;
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, ended, output};
 use crate::options::{Kind, check as check_options};
 use crate::signals::cancel_on_signal;
 
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &InfoArgs) -> VerbResult {
         }
     }
     out.flush()?;
-    if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(failed)
 }
 
 /// A file, as a line of JSON or in words, and whether something in it could not be read.

@@ -25,6 +25,7 @@ use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
 
 use crate::arrays::{ArrayFile, Dataset};
+use crate::libhdf5::look::unless_cancelled;
 use crate::libhdf5::{Found, allowance};
 
 /// Memory that the child may take for a small file, and the most for any file, in bytes. Between
@@ -246,12 +247,11 @@ fn values(file: &ArrayFile, dataset: &Dataset) -> Result<()> {
         allowance::progress();
         Ok(())
     };
-    let read = match &dataset.found {
+    unless_cancelled(match &dataset.found {
         Found::Array(array) if array.library().is_none() => Ok(()),
         Found::Array(_) => file.values(dataset, &mut look),
         Found::Other(_) => file.each_variable(dataset, &mut look),
-    };
-    if matches!(read, Err(Error::Cancelled)) { read } else { Ok(()) }
+    })
 }
 
 fn limit(resource: Resource, most: u64) {

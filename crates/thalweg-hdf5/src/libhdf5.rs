@@ -15,7 +15,7 @@ mod dtype;
 mod external;
 mod filter_plugins;
 mod handle;
-mod look;
+pub(crate) mod look;
 mod object;
 mod other_files;
 mod rewrite;

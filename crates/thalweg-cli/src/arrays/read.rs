@@ -19,7 +19,7 @@ use super::inspect::inspect_first;
 use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
-use crate::common::{Failure, VerbResult, alone, complain, output};
+use crate::common::{Failure, VerbResult, alone, complain, ended, output};
 use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
@@ -179,7 +179,7 @@ impl WantedArrays {
 
     /// Fails if something could not be read. It was printed already.
     pub(super) fn end(&self) -> VerbResult {
-        if self.is_partial { Err(Failure::Said(String::new())) } else { Ok(()) }
+        ended(self.is_partial)
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg::graph::{Checked, Network};
 
 use super::open::{OpenArgs, check_is_no_file};
-use crate::common::{Failure, VerbResult, complain, output, shown_path};
+use crate::common::{VerbResult, complain, ended, output, shown_path};
 
 /// Check a store: every page against its checksum, and whether lists and counts are consistent
 ///
@@ -69,7 +69,7 @@ pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
         )?;
     }
     out.flush()?;
-    if damaged { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(damaged)
 }
 
 /// Checks a network, with a progress bar on a terminal.

@@ -10,7 +10,7 @@ use super::neighbors::DirectionChoice;
 use super::open::{OpenArgs, files_of};
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, listing};
+use crate::common::{Failure, VerbResult, ended, listing};
 use crate::force::ForceArgs;
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
@@ -90,7 +90,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         let title = format!("{}: neighbours of {}{among}", args.store.display(), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
     }
-    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(is_missing)
 }
 
 /// The files of the store, and the list of ids, if there is one.

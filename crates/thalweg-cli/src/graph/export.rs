@@ -13,7 +13,7 @@ use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
 use super::open::{OpenArgs, files_of};
 use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, output, shown_path};
+use crate::common::{Failure, VerbResult, complain, ended, output, shown_path};
 use crate::force::ForceArgs;
 use crate::table_sink::{TableKind, TableSink};
 
@@ -111,7 +111,7 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
             is_missing |= found.complain_of_missing(&args.store, asked);
         }
     }
-    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(is_missing)
 }
 
 /// What was written.

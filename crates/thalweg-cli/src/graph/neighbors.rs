@@ -15,7 +15,7 @@ use thalweg::store::throttled::Limits;
 use super::open::{self, OpenArgs};
 use super::vertices::{self, ChosenVertices, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, MEASURING, VerbResult, listing};
+use crate::common::{Failure, MEASURING, VerbResult, ended, listing};
 use crate::timing::Started;
 use digest::sha256;
 
@@ -144,7 +144,7 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     let is_missing = found.complain_of_missing(&args.store, &args.from);
     lists.print(&mut out, &found.ids, &options.control)?;
     out.flush()?;
-    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(is_missing)
 }
 
 /// The populations to follow. Fails if there is none.

@@ -7,7 +7,7 @@ use thalweg::graph::Change;
 use super::add::{print_changes, split_form};
 use super::open::OpenArgs;
 use super::vertices;
-use crate::common::{Failure, VerbResult, complain};
+use crate::common::{Failure, VerbResult, complain, ended};
 
 /// Remove vertices (with all edges from and to them) and edges from a store, all of them or none
 ///
@@ -68,5 +68,5 @@ pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
         complain(&format!("{}: none of these edges is there", args.store.display()));
         is_missing = true;
     }
-    if is_missing { Err(Failure::Said(String::new())) } else { Ok(()) }
+    ended(is_missing)
 }

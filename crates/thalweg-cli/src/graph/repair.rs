@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use thalweg::graph::{LostRecords, NetworkOptions, RepairReport, RepairSummary};
 use thalweg::text::escaped;
 
-use crate::common::{Failure, VerbResult, complain, output, shown_path};
+use crate::common::{Failure, VerbResult, complain, ended, output, shown_path};
 
 /// Ranges of ids that are listed in words; JSON has all of them.
 const SHOWN_RANGES: usize = 8;
@@ -31,7 +31,7 @@ pub(super) fn run(store: &Path, to: &Path, as_json: bool, options: &NetworkOptio
         writeln!(out, "{}: {outcome}", shown_path(to))?;
     }
     out.flush()?;
-    if report.is_complete() { Ok(()) } else { Err(Failure::Said(String::new())) }
+    ended(!report.is_complete())
 }
 
 fn in_json(to: &Path, report: &RepairReport) -> Value {

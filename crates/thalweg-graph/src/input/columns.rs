@@ -1,5 +1,6 @@
 //! Reading attributes: datasets with an element for each edge or vertex become Arrow columns.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -146,7 +147,8 @@ impl AttributeReaderBuilder {
             let mut bytes = vec![0; array.bytes() as usize];
             let out = &mut bytes[..];
             self.file.read(&mut [ArrayRequest { dataset, selection: Selection::All, out }])?;
-            return Ok(Some(bytes.chunks_exact(size.max(1)).map(padded_text).collect()));
+            let names = bytes.chunks_exact(size.max(1)).map(padded_text);
+            return Ok(Some(names.map(Cow::into_owned).collect()));
         }
         let Some(texts) = self.file.variable(dataset)? else { return Ok(None) };
         if texts.item.is_some() || texts.len() > MOST_NAMES {
@@ -211,9 +213,9 @@ fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
 }
 
 /// A string that is filled up with NUL.
-fn padded_text(text: &[u8]) -> String {
+fn padded_text(text: &[u8]) -> Cow<'_, str> {
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    String::from_utf8_lossy(&text[..end]).into_owned()
+    String::from_utf8_lossy(&text[..end])
 }
 
 impl AttributeReader {

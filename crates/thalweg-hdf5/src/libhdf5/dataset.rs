@@ -48,15 +48,9 @@ impl Node {
     /// and layouts, [`Error::Malformed`](thalweg_io::Error::Malformed) for addresses outside the
     /// file.
     pub fn samples(&self) -> Result<SampleDataset> {
-        let found = locked(|| self.samples_locked()).map_err(|trouble| match trouble {
-            DatasetError::Refused(refused) => self.refused(refused),
-            DatasetError::Unsupported(what) => self.shared.unsupported(
-                format!("{}: {what}", self.path),
-                "convert the file with its maker's tools first",
-            ),
-            DatasetError::Malformed(at, found, expected) => {
-                self.shared.malformed(&self.path, at, found, expected)
-            }
+        let found = locked(|| self.samples_locked()).map_err(|error| {
+            let advice = "convert the file with its maker's tools first";
+            self.shared.dataset_error(&self.path, error, advice)
         })?;
         let outside = found.check_inside(self.shared.size());
         outside.map_err(|fault| {

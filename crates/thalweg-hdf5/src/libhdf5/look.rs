@@ -2,12 +2,11 @@
 //! excepted, to see whether libhdf5 survives it.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CString, c_char, c_int, c_void};
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t};
 use hdf5_metno_sys::h5a::{
-    H5A_info_t, H5Aget_create_plist, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen_by_idx,
-    H5Aread,
+    H5Aget_create_plist, H5Aget_space, H5Aget_type, H5Aopen_by_idx, H5Aread,
 };
 use hdf5_metno_sys::h5g::H5Gget_create_plist;
 use hdf5_metno_sys::h5i::hid_t;
@@ -65,23 +64,7 @@ impl Node {
     /// Reads the values of all attributes as they are stored, and returns the names. The lock is
     /// held.
     fn look_at_attributes(&self) -> Result<Vec<CString>, LibraryRefusal> {
-        unsafe extern "C" fn visit(
-            _: hid_t,
-            name: *const c_char,
-            _: *const H5A_info_t,
-            out: *mut c_void,
-        ) -> c_int {
-            // SAFETY: `out` is the vector below; the library passes a name that ends with NUL.
-            unsafe { (*out.cast::<Vec<CString>>()).push(CStr::from_ptr(name).to_owned()) };
-            0
-        }
-        let mut names: Vec<CString> = Vec::new();
-        let (by, order) = (H5_index_t::H5_INDEX_NAME, H5_iter_order_t::H5_ITER_INC);
-        // SAFETY: under the lock; the vector outlives the call.
-        status(unsafe {
-            let out = (&raw mut names).cast();
-            H5Aiterate2(self.id.raw(), by, order, std::ptr::null_mut(), Some(visit), out)
-        })?;
+        let names = self.attribute_names(H5_iter_order_t::H5_ITER_INC)?;
         for number in 0..names.len() as u64 {
             let _ = self.look_at_attribute(number);
             allowance::progress();
@@ -151,7 +134,7 @@ impl Node {
 }
 
 /// Passes on that the work was cancelled, and no other error.
-fn unless_cancelled(outcome: Result<()>) -> Result<()> {
+pub(crate) fn unless_cancelled(outcome: Result<()>) -> Result<()> {
     match outcome {
         Err(Error::Cancelled) => Err(Error::Cancelled),
         _ => Ok(()),

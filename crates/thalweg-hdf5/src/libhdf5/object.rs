@@ -25,6 +25,7 @@ use thalweg_io::control::Control;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
+use super::dataset::DatasetError;
 use super::driver::{self, DriverStatus, FileContext};
 use super::handle::{Id, LibraryRefusal, locked, status};
 use super::other_files::OtherFiles;
@@ -177,6 +178,22 @@ impl ErrorContext {
 
     pub(super) fn unsupported(&self, what: String, advice: &'static str) -> Error {
         Error::Unsupported { file: self.name().clone(), what: what.into(), advice: advice.into() }
+    }
+
+    /// The error for the dataset at `path`. `advice`: what a user can do if it is not supported.
+    pub(super) fn dataset_error(
+        &self,
+        path: &str,
+        error: DatasetError,
+        advice: &'static str,
+    ) -> Error {
+        match error {
+            DatasetError::Refused(refused) => self.error(path, refused),
+            DatasetError::Unsupported(what) => self.unsupported(format!("{path}: {what}"), advice),
+            DatasetError::Malformed(at, found, expected) => {
+                self.malformed(path, at, found, expected)
+            }
+        }
     }
 
     pub(super) fn size(&self) -> u64 {
@@ -459,6 +476,20 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`] for what libhdf5 refuses.
     pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
+        let outcome: Result<_, LibraryRefusal> = locked(|| {
+            self.attribute_names(H5_iter_order_t::H5_ITER_NATIVE)?
+                .iter()
+                .map(|name| Ok((name.to_string_lossy().into_owned(), read(self.id.raw(), name)?)))
+                .collect()
+        });
+        outcome.map_err(|refused| self.refused(refused))
+    }
+
+    /// The names of its attributes, in this order of names. The lock is held.
+    pub(super) fn attribute_names(
+        &self,
+        order: H5_iter_order_t,
+    ) -> Result<Vec<CString>, LibraryRefusal> {
         unsafe extern "C" fn visit(
             _: hid_t,
             name: *const c_char,
@@ -470,20 +501,13 @@ impl Node {
             0
         }
         let mut names: Vec<CString> = Vec::new();
-        let outcome: Result<_, LibraryRefusal> = locked(|| {
-            let by = H5_index_t::H5_INDEX_NAME;
+        let by = H5_index_t::H5_INDEX_NAME;
+        // SAFETY: under the lock; the vector outlives the call.
+        status(unsafe {
             let out = (&raw mut names).cast();
-            let order = H5_iter_order_t::H5_ITER_NATIVE;
-            // SAFETY: under the lock; the vector outlives the call.
-            status(unsafe {
-                H5Aiterate2(self.id.raw(), by, order, std::ptr::null_mut(), Some(visit), out)
-            })?;
-            names
-                .iter()
-                .map(|name| Ok((name.to_string_lossy().into_owned(), read(self.id.raw(), name)?)))
-                .collect()
-        });
-        outcome.map_err(|refused| self.refused(refused))
+            H5Aiterate2(self.id.raw(), by, order, std::ptr::null_mut(), Some(visit), out)
+        })?;
+        Ok(names)
     }
 
     pub(super) fn refused(&self, refused: LibraryRefusal) -> Error {

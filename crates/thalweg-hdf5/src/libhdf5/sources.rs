@@ -19,6 +19,7 @@ use super::dataset::DatasetError;
 use super::driver::open_other;
 use super::handle::{Id, status};
 use super::object::Node;
+use super::other_files::OtherFiles;
 
 /// The most sources of one dataset that are looked at, and the most levels of virtual datasets.
 const MOST_SOURCES: usize = 1 << 16;
@@ -38,30 +39,20 @@ impl Node {
     /// values in files of external datasets.
     pub(super) fn check_values(&self) -> Result<()> {
         self.shared.check_values(&self.path, || {
-            if self.shared.other_files().is_anywhere() {
-                return Ok(());
-            }
             self.shared.locked(
-                || check_dataset(&self.id),
-                |trouble| {
-                    Err(match trouble {
-                        DatasetError::Refused(refused) => self.refused(refused),
-                        DatasetError::Unsupported(what) => {
-                            self.shared.unsupported(format!("{}: {what}", self.path), ADVICE)
-                        }
-                        DatasetError::Malformed(at, found, expected) => {
-                            self.shared.malformed(&self.path, at, found, expected)
-                        }
-                    })
-                },
+                || check_sources(&self.id, self.shared.other_files()),
+                |error| Err(self.shared.dataset_error(&self.path, error, ADVICE)),
             )
         })
     }
 }
 
-/// Refuses a dataset whose values libhdf5 would fetch from files of external datasets. The lock is
-/// held.
-pub(super) fn check_dataset(dataset: &Id) -> Result<(), DatasetError> {
+/// Refuses a dataset whose values libhdf5 would fetch from files of external datasets, unless these
+/// may lie anywhere. The lock is held.
+pub(super) fn check_sources(dataset: &Id, other_files: &OtherFiles) -> Result<(), DatasetError> {
+    if other_files.is_anywhere() {
+        return Ok(());
+    }
     check(dataset, MOST_LEVELS, &mut { MOST_SOURCES })
 }
 

@@ -12,7 +12,7 @@ use super::super::ranks::{ReadSeconds, ReadTally};
 use super::super::select::Select;
 use super::super::shape_in_words;
 use super::{ReadJob, array, timed};
-use crate::common::{Failure, VerbResult, complain, listing};
+use crate::common::{Failure, VerbResult, complain, ended, listing};
 use crate::digest::hex;
 
 /// Prints a row for each dataset: path, shape, type, SHA-256 of the values. Fails if there is no
@@ -51,8 +51,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
     match failed {
         Some(error) => Err(error.into()),
         // What cannot be read was printed already.
-        None if is_empty && were_named => Err(Failure::Said(String::new())),
-        None => Ok(()),
+        None => ended(is_empty && were_named),
     }
 }
 

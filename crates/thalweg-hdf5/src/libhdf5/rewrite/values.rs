@@ -12,9 +12,8 @@ use thalweg_io::Error;
 use super::dataset::{RewrittenDataset, select_rows};
 use super::datatype::contents;
 use super::{Rewrite, RewriteError};
-use crate::libhdf5::dataset::DatasetError;
 use crate::libhdf5::handle::{Id, status};
-use crate::libhdf5::sources::{ADVICE, check_dataset};
+use crate::libhdf5::sources::{ADVICE, check_sources};
 
 /// Bytes of elements that are copied at a time, without the strings and lists that they point to.
 const PIECE: u64 = 1 << 20;
@@ -27,9 +26,9 @@ impl Rewrite<'_> {
         if form.bytes() == 0 {
             return Ok(());
         }
-        if !self.from.shared.other_files().is_anywhere() {
-            self.check_sources(made)?;
-        }
+        let shared = &self.from.shared;
+        check_sources(&self.open_from(made.from)?, shared.other_files())
+            .map_err(|error| shared.dataset_error(&form.path, error, ADVICE))?;
         let row = form.bytes() / rows;
         let step = (PIECE / row.max(1)).clamp(1, rows);
         let room = self.from.shared.size().saturating_mul(8).max(PIECE);
@@ -41,20 +40,6 @@ impl Rewrite<'_> {
             ));
         }
         self.copy(made, rows, step, row)
-    }
-
-    /// Refuses values that libhdf5 would read from other files.
-    fn check_sources(&self, made: &RewrittenDataset) -> Result<(), RewriteError> {
-        match check_dataset(&self.open_from(made.from)?) {
-            Ok(()) => Ok(()),
-            Err(DatasetError::Refused(refused)) => Err(refused.into()),
-            Err(DatasetError::Unsupported(what)) => {
-                Err(self.unsupported(&made.form.path, &what, ADVICE))
-            }
-            Err(DatasetError::Malformed(_, found, expected)) => {
-                Err(self.malformed(&made.form.path, found, expected))
-            }
-        }
     }
 
     fn copy(
