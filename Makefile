@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop attack kills mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop attack kills schedules mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -22,6 +22,7 @@ help:
 	@echo 'make test-neon  the codec tests on emulated ARM'
 	@echo 'make kills   kill -9 the program 1,000 times and more while it changes stores of networks'
 	@echo 'make attack  every verb on 6,000 mutants of small files of every format (ATTACK="--runs 20000 --seed 2"; goes on where it stopped)'
+	@echo 'make schedules  tests of threads under many interleavings: the engine, windows of arrays, changes of networks (SCHEDULES=10000)'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make peers   build the peers into target/peers and .venv'
@@ -106,6 +107,12 @@ kills:
 	@peers/build.sh python
 	cargo build --locked --workspace --bins --tests
 	KILLS=2000 .venv/bin/python -m pytest tests/interop/test_graph_kill.py -s
+
+# The threads of these tests take turns as a seeded scheduler says. It finds deadlocks, too. SCHEDULES=10000 tries more than 200 of
+# each kind. Without the command: it would replace the one that other tests run.
+schedules: system
+	cargo test --locked --package thalweg-io --package thalweg-hdf5 --package thalweg --features thalweg/schedules --lib --test it \
+		-- schedules
 
 # With an MPI of the machine's where there is one (MPICC=mpicc, and a release build: PROFILE=release), else with the one from
 # peers/requirements.txt. One test is built too: without any, features differ.

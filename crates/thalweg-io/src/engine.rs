@@ -21,19 +21,21 @@ mod clock;
 mod depth;
 mod input;
 mod recycle;
+#[cfg(all(test, feature = "schedules"))]
+mod schedules;
 mod state;
 #[cfg(test)]
 mod tests;
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::extent::{Group, Source};
 use crate::store::{Feed, Next, Request, Store};
+use crate::sync::thread::{Builder, JoinHandle};
 use state::{Shared, Taken};
 
 pub use clock::{Clocks, Stage};
@@ -170,16 +172,14 @@ impl<D: Decoder> Run<D> {
         };
         let failed = |e| Error::io(run_name(&shared), "starting a thread for", e);
         let fetch = shared.clone();
-        let fetcher = std::thread::Builder::new().name("thalweg-fetch".into()).spawn(move || {
+        let fetcher = Builder::new().name("thalweg-fetch".into()).spawn(move || {
             let _guard = StopOnPanic(&fetch);
             fetch.store.serve(fetch.shape.max_depth.max(1), &*fetch);
         });
         run.fetcher = Some(fetcher.map_err(failed)?);
         for _ in 0..shape.threads.max(1) {
             let work = shared.clone();
-            let worker = std::thread::Builder::new()
-                .name("thalweg-decode".into())
-                .spawn(move || work.work());
+            let worker = Builder::new().name("thalweg-decode".into()).spawn(move || work.work());
             run.workers.push(worker.map_err(failed)?);
         }
         Ok(run)

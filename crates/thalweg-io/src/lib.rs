@@ -88,6 +88,7 @@ pub mod random;
 pub mod residency;
 pub mod sidecar;
 pub mod store;
+pub mod sync;
 mod sys;
 pub mod text;
 

@@ -13,16 +13,17 @@
 
 use std::io;
 use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::{Builder, JoinHandle, ScopedJoinHandle};
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::mpsc::{SyncSender, sync_channel};
+use crate::sync::thread::{self, Builder, JoinHandle, ScopedJoinHandle};
+use crate::sync::{Mutex, PoisonError, RwLock, spawn_scoped};
 
 /// Threads that end before [`scope`] returns.
 #[derive(Debug)]
-pub struct Threads<'scope, 'env: 'scope>(&'scope std::thread::Scope<'scope, 'env>);
+pub struct Threads<'scope, 'env: 'scope>(&'scope thread::Scope<'scope, 'env>);
 
 /// A thread of [`Threads`].
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl<'scope> Threads<'scope, '_> {
         name: &str,
         job: impl FnOnce() -> T + Send + 'scope,
     ) -> io::Result<Worker<'scope, T>> {
-        Builder::new().name(name.into()).spawn_scoped(self.0, job).map(Worker)
+        spawn_scoped(self.0, name, job).map(Worker)
     }
 }
 
@@ -67,7 +68,7 @@ impl<T> Worker<'_, T> {
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn scope<'env, T>(f: impl for<'scope> FnOnce(&Threads<'scope, 'env>) -> T) -> T {
-    std::thread::scope(|scope| f(&Threads(scope)))
+    thread::scope(|scope| f(&Threads(scope)))
 }
 
 /// `f` of each of `items`, in their order, on up to `threads` threads; the caller's is one of them.
@@ -248,7 +249,10 @@ pub fn together<P, T: Send>(
 /// One job on its own thread, which may outlive the call that started it. The job goes on if this
 /// handle is dropped.
 #[derive(Debug)]
-pub struct Background<T>(JoinHandle<T>);
+pub struct Background<T> {
+    thread: JoinHandle<T>,
+    is_over: Arc<AtomicBool>,
+}
 
 impl<T: Send + 'static> Background<T> {
     /// Starts a job on a thread with a name that debuggers show.
@@ -260,13 +264,19 @@ impl<T: Send + 'static> Background<T> {
         what: &Arc<str>,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> Result<Self> {
-        let thread = Builder::new().name(name.into()).spawn(job);
-        thread.map(Self).map_err(|e| Error::io(what, "starting a thread for", e))
+        let is_over = Arc::new(AtomicBool::new(false));
+        let flag = is_over.clone();
+        let thread = Builder::new().name(name.into()).spawn(move || {
+            let _raise = Raise(&flag);
+            job()
+        });
+        let thread = thread.map_err(|e| Error::io(what, "starting a thread for", e))?;
+        Ok(Self { thread, is_over })
     }
 
-    /// Whether [`Background::join`] would not wait.
+    /// Whether the job is over: [`Background::join`] would return at once.
     pub fn is_finished(&self) -> bool {
-        self.0.is_finished()
+        self.is_over.load(Ordering::Relaxed)
     }
 
     /// Waits for the job's result.
@@ -274,12 +284,12 @@ impl<T: Send + 'static> Background<T> {
     /// # Panics
     /// With the job's panic, if it panicked.
     pub fn join(self) -> T {
-        self.0.join().unwrap_or_else(|panic| resume_unwind(panic))
+        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     /// Waits for the end of a job and discards its result or panic.
     pub fn wait(self) {
-        let _ = self.0.join();
+        let _ = self.thread.join();
     }
 }
 

@@ -14,11 +14,11 @@ pub mod uring;
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::Scope;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::thread::{self, Scope};
 
 pub use file::FileStore;
 pub use joined::JoinedStore;
@@ -97,7 +97,7 @@ pub trait Store: Send + Sync + fmt::Debug {
 
 fn serve_with_threads<S: Store + ?Sized>(store: &S, depth: usize, feed: &dyn Feed) {
     let left = AtomicUsize::new(depth.saturating_sub(1));
-    std::thread::scope(|scope| serve_here(scope, store, feed, &left, feed.next(true)));
+    thread::scope(|scope| serve_here(scope, store, feed, &left, feed.next(true)));
 }
 
 /// Answers requests, beginning with `next`. Starts another thread only if another request is

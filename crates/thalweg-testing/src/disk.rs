@@ -8,13 +8,14 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg_io::disk::{Disk, Sink};
 use thalweg_io::store::{MemoryStore, Store};
+use thalweg_io::sync::{Mutex, MutexGuard, PoisonError};
 use thalweg_io::{Error, Result};
 
 const SECTOR: usize = 512;

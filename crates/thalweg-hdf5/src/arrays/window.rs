@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::Arc;
 
 use thalweg_io::engine::Decoder;
 use thalweg_io::extent::{Extent, Fetch, Group, Wanted};
 use thalweg_io::plan::{self, GapRule};
+use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::LIKELY_RATIO;

@@ -5,7 +5,7 @@ mod deliver;
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
@@ -15,6 +15,7 @@ use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
 use crate::store::{AlignedBuf, Next, PAGE, Request, Store};
+use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(super) struct Shared<D: Decoder> {
     pub(super) store: Arc<dyn Store>,

@@ -5,21 +5,54 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::{Decoder, Delivery, Run, Shape};
-use crate::Result;
 use crate::control::Control;
+use crate::error::{Error, Result};
 use crate::extent::{Fetch, Group, Source, Wanted};
-use crate::store::{JoinedStore, MemoryStore};
+use crate::store::{JoinedStore, MemoryStore, Store};
+
+/// Bytes of a range.
+pub(super) const LEN: u64 = 8;
+/// Ranges of a store.
+pub(super) const COUNT: u64 = 6;
+
+/// A store whose bytes are copied, and which cannot read the range `bad`.
+#[derive(Debug)]
+pub(super) struct Copied {
+    pub(super) name: Arc<str>,
+    pub(super) bad: Option<u64>,
+}
+
+impl Store for Copied {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        LEN * COUNT
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        if self.bad == Some(offset / LEN) {
+            return Err(Error::io(&self.name, "reading", std::io::ErrorKind::Other));
+        }
+        (offset..).zip(buf).for_each(|(at, byte)| *byte = (at / LEN) as u8);
+        Ok(())
+    }
+}
 
 /// Copies extents, and panics at the one with the ordinal `bad`.
-struct Copies {
-    bad: u64,
+pub(super) struct Copies {
+    pub(super) bad: u64,
 }
 
 impl Decoder for Copies {
-    type Worker = ();
+    /// Extents that it has copied.
+    type Worker = u64;
     type Batch = Vec<Vec<u8>>;
 
-    fn worker(&self) {}
+    fn worker(&self) -> u64 {
+        0
+    }
 
     fn batch(&self) -> Self::Batch {
         Vec::new()
@@ -27,7 +60,7 @@ impl Decoder for Copies {
 
     fn decode(
         &self,
-        (): &mut (),
+        copied: &mut u64,
         group: &Group,
         next: &mut usize,
         batch: &mut Self::Batch,
@@ -36,12 +69,13 @@ impl Decoder for Copies {
         while let Some(extent) = group.get(*next) {
             assert_ne!(extent.ordinal, self.bad, "a defect of the decoder");
             batch.push(extent.bytes.to_vec());
+            *copied += 1;
             *next += 1;
         }
         Ok(())
     }
 
-    fn decoded_bytes((): &()) -> u64 {
+    fn decoded_bytes(_: &u64) -> u64 {
         0
     }
 }
@@ -61,7 +95,9 @@ const SHAPE: Shape = Shape {
 };
 
 /// One fetch for each range.
-fn planned(ranges: impl IntoIterator<Item = Range<u64>, IntoIter: Send + 'static>) -> Source {
+pub(super) fn planned(
+    ranges: impl IntoIterator<Item = Range<u64>, IntoIter: Send + 'static>,
+) -> Source {
     let fetches = ranges.into_iter().zip(0..).map(|(range, ordinal)| Fetch {
         range: range.clone(),
         extents: vec![Wanted { range, ordinal }],
@@ -87,6 +123,17 @@ fn views_of_a_run_outlive_the_first_piece_of_another_file() {
     let run = Run::start(store, both, Copies { bad: u64::MAX }, SHAPE, Control::new()).unwrap();
     let values: Vec<_> = run.map(|batch| batch.unwrap().concat()).collect();
     assert_eq!(values, [&[7; 4][..], b"piece"]);
+}
+
+#[test]
+fn a_run_ends_after_an_error() {
+    let store = Arc::new(Copied { name: "store".into(), bad: Some(1) });
+    let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
+    let decoder = Copies { bad: u64::MAX };
+    let mut run = Run::start(store, source, decoder, SHAPE, Control::new()).unwrap();
+    assert!(run.next().unwrap().is_ok());
+    assert!(matches!(run.next(), Some(Err(Error::Io { .. }))));
+    assert!(run.next().is_none());
 }
 
 #[test]

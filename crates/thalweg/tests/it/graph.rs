@@ -6,4 +6,6 @@ mod import;
 mod model;
 mod planned;
 mod repair;
+#[cfg(feature = "schedules")]
+mod schedules;
 mod steps;

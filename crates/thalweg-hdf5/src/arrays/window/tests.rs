@@ -209,3 +209,51 @@ proptest! {
         }
     }
 }
+
+/// Windows that are delivered while later ones are planned, under many interleavings of the two:
+/// `make schedules`.
+#[cfg(feature = "schedules")]
+#[test]
+fn windows_are_delivered_under_all_schedules() {
+    use thalweg_io::model::StoreModel;
+    use thalweg_io::pool::scope;
+    use thalweg_io::sync::explore;
+    use thalweg_io::sync::mpsc::sync_channel;
+
+    /// Stored chunks of each window.
+    const STORED: [u32; 7] = [0, 2, 0, 0, 1, 0, 2];
+
+    explore(|| {
+        let coming = STORED.into_iter().map(|stored| {
+            let kept = (1 << stored) - 1;
+            let array = StoredArray::new(&[6], Some(&[3]), false, kept, 0);
+            let mut window = Window::new();
+            window.add(
+                0,
+                array.subject.clone(),
+                Grid::new(&array.subject.array, &Selection::All, 100),
+            );
+            Ok(window)
+        });
+        let windows = Arc::new(Windows::new(coming));
+        let fetches = windows.fetches(GapRule::new(&StoreModel::MEMORY), 4096);
+        let (sender, receiver) = sync_channel(1);
+        scope(|threads| {
+            let plan = move || {
+                fetches.map(|fetch| fetch.extents.len()).all(|count| sender.send(count).is_ok())
+            };
+            threads.start("plan", plan).unwrap();
+            for stored in STORED {
+                let (_, window) = windows.head().unwrap().unwrap();
+                assert_eq!(window.entries.len(), stored as usize);
+                drop(window);
+                let mut filled = 0;
+                while filled < stored as usize {
+                    filled += receiver.recv().unwrap();
+                }
+                windows.deliver(|_| Ok(Vec::new())).unwrap();
+            }
+            assert!(windows.head().unwrap().is_none());
+        });
+    });
+}

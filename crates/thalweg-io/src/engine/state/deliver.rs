@@ -18,7 +18,11 @@ impl<D: Decoder> Shared<D> {
                 return Some(part);
             }
             if state.stopped || (state.drained() && state.outbox.is_empty()) {
-                return state.failed.take().map(Err);
+                let error = state.failed.take()?;
+                // Without this, a caller who goes on after the error would wait forever for the
+                // request that failed.
+                self.stop_locked(&mut state);
+                return Some(Err(error));
             }
             let waiting = Instant::now();
             state = self.wait(&self.can_deliver, state);

@@ -102,8 +102,8 @@ struct Fetches {
     /// The look-ahead thread, unless it was joined. It ends when the receiver is dropped.
     thread: Option<Background<()>>,
     current: std::vec::IntoIter<Fetch>,
-    /// The workers own the queue. In a run that only fetches there are no workers, so that no list
-    /// is kept.
+    /// The decoder owns the queue, and it lives as long as the run. In a run that only fetches no
+    /// decoder takes lists, so that none is kept. A list that a worker misses is an error.
     queue: Weak<WorkQueue>,
     /// The ordinal after the last received read.
     next: u64,

@@ -1,0 +1,117 @@
+//! Runs under many interleavings of their threads: `make schedules`.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use super::tests::{COUNT, Copied, Copies, LEN, planned};
+use super::{Delivery, Run, Shape};
+use crate::control::Control;
+use crate::error::Error;
+use crate::sync::explore;
+
+fn shape(delivery: Delivery) -> Shape {
+    Shape {
+        threads: 2,
+        depth: 2,
+        max_depth: 3,
+        block: 4096,
+        usual: None,
+        headroom: 4096,
+        buffers: 3,
+        group: 1,
+        batches: 2,
+        delivery,
+    }
+}
+
+fn start(delivery: Delivery, bad: Option<u64>, horizon: u64) -> Run<Copies> {
+    let store = Arc::new(Copied { name: "store".into(), bad });
+    let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
+    let (copies, control) = (Copies { bad: u64::MAX }, Control::new());
+    Run::start_below(store, source, copies, shape(delivery), control, horizon).unwrap()
+}
+
+/// The ranges in a batch, each checked to be whole.
+fn ranges(batch: &[Vec<u8>]) -> Vec<u64> {
+    let whole = batch.iter().inspect(|bytes| assert_eq!(bytes[..], [bytes[0]; LEN as usize]));
+    whole.map(|bytes| u64::from(bytes[0])).collect()
+}
+
+#[test]
+fn every_range_is_delivered_once() {
+    for delivery in [Delivery::Ordered, Delivery::AsTheyCome] {
+        explore(move || {
+            let mut run = start(delivery, None, u64::MAX);
+            let mut seen = Vec::new();
+            while let Some(batch) = run.next() {
+                let batch = batch.unwrap();
+                seen.extend(ranges(&batch));
+                run.recycle(batch);
+            }
+            if delivery == Delivery::AsTheyCome {
+                seen.sort_unstable();
+            }
+            assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
+            run.finish().unwrap();
+        });
+    }
+}
+
+#[test]
+fn the_batches_before_a_defect_are_delivered() {
+    explore(|| {
+        let mut run = start(Delivery::Ordered, Some(4), u64::MAX);
+        let mut seen = Vec::new();
+        let error = loop {
+            match run.next().unwrap() {
+                Ok(batch) => seen.extend(ranges(&batch)),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        // Requests that went out after the bad one may be answered before it.
+        assert!(seen.iter().copied().eq(0..seen.len() as u64) && seen.len() <= 4, "{seen:?}");
+        assert!(run.next().is_none());
+    });
+}
+
+#[test]
+fn workers_see_every_range_once() {
+    explore(|| {
+        let finished = start(Delivery::Worker, None, u64::MAX).finish().unwrap();
+        assert_eq!(finished.workers.iter().sum::<u64>(), COUNT);
+    });
+}
+
+#[test]
+fn nothing_beyond_the_horizon_is_decoded() {
+    explore(|| {
+        let mut run = start(Delivery::AsTheyCome, None, 2);
+        let mut seen = Vec::new();
+        for horizon in [2, 3, COUNT] {
+            run.extend(horizon);
+            while seen.len() < horizon as usize {
+                let batch = run.next().unwrap().unwrap();
+                seen.extend(ranges(&batch));
+                assert!(seen.iter().all(|range| *range < horizon), "{seen:?} below {horizon}");
+                run.recycle(batch);
+            }
+        }
+        assert!(run.next().is_none());
+    });
+}
+
+#[test]
+fn a_run_can_be_dropped_at_any_time() {
+    for taken in 0..3 {
+        explore(move || {
+            let mut run = start(Delivery::Ordered, None, u64::MAX);
+            let recycler = run.recycler();
+            let kept: Vec<_> = run.by_ref().take(taken).collect();
+            drop(run);
+            for batch in kept {
+                recycler.recycle(batch.unwrap());
+            }
+        });
+    }
+}
