@@ -6,7 +6,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::Error;
 use thalweg::graph::{Network, NetworkOptions as Options, Writer};
-use thalweg_testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing, one_of};
 
 use super::model::{Model, define, try_define};
 
@@ -56,7 +56,9 @@ fn acknowledged_changes_survive_and_none_is_partial() {
     // Some models are expected not to match, so their panics are not printed.
     std::panic::set_hook(Box::new(|_| {}));
     let jobs: Vec<_> = (0..2)
-        .map(|part| std::thread::spawn(move || (part..RUNS).step_by(2).try_for_each(run)))
+        .map(|part| {
+            std::thread::spawn(move || (part..RUNS).step_by(2 * one_of()).try_for_each(run))
+        })
         .collect();
     let outcomes: Vec<_> = jobs.into_iter().map(std::thread::JoinHandle::join).collect();
     let _ = std::panic::take_hook();

@@ -10,7 +10,7 @@ use thalweg::disk::Disk;
 use thalweg::graph::{
     Change, Network, NetworkOptions as Options, Population, RepairReport, Writer, repair_on,
 };
-use thalweg_testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing, one_of};
 
 use super::contents::Contents;
 use super::model::{Model, define, schema};
@@ -93,7 +93,7 @@ fn worked_on(seed: u64) -> (CrashDisk, Contents, Contents) {
 #[test]
 fn one_damaged_byte_loses_no_edge_of_a_segment() {
     let (mut segments, mut others) = (0, 0);
-    for seed in 0..16 {
+    for seed in (0..16).step_by(one_of()) {
         let (disk, truth, ever) = worked_on(seed);
         let mut rng = SmallRng::seed_from_u64(seed);
         for file in disk.list().unwrap() {
@@ -128,7 +128,7 @@ fn one_damaged_byte_loses_no_edge_of_a_segment() {
             }
         }
     }
-    assert!(segments > 100 && others > 100, "{segments} {others}");
+    assert!(segments > 100 / one_of() && others > 100 / one_of(), "{segments} {others}");
 }
 
 #[test]

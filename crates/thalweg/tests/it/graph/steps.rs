@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::graph::{Network, NetworkOptions as Options, NumberCoding, Writer};
-use thalweg_testing::{CrashDisk, Failing};
+use thalweg_testing::{CrashDisk, Failing, one_of};
 
 use super::model::{Model, define};
 
@@ -28,7 +28,7 @@ fn a_network_is_what_a_model_in_memory_is() {
                     writer.set_coding(NumberCoding::Raw);
                 }
                 let mut step = 0;
-                while step < STEPS / 4 {
+                while step < STEPS / 4 / one_of() {
                     let count = rng.random_range(1..12);
                     let changes = (0..count).map(|_| model.step(&mut rng)).collect();
                     writer.commit(changes).unwrap();
