@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop attack kills schedules mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -43,15 +43,17 @@ rocksdb basalt: system
 	@peers/build.sh python $@
 
 # One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not. Advisories
-# appear without a change of ours, and come from another host than packages: `make deny` checks them, too.
+# appear without a change of ours, and come from another host than packages: `make deny` checks them, too. The tests run side by
+# side: each is alone on its core for its last seconds, and many wait for discs or throttles.
 test:
 	@$(MAKE) system
 	@$(MAKE) fmt
 	@$(MAKE) --jobs=2 clippy peers
 	@$(MAKE) doc
 	@$(MAKE) deny ADVISORIES=skip
-	@$(MAKE) unit
-	@$(MAKE) interop
+	@$(MAKE) mpi
+	cargo test --workspace --locked --no-run
+	@$(MAKE) --jobs=3 --output-sync=line unit-tests unit-src interop-tests
 
 fmt:
 	cargo fmt --all --check
@@ -92,7 +94,10 @@ interop:
 	@$(MAKE) peers
 	@$(MAKE) mpi
 	cargo build --locked --workspace --bins --tests
-	# More of them than cores: they wait for discs and throttles, too.
+	@$(MAKE) interop-tests
+
+# More of them than cores: they wait for discs and throttles, too.
+interop-tests:
 	.venv/bin/python -m pytest tests/interop --numprocesses=$$(($$(nproc) * 3 / 2)) $(PYTEST_ARGS)
 
 # Mutants of every format, every verb, and what must hold for each run; `make interop` does 300 of these. What it finds is kept in
