@@ -1,30 +1,45 @@
-//! Reads HDF5 metadata without libhdf5: groups, attributes, and where a dataset's elements lie.
+//! Reads HDF5 metadata without libhdf5, in safe Rust: groups, attributes, types, and where the
+//! elements of datasets lie.
 //!
-//! This module reads the part of the HDF5 file format specification 3.0
-//! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>) that FAST5 files use:
-//! superblocks 0 to 3, object headers 1 and 2, groups as symbol tables, as link messages and as
-//! dense storage, scalar attributes in headers and in dense storage, and datasets of one dimension.
-//! Anything else in a file is [`Refused::Foreign`]: it may be valid, but only libhdf5 reads it.
-//! Nothing is written and nothing is guessed. Checksums are verified. A [`Reader`] reads at most as
-//! many bytes as its limit, so that structures with cycles come to an end.
+//! This module follows the HDF5 file format specification 3.0
+//! (<https://support.hdfgroup.org/documentation/hdf5/latest/_f_m_t3.html>). docs/formats/hdf5.md
+//! lists the structures, and the files that test each of them. What the module does not read is
+//! [`Refused::Foreign`]. Nothing is written and nothing is guessed. Checksums are verified. A
+//! [`Reader`] reads at most as many bytes as its limit, so that structures with cycles come to an
+//! end.
+//!
+//! Parsers are `async` functions that suspend where they need bytes. [`Rounds`] runs many of them
+//! at once, and fetches what all of them need next together. [`now`] runs a parser over a source
+//! whose bytes are always there.
 
 mod attribute;
 mod btree;
 mod checksum;
+mod chunk_index;
 mod cursor;
 mod dataset;
+mod dataspace;
+mod datatype;
 mod group;
 mod header;
 mod heap;
+mod rounds;
+mod superblock;
 
 use std::borrow::Cow;
-use std::cell::Cell;
 use std::ops::Range;
+use std::pin::pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
 
 use thalweg_io::{Error, Fault};
 
-pub use group::Links;
-pub use header::{MetadataFile, Object};
+use cursor::Cursor;
+
+pub use group::{Link, Target};
+pub use header::Object;
+pub use rounds::{Found, Rounds};
+pub use superblock::Superblock;
 
 /// `HADDR_UNDEF`, the undefined address.
 const NOWHERE: u64 = u64::MAX;
@@ -63,24 +78,20 @@ fn damaged<T>(
     Err(Refused::Damaged(Fault { at, found: found.into(), expected: expected.into() }))
 }
 
-/// A file whose bytes are read by their addresses.
+/// Ranges of bytes, in the order in which they were asked for.
+pub type Views<'a> = Vec<Cow<'a, [u8]>>;
+
+/// A file whose bytes are read by their offsets.
 pub trait ByteSource {
     /// The size of the file in bytes.
     fn size(&self) -> u64;
 
-    /// The `len` bytes from `at` on. The range is inside the file.
-    ///
-    /// # Errors
-    /// The store's own.
-    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>, Error>;
+    /// The bytes of each of `ranges`, which lie inside the file. `Pending` if some of them have to
+    /// be fetched first; then the source notes all of them.
+    fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>, Error>>;
 
-    /// Announces ranges that will be read soon. Each range is inside the file.
-    ///
-    /// # Errors
-    /// The store's own.
-    fn expect(&self, _ranges: Vec<Range<u64>>) -> Result<(), Error> {
-        Ok(())
-    }
+    /// Says that `ranges`, which lie inside the file, will probably be asked for soon.
+    fn hint(&self, _ranges: &[Range<u64>]) {}
 }
 
 /// A file in memory.
@@ -89,10 +100,24 @@ impl ByteSource for &[u8] {
         self.len() as u64
     }
 
-    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>, Error> {
-        let start = usize::try_from(at).unwrap_or(usize::MAX);
-        let bytes = <[u8]>::get(self, start..start.saturating_add(len));
-        Ok(Cow::Borrowed(bytes.unwrap_or_default()))
+    fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>, Error>> {
+        let view = |range: &Range<u64>| {
+            let end = usize::try_from(range.end).unwrap_or(usize::MAX);
+            let start = usize::try_from(range.start).unwrap_or(usize::MAX);
+            Cow::Borrowed(<[u8]>::get(self, start..end).unwrap_or_default())
+        };
+        Poll::Ready(Ok(ranges.iter().map(view).collect()))
+    }
+}
+
+/// Runs a parser over a source whose bytes are always there.
+///
+/// # Errors
+/// Those of the parser; [`Refused::Foreign`] if the source has bytes that are not there.
+pub fn now<T>(parser: impl Future<Output = Result<T>>) -> Result<T> {
+    match pin!(parser).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => foreign("bytes that are not in memory"),
     }
 }
 
@@ -100,35 +125,87 @@ impl ByteSource for &[u8] {
 #[derive(Debug)]
 pub struct Reader<'a, S: ?Sized> {
     source: &'a S,
-    left: Cell<u64>,
+    left: AtomicU64,
+    superblock: Superblock,
 }
 
 impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
-    /// A reader of at most `limit` bytes.
-    pub fn new(source: &'a S, limit: u64) -> Self {
-        Self { source, left: Cell::new(limit) }
+    /// Parses the superblock of a file with a reader of at most `limit` bytes, and returns the
+    /// reader for the rest.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub async fn open(source: &'a S, limit: u64) -> Result<Self> {
+        let mut reader = Self::new(source, Superblock::default(), limit);
+        superblock::parse(&mut reader).await?;
+        Ok(reader)
     }
 
+    /// A reader of at most `limit` bytes of a file with this superblock.
+    pub fn new(source: &'a S, superblock: Superblock, limit: u64) -> Self {
+        Self { source, left: AtomicU64::new(limit), superblock }
+    }
+
+    /// The file's superblock.
+    pub fn superblock(&self) -> &Superblock {
+        &self.superblock
+    }
+
+    /// The size of the file from its superblock on, in bytes.
     fn size(&self) -> u64 {
-        self.source.size()
+        self.source.size().saturating_sub(self.superblock.base)
+    }
+
+    /// A cursor over bytes that are at this address.
+    fn cursor<'b>(&self, bytes: &'b [u8], at: u64) -> Cursor<'b> {
+        Cursor::new(bytes, at, self.superblock.widths)
     }
 
     /// The `len` bytes from an address on.
-    fn get(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>> {
-        self.check(at, len)?;
-        match self.left.get().checked_sub(len) {
-            Some(left) => self.left.set(left),
-            None => return foreign("more metadata than are read for one object"),
+    async fn get(&self, at: u64, len: u64) -> Result<Cow<'_, [u8]>> {
+        let mut all = self.get_all(&[(at, len)]).await?;
+        Ok(all.pop().unwrap_or_default())
+    }
+
+    /// The bytes at each of `places`, which are pairs of an address and a length.
+    async fn get_all(&self, places: &[(u64, u64)]) -> Result<Views<'_>> {
+        let mut ranges = Vec::with_capacity(places.len());
+        let mut sum = 0u64;
+        for &(at, len) in places {
+            self.check(at, len)?;
+            let start = self.superblock.base + at;
+            ranges.push(start..start + len);
+            sum = sum.saturating_add(len);
         }
-        let Ok(len) = usize::try_from(len) else {
-            return foreign("structures that memory cannot hold");
+        let take = |left: u64| left.checked_sub(sum);
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
+            return foreign("more metadata than are read for one object");
+        }
+        let all = std::future::poll_fn(|_| self.source.poll(&ranges)).await?;
+        for (&(at, len), bytes) in places.iter().zip(&all) {
+            if bytes.len() as u64 != len {
+                return damaged(at, "the end of the file", format!("{len} bytes"));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Up to `len` bytes from each of these addresses on; fewer at the end of the file.
+    async fn get_up_to(&self, places: &[u64], len: u64) -> Result<Views<'_>> {
+        let size = self.size();
+        let place = |&at: &u64| (at, len.min(size.saturating_sub(at)));
+        self.get_all(&places.iter().map(place).collect::<Vec<_>>()).await
+    }
+
+    /// Says that up to `len` bytes from each of these addresses on will probably be asked for soon.
+    fn hint(&self, places: &[u64], len: u64) {
+        let base = self.superblock.base;
+        let end = self.source.size();
+        let range = |&at: &u64| {
+            let start = at.saturating_add(base).min(end);
+            start..start.saturating_add(len).min(end)
         };
-        let bytes = self.source.get(at, len)?;
-        if bytes.len() == len {
-            Ok(bytes)
-        } else {
-            damaged(at, "the end of the file", format!("{len} bytes"))
-        }
+        self.source.hint(&places.iter().map(range).collect::<Vec<_>>());
     }
 
     fn check(&self, at: u64, len: u64) -> Result<()> {
@@ -137,16 +214,5 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
         }
         let expected = format!("an address inside the {} bytes of the file", self.size());
         damaged(at.min(self.size()), format!("{len} bytes at address {at}"), expected)
-    }
-
-    /// Announces that up to `len` bytes will be read from each of these addresses.
-    fn expect(&self, places: &[u64], len: u64) -> Result<()> {
-        let size = self.size();
-        // A single range is read at once anyway.
-        if places.len() > 1 {
-            let range = |&at: &u64| (at < size).then(|| at..at.saturating_add(len).min(size));
-            self.source.expect(places.iter().filter_map(range).collect())?;
-        }
-        Ok(())
     }
 }

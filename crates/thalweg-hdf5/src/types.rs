@@ -104,19 +104,6 @@ impl SampleDataset {
     }
 }
 
-/// Sorts chunks by their first element and drops those beyond the end of the dataset.
-///
-/// # Errors
-/// Chunks that overlap.
-pub(super) fn in_order(chunks: &mut Vec<Chunk>, len: u64, chunk: u64) -> Result<(), Fault> {
-    chunks.retain(|chunk| chunk.offset != NOWHERE && chunk.first < len);
-    chunks.sort_unstable_by_key(|chunk| chunk.first);
-    let twice = chunks.windows(2).any(|pair| matches!(pair, [one, two] if one.first == two.first));
-    if twice || chunks.iter().any(|here| !here.first.is_multiple_of(chunk)) {
-        return Err(Fault::new(0, "chunks that overlap", format!("chunks of {chunk} samples")));
-    }
-    Ok(())
-}
-
 /// `HADDR_UNDEF`: nothing is stored.
+#[cfg(feature = "libhdf5")]
 pub(super) const NOWHERE: u64 = u64::MAX;

@@ -1,11 +1,13 @@
-//! Attributes: their names, types and values.
+//! Attributes: their names, types and values (section IV.A.2.m), in headers and in dense storage.
 
 use std::sync::Arc;
 
 use super::btree::version2;
 use super::cursor::{Cursor, until_nul};
-use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, Object};
-use super::heap::{Fractal, global_text};
+use super::dataspace::Dataspace;
+use super::datatype::{ByteOrder, Class, Datatype};
+use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, Object, SHARED, shared};
+use super::heap::{Collections, Fractal, GlobalId};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 use crate::types::Value;
 
@@ -15,134 +17,21 @@ const ATTRIBUTES_BY_NAME: u8 = 8;
 const RECORD: usize = 17;
 /// Bytes of the id.
 const ID: usize = 8;
-/// The flag of a message that is stored outside the header.
-const SHARED: u8 = 0x02;
 
-/// The kind of an element.
-#[derive(Debug, PartialEq)]
-pub(super) enum AttributeKind {
-    Integer {
-        signed: bool,
-        big_endian: bool,
-    },
-    Float {
-        big_endian: bool,
-    },
-    /// A string of the type's size.
-    Text,
-    /// A string of any length, in a global heap.
-    LongText,
-    Enum {
-        big_endian: bool,
-        labels: Vec<(i64, String)>,
-    },
-    /// Any other kind.
-    Other,
-}
-
-/// A type: the kind of an element, and its size in bytes.
-#[derive(Debug, PartialEq)]
-pub(super) struct Type {
-    pub(super) kind: AttributeKind,
-    pub(super) size: usize,
-}
-
-/// The place of the sign and the stored properties of the numbers of IEEE 754 of 32 and 64 bits.
-const SINGLE: (u8, [u8; 12]) = (31, [0, 0, 32, 0, 23, 8, 0, 23, 127, 0, 0, 0]);
-const DOUBLE: (u8, [u8; 12]) = (63, [0, 0, 64, 0, 52, 11, 0, 52, 0xff, 3, 0, 0]);
-
-impl Type {
-    pub(super) fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
-        let at = cursor.at();
-        let class = cursor.u8()?;
-        let bits = [cursor.u8()?, cursor.u8()?, cursor.u8()?];
-        let size = cursor.u32()? as usize;
-        let version = class >> 4;
-        // The parsed fields have not changed since version 3.
-        if !(1..=5).contains(&version) {
-            return foreign(format!("version {version} of a type"));
-        }
-        let big_endian = bits[0] & 1 != 0;
-        let kind = match class & 15 {
-            0 => {
-                let offset = cursor.u16()?;
-                let precision = cursor.u16()?;
-                // The bits 0x06 are the values of padding bits.
-                if offset != 0
-                    || usize::from(precision) != size.saturating_mul(8)
-                    || bits[0] & 0x06 != 0
-                {
-                    return foreign("integers that do not fill their bytes");
-                }
-                AttributeKind::Integer { signed: bits[0] & 8 != 0, big_endian }
-            }
-            1 => {
-                let properties = cursor.take(12)?;
-                let ieee = if size == 4 { SINGLE } else { DOUBLE };
-                // Normalised, without padding, not in the order of VAX.
-                let plain = bits[0] & 0x7e == 0x20 && bits[1] == ieee.0 && properties == ieee.1;
-                if !plain || !(size == 4 || size == 8) {
-                    return foreign("floating-point numbers other than IEEE 754's");
-                }
-                AttributeKind::Float { big_endian }
-            }
-            3 => AttributeKind::Text,
-            8 => {
-                let base = Self::parse(cursor)?;
-                let count = usize::from(u16::from_le_bytes([bits[0], bits[1]]));
-                let AttributeKind::Integer { big_endian, .. } = base.kind else {
-                    return foreign("an enumeration of no integers");
-                };
-                if base.size != size {
-                    return damaged(at, format!("codes of {} bytes", base.size), format!("{size}"));
-                }
-                let mut names = Vec::new();
-                for _ in 0..count {
-                    let name = cursor.text()?;
-                    if version < 3 {
-                        // The name with its NUL is padded to a multiple of eight bytes.
-                        cursor.skip((name.len() + 1).next_multiple_of(8) - name.len() - 1)?;
-                    }
-                    names.push(String::from_utf8_lossy(name).into_owned());
-                }
-                let mut labels = Vec::with_capacity(names.len());
-                for name in names {
-                    labels.push((code(cursor.take(size)?, big_endian), name));
-                }
-                AttributeKind::Enum { big_endian, labels }
-            }
-            9 if bits[0] & 15 == 1 => AttributeKind::LongText,
-            2..=10 => AttributeKind::Other,
-            class => return foreign(format!("class {class} of types")),
-        };
-        Ok(Self { kind, size })
-    }
-}
-
-/// An integer without a sign. Of an integer of more than eight bytes, only the low eight are read.
-fn code(bytes: &[u8], big_endian: bool) -> i64 {
-    let mut wide = [0; 8];
-    if big_endian {
-        wide.iter_mut().zip(bytes.iter().rev()).for_each(|(to, from)| *to = *from);
-    } else {
-        wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-    }
-    i64::from_le_bytes(wide)
-}
-
-/// The dimensions of a dataspace. A scalar has no dimensions; `None` means that there is no
-/// element.
-pub(super) fn dimensions(cursor: &mut Cursor<'_>) -> Result<Option<Vec<u64>>> {
-    let version = cursor.u8()?;
-    let rank = cursor.u8()?;
-    let _flags = cursor.u8()?;
-    match version {
-        1 => cursor.skip(5)?,
-        2 if cursor.u8()? == 2 => return Ok(None),
-        2 => {}
-        version => return foreign(format!("version {version} of a dataspace")),
-    }
-    (0..rank).map(|_| cursor.u64()).collect::<Result<_>>().map(Some)
+/// An attribute of an object.
+#[derive(Debug, Clone)]
+pub struct Attribute {
+    /// Its name.
+    pub name: String,
+    /// The type of its elements.
+    pub datatype: Datatype,
+    /// Its shape.
+    pub space: Dataspace,
+    /// Its elements, as they are stored.
+    bytes: Vec<u8>,
+    /// The address of the elements.
+    at: u64,
+    widths: super::cursor::Widths,
 }
 
 impl Object {
@@ -150,64 +39,85 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn attributes<S: ByteSource + ?Sized>(
+    pub async fn attributes<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
-    ) -> Result<Vec<(String, Value)>> {
+    ) -> Result<Vec<Attribute>> {
         let mut found = Vec::new();
-        for message in self.all(ATTRIBUTE) {
-            found.push(attribute(reader, message?)?);
+        for body in self.get_all(reader, ATTRIBUTE).await? {
+            found.push(attribute(reader, body.cursor()).await?);
         }
-        if let Some(info) = self.find(ATTRIBUTE_INFO) {
-            let mut info = info?;
-            info.version(0, "attribute info")?;
-            if info.u8()? & 1 != 0 {
-                info.skip(2)?;
-            }
-            let heap = info.u64()?;
-            let names = info.u64()?;
-            if heap != NOWHERE {
-                dense(reader, heap, names, &mut found)?;
+        let Some(info) = self.find(ATTRIBUTE_INFO) else { return Ok(found) };
+        let mut info = info?;
+        info.version(0, "attribute info")?;
+        if info.u8()? & 1 != 0 {
+            info.skip(2)?;
+        }
+        let (heap, names) = (info.address()?, info.address()?);
+        if heap == NOWHERE {
+            return Ok(found);
+        }
+        let heap = Fractal::open(reader, heap).await?;
+        let (size, records) = version2(reader, names, ATTRIBUTES_BY_NAME, RECORD..=RECORD).await?;
+        let is_shared = |record: &[u8]| record.get(ID).is_some_and(|flags| flags & SHARED != 0);
+        let (elsewhere, own): (Vec<&[u8]>, Vec<&[u8]>) =
+            records.chunks_exact(size).partition(|record| is_shared(record));
+        let ids: Vec<&[u8]> = own.iter().map(|record| &record[..ID]).collect();
+        let mut objects = heap.objects(reader, &ids, names).await?;
+        // The tree has them in the order of their hashes.
+        objects.sort_by_key(|(_, at)| *at);
+        for (bytes, at) in objects {
+            found.push(attribute(reader, reader.cursor(&bytes, at)).await?);
+        }
+        if !elsewhere.is_empty() {
+            // The id is that in the heap of messages that objects share.
+            let shared_heap = reader.superblock().shared_heap(ATTRIBUTE);
+            let Some(shared_heap) = shared_heap else {
+                return damaged(names, "a shared attribute", "a heap for them");
+            };
+            let shared_heap = Fractal::open(reader, shared_heap).await?;
+            let ids: Vec<&[u8]> = elsewhere.iter().map(|record| &record[..ID]).collect();
+            for (bytes, at) in shared_heap.objects(reader, &ids, names).await? {
+                found.push(attribute(reader, reader.cursor(&bytes, at)).await?);
             }
         }
         Ok(found)
     }
-}
 
-fn dense<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    heap: u64,
-    names: u64,
-    found: &mut Vec<(String, Value)>,
-) -> Result<()> {
-    let mut heap = Fractal::open(reader, heap)?;
-    let mut places = Vec::new();
-    for record in version2(reader, names, ATTRIBUTES_BY_NAME, RECORD)? {
-        if record.get(ID).is_some_and(|flags| flags & SHARED != 0) {
-            return foreign("attributes that objects share");
+    /// The attributes with their values.
+    ///
+    /// # Errors
+    /// [`Refused`](super::Refused).
+    pub async fn values<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+    ) -> Result<Vec<(String, Value)>> {
+        let attributes = self.attributes(reader).await?;
+        let mut ids = Vec::new();
+        for attribute in attributes.iter().filter(|attribute| attribute.is_one()) {
+            ids.extend(attribute.global_ids()?);
         }
-        places.push(heap.place(record.get(..ID).unwrap_or_default(), names)?);
+        let collections = Collections::read(reader, ids).await?;
+        attributes
+            .into_iter()
+            .map(|attribute| Ok((attribute.value(&collections)?, attribute)))
+            .map(|found| found.map(|(value, attribute)| (attribute.name, value)))
+            .collect()
     }
-    places.sort_unstable();
-    for place in places {
-        let (bytes, at) = heap.object(reader, place)?;
-        let bytes = bytes.to_vec();
-        found.push(attribute(reader, Cursor::new(&bytes, at))?);
-    }
-    Ok(())
 }
 
-fn attribute<S: ByteSource + ?Sized>(
+/// Parses the body of an attribute message.
+async fn attribute<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     mut cursor: Cursor<'_>,
-) -> Result<(String, Value)> {
+) -> Result<Attribute> {
+    let at = cursor.at();
     let version = cursor.u8()?;
     if !(1..=3).contains(&version) {
-        return foreign(format!("version {version} of an attribute"));
+        return damaged(at, format!("version {version} of an attribute"), "1 to 3");
     }
-    if cursor.u8()? != 0 && version > 1 {
-        return foreign("types that objects share");
-    }
+    let flags = cursor.u8()?;
+    let flags = if version == 1 { 0 } else { flags };
     let sizes = [cursor.u16()?, cursor.u16()?, cursor.u16()?].map(usize::from);
     cursor.skip(usize::from(version == 3))?;
     let mut part = |size: usize| -> Result<_> {
@@ -216,64 +126,121 @@ fn attribute<S: ByteSource + ?Sized>(
         if version == 1 {
             cursor.skip(size.next_multiple_of(8) - size)?;
         }
-        Ok(Cursor::new(bytes, at))
+        Ok(cursor.same(bytes, at))
     };
     let [name, kind, space] = sizes;
     let (name, mut kind, mut space) = (part(name)?, part(kind)?, part(space)?);
     let name = String::from_utf8_lossy(until_nul(name.rest())).into_owned();
-    let one = dimensions(&mut space)?.is_some_and(|of| of.iter().all(|&dimension| dimension == 1));
-    if !one {
-        return Ok((name, Value::ARRAY));
-    }
-    let kind = Type::parse(&mut kind)?;
-    Ok((name, value(reader, kind, cursor)?))
+    let datatype = if flags & 1 == 0 {
+        Datatype::parse(&mut kind)?
+    } else {
+        Datatype::parse(&mut shared(reader, kind, DATATYPE).await?.cursor())?
+    };
+    let space = if flags & 2 == 0 {
+        Dataspace::parse(&mut space)?
+    } else {
+        Dataspace::parse(&mut shared(reader, space, DATASPACE).await?.cursor())?
+    };
+    let bytes = space
+        .count()
+        .and_then(|count| usize::try_from(count).ok()?.checked_mul(datatype.size))
+        .and_then(|len| cursor.rest().get(..len));
+    let Some(bytes) = bytes else {
+        let found = format!("{} bytes of the attribute {name}", cursor.rest().len());
+        return damaged(cursor.at(), found, format!("{space:?} of {} bytes", datatype.size));
+    };
+    let (bytes, widths) = (bytes.to_vec(), cursor.widths());
+    Ok(Attribute { name, datatype, space, bytes, at: cursor.at(), widths })
 }
 
-fn value<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    kind: Type,
-    mut cursor: Cursor<'_>,
-) -> Result<Value> {
-    let Type { kind, size } = kind;
-    Ok(match kind {
-        AttributeKind::Integer { signed, big_endian } if size <= 8 => {
-            let bytes = cursor.take(size)?;
-            let unsigned = code(bytes, big_endian);
-            if signed {
-                // The sign is the highest of the stored bits.
-                let shift = 64 - 8 * size.clamp(1, 8) as u32;
-                Value::Signed(unsigned << shift >> shift, size)
-            } else {
-                Value::Unsigned(unsigned.cast_unsigned(), size)
+impl Attribute {
+    /// Whether it has one element.
+    fn is_one(&self) -> bool {
+        self.space.count() == Some(1)
+    }
+
+    /// The elements as they are stored.
+    fn elements(&self) -> impl Iterator<Item = &[u8]> {
+        self.bytes.chunks_exact(self.datatype.size.max(1))
+    }
+
+    /// Where the strings of a string of any length are; nothing for other types.
+    fn global_ids(&self) -> Result<Vec<GlobalId>> {
+        if !matches!(self.datatype.class, Class::LongText { .. }) {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<(u64, GlobalId)> =
+            self.elements().map(|element| self.long_text(element)).collect::<Result<_>>()?;
+        Ok(ids.into_iter().map(|(_, id)| id).filter(|(at, _)| *at != 0).collect())
+    }
+
+    /// The length and the place of a string of any length. An empty string has the address 0.
+    fn long_text(&self, element: &[u8]) -> Result<(u64, GlobalId)> {
+        let mut cursor = Cursor::new(element, self.at, self.widths);
+        Ok((u64::from(cursor.u32()?), (cursor.address()?, cursor.u32()?)))
+    }
+
+    fn value(&self, collections: &Collections) -> Result<Value> {
+        let Some(element) = self.elements().next().filter(|_| self.is_one()) else {
+            return Ok(Value::ARRAY);
+        };
+        let size = self.datatype.size;
+        Ok(match &self.datatype.class {
+            Class::Integer { order, signed, bits } if size <= 8 => {
+                let number = number(element, *order)? >> bits.offset;
+                let shift = 64 - bits.precision as u32;
+                if *signed {
+                    // The sign is the highest of the stored bits.
+                    Value::Signed((number << shift).cast_signed() >> shift, size)
+                } else {
+                    Value::Unsigned(number << shift >> shift, size)
+                }
             }
+            Class::Float { order, form, .. } if size <= 8 => {
+                Value::Float(form.value(number(element, *order)?, size), size)
+            }
+            Class::Text { .. } if size <= Value::MOST_TEXT => {
+                Value::Text(String::from_utf8_lossy(until_nul(element)).into_owned())
+            }
+            Class::LongText { .. } => Value::Text(self.text(element, collections)?),
+            Class::Enumeration { base, names } if size <= 8 => {
+                let order = match &base.class {
+                    Class::Integer { order, .. } => *order,
+                    _ => ByteOrder::Little,
+                };
+                let code = |bytes| number(bytes, order).map(u64::cast_signed);
+                let labels = names.iter().map(|(name, bytes)| Ok((code(bytes)?, name.clone())));
+                Value::Enum(code(element)?, Arc::new(labels.collect::<Result<_>>()?))
+            }
+            Class::Enumeration { .. } => Value::LONG_CODES,
+            _ => Value::STRANGE,
+        })
+    }
+
+    /// A string of any length, up to its first NUL.
+    fn text(&self, element: &[u8], collections: &Collections) -> Result<String> {
+        let (len, id) = self.long_text(element)?;
+        if id.0 == 0 {
+            return Ok(String::new());
         }
-        AttributeKind::Float { big_endian } => {
-            let bits = code(cursor.take(size)?, big_endian).cast_unsigned();
-            let value = if size == 4 {
-                f64::from(f32::from_bits(bits as u32))
-            } else {
-                f64::from_bits(bits)
-            };
-            Value::Float(value, size)
+        let object = collections.object(id)?;
+        let Some(bytes) = usize::try_from(len).ok().and_then(|len| object.get(..len)) else {
+            let found = format!("a string of {} bytes", object.len());
+            return damaged(id.0, found, format!("{len}"));
+        };
+        Ok(String::from_utf8_lossy(until_nul(bytes)).into_owned())
+    }
+}
+
+/// The bits of a number of up to eight bytes.
+fn number(bytes: &[u8], order: ByteOrder) -> Result<u64> {
+    let mut wide = [0; 8];
+    match order {
+        ByteOrder::Little => wide.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from),
+        ByteOrder::Big => {
+            wide.iter_mut().zip(bytes.iter().rev()).for_each(|(to, from)| *to = *from);
         }
-        AttributeKind::Text if size <= Value::MOST_TEXT => {
-            Value::Text(String::from_utf8_lossy(until_nul(cursor.take(size)?)).into_owned())
-        }
-        AttributeKind::LongText => {
-            let (len, at, index) = (cursor.u32()?, cursor.u64()?, cursor.u32()?);
-            // An empty string has the address zero.
-            Value::Text(if at == 0 {
-                String::new()
-            } else {
-                global_text(reader, at, index, u64::from(len))?
-            })
-        }
-        AttributeKind::Enum { big_endian, labels } if size <= 8 => {
-            Value::Enum(code(cursor.take(size)?, big_endian), Arc::new(labels))
-        }
-        AttributeKind::Enum { .. } => Value::LONG_CODES,
-        AttributeKind::Integer { .. } | AttributeKind::Text | AttributeKind::Other => {
-            Value::STRANGE
-        }
-    })
+        ByteOrder::Vax => return foreign("numbers in the byte order of VAX"),
+    }
+    Ok(u64::from_le_bytes(wide))
 }

@@ -1,116 +1,141 @@
-//! B-trees: version 1 over symbol tables and chunks, version 2 over dense storage.
+//! B-trees: version 1 over symbol tables and chunks (section III.A.1), version 2 over dense storage,
+//! chunks and large objects of heaps (section III.A.2).
 
 use super::checksum::verified;
-use super::cursor::Cursor;
-use super::{ByteSource, Reader, Result, damaged, foreign};
+use super::{ByteSource, Reader, Result, damaged};
 
-/// A level of a version 1 tree, with the entries of all its nodes.
-struct TreeLevel {
-    level: u8,
-    /// For each child, the key before it and its address.
-    entries: Vec<(Vec<u8>, u64)>,
+/// The most bytes of nodes of one level that are asked for at once.
+const MOST_AT_ONCE: u64 = 8 << 20;
+
+/// The kind of a version 1 tree.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tree1 {
+    /// 0 for symbol tables, 1 for chunks.
+    pub(super) kind: u8,
+    /// Bytes of a key.
+    pub(super) key: usize,
+    /// Most children of half a node.
+    pub(super) k: u16,
 }
 
-/// Walks a version 1 tree level by level, and returns the keys of the last level, of `key` bytes
-/// each, with their children.
-///
-/// A node has about `likely` bytes.
-pub(super) fn version1<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    root: u64,
-    kind: u8,
-    key: usize,
-    likely: u64,
-) -> Result<Vec<(Vec<u8>, u64)>> {
-    let mut level = nodes1(reader, &[root], kind, key, None, likely)?;
-    while level.level > 0 {
-        let below = level.level - 1;
-        let places: Vec<u64> = level.entries.iter().map(|(_, child)| *child).collect();
-        level = nodes1(reader, &places, kind, key, Some(below), likely)?;
+impl Tree1 {
+    /// Walks the tree level by level, and returns the keys of the last level with their children.
+    pub(super) async fn entries<S: ByteSource + ?Sized>(
+        self,
+        reader: &Reader<'_, S>,
+        root: u64,
+    ) -> Result<Vec<(Vec<u8>, u64)>> {
+        let mut below = None;
+        let mut places = vec![root];
+        loop {
+            let (level, entries) = self.level(reader, &places, below).await?;
+            let Some(next) = level.checked_sub(1) else { return Ok(entries) };
+            below = Some(next);
+            places = entries.into_iter().map(|(_, child)| child).collect();
+        }
     }
-    Ok(level.entries)
-}
 
-fn nodes1<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    places: &[u64],
-    kind: u8,
-    key: usize,
-    expected: Option<u8>,
-    likely: u64,
-) -> Result<TreeLevel> {
-    const HEAD: u64 = 24;
-    reader.expect(places, likely)?;
-    let mut all = TreeLevel { level: expected.unwrap_or(0), entries: Vec::new() };
-    for &at in places {
-        let head = reader.get(at, HEAD)?;
-        let mut cursor = Cursor::new(&head, at);
-        cursor.magic("TREE")?;
-        cursor.version(kind, "a B-tree")?;
-        let level = cursor.u8()?;
-        let used = cursor.u16()?;
-        match expected {
-            None => all.level = level,
-            Some(expected) if level != expected => {
-                return damaged(
-                    at,
-                    format!("a B-tree's node of level {level}"),
-                    format!("level {expected}"),
-                );
+    /// The level of the nodes at `places`, and their keys and children. `expected` is the level,
+    /// except for the root.
+    async fn level<S: ByteSource + ?Sized>(
+        self,
+        reader: &Reader<'_, S>,
+        places: &[u64],
+        expected: Option<u8>,
+    ) -> Result<(u8, Vec<(Vec<u8>, u64)>)> {
+        let width = usize::from(reader.superblock().widths.address);
+        let head = 8 + 2 * width;
+        let node = (head + 2 * usize::from(self.k) * (self.key + width) + self.key) as u64;
+        let (mut level, mut all) = (expected, Vec::new());
+        for places in places.chunks((MOST_AT_ONCE / node).max(1) as usize) {
+            reader.hint(places, node);
+            let heads: Vec<(u64, u64)> = places.iter().map(|&at| (at, head as u64)).collect();
+            let mut entries = Vec::with_capacity(places.len());
+            for (bytes, &at) in reader.get_all(&heads).await?.iter().zip(places) {
+                let mut cursor = reader.cursor(bytes, at);
+                cursor.magic("TREE")?;
+                cursor.version(self.kind, "a B-tree")?;
+                let found = cursor.u8()?;
+                let used = u64::from(cursor.u16()?);
+                if level.is_some_and(|level| level != found) {
+                    let expected = format!("level {}", level.unwrap_or(0));
+                    return damaged(at, format!("a B-tree's node of level {found}"), expected);
+                }
+                level = Some(found);
+                entries.push((at + head as u64, used * (self.key + width) as u64));
             }
-            Some(_) => {}
+            for (bytes, &(at, len)) in reader.get_all(&entries).await?.iter().zip(&entries) {
+                let mut cursor = reader.cursor(bytes, at);
+                for _ in 0..len / (self.key + width) as u64 {
+                    let key = cursor.take(self.key)?.to_vec();
+                    all.push((key, cursor.address()?));
+                }
+            }
         }
-        let entries = reader.get(at + HEAD, u64::from(used) * (key as u64 + 8))?;
-        let mut cursor = Cursor::new(&entries, at + HEAD);
-        for _ in 0..used {
-            let key = cursor.take(key)?.to_vec();
-            all.entries.push((key, cursor.u64()?));
-        }
+        Ok((level.unwrap_or(0), all))
     }
-    Ok(all)
 }
 
-/// The records of a version 2 tree, each of `size` bytes, level by level.
-pub(super) fn version2<S: ByteSource + ?Sized>(
+/// The records of a version 2 tree of records of this type, level by level, and the bytes of each.
+/// Records may have `sizes` bytes.
+pub(super) async fn version2<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
     kind: u8,
-    size: usize,
-) -> Result<Vec<Vec<u8>>> {
-    let header = reader.get(at, 38)?;
-    let mut cursor = Cursor::new(verified(&header, at)?, at);
+    sizes: std::ops::RangeInclusive<usize>,
+) -> Result<(usize, Vec<u8>)> {
+    let widths = reader.superblock().widths;
+    let len = 4 + 1 + 1 + 4 + 2 + 2 + 2 + u64::from(widths.address) + 2 + u64::from(widths.length);
+    let header = reader.get(at, len + 4).await?;
+    let mut cursor = reader.cursor(verified(&header, at)?, at);
     cursor.magic("BTHD")?;
     cursor.version(0, "a B-tree")?;
     cursor.version(kind, "a B-tree's records")?;
     let (node, record, depth) = (cursor.u32()?, cursor.u16()?, cursor.u16()?);
     cursor.skip(2)?;
-    let (root, count, total) = (cursor.u64()?, cursor.u16()?, cursor.u64()?);
-    if usize::from(record) != size {
-        return damaged(at, format!("records of {record} bytes"), format!("{size}"));
+    let (root, count, total) = (cursor.address()?, cursor.u16()?, cursor.length()?);
+    let size = usize::from(record);
+    if !sizes.contains(&size) || size == 0 {
+        return damaged(at, format!("records of {record} bytes"), format!("{sizes:?}"));
     }
     if total == 0 || count == 0 {
-        return Ok(Vec::new());
+        return Ok((size, Vec::new()));
     }
-    let shape = NodeShape::new(u64::from(node), size as u64, depth, at)?;
+    let shape = NodeShape::new(u64::from(node), size as u64, depth, widths.address.into(), at)?;
     let mut level = vec![(root, u64::from(count))];
-    let mut inner = Vec::new();
+    let mut records = Vec::new();
     for depth in (0..shape.levels.len()).rev() {
-        let places: Vec<u64> = level.iter().map(|(place, _)| *place).collect();
-        reader.expect(&places, shape.node)?;
         let mut below = Vec::new();
-        for (place, count) in level {
-            shape.node(reader, (place, count), depth, kind, &mut inner, &mut below)?;
+        for nodes in level.chunks((MOST_AT_ONCE / shape.node).max(1) as usize) {
+            let places: Vec<(u64, u64)> = nodes
+                .iter()
+                .map(|&(at, count)| Ok((at, shape.bytes(at, count, depth)?)))
+                .collect::<Result<_>>()?;
+            let all = reader.get_all(&places).await?;
+            for (bytes, &(at, count)) in all.iter().zip(nodes) {
+                let mut cursor = reader.cursor(verified(bytes, at)?, at);
+                cursor.magic(if depth == 0 { "BTLF" } else { "BTIN" })?;
+                cursor.version(0, "a B-tree's node")?;
+                cursor.version(kind, "a B-tree's records")?;
+                records.extend_from_slice(cursor.take(count as usize * size)?);
+                for _ in 0..if depth == 0 { 0 } else { count + 1 } {
+                    let place = cursor.address()?;
+                    let count = cursor.uint(shape.count)?;
+                    cursor.skip(shape.totals[depth - 1])?;
+                    below.push((place, count));
+                }
+            }
         }
         level = below;
     }
-    if inner.len() as u64 != total {
+    if (records.len() / size) as u64 != total {
         return damaged(
             at,
-            format!("{} records", inner.len()),
+            format!("{} records", records.len() / size),
             format!("{total}, as the tree's header says"),
         );
     }
-    Ok(inner)
+    Ok((size, records))
 }
 
 /// How the nodes of a version 2 tree are laid out.
@@ -130,7 +155,7 @@ struct NodeShape {
 const OVERHEAD: u64 = 10;
 
 impl NodeShape {
-    fn new(node: u64, record: u64, depth: u16, at: u64) -> Result<Self> {
+    fn new(node: u64, record: u64, depth: u16, address: usize, at: u64) -> Result<Self> {
         let most = node.saturating_sub(OVERHEAD) / record;
         // The trees of the library have a few levels, and nodes of half a KiB.
         if most == 0 || depth > 16 || node > 1 << 20 {
@@ -143,7 +168,7 @@ impl NodeShape {
         let count = bytes_for(most);
         let (mut levels, mut totals, mut below) = (vec![(most, 0)], vec![0], most);
         for level in 0..usize::from(depth) {
-            let pointer = 8 + count + totals[level];
+            let pointer = address + count + totals[level];
             let most = node.saturating_sub(OVERHEAD + pointer as u64) / (record + pointer as u64);
             if most == 0 {
                 return damaged(at, format!("nodes of {node} bytes"), "room for records");
@@ -155,52 +180,19 @@ impl NodeShape {
         Ok(Self { node, record: record as usize, levels, count, totals })
     }
 
-    /// Appends the records of a node of a level to `records`, and its children to `children`.
-    fn node<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        (at, count): (u64, u64),
-        level: usize,
-        kind: u8,
-        records: &mut Vec<Vec<u8>>,
-        children: &mut Vec<(u64, u64)>,
-    ) -> Result<()> {
+    /// The bytes of a node of a level with this number of records.
+    fn bytes(&self, at: u64, count: u64, level: usize) -> Result<u64> {
         let (most, pointer) = self.levels[level];
         if count > most {
-            return damaged(
-                at,
-                format!("a B-tree's node of {count} records"),
-                format!("at most {most}"),
-            );
+            let found = format!("a B-tree's node of {count} records");
+            return damaged(at, found, format!("at most {most}"));
         }
-        let count = count as usize;
-        let pointers = if level == 0 { 0 } else { (count + 1) * pointer };
-        let bytes = reader.get(at, OVERHEAD + (count * self.record + pointers) as u64)?;
-        let mut cursor = Cursor::new(verified(&bytes, at)?, at);
-        cursor.magic(if level == 0 { "BTLF" } else { "BTIN" })?;
-        cursor.version(0, "a B-tree's node")?;
-        cursor.version(kind, "a B-tree's records")?;
-        for _ in 0..count {
-            records.push(cursor.take(self.record)?.to_vec());
-        }
-        if level > 0 {
-            for _ in 0..=count {
-                let place = cursor.u64()?;
-                let count = cursor.uint(self.count)?;
-                cursor.skip(self.totals[level - 1])?;
-                children.push((place, count));
-            }
-        }
-        Ok(())
+        let pointers = if level == 0 { 0 } else { (count + 1) * pointer as u64 };
+        Ok(OVERHEAD + count * self.record as u64 + pointers)
     }
 }
 
 /// The bytes that hold every number up to `most`.
 pub(super) fn bytes_for(most: u64) -> usize {
     most.checked_ilog2().unwrap_or(0) as usize / 8 + 1
-}
-
-/// Refuses dense storage with filters. `len` is the size of their description in bytes.
-pub(super) fn check_filters(len: u16) -> Result<()> {
-    if len == 0 { Ok(()) } else { foreign("dense storage that is compressed") }
 }

@@ -1,17 +1,42 @@
 //! Reads little-endian fields one after the other.
 
-use super::{Result, damaged};
+use super::{NOWHERE, Result, damaged};
+
+/// Bytes of the addresses and of the lengths in a file. Each is at most eight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Widths {
+    pub(super) address: u8,
+    pub(super) length: u8,
+}
+
+impl Default for Widths {
+    fn default() -> Self {
+        Self { address: 8, length: 8 }
+    }
+}
 
 /// The bytes that are left to parse, and their address in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
     rest: &'a [u8],
     at: u64,
+    widths: Widths,
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: u64) -> Self {
-        Self { rest: bytes, at }
+    /// A cursor at the start of `bytes`, which are at the address `at`.
+    pub(super) fn new(bytes: &'a [u8], at: u64, widths: Widths) -> Self {
+        Self { rest: bytes, at, widths }
+    }
+
+    /// A cursor at the start of other bytes of the same file.
+    pub(super) fn same(&self, bytes: &'a [u8], at: u64) -> Self {
+        Self { rest: bytes, at, widths: self.widths }
+    }
+
+    /// The widths of the file's addresses and lengths.
+    pub(super) fn widths(&self) -> Widths {
+        self.widths
     }
 
     /// The address of the next byte in the file.
@@ -72,6 +97,20 @@ impl<'a> Cursor<'a> {
             None => return damaged(at, format!("an integer of {len} bytes"), "at most 8"),
         }
         Ok(u64::from_le_bytes(wide))
+    }
+
+    /// An address; [`NOWHERE`] if it is undefined.
+    pub(super) fn address(&mut self) -> Result<u64> {
+        let width = usize::from(self.widths.address);
+        let address = self.uint(width)?;
+        // The undefined address has all bits set, whatever its width.
+        let undefined = u64::MAX >> (64 - 8 * width.clamp(1, 8));
+        Ok(if address == undefined { NOWHERE } else { address })
+    }
+
+    /// A length.
+    pub(super) fn length(&mut self) -> Result<u64> {
+        self.uint(usize::from(self.widths.length))
     }
 
     /// Reads the signature of a structure, which must be `magic`.

@@ -1,286 +1,300 @@
-//! Datasets of one dimension: their type, where their elements lie, and which filters were applied.
+//! Datasets: type, shape, layout, fill value and filters (sections IV.A.2.e to IV.A.2.l).
 
-use super::attribute::{AttributeKind, Type, dimensions};
-use super::btree::version1;
-use super::checksum::verified;
+use super::chunk_index::{ChunkGrid, ChunkIndex};
 use super::cursor::{Cursor, until_nul};
+use super::dataspace::Dataspace;
+use super::datatype::{Bits, ByteOrder, Class, Datatype};
 use super::header::{
     DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
 };
+use super::heap::{GlobalId, Local};
 use super::{ByteSource, NOWHERE, Reader, Refused, Result, damaged, foreign};
 use crate::filter::{Filter, Pipeline};
-use crate::types::{Chunk, SampleDataset, Storage, in_order};
+use crate::types::{Chunk, SampleDataset, Storage};
 
-/// Bytes of a sample.
-const SAMPLE: u64 = 2;
+/// The most filters of a dataset (`H5Z_MAX_NFILTERS`).
+const MOST_FILTERS: u8 = 32;
 
-/// Bytes of a key of a tree of chunks of one dimension: size, mask, and two offsets, one more than
-/// there are dimensions.
-const KEY: usize = 4 + 4 + 2 * 8;
+/// What the header of a dataset says.
+#[derive(Debug)]
+pub struct DatasetHeader {
+    /// The type of its elements.
+    pub datatype: Datatype,
+    /// Its shape.
+    pub space: Dataspace,
+    /// Where its elements lie.
+    pub(super) layout: Layout,
+    /// The value of elements that are not stored, as it would be stored; empty for zeros.
+    pub fill: Vec<u8>,
+    /// Whether a fill value is defined.
+    pub has_fill: bool,
+    /// The filters of its chunks.
+    pub filters: Vec<FilterMessage>,
+    /// The pieces of other files that its elements are in.
+    pub external: Vec<ExternalPiece>,
+}
 
-/// How chunks are found.
-enum ChunkIndexType {
-    Tree(u64),
-    /// One chunk; its size and mask if filters were applied.
-    Single(u64, Option<(u64, u32)>),
-    /// Chunks one after the other.
-    Implicit(u64),
-    FixedArray(u64),
+/// Where the elements of a dataset lie.
+#[derive(Debug)]
+pub(super) enum Layout {
+    /// In the header.
+    Compact(Vec<u8>),
+    /// In one run from this address on.
+    Contiguous(u64),
+    /// In chunks.
+    Chunked(ChunkGrid),
+    /// In other datasets, as this object of a global heap says.
+    Virtual(#[expect(dead_code)] GlobalId),
+}
+
+/// A filter of a pipeline, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterMessage {
+    /// Its number.
+    pub number: u16,
+    /// Its name, if one is stored.
+    pub name: String,
+    /// Its client data.
+    pub values: Vec<u32>,
+}
+
+/// A piece of another file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExternalPiece {
+    /// The path of the file.
+    pub file: Vec<u8>,
+    /// Its first byte in that file.
+    pub offset: u64,
+    /// Its bytes; `u64::MAX` for a file that may grow.
+    pub size: u64,
+}
+
+impl DatasetHeader {
+    /// The pipeline, if this crate has all of its filters; else the name of the one that it lacks.
+    pub(super) fn pipeline(&self) -> Result<Pipeline, String> {
+        let filter = |filter: &FilterMessage| {
+            Filter::new(i32::from(filter.number), &filter.name, &filter.values)
+        };
+        self.filters.iter().map(filter).collect::<Result<_, _>>().map(Pipeline)
+    }
 }
 
 impl Object {
+    /// The header of a dataset; `None` if the object is not a dataset.
+    ///
+    /// # Errors
+    /// [`Refused`].
+    pub async fn dataset<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+    ) -> Result<Option<DatasetHeader>> {
+        if !self.has(LAYOUT) {
+            return Ok(None);
+        }
+        let (Some(datatype), Some(space)) =
+            (self.get(reader, DATATYPE).await?, self.get(reader, DATASPACE).await?)
+        else {
+            return damaged(self.address, "a dataset without type or shape", "both");
+        };
+        let datatype = Datatype::parse(&mut datatype.cursor())?;
+        let space = Dataspace::parse(&mut space.cursor())?;
+        let Some(layout) = self.get(reader, LAYOUT).await? else {
+            return damaged(self.address, "a dataset without a layout", "it");
+        };
+        let layout = layout_of(layout.cursor(), &datatype, &space)?;
+        let filters = match self.get(reader, PIPELINE).await? {
+            Some(body) => filters(body.cursor())?,
+            None => Vec::new(),
+        };
+        let fill = match (self.get(reader, FILL).await?, self.get(reader, OLD_FILL).await?) {
+            (Some(body), _) => fill(body.cursor())?,
+            (None, Some(body)) => {
+                let mut cursor = body.cursor();
+                let size = cursor.u32()? as usize;
+                Some(cursor.take(size)?.to_vec())
+            }
+            (None, None) => Some(Vec::new()),
+        };
+        if fill.as_ref().is_some_and(|fill| !fill.is_empty() && fill.len() != datatype.size) {
+            let found = format!("a fill value of {} bytes", fill.map_or(0, |fill| fill.len()));
+            return damaged(self.address, found, format!("{}", datatype.size));
+        }
+        let external = match self.find(EXTERNAL_FILES) {
+            Some(message) => external(reader, message?).await?,
+            None => Vec::new(),
+        };
+        let has_fill = fill.is_some();
+        let fill = fill.unwrap_or_default();
+        Ok(Some(DatasetHeader { datatype, space, layout, fill, has_fill, filters, external }))
+    }
+
     /// A dataset of 16-bit samples, and where they lie. Every range that it names is inside the
     /// file.
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn samples<S: ByteSource + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<SampleDataset> {
-        let (Some(kind), Some(space), Some(layout)) =
-            (self.find(DATATYPE), self.find(DATASPACE), self.find(LAYOUT))
-        else {
-            return damaged(
-                0,
-                if self.is_group() { "a group" } else { "an object of another kind" },
-                "a dataset",
-            );
+    pub async fn samples<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+    ) -> Result<SampleDataset> {
+        let Some(header) = self.dataset(reader).await? else {
+            let found = if self.is_group() { "a group" } else { "an object of another kind" };
+            return damaged(self.address, found, "a dataset");
         };
-        let kind = Type::parse(&mut kind?)?;
-        if (kind
-            != Type { kind: AttributeKind::Integer { signed: true, big_endian: false }, size: 2 })
-            || self.find(EXTERNAL_FILES).is_some()
+        let bits = Bits { offset: 0, precision: 16 };
+        let order = ByteOrder::Little;
+        if header.datatype
+            != (Datatype { size: 2, class: Class::Integer { order, signed: true, bits } })
+            || !header.external.is_empty()
         {
             return foreign("samples other than little-endian 16-bit integers of this file");
         }
-        let Some(&[len]) = dimensions(&mut space?)?.as_deref() else {
+        let Dataspace::Simple { shape, .. } = &header.space else {
+            return foreign("a signal without samples");
+        };
+        let &[len] = &shape[..] else {
             return foreign("a signal of other than one dimension");
         };
-        let pipeline = self
-            .find(PIPELINE)
-            .map_or_else(|| Ok(Pipeline::default()), |message| pipeline(message?))?;
-        let mut layout = layout?;
-        let storage = match (layout.u8()?, layout.u8()?) {
-            (3..=5, 0) => Storage::Inline(compact(&mut layout, len)?),
-            (3..=5, 1) => {
-                let offset = layout.u64()?;
-                let size = layout.u64()?;
-                if len.checked_mul(SAMPLE) != Some(size) {
-                    return foreign("a signal that does not fill its room");
-                }
-                Storage::Contiguous((offset != NOWHERE).then_some(offset))
+        let pipeline = header.pipeline().or_else(foreign)?;
+        let base = reader.superblock().base;
+        let storage = match &header.layout {
+            Layout::Compact(bytes) => {
+                let samples =
+                    usize::try_from(len).ok().and_then(|len| bytes.get(..len.checked_mul(2)?));
+                let Some(samples) = samples else {
+                    let found = format!("{} bytes", bytes.len());
+                    return damaged(self.address, found, format!("{len} samples"));
+                };
+                let sample = |pair: &[u8]| i16::from_le_bytes([pair[0], pair[1]]);
+                Storage::Inline(samples.chunks_exact(2).map(sample).collect())
             }
-            (3, 2) => {
-                rank(&mut layout)?;
-                let tree = layout.u64()?;
-                let chunk = u64::from(layout.u32()?);
-                let element = u64::from(layout.u32()?);
-                chunked(reader, len, (chunk, element), &pipeline, &ChunkIndexType::Tree(tree))?
+            Layout::Contiguous(at) => {
+                Storage::Contiguous((*at != NOWHERE).then(|| at.saturating_add(base)))
             }
-            (4..=5, 2) => {
-                let flags = layout.u8()?;
-                rank(&mut layout)?;
-                let width = usize::from(layout.u8()?);
-                let chunk = layout.uint(width)?;
-                let element = layout.uint(width)?;
-                let index = chunk_index(&mut layout, flags)?;
-                // Chunks at the edge may be stored without filters.
-                if flags & 1 != 0 && !pipeline.0.is_empty() {
-                    return foreign("edges that went through no filter");
-                }
-                chunked(reader, len, (chunk, element), &pipeline, &index)?
+            Layout::Chunked(grid) => {
+                let chunk = grid.chunk[0];
+                let chunks = grid.chunks(reader, &header.space, pipeline.0.len()).await?;
+                let placed = |stored: Chunk| Chunk { first: stored.first * chunk, ..stored };
+                Storage::Chunked(chunk, chunks.into_iter().map(placed).collect())
             }
-            (version, class) => {
-                return foreign(format!("version {version} of a layout of class {class}"));
-            }
+            Layout::Virtual(_) => return foreign("a virtual dataset"),
         };
-        let fill = if SampleDataset::stored(len, &storage) < len { self.fill()? } else { 0 };
+        let fill = match header.fill[..] {
+            [low, high] => i16::from_le_bytes([low, high]),
+            _ => 0,
+        };
+        if !header.has_fill && SampleDataset::stored(len, &storage) < len {
+            return foreign("an undefined fill value");
+        }
         let dataset = SampleDataset { len, fill, storage, pipeline };
-        dataset.check_inside(reader.size()).map_err(Refused::Damaged)?;
+        dataset.check_inside(reader.source.size()).map_err(Refused::Damaged)?;
         Ok(dataset)
     }
-
-    /// The value of samples that are not stored.
-    fn fill(&self) -> Result<i16> {
-        let value = if let Some(message) = self.find(FILL) {
-            let mut message = message?;
-            match message.u8()? {
-                1..=2 => {
-                    message.skip(2)?;
-                    if message.u8()? == 0 {
-                        return foreign("an undefined fill value");
-                    }
-                    message.u32().map(|size| (size, message))?
-                }
-                3 => match message.u8()? & 0x30 {
-                    0x20 => message.u32().map(|size| (size, message))?,
-                    0 => (0, message),
-                    _ => return foreign("an undefined fill value"),
-                },
-                version => return foreign(format!("version {version} of a fill value")),
-            }
-        } else if let Some(message) = self.find(OLD_FILL) {
-            let mut message = message?;
-            message.u32().map(|size| (size, message))?
-        } else {
-            return Ok(0);
-        };
-        match value {
-            (0, _) => Ok(0),
-            (2, mut message) => message.u16().map(u16::cast_signed),
-            (size, _) => foreign(format!("a fill value of {size} bytes")),
-        }
-    }
 }
 
-/// The samples of a compact dataset, which are in its layout message.
-fn compact(layout: &mut Cursor<'_>, len: u64) -> Result<Vec<i16>> {
-    let size = usize::from(layout.u16()?);
+/// The body of a layout message.
+fn layout_of(mut layout: Cursor<'_>, datatype: &Datatype, space: &Dataspace) -> Result<Layout> {
     let at = layout.at();
-    let bytes = layout.take(size)?;
-    let samples = usize::try_from(len).ok().and_then(|len| bytes.get(..len.checked_mul(2)?));
-    let Some(samples) = samples else {
-        return damaged(at, format!("{size} bytes"), format!("{len} samples"));
+    let rank = match space {
+        Dataspace::Null => 0,
+        Dataspace::Simple { shape, .. } => shape.len(),
     };
-    let sample = |pair: &[u8]| i16::from_le_bytes([pair[0], pair[1]]);
-    Ok(samples.chunks_exact(2).map(sample).collect())
-}
-
-/// The index of chunks in a layout message of version 4 or 5.
-fn chunk_index(layout: &mut Cursor<'_>, flags: u8) -> Result<ChunkIndexType> {
-    Ok(match layout.u8()? {
-        1 => {
-            let filtered = if flags & 2 == 0 { None } else { Some((layout.u64()?, layout.u32()?)) };
-            ChunkIndexType::Single(layout.u64()?, filtered)
+    let element = datatype.size as u64;
+    match (layout.u8()?, layout.u8()?) {
+        (1..=2, dimensions) => {
+            let class = layout.u8()?;
+            layout.skip(5)?;
+            let address = if class == 0 { NOWHERE } else { layout.address()? };
+            let lengths = (0..dimensions).map(|_| layout.u32().map(u64::from));
+            let lengths: Vec<u64> = lengths.collect::<Result<_>>()?;
+            match class {
+                0 => {
+                    let size = layout.u32()? as usize;
+                    Ok(Layout::Compact(layout.take(size)?.to_vec()))
+                }
+                1 => Ok(Layout::Contiguous(address)),
+                2 => ChunkGrid::new(lengths, rank, element, at, ChunkIndex::Tree1(address))
+                    .map(Layout::Chunked),
+                class => damaged(at, format!("layout class {class}"), "0 to 2"),
+            }
         }
-        2 => ChunkIndexType::Implicit(layout.u64()?),
-        3 => {
-            layout.skip(1)?;
-            ChunkIndexType::FixedArray(layout.u64()?)
+        (3..=5, 0) => {
+            let size = usize::from(layout.u16()?);
+            Ok(Layout::Compact(layout.take(size)?.to_vec()))
         }
-        kind => return foreign(format!("an index of chunks of type {kind}")),
-    })
-}
-
-/// Checks the number of dimensions of chunks: one, and one more for the bytes of an element.
-fn rank(layout: &mut Cursor<'_>) -> Result<()> {
-    match layout.u8()? {
-        2 => Ok(()),
-        _ => foreign("chunks of other than one dimension"),
+        (3..=5, 1) => {
+            let (address, size) = (layout.address()?, layout.length()?);
+            let wanted = space.count().and_then(|count| count.checked_mul(element));
+            // Of a dataset in other files, the size is not set.
+            if address != NOWHERE && wanted.is_none_or(|wanted| size < wanted) {
+                let found = format!("{size} bytes");
+                return damaged(at, found, format!("{space:?} of {element} bytes"));
+            }
+            Ok(Layout::Contiguous(address))
+        }
+        (3, 2) => {
+            let dimensions = layout.u8()?;
+            let address = layout.address()?;
+            let lengths = (0..dimensions).map(|_| layout.u32().map(u64::from));
+            let lengths: Vec<u64> = lengths.collect::<Result<_>>()?;
+            ChunkGrid::new(lengths, rank, element, at, ChunkIndex::Tree1(address))
+                .map(Layout::Chunked)
+        }
+        (4..=5, 2) => {
+            let flags = layout.u8()?;
+            let dimensions = layout.u8()?;
+            let width = usize::from(layout.u8()?);
+            let lengths = (0..dimensions).map(|_| layout.uint(width));
+            let lengths: Vec<u64> = lengths.collect::<Result<_>>()?;
+            let index = ChunkIndex::parse(&mut layout, flags)?;
+            let grid = ChunkGrid::new(lengths, rank, element, at, index)?;
+            Ok(Layout::Chunked(grid.with_plain_edges(flags & 1 != 0)))
+        }
+        (4..=5, 3) => Ok(Layout::Virtual((layout.address()?, layout.u32()?))),
+        (version, class) => foreign(format!("version {version} of a layout of class {class}")),
     }
 }
 
-fn chunked<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    len: u64,
-    (chunk, element): (u64, u64),
-    pipeline: &Pipeline,
-    index: &ChunkIndexType,
-) -> Result<Storage> {
-    let Some(bytes) = chunk.checked_mul(SAMPLE).filter(|&bytes| bytes > 0 && element == SAMPLE)
-    else {
-        return foreign(format!("chunks of {chunk} elements of {element} bytes"));
+/// The value of elements that are not stored, empty for zeros; `None` if it is undefined.
+fn fill(mut message: Cursor<'_>) -> Result<Option<Vec<u8>>> {
+    let at = message.at();
+    let has_value = match message.u8()? {
+        version @ 1..=2 => {
+            message.skip(2)?;
+            let is_defined = message.u8()? != 0;
+            if !is_defined {
+                return Ok(None);
+            }
+            version == 1 || is_defined
+        }
+        3 => match message.u8()? & 0x30 {
+            0x20 => true,
+            0 => false,
+            _ => return Ok(None),
+        },
+        version => return damaged(at, format!("version {version} of a fill value"), "1 to 3"),
     };
-    let mut chunks = Vec::new();
-    let filtered = !pipeline.0.is_empty();
-    if len > 0 {
-        match *index {
-            ChunkIndexType::Tree(NOWHERE)
-            | ChunkIndexType::Single(NOWHERE, _)
-            | ChunkIndexType::Implicit(NOWHERE)
-            | ChunkIndexType::FixedArray(NOWHERE) => {}
-            ChunkIndexType::Tree(root) => {
-                for (key, offset) in version1(reader, root, 1, KEY, 24 + (KEY as u64 + 8))? {
-                    let mut key = Cursor::new(&key, root);
-                    let (size, mask, first) = (key.u32()?, key.u32()?, key.u64()?);
-                    // The tree has no checksum: damage shows only in the coordinates.
-                    if first >= len || chunks.last().is_some_and(|last: &Chunk| last.first >= first)
-                    {
-                        let expected = format!("chunks in order, inside the {len} samples");
-                        return damaged(root, format!("a chunk at the sample {first}"), expected);
-                    }
-                    chunks.push(Chunk { first, offset, size: u64::from(size), mask });
-                }
-            }
-            ChunkIndexType::Single(offset, stored) => {
-                if filtered != stored.is_some() {
-                    return foreign("a chunk whose filters are unclear");
-                }
-                let (size, mask) = stored.unwrap_or((bytes, 0));
-                chunks.push(Chunk { first: 0, offset, size, mask });
-            }
-            ChunkIndexType::Implicit(start) => {
-                if filtered || len.div_ceil(chunk) > MOST_PLAIN {
-                    return foreign("chunks without an index");
-                }
-                for i in 0..len.div_ceil(chunk) {
-                    let offset = i.checked_mul(bytes).and_then(|after| after.checked_add(start));
-                    let Some(offset) = offset else {
-                        return damaged(start, "chunks beyond all addresses", "chunks");
-                    };
-                    chunks.push(Chunk { first: i * chunk, offset, size: bytes, mask: 0 });
-                }
-            }
-            ChunkIndexType::FixedArray(at) => {
-                fixed_array(reader, at, chunk, filtered.then_some(()), bytes, &mut chunks)?;
-            }
-        }
+    if !has_value {
+        return Ok(Some(Vec::new()));
     }
-    in_order(&mut chunks, len, chunk).map_err(Refused::Damaged)?;
-    Ok(Storage::Chunked(chunk, chunks))
-}
-
-/// The most chunks whose addresses are computed, not read.
-const MOST_PLAIN: u64 = 1 << 16;
-
-fn fixed_array<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: u64,
-    chunk: u64,
-    filtered: Option<()>,
-    bytes: u64,
-    chunks: &mut Vec<Chunk>,
-) -> Result<()> {
-    let header = reader.get(at, 28)?;
-    let mut cursor = Cursor::new(verified(&header, at)?, at);
-    cursor.magic("FAHD")?;
-    cursor.version(0, "a fixed array")?;
-    cursor.version(u8::from(filtered.is_some()), "a fixed array's entries")?;
-    let (entry, page, count, block) = (cursor.u8()?, cursor.u8()?, cursor.u64()?, cursor.u64()?);
-    if block == NOWHERE {
-        return Ok(());
-    }
-    if count > 1u64.checked_shl(page.into()).unwrap_or(u64::MAX) {
-        return foreign("a fixed array in pages");
-    }
-    let width = usize::from(entry).saturating_sub(if filtered.is_some() { 12 } else { 0 });
-    let size =
-        count.checked_mul(u64::from(entry)).and_then(|size| size.checked_add(4 + 1 + 1 + 8 + 4));
-    let Some(size) = size else { return damaged(at, format!("{count} entries"), "fewer") };
-    let data = reader.get(block, size)?;
-    let mut cursor = Cursor::new(verified(&data, block)?, block);
-    cursor.magic("FADB")?;
-    cursor.version(0, "a fixed array's block")?;
-    cursor.version(u8::from(filtered.is_some()), "a fixed array's entries")?;
-    cursor.skip(8)?;
-    for i in 0..count {
-        let offset = cursor.u64()?;
-        let (size, mask) = match filtered {
-            Some(()) => (cursor.uint(width)?, cursor.u32()?),
-            None => (bytes, 0),
-        };
-        let Some(first) = i.checked_mul(chunk) else { break };
-        chunks.push(Chunk { first, offset, size, mask });
-    }
-    Ok(())
+    let size = message.u32()?;
+    // A negative size stands for the default.
+    let size = usize::try_from(size.cast_signed()).unwrap_or(0);
+    message.take(size).map(|value| Some(value.to_vec()))
 }
 
 /// The filters of a dataset.
-fn pipeline(mut cursor: Cursor<'_>) -> Result<Pipeline> {
+fn filters(mut cursor: Cursor<'_>) -> Result<Vec<FilterMessage>> {
+    let at = cursor.at();
     let version = cursor.u8()?;
     let count = cursor.u8()?;
     match version {
         1 => cursor.skip(6)?,
         2 => {}
-        version => return foreign(format!("version {version} of a list of filters")),
+        version => return damaged(at, format!("version {version} of a list of filters"), "1 or 2"),
+    }
+    if count > MOST_FILTERS {
+        return damaged(at, format!("{count} filters"), format!("at most {MOST_FILTERS}"));
     }
     let mut filters = Vec::new();
     for _ in 0..count {
@@ -294,10 +308,25 @@ fn pipeline(mut cursor: Cursor<'_>) -> Result<Pipeline> {
         if version == 1 && values.len() % 2 == 1 {
             cursor.skip(4)?;
         }
-        match Filter::new(i32::from(number), &name, &values) {
-            Ok(filter) => filters.push(filter),
-            Err(what) => return foreign(what),
-        }
+        filters.push(FilterMessage { number, name, values });
     }
-    Ok(Pipeline(filters))
+    Ok(filters)
+}
+
+/// The pieces of an external file list (section IV.A.2.h).
+async fn external<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    mut message: Cursor<'_>,
+) -> Result<Vec<ExternalPiece>> {
+    message.version(1, "a list of external files")?;
+    message.skip(3 + 2)?;
+    let used = message.u16()?;
+    let names = Local::read(reader, message.address()?).await?;
+    let mut pieces = Vec::new();
+    for _ in 0..used {
+        let file = names.text(message.length()?)?.to_vec();
+        let (offset, size) = (message.length()?, message.length()?);
+        pieces.push(ExternalPiece { file, offset, size });
+    }
+    Ok(pieces)
 }

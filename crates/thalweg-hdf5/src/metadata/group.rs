@@ -1,115 +1,149 @@
-//! The links of groups.
+//! Groups: their links, as symbol tables, as link messages and in dense storage.
 
-use super::btree::{version1, version2};
+use super::btree::{Tree1, version2};
 use super::cursor::Cursor;
-use super::header::{LINK, LINK_INFO, MetadataFile, Object, SYMBOL_TABLE};
+use super::header::{LINK, LINK_INFO, Object, SYMBOL_TABLE};
 use super::heap::{Fractal, Local};
-use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
-
-/// A function that takes the name of a link and the address of an object header.
-pub type Links<'a> = &'a mut dyn FnMut(&[u8], u64) -> Result<()>;
+use super::{ByteSource, NOWHERE, Reader, Result, damaged};
 
 /// The type of the records of a version 2 tree of a group's links by name.
 const LINKS_BY_NAME: u8 = 5;
-/// Bytes of such a record: a hash and an id.
-const RECORD: usize = 11;
-/// Bytes of the hash.
+/// Bytes of the hash in such a record. The id in the heap follows.
 const HASH: usize = 4;
+/// Bytes of such a record: the library's ids have 7 bytes.
+const RECORD: std::ops::RangeInclusive<usize> = HASH + 1..=HASH + 64;
+
+/// A link of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// Its name. In practice it is UTF-8.
+    pub name: Vec<u8>,
+    /// What it leads to.
+    pub target: Target,
+}
+
+/// What a link leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The object whose header is at this address.
+    Object(u64),
+    /// What is at this path of the same file.
+    Path(Vec<u8>),
+    /// What is at a path of another file.
+    External {
+        /// The path of the file.
+        file: Vec<u8>,
+        /// The path in the file.
+        path: Vec<u8>,
+    },
+    /// A link of a class that only its writer knows.
+    UserDefined(u8),
+}
 
 impl Object {
-    /// Calls `visit` with the group's hard links, in no particular order. Other links are left out.
+    /// Whether it is a group.
+    pub fn is_group(&self) -> bool {
+        self.has(SYMBOL_TABLE) || self.has(LINK_INFO)
+    }
+
+    /// The links of the group, in no particular order.
     ///
     /// # Errors
-    /// [`Refused`](super::Refused), also from `visit`.
-    pub fn links<S: ByteSource + ?Sized>(
-        &self,
-        file: &MetadataFile,
-        reader: &Reader<'_, S>,
-        visit: Links<'_>,
-    ) -> Result<()> {
+    /// [`Refused`](super::Refused).
+    pub async fn links<S: ByteSource + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<Vec<Link>> {
         if let Some(table) = self.find(SYMBOL_TABLE) {
             let mut table = table?;
-            return symbols(file, reader, (table.u64()?, table.u64()?), visit);
+            return symbols(reader, (table.address()?, table.address()?)).await;
         }
         let Some(info) = self.find(LINK_INFO) else {
-            return foreign("a group without links, or what is no group");
+            return damaged(self.address, "an object without links", "a group");
         };
         let mut info = info?;
         info.version(0, "link info")?;
         if info.u8()? & 1 != 0 {
             info.skip(8)?;
         }
-        let heap = info.u64()?;
-        let names = info.u64()?;
-        for link in self.all(LINK) {
-            show(link?, visit)?;
+        let heap = info.address()?;
+        let names = info.address()?;
+        let mut links = Vec::new();
+        for body in self.get_all(reader, LINK).await? {
+            links.push(link(body.cursor())?);
         }
         if heap != NOWHERE {
-            dense(reader, heap, names, visit)?;
+            let heap = Fractal::open(reader, heap).await?;
+            let (size, records) = version2(reader, names, LINKS_BY_NAME, RECORD).await?;
+            let ids: Vec<&[u8]> =
+                records.chunks_exact(size).map(|record| &record[HASH..]).collect();
+            let mut objects = heap.objects(reader, &ids, names).await?;
+            // The tree has them in the order of their hashes.
+            objects.sort_by_key(|(_, at)| *at);
+            for (bytes, at) in objects {
+                links.push(link(reader.cursor(&bytes, at))?);
+            }
         }
-        Ok(())
+        Ok(links)
     }
 
-    /// The address of the object that the link of this name leads to; `None` if there is no such
-    /// link.
+    /// The address of the object that the hard link of this name leads to; `None` if there is no
+    /// such link.
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn child<S: ByteSource + ?Sized>(
+    pub async fn child<S: ByteSource + ?Sized>(
         &self,
-        file: &MetadataFile,
         reader: &Reader<'_, S>,
         name: &str,
     ) -> Result<Option<u64>> {
-        let mut found = None;
-        self.links(file, reader, &mut |here, at| {
-            if here == name.as_bytes() {
-                found = Some(at);
-            }
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    /// Whether it is a group.
-    pub(super) fn is_group(&self) -> bool {
-        self.find(SYMBOL_TABLE).is_some() || self.find(LINK_INFO).is_some()
+        let links = self.links(reader).await?;
+        Ok(links.into_iter().find_map(|link| match link.target {
+            Target::Object(at) if link.name == name.as_bytes() => Some(at),
+            _ => None,
+        }))
     }
 }
 
-fn symbols<S: ByteSource + ?Sized>(
-    file: &MetadataFile,
+/// The links of a symbol table.
+async fn symbols<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     (tree, heap): (u64, u64),
-    visit: Links<'_>,
-) -> Result<()> {
-    let names = Local::read(reader, heap)?;
+) -> Result<Vec<Link>> {
+    /// The type of an entry that caches the place of a symbolic link's path.
+    const SYMBOLIC: u32 = 2;
+    let names = Local::read(reader, heap).await?;
+    let superblock = reader.superblock();
+    let tree1 = Tree1 { kind: 0, key: superblock.widths.length.into(), k: superblock.group_k };
     let leaves: Vec<u64> =
-        version1(reader, tree, 0, 8, file.node_bytes)?.into_iter().map(|(_, leaf)| leaf).collect();
-    reader.expect(&leaves, file.leaf_bytes)?;
-    for at in leaves {
-        let head = reader.get(at, 8)?;
-        let mut cursor = Cursor::new(&head, at);
+        tree1.entries(reader, tree).await?.into_iter().map(|(_, leaf)| leaf).collect();
+    let entry = u64::from(superblock.widths.length) + u64::from(superblock.widths.address) + 24;
+    let most = 2 * u64::from(superblock.leaf_k);
+    let mut links = Vec::new();
+    for (bytes, &at) in reader.get_up_to(&leaves, 8 + most * entry).await?.iter().zip(&leaves) {
+        let mut cursor = reader.cursor(bytes, at);
         cursor.magic("SNOD")?;
         cursor.version(1, "a symbol table's node")?;
         cursor.skip(1)?;
-        let count = cursor.u16()?;
-        let entries = reader.get(at + 8, u64::from(count) * 40)?;
-        let mut cursor = Cursor::new(&entries, at + 8);
+        let count = u64::from(cursor.u16()?);
+        if count > most {
+            let found = format!("a symbol table's node of {count} entries");
+            return damaged(at, found, format!("at most {most}"));
+        }
         for _ in 0..count {
-            let (name, place, cached) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
-            cursor.skip(20)?;
-            // Type 2 is a symbolic link.
-            if cached != 2 {
-                visit(names.name(name)?, place)?;
-            }
+            let (name, place, cached) = (cursor.length()?, cursor.address()?, cursor.u32()?);
+            cursor.skip(4)?;
+            let mut scratch = cursor.same(cursor.clone().take(16)?, cursor.at());
+            cursor.skip(16)?;
+            let target = match cached {
+                SYMBOLIC => Target::Path(names.text(u64::from(scratch.u32()?))?.to_vec()),
+                _ => Target::Object(place),
+            };
+            links.push(Link { name: names.text(name)?.to_vec(), target });
         }
     }
-    Ok(())
+    Ok(links)
 }
 
-/// Calls `visit` with the link of a link message, if it is a hard link.
-fn show(mut link: Cursor<'_>, visit: Links<'_>) -> Result<()> {
+/// The link of a link message.
+fn link(mut link: Cursor<'_>) -> Result<Link> {
     link.version(1, "a link")?;
     let flags = link.u8()?;
     let kind = if flags & 0x08 == 0 { 0 } else { link.u8()? };
@@ -120,30 +154,22 @@ fn show(mut link: Cursor<'_>, visit: Links<'_>) -> Result<()> {
     let Ok(len) = usize::try_from(len) else {
         return damaged(at, format!("a name of {len} bytes"), "a name");
     };
-    let name = link.take(len)?;
-    if kind == 0 {
-        visit(name, link.u64()?)?;
-    }
-    Ok(())
-}
-
-fn dense<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    heap: u64,
-    names: u64,
-    visit: Links<'_>,
-) -> Result<()> {
-    let mut heap = Fractal::open(reader, heap)?;
-    let records = version2(reader, names, LINKS_BY_NAME, RECORD)?;
-    let place = |record: &Vec<u8>| heap.place(record.get(HASH..).unwrap_or_default(), names);
-    let mut places: Vec<(u64, u64)> = records.iter().map(place).collect::<Result<_>>()?;
-    drop(records);
-    // In this order, each block is read once.
-    places.sort_unstable();
-    heap.expect(reader, places.iter().map(|(offset, _)| *offset))?;
-    for place in places {
-        let (link, at) = heap.object(reader, place)?;
-        show(Cursor::new(link, at), visit)?;
-    }
-    Ok(())
+    let name = link.take(len)?.to_vec();
+    let target = match kind {
+        0 => Target::Object(link.address()?),
+        1 => {
+            let len = usize::from(link.u16()?);
+            Target::Path(link.take(len)?.to_vec())
+        }
+        64 => {
+            let len = usize::from(link.u16()?);
+            let at = link.at();
+            let mut value = link.same(link.clone().take(len)?, at);
+            value.version(0, "an external link")?;
+            Target::External { file: value.text()?.to_vec(), path: value.text()?.to_vec() }
+        }
+        2..=63 => return damaged(at, format!("a link of class {kind}"), "0, 1, or 64 and more"),
+        kind => Target::UserDefined(kind),
+    };
+    Ok(Link { name, target })
 }

@@ -1,14 +1,17 @@
-//! Superblocks and object headers.
+//! Object headers and their messages (sections IV.A.1 and IV.A.2).
+
+use std::borrow::Cow;
 
 use super::checksum::verified;
-use super::cursor::Cursor;
-use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
-
-/// The signature of an HDF5 file. This module only reads files that start with it.
-const MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+use super::cursor::{Cursor, Widths};
+use super::heap::Fractal;
+use super::{ByteSource, Reader, Result, damaged, foreign};
 
 /// The most bytes of all parts of an object header together.
 const MOST_HEADER: usize = 4 << 20;
+
+/// Bytes that are asked for at first. They hold the prefix of every version, and often the rest.
+const FIRST_BYTES: u64 = 512;
 
 /// Message types of section IV.A.2 of the specification.
 pub(super) const DATASPACE: u16 = 0x01;
@@ -21,109 +24,29 @@ pub(super) const EXTERNAL_FILES: u16 = 0x07;
 pub(super) const LAYOUT: u16 = 0x08;
 pub(super) const PIPELINE: u16 = 0x0b;
 pub(super) const ATTRIBUTE: u16 = 0x0c;
-const SHARED_TABLE: u16 = 0x0f;
+pub(super) const SHARED_TABLE: u16 = 0x0f;
 const CONTINUATION: u16 = 0x10;
 pub(super) const SYMBOL_TABLE: u16 = 0x11;
+pub(super) const BTREE_K: u16 = 0x13;
+pub(super) const DRIVER_INFO: u16 = 0x14;
 pub(super) const ATTRIBUTE_INFO: u16 = 0x15;
 /// The last type that the specification has.
 const LAST: u16 = 0x17;
 
 /// The flag of a message that is stored elsewhere.
-const SHARED: u8 = 0x02;
+pub(super) const SHARED: u8 = 0x02;
 /// The flag of a message that a reader must not skip, even if its type is unknown.
 const MUST_KNOW: u8 = 0x80;
 
-/// An open file.
-#[derive(Debug, Clone, Copy)]
-pub struct MetadataFile {
-    /// Address of the root group.
-    pub root: u64,
-    /// Bytes of a symbol table node.
-    pub(super) leaf_bytes: u64,
-    /// Bytes of a node of the B-tree over symbol table nodes.
-    pub(super) node_bytes: u64,
-}
-
-impl MetadataFile {
-    /// Parses the superblock.
-    ///
-    /// # Errors
-    /// [`Refused`](super::Refused).
-    pub fn open<S: ByteSource + ?Sized>(reader: &Reader<'_, S>) -> Result<Self> {
-        // 96 bytes are enough for the fields that are read of every version.
-        let bytes = reader.get(0, 96.min(reader.size()))?;
-        let mut cursor = Cursor::new(&bytes, 0);
-        if cursor.take(MAGIC.len())? != MAGIC {
-            return foreign("a file that does not start with HDF5's signature");
-        }
-        let (root, base, end, leaf, internal) = match cursor.u8()? {
-            version @ 0..=1 => {
-                cursor.skip(4)?;
-                sizes(&mut cursor)?;
-                cursor.skip(1)?;
-                let leaf = cursor.u16()?;
-                let internal = cursor.u16()?;
-                cursor.skip(if version == 0 { 4 } else { 8 })?;
-                let (base, _, end, driver) =
-                    (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
-                if driver != NOWHERE {
-                    return foreign("a file of a special driver");
-                }
-                let _name = cursor.u64()?;
-                (cursor.u64()?, base, end, leaf, internal)
-            }
-            version @ 2..=3 => {
-                sizes(&mut cursor)?;
-                let flags = cursor.u8()?;
-                if version == 3 && flags & 0x05 != 0 {
-                    return foreign("a file that is being written");
-                }
-                let (base, extension, end, root) =
-                    (cursor.u64()?, cursor.u64()?, cursor.u64()?, cursor.u64()?);
-                verified(bytes.get(..48).unwrap_or_default(), 0)?;
-                if extension != NOWHERE {
-                    let extension = Object::read(reader, extension)?;
-                    if extension.find(SHARED_TABLE).is_some() {
-                        return foreign("messages that objects share");
-                    }
-                }
-                // The defaults: files of these versions need not have symbol tables.
-                (root, base, end, 4, 16)
-            }
-            version => return foreign(format!("version {version} of the superblock")),
-        };
-        if base != 0 {
-            return foreign("a file after a block of its user's");
-        }
-        if end > reader.size() {
-            return damaged(
-                0,
-                format!("a file of {} bytes", reader.size()),
-                format!("{end} bytes, as its header says"),
-            );
-        }
-        let leaf = u64::from(leaf);
-        let internal = u64::from(internal);
-        Ok(Self { root, leaf_bytes: 8 + 2 * leaf * 40, node_bytes: 24 + 2 * internal * 16 + 8 })
-    }
-}
-
-/// Checks the sizes of offsets and lengths, which must be eight bytes.
-fn sizes(cursor: &mut Cursor<'_>) -> Result<()> {
-    let offsets = cursor.u8()?;
-    let lengths = cursor.u8()?;
-    if (offsets, lengths) == (8, 8) {
-        return Ok(());
-    }
-    foreign(format!("addresses of {offsets} bytes and lengths of {lengths}"))
-}
-
-/// The header of an object, which is a group or a dataset.
+/// The header of an object: a group, a dataset or a committed type.
 #[derive(Debug, Default)]
 pub struct Object {
+    /// Its address.
+    pub address: u64,
     /// The bytes of all parts, one after the other.
     bytes: Vec<u8>,
     messages: Vec<HeaderMessage>,
+    widths: Widths,
 }
 
 /// A message of an object header.
@@ -138,6 +61,20 @@ struct HeaderMessage {
     len: usize,
 }
 
+/// The body of a message, which may be stored elsewhere.
+#[derive(Debug)]
+pub(super) struct Body<'a> {
+    bytes: Cow<'a, [u8]>,
+    at: u64,
+    widths: Widths,
+}
+
+impl Body<'_> {
+    pub(super) fn cursor(&self) -> Cursor<'_> {
+        Cursor::new(&self.bytes, self.at, self.widths)
+    }
+}
+
 /// The address and the length of a part of an object header.
 type ObjectPart = (u64, u64);
 
@@ -146,25 +83,23 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub fn read<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
-        let mut object = Self::default();
-        let prefix = reader.get(at, 16)?;
-        let mut cursor = Cursor::new(&prefix, at);
+    pub async fn read<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
+        reader.check(at, 16)?;
+        let mut head = reader.get_up_to(&[at], FIRST_BYTES).await?;
+        let head = head.pop().unwrap_or_default();
+        let mut object =
+            Self { address: at, widths: reader.superblock().widths, ..Self::default() };
         let mut parts = Vec::new();
-        if prefix.starts_with(b"OHDR") {
+        if head.starts_with(b"OHDR") {
+            let mut cursor = reader.cursor(&head, at);
             cursor.magic("OHDR")?;
             cursor.version(2, "an object header")?;
             let flags = cursor.u8()?;
             let times = if flags & 0x20 == 0 { 0 } else { 16 };
             let phases = if flags & 0x10 == 0 { 0 } else { 4 };
-            let width = 1 << (flags & 3);
-            let before = 6 + times + phases + width;
-            let size = {
-                let prefix = reader.get(at, before)?;
-                let mut cursor = Cursor::new(&prefix, at);
-                cursor.skip((before - width) as usize)?;
-                cursor.uint(width as usize)?
-            };
+            cursor.skip(times + phases)?;
+            let size = cursor.uint(1 << (flags & 3))?;
+            let before = cursor.at() - at;
             let Some(whole) =
                 size.checked_add(before + 4).filter(|&whole| whole <= MOST_HEADER as u64)
             else {
@@ -174,34 +109,43 @@ impl Object {
                     format!("at most {MOST_HEADER}"),
                 );
             };
-            let start = object.append(reader, at, whole)?;
+            let start = object.append(reader, at, whole, &head).await?;
             object.check_sum(at, start)?;
-            object.modern(at + before, start + before as usize, flags & 4 != 0, &mut parts)?;
+            let is_tracked = flags & 4 != 0;
+            object.modern(at + before, start + before as usize, is_tracked, &mut parts)?;
             while let Some((at, len)) = parts.pop() {
-                let start = object.append(reader, at, len)?;
-                Cursor::new(object.bytes.get(start..).unwrap_or_default(), at).magic("OCHK")?;
+                let start = object.append(reader, at, len, &[]).await?;
+                object.cursor(start, at).magic("OCHK")?;
                 object.check_sum(at, start)?;
-                object.modern(at + 4, start + 4, flags & 4 != 0, &mut parts)?;
+                object.modern(at + 4, start + 4, is_tracked, &mut parts)?;
             }
         } else {
+            let mut cursor = reader.cursor(&head, at);
             cursor.version(1, "an object header")?;
             cursor.skip(7)?;
             let size = cursor.u32()?;
-            parts.push((at + 16, u64::from(size)));
-            while let Some((at, len)) = parts.pop() {
-                let start = object.append(reader, at, len)?;
+            // Four bytes of padding are before the messages.
+            let mut part = (at + 16, u64::from(size));
+            let mut known = head.get(16..).unwrap_or_default();
+            loop {
+                let (at, len) = part;
+                let start = object.append(reader, at, len, known).await?;
                 object.old(at, start, &mut parts)?;
+                let Some(next) = parts.pop() else { break };
+                (part, known) = (next, &[]);
             }
         }
         Ok(object)
     }
 
-    /// Appends a part to the header's bytes, and returns where it starts in them.
-    fn append<S: ByteSource + ?Sized>(
+    /// Appends a part to the header's bytes, and returns where it starts in them. `known` holds the
+    /// bytes at the part's address, as far as they are known.
+    async fn append<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
         at: u64,
         len: u64,
+        known: &[u8],
     ) -> Result<usize> {
         let start = self.bytes.len();
         if len > (MOST_HEADER - start) as u64 {
@@ -211,12 +155,20 @@ impl Object {
                 format!("at most {MOST_HEADER}"),
             );
         }
-        self.bytes.extend_from_slice(&reader.get(at, len)?);
+        match known.get(..len as usize) {
+            Some(bytes) => self.bytes.extend_from_slice(bytes),
+            None => self.bytes.extend_from_slice(&reader.get(at, len).await?),
+        }
         // A part without bytes could lead to itself without end.
         if len == 0 && start > 0 {
             return damaged(at, "an empty part of an object header", "messages");
         }
         Ok(start)
+    }
+
+    /// A cursor at `start` of the header's bytes, which is at `at` of the file.
+    fn cursor(&self, start: usize, at: u64) -> Cursor<'_> {
+        Cursor::new(self.bytes.get(start..).unwrap_or_default(), at, self.widths)
     }
 
     /// Verifies the part from `start` on, and removes its checksum.
@@ -228,8 +180,10 @@ impl Object {
 
     /// Parses the messages of a version 1 part.
     fn old(&mut self, at: u64, start: usize, parts: &mut Vec<ObjectPart>) -> Result<()> {
-        let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
-        while !cursor.rest().is_empty() {
+        let mut messages = Vec::new();
+        let mut cursor = self.cursor(start, at);
+        // Bytes that are too few for a message are a gap.
+        while cursor.rest().len() >= 8 {
             let (kind, len, flags) = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
             cursor.skip(3)?;
             let here = cursor.at();
@@ -244,8 +198,9 @@ impl Object {
                 start: start + (here - at) as usize,
                 len: usize::from(len),
             };
-            note(&mut self.messages, message, body, parts)?;
+            note(&mut messages, message, cursor.same(body, here), parts)?;
         }
+        self.messages.append(&mut messages);
         Ok(())
     }
 
@@ -255,11 +210,12 @@ impl Object {
         &mut self,
         at: u64,
         start: usize,
-        tracked: bool,
+        is_tracked: bool,
         parts: &mut Vec<ObjectPart>,
     ) -> Result<()> {
-        let least = if tracked { 6 } else { 4 };
-        let mut cursor = Cursor::new(self.bytes.get(start..).unwrap_or_default(), at);
+        let least = if is_tracked { 6 } else { 4 };
+        let mut messages = Vec::new();
+        let mut cursor = self.cursor(start, at);
         // Bytes that are too few for a message are a gap.
         while cursor.rest().len() >= least {
             let (kind, len, flags) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
@@ -273,41 +229,127 @@ impl Object {
                 start: start + (here - at) as usize,
                 len: usize::from(len),
             };
-            note(&mut self.messages, message, body, parts)?;
+            note(&mut messages, message, cursor.same(body, here), parts)?;
         }
+        self.messages.append(&mut messages);
         Ok(())
     }
 
-    /// The bodies of all messages of a kind.
+    fn of_kind(&self, kind: u16) -> impl Iterator<Item = &HeaderMessage> {
+        self.messages.iter().filter(move |message| message.kind == kind)
+    }
+
+    fn body(&self, message: &HeaderMessage) -> Cursor<'_> {
+        let body = self.bytes.get(message.start..message.start + message.len);
+        Cursor::new(body.unwrap_or_default(), message.at, self.widths)
+    }
+
+    /// The bodies of all messages of a kind that objects do not share.
     pub(super) fn all(&self, kind: u16) -> impl Iterator<Item = Result<Cursor<'_>>> {
-        self.messages.iter().filter(move |message| message.kind == kind).map(|message| {
+        self.of_kind(kind).map(move |message| {
             if message.flags & SHARED != 0 {
-                return foreign("messages that objects share");
+                return foreign(format!("shared messages of type {kind}"));
             }
-            let body =
-                self.bytes.get(message.start..message.start + message.len).unwrap_or_default();
-            Ok(Cursor::new(body, message.at))
+            Ok(self.body(message))
         })
     }
 
-    /// The body of the first message of a kind.
+    /// The body of the first message of a kind that objects do not share.
     pub(super) fn find(&self, kind: u16) -> Option<Result<Cursor<'_>>> {
         self.all(kind).next()
     }
+
+    /// Whether there is a message of a kind.
+    pub(super) fn has(&self, kind: u16) -> bool {
+        self.of_kind(kind).next().is_some()
+    }
+
+    /// The body of the first message of a kind, wherever it is stored.
+    pub(super) async fn get<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        kind: u16,
+    ) -> Result<Option<Body<'_>>> {
+        match self.of_kind(kind).next() {
+            Some(message) => self.resolved(reader, message).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The bodies of all messages of a kind, wherever they are stored.
+    pub(super) async fn get_all<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        kind: u16,
+    ) -> Result<Vec<Body<'_>>> {
+        let mut bodies = Vec::new();
+        for message in self.of_kind(kind) {
+            bodies.push(self.resolved(reader, message).await?);
+        }
+        Ok(bodies)
+    }
+
+    async fn resolved<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        message: &HeaderMessage,
+    ) -> Result<Body<'_>> {
+        let cursor = self.body(message);
+        if message.flags & SHARED != 0 {
+            return shared(reader, cursor, message.kind).await;
+        }
+        Ok(Body { bytes: Cow::Borrowed(cursor.rest()), at: message.at, widths: self.widths })
+    }
+}
+
+/// The message of a kind that a shared message stands for (section IV.A.2.a.2).
+pub(super) async fn shared<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    mut cursor: Cursor<'_>,
+    kind: u16,
+) -> Result<Body<'static>> {
+    let at = cursor.at();
+    let version = cursor.u8()?;
+    let place = cursor.u8()?;
+    match (version, place) {
+        (1, _) => cursor.skip(6)?,
+        (2, _) | (3, 1 | 2) => {}
+        (3, place) => return damaged(at, format!("a shared message at place {place}"), "1 or 2"),
+        (version, _) => {
+            return damaged(at, format!("version {version} of a shared message"), "1 to 3");
+        }
+    }
+    let widths = cursor.widths();
+    if (version, place) == (3, 1) {
+        let Some(heap) = reader.superblock().shared_heap(kind) else {
+            return damaged(at, format!("a shared message of type {kind}"), "a heap for them");
+        };
+        let heap = Fractal::open(reader, heap).await?;
+        let (bytes, at) = heap.object(reader, cursor.take(8)?, at).await?;
+        return Ok(Body { bytes: Cow::Owned(bytes), at, widths });
+    }
+    // In version 1, the address of a symbol table's entry may be before that of the header.
+    let address = cursor.address()?;
+    let object = Box::pin(Object::read(reader, address)).await?;
+    let Some(message) = object.of_kind(kind).next() else {
+        return damaged(address, "an object without the shared message", format!("type {kind}"));
+    };
+    if message.flags & SHARED != 0 {
+        return damaged(message.at, "a shared message that is shared again", "the message");
+    }
+    let bytes = object.body(message).rest().to_vec();
+    Ok(Body { bytes: Cow::Owned(bytes), at: message.at, widths })
 }
 
 /// Adds a message to `messages`, or the part that it leads to to `parts`.
 fn note(
     messages: &mut Vec<HeaderMessage>,
     message: HeaderMessage,
-    body: &[u8],
+    mut body: Cursor<'_>,
     parts: &mut Vec<ObjectPart>,
 ) -> Result<()> {
     match message.kind {
-        CONTINUATION => {
-            let mut cursor = Cursor::new(body, message.at);
-            parts.push((cursor.u64()?, cursor.u64()?));
-        }
+        CONTINUATION => parts.push((body.address()?, body.length()?)),
         0 => {}
         kind if kind > LAST && message.flags & MUST_KNOW != 0 => {
             return foreign(format!("messages of type {kind}"));

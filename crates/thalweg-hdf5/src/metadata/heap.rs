@@ -1,9 +1,12 @@
-//! Heaps: local ones for the names of symbol tables, global ones for strings of any length, fractal
-//! ones for dense storage.
+//! Heaps: local ones for the names of symbol tables (section III.D), global ones for strings and
+//! lists of any length (III.E), fractal ones for dense storage (III.G).
 
-use super::btree::{bytes_for, check_filters};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+
+use super::btree::{bytes_for, version2};
 use super::checksum::{lookup3, verified};
-use super::cursor::{Cursor, until_nul};
+use super::cursor::Cursor;
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 
 /// The names of a symbol table.
@@ -13,64 +16,122 @@ pub(super) struct Local {
 }
 
 impl Local {
-    pub(super) fn read<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
-        let head = reader.get(at, 32)?;
-        let mut cursor = Cursor::new(&head, at);
+    pub(super) async fn read<S: ByteSource + ?Sized>(
+        reader: &Reader<'_, S>,
+        at: u64,
+    ) -> Result<Self> {
+        let widths = reader.superblock().widths;
+        let len = 8 + 2 * u64::from(widths.length) + u64::from(widths.address);
+        let head = reader.get(at, len).await?;
+        let mut cursor = reader.cursor(&head, at);
         cursor.magic("HEAP")?;
         cursor.version(0, "a local heap")?;
         cursor.skip(3)?;
-        let (size, _, at) = (cursor.u64()?, cursor.u64()?, cursor.u64()?);
-        Ok(Self { bytes: reader.get(at, size)?.into_owned(), at })
+        let (size, _, at) = (cursor.length()?, cursor.length()?, cursor.address()?);
+        Ok(Self { bytes: reader.get(at, size).await?.into_owned(), at })
     }
 
-    /// The name at an offset.
-    pub(super) fn name(&self, offset: u64) -> Result<&[u8]> {
+    /// The text at an offset.
+    pub(super) fn text(&self, offset: u64) -> Result<&[u8]> {
         let rest = usize::try_from(offset)
             .ok()
             .and_then(|offset| self.bytes.get(offset..))
             .unwrap_or_default();
-        Cursor::new(rest, self.at.saturating_add(offset)).text()
+        let at = self.at.saturating_add(offset);
+        Cursor::new(rest, at, super::cursor::Widths::default()).text()
     }
 }
 
-/// The most bytes of a string of a global heap.
-const MOST_OBJECT: u64 = 64 << 20;
+/// Bytes of a collection that are asked for at first: the size of most collections.
+const USUAL_COLLECTION: u64 = 4096;
+/// The most bytes of a collection.
+const MOST_COLLECTION: u64 = 1 << 30;
 
-/// The text of an object of a global heap, up to its first NUL.
-pub(super) fn global_text<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: u64,
-    index: u32,
-    len: u64,
-) -> Result<String> {
-    let head = reader.get(at, 16)?;
-    let mut cursor = Cursor::new(&head, at);
-    cursor.magic("GCOL")?;
-    cursor.version(1, "a global heap")?;
-    cursor.skip(3)?;
-    let size = cursor.u64()?;
-    reader.check(at, size)?;
-    let end = at + size;
-    let mut here = at + 16;
-    while here + 16 <= end {
-        let head = reader.get(here, 16)?;
-        let mut cursor = Cursor::new(&head, here);
-        let found = cursor.u16()?;
-        cursor.skip(6)?;
-        let size = cursor.u64()?;
-        let next = size.checked_next_multiple_of(8).and_then(|size| (here + 16).checked_add(size));
-        // Object 0 is the free space at the end of the heap. Its size includes its own head.
-        let Some(next) = next.filter(|&next| next <= end && found != 0) else { break };
-        if u32::from(found) == index {
-            if len > size || len > MOST_OBJECT {
-                return damaged(here, format!("an object of {size} bytes"), format!("{len}"));
+/// The address and the index of an object in a global heap.
+pub(super) type GlobalId = (u64, u32);
+
+/// Collections of a global heap.
+#[derive(Debug, Default)]
+pub(super) struct Collections(HashMap<u64, Collection>);
+
+#[derive(Debug)]
+struct Collection {
+    bytes: Vec<u8>,
+    objects: HashMap<u32, Range<usize>>,
+}
+
+impl Collections {
+    /// Reads the collections that hold these objects.
+    pub(super) async fn read<S: ByteSource + ?Sized>(
+        reader: &Reader<'_, S>,
+        ids: impl IntoIterator<Item = GlobalId>,
+    ) -> Result<Self> {
+        let places: BTreeSet<u64> = ids.into_iter().map(|(at, _)| at).collect();
+        let places: Vec<u64> = places.into_iter().collect();
+        let heads = reader.get_up_to(&places, USUAL_COLLECTION).await?;
+        let (mut whole, mut long) = (Vec::new(), Vec::new());
+        for (head, &at) in heads.into_iter().zip(&places) {
+            let mut cursor = reader.cursor(&head, at);
+            cursor.magic("GCOL")?;
+            cursor.version(1, "a global heap")?;
+            cursor.skip(3)?;
+            let size = cursor.length()?;
+            reader.check(at, size)?;
+            if size > MOST_COLLECTION {
+                return foreign(format!("a global heap of {size} bytes"));
             }
-            let bytes = reader.get(here + 16, len)?;
-            return Ok(String::from_utf8_lossy(until_nul(&bytes)).into_owned());
+            if size <= head.len() as u64 {
+                let bytes = head.get(..size as usize).unwrap_or_default().to_vec();
+                whole.push((at, bytes));
+            } else {
+                long.push((at, size));
+            }
         }
-        here = next;
+        for (bytes, &(at, _)) in reader.get_all(&long).await?.into_iter().zip(&long) {
+            whole.push((at, bytes.into_owned()));
+        }
+        let parsed = whole.into_iter().map(|(at, bytes)| {
+            let objects = objects(reader.cursor(&bytes, at))?;
+            Ok((at, Collection { bytes, objects }))
+        });
+        parsed.collect::<Result<_>>().map(Self)
     }
-    damaged(at, format!("a global heap without object {index}"), "it")
+
+    /// An object.
+    pub(super) fn object(&self, (at, index): GlobalId) -> Result<&[u8]> {
+        let found = self
+            .0
+            .get(&at)
+            .and_then(|collection| collection.bytes.get(collection.objects.get(&index)?.clone()));
+        found.map_or_else(|| damaged(at, format!("a global heap without object {index}"), "it"), Ok)
+    }
+}
+
+/// Where the objects of a collection lie in its bytes.
+fn objects(mut cursor: Cursor<'_>) -> Result<HashMap<u32, Range<usize>>> {
+    let all = cursor.rest().len();
+    cursor.skip(8)?;
+    cursor.length()?;
+    let mut objects = HashMap::new();
+    let head = 8 + usize::from(cursor.widths().length);
+    while cursor.rest().len() >= head {
+        let index = u32::from(cursor.u16()?);
+        cursor.skip(6)?;
+        let size = cursor.length()?;
+        // Object 0 is the free space at the end of the collection.
+        if index == 0 {
+            break;
+        }
+        let start = all - cursor.rest().len();
+        let at = cursor.at();
+        let Some(size) = usize::try_from(size).ok().filter(|&size| size <= cursor.rest().len())
+        else {
+            return damaged(at, format!("an object of {size} bytes"), "one inside its heap");
+        };
+        cursor.skip(size.next_multiple_of(8).min(cursor.rest().len()))?;
+        objects.insert(index, start..start + size);
+    }
+    Ok(objects)
 }
 
 /// A fractal heap, which holds the objects of dense storage.
@@ -82,214 +143,184 @@ pub(super) struct Fractal {
     offset: usize,
     /// Bytes of a length in an id.
     length: usize,
-    /// Blocks of a row of an indirect block.
+    /// Whether direct blocks have checksums.
+    summed: bool,
+    /// The tree of the objects that are too large for blocks.
+    huge: u64,
+    /// The direct blocks, in the order of their offsets in the heap.
+    blocks: Vec<HeapBlock>,
+}
+
+/// A direct block.
+#[derive(Debug, Clone, Copy)]
+struct HeapBlock {
+    /// Its offset in the heap.
+    first: u64,
+    /// Its address.
+    at: u64,
+    /// Its bytes.
+    size: u64,
+}
+
+/// How the blocks of a heap double from row to row.
+struct Doubling {
+    /// Blocks of a row.
     width: u64,
     /// Bytes of a block of the first row.
     start: u64,
     /// The most bytes of a direct block.
     direct: u64,
-    /// Bits of the heap's address space.
-    bits: u16,
-    /// Whether direct blocks have checksums.
-    summed: bool,
-    root: u64,
-    /// Rows of the root block; 0 if the root is a direct block.
-    rows: u16,
-    /// The block that was read last: its offset in the heap, its place in the file, its bytes.
-    block: Option<(u64, u64, Vec<u8>)>,
-    /// The indirect block of each depth that was read last.
-    tables: Vec<(u64, Vec<u64>)>,
 }
 
-/// The most bytes of a block. The library's own blocks have 64 KiB.
-const MOST_BLOCK: u64 = 16 << 20;
-/// The most entries of an indirect block.
-const MOST_ENTRIES: u64 = 1 << 16;
-
-impl Fractal {
-    pub(super) fn open<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
-        let bytes = reader.get(at, 146)?;
-        let mut cursor = Cursor::new(&bytes, at);
-        cursor.magic("FRHP")?;
-        cursor.version(0, "a fractal heap")?;
-        let id = cursor.u16()?;
-        check_filters(cursor.u16()?)?;
-        let flags = cursor.u8()?;
-        let most = u64::from(cursor.u32()?);
-        cursor.skip(12 * 8)?;
-        let width = u64::from(cursor.u16()?);
-        let start = cursor.u64()?;
-        let direct = cursor.u64()?;
-        let bits = cursor.u16()?;
-        cursor.skip(2)?;
-        let root = cursor.u64()?;
-        let rows = cursor.u16()?;
-        verified(&bytes, at)?;
-        let sound = start.is_power_of_two()
-            && direct.is_power_of_two()
-            && width.is_power_of_two()
-            && start <= direct
-            && direct <= MOST_BLOCK
-            && (1..=64).contains(&bits)
-            && rows <= 64;
-        if !sound {
-            return damaged(at, "a fractal heap of an impossible shape", "blocks that double");
-        }
-        let offset = usize::from(bits).div_ceil(8);
-        let length = (direct.ilog2() as usize).div_ceil(8).min(bytes_for(most));
-        let summed = flags & 2 != 0;
-        let id = usize::from(id);
-        Ok(Self {
-            at,
-            id,
-            offset,
-            length,
-            width,
-            start,
-            direct,
-            bits,
-            summed,
-            root,
-            rows,
-            block: None,
-            tables: Vec::new(),
-        })
-    }
-
-    /// The offset of the object with an id in the heap's address space, and its length.
-    pub(super) fn place(&self, id: &[u8], at: u64) -> Result<(u64, u64)> {
-        let mut cursor = Cursor::new(id, at);
-        if id.len() != self.id {
-            return damaged(
-                at,
-                format!("an id of {} bytes", id.len()),
-                format!("{}, as the heap says", self.id),
-            );
-        }
-        match cursor.u8()? {
-            0 => Ok((cursor.uint(self.offset)?, cursor.uint(self.length)?)),
-            kind => foreign(format!("objects of dense storage of kind {kind:#x}")),
-        }
-    }
-
-    /// The bytes of an object, and their address in the file. Reads the object's block unless it is
-    /// the one that was read last.
-    pub(super) fn object<S: ByteSource + ?Sized>(
-        &mut self,
-        reader: &Reader<'_, S>,
-        (offset, len): (u64, u64),
-    ) -> Result<(&[u8], u64)> {
-        let at_hand = |block: &Option<(u64, u64, Vec<u8>)>| {
-            let (first, _, bytes) = block.as_ref()?;
-            let start = usize::try_from(offset.checked_sub(*first)?).ok()?;
-            (start < bytes.len()).then_some(start)
-        };
-        if at_hand(&self.block).is_none() {
-            let (first, at, size) = self.locate(reader, offset)?;
-            let bytes = self.read_block(reader, first, at, size)?;
-            self.block = Some((first, at, bytes));
-        }
-        let start = at_hand(&self.block).unwrap_or(usize::MAX);
-        let (at, bytes) =
-            self.block.as_ref().map_or((0, &[][..]), |(_, at, bytes)| (*at, &bytes[..]));
-        let object =
-            usize::try_from(len).ok().and_then(|len| bytes.get(start..start.checked_add(len)?));
-        match object {
-            Some(object) => Ok((object, at + start as u64)),
-            None => damaged(
-                at,
-                format!("{len} bytes at {offset} of a fractal heap"),
-                "an object inside its block",
-            ),
-        }
-    }
-
-    /// The direct block that holds an offset of the heap: its own offset in the heap, its address
-    /// in the file, and its size.
-    fn locate<S: ByteSource + ?Sized>(
-        &mut self,
-        reader: &Reader<'_, S>,
-        offset: u64,
-    ) -> Result<(u64, u64, u64)> {
-        if self.rows == 0 {
-            return Ok((0, self.root, self.start));
-        }
-        let (mut at, mut rows, mut first) = (self.root, u64::from(self.rows), 0u64);
-        // The rows of a block below hold less than the row that leads to it, so the loop ends.
-        for depth in 0.. {
-            let span = self.width * self.start;
-            let within = offset - first;
-            let row = if within < span { 0 } else { u64::from((within / span).ilog2()) + 1 };
-            let (Some(size), Some(row_start)) = (self.size(row), self.row_start(row)) else {
-                break;
-            };
-            let column = (within - row_start) / size;
-            if row >= rows || column >= self.width {
-                break;
-            }
-            let child = self.child(reader, (at, rows), depth, first, row * self.width + column)?;
-            first += row_start + column * size;
-            if child == NOWHERE {
-                break;
-            }
-            if size <= self.direct {
-                return Ok((first, child, size));
-            }
-            rows = u64::from((size / span).checked_ilog2().unwrap_or(0)) + 1;
-            at = child;
-        }
-        damaged(
-            self.at,
-            format!("an object at {offset} of a fractal heap"),
-            "a block that holds it",
-        )
-    }
-
+impl Doubling {
     /// The bytes of a block of a row.
     fn size(&self, row: u64) -> Option<u64> {
         1u64.checked_shl(u32::try_from(row.saturating_sub(1)).ok()?)?.checked_mul(self.start)
     }
 
-    /// The offset of a row within its indirect block.
-    fn row_start(&self, row: u64) -> Option<u64> {
-        if row == 0 { Some(0) } else { self.size(row)?.checked_mul(self.width) }
+    /// The rows of an indirect block of this size.
+    fn rows(&self, size: u64) -> u64 {
+        u64::from((size / (self.width * self.start)).checked_ilog2().unwrap_or(0)) + 1
+    }
+}
+
+/// The most bytes of a direct block. The library's own blocks have 64 KiB.
+const MOST_BLOCK: u64 = 16 << 20;
+/// The most entries of an indirect block.
+const MOST_ENTRIES: u64 = 1 << 16;
+/// The most bytes of blocks that are asked for at once.
+const MOST_AT_ONCE: u64 = 8 << 20;
+
+/// An object of a fractal heap.
+#[derive(Debug, Clone)]
+enum Place {
+    /// In the id itself.
+    Tiny(Vec<u8>),
+    /// In a direct block: the offset in the heap.
+    Managed(u64, u64),
+    /// Alone in the file: the address.
+    Huge(u64, u64),
+}
+
+impl Fractal {
+    /// Reads the header, and the addresses of all direct blocks.
+    pub(super) async fn open<S: ByteSource + ?Sized>(
+        reader: &Reader<'_, S>,
+        at: u64,
+    ) -> Result<Self> {
+        let widths = reader.superblock().widths;
+        let len = 26 + 12 * u64::from(widths.length) + 3 * u64::from(widths.address);
+        let bytes = reader.get(at, len).await?;
+        let mut cursor = reader.cursor(&bytes, at);
+        cursor.magic("FRHP")?;
+        cursor.version(0, "a fractal heap")?;
+        let id = usize::from(cursor.u16()?);
+        if cursor.u16()? != 0 {
+            return foreign("dense storage that is compressed");
+        }
+        let flags = cursor.u8()?;
+        let most = u64::from(cursor.u32()?);
+        cursor.length()?;
+        let huge = cursor.address()?;
+        cursor.length()?;
+        cursor.address()?;
+        cursor.skip(8 * usize::from(widths.length))?;
+        let doubling = Doubling {
+            width: u64::from(cursor.u16()?),
+            start: cursor.length()?,
+            direct: cursor.length()?,
+        };
+        let bits = cursor.u16()?;
+        cursor.skip(2)?;
+        let root = cursor.address()?;
+        let rows = u64::from(cursor.u16()?);
+        verified(&bytes, at)?;
+        let sound = doubling.start.is_power_of_two()
+            && doubling.direct.is_power_of_two()
+            && doubling.width.is_power_of_two()
+            && doubling.start <= doubling.direct
+            && doubling.direct <= MOST_BLOCK
+            && (1..=64).contains(&bits)
+            && rows <= 64;
+        if !sound {
+            return damaged(at, "a fractal heap of an impossible shape", "blocks that double");
+        }
+        let mut heap = Self {
+            at,
+            id,
+            offset: usize::from(bits).div_ceil(8),
+            length: (doubling.direct.ilog2() as usize).div_ceil(8).min(bytes_for(most)),
+            summed: flags & 2 != 0,
+            huge,
+            blocks: Vec::new(),
+        };
+        drop(bytes);
+        match (root, rows) {
+            (NOWHERE, _) => {}
+            (at, 0) => heap.blocks.push(HeapBlock { first: 0, at, size: doubling.start }),
+            (at, rows) => heap.find_blocks(reader, &doubling, (at, rows)).await?,
+        }
+        heap.blocks.sort_unstable_by_key(|block| block.first);
+        Ok(heap)
     }
 
-    /// The address in an entry of an indirect block. The block is read unless it was the last of
-    /// its depth.
-    fn child<S: ByteSource + ?Sized>(
+    /// Finds the direct blocks below an indirect block, level by level.
+    async fn find_blocks<S: ByteSource + ?Sized>(
         &mut self,
         reader: &Reader<'_, S>,
-        (at, rows): (u64, u64),
-        depth: usize,
-        first: u64,
-        entry: u64,
-    ) -> Result<u64> {
-        if self.tables.get(depth).is_none_or(|(known, _)| *known != at) {
-            let entries = rows * self.width;
-            if entries > MOST_ENTRIES {
-                return damaged(
-                    at,
-                    format!("{entries} blocks below one"),
-                    format!("at most {MOST_ENTRIES}"),
-                );
+        doubling: &Doubling,
+        (root, rows): (u64, u64),
+    ) -> Result<()> {
+        let address = u64::from(reader.superblock().widths.address);
+        let before = 4 + 1 + address + self.offset as u64;
+        let mut level = vec![(root, rows, 0u64)];
+        // The blocks of a level are smaller than those above, so the loop ends.
+        while !level.is_empty() {
+            let mut places = Vec::new();
+            for &(at, rows, _) in &level {
+                let entries = rows * doubling.width;
+                if entries > MOST_ENTRIES {
+                    let found = format!("{entries} blocks below one");
+                    return damaged(at, found, format!("at most {MOST_ENTRIES}"));
+                }
+                places.push((at, before + entries * address + 4));
             }
-            let bytes = reader.get(at, 4 + 1 + 8 + self.offset as u64 + entries * 8 + 4)?;
-            let mut cursor = Cursor::new(verified(&bytes, at)?, at);
-            cursor.magic("FHIB")?;
-            self.check_head(&mut cursor, first)?;
-            let table = (0..entries).map(|_| cursor.u64()).collect::<Result<_>>()?;
-            self.tables.truncate(depth);
-            self.tables.push((at, table));
+            let all = reader.get_all(&places).await?;
+            let mut below = Vec::new();
+            for (bytes, &(at, rows, first)) in all.iter().zip(&level) {
+                let mut cursor = reader.cursor(verified(bytes, at)?, at);
+                cursor.magic("FHIB")?;
+                self.check_head(&mut cursor, first)?;
+                let mut next = first;
+                for row in 0..rows {
+                    let Some(size) = doubling.size(row) else {
+                        return damaged(at, format!("{rows} rows of blocks"), "fewer");
+                    };
+                    for _ in 0..doubling.width {
+                        let child = cursor.address()?;
+                        let here = next;
+                        next = next.saturating_add(size);
+                        if child == NOWHERE {
+                            continue;
+                        }
+                        if size <= doubling.direct {
+                            self.blocks.push(HeapBlock { first: here, at: child, size });
+                        } else {
+                            below.push((child, doubling.rows(size), here));
+                        }
+                    }
+                }
+            }
+            level = below;
         }
-        let table = self.tables.get(depth).map(|(_, table)| &table[..]).unwrap_or_default();
-        Ok(table.get(entry as usize).copied().unwrap_or(NOWHERE))
+        Ok(())
     }
 
+    /// Checks the head of a block behind its signature: the heap's address, the block's offset.
     fn check_head(&self, cursor: &mut Cursor<'_>, first: u64) -> Result<()> {
         let at = cursor.at();
         cursor.version(0, "a fractal heap's block")?;
-        let heap = cursor.u64()?;
+        let heap = cursor.address()?;
         let offset = cursor.uint(self.offset)?;
         if (heap, offset) == (self.at, first) {
             return Ok(());
@@ -301,50 +332,167 @@ impl Fractal {
         )
     }
 
-    fn read_block<S: ByteSource + ?Sized>(
+    /// The bytes of the object with this id, and their address. The id is at `at`.
+    pub(super) async fn object<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
-        first: u64,
+        id: &[u8],
         at: u64,
-        size: u64,
-    ) -> Result<Vec<u8>> {
-        let mut bytes = reader.get(at, size)?.into_owned();
-        let mut cursor = Cursor::new(&bytes, at);
-        cursor.magic("FHDB")?;
-        self.check_head(&mut cursor, first)?;
-        if self.summed {
-            let place = (cursor.at() - at) as usize;
-            let stored = cursor.u32()?;
-            if let Some(sum) = bytes.get_mut(place..place + 4) {
-                sum.fill(0);
-            }
-            let computed = lookup3(&bytes);
-            if stored != computed {
-                return damaged(
-                    at,
-                    format!("the checksum {stored:08x}"),
-                    format!("{computed:08x}, as of the block"),
-                );
-            }
-        }
-        debug_assert!(self.bits > 0);
-        Ok(bytes)
+    ) -> Result<(Vec<u8>, u64)> {
+        let mut objects = self.objects(reader, &[id], at).await?;
+        Ok(objects.pop().unwrap_or_default())
     }
 
-    /// Announces that the blocks of these offsets will be read. The offsets must ascend.
-    pub(super) fn expect<S: ByteSource + ?Sized>(
-        &mut self,
+    /// The bytes of the object with each of these ids, and their addresses. The ids are at `at`.
+    pub(super) async fn objects<S: ByteSource + ?Sized>(
+        &self,
         reader: &Reader<'_, S>,
-        offsets: impl Iterator<Item = u64>,
-    ) -> Result<()> {
-        let (mut places, mut end, mut largest) = (Vec::new(), 0, 0);
-        for offset in offsets {
-            if offset >= end {
-                let (first, at, size) = self.locate(reader, offset)?;
-                (end, largest) = (first.saturating_add(size), size.max(largest));
-                places.push(at);
+        ids: &[&[u8]],
+        at: u64,
+    ) -> Result<Vec<(Vec<u8>, u64)>> {
+        let places = self.places(reader, ids, at).await?;
+        let mut objects = vec![(Vec::new(), at); ids.len()];
+        // For each block, the numbers of the objects in it.
+        let mut in_blocks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let mut alone = Vec::new();
+        for (number, place) in places.iter().enumerate() {
+            match place {
+                Place::Tiny(bytes) => objects[number].0.clone_from(bytes),
+                Place::Huge(at, len) => alone.push((number, (*at, *len))),
+                Place::Managed(offset, len) => {
+                    let block = self.block(*offset, *len)?;
+                    in_blocks.entry(block).or_default().push(number);
+                }
             }
         }
-        reader.expect(&places, largest)
+        let huge: Vec<(u64, u64)> = alone.iter().map(|(_, place)| *place).collect();
+        for (bytes, (number, (at, _))) in reader.get_all(&huge).await?.into_iter().zip(alone) {
+            objects[number] = (bytes.into_owned(), at);
+        }
+        let in_blocks: Vec<(usize, Vec<usize>)> = in_blocks.into_iter().collect();
+        let largest = self.blocks.iter().map(|block| block.size).max().unwrap_or(1);
+        for blocks in in_blocks.chunks((MOST_AT_ONCE / largest).max(1) as usize) {
+            let asked: Vec<(u64, u64)> = blocks
+                .iter()
+                .map(|(block, _)| (self.blocks[*block].at, self.blocks[*block].size))
+                .collect();
+            let all = reader.get_all(&asked).await?;
+            for (bytes, (block, numbers)) in all.iter().zip(blocks) {
+                let block = self.blocks[*block];
+                self.check_block(reader.cursor(bytes, block.at), block, bytes)?;
+                for &number in numbers {
+                    let Place::Managed(offset, len) = places[number] else { continue };
+                    let start = (offset - block.first) as usize;
+                    let object = bytes.get(start..start + len as usize).unwrap_or_default();
+                    objects[number] = (object.to_vec(), block.at + start as u64);
+                }
+            }
+        }
+        Ok(objects)
+    }
+
+    /// The number of the block that holds an object.
+    fn block(&self, offset: u64, len: u64) -> Result<usize> {
+        let after = self.blocks.partition_point(|block| block.first <= offset);
+        let found = after.checked_sub(1).filter(|&number| {
+            let block = self.blocks[number];
+            offset.checked_add(len).is_some_and(|end| end <= block.first + block.size)
+        });
+        found.map_or_else(
+            || {
+                let found = format!("{len} bytes at {offset} of a fractal heap");
+                damaged(self.at, found, "an object inside a block")
+            },
+            Ok,
+        )
+    }
+
+    /// Checks the head and the checksum of a direct block.
+    fn check_block(&self, mut cursor: Cursor<'_>, block: HeapBlock, bytes: &[u8]) -> Result<()> {
+        cursor.magic("FHDB")?;
+        self.check_head(&mut cursor, block.first)?;
+        if !self.summed {
+            return Ok(());
+        }
+        let place = (cursor.at() - block.at) as usize;
+        let stored = cursor.u32()?;
+        let mut bytes = bytes.to_vec();
+        if let Some(sum) = bytes.get_mut(place..place + 4) {
+            sum.fill(0);
+        }
+        let computed = lookup3(&bytes);
+        if stored == computed {
+            return Ok(());
+        }
+        damaged(
+            block.at,
+            format!("the checksum {stored:08x}"),
+            format!("{computed:08x}, as of the block"),
+        )
+    }
+
+    /// Where the objects with these ids are.
+    async fn places<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        ids: &[&[u8]],
+        at: u64,
+    ) -> Result<Vec<Place>> {
+        let mut places = Vec::with_capacity(ids.len());
+        let mut huge: Option<HashMap<u64, (u64, u64)>> = None;
+        let widths = reader.superblock().widths;
+        for id in ids {
+            let mut cursor = reader.cursor(id, at);
+            if id.len() != self.id {
+                let found = format!("an id of {} bytes", id.len());
+                return damaged(at, found, format!("{}, as the heap says", self.id));
+            }
+            let head = cursor.u8()?;
+            places.push(match head >> 4 {
+                0 => Place::Managed(cursor.uint(self.offset)?, cursor.uint(self.length)?),
+                1 if self.id > usize::from(widths.address + widths.length) => {
+                    Place::Huge(cursor.address()?, cursor.length()?)
+                }
+                1 => {
+                    if huge.is_none() {
+                        huge = Some(self.huge_objects(reader).await?);
+                    }
+                    let number = cursor.uint((self.id - 1).min(8))?;
+                    match huge.as_ref().and_then(|huge| huge.get(&number)) {
+                        Some(&(at, len)) => Place::Huge(at, len),
+                        None => {
+                            return damaged(at, format!("the large object {number}"), "another");
+                        }
+                    }
+                }
+                2 => {
+                    let mut len = usize::from(head & 15);
+                    if self.id > 17 {
+                        len = len << 8 | usize::from(cursor.u8()?);
+                    }
+                    Place::Tiny(cursor.take(len + 1)?.to_vec())
+                }
+                _ => return damaged(at, format!("an id of type {head:#x}"), "0x00, 0x10 or 0x20"),
+            });
+        }
+        Ok(places)
+    }
+
+    /// The addresses and lengths of the objects that are too large for blocks, by their numbers.
+    async fn huge_objects<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+    ) -> Result<HashMap<u64, (u64, u64)>> {
+        const NUMBERED: u8 = 1;
+        let widths = reader.superblock().widths;
+        let record = usize::from(widths.address) + 2 * usize::from(widths.length);
+        let (_, records) = version2(reader, self.huge, NUMBERED, record..=record).await?;
+        let mut objects = HashMap::new();
+        for record in records.chunks_exact(record) {
+            let mut cursor = reader.cursor(record, self.huge);
+            let (at, len) = (cursor.address()?, cursor.length()?);
+            objects.insert(cursor.length()?, (at, len));
+        }
+        Ok(objects)
     }
 }

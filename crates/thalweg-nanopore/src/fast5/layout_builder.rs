@@ -36,7 +36,8 @@ impl LayoutBuilder {
         source: &S,
         found: FoundRead,
     ) -> meta::Result<()> {
-        self.0.read(found, &mut |_, at| Root::attributes_at(source, at))
+        let superblock = self.0.superblock().clone();
+        self.0.read(found, &mut |_, at| Root::attributes_at(source, &superblock, at))
     }
 
     /// The finished layout. `requests` is the number of requests that finding the reads took.
@@ -52,6 +53,7 @@ impl Root {
     /// The state before the first read; errors name the file `name`.
     pub fn known(&self, name: &Arc<str>) -> KnownFields {
         let mut known = KnownFields::new(name, self.attributes.clone());
+        known.superblock = self.superblock.clone();
         self.others.iter().for_each(|what| known.leave_out(what.clone()));
         known
     }
@@ -100,7 +102,8 @@ impl KnownFields {
         found: FoundRead,
     ) -> meta::Result<(Fast5Row, bool)> {
         let before = self.extent();
-        let row = self.row(found, &mut |_, at| Root::attributes_at(source, at))?;
+        let superblock = self.superblock.clone();
+        let row = self.row(found, &mut |_, at| Root::attributes_at(source, &superblock, at))?;
         Ok((row, self.extent() != before))
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use thalweg_hdf5::filter::Pipeline;
+use thalweg_hdf5::metadata::Superblock;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
@@ -31,6 +32,8 @@ pub struct KnownFields {
     pipelines: Vec<Arc<Pipeline>>,
     left_out: HashMap<String, u64>,
     aux: Vec<u8>,
+    /// For parsing the attributes of groups that reads share.
+    pub(super) superblock: Superblock,
 }
 
 /// Read groups are recognised by their addresses up to this many.
@@ -57,6 +60,7 @@ impl KnownFields {
             pipelines: Vec::new(),
             left_out: HashMap::new(),
             aux: Vec::new(),
+            superblock: Superblock::default(),
         };
         for (name, value) in of_file {
             known.is_fast5 |= name == "file_version" || name == "file_type";
@@ -215,6 +219,11 @@ impl Merge {
     /// An empty list, which may take `memory` bytes.
     pub(super) fn new(known: KnownFields, memory: usize) -> Self {
         Self { known, memory, taken: 0, rows: Vec::new() }
+    }
+
+    /// The file's superblock.
+    pub(super) fn superblock(&self) -> &Superblock {
+        &self.known.superblock
     }
 
     /// Adds one read. `attributes_at` parses the attributes of the group at an address.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use thalweg_hdf5::metadata as meta;
-use thalweg_hdf5::metadata::{ByteSource, MetadataFile, Object, Reader, Refused};
+use thalweg_hdf5::metadata::{ByteSource, Link, Object, Reader, Refused, Superblock, Target, now};
 use thalweg_hdf5::types::{SampleDataset, Storage, Value};
 
 /// The prefix of a read's group in a multi-read file, before the read id.
@@ -91,7 +91,7 @@ pub struct ReadAddress {
 /// A file's root group.
 #[derive(Debug)]
 pub struct Root {
-    pub(super) file: MetadataFile,
+    pub(super) superblock: Superblock,
     pub(super) attributes: Attributes,
     pub(super) reads: Reads,
     /// Unknown groups, in words.
@@ -116,58 +116,65 @@ impl Root {
     /// # Errors
     /// [`Refused`].
     pub fn parse<S: ByteSource + ?Sized>(source: &S, limit: u64) -> meta::Result<Self> {
-        let reader = &Reader::new(source, limit);
-        let file = MetadataFile::open(reader)?;
-        let root = Object::read(reader, file.root)?;
+        now(async {
+            let reader = &Reader::open(source, limit).await?;
+            let root = Object::read(reader, reader.superblock().root).await?;
+            Self::of(reader, &root).await
+        })
+    }
+
+    async fn of<S: ByteSource + ?Sized>(
+        reader: &Reader<'_, S>,
+        root: &Object,
+    ) -> meta::Result<Self> {
+        let superblock = reader.superblock().clone();
         let mut reads = Vec::new();
         let mut others = Vec::new();
         let mut raw = None;
         let mut key = None;
-        root.links(&file, reader, &mut |name, at| {
+        for (name, at) in children(root.links(reader).await?) {
             if let Some(id) = name.strip_prefix(PREFIX.as_bytes()) {
                 let id = std::str::from_utf8(id)
                     .map_err(|_| Refused::Foreign("a read id that is no UTF-8".into()))?;
                 reads.push(ReadAddress { at, id: id.into() });
-                return Ok(());
+                continue;
             }
-            match name {
+            match &name[..] {
                 b"Raw" => raw = Some(at),
                 b"UniqueGlobalKey" => key = Some(at),
                 _ => {}
             }
-            others.push(format!("the group {}", String::from_utf8_lossy(name)));
-            Ok(())
-        })?;
-        let attributes = root.attributes(reader)?;
+            others.push(format!("the group {}", String::from_utf8_lossy(&name)));
+        }
+        let attributes = root.values(reader).await?;
         let single = match raw {
-            Some(raw) => Object::read(reader, raw)?.child(&file, reader, "Reads")?,
+            Some(raw) => Object::read(reader, raw).await?.child(reader, "Reads").await?,
             None => None,
         };
         let Some(single) = single else {
             reads.sort_by_key(|place| place.at);
-            return Ok(Self { file, attributes, reads: Reads::Multi(reads), others });
+            return Ok(Self { superblock, attributes, reads: Reads::Multi(reads), others });
         };
         others.extend(reads.drain(..).map(|place| format!("the group {PREFIX}{}", place.id)));
         others.retain(|group| {
             !["the group Raw", "the group UniqueGlobalKey"].contains(&group.as_str())
         });
-        Object::read(reader, single)?.links(&file, reader, &mut |name, at| {
-            reads.push(ReadAddress { at, id: String::from_utf8_lossy(name).into() });
-            Ok(())
-        })?;
+        for (name, at) in children(Object::read(reader, single).await?.links(reader).await?) {
+            reads.push(ReadAddress { at, id: String::from_utf8_lossy(&name).into() });
+        }
         reads.sort_by_key(|place| place.at);
         let mut channel_id = None;
         let mut shared = SharedGroups::default();
         if let Some(key) = key {
-            Object::read(reader, key)?.links(&file, reader, &mut |name, at| {
-                let name = String::from_utf8_lossy(name);
+            for (name, at) in children(Object::read(reader, key).await?.links(reader).await?) {
+                let name = String::from_utf8_lossy(&name);
                 if !shared.take(&name, at) && name == "channel_id" {
                     channel_id = Some(at);
                 }
-                Ok(())
-            })?;
+            }
         }
-        Ok(Self { file, attributes, reads: Reads::Single { reads, channel_id, shared }, others })
+        let reads = Reads::Single { reads, channel_id, shared };
+        Ok(Self { superblock, attributes, reads, others })
     }
 
     /// The number of reads.
@@ -199,81 +206,30 @@ impl Root {
         source: &S,
         number: usize,
     ) -> meta::Result<FoundRead> {
-        let reader = &Reader::new(source, MOST_OF_READ);
+        let reader = &Reader::new(source, self.superblock.clone(), MOST_OF_READ);
         let none = || Refused::Foreign("a read number beyond the last read".into());
         match &self.reads {
             Reads::Multi(reads) => {
                 let place = reads.get(number).ok_or_else(none)?;
-                self.group(reader, place.at, Some(&place.id))
+                now(group(reader, place.at, Some(&place.id)))
             }
             Reads::Single { reads, channel_id, shared } => {
                 let place = reads.get(number).ok_or_else(none)?;
-                let raw = Object::read(reader, place.at)?;
-                Ok(FoundRead {
-                    path: format!("/Raw/Reads/{}", place.id),
-                    named: None,
-                    own: Vec::new(),
-                    raw: raw.attributes(reader)?,
-                    channel: attributes(reader, *channel_id)?,
-                    shared: *shared,
-                    others: Vec::new(),
-                    signal: self.signal(reader, &raw, &place.id)?,
+                now(async {
+                    let raw = Object::read(reader, place.at).await?;
+                    Ok(FoundRead {
+                        path: format!("/Raw/Reads/{}", place.id),
+                        named: None,
+                        own: Vec::new(),
+                        raw: raw.values(reader).await?,
+                        channel: attributes(reader, *channel_id).await?,
+                        shared: *shared,
+                        others: Vec::new(),
+                        signal: signal(reader, &raw, &place.id).await?,
+                    })
                 })
             }
         }
-    }
-
-    /// Parses the group of a read.
-    fn group<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        at: u64,
-        id: Option<&str>,
-    ) -> meta::Result<FoundRead> {
-        let read = Object::read(reader, at)?;
-        let mut raw = None;
-        let mut channel_id = None;
-        let mut shared = SharedGroups::default();
-        let mut others = Vec::new();
-        read.links(&self.file, reader, &mut |name, at| {
-            match name {
-                b"Raw" => raw = Some(at),
-                b"channel_id" => channel_id = Some(at),
-                name => {
-                    let name = String::from_utf8_lossy(name);
-                    if !shared.take(&name, at) {
-                        others.push(format!("the group {name}"));
-                    }
-                }
-            }
-            Ok(())
-        })?;
-        let Some(raw) = raw else {
-            return Err(Refused::Foreign("a read without a group Raw".into()));
-        };
-        let raw = Object::read(reader, raw)?;
-        Ok(FoundRead {
-            path: id.map(|id| format!("/{PREFIX}{id}")).unwrap_or_default(),
-            named: id.map(str::to_owned),
-            own: read.attributes(reader)?,
-            raw: raw.attributes(reader)?,
-            channel: attributes(reader, channel_id)?,
-            shared,
-            others,
-            signal: self.signal(reader, &raw, id.unwrap_or_default())?,
-        })
-    }
-
-    fn signal<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        raw: &Object,
-        id: &str,
-    ) -> meta::Result<SampleDataset> {
-        let Some(signal) = raw.child(&self.file, reader, "Signal")? else {
-            return Err(Refused::Foreign(format!("read {id} without a dataset Signal").into()));
-        };
-        Object::read(reader, signal)?.samples(reader)
     }
 
     /// Parses the attributes of a shared group.
@@ -282,15 +238,77 @@ impl Root {
     /// [`Refused`].
     pub(super) fn attributes_at<S: ByteSource + ?Sized>(
         source: &S,
+        superblock: &Superblock,
         at: u64,
     ) -> meta::Result<Attributes> {
-        attributes(&Reader::new(source, MOST_OF_READ), Some(at))
+        now(attributes(&Reader::new(source, superblock.clone(), MOST_OF_READ), Some(at)))
     }
 }
 
-fn attributes<S: ByteSource + ?Sized>(
+/// The names of hard links, and the addresses that they lead to.
+fn children(links: Vec<Link>) -> impl Iterator<Item = (Vec<u8>, u64)> {
+    links.into_iter().filter_map(|link| match link.target {
+        Target::Object(at) => Some((link.name, at)),
+        _ => None,
+    })
+}
+
+/// Parses the group of a read.
+async fn group<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    at: u64,
+    id: Option<&str>,
+) -> meta::Result<FoundRead> {
+    let read = Object::read(reader, at).await?;
+    let mut raw = None;
+    let mut channel_id = None;
+    let mut shared = SharedGroups::default();
+    let mut others = Vec::new();
+    for (name, at) in children(read.links(reader).await?) {
+        match &name[..] {
+            b"Raw" => raw = Some(at),
+            b"channel_id" => channel_id = Some(at),
+            name => {
+                let name = String::from_utf8_lossy(name);
+                if !shared.take(&name, at) {
+                    others.push(format!("the group {name}"));
+                }
+            }
+        }
+    }
+    let Some(raw) = raw else {
+        return Err(Refused::Foreign("a read without a group Raw".into()));
+    };
+    let raw = Object::read(reader, raw).await?;
+    Ok(FoundRead {
+        path: id.map(|id| format!("/{PREFIX}{id}")).unwrap_or_default(),
+        named: id.map(str::to_owned),
+        own: read.values(reader).await?,
+        raw: raw.values(reader).await?,
+        channel: attributes(reader, channel_id).await?,
+        shared,
+        others,
+        signal: signal(reader, &raw, id.unwrap_or_default()).await?,
+    })
+}
+
+async fn signal<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    raw: &Object,
+    id: &str,
+) -> meta::Result<SampleDataset> {
+    let Some(signal) = raw.child(reader, "Signal").await? else {
+        return Err(Refused::Foreign(format!("read {id} without a dataset Signal").into()));
+    };
+    Object::read(reader, signal).await?.samples(reader).await
+}
+
+async fn attributes<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: Option<u64>,
 ) -> meta::Result<Attributes> {
-    at.map_or_else(|| Ok(Vec::new()), |at| Object::read(reader, at)?.attributes(reader))
+    match at {
+        Some(at) => Object::read(reader, at).await?.values(reader).await,
+        None => Ok(Vec::new()),
+    }
 }

@@ -8,7 +8,7 @@ use thalweg_io::store::MemoryStore;
 
 use crate::arrays::ArrayFile;
 use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorSpec};
-use crate::metadata::{MetadataFile, Object, Reader, Refused};
+use crate::metadata::{Object, Reader, Refused, now};
 use crate::types::SampleDataset;
 
 /// Elements of a chunk.
@@ -46,13 +46,14 @@ fn values(file: Vec<u8>) -> Result<Vec<u8>, Error> {
 
 /// The dataset as the parser of metadata finds it, without libhdf5.
 fn parsed(file: &[u8]) -> Result<SampleDataset, Refused> {
-    let reader = Reader::new(&file, 1 << 20);
-    let opened = MetadataFile::open(&reader)?;
-    let mut at = opened.root;
-    for name in ["group", "values"] {
-        at = Object::read(&reader, at)?.child(&opened, &reader, name)?.unwrap();
-    }
-    Object::read(&reader, at)?.samples(&reader)
+    now(async {
+        let reader = Reader::open(&file, 1 << 20).await?;
+        let mut at = reader.superblock().root;
+        for name in ["group", "values"] {
+            at = Object::read(&reader, at).await?.child(&reader, name).await?.unwrap();
+        }
+        Object::read(&reader, at).await?.samples(&reader).await
+    })
 }
 
 /// The file with another coordinate for the chunk with this place in the index.

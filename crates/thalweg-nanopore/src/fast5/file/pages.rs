@@ -5,8 +5,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
 
-use thalweg_hdf5::metadata::ByteSource;
+use thalweg_hdf5::metadata::{ByteSource, Views};
 use thalweg_io::control::Control;
 use thalweg_io::extent::Wanted;
 use thalweg_io::plan::{self, GapRule};
@@ -71,14 +72,9 @@ impl Pages {
         let before = ahead.partition_point(|(start, _)| *start <= at);
         inside(ahead.get(before.checked_sub(1)?)?)
     }
-}
 
-impl ByteSource for Pages {
-    fn size(&self) -> u64 {
-        self.store.size()
-    }
-
-    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
+    /// The `len` bytes from `at` on, which lie inside the file.
+    pub(super) fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
         if let Some(known) = self.known(at, len) {
             return Ok(Cow::Owned(known));
         }
@@ -111,7 +107,8 @@ impl ByteSource for Pages {
         Ok(Cow::Owned(wanted))
     }
 
-    fn expect(&self, ranges: Vec<Range<u64>>) -> Result<()> {
+    /// Fetches ranges that will be asked for soon.
+    pub(super) fn expect(&self, ranges: Vec<Range<u64>>) -> Result<()> {
         if self.store.bytes().is_some() {
             return Ok(());
         }
@@ -136,5 +133,23 @@ impl ByteSource for Pages {
             ahead.push((range.start, bytes?));
         }
         Ok(())
+    }
+}
+
+impl ByteSource for Pages {
+    fn size(&self) -> u64 {
+        self.store.size()
+    }
+
+    fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>>> {
+        let get = |range: &Range<u64>| self.get(range.start, (range.end - range.start) as usize);
+        Poll::Ready(ranges.iter().map(get).collect())
+    }
+
+    fn hint(&self, ranges: &[Range<u64>]) {
+        // A single range is read at once anyway. Errors come back when the bytes are asked for.
+        if ranges.len() > 1 {
+            drop(self.expect(ranges.to_vec()));
+        }
     }
 }

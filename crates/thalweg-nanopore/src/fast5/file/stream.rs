@@ -14,9 +14,10 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 
 use thalweg_hdf5::metadata as meta;
-use thalweg_hdf5::metadata::{ByteSource, Refused};
+use thalweg_hdf5::metadata::{ByteSource, Refused, Views};
 use thalweg_io::control::Control;
 use thalweg_io::extent::Extent;
 use thalweg_io::model::StoreModel;
@@ -88,9 +89,9 @@ impl ByteSource for RecordingSource<'_> {
         self.pages.size()
     }
 
-    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
-        self.requested.borrow_mut().push(at..at + len as u64);
-        self.pages.get(at, len)
+    fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>>> {
+        self.requested.borrow_mut().extend_from_slice(ranges);
+        self.pages.poll(ranges)
     }
 }
 
@@ -291,16 +292,20 @@ impl ByteSource for ExtentSource<'_> {
         self.pages.size()
     }
 
-    fn get(&self, at: u64, len: usize) -> Result<Cow<'_, [u8]>> {
-        let inside = at.checked_sub(self.extent.offset).and_then(|from| {
-            let from = usize::try_from(from).ok()?;
-            self.extent.bytes.get(from..from.checked_add(len)?)
-        });
-        inside.map_or_else(|| self.pages.get(at, len), |bytes| Ok(Cow::Borrowed(bytes)))
+    fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>>> {
+        let get = |range: &Range<u64>| {
+            let (at, len) = (range.start, (range.end - range.start) as usize);
+            let inside = at.checked_sub(self.extent.offset).and_then(|from| {
+                let from = usize::try_from(from).ok()?;
+                self.extent.bytes.get(from..from.checked_add(len)?)
+            });
+            inside.map_or_else(|| self.pages.get(at, len), |bytes| Ok(Cow::Borrowed(bytes)))
+        };
+        Poll::Ready(ranges.iter().map(get).collect())
     }
 
-    fn expect(&self, ranges: Vec<Range<u64>>) -> Result<()> {
-        self.pages.expect(ranges)
+    fn hint(&self, ranges: &[Range<u64>]) {
+        self.pages.hint(ranges);
     }
 }
 

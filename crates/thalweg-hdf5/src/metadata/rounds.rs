@@ -1,0 +1,307 @@
+//! Fetches metadata breadth-first.
+//!
+//! A parser is an `async` function. It suspends where it needs bytes that are not in memory.
+//! [`Rounds::run`] runs many parsers at once, for example one for each object of a group. When all
+//! of them are suspended, it fetches everything that they wait for in one set of requests, which is
+//! called a round, and resumes them. So the time of finding is the number of dependent rounds, not
+//! the number of objects. There is no reactor and no timer: a suspended parser waits for bytes of
+//! the file and for nothing else.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use thalweg_io::control::Control;
+use thalweg_io::extent::Wanted;
+use thalweg_io::model::StoreModel;
+use thalweg_io::plan::{self, GapRule, side_depth};
+use thalweg_io::pool;
+use thalweg_io::store::Store;
+use thalweg_io::store::many::read_many;
+use thalweg_io::{Error, Result};
+
+use super::ByteSource;
+
+/// The least and the most bytes of a block. Blocks are the unit of fetching and keeping.
+const BLOCKS: [u64; 2] = [4 << 10, 64 << 10];
+/// The most requests in flight.
+const MOST_DEPTH: usize = 64;
+/// Parsers for each thread that are worth starting it.
+const WORTH: usize = 16;
+
+/// What finding has cost so far.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Rounds of requests, one after the other.
+    pub rounds: u64,
+    /// Requests in all rounds.
+    pub requests: u64,
+    /// Bytes of these requests.
+    pub bytes: u64,
+}
+
+/// The metadata of a file, fetched in rounds.
+#[derive(Debug)]
+pub struct Rounds {
+    store: Arc<dyn Store>,
+    control: Control,
+    model: StoreModel,
+    threads: usize,
+    /// Bytes of a block.
+    block: u64,
+    /// The most bytes of blocks that are kept or asked for in a round.
+    most: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    blocks: HashMap<u64, Block>,
+    kept: u64,
+    /// The numbers of the blocks that suspended parsers wait for.
+    wanted: BTreeSet<u64>,
+    /// The numbers of the blocks that will probably be wanted.
+    hinted: BTreeSet<u64>,
+    found: Found,
+}
+
+#[derive(Debug)]
+struct Block {
+    bytes: Vec<u8>,
+    /// The round in which it was last used.
+    used: u64,
+}
+
+/// A parser, and what it makes in the end.
+type Parser<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// The state of a parser after its turn.
+enum Turn<'a, T> {
+    Done(T),
+    /// It waits for bytes, or did not have its turn yet.
+    Waits(Parser<'a, T>),
+}
+
+impl Rounds {
+    /// The metadata of the file in `store`. Keeps about `most` bytes of it in memory.
+    pub fn new(
+        store: Arc<dyn Store>,
+        control: &Control,
+        model: StoreModel,
+        threads: usize,
+        most: u64,
+    ) -> Self {
+        // A longer block costs as much as another request.
+        let worth = GapRule::new(&model).break_even().next_power_of_two();
+        let [least, longest] = BLOCKS;
+        let block = worth.clamp(least, longest);
+        Self {
+            store,
+            control: control.clone(),
+            model,
+            threads,
+            block,
+            most: most.max(block),
+            state: Mutex::default(),
+        }
+    }
+
+    /// What finding has cost so far.
+    pub fn found(&self) -> Found {
+        self.state().found
+    }
+
+    /// Runs `parse` of each of `items`, and of the items that it returns. Returns the other results
+    /// in an order that depends on the file only.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; the errors of the store.
+    pub fn run<'a, I, T, F>(&'a self, items: Vec<I>, parse: impl Fn(I) -> F) -> Result<Vec<T>>
+    where
+        I: Send,
+        T: Send,
+        F: Future<Output = (T, Vec<I>)> + Send + 'a,
+    {
+        let begin = |item| -> Parser<'a, (T, Vec<I>)> { Box::pin(parse(item)) };
+        let mut done = Vec::new();
+        let mut waiting = Vec::new();
+        let mut ready: Vec<_> = items.into_iter().map(begin).collect();
+        loop {
+            while !ready.is_empty() {
+                let mut next = Vec::new();
+                for turn in self.turns(std::mem::take(&mut ready)) {
+                    match turn {
+                        Turn::Done((result, more)) => {
+                            done.push(result);
+                            next.extend(more.into_iter().map(begin));
+                        }
+                        Turn::Waits(parser) => waiting.push(parser),
+                    }
+                }
+                ready = next;
+            }
+            if waiting.is_empty() {
+                return Ok(done);
+            }
+            self.fetch()?;
+            std::mem::swap(&mut ready, &mut waiting);
+        }
+    }
+
+    /// Runs one parser.
+    ///
+    /// # Errors
+    /// As [`Rounds::run`].
+    pub fn one<'a, T: Send>(&'a self, parser: impl Future<Output = T> + Send + 'a) -> Result<T> {
+        let mut parser: Parser<'a, T> = Box::pin(parser);
+        loop {
+            match turn(parser) {
+                Turn::Done(result) => return Ok(result),
+                Turn::Waits(suspended) => parser = suspended,
+            }
+            self.fetch()?;
+        }
+    }
+
+    /// Gives each parser a turn, until they wait for as many bytes as a round may fetch.
+    fn turns<'a, T: Send>(&self, parsers: Vec<Parser<'a, T>>) -> Vec<Turn<'a, T>> {
+        let threads = self.threads.min(parsers.len().div_ceil(WORTH));
+        let is_full = AtomicBool::new(false);
+        pool::map(threads, parsers, |parser| {
+            if is_full.load(Ordering::Relaxed) {
+                return Turn::Waits(parser);
+            }
+            let turn = turn(parser);
+            if matches!(turn, Turn::Waits(_)) {
+                let asked = self.state().wanted.len() as u64 * self.block;
+                is_full.store(asked >= self.most, Ordering::Relaxed);
+            }
+            turn
+        })
+    }
+
+    /// Fetches the blocks that parsers wait for: a round.
+    fn fetch(&self) -> Result<()> {
+        if self.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        let mut state = self.state();
+        let mut wanted = std::mem::take(&mut state.wanted);
+        wanted.append(&mut state.hinted);
+        drop(state);
+        let want = |(ordinal, number): (u64, &u64)| Wanted { range: self.range(*number), ordinal };
+        let wanted: Vec<Wanted> = (0..).zip(&wanted).map(want).collect();
+        let rule = GapRule::new(&self.model);
+        let requests: Vec<Range<u64>> =
+            plan::in_order(wanted, &rule, self.model.block).map(|fetch| fetch.range).collect();
+        let depth = side_depth(&self.model, MOST_DEPTH);
+        let fetched = read_many(&*self.store, &requests, depth, &self.control)?;
+        let mut state = self.state();
+        state.found.rounds += 1;
+        state.found.requests += requests.len() as u64;
+        let round = state.found.rounds;
+        for (request, bytes) in requests.iter().zip(fetched) {
+            let bytes = bytes?;
+            state.found.bytes += bytes.len() as u64;
+            let first = request.start / self.block;
+            for (number, bytes) in (first..).zip(bytes.chunks(self.block as usize)) {
+                // Blocks in gaps may be useful later.
+                let block = Block { bytes: bytes.to_vec(), used: round };
+                state.kept += bytes.len() as u64;
+                if let Some(before) = state.blocks.insert(number, block) {
+                    state.kept -= before.bytes.len() as u64;
+                }
+            }
+        }
+        if state.kept > self.most {
+            // A suspended parser has used the blocks that it needs in the round before.
+            state.blocks.retain(|_, block| block.used + 1 >= round);
+            state.kept = state.blocks.values().map(|block| block.bytes.len() as u64).sum();
+        }
+        Ok(())
+    }
+
+    /// The range of a block.
+    fn range(&self, number: u64) -> Range<u64> {
+        let start = number * self.block;
+        start..start.saturating_add(self.block).min(self.store.size())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets a parser go on until it is done, or waits for bytes.
+fn turn<T>(mut parser: Parser<'_, T>) -> Turn<'_, T> {
+    match parser.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(result) => Turn::Done(result),
+        Poll::Pending => Turn::Waits(parser),
+    }
+}
+
+impl ByteSource for Rounds {
+    fn size(&self) -> u64 {
+        self.store.size()
+    }
+
+    fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Vec<Cow<'_, [u8]>>>> {
+        if let Some(bytes) = self.store.bytes() {
+            let view = |range: &Range<u64>| {
+                self.store.touch(range.start, (range.end - range.start) as usize)?;
+                let view = bytes.get(range.start as usize..range.end as usize);
+                Ok(Cow::Borrowed(view.unwrap_or_default()))
+            };
+            return Poll::Ready(ranges.iter().map(view).collect());
+        }
+        let mut state = self.state();
+        let state = &mut *state;
+        let round = state.found.rounds;
+        let mut is_complete = true;
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
+            for number in range.start / self.block..=(range.end - 1) / self.block {
+                match state.blocks.get_mut(&number) {
+                    Some(block) => block.used = round,
+                    None => {
+                        state.wanted.insert(number);
+                        is_complete = false;
+                    }
+                }
+            }
+        }
+        if !is_complete {
+            return Poll::Pending;
+        }
+        let copy = |range: &Range<u64>| {
+            let mut copied = Vec::with_capacity((range.end - range.start) as usize);
+            while (copied.len() as u64) < range.end - range.start {
+                let at = range.start + copied.len() as u64;
+                let Some(block) = state.blocks.get(&(at / self.block)) else { break };
+                let from = (at % self.block) as usize;
+                let len = (range.end - at).min(self.block - from as u64) as usize;
+                let Some(bytes) = block.bytes.get(from..from + len) else { break };
+                copied.extend_from_slice(bytes);
+            }
+            Cow::Owned(copied)
+        };
+        Poll::Ready(Ok(ranges.iter().map(copy).collect()))
+    }
+
+    fn hint(&self, ranges: &[Range<u64>]) {
+        if self.store.bytes().is_some() {
+            return;
+        }
+        let mut state = self.state();
+        for range in ranges.iter().filter(|range| !range.is_empty()) {
+            for number in range.start / self.block..=(range.end - 1) / self.block {
+                if !state.blocks.contains_key(&number) {
+                    state.hinted.insert(number);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Superblocks: where the root group is, and how the file is laid out (sections II.A and II.C).
+
+use std::sync::Arc;
+
+use super::checksum::verified;
+use super::cursor::{Cursor, Widths};
+use super::header::{BTREE_K, DRIVER_INFO, Object, SHARED_TABLE};
+use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+
+/// The signature of an HDF5 file.
+const MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
+/// The superblock is at byte 0, or at one of these offsets, each twice the one before.
+const FIRST_USER_BLOCK: u64 = 512;
+/// Enough for the fields of every version.
+const MOST_BYTES: u64 = 128;
+/// Most indexes of shared messages (`H5O_SHMESG_MAX_NINDEXES`).
+const MOST_INDEXES: u8 = 8;
+
+/// What the superblock says.
+#[derive(Debug, Clone)]
+pub struct Superblock {
+    /// Address of the root group's object header.
+    pub root: u64,
+    /// Offset of address 0 in the file: the size of the user block.
+    pub base: u64,
+    /// Whether the file is marked as open for writing. A writer that was killed leaves the mark.
+    pub is_open_for_writing: bool,
+    pub(super) widths: Widths,
+    /// Most entries of half a symbol table node.
+    pub(super) leaf_k: u16,
+    /// Most children of half a node of the tree over symbol table nodes, and of half a node of the
+    /// tree of a dataset's chunks.
+    pub(super) group_k: u16,
+    pub(super) chunk_k: u16,
+    /// The fractal heaps of messages that objects share, with the types of the messages as bits.
+    pub(super) shared_heaps: Arc<Vec<(u16, u64)>>,
+}
+
+impl Default for Superblock {
+    /// The values that hold where a superblock or its extension says nothing.
+    fn default() -> Self {
+        Self {
+            root: NOWHERE,
+            base: 0,
+            is_open_for_writing: false,
+            widths: Widths::default(),
+            leaf_k: 4,
+            group_k: 16,
+            chunk_k: 32,
+            shared_heaps: Arc::default(),
+        }
+    }
+}
+
+impl Superblock {
+    /// The heap of shared messages of this type.
+    pub(super) fn shared_heap(&self, kind: u16) -> Option<u64> {
+        let bit = 1u16.checked_shl(kind.into()).unwrap_or(0);
+        self.shared_heaps.iter().find_map(|(types, heap)| (types & bit != 0).then_some(*heap))
+    }
+}
+
+/// Finds the signature, and parses what is behind it into the reader's superblock.
+pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) -> Result<()> {
+    let base = signature(reader).await?;
+    let mut found = Superblock { base, ..Superblock::default() };
+    let bytes = reader.get(base, MOST_BYTES.min(reader.size() - base)).await?;
+    let mut cursor = Cursor::new(&bytes, base, found.widths);
+    cursor.skip(MAGIC.len())?;
+    let version = cursor.u8()?;
+    let (extension, end) = match version {
+        0 | 1 => (NOWHERE, old(version, &mut cursor, &mut found)?),
+        2 | 3 => modern(version, &mut cursor, &mut found, &bytes)?,
+        version => return foreign(format!("version {version} of the superblock")),
+    };
+    // The base address that is stored is that of the file when it was made. A user block that was
+    // put in front of it since moves all addresses.
+    let size = reader.size();
+    let stored = found.base;
+    found.base = base;
+    if end == NOWHERE || end.saturating_sub(stored).saturating_add(base) > size {
+        let end = end.saturating_sub(stored).saturating_add(base);
+        let found = format!("a file of {size} bytes");
+        return damaged(base, found, format!("{end} bytes, as its header says"));
+    }
+    drop(bytes);
+    reader.superblock = found;
+    if extension != NOWHERE {
+        extend(reader, extension).await?;
+    }
+    Ok(())
+}
+
+/// The offset of the signature.
+async fn signature<S: ByteSource + ?Sized>(reader: &Reader<'_, S>) -> Result<u64> {
+    let len = MAGIC.len() as u64;
+    let offsets = std::iter::successors(Some(0), |at: &u64| Some((at * 2).max(FIRST_USER_BLOCK)));
+    for at in offsets.take_while(|at| at + len <= reader.size()) {
+        if *reader.get(at, len).await? == MAGIC[..] {
+            return Ok(at);
+        }
+    }
+    damaged(0, "no signature of HDF5", "it at byte 0, 512, 1024, 2048 and so on")
+}
+
+/// Parses a superblock of version 0 or 1, and returns the end of the file.
+fn old(version: u8, cursor: &mut Cursor<'_>, found: &mut Superblock) -> Result<u64> {
+    // Versions of the free space, of the root group's entry, of shared headers.
+    cursor.skip(4)?;
+    widths(cursor, found)?;
+    cursor.skip(1)?;
+    found.leaf_k = cursor.u16()?;
+    found.group_k = cursor.u16()?;
+    cursor.skip(4)?;
+    if version == 1 {
+        found.chunk_k = cursor.u16()?;
+        cursor.skip(2)?;
+    }
+    let mut rest = Cursor::new(cursor.rest(), cursor.at(), found.widths);
+    found.base = rest.address()?;
+    rest.address()?;
+    let end = rest.address()?;
+    if rest.address()? != NOWHERE {
+        return foreign("a file of a driver that splits it");
+    }
+    // The entry of the root group: the offset of its name, the address of its header.
+    rest.length()?;
+    found.root = rest.address()?;
+    Ok(end)
+}
+
+/// Parses a superblock of version 2 or 3, and returns the address of its extension, and the end of
+/// the file.
+fn modern(
+    version: u8,
+    cursor: &mut Cursor<'_>,
+    found: &mut Superblock,
+    bytes: &[u8],
+) -> Result<(u64, u64)> {
+    widths(cursor, found)?;
+    let flags = cursor.u8()?;
+    found.is_open_for_writing = version == 3 && flags & 0x05 != 0;
+    let mut rest = Cursor::new(cursor.rest(), cursor.at(), found.widths);
+    let (base, extension, end) = (rest.address()?, rest.address()?, rest.address()?);
+    found.root = rest.address()?;
+    let len = bytes.len() - rest.rest().len() + 4;
+    verified(bytes.get(..len).unwrap_or_default(), found.base)?;
+    found.base = base;
+    Ok((extension, end))
+}
+
+/// Parses the widths of addresses and lengths.
+fn widths(cursor: &mut Cursor<'_>, found: &mut Superblock) -> Result<()> {
+    let at = cursor.at();
+    let (address, length) = (cursor.u8()?, cursor.u8()?);
+    let is_known = |width| matches!(width, 2 | 4 | 8);
+    if !is_known(address) || !is_known(length) {
+        let found = format!("addresses of {address} bytes and lengths of {length}");
+        return damaged(at, found, "2, 4 or 8");
+    }
+    found.widths = Widths { address, length };
+    Ok(())
+}
+
+/// Parses the superblock's extension.
+async fn extend<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>, at: u64) -> Result<()> {
+    let extension = Object::read(reader, at).await?;
+    if extension.find(DRIVER_INFO).is_some() {
+        return foreign("a file of a driver that splits it");
+    }
+    let mut found = reader.superblock.clone();
+    if let Some(values) = extension.find(BTREE_K) {
+        let mut values = values?;
+        values.version(0, "the sizes of trees")?;
+        found.chunk_k = values.u16()?;
+        found.group_k = values.u16()?;
+        found.leaf_k = values.u16()?;
+    }
+    if let Some(table) = extension.find(SHARED_TABLE) {
+        let mut table = table?;
+        table.version(0, "the table of shared messages")?;
+        let (at, count) = (table.address()?, table.u8()?);
+        found.shared_heaps = Arc::new(shared_heaps(reader, at, count).await?);
+    }
+    reader.superblock = found;
+    Ok(())
+}
+
+/// The heaps of the master table of shared messages (section III.H).
+async fn shared_heaps<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    at: u64,
+    count: u8,
+) -> Result<Vec<(u16, u64)>> {
+    if count > MOST_INDEXES {
+        return damaged(at, format!("{count} indexes"), format!("at most {MOST_INDEXES}"));
+    }
+    let entry = 2 + 2 + 4 + 2 + 2 + 2 + 2 * u64::from(reader.superblock.widths.address);
+    let bytes = reader.get(at, 4 + u64::from(count) * entry + 4).await?;
+    let mut cursor = reader.cursor(verified(&bytes, at)?, at);
+    cursor.magic("SMTB")?;
+    let mut heaps = Vec::new();
+    for _ in 0..count {
+        // Version, kind of index, types, least size, two limits, number of messages, index, heap.
+        cursor.skip(2)?;
+        let types = cursor.u16()?;
+        cursor.skip(4 + 2 + 2 + 2)?;
+        cursor.address()?;
+        heaps.push((types, cursor.address()?));
+    }
+    Ok(heaps)
+}
