@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use thalweg::arrays::Dataset;
 use thalweg::doctor::{Costs, Diagnosis, diagnose};
-use thalweg::hdf5::libhdf5::Found;
+use thalweg::hdf5::array::Found;
 use thalweg::model::{Origin, StoreModel};
 use thalweg::plan::{Load, in_turn};
 use thalweg::residency::resident;

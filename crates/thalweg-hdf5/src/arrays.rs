@@ -29,8 +29,9 @@ use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
+use crate::array::Found;
 use crate::libhdf5 as hdf5;
-use crate::libhdf5::{ExternalAccess, Found, Link, Node, OtherFiles};
+use crate::libhdf5::{ExternalAccess, Link, Node, OtherFiles};
 use crate::types::Value;
 
 pub use crate::superblock::is_hdf5;

@@ -41,8 +41,8 @@ use thalweg_io::Result;
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::{self, Load};
 
+use crate::array::Found;
 use crate::arrays::{ArrayFile, Dataset, Requests};
-use crate::libhdf5::Found;
 
 pub use cost::{Costs, DecodingCost};
 use findings::Examined;

@@ -24,9 +24,10 @@ use thalweg_io::plan::Budget;
 use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
 
+use crate::array::Found;
 use crate::arrays::{ArrayFile, Dataset};
+use crate::libhdf5::allowance;
 use crate::libhdf5::look::unless_cancelled;
-use crate::libhdf5::{Found, allowance};
 
 /// Memory that the child may take for a small file, and the most for any file, in bytes. Between
 /// them, it may take [`MEMORY_SHARE`] times the size of the file, because a large file may have

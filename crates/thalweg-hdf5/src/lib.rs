@@ -84,10 +84,12 @@
 //! The modules without a link need the feature `libhdf5` (on by default), which builds libhdf5 from
 //! source.
 
+pub mod array;
 #[cfg(feature = "libhdf5")]
 pub mod arrays;
 #[cfg(feature = "libhdf5")]
 pub mod doctor;
+pub mod dtype;
 pub mod encode;
 pub mod extents;
 pub mod filter;

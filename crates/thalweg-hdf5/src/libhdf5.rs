@@ -11,7 +11,6 @@ mod chunk_index;
 mod dataset;
 mod dimension_scales;
 mod driver;
-mod dtype;
 mod external;
 mod filter_plugins;
 mod handle;
@@ -24,8 +23,6 @@ mod string_attribute;
 mod variable;
 mod write;
 
-pub use array::{Array, ElementPlace, Found};
-pub use dtype::Dtype;
 pub use handle::version;
 pub use object::{File, Link, Node};
 pub use other_files::{ExternalAccess, OtherFiles};

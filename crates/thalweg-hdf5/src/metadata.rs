@@ -20,6 +20,8 @@ mod cursor;
 mod dataset;
 mod dataspace;
 mod datatype;
+mod elements;
+mod file;
 mod group;
 mod header;
 mod heap;
@@ -36,6 +38,7 @@ use thalweg_io::{Error, Fault};
 
 use cursor::Cursor;
 
+pub use file::{Entities, Entity, MetadataFile};
 pub use group::{Link, Target};
 pub use header::Object;
 pub use rounds::{Found, Rounds};

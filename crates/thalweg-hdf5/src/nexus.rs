@@ -52,8 +52,8 @@ mod time;
 
 use thalweg_io::{Error, Result};
 
+use crate::array::{ElementPlace, Found};
 use crate::arrays::{ArrayFile, Dataset};
-use crate::libhdf5::{ElementPlace, Found};
 use defects::finding;
 
 pub use defects::{Defect, EventFinding};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::Options;
 use thalweg::arrays::{ArrayFile, ArrayRequest, Selection, Slab};
-use thalweg::hdf5::libhdf5::Found;
+use thalweg::hdf5::array::Found;
 use thalweg::synth::nexus::{NexusRecipe, NexusWriter, SynthRun};
 
 #[allow(clippy::print_stdout)]

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::hdf5::libhdf5::{Array, ElementPlace, Found, Variable};
+use thalweg::hdf5::array::{Array, ElementPlace, Found};
+use thalweg::hdf5::libhdf5::Variable;
 use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;

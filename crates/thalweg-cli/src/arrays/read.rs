@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use thalweg::arrays::Dataset;
 use thalweg::engine::default_threads;
-use thalweg::hdf5::libhdf5::{Array, Found};
+use thalweg::hdf5::array::{Array, Found};
 use thalweg::plan::Budget;
 use thalweg::reads::ReadFile;
 use thalweg::{ArrayFile, Identified, Opened, Options};

@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use serde_json::json;
 use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
-use thalweg::hdf5::libhdf5::{Array, ElementPlace, Found};
+use thalweg::hdf5::array::{Array, ElementPlace, Found};
 use thalweg::new_file::{NpyArray, NpyFolder};
 
 use self::numbers::Element;

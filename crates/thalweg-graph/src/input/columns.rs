@@ -13,8 +13,8 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, MutableBuffer, ScalarBuffer};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use thalweg_hdf5::array::Found;
 use thalweg_hdf5::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
-use thalweg_hdf5::libhdf5::Found;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_buffer::{Buffer, MutableBuffer};
+use thalweg_hdf5::array::{ElementPlace, Found};
 use thalweg_hdf5::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
-use thalweg_hdf5::libhdf5::{ElementPlace, Found};
 use thalweg_io::{Error, Result};
 
 /// The most bytes of values for each byte of a file: deflate compresses no further. A file that

@@ -17,7 +17,8 @@ use super::shared_buffer::SharedBuffer;
 use super::tally::Delivered;
 use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
-use crate::libhdf5::{Array, ElementPlace, Found, Node};
+use crate::array::{Array, ElementPlace, Found};
+use crate::libhdf5::Node;
 
 /// The elements to read of a dataset, and the memory that they go to.
 #[derive(Debug)]

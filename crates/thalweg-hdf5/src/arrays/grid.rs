@@ -6,7 +6,8 @@ use std::ops::Range;
 
 use super::selection::{Selection, Slab};
 use super::shared_buffer::SharedBuffer;
-use crate::libhdf5::{Array, Dtype, ElementPlace};
+use crate::array::{Array, ElementPlace};
+use crate::dtype::Dtype;
 use crate::types::Chunk;
 
 /// The wanted elements of an array, in as few dimensions as describe them.

@@ -8,8 +8,9 @@ use serde_json::{Map, Value as Json, json};
 use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset};
+use crate::array::{Array, ElementPlace, Found};
 use crate::filter::Filter;
-use crate::libhdf5::{Array, ElementPlace, Found, Node};
+use crate::libhdf5::Node;
 use crate::types::{Chunk, Value};
 
 /// The only chunk or run of a dataset is written into the set itself if it has at most this many

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::grid::Grid;
 use super::selection::Selection;
 use super::window::Subject;
-use crate::libhdf5::Array;
+use crate::array::Array;
 
 /// Elements of a dataset that are read at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,8 +12,8 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
 use super::ArrayFile;
+use crate::array::{ElementPlace, Found};
 use crate::extents::{DatasetChunks, Extents, IndexedFile, MAGIC, START, checksum_of_start};
-use crate::libhdf5::{ElementPlace, Found};
 
 /// Two changes within this time, a tick of the kernel's clock, may get the same modification time.
 const TICK: Duration = Duration::from_millis(20);

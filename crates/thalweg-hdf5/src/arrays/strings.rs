@@ -6,7 +6,8 @@ use thalweg_io::store::joined::JoinedPiece;
 use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset};
-use crate::libhdf5::{ElementPlace, Found, Variable};
+use crate::array::{ElementPlace, Found};
+use crate::libhdf5::Variable;
 
 /// Elements read at a time.
 const AT_A_TIME: u64 = 4096;

@@ -91,8 +91,9 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::array::{Array, ElementPlace};
+    use crate::dtype::Dtype;
     use crate::filter::Pipeline;
-    use crate::libhdf5::{Array, Dtype, ElementPlace};
 
     fn subject() -> Subject {
         let array = Array {

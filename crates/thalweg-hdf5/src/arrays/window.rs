@@ -15,8 +15,8 @@ use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
 use super::tally::Tally;
+use crate::array::{Array, ElementPlace};
 use crate::filter::Contexts;
-use crate::libhdf5::{Array, ElementPlace};
 
 /// The parts of a dataset that reading its values needs.
 #[derive(Debug, Clone)]

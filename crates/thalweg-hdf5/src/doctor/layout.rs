@@ -1,6 +1,6 @@
 //! The layout of an array in its file.
 
-use crate::libhdf5::{Array, ElementPlace};
+use crate::array::{Array, ElementPlace};
 
 /// In bytes. On nearly all stores, requests for shorter chunks cost more time than the transfer of
 /// their bytes.

@@ -1,8 +1,9 @@
 #![expect(clippy::panic, reason = "tests")]
 
 use super::*;
+use crate::array::{Array, ElementPlace};
+use crate::dtype::Dtype;
 use crate::filter::Pipeline;
-use crate::libhdf5::{Array, Dtype, ElementPlace};
 use crate::types::Chunk;
 
 /// An array of u32 in chunks of 2048, whose chunks lie `stride` chunks apart.

@@ -30,90 +30,17 @@ use hdf5_metno_sys::h5t::{
 use thalweg_io::Result;
 
 use super::dataset::{DatasetError, pipeline, run};
-use super::dtype::{Dtype, FixKind};
 use super::handle::{Id, LibraryRefusal, status};
 use super::object::{Node, labels};
+use crate::array::{Array, ElementPlace, ElementType, Found};
+use crate::dtype::{Dtype, FixKind};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
 
 /// The most levels of nested types that are read. Deeper nesting is an error.
 pub(super) const MOST_TYPE_LEVELS: usize = 32;
 
-/// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
-pub(super) const MOST_RANK: usize = 32;
-
-/// A dataset of elements of one size.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Array {
-    /// The length of each dimension; none for a single element.
-    pub shape: Vec<u64>,
-    /// The type of an element. The dimensions of an array type are part of `shape`, behind those of
-    /// the dataset.
-    pub dtype: Dtype,
-    /// The value, in stored form, of elements that are not stored; empty for zeros.
-    pub fill: Vec<u8>,
-    /// Where the elements lie.
-    pub place: ElementPlace,
-    /// The filters of its chunks.
-    pub pipeline: Pipeline,
-}
-
-/// Where elements lie.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ElementPlace {
-    /// In the dataset's header. The bytes are the elements as stored.
-    Inline(Vec<u8>),
-    /// In one run from this offset on; `None` if nothing was written.
-    Contiguous(Option<u64>),
-    /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order;
-    /// no number appears twice.
-    Chunked(Vec<u64>, Vec<Chunk>),
-    /// In a place or form that only libhdf5 can read. The text says why.
-    Library(String),
-}
-
-impl Array {
-    /// How many elements there are.
-    pub fn len(&self) -> u64 {
-        self.shape.iter().product()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.shape.contains(&0)
-    }
-
-    /// The reason why only libhdf5 can read it, if there is one.
-    pub fn library(&self) -> Option<&str> {
-        match &self.place {
-            ElementPlace::Library(why) => Some(why),
-            _ => None,
-        }
-    }
-
-    /// Bytes of all elements.
-    pub fn bytes(&self) -> u64 {
-        self.len() * self.dtype.size() as u64
-    }
-}
-
-/// What a dataset holds.
-#[derive(Debug)]
-pub enum Found {
-    /// Elements of one size.
-    Array(Arc<Array>),
-    /// Something else, in words.
-    Other(String),
-}
-
-/// The type of elements as they are read.
-pub(super) struct ElementType {
-    pub(super) dtype: Dtype,
-    /// Dimensions of an array type.
-    pub(super) inner: Vec<u64>,
-    /// Why libhdf5 has to convert the elements, if it has to.
-    pub(super) converted: Option<String>,
-}
+pub(super) use crate::array::MOST_RANK;
 
 impl Node {
     /// What a dataset holds, and where; `None` if the node is not a dataset. Every range in the

@@ -3,6 +3,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
+use crate::dtype::Dtype;
 use hdf5_metno_sys::h5d::{H5Dget_space, H5Dget_type, H5Dread};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
@@ -17,7 +18,6 @@ use thalweg_io::Result;
 
 use super::array::{MOST_RANK, kind};
 use super::dataset::DatasetError;
-use super::dtype::Dtype;
 use super::handle::{Id, LibraryRefusal, status};
 use super::object::Node;
 

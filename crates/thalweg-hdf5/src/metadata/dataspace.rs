@@ -2,9 +2,7 @@
 
 use super::cursor::Cursor;
 use super::{Result, damaged};
-
-/// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
-pub(crate) const MOST_RANK: usize = 32;
+use crate::array::MOST_RANK;
 
 /// The shape of a dataset or an attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]

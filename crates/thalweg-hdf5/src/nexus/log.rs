@@ -4,8 +4,8 @@ use thalweg_io::{Error, Result};
 
 use super::number::NumericType;
 use super::{ColumnDataset, Nexus, Unit};
+use crate::array::Found;
 use crate::arrays::Dataset;
-use crate::libhdf5::Found;
 
 /// A log: a group of class `NXlog`, or one with the datasets `time` and `value`.
 #[derive(Debug)]

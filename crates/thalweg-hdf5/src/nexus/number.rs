@@ -1,7 +1,8 @@
 //! Conversion of stored numbers of any type to types for computation.
 
+use crate::array::Found;
 use crate::arrays::Dataset;
-use crate::libhdf5::{Dtype, Found};
+use crate::dtype::Dtype;
 
 /// The type of an array of numbers, little-endian.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +124,7 @@ impl ExactNumber {
 #[cfg(test)]
 mod tests {
     use super::{ExactNumber, NumericType};
-    use crate::libhdf5::Dtype;
+    use crate::dtype::Dtype;
 
     #[test]
     fn numbers_are_what_numpy_calls_them() {

@@ -12,8 +12,8 @@ use super::event_windows::{EventWindow, EventWindows, WindowValues};
 use super::pulses::Pulses;
 use super::selection::EventSelection;
 use super::{Bank, ColumnDataset, EventColumn, Nexus};
+use crate::array::{ElementPlace, Found};
 use crate::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
-use crate::libhdf5::{ElementPlace, Found};
 
 /// Some events of a bank, in the order of the file.
 #[derive(Debug, Clone, Copy)]

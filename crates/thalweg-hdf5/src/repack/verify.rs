@@ -10,8 +10,9 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use super::RepackReport;
+use crate::array::Found;
 use crate::arrays::{ArrayFile, Dataset};
-use crate::libhdf5::{ExternalAccess, Found, OtherFiles};
+use crate::libhdf5::{ExternalAccess, OtherFiles};
 
 /// Compares the datasets of both files, their shapes, types and fill values. With `values`, also
 /// compares their values.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::hdf5::libhdf5::Found;
+use thalweg::hdf5::array::Found;
 use thalweg::model::StoreModel;
 use thalweg::reads::Options;
 use thalweg::synth::nexus::{ChunkOrder, DatasetLayout, NexusRecipe, NexusWriter, SynthRun};

@@ -26,6 +26,8 @@ mod fuzz_corpus;
 mod graph;
 #[cfg(feature = "hdf5")]
 mod graph_input;
+#[cfg(feature = "hdf5")]
+mod hdf5_metadata;
 mod hostile;
 mod measuring;
 mod memory;

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Memory, Selection};
-use thalweg::hdf5::libhdf5::Array;
+use thalweg::hdf5::array::Array;
 use thalweg::text::escaped;
 
 use super::super::checksum::WordSum;

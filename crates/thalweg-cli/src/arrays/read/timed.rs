@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::json;
 use thalweg::arrays::{ArrayFile, ArrayRequest, ArraySummary, Dataset, Memory, Selection};
 use thalweg::engine::Clocks;
-use thalweg::hdf5::libhdf5::Array;
+use thalweg::hdf5::array::Array;
 
 use super::super::checksum::WordSum;
 use super::super::ranks::{Ranks, ReadSeconds, ReadTally, SliceNumber};

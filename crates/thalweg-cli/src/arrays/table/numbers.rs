@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBuffer, Buffer};
 use arrow_schema::{ArrowError, DataType, Field};
-use thalweg::hdf5::libhdf5::Array;
+use thalweg::hdf5::array::Array;
 use thalweg::nexus::NumericType;
 
 /// Arrow's name of a type of numbers.

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::arrays::row_bands::WindowParts;
 use crate::arrays::selection::Slab;
+use crate::dtype::Dtype;
 use crate::filter::{Filter, Pipeline};
-use crate::libhdf5::Dtype;
 use crate::types::Chunk;
 
 const FILL: u16 = 0xabcd;

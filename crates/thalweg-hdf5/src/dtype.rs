@@ -18,14 +18,14 @@ const MOST_FIXES: usize = 1 << 12;
 
 /// Bytes of an element that must change to become the form that numpy uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Fix {
-    pub(super) at: usize,
-    pub(super) size: usize,
-    pub(super) kind: FixKind,
+pub(crate) struct Fix {
+    pub(crate) at: usize,
+    pub(crate) size: usize,
+    pub(crate) kind: FixKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FixKind {
+pub(crate) enum FixKind {
     /// A big-endian number.
     Swap,
     /// A string that ends at its first NUL. The bytes behind it are garbage.
@@ -53,19 +53,19 @@ impl Dtype {
     }
 
     /// Booleans of one byte.
-    pub(super) fn boolean() -> Self {
+    pub(crate) fn boolean() -> Self {
         Self { name: "|b1".into(), size: 1, fixes: Vec::new() }
     }
 
     /// Strings of a fixed size.
-    pub(super) fn text(size: usize, kind: Option<FixKind>) -> Self {
+    pub(crate) fn text(size: usize, kind: Option<FixKind>) -> Self {
         let fixes = kind.map(|kind| Fix { at: 0, size, kind }).into_iter().collect();
         Self { name: format!("|S{size}"), size, fixes }
     }
 
     /// The number, time (such as `<M8[us]`) or string with this name in numpy; `None` for other
     /// types, and if the type has another size.
-    pub(super) fn named(name: &str, size: usize) -> Option<Self> {
+    pub(crate) fn named(name: &str, size: usize) -> Option<Self> {
         let (order, rest) = name
             .split_at_checked(1)
             .filter(|(order, _)| "<>|=".contains(order))
@@ -98,12 +98,12 @@ impl Dtype {
     }
 
     /// Bytes without a meaning to numpy.
-    pub(super) fn void(size: usize) -> Self {
+    pub(crate) fn void(size: usize) -> Self {
         Self { name: format!("|V{size}"), size, fixes: Vec::new() }
     }
 
     /// A record of fields at these offsets.
-    pub(super) fn record(size: usize, fields: &[(usize, Self)]) -> Self {
+    pub(crate) fn record(size: usize, fields: &[(usize, Self)]) -> Self {
         let mut record = Self::void(size);
         for (at, field) in fields {
             record.fixes.extend(field.fixes.iter().map(|fix| Fix { at: at + fix.at, ..*fix }));
@@ -113,7 +113,7 @@ impl Dtype {
 
     /// `count` elements one after the other, as a field of a record; `None` if they need more than
     /// [`MOST_FIXES`] fixes or are too large.
-    pub(super) fn repeated(&self, count: usize) -> Option<Self> {
+    pub(crate) fn repeated(&self, count: usize) -> Option<Self> {
         let size = self.size.checked_mul(count)?;
         if self.fixes.len().checked_mul(count)? > MOST_FIXES {
             return None;

@@ -1,0 +1,230 @@
+//! Types of elements in numpy's terms.
+
+use super::datatype::{Bits, ByteOrder, Class, Datatype, FloatForm, Padding, Referent};
+use crate::array::ElementType;
+use crate::dtype::{Dtype, FixKind};
+
+/// The floating-point types of IEEE 754, and the long double of x86. Each has its size in bytes,
+/// the bit of the sign, the first bit of the exponent and its number of bits, and the first bit of
+/// the mantissa and its number of bits.
+const IEEE: [(usize, [usize; 5]); 4] = [
+    (2, [15, 10, 5, 0, 10]),
+    (4, [31, 23, 8, 0, 23]),
+    (8, [63, 52, 11, 0, 52]),
+    (16, [79, 64, 15, 0, 64]),
+];
+
+/// Whether the machine's own long double is that of x86, which takes 16 bytes in memory.
+const HAS_LONG_DOUBLE: bool = cfg!(target_arch = "x86_64");
+
+/// The outcome for a type; the error says in words what numpy has no type for.
+type Outcome = Result<ElementType, String>;
+
+/// Elements that are read as they are stored.
+fn plain(dtype: Dtype) -> ElementType {
+    ElementType { dtype, inner: Vec::new(), converted: None }
+}
+
+/// Elements that are converted while they are read, for the reason `why`.
+fn converted(dtype: Dtype, why: String) -> ElementType {
+    ElementType { converted: Some(why), ..plain(dtype) }
+}
+
+/// The type of elements of a stored type.
+pub(super) fn element_type(datatype: &Datatype) -> Outcome {
+    let size = datatype.size;
+    Ok(match &datatype.class {
+        Class::Integer { order, signed, bits } => {
+            integer(size, *order, if *signed { 'i' } else { 'u' }, *bits)?
+        }
+        Class::BitField { order, .. } => {
+            check_integer(size)?;
+            plain(Dtype::number('u', size, is_big_endian(*order)?))
+        }
+        Class::Float { order, form, .. } => float(size, *order, form)?,
+        Class::Complex { base } => complex(size, base)?,
+        Class::LongText { .. } => return Err("strings of any length".into()),
+        Class::Text { .. } if size == 0 => return Err("elements without bytes".into()),
+        Class::Text { padding, .. } => {
+            let fix = match padding {
+                Padding::Terminated => Some(FixKind::Terminated),
+                Padding::Spaces => Some(FixKind::Spaces),
+                Padding::Nul => None,
+            };
+            plain(Dtype::text(size, fix))
+        }
+        Class::Opaque { tag } => {
+            // h5py stores numpy's own types as opaque bytes, with their names in the tag.
+            let named = tag.strip_prefix("NUMPY:").and_then(|name| Dtype::named(name, size));
+            plain(named.unwrap_or_else(|| Dtype::void(size)))
+        }
+        Class::Enumeration { base, names } => {
+            // h5py writes numpy's booleans as this enumeration.
+            let has = |name: &str, code| {
+                names.iter().any(|(label, at)| label == name && at[..] == [code])
+            };
+            if names.len() == 2 && has("FALSE", 0) && has("TRUE", 1) {
+                plain(Dtype::boolean())
+            } else {
+                element_type(base)?
+            }
+        }
+        Class::Array { base, lengths } => {
+            let base = element_type(base)?;
+            let inner = lengths.iter().chain(&base.inner).copied().collect();
+            ElementType { inner, ..base }
+        }
+        Class::Compound { .. } => record(datatype)?,
+        Class::List { .. } => return Err("lists of any length".into()),
+        Class::Reference(referent) => {
+            return Err(match referent {
+                Referent::Object => "references to objects".into(),
+                Referent::Region => "references to regions".into(),
+                Referent::Any => "references".into(),
+            });
+        }
+        Class::Time => return Err("times".into()),
+    })
+}
+
+fn is_big_endian(order: ByteOrder) -> Result<bool, String> {
+    match order {
+        ByteOrder::Little => Ok(false),
+        ByteOrder::Big => Ok(true),
+        ByteOrder::Vax => Err("numbers in the byte order of VAX".into()),
+    }
+}
+
+fn check_integer(size: usize) -> Result<(), String> {
+    match size {
+        1 | 2 | 4 | 8 => Ok(()),
+        _ => Err(format!("integers of {size} bytes")),
+    }
+}
+
+/// Integers of `size` bytes. numpy has none of 3, 5, 6 or 7 bytes; these become the next larger.
+fn integer(size: usize, order: ByteOrder, letter: char, bits: Bits) -> Outcome {
+    if matches!(size, 3 | 5..=7) {
+        let dtype = Dtype::number(letter, size.next_power_of_two(), false);
+        return Ok(converted(dtype, format!("integers of {size} bytes")));
+    }
+    check_integer(size)?;
+    let Bits { offset, precision } = bits;
+    Ok(if offset != 0 || precision != 8 * size {
+        converted(Dtype::number(letter, size, false), format!("integers of {precision} bits"))
+    } else {
+        plain(Dtype::number(letter, size, is_big_endian(order)?))
+    })
+}
+
+/// Floating-point numbers of `size` bytes.
+fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome {
+    let (exponent, mantissa) = (form.exponent, form.mantissa);
+    let at = [form.sign, exponent.offset, exponent.precision, mantissa.offset, mantissa.precision];
+    let bias = form.bias as usize;
+    if let Some(dtype) = widened(size, at, bias, form.is_implied) {
+        return Ok(converted(dtype, format!("floating-point numbers of {} bits", form.sign + 1)));
+    }
+    let unsupported = |what: String| Err(format!("floating-point numbers {what}"));
+    let Some((_, ieee)) = IEEE.iter().find(|(ieee, _)| *ieee == size) else {
+        return unsupported(format!("of {size} bytes"));
+    };
+    // The long double of x86 has all bits of its mantissa.
+    if form.is_implied != (size <= 8) {
+        return unsupported(
+            "whose mantissa has its highest bit in another way than IEEE 754's".into(),
+        );
+    }
+    if at == *ieee && bias == ieee_bias(exponent.precision) {
+        return Ok(plain(Dtype::number('f', size, is_big_endian(order)?)));
+    }
+    let [_, _, most_bits, _, most_mantissa] = *ieee;
+    // What does not fit would become infinite or zero.
+    let fits = exponent.precision < most_bits && mantissa.precision <= most_mantissa;
+    if !fits || bias != ieee_bias(exponent.precision) || !matches!(size, 4 | 8) {
+        return unsupported(format!(
+            "of {size} bytes, with an exponent of {} bits and the bias {bias}, and a mantissa of \
+             {} bits",
+            exponent.precision, mantissa.precision
+        ));
+    }
+    let why = "floating-point numbers other than IEEE 754's";
+    Ok(converted(Dtype::number('f', size, false), why.into()))
+}
+
+/// The type in memory of floating-point numbers that numpy has no type for, by their size, the
+/// places of their parts as in [`IEEE`], and the bias of their exponent. Every value fits. These
+/// are bfloat16, and x86's long double in 12 bytes; h5py reads them as the same types.
+fn widened(size: usize, at: [usize; 5], bias: usize, is_implied: bool) -> Option<Dtype> {
+    match (size, at, is_implied) {
+        (2, [15, 7, 8, 0, 7], true) if bias == ieee_bias(at[2]) => {
+            Some(Dtype::number('f', 4, false))
+        }
+        (12, [79, 64, 15, 0, 64], false) if HAS_LONG_DOUBLE && bias == ieee_bias(15) => {
+            Some(Dtype::number('f', 16, false))
+        }
+        _ => None,
+    }
+}
+
+/// The bias of IEEE 754 for an exponent of this many bits.
+fn ieee_bias(bits: usize) -> usize {
+    (1 << bits.saturating_sub(1).min(62)) - 1
+}
+
+/// HDF5's own complex numbers (version 2 of the library) of `size` bytes.
+fn complex(size: usize, base: &Datatype) -> Outcome {
+    let part = element_type(base)?;
+    let name = part.dtype.to_string();
+    let order = match &base.class {
+        Class::Float { order, .. } => *order,
+        _ => ByteOrder::Little,
+    };
+    if part.converted.is_some() || !matches!(name.as_str(), "<f4" | "<f8") {
+        return Err(format!("complex numbers of {name}"));
+    }
+    Ok(plain(Dtype::number('c', size, is_big_endian(order)?)))
+}
+
+/// A compound type.
+fn record(datatype: &Datatype) -> Outcome {
+    let Class::Compound { members } = &datatype.class else {
+        return Err("records of no members".into());
+    };
+    let (mut fields, mut why) = (Vec::new(), None);
+    for member in members {
+        let field = element_type(&member.datatype)?;
+        why = why.or(field.converted);
+        let count = field
+            .inner
+            .iter()
+            .try_fold(1, |count: usize, &n| count.checked_mul(usize::try_from(n).ok()?));
+        let dtype = if field.inner.is_empty() {
+            Some(field.dtype)
+        } else {
+            count.and_then(|n| field.dtype.repeated(n))
+        };
+        let Some(dtype) = dtype else {
+            return Err("records with long lists of numbers that are big-endian".into());
+        };
+        fields.push((member.offset, dtype));
+    }
+    if let Some(what) = why {
+        return Err(format!("records with {what}"));
+    }
+    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
+    // h5py writes numpy's complex numbers as such records.
+    let dtype = match &fields[..] {
+        [(0, real), (at, imaginary)]
+            if names == ["r", "i"]
+                && real == imaginary
+                && *at == real.size()
+                && datatype.size == 2 * at
+                && real.to_string().starts_with("<f") =>
+        {
+            Dtype::number('c', datatype.size, real != &Dtype::number('f', *at, false))
+        }
+        _ => Dtype::record(datatype.size, &fields),
+    };
+    Ok(plain(dtype))
+}
