@@ -97,11 +97,15 @@ CASES = [
 @pytest.mark.skipif(not HOSTILE.exists(), reason="needs the hostile files")
 @pytest.mark.parametrize(("name", "said", "verb"), CASES)
 def test_files_that_do_harm_are_refused(thalweg, tmp_path, name, said, verb):
-    """Loops, crashes and claims of memory, in attributes and heaps, too, end in the process that looks first."""
+    """Our own reader reads these files or refuses them. Before libhdf5 opens one to repack it, loops, crashes and claims of memory
+    end in the process that looks first."""
     words = [{"FILE": str(HOSTILE / name)}.get(word, word.replace("OUT", str(tmp_path / "out"))) for word in verb.split()]
     result = thalweg(*words, check=False)
-    assert result.returncode == 1 and said in result.stderr and name in result.stderr, result.stderr
-    assert list(tmp_path.iterdir()) == []
+    assert result.returncode in (0, 1) and "panicked" not in result.stderr, result.stderr
+    if verb.startswith("convert"):
+        assert result.returncode == 1 and said in result.stderr, result.stderr
+    assert result.returncode == 0 or name in result.stderr, result.stderr
+    assert result.returncode == 0 or list(tmp_path.iterdir()) == []
 
 
 def state(pid: int) -> list[str]:
@@ -114,9 +118,10 @@ def state(pid: int) -> list[str]:
 
 
 @pytest.mark.skipif(not HOSTILE.exists(), reason="needs the hostile files")
-def test_the_process_that_looks_ends_with_its_parent(thalweg_binary):
+def test_the_process_that_looks_ends_with_its_parent(thalweg_binary, tmp_path):
     """A killed parent cannot end it, so it watches a pipe that the system closes."""
-    parent = subprocess.Popen([thalweg_binary, "info", HOSTILE / "attr_heap_hang.h5"], stderr=subprocess.DEVNULL)
+    words = ["convert", "--repack", HOSTILE / "attr_heap_hang.h5", tmp_path / "out.h5"]
+    parent = subprocess.Popen([thalweg_binary, *words], stderr=subprocess.DEVNULL)
 
     def children():
         pids = [int(path.name) for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()]

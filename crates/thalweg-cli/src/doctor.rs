@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use thalweg::arrays::Dataset;
 use thalweg::doctor::{Costs, Diagnosis, diagnose};
 use thalweg::hdf5::array::Found;
+use thalweg::hdf5::metadata::Cost;
 use thalweg::model::{Origin, StoreModel};
 use thalweg::plan::{Load, in_turn};
 use thalweg::residency::resident;
@@ -195,7 +196,7 @@ fn of_arrays(
     };
     // A throttled store is slow for cached pages too.
     let warm = if throttled && args.model.is_none() { 0.0 } else { store.cached };
-    let index = found + cold_index(file.index_requests(), &model).mul_f64(warm);
+    let index = found + cold_index(file.finding(), &model).mul_f64(warm);
     let diagnosis = diagnose(file, &all, &model, index, &Costs::default())?;
     let measured_s = if args.measure { Some(measure(args, &all, options)?) } else { None };
     let report = DoctorReport {
@@ -218,16 +219,14 @@ fn of_arrays(
 /// A store whose speed is assumed may be faster or slower by this factor.
 const ASSUMED: f64 = 2.0;
 
-/// How much longer finding the datasets takes if the file is not in memory: small requests, one
+/// How much longer finding the datasets takes if the file is not in memory: rounds of requests, one
 /// after the other.
-fn cold_index(requests: u64, model: &StoreModel) -> Duration {
-    /// Bytes of a request.
-    const BYTES: u64 = 16384;
+fn cold_index(cost: Cost, model: &StoreModel) -> Duration {
     /// Seconds that the system takes for a request, in addition to the store's time.
     const REQUEST_S: f64 = 50e-6;
-    let load = Load { requests, bytes: requests * BYTES };
-    let system_s = requests as f64 * REQUEST_S;
-    Duration::from_secs_f64(in_turn(requests, model) + load.transfer_s(model) + system_s)
+    let load = Load { requests: cost.requests, bytes: cost.bytes };
+    let system_s = cost.requests as f64 * REQUEST_S;
+    Duration::from_secs_f64(in_turn(cost.rounds, model) + load.transfer_s(model) + system_s)
 }
 
 /// Reads the arrays, cold, as `thalweg read` does. Returns the seconds until the last value was

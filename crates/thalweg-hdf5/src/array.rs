@@ -9,6 +9,9 @@ use crate::types::Chunk;
 /// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 pub(crate) const MOST_RANK: usize = 32;
 
+/// Why only libhdf5 reads a dataset whose values are in other datasets.
+pub(crate) const VIRTUAL: &str = "a virtual dataset";
+
 /// A dataset of elements of one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Array {
@@ -65,7 +68,7 @@ impl Array {
 }
 
 /// What a dataset holds.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Found {
     /// Elements of one size.
     Array(Arc<Array>),
@@ -80,4 +83,27 @@ pub(crate) struct ElementType {
     pub(crate) inner: Vec<u64>,
     /// Why libhdf5 has to convert the elements, if it has to.
     pub(crate) converted: Option<String>,
+}
+
+/// A dataset of elements of any length.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// The length of each dimension; none for a single element.
+    pub shape: Vec<u64>,
+    /// The type of the elements of a list; `None` for strings.
+    pub item: Option<Dtype>,
+    /// The references to the strings or lists, as they are stored.
+    pub(crate) references: Arc<Array>,
+}
+
+impl Variable {
+    /// How many elements there are.
+    pub fn len(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
 }

@@ -20,18 +20,20 @@ mod tally;
 mod window;
 
 use std::collections::HashSet;
-use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thalweg_codec::deflate;
+use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::plan::Budget;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
-use crate::array::Found;
-use crate::libhdf5 as hdf5;
-use crate::libhdf5::{ExternalAccess, Link, Node, OtherFiles};
+use crate::array::{Found, VIRTUAL};
+use crate::library::Library;
+use crate::metadata::{Cost, MetadataFile, Node, NodeLink};
+use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
 
 pub use crate::superblock::is_hdf5;
@@ -49,7 +51,9 @@ pub struct ArrayFile {
     /// The same store as `joined`, as a trait object.
     store: Arc<dyn Store>,
     joined: Arc<JoinedStore>,
-    file: hdf5::File,
+    file: Arc<MetadataFile>,
+    /// The file as libhdf5 has opened it, for what only libhdf5 decodes.
+    library: OnceLock<Library>,
     options: Options,
     note: Option<String>,
     path: Option<PathBuf>,
@@ -71,14 +75,6 @@ impl Dataset {
         self.node.path()
     }
 
-    /// The dataset at a node; `None` if the node is a group or a type.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] if libhdf5 cannot read its header.
-    pub fn of(node: Node) -> Result<Option<Self>> {
-        Ok(node.array()?.map(|found| Self { node, found }))
-    }
-
     /// Whether it is an array of elements of one size, which [`ArrayFile::read`] can read.
     pub fn is_array(&self) -> bool {
         matches!(self.found, Found::Array(_))
@@ -96,7 +92,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Malformed`].
-    pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
+    pub fn attribute(&self, name: &str) -> Result<Option<Value>> {
         self.node.attribute(name)
     }
 
@@ -105,7 +101,7 @@ impl Dataset {
     ///
     /// # Errors
     /// [`Error::Malformed`].
-    pub fn texts(&self, name: &CStr) -> Result<Option<Vec<String>>> {
+    pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>> {
         self.node.texts(name)
     }
 }
@@ -145,6 +141,9 @@ impl Survey {
         }
     }
 }
+
+/// The metadata of a file that are kept in memory take the memory budget divided by this number.
+const METADATA_SHARE: usize = 8;
 
 /// The most levels of nested groups that are followed. Deeper nesting is an error.
 pub(crate) const MOST_GROUP_LEVELS: usize = 256;
@@ -191,7 +190,6 @@ impl ArrayFile {
         options: Options,
     ) -> Result<Self> {
         let OpenedStore { store, model: (model, _), note, .. } = opened;
-        options.control.inspect(path, None)?;
         let other_files = OtherFiles::new(path, reach)?;
         let mut file = Self::of(store, other_files, Options { model: Some(model), ..options })?;
         file.note = note;
@@ -220,11 +218,16 @@ impl ArrayFile {
         options: Options,
     ) -> Result<Self> {
         let joined = Arc::new(JoinedStore::new(store));
-        let file = hdf5::File::open_joined(&joined, other_files, &options.control)?;
+        let main = joined.main();
+        let model = options.model.unwrap_or(StoreModel::LOCAL);
+        let Budget { threads, memory } = options.budget;
+        let kept = (memory / METADATA_SHARE) as u64;
+        let file = MetadataFile::open(main, &options.control, model, threads, kept)?;
         Ok(Self {
             store: joined.clone(),
+            file: Arc::new(file.joined(&joined, other_files)),
             joined,
-            file,
+            library: OnceLock::new(),
             options,
             note: None,
             path: None,
@@ -237,9 +240,23 @@ impl ArrayFile {
         self.note.as_deref()
     }
 
-    /// The file as libhdf5 has opened it: its groups, links and attributes.
-    pub fn hdf5(&self) -> &hdf5::File {
+    /// The groups, links and attributes of the file.
+    pub fn metadata(&self) -> &Arc<MetadataFile> {
         &self.file
+    }
+
+    /// The file as libhdf5 opens it, for what only libhdf5 decodes. If `options.control` has an
+    /// inspector (see the module `inspector`), it looks at the file first.
+    pub(crate) fn library(&self) -> Result<&Library> {
+        if let Some(file) = self.library.get() {
+            return Ok(file);
+        }
+        if let Some(path) = &self.path {
+            self.options.control.inspect(path, None)?;
+        }
+        let other_files = self.file.other_files();
+        let file = Library::open(&self.joined, other_files, &self.options.control)?;
+        Ok(self.library.get_or_init(|| file))
     }
 
     /// The store that holds the file.
@@ -247,10 +264,9 @@ impl ArrayFile {
         self.joined.main()
     }
 
-    /// The number of requests to the store so far for finding datasets. Each request is of up to 64
-    /// KiB, and they run one after the other.
-    pub fn index_requests(&self) -> u64 {
-        self.file.requests()
+    /// What finding datasets has cost so far.
+    pub fn finding(&self) -> Cost {
+        self.file.cost()
     }
 
     /// The options that the file was opened with.
@@ -286,17 +302,18 @@ impl ArrayFile {
             what: format!("dataset or group {path}").into(),
             advice: "`thalweg read FILE --digest` lists the datasets".into(),
         };
-        let mut node = self.file.root()?;
+        let mut node = self.file.root();
         for name in path.split('/').filter(|name| !name.is_empty()) {
-            if !node.is_group() {
+            if !node.is_group()? {
                 return Err(missing());
             }
-            let name = CString::new(name).map_err(|_| missing())?;
-            node = node.child(&name)?.ok_or_else(missing)?;
+            node = node.child(name)?.ok_or_else(missing)?;
         }
+        // All objects below are found together.
+        self.file.entities(vec![node.address()])?;
         let mut survey = Survey::default();
-        let mut seen = HashSet::from([node.address()?]);
-        let mut links: Vec<(Link, usize)> = Vec::new();
+        let mut seen = HashSet::from([node.address()]);
+        let mut links: Vec<(NodeLink, usize)> = Vec::new();
         let mut next = Some((node, 0));
         while let Some((node, level)) = next.take() {
             if self.options.control.is_cancelled() {
@@ -310,7 +327,7 @@ impl ArrayFile {
                 && let Some((link, level)) = links.pop()
             {
                 if seen.insert(link.address) {
-                    next = survey.take(self.file.follow(&link))?.map(|node| (node, level));
+                    next = Some((self.file.follow(&link), level));
                 }
             }
         }
@@ -318,17 +335,32 @@ impl ArrayFile {
         Ok(survey)
     }
 
+    /// The dataset at a node; `None` if the node is a group or a type.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if its header is damaged.
+    pub fn dataset(&self, node: &Node) -> Result<Option<Dataset>> {
+        let Some(mut found) = node.array()? else { return Ok(None) };
+        if let Found::Array(array) = &found
+            && array.library() == Some(VIRTUAL)
+        {
+            // Its shape may be that of datasets in other files.
+            found = self.library()?.array(node)?.unwrap_or(found);
+        }
+        Ok(Some(Dataset { node: node.clone(), found }))
+    }
+
     /// The dataset at a node. If the node is a group, its links are added to `links` instead.
     fn visit(
         &self,
         node: Node,
         level: usize,
-        links: &mut Vec<(Link, usize)>,
+        links: &mut Vec<(NodeLink, usize)>,
     ) -> Result<Option<Dataset>> {
-        if let Some(found) = node.array()? {
-            return Ok(Some(Dataset { node, found }));
+        if let Some(dataset) = self.dataset(&node)? {
+            return Ok(Some(dataset));
         }
-        if !node.is_group() {
+        if !node.is_group()? {
             return Ok(None);
         }
         if level >= MOST_GROUP_LEVELS {

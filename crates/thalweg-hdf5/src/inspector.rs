@@ -223,7 +223,8 @@ pub fn look(
 
 /// Looks at all objects that hard links lead to, and at values that only libhdf5 reads, if asked.
 fn everything(file: &ArrayFile, with_values: bool) -> Result<()> {
-    let root = file.hdf5().root()?;
+    let library = &file.library()?.0;
+    let root = library.root()?;
     let mut seen = HashSet::from([root.address()?]);
     let mut left = root.look()?;
     while let Some(link) = left.pop() {
@@ -231,11 +232,12 @@ fn everything(file: &ArrayFile, with_values: bool) -> Result<()> {
             continue;
         }
         // What the library refuses here, it refuses in the parent.
-        if let Ok(node) = file.hdf5().follow(&link) {
+        if let Ok(node) = library.follow(&link) {
             left.extend(node.look()?);
-            if with_values && let Ok(Some(dataset)) = Dataset::of(node) {
-                values(file, &dataset)?;
-            }
+        }
+        let node = || file.metadata().at(link.address, &link.name);
+        if with_values && let Ok(Some(dataset)) = file.dataset(&node()) {
+            values(file, &dataset)?;
         }
         allowance::progress();
     }

@@ -16,7 +16,6 @@ mod filter_plugins;
 mod handle;
 pub(crate) mod look;
 mod object;
-mod other_files;
 mod rewrite;
 mod sources;
 mod string_attribute;
@@ -25,11 +24,9 @@ mod write;
 
 pub use handle::version;
 pub use object::{File, Link, Node};
-pub use other_files::{ExternalAccess, OtherFiles};
 pub use rewrite::{
     DatasetForm, LibraryVersion, Rewrite, RewrittenDataset, TargetStorage, ValueStorage,
 };
-pub use variable::Variable;
 pub use write::{
     Enumeration, Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNumber, StoredSignal, Vector,
     VectorSpec, is_name,

@@ -25,6 +25,7 @@ mod file;
 mod group;
 mod header;
 mod heap;
+mod node;
 mod rounds;
 mod superblock;
 
@@ -41,11 +42,12 @@ use cursor::Cursor;
 pub use file::{Entities, Entity, MetadataFile};
 pub use group::{Link, Target};
 pub use header::Object;
-pub use rounds::{Found, Rounds};
+pub use node::{Node, NodeLink};
+pub use rounds::{Cost, Rounds};
 pub use superblock::Superblock;
 
 /// `HADDR_UNDEF`, the undefined address.
-const NOWHERE: u64 = u64::MAX;
+pub(crate) const NOWHERE: u64 = u64::MAX;
 
 /// Why something was not parsed.
 #[derive(Debug)]
@@ -141,6 +143,11 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
     pub async fn open(source: &'a S, limit: u64) -> Result<Self> {
         let mut reader = Self::new(source, Superblock::default(), limit);
         superblock::parse(&mut reader).await?;
+        let (end, size) = (reader.superblock.end, source.size());
+        if end > size {
+            let expected = format!("{end} bytes, as its header says");
+            return damaged(reader.superblock.base, format!("a file of {size} bytes"), expected);
+        }
         Ok(reader)
     }
 

@@ -42,9 +42,8 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::libhdf5 as hdf5;
-use crate::libhdf5::{
-    DatasetForm, ExternalAccess, OtherFiles, Rewrite, RewrittenDataset, TargetStorage, ValueStorage,
-};
+use crate::libhdf5::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage};
+use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Chunk;
 use copy_bytes::{ByteMove, OutputFile, copy_moves};
 use grid::RepackGrid;

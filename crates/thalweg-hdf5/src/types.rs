@@ -103,7 +103,3 @@ impl SampleDataset {
         }
     }
 }
-
-/// `HADDR_UNDEF`: nothing is stored.
-#[cfg(feature = "libhdf5")]
-pub(super) const NOWHERE: u64 = u64::MAX;

@@ -7,8 +7,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use thalweg::arrays::{ArrayFile, Dataset};
-use thalweg::hdf5::array::{Array, ElementPlace, Found};
-use thalweg::hdf5::libhdf5::Variable;
+use thalweg::hdf5::array::{Array, ElementPlace, Found, Variable};
 use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
@@ -78,7 +77,7 @@ struct VariableSample {
 
 impl VariableSample {
     fn of(file: &ArrayFile, dataset: &Dataset) -> Result<Option<Self>, Failure> {
-        let Some(Variable { shape, item }) = file.variable(dataset)? else { return Ok(None) };
+        let Some(Variable { shape, item, .. }) = file.variable(dataset)? else { return Ok(None) };
         let mut sample = Self {
             shape,
             item: item.map(|item| item.to_string()),

@@ -12,7 +12,6 @@
 //! [`check`] compares both sides.
 
 use std::collections::BTreeSet;
-use std::ffi::{CStr, CString};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +19,7 @@ use std::sync::Arc;
 use arrow_schema::Schema;
 use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_hdf5::arrays::{ArrayFile, Dataset};
-use thalweg_hdf5::libhdf5::Node;
+use thalweg_hdf5::metadata::Node;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
@@ -28,9 +27,9 @@ use super::lists::{ConsecutiveVertices, CsrEdges, ListOffsets, ListTargets, Reve
 use super::numbers::IdDataset;
 use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population};
 
-const OFFSETS: &CStr = c"offsets";
-const CONNECTIVITY: &CStr = c"connectivity";
-const COLUMNS: &CStr = c"column_names";
+const OFFSETS: &str = "offsets";
+const CONNECTIVITY: &str = "connectivity";
+const COLUMNS: &str = "column_names";
 
 /// A dataset of edges.
 #[derive(Debug)]
@@ -99,9 +98,9 @@ impl NgvContents {
         let mut contents = Self::default();
         let mut groups = Vec::new();
         let mut names = Vec::new();
-        for link in file.hdf5().root()?.links()? {
-            let node = file.hdf5().follow(&link)?;
-            if node.is_group() {
+        for link in file.metadata().root().links()? {
+            let node = file.metadata().follow(&link);
+            if node.is_group()? {
                 names.push(link.name);
                 groups.push(node);
             }
@@ -156,11 +155,11 @@ struct VertexGroup<'a> {
 }
 
 impl VertexGroup<'_> {
-    fn dataset(&self, name: &CStr) -> Result<Option<Dataset>> {
-        self.group.child(name)?.map_or(Ok(None), Dataset::of)
+    fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
+        self.group.child(name)?.map_or(Ok(None), |node| self.file.dataset(&node))
     }
 
-    fn numbers(&self, name: &CStr) -> Result<Option<IdDataset>> {
+    fn numbers(&self, name: &str) -> Result<Option<IdDataset>> {
         self.dataset(name)?.map(|dataset| IdDataset::new(self.file, dataset)).transpose()
     }
 
@@ -181,7 +180,7 @@ impl VertexGroup<'_> {
                 let count = table.rows;
                 if let Some(Value::Signed(1.., _) | Value::Unsigned(1.., _)) = self
                     .dataset(CONNECTIVITY)?
-                    .map(|table| table.attribute(c"min_index"))
+                    .map(|table| table.attribute("min_index"))
                     .transpose()?
                     .flatten()
                 {
@@ -224,14 +223,13 @@ impl VertexGroup<'_> {
         for (column, name) in (0..).zip(self.columns(OFFSETS)?) {
             let mut offsets = ListOffsets::new(self.required(OFFSETS)?, column)?;
             let missing = || self.missing(&name);
-            let targets =
-                match self.numbers(&CString::new(name.as_str()).map_err(|_| missing())?)? {
-                    Some(numbers) => ListTargets::Column(numbers, 0),
-                    None if self.names.contains(&self.kind(&name)) => {
-                        ListTargets::Places(offsets.at(offsets.count)?)
-                    }
-                    None => return Err(missing()),
-                };
+            let targets = match self.numbers(&name)? {
+                Some(numbers) => ListTargets::Column(numbers, 0),
+                None if self.names.contains(&self.kind(&name)) => {
+                    ListTargets::Places(offsets.at(offsets.count)?)
+                }
+                None => return Err(missing()),
+            };
             let path = format!("/{}/{name}", self.name);
             found.push(Listing::of(
                 self.name,
@@ -251,7 +249,8 @@ impl VertexGroup<'_> {
             if kind == self.name || !self.names.contains(&kind) {
                 continue;
             }
-            let Some(dataset) = Dataset::of(self.file.hdf5().follow(&link)?)? else { continue };
+            let node = self.file.metadata().follow(&link);
+            let Some(dataset) = self.file.dataset(&node)? else { continue };
             let numbers = IdDataset::new(self.file, dataset)?;
             if numbers.columns != 1 {
                 let words = format!("{} columns", numbers.columns);
@@ -266,7 +265,7 @@ impl VertexGroup<'_> {
     }
 
     /// The names of a dataset's columns.
-    fn columns(&self, name: &CStr) -> Result<Vec<String>> {
+    fn columns(&self, name: &str) -> Result<Vec<String>> {
         let Some(dataset) = self.dataset(name)? else { return Ok(Vec::new()) };
         let names = dataset.texts(COLUMNS)?;
         let numbers = IdDataset::new(self.file, dataset)?;
@@ -312,8 +311,8 @@ impl VertexGroup<'_> {
         words.split(' ').map(capital).collect::<Vec<_>>().join(" ")
     }
 
-    fn required(&self, name: &CStr) -> Result<IdDataset> {
-        self.numbers(name)?.ok_or_else(|| self.missing(&name.to_string_lossy()))
+    fn required(&self, name: &str) -> Result<IdDataset> {
+        self.numbers(name)?.ok_or_else(|| self.missing(name))
     }
 
     fn missing(&self, name: &str) -> Error {

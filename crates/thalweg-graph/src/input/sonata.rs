@@ -4,14 +4,13 @@
 //! Edges are read in the order of the file; the ids of vertices are SONATA's node ids. The indices
 //! of the file are not used. A code without a name is null.
 
-use std::ffi::CString;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_schema::SchemaRef;
 use thalweg_hdf5::arrays::{ArrayFile, Dataset};
-use thalweg_hdf5::libhdf5::Node;
+use thalweg_hdf5::metadata::Node;
 use thalweg_io::{Error, Result};
 
 use super::columns::{AttributeReader, AttributeReaderBuilder, text};
@@ -21,10 +20,9 @@ use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population, VertexBatch,
 
 /// The contents of a SONATA file; `None` for another HDF5 file.
 pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Option<Input>> {
-    let root = file.hdf5().root()?;
-    let (edges, nodes) = (root.child(c"edges")?, root.child(c"nodes")?);
-    let groups = |node: Option<Node>| node.filter(Node::is_group);
-    let (edges, nodes) = (groups(edges), groups(nodes));
+    let root = file.metadata().root();
+    let (edges, nodes) = (root.child("edges")?, root.child("nodes")?);
+    let (edges, nodes) = (group(edges)?, group(nodes)?);
     if edges.is_none() && nodes.is_none() {
         return Ok(None);
     }
@@ -32,8 +30,8 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Opt
     for (group, is_edges) in [(edges, true), (nodes, false)] {
         let Some(group) = group else { continue };
         for link in group.links()? {
-            let node = file.hdf5().follow(&link)?;
-            if !node.is_group() {
+            let node = file.metadata().follow(&link);
+            if !node.is_group()? {
                 continue;
             }
             let found = SonataPopulation { file, node, name: &link.name };
@@ -51,6 +49,14 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Opt
     Ok(Some(input))
 }
 
+/// The node, if it is a group.
+fn group(node: Option<Node>) -> Result<Option<Node>> {
+    match node {
+        Some(node) if node.is_group()? => Ok(Some(node)),
+        _ => Ok(None),
+    }
+}
+
 /// The group of a population.
 struct SonataPopulation<'a> {
     file: &'a Arc<ArrayFile>,
@@ -60,8 +66,7 @@ struct SonataPopulation<'a> {
 
 impl SonataPopulation<'_> {
     fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
-        let Ok(name) = CString::new(name) else { return Ok(None) };
-        self.node.child(&name)?.map_or(Ok(None), Dataset::of)
+        self.node.child(name)?.map_or(Ok(None), |node| self.file.dataset(&node))
     }
 
     /// A dataset with a number for each edge or node.
@@ -79,7 +84,7 @@ impl SonataPopulation<'_> {
         let kind = |name: &str, end: &str| -> Result<String> {
             let named = self
                 .dataset(name)?
-                .map_or(Ok(None), |dataset| dataset.attribute(c"node_population"))?;
+                .map_or(Ok(None), |dataset| dataset.attribute("node_population"))?;
             Ok(text(named).unwrap_or_else(|| format!("{}_{end}", self.name)))
         };
         let (source, target) =
@@ -161,20 +166,20 @@ impl SonataPopulation<'_> {
         if let Some(dataset) = self.dataset("edge_type_id")?.or(self.dataset("node_type_id")?) {
             left_out.push(format!("{}: types, which other files describe", dataset.path()));
         }
-        let Some(group) = self.node.child(c"0")?.filter(Node::is_group) else {
+        let Some(group) = group(self.node.child("0")?)? else {
             return Ok(builder.done());
         };
-        let library = group.child(c"@library")?.filter(Node::is_group);
+        let library = self::group(group.child("@library")?)?;
         for link in group.links()? {
-            let node = self.file.hdf5().follow(&link)?;
-            if !node.is_group() {
-                let name = CString::new(link.name.as_str()).unwrap_or_default();
-                let names = library.as_ref().map_or(Ok(None), |library| library.child(&name))?;
-                let names = names.map_or(Ok(None), Dataset::of)?;
+            let node = self.file.metadata().follow(&link);
+            if !node.is_group()? {
+                let named = |library: &Node| library.child(&link.name);
+                let names = library.as_ref().map_or(Ok(None), named)?;
+                let names = names.map_or(Ok(None), |node| self.file.dataset(&node))?;
                 self.add(&mut builder, &link.name, node, names.as_ref(), left_out)?;
             } else if link.name == "dynamics_params" {
                 for link in node.links()? {
-                    let node = self.file.hdf5().follow(&link)?;
+                    let node = self.file.metadata().follow(&link);
                     self.add(
                         &mut builder,
                         &format!("dynamics_params/{}", link.name),
@@ -199,7 +204,7 @@ impl SonataPopulation<'_> {
         left_out: &mut Vec<String>,
     ) -> Result<()> {
         let path = node.path().to_owned();
-        let why = match Dataset::of(node)? {
+        let why = match self.file.dataset(&node)? {
             Some(dataset) => builder.add(name, dataset, names)?,
             None => Some("no dataset".into()),
         };

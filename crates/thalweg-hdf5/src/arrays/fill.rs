@@ -18,7 +18,7 @@ use super::tally::Delivered;
 use super::window::{Filler, Subject, Window, WindowTarget, Windows};
 use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
 use crate::array::{Array, ElementPlace, Found};
-use crate::libhdf5::Node;
+use crate::metadata::Node;
 
 /// The elements to read of a dataset, and the memory that they go to.
 #[derive(Debug)]
@@ -288,7 +288,8 @@ impl ArrayFile {
                 if self.options.control.is_cancelled() {
                     return Err(Error::Cancelled);
                 }
-                node.rows(array, rows.start, rows.end - rows.start, bytes)
+                let rows = (rows.start, rows.end - rows.start);
+                self.library()?.rows(node, array, rows, bytes)
             }),
             ElementPlace::Contiguous(_) | ElementPlace::Chunked(..) => Ok(()),
         }

@@ -2,7 +2,6 @@
 //! as a Zarr store (version 2), without HDF5.
 
 use std::collections::{BTreeSet, HashMap};
-use std::ffi::CString;
 
 use serde_json::{Map, Value as Json, json};
 use thalweg_io::{Error, Result};
@@ -10,7 +9,7 @@ use thalweg_io::{Error, Result};
 use super::{ArrayFile, Dataset};
 use crate::array::{Array, ElementPlace, Found};
 use crate::filter::Filter;
-use crate::libhdf5::Node;
+use crate::metadata::Node;
 use crate::types::{Chunk, Value};
 
 /// The only chunk or run of a dataset is written into the set itself if it has at most this many
@@ -46,10 +45,8 @@ impl ArrayFile {
     /// The first defect; [`Error::Cancelled`].
     pub fn references(&self, url: &str) -> Result<References> {
         let datasets = self.datasets()?;
-        let names: HashMap<u64, &str> = datasets
-            .iter()
-            .map(|dataset| Ok((dataset.node.address()?, dataset.path())))
-            .collect::<Result<_>>()?;
+        let names: HashMap<u64, &str> =
+            datasets.iter().map(|dataset| (dataset.node.address(), dataset.path())).collect();
         let (mut made, mut arrays, mut groups) =
             (ReferenceSet::default(), 0, BTreeSet::from([String::new()]));
         for dataset in &datasets {
@@ -69,9 +66,9 @@ impl ArrayFile {
             }
         }
         for group in groups {
-            let mut node = self.file.root()?;
+            let mut node = self.file.root();
             for name in group.split('/').filter(|name| !name.is_empty()) {
-                let child = CString::new(name).ok().map_or(Ok(None), |name| node.child(&name))?;
+                let child = node.child(name)?;
                 node = child.ok_or_else(|| Error::NotFound {
                     file: self.store.name().clone(),
                     what: format!("the group /{group}").into(),

@@ -1,7 +1,5 @@
 //! Paths with wildcards.
 
-use std::ffi::CString;
-
 use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset, Survey};
@@ -29,27 +27,24 @@ impl ArrayFile {
             outcome => return outcome,
         };
         let mut all = Survey::default();
-        let mut found = vec![self.file.root()?];
+        let mut found = vec![self.file.root()];
         for name in pattern.split('/').filter(|name| !name.is_empty()) {
             let names = glob::Pattern::new(name)
                 .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
             let mut next = Vec::new();
-            for node in found.iter().filter(|node| node.is_group()) {
+            for node in &found {
+                if !node.is_group()? {
+                    continue;
+                }
                 if !name.contains(['*', '?', '[']) {
-                    next.extend(
-                        CString::new(name)
-                            .ok()
-                            .map(|name| node.child(&name))
-                            .transpose()?
-                            .flatten(),
-                    );
+                    next.extend(node.child(name)?);
                     continue;
                 }
                 let mut links = node.links()?;
                 links.retain(|link| names.matches(&link.name));
                 links.sort_by(|a, b| a.name.cmp(&b.name));
                 for link in &links {
-                    next.extend(all.take(self.file.follow(link))?);
+                    next.push(self.file.follow(link));
                 }
             }
             found = next;

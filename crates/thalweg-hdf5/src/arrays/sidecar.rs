@@ -130,14 +130,14 @@ impl ArrayFile {
         let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
         // libhdf5 may hold older metadata of the open file, so the file is opened again.
         let options = Options { own_index: true, ..self.options.clone() };
-        let anew = Self::of(self.store().clone(), self.file.other_files(), options)?;
+        let anew = Self::of(self.store().clone(), self.file.other_files().clone(), options)?;
         let mut grids = Vec::new();
         for dataset in anew.datasets()? {
             let Found::Array(array) = &dataset.found else { continue };
             let ElementPlace::Chunked(chunk, chunks) = &array.place else { continue };
             let dimensions = array.shape.iter().copied().zip(chunk.iter().copied()).collect();
             grids.push(DatasetChunks {
-                address: dataset.node.address()?,
+                address: dataset.node.address(),
                 dimensions,
                 chunks: chunks.clone(),
             });

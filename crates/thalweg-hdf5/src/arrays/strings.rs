@@ -5,9 +5,9 @@ use std::ops::Range;
 use thalweg_io::store::joined::JoinedPiece;
 use thalweg_io::{Error, Result};
 
-use super::{ArrayFile, Dataset};
-use crate::array::{ElementPlace, Found};
-use crate::libhdf5::Variable;
+use super::{ArrayFile, ArrayRequest, Dataset, Selection};
+use crate::array::{ElementPlace, Found, Variable};
+use crate::dtype::Dtype;
 
 /// Elements read at a time.
 const AT_A_TIME: u64 = 4096;
@@ -72,8 +72,43 @@ impl ArrayFile {
                 return Err(Error::Cancelled);
             }
             let step = step.min(rows - from);
-            dataset.node.each_variable(&variable, from, step, &mut f)?;
+            self.variable_rows(dataset, &variable, from..from + step, &mut f)?;
             from += step;
+        }
+        Ok(())
+    }
+
+    /// Calls `f` with each string or list of these rows.
+    fn variable_rows(
+        &self,
+        dataset: &Dataset,
+        variable: &Variable,
+        rows: Range<u64>,
+        f: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        if variable.references.library().is_some() {
+            let rows = (rows.start, rows.end - rows.start);
+            return self.library()?.each_variable(&dataset.node, variable, rows, f);
+        }
+        let in_row: u64 = variable.shape.iter().skip(1).product();
+        let elements = rows.start * in_row..rows.end * in_row;
+        let references = Dataset {
+            node: dataset.node.clone(),
+            found: Found::Array(variable.references.clone()),
+        };
+        let count = (elements.end - elements.start) as usize;
+        let mut stored = vec![0; count * variable.references.dtype.size()];
+        let selection = Selection::Elements(elements);
+        self.read(&mut [ArrayRequest { dataset: &references, selection, out: &mut stored }])?;
+        let item = variable.item.as_ref();
+        let size = item.map_or(1, Dtype::size);
+        for mut found in self.file.referenced(dataset.path(), &stored, size)? {
+            match item {
+                Some(item) => item.to_little_endian(&mut found),
+                // A string ends at its first NUL.
+                None => found.truncate(found.iter().position(|&b| b == 0).unwrap_or(found.len())),
+            }
+            f(&found)?;
         }
         Ok(())
     }
@@ -98,7 +133,8 @@ impl ArrayFile {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            dataset.node.each_variable(&variable, from, AT_A_TIME.min(elements.end - from), f)?;
+            let end = elements.end.min(from + AT_A_TIME);
+            self.variable_rows(dataset, &variable, from..end, f)?;
         }
         Ok(())
     }

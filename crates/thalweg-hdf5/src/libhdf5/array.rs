@@ -32,7 +32,7 @@ use thalweg_io::Result;
 use super::dataset::{DatasetError, pipeline, run};
 use super::handle::{Id, LibraryRefusal, status};
 use super::object::{Node, labels};
-use crate::array::{Array, ElementPlace, ElementType, Found};
+use crate::array::{Array, ElementPlace, ElementType, Found, VIRTUAL};
 use crate::dtype::{Dtype, FixKind};
 use crate::filter::Pipeline;
 use crate::types::Chunk;
@@ -160,9 +160,7 @@ impl Node {
                     chunk.extend(kind.inner);
                     ElementPlace::Chunked(chunk, chunks)
                 }
-                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => {
-                    ElementPlace::Library("a virtual dataset".into())
-                }
+                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => ElementPlace::Library(VIRTUAL.into()),
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
             array.fill = fill_value(&creation, &stored)?;

@@ -14,7 +14,8 @@ use super::array::MOST_RANK;
 use super::dataset::DatasetError;
 use super::handle::{Id, LibraryRefusal, status};
 use super::object::Node;
-use crate::types::{Chunk, NOWHERE};
+use crate::metadata::NOWHERE;
+use crate::types::Chunk;
 
 /// An index of chunks for one dimension that grows (`H5D_CHUNK_IDX_EARRAY`).
 const EXTENSIBLE_ARRAY: H5D_chunk_index_t = 4;

@@ -20,7 +20,8 @@ use super::chunk_index::edge_mask;
 use super::handle::{Id, LibraryRefusal, locked, status};
 use super::object::Node;
 use crate::filter::{Filter, Pipeline};
-use crate::types::{Chunk, NOWHERE, SampleDataset, Storage};
+use crate::metadata::NOWHERE;
+use crate::types::{Chunk, SampleDataset, Storage};
 
 /// The most client data values of a filter that are read.
 const MOST_VALUES: usize = 64;

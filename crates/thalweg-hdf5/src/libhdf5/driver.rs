@@ -27,7 +27,7 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use super::handle::{Id, LibraryRefusal, access, locked, status};
-use super::other_files::OtherFiles;
+use crate::other_files::OtherFiles;
 use backing::Backing;
 
 pub(super) use write::DriverFile;

@@ -28,8 +28,8 @@ use thalweg_io::{Error, Result};
 use super::dataset::DatasetError;
 use super::driver::{self, DriverStatus, FileContext};
 use super::handle::{Id, LibraryRefusal, locked, status};
-use super::other_files::OtherFiles;
 use crate::extents::Extents;
+use crate::other_files::OtherFiles;
 use crate::types::{Chunk, Value};
 
 /// An open file.
@@ -246,11 +246,6 @@ impl File {
         Self::open_within(store, None, other_files, control)
     }
 
-    /// The other files that it may open.
-    pub(crate) fn other_files(&self) -> OtherFiles {
-        self.shared.other_files().clone()
-    }
-
     /// Opens an HDF5 file whose datasets may have values in other files. External datasets are read
     /// through the joined store.
     ///
@@ -334,11 +329,6 @@ impl File {
     /// The saved extents, if they are in use.
     pub fn known(&self) -> Option<&Extents> {
         self.shared.extents.get()
-    }
-
-    /// Whether the file says that it is open for writing. That is also so if its writer was killed.
-    pub(crate) fn is_unclosed(&self) -> bool {
-        self.shared.driver_status().is_unclosed()
     }
 
     /// The number of requests that the library has made to the store.

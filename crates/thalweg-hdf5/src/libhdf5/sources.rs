@@ -19,16 +19,13 @@ use super::dataset::DatasetError;
 use super::driver::open_other;
 use super::handle::{Id, status};
 use super::object::Node;
-use super::other_files::OtherFiles;
+use crate::other_files::{ADVICE, OtherFiles};
 
 /// The most sources of one dataset that are looked at, and the most levels of virtual datasets.
 const MOST_SOURCES: usize = 1 << 16;
 const MOST_LEVELS: usize = 16;
 /// The longest name of a file or dataset, in bytes.
 const MOST_NAME: usize = 1 << 16;
-
-/// What a user can do about values that are refused here.
-pub(super) const ADVICE: &str = "if they should be read, say that the file is trusted (--trusted)";
 
 impl Node {
     /// Checks a dataset before libhdf5 reads its values: the inspector reads them first, and other

@@ -3,44 +3,16 @@
 
 use std::ffi::{CStr, c_char, c_void};
 
-use crate::dtype::Dtype;
+use crate::array::Variable;
 use hdf5_metno_sys::h5d::{H5Dget_space, H5Dget_type, H5Dread};
-use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
-use hdf5_metno_sys::h5s::{
-    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims,
-    H5Sget_simple_extent_ndims, H5Sget_simple_extent_type, H5Sselect_hyperslab,
-};
-use hdf5_metno_sys::h5t::{
-    H5T_class_t, H5Tget_class, H5Tget_super, H5Tis_variable_str, H5Treclaim,
-};
+use hdf5_metno_sys::h5s::{H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
+use hdf5_metno_sys::h5t::H5Treclaim;
 use thalweg_io::Result;
 
-use super::array::{MOST_RANK, kind};
-use super::dataset::DatasetError;
+use super::array::MOST_RANK;
 use super::handle::{Id, LibraryRefusal, status};
 use super::object::Node;
-
-/// A dataset of elements of any length.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Variable {
-    /// The length of each dimension; none for a single element.
-    pub shape: Vec<u64>,
-    /// The type of the elements of a list; `None` for strings.
-    pub item: Option<Dtype>,
-}
-
-impl Variable {
-    /// How many elements there are.
-    pub fn len(&self) -> u64 {
-        self.shape.iter().product()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.shape.contains(&0)
-    }
-}
 
 /// `hvl_t`: a list in memory.
 #[repr(C)]
@@ -51,70 +23,6 @@ pub(super) struct VariableList {
 }
 
 impl Node {
-    /// The shape and the item type of a dataset of elements of any length; `None` for any other
-    /// dataset.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
-    pub fn variable(&self) -> Result<Option<Variable>> {
-        self.shared.locked(
-            || self.variable_locked(),
-            |trouble| match trouble {
-                DatasetError::Unsupported(_) => Ok(None),
-                DatasetError::Refused(refused) => Err(self.refused(refused)),
-                DatasetError::Malformed(at, found, expected) => {
-                    Err(self.shared.malformed(&self.path, at, found, expected))
-                }
-            },
-        )
-    }
-
-    fn variable_locked(&self) -> Result<Option<Variable>, DatasetError> {
-        // SAFETY: under the lock, with identifiers that are open; the buffer has room for all
-        // dimensions.
-        unsafe {
-            if H5Iget_type(self.id.raw()) != H5I_type_t::H5I_DATASET {
-                return Ok(None);
-            }
-            let (stored, space) =
-                (Id::new(H5Dget_type(self.id.raw()))?, Id::new(H5Dget_space(self.id.raw()))?);
-            if H5Sget_simple_extent_type(space.raw()) == H5S_class_t::H5S_NULL {
-                return Ok(None);
-            }
-            let item = match H5Tget_class(stored.raw()) {
-                H5T_class_t::H5T_STRING if status(H5Tis_variable_str(stored.raw()))? > 0 => None,
-                H5T_class_t::H5T_VLEN => {
-                    let item = kind(&Id::new(H5Tget_super(stored.raw()))?, 0)?;
-                    if item.converted.is_some() || !item.inner.is_empty() {
-                        return Ok(None);
-                    }
-                    Some(item.dtype)
-                }
-                _ => return Ok(None),
-            };
-            let mut shape = [0; MOST_RANK];
-            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?;
-            status(H5Sget_simple_extent_dims(
-                space.raw(),
-                shape.as_mut_ptr(),
-                std::ptr::null_mut(),
-            ))?;
-            let shape = shape[..(rank.max(0) as usize).min(MOST_RANK)].to_vec();
-            if shape
-                .iter()
-                .try_fold(size_of::<VariableList>() as u64, |bytes, &n| bytes.checked_mul(n))
-                .is_none()
-            {
-                return Err(DatasetError::Malformed(
-                    0,
-                    format!("{shape:?} elements"),
-                    "as many as can be counted".into(),
-                ));
-            }
-            Ok(Some(Variable { shape, item }))
-        }
-    }
-
     /// Calls `f` with each element of `rows` rows, from the row `from` on, in C order. Strings come
     /// without the NUL at their end; lists come as the bytes of their elements, little-endian. A
     /// dataset of a single element has one row.

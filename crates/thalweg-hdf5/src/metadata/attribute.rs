@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::btree::version2;
 use super::cursor::{Cursor, until_nul};
 use super::dataspace::Dataspace;
-use super::datatype::{ByteOrder, Class, Datatype};
+use super::datatype::{ByteOrder, Class, Datatype, Referent};
 use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, Object, SHARED, shared};
 use super::heap::{Collections, Fractal, GlobalId};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+use crate::array::MOST_RANK;
 use crate::types::Value;
 
 /// The type of the records of a version 2 tree of an object's attributes by name.
@@ -103,6 +104,85 @@ impl Object {
             .map(|attribute| Ok((attribute.value(&collections)?, attribute)))
             .map(|found| found.map(|(value, attribute)| (attribute.name, value)))
             .collect()
+    }
+}
+
+impl Object {
+    /// The value of the attribute of this name; `None` if there is none.
+    pub(super) async fn value<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        name: &str,
+    ) -> Result<Option<Value>> {
+        let Some(attribute) = self.named(reader, name).await? else { return Ok(None) };
+        let ids = if attribute.is_one() { attribute.global_ids()? } else { Vec::new() };
+        attribute.value(&Collections::read(reader, ids).await?).map(Some)
+    }
+
+    /// The strings of the attribute of this name; `None` if there is none, or if it is of another
+    /// type or too large.
+    pub(super) async fn texts<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        name: &str,
+    ) -> Result<Option<Vec<String>>> {
+        let Some(attribute) = self.named(reader, name).await? else { return Ok(None) };
+        if attribute.space == Dataspace::Null || attribute.bytes.len() > Value::MOST_TEXT {
+            return Ok(None);
+        }
+        match attribute.datatype.class {
+            Class::Text { .. } => {
+                let text = |element: &[u8]| {
+                    String::from_utf8_lossy(until_nul(element)).trim_end().to_owned()
+                };
+                Ok(Some(attribute.elements().map(text).collect()))
+            }
+            Class::LongText { .. } => {
+                let collections = Collections::read(reader, attribute.global_ids()?).await?;
+                let text = |element| attribute.text(element, &collections);
+                attribute.elements().map(text).collect::<Result<_>>().map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The address in the first reference of each list of the attribute `DIMENSION_LIST`.
+    pub(super) async fn scales<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+    ) -> Result<Vec<Option<u64>>> {
+        let Some(attribute) = self.named(reader, "DIMENSION_LIST").await? else {
+            return Ok(Vec::new());
+        };
+        let Class::List { base } = &attribute.datatype.class else { return Ok(Vec::new()) };
+        if base.class != Class::Reference(Referent::Object)
+            || attribute.space.count().is_none_or(|count| count > MOST_RANK as u64)
+        {
+            return Ok(Vec::new());
+        }
+        let lists: Vec<(u64, GlobalId)> = attribute
+            .elements()
+            .map(|element| attribute.long_text(element))
+            .collect::<Result<_>>()?;
+        let ids = lists.iter().filter(|(len, _)| *len > 0).map(|(_, id)| *id);
+        let collections = Collections::read(reader, ids).await?;
+        let first = |(len, id): (u64, GlobalId)| {
+            if len == 0 {
+                return Ok(None);
+            }
+            reader.cursor(collections.object(id)?, id.0).address().map(Some)
+        };
+        lists.into_iter().map(first).collect()
+    }
+
+    /// The attribute of this name.
+    async fn named<S: ByteSource + ?Sized>(
+        &self,
+        reader: &Reader<'_, S>,
+        name: &str,
+    ) -> Result<Option<Attribute>> {
+        let attributes = self.attributes(reader).await?;
+        Ok(attributes.into_iter().find(|attribute| attribute.name == name))
     }
 }
 

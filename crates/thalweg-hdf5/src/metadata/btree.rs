@@ -1,5 +1,5 @@
-//! B-trees: version 1 over symbol tables and chunks (section III.A.1), version 2 over dense storage,
-//! chunks and large objects of heaps (section III.A.2).
+//! B-trees: version 1 over symbol tables and chunks (section III.A.1), version 2 over dense
+//! storage, chunks and large objects of heaps (section III.A.2).
 
 use super::checksum::verified;
 use super::{ByteSource, Reader, Result, damaged};

@@ -44,7 +44,7 @@ pub(super) enum Layout {
     /// In chunks.
     Chunked(ChunkGrid),
     /// In other datasets, as this object of a global heap says.
-    Virtual(#[expect(dead_code)] GlobalId),
+    Virtual(#[expect(dead_code, reason = "libhdf5 reads virtual datasets")] GlobalId),
 }
 
 /// A filter of a pipeline, as it is stored.

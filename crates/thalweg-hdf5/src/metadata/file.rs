@@ -1,21 +1,28 @@
 //! Files: the objects that their links lead to, found in rounds.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
-use thalweg_io::store::Store;
+use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Fault, InFile};
 
-use super::dataset::{DatasetHeader, Layout};
+use super::dataset::{DatasetHeader, ExternalPiece, Layout};
 use super::dataspace::Dataspace;
+use super::datatype::Class;
 use super::elements::element_type;
 use super::group::{Link, Target};
+use super::heap::{Collections, GlobalId};
 use super::rounds::Rounds;
-use super::{NOWHERE, Object, Reader, Refused, Result, Superblock, damaged};
-use crate::array::{Array, ElementPlace, Found};
+use super::superblock::{self, Superblock};
+use super::{NOWHERE, Object, Reader, Refused, Result, damaged};
+use crate::array::{Array, ElementPlace, ElementType, Found, VIRTUAL, Variable};
+use crate::dtype::Dtype;
+use crate::extents::Extents;
 use crate::filter::Pipeline;
+use crate::other_files::OtherFiles;
 
 /// The most bytes of metadata that are read for one object.
 const MOST_OF_OBJECT: u64 = 4 << 30;
@@ -28,6 +35,13 @@ pub struct MetadataFile {
     rounds: Rounds,
     superblock: Superblock,
     name: Arc<str>,
+    /// The store to which pieces of other files are added, if they can be read.
+    joined: Option<Arc<JoinedStore>>,
+    other_files: OtherFiles,
+    /// The saved extents, if they are in use.
+    extents: OnceLock<Extents>,
+    /// Datasets that [`MetadataFile::entities`] has found.
+    known: Mutex<HashMap<u64, Found>>,
 }
 
 /// What is at an address.
@@ -58,14 +72,157 @@ impl MetadataFile {
     ) -> Result<Self, Error> {
         let rounds = Rounds::new(store.clone(), control, model, threads, memory);
         let opened = rounds.one(async {
-            let reader = Reader::open(&rounds, MOST_OF_SUPERBLOCK).await?;
+            let start = Superblock::default();
+            let mut reader = Reader::new(&rounds, start, MOST_OF_SUPERBLOCK);
+            superblock::parse(&mut reader).await?;
             Ok(reader.superblock().clone())
         })?;
         let name = store.name().clone();
-        match opened {
-            Ok(superblock) => Ok(Self { rounds, superblock, name }),
-            Err(refused) => Err(error(&name, 0, refused, "HDF5 file")),
+        let none = Superblock::default();
+        let superblock = opened.map_err(|refused| error(&name, &none, refused, "HDF5 file"))?;
+        if superblock.end > store.size() {
+            return Err(Error::Truncated {
+                file: name,
+                what: format!("an HDF5 file of {} bytes", superblock.end).into(),
+                offset: 0,
+                size: store.size(),
+                advice: ", or still being written; fetch the file again, or close it in its writer",
+            });
         }
+        Ok(Self {
+            rounds,
+            superblock,
+            name,
+            joined: None,
+            other_files: OtherFiles::default(),
+            extents: OnceLock::new(),
+            known: Mutex::default(),
+        })
+    }
+
+    /// Lets datasets have values in other files, which are read through the joined store.
+    #[must_use]
+    pub(crate) fn joined(self, joined: &Arc<JoinedStore>, other_files: OtherFiles) -> Self {
+        Self { joined: Some(joined.clone()), other_files, ..self }
+    }
+
+    /// The other files that it may open.
+    pub(crate) fn other_files(&self) -> &OtherFiles {
+        &self.other_files
+    }
+
+    /// Uses saved extents for datasets that are described from now on. The file must be in the
+    /// state that the extents name. If other extents are in use already, these stay.
+    pub fn know(&self, extents: Extents) -> &Extents {
+        self.extents.get_or_init(|| extents)
+    }
+
+    /// Whether the file says that it is open for writing. That is also so if its writer was killed.
+    pub(crate) fn is_unclosed(&self) -> bool {
+        self.superblock.is_open_for_writing
+    }
+
+    /// A reader of one object.
+    pub(super) fn reader(&self) -> Reader<'_, Rounds> {
+        Reader::new(&self.rounds, self.superblock.clone(), MOST_OF_OBJECT)
+    }
+
+    /// Runs a parser of the object at `path`.
+    pub(super) fn wait<T: Send>(
+        &self,
+        path: &str,
+        parser: impl Future<Output = Result<T>> + Send,
+    ) -> Result<T, Error> {
+        self.rounds.one(parser)?.map_err(|refused| self.error(refused, path))
+    }
+
+    /// What the dataset at `address` holds, and where; `None` if the object is not a dataset.
+    pub(super) fn array(&self, address: u64, path: &str) -> Result<Option<Found>, Error> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(&address) {
+            return Ok(Some(found.clone()));
+        }
+        drop(known);
+        self.wait(path, async {
+            let reader = self.reader();
+            let object = Object::read(&reader, address).await?;
+            match object.dataset(&reader).await? {
+                Some(header) => self.found_array(&reader, header, address).await.map(Some),
+                None => Ok(None),
+            }
+        })
+    }
+
+    /// The dataset of elements of any length at `address`; `None` for any other object.
+    pub(super) fn variable(&self, address: u64, path: &str) -> Result<Option<Variable>, Error> {
+        self.wait(path, async {
+            let reader = self.reader();
+            let object = Object::read(&reader, address).await?;
+            let Some(header) = object.dataset(&reader).await? else { return Ok(None) };
+            let Dataspace::Simple { shape, .. } = &header.space else { return Ok(None) };
+            let shape = shape.clone();
+            let item = match &header.datatype.class {
+                Class::LongText { .. } => None,
+                Class::List { base } => match element_type(base) {
+                    Ok(item) if item.converted.is_none() && item.inner.is_empty() => {
+                        Some(item.dtype)
+                    }
+                    _ => return Ok(None),
+                },
+                _ => return Ok(None),
+            };
+            let kind = ElementType {
+                dtype: Dtype::void(header.datatype.size),
+                inner: Vec::new(),
+                converted: None,
+            };
+            match self.array_of(&reader, header, kind, address).await? {
+                Found::Array(references) => Ok(Some(Variable { shape, item, references })),
+                Found::Other(_) => Ok(None),
+            }
+        })
+    }
+
+    /// The strings or lists that references lead to, which are `elements` of `size` bytes each.
+    /// `item` is the number of bytes of an item of a list; 1 for strings.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`]; the errors of the store.
+    pub(crate) fn referenced(
+        &self,
+        path: &str,
+        elements: &[u8],
+        item: usize,
+    ) -> Result<Vec<Vec<u8>>, Error> {
+        let size = 4 + usize::from(self.superblock.widths.address) + 4;
+        let reader = self.reader();
+        self.wait(path, async {
+            let mut references = Vec::with_capacity(elements.len() / size);
+            for element in elements.chunks_exact(size) {
+                let mut cursor = reader.cursor(element, 0);
+                let (count, at) = (u64::from(cursor.u32()?), cursor.address()?);
+                references.push((count, (at, cursor.u32()?)));
+            }
+            let is_stored = |(count, (at, _)): &(u64, GlobalId)| *count > 0 && *at != 0;
+            let ids = references.iter().filter(|found| is_stored(found)).map(|(_, id)| *id);
+            let collections = Collections::read(&reader, ids).await?;
+            let mut found = Vec::with_capacity(references.len());
+            for reference in references {
+                let (count, id) = reference;
+                if !is_stored(&reference) {
+                    found.push(Vec::new());
+                    continue;
+                }
+                let object = collections.object(id)?;
+                let len = usize::try_from(count).ok().and_then(|count| count.checked_mul(item));
+                let Some(bytes) = len.and_then(|len| object.get(..len)) else {
+                    let words = format!("an object of {} bytes", object.len());
+                    return damaged(id.0, words, format!("{count} items of {item} bytes"));
+                };
+                found.push(bytes.to_vec());
+            }
+            Ok(found)
+        })
     }
 
     /// The superblock.
@@ -74,13 +231,13 @@ impl MetadataFile {
     }
 
     /// What finding has cost so far.
-    pub fn found(&self) -> super::Found {
-        self.rounds.found()
+    pub fn cost(&self) -> super::Cost {
+        self.rounds.cost()
     }
 
     /// The error about an object.
     pub fn error(&self, refused: Refused, what: &str) -> Error {
-        error(&self.name, self.superblock.base, refused, what)
+        error(&self.name, &self.superblock, refused, what)
     }
 
     /// Parses the objects at these addresses, and all that hard links lead to from there. An object
@@ -110,14 +267,20 @@ impl MetadataFile {
         for (address, entity) in found {
             match entity {
                 Err(Refused::Store(error)) => return Err(error),
-                entity => drop(entities.insert(address, entity)),
+                entity => {
+                    if let Ok(Entity::Dataset(found)) = &entity {
+                        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+                        known.insert(address, found.clone());
+                    }
+                    drop(entities.insert(address, entity));
+                }
             }
         }
         Ok(entities)
     }
 
     async fn entity(&self, address: u64) -> Result<Entity> {
-        let reader = Reader::new(&self.rounds, self.superblock.clone(), MOST_OF_OBJECT);
+        let reader = self.reader();
         let object = Object::read(&reader, address).await?;
         if object.is_group() {
             let mut links = object.links(&reader).await?;
@@ -125,15 +288,146 @@ impl MetadataFile {
             return Ok(Entity::Group(links));
         }
         match object.dataset(&reader).await? {
-            Some(header) => array(&reader, header, address).await.map(Entity::Dataset),
+            Some(header) => self.found_array(&reader, header, address).await.map(Entity::Dataset),
             None => Ok(Entity::Type),
         }
     }
+
+    /// What a dataset holds, and where. Every range in the file that it names is inside the file.
+    async fn found_array(
+        &self,
+        reader: &Reader<'_, Rounds>,
+        header: DatasetHeader,
+        address: u64,
+    ) -> Result<Found> {
+        if header.space == Dataspace::Null {
+            return Ok(Found::Other("a dataset without values".into()));
+        }
+        match element_type(&header.datatype) {
+            Ok(kind) => self.array_of(reader, header, kind, address).await,
+            Err(what) => Ok(Found::Other(what)),
+        }
+    }
+
+    /// The array of elements of this kind.
+    async fn array_of(
+        &self,
+        reader: &Reader<'_, Rounds>,
+        header: DatasetHeader,
+        kind: ElementType,
+        address: u64,
+    ) -> Result<Found> {
+        let shape = match &header.space {
+            Dataspace::Simple { shape, .. } => &shape[..],
+            Dataspace::Null => &[0],
+        };
+        let mut array = Array {
+            shape: shape.iter().chain(&kind.inner).copied().collect(),
+            dtype: kind.dtype,
+            fill: Vec::new(),
+            place: ElementPlace::Contiguous(None),
+            pipeline: Pipeline::default(),
+        };
+        let size = array.dtype.size() as u64;
+        let bytes = array.shape.iter().try_fold(size, |bytes, &n| bytes.checked_mul(n));
+        let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
+            let found = format!("{:?} elements of {size} bytes", array.shape);
+            return damaged(address, found, "a dataset that a machine can address");
+        };
+        let base = reader.superblock().base;
+        array.place = match (kind.converted, header.pipeline(), &header.layout) {
+            (Some(why), ..) | (None, Err(why), _) => ElementPlace::Library(why),
+            (None, Ok(_), Layout::Compact(values)) => {
+                let Some(values) = values.get(..bytes as usize) else {
+                    let found = format!("{} bytes of values", values.len());
+                    return damaged(address, found, format!("{bytes}"));
+                };
+                ElementPlace::Inline(values.to_vec())
+            }
+            (None, Ok(_), Layout::Contiguous(_)) if !header.external.is_empty() => {
+                match self.external(&header.external, bytes, address)? {
+                    Ok(at) => ElementPlace::Contiguous(at),
+                    Err(why) => return Ok(Found::Other(why)),
+                }
+            }
+            (None, Ok(_), Layout::Contiguous(at)) => {
+                if *at != NOWHERE {
+                    reader.check(*at, bytes)?;
+                }
+                ElementPlace::Contiguous((*at != NOWHERE).then(|| at.saturating_add(base)))
+            }
+            (None, Ok(pipeline), Layout::Chunked(grid)) => {
+                let saved = self.extents.get();
+                let saved = saved.and_then(|saved| saved.get(address, shape, &grid.chunk));
+                let chunks = match saved {
+                    Some(chunks) => chunks,
+                    None => grid.chunks(reader, &header.space, pipeline.0.len()).await?,
+                };
+                for chunk in &chunks {
+                    reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
+                }
+                array.pipeline = pipeline;
+                let chunk = grid.chunk.iter().chain(&kind.inner).copied().collect();
+                ElementPlace::Chunked(chunk, chunks)
+            }
+            (None, Ok(_), Layout::Virtual(_)) => ElementPlace::Library(VIRTUAL.into()),
+        };
+        // The fill value of an array type has a value for each of its elements; the first is kept.
+        // libhdf5 fills in the value itself where it converts.
+        if header.datatype.size as u64 == size * kind.inner.iter().product::<u64>() {
+            array.fill = header.fill;
+            array.fill.truncate(size as usize);
+        }
+        Ok(Found::Array(Arc::new(array)))
+    }
+
+    /// Adds the `bytes` bytes of values that are in other files to the joined store, and returns
+    /// their offset in it, or why they cannot be read.
+    fn external(
+        &self,
+        pieces: &[ExternalPiece],
+        bytes: u64,
+        address: u64,
+    ) -> Result<Result<Option<u64>, String>> {
+        let Some(joined) = &self.joined else {
+            return Ok(Err("values in another file".into()));
+        };
+        let mut parts: Vec<(PathBuf, u64, u64)> = Vec::new();
+        let mut left = bytes;
+        for piece in pieces {
+            let len = piece.size.min(left);
+            if len == 0 {
+                break;
+            }
+            let path = match self.other_files.find(&piece.file, joined.name()) {
+                Ok(Some(path)) => path,
+                Ok(None) => {
+                    let name = String::from_utf8_lossy(&piece.file);
+                    return Ok(Err(format!("values in another file, {name}, that is not there")));
+                }
+                Err(error) => return Ok(Err(error.to_string())),
+            };
+            parts.push((path, piece.offset, len));
+            left -= len;
+        }
+        if left > 0 {
+            let found = format!("other files that hold {} bytes", bytes - left);
+            return damaged(address, found, format!("{bytes}"));
+        }
+        Ok(joined.append(&parts).map_err(|error| error.to_string()))
+    }
 }
 
-/// The error about what is at `what` of a file whose address 0 is at byte `base`.
-fn error(name: &Arc<str>, base: u64, refused: Refused, what: &str) -> Error {
+/// The error about what is at `what` of a file with this superblock.
+fn error(name: &Arc<str>, superblock: &Superblock, refused: Refused, what: &str) -> Error {
+    let base = superblock.base;
     match refused {
+        Refused::Damaged(Fault { at, found, expected }) if superblock.is_open_for_writing => {
+            let expected =
+                format!("{expected}; the file is being written, or its writer was killed");
+            let fault = Fault { at: 0, found, expected: expected.into() };
+            fault.in_file(name, at.saturating_add(base), what.to_owned())
+        }
         Refused::Store(error) => error,
         Refused::Damaged(Fault { at, found, expected }) => {
             Fault { at: 0, found, expected }.in_file(name, at.saturating_add(base), what.to_owned())
@@ -144,65 +438,4 @@ fn error(name: &Arc<str>, base: u64, refused: Refused, what: &str) -> Error {
             advice: "repack the file with h5repack".into(),
         },
     }
-}
-
-/// What a dataset holds, and where. Every range in the file that it names is inside the file.
-async fn array(reader: &Reader<'_, Rounds>, header: DatasetHeader, address: u64) -> Result<Found> {
-    let Dataspace::Simple { shape, .. } = &header.space else {
-        return Ok(Found::Other("a dataset without values".into()));
-    };
-    let kind = match element_type(&header.datatype) {
-        Ok(kind) => kind,
-        Err(what) => return Ok(Found::Other(what)),
-    };
-    let mut array = Array {
-        shape: shape.iter().chain(&kind.inner).copied().collect(),
-        dtype: kind.dtype,
-        fill: Vec::new(),
-        place: ElementPlace::Contiguous(None),
-        pipeline: Pipeline::default(),
-    };
-    let size = array.dtype.size() as u64;
-    let bytes = array.shape.iter().try_fold(size, |bytes, &n| bytes.checked_mul(n));
-    let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
-        let found = format!("{:?} elements of {size} bytes", array.shape);
-        return damaged(address, found, "a dataset that a machine can address");
-    };
-    let base = reader.superblock().base;
-    array.place = match (kind.converted, header.pipeline(), &header.layout) {
-        (Some(why), ..) | (None, Err(why), _) => ElementPlace::Library(why),
-        (None, Ok(_), Layout::Compact(values)) => {
-            let Some(values) = values.get(..bytes as usize) else {
-                let found = format!("{} bytes of values", values.len());
-                return damaged(address, found, format!("{bytes}"));
-            };
-            ElementPlace::Inline(values.to_vec())
-        }
-        (None, Ok(_), Layout::Contiguous(_)) if !header.external.is_empty() => {
-            ElementPlace::Library("values in other files".into())
-        }
-        (None, Ok(_), Layout::Contiguous(at)) => {
-            if *at != NOWHERE {
-                reader.check(*at, bytes)?;
-            }
-            ElementPlace::Contiguous((*at != NOWHERE).then_some(at.saturating_add(base)))
-        }
-        (None, Ok(pipeline), Layout::Chunked(grid)) => {
-            let chunks = grid.chunks(reader, &header.space, pipeline.0.len()).await?;
-            for chunk in &chunks {
-                reader.check(chunk.offset - base, chunk.size)?;
-            }
-            array.pipeline = pipeline;
-            let chunk = grid.chunk.iter().chain(&kind.inner).copied().collect();
-            ElementPlace::Chunked(chunk, chunks)
-        }
-        (None, Ok(_), Layout::Virtual(_)) => ElementPlace::Library("a virtual dataset".into()),
-    };
-    // The fill value of an array type has a value for each of its elements; the first is kept. The
-    // library fills in the value itself where it converts.
-    if header.datatype.size as u64 == size * kind.inner.iter().product::<u64>() {
-        array.fill = header.fill;
-        array.fill.truncate(size as usize);
-    }
-    Ok(Found::Array(Arc::new(array)))
 }

@@ -42,7 +42,7 @@ impl Local {
     }
 }
 
-/// Bytes of a collection that are asked for at first: the size of most collections.
+/// Bytes of a collection that are asked for at first: the least, and the size of most.
 const USUAL_COLLECTION: u64 = 4096;
 /// The most bytes of a collection.
 const MOST_COLLECTION: u64 = 1 << 30;
@@ -77,6 +77,10 @@ impl Collections {
             cursor.skip(3)?;
             let size = cursor.length()?;
             reader.check(at, size)?;
+            if size < USUAL_COLLECTION {
+                let expected = format!("at least {USUAL_COLLECTION}");
+                return damaged(at, format!("a global heap of {size} bytes"), expected);
+            }
             if size > MOST_COLLECTION {
                 return foreign(format!("a global heap of {size} bytes"));
             }

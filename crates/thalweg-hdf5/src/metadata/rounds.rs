@@ -35,7 +35,7 @@ const WORTH: usize = 16;
 
 /// What finding has cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
+pub struct Cost {
     /// Rounds of requests, one after the other.
     pub rounds: u64,
     /// Requests in all rounds.
@@ -66,7 +66,7 @@ struct State {
     wanted: BTreeSet<u64>,
     /// The numbers of the blocks that will probably be wanted.
     hinted: BTreeSet<u64>,
-    found: Found,
+    cost: Cost,
 }
 
 #[derive(Debug)]
@@ -111,8 +111,8 @@ impl Rounds {
     }
 
     /// What finding has cost so far.
-    pub fn found(&self) -> Found {
-        self.state().found
+    pub fn cost(&self) -> Cost {
+        self.state().cost
     }
 
     /// Runs `parse` of each of `items`, and of the items that it returns. Returns the other results
@@ -201,12 +201,12 @@ impl Rounds {
         let depth = side_depth(&self.model, MOST_DEPTH);
         let fetched = read_many(&*self.store, &requests, depth, &self.control)?;
         let mut state = self.state();
-        state.found.rounds += 1;
-        state.found.requests += requests.len() as u64;
-        let round = state.found.rounds;
+        state.cost.rounds += 1;
+        state.cost.requests += requests.len() as u64;
+        let round = state.cost.rounds;
         for (request, bytes) in requests.iter().zip(fetched) {
             let bytes = bytes?;
-            state.found.bytes += bytes.len() as u64;
+            state.cost.bytes += bytes.len() as u64;
             let first = request.start / self.block;
             for (number, bytes) in (first..).zip(bytes.chunks(self.block as usize)) {
                 // Blocks in gaps may be useful later.
@@ -260,7 +260,7 @@ impl ByteSource for Rounds {
         }
         let mut state = self.state();
         let state = &mut *state;
-        let round = state.found.rounds;
+        let round = state.cost.rounds;
         let mut is_complete = true;
         for range in ranges.iter().filter(|range| !range.is_empty()) {
             for number in range.start / self.block..=(range.end - 1) / self.block {

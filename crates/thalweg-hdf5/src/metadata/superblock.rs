@@ -25,6 +25,8 @@ pub struct Superblock {
     pub base: u64,
     /// Whether the file is marked as open for writing. A writer that was killed leaves the mark.
     pub is_open_for_writing: bool,
+    /// The size of the file in bytes, as the superblock has it.
+    pub(super) end: u64,
     pub(super) widths: Widths,
     /// Most entries of half a symbol table node.
     pub(super) leaf_k: u16,
@@ -43,6 +45,7 @@ impl Default for Superblock {
             root: NOWHERE,
             base: 0,
             is_open_for_writing: false,
+            end: 0,
             widths: Widths::default(),
             leaf_k: 4,
             group_k: 16,
@@ -75,14 +78,8 @@ pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) ->
     };
     // The base address that is stored is that of the file when it was made. A user block that was
     // put in front of it since moves all addresses.
-    let size = reader.size();
-    let stored = found.base;
+    found.end = end.saturating_sub(found.base).saturating_add(base);
     found.base = base;
-    if end == NOWHERE || end.saturating_sub(stored).saturating_add(base) > size {
-        let end = end.saturating_sub(stored).saturating_add(base);
-        let found = format!("a file of {size} bytes");
-        return damaged(base, found, format!("{end} bytes, as its header says"));
-    }
     drop(bytes);
     reader.superblock = found;
     if extension != NOWHERE {

@@ -9,7 +9,7 @@ use super::number::NumericType;
 use super::time::{Unit, parse_iso};
 use super::{Bank, ColumnDataset, EventColumn, Log, Nexus, NexusEntry, text};
 use crate::arrays::{ArrayFile, Dataset, MOST_GROUP_LEVELS};
-use crate::libhdf5::{Link, Node};
+use crate::metadata::{Node, NodeLink};
 use crate::types::Value;
 
 /// A group's attributes and links.
@@ -17,7 +17,7 @@ struct NexusGroup<'a> {
     file: &'a ArrayFile,
     path: &'a str,
     class: Option<String>,
-    links: &'a [Link],
+    links: &'a [NodeLink],
 }
 
 impl<'a> Nexus<'a> {
@@ -34,17 +34,19 @@ impl<'a> Nexus<'a> {
             unread_logs: Vec::new(),
             entries: Vec::new(),
         };
-        let root = file.hdf5().root()?;
+        let root = file.metadata().root();
+        // All groups and datasets are found together.
+        file.metadata().entities(vec![root.address()])?;
         // Addresses of groups that hold a bank's events, because links may lead to datasets too.
-        let mut seen = HashSet::from([root.address()?]);
+        let mut seen = HashSet::from([root.address()]);
         let mut events = HashSet::new();
-        let mut links: Vec<(Link, usize)> = Vec::new();
+        let mut links: Vec<(NodeLink, usize)> = Vec::new();
         let mut next = Some((root, 0));
         while let Some((node, level)) = next.take() {
             if file.options().control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if node.is_group() && level < MOST_GROUP_LEVELS {
+            if level < MOST_GROUP_LEVELS && node.is_group()? {
                 let mut below = node.links()?;
                 below.sort_by(|a, b| b.name.cmp(&a.name));
                 nexus.group(&node, &below, &mut events)?;
@@ -53,7 +55,7 @@ impl<'a> Nexus<'a> {
             next = loop {
                 let Some((link, level)) = links.pop() else { break None };
                 if !events.contains(&link.address) && seen.insert(link.address) {
-                    break Some((file.hdf5().follow(&link)?, level));
+                    break Some((file.metadata().follow(&link), level));
                 }
             };
         }
@@ -62,8 +64,8 @@ impl<'a> Nexus<'a> {
         Ok(nexus)
     }
 
-    fn group(&mut self, node: &Node, links: &[Link], events: &mut HashSet<u64>) -> Result<()> {
-        let class = words(node.attribute(c"NX_class")?);
+    fn group(&mut self, node: &Node, links: &[NodeLink], events: &mut HashSet<u64>) -> Result<()> {
+        let class = words(node.attribute("NX_class")?);
         let group = NexusGroup { file: self.file, path: node.path(), class, links };
         let has = |name: &str| group.link(name).is_some();
         match group.class.as_deref() {
@@ -176,13 +178,13 @@ fn words(attribute: Option<Value>) -> Option<String> {
 }
 
 impl NexusGroup<'_> {
-    fn link(&self, name: &str) -> Option<&Link> {
+    fn link(&self, name: &str) -> Option<&NodeLink> {
         self.links.iter().find(|link| link.name == name)
     }
 
     fn dataset(&self, name: &str) -> Result<Option<Dataset>> {
         let Some(link) = self.link(name) else { return Ok(None) };
-        Dataset::of(self.file.hdf5().follow(link)?)
+        self.file.dataset(&self.file.metadata().follow(link))
     }
 
     fn text(&self, name: &str) -> Result<Option<String>> {
@@ -272,9 +274,9 @@ impl NexusGroup<'_> {
             return Ok(Err("it has no dataset value".into()));
         };
         let of_time = |name| time.dataset.attribute(name).map(words);
-        let named = of_time(c"units")?;
-        let start = match of_time(c"start")? {
-            None => of_time(c"offset")?,
+        let named = of_time("units")?;
+        let start = match of_time("start")? {
+            None => of_time("offset")?,
             start => start,
         };
         Ok(Ok(Log {
@@ -287,7 +289,7 @@ impl NexusGroup<'_> {
             start: start
                 .and_then(|start| parse_iso(&start))
                 .or((!time.number.is_float()).then_some(0)),
-            units: words(value.attribute(c"units")?),
+            units: words(value.attribute("units")?),
             time,
             value,
         }))
@@ -307,7 +309,7 @@ fn unit(
 ) -> Result<Unit> {
     let Some(list) = list else { return Ok(of_floats) };
     let usual = usual(list.number, of_floats);
-    let Some(named) = words(list.dataset.attribute(c"units")?) else { return Ok(usual) };
+    let Some(named) = words(list.dataset.attribute("units")?) else { return Ok(usual) };
     Ok(Unit::parse(&named).unwrap_or_else(|| {
         let name = list.dataset.path().rsplit('/').next().unwrap_or_default();
         let what = format!("units {named:?} of {name}");
@@ -324,7 +326,7 @@ fn unit(
 
 /// The time that pulse times count from, in nanoseconds since 1970.
 fn epoch(zeros: &ColumnDataset, found: &mut Vec<EventFinding>) -> Result<i64> {
-    let offset = words(zeros.dataset.attribute(c"offset")?);
+    let offset = words(zeros.dataset.attribute("offset")?);
     if let Some(epoch) = offset.as_deref().and_then(parse_iso) {
         return Ok(epoch);
     }

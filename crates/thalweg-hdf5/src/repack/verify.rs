@@ -12,7 +12,7 @@ use thalweg_io::{Error, Result};
 use super::RepackReport;
 use crate::array::Found;
 use crate::arrays::{ArrayFile, Dataset};
-use crate::libhdf5::{ExternalAccess, OtherFiles};
+use crate::other_files::{ExternalAccess, OtherFiles};
 
 /// Compares the datasets of both files, their shapes, types and fill values. With `values`, also
 /// compares their values.

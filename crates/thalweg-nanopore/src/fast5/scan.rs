@@ -18,12 +18,12 @@ use super::read_groups::{Attributes, FoundRead, PREFIX, SharedGroups};
 /// # Errors
 /// [`Error::Malformed`].
 pub fn has_reads(file: &ArrayFile) -> Result<bool> {
-    let root = file.hdf5().root()?;
+    let root = file.metadata().root();
     if root.links()?.iter().any(|link| link.name.starts_with(PREFIX)) {
         return Ok(true);
     }
-    let raw = root.child(c"Raw")?;
-    Ok(raw.map_or(Ok(None), |raw| raw.child(c"Reads"))?.is_some())
+    let raw = root.child("Raw")?;
+    Ok(raw.map_or(Ok(None), |raw| raw.child("Reads"))?.is_some())
 }
 
 /// Finds the reads of a file by libhdf5, to see whether libhdf5 survives it. Returns whether the

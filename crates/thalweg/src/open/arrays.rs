@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use thalweg_hdf5::libhdf5::ExternalAccess;
+use thalweg_hdf5::other_files::ExternalAccess;
 use thalweg_io::Result;
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_nanopore::fast5::has_reads;
@@ -38,7 +38,7 @@ const MOST_NAMED: usize = 5;
 
 /// What a file holds at its top, in words that continue an error message.
 pub(super) fn holds(file: &ArrayFile) -> Result<String> {
-    let links = file.hdf5().root()?.links()?;
+    let links = file.metadata().root().links()?;
     let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).take(MOST_NAMED).collect();
     let more = if links.len() > names.len() { ", .." } else { "" };
     let held = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };

@@ -28,11 +28,11 @@ fn own(store: &Arc<dyn Store>) -> Result<Listing, String> {
     let entities =
         file.entities(vec![file.superblock().root]).map_err(|error| error.to_string())?;
     let mut listing = Listing::new();
-    list(&file, &entities, file.superblock().root, "", &mut listing);
+    list(&entities, file.superblock().root, "", &mut listing);
     Ok(listing)
 }
 
-fn list(file: &MetadataFile, entities: &Entities, at: u64, path: &str, listing: &mut Listing) {
+fn list(entities: &Entities, at: u64, path: &str, listing: &mut Listing) {
     if path.matches('/').count() > 8 {
         return;
     }
@@ -41,7 +41,7 @@ fn list(file: &MetadataFile, entities: &Entities, at: u64, path: &str, listing: 
             for link in links {
                 if let Target::Object(at) = link.target {
                     let name = String::from_utf8_lossy(&link.name);
-                    list(file, entities, at, &format!("{path}/{name}"), listing);
+                    list(entities, at, &format!("{path}/{name}"), listing);
                 }
             }
             return;

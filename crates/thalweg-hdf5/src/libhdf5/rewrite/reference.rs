@@ -18,7 +18,7 @@ use super::{Rewrite, info};
 use crate::libhdf5::array::MOST_TYPE_LEVELS;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::libhdf5::object::address;
-use crate::types::NOWHERE;
+use crate::metadata::NOWHERE;
 
 /// Bytes in memory of references to objects, to regions, and of any kind.
 const OBJECT: usize = 8;

@@ -13,7 +13,8 @@ use super::dataset::{RewrittenDataset, select_rows};
 use super::datatype::contents;
 use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
-use crate::libhdf5::sources::{ADVICE, check_sources};
+use crate::libhdf5::sources::check_sources;
+use crate::other_files::ADVICE;
 
 /// Bytes of elements that are copied at a time, without the strings and lists that they point to.
 const PIECE: u64 = 1 << 20;

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use thalweg_io::{Error, Result};
 
-use super::sources::ADVICE;
+/// What a user can do about values that are refused here.
+pub(crate) const ADVICE: &str = "if they should be read, say that the file is trusted (--trusted)";
 
 /// Where the files of external and virtual datasets may lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,12 +42,12 @@ impl OtherFiles {
     }
 
     /// Whether they may lie anywhere.
-    pub(super) fn is_anywhere(&self) -> bool {
+    pub(crate) fn is_anywhere(&self) -> bool {
         self.reach == ExternalAccess::Anywhere
     }
 
     /// The file itself.
-    pub(super) fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
 
@@ -57,7 +58,7 @@ impl OtherFiles {
     /// # Errors
     /// [`Error::Unsupported`] for a file outside of the folders that may be read, and if this file
     /// has no path.
-    pub(super) fn find(&self, name: &[u8], of: &Arc<str>) -> Result<Option<PathBuf>> {
+    pub(crate) fn find(&self, name: &[u8], of: &Arc<str>) -> Result<Option<PathBuf>> {
         let name = Path::new(OsStr::from_bytes(name));
         let refused = |what: String, advice: &'static str| {
             Err(Error::Unsupported { file: of.clone(), what: what.into(), advice: advice.into() })
