@@ -131,6 +131,8 @@ pub fn now<T>(parser: impl Future<Output = Result<T>>) -> Result<T> {
 pub struct Reader<'a, S: ?Sized> {
     source: &'a S,
     left: AtomicU64,
+    /// What is left for all objects together, if that is limited.
+    left_for_all: Option<&'a AtomicU64>,
     superblock: Superblock,
 }
 
@@ -153,7 +155,13 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
 
     /// A reader of at most `limit` bytes of a file with this superblock.
     pub fn new(source: &'a S, superblock: Superblock, limit: u64) -> Self {
-        Self { source, left: AtomicU64::new(limit), superblock }
+        Self { source, left: AtomicU64::new(limit), left_for_all: None, superblock }
+    }
+
+    /// The same reader, which also takes its bytes from those left for all objects together.
+    #[must_use]
+    fn within(self, left_for_all: &'a AtomicU64) -> Self {
+        Self { left_for_all: Some(left_for_all), ..self }
     }
 
     /// The file's superblock.
@@ -188,8 +196,14 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
             sum = sum.saturating_add(len);
         }
         let take = |left: u64| left.checked_sub(sum);
-        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err() {
-            return foreign("more metadata than are read for one object");
+        let is_over = |left: &AtomicU64| {
+            left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_err()
+        };
+        if is_over(&self.left) {
+            return foreign("more metadata than one object of the file can have");
+        }
+        if self.left_for_all.is_some_and(is_over) {
+            return foreign("more metadata than all objects of the file can have");
         }
         let all = std::future::poll_fn(|_| self.source.poll(&ranges)).await?;
         for (&(at, len), bytes) in places.iter().zip(&all) {

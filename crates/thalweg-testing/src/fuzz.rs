@@ -15,12 +15,15 @@ use thalweg_codec::splitmix::checksum;
 use thalweg_codec::{Kernel, deflate, ex_zd, svb, svb16, vbz as vbz_codec, zstd};
 use thalweg_hdf5::extents::Extents;
 use thalweg_hdf5::filter::{Contexts, Filter, Pipeline};
+use thalweg_hdf5::metadata::MetadataFile;
 use thalweg_io::Fault;
 use thalweg_io::condition::Condition;
+use thalweg_io::control::Control;
 use thalweg_io::engine::Delivery;
+use thalweg_io::model::StoreModel;
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
-use thalweg_io::store::MemoryStore;
+use thalweg_io::store::{MemoryStore, Store};
 use thalweg_nanopore::bam::BamIds;
 use thalweg_nanopore::fast5::{LayoutBuilder, Root};
 use thalweg_nanopore::reads::{Read, ReadFile, Selection, Visitor};
@@ -36,7 +39,7 @@ pub use pod5::pod5;
 pub type FuzzTarget = fn(&[u8]);
 
 /// Every target: its name, which is also the name of its corpus, and its function.
-pub const TARGETS: [(&str, FuzzTarget); 22] = [
+pub const TARGETS: [(&str, FuzzTarget); 23] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -51,6 +54,7 @@ pub const TARGETS: [(&str, FuzzTarget); 22] = [
     ("whole_file", whole_file),
     ("bam", bam),
     ("hdf5_meta", hdf5_meta),
+    ("hdf5_file", hdf5_file),
     ("hdf5_filters", hdf5_filters),
     ("hdf5_extents", hdf5_extents),
     ("condition", condition),
@@ -488,6 +492,61 @@ pub fn hdf5_meta(data: &[u8]) {
         let extent = layout.extent(number);
         assert!(extent.start <= extent.end && extent.end <= data.len() as u64);
     }
+}
+
+/// Checks the metadata of an HDF5 file: every object, with its links, attributes and values. The
+/// outcome is the same whether the bytes are in memory or fetched in rounds.
+pub fn hdf5_file(data: &[u8]) {
+    let name: Arc<str> = "fuzz".into();
+    let memory: Arc<dyn Store> = Arc::new(MemoryStore::new("fuzz", data.to_vec()));
+    let fetched: Arc<dyn Store> = Arc::new(Fetched { name, bytes: data.to_vec() });
+    assert_eq!(hdf5_objects(&memory, 1 << 20), hdf5_objects(&fetched, 4096));
+}
+
+/// A store whose bytes have to be fetched.
+#[derive(Debug)]
+struct Fetched {
+    name: Arc<str>,
+    bytes: Vec<u8>,
+}
+
+impl Store for Fetched {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> thalweg_io::Result<()> {
+        buf.copy_from_slice(&self.bytes[offset as usize..][..buf.len()]);
+        Ok(())
+    }
+}
+
+/// All objects of an HDF5 file in words. Keeps `memory` bytes of metadata.
+fn hdf5_objects(store: &Arc<dyn Store>, memory: u64) -> Vec<String> {
+    let control = Control::new();
+    let file = match MetadataFile::open(store, &control, StoreModel::LOCAL, 1, memory) {
+        Ok(file) => Arc::new(file),
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut addresses = match file.entities(vec![file.superblock().root]) {
+        Ok(entities) => entities.into_iter().collect::<Vec<_>>(),
+        Err(error) => return vec![error.to_string()],
+    };
+    addresses.sort_by_key(|(address, _)| *address);
+    let mut words = Vec::new();
+    for (address, entity) in addresses {
+        let node = file.at(address, "object");
+        words.push(format!("{address}: {entity:?}"));
+        words.push(format!("{:?} {:?}", node.links().map_err(drop), node.is_group().map_err(drop)));
+        words.push(format!("{:?}", node.attributes().map_err(drop)));
+        words.push(format!("{:?}", node.texts("names").map_err(drop)));
+        words.push(format!("{:?}", node.variable().map_err(drop)));
+    }
+    words
 }
 
 /// Checks an index of chunk locations. The input is parsed as it is, and then with valid checksums,

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use thalweg_io::control::Control;
@@ -9,6 +10,7 @@ use thalweg_io::model::StoreModel;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Fault, InFile};
 
+use super::ByteSource;
 use super::dataset::{DatasetHeader, ExternalPiece, Layout};
 use super::dataspace::Dataspace;
 use super::datatype::Class;
@@ -24,8 +26,11 @@ use crate::extents::Extents;
 use crate::filter::Pipeline;
 use crate::other_files::OtherFiles;
 
-/// The most bytes of metadata that are read for one object.
-const MOST_OF_OBJECT: u64 = 4 << 30;
+/// The most bytes of metadata that are read for one object: so many times the size of the file, and
+/// so many more. The structures of an object do not overlap; those that lead to themselves end here.
+const MOST_OF_OBJECT: (u64, u64) = (4, 1 << 20);
+/// The same for all objects together. They may share heaps and types.
+const MOST_OF_ALL: (u64, u64) = (64, 64 << 20);
 /// The most bytes of metadata that are read for the superblock and what belongs to it.
 const MOST_OF_SUPERBLOCK: u64 = 1 << 20;
 
@@ -124,7 +129,11 @@ impl MetadataFile {
 
     /// A reader of one object.
     pub(super) fn reader(&self) -> Reader<'_, Rounds> {
-        Reader::new(&self.rounds, self.superblock.clone(), MOST_OF_OBJECT)
+        Reader::new(&self.rounds, self.superblock.clone(), self.limit(MOST_OF_OBJECT))
+    }
+
+    fn limit(&self, (times, more): (u64, u64)) -> u64 {
+        self.rounds.size().saturating_mul(times).saturating_add(more)
     }
 
     /// Runs a parser of the object at `path`.
@@ -247,9 +256,10 @@ impl MetadataFile {
     /// [`Error::Cancelled`]; the errors of the store.
     pub fn entities(&self, from: Vec<u64>) -> Result<Entities, Error> {
         let seen: Mutex<HashSet<u64>> = Mutex::new(from.iter().copied().collect());
-        let seen = &seen;
+        let left = AtomicU64::new(self.limit(MOST_OF_ALL));
+        let (seen, left) = (&seen, &left);
         let found = self.rounds.run(from, |address| async move {
-            let entity = self.entity(address).await;
+            let entity = self.entity(address, left).await;
             let mut next = Vec::new();
             if let Ok(Entity::Group(links)) = &entity {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -279,8 +289,8 @@ impl MetadataFile {
         Ok(entities)
     }
 
-    async fn entity(&self, address: u64) -> Result<Entity> {
-        let reader = self.reader();
+    async fn entity(&self, address: u64, left: &AtomicU64) -> Result<Entity> {
+        let reader = self.reader().within(left);
         let object = Object::read(&reader, address).await?;
         if object.is_group() {
             let mut links = object.links(&reader).await?;
