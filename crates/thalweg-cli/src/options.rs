@@ -39,7 +39,7 @@ impl Kind {
 /// `_` in the place of `-`.
 const OPTIONS: [(&str, &[&str], &[Kind]); 12] = [
     ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
-    ("read", &["ids", "explain", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
+    ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
     ("info", &["count"], &[Kind::Reads]),
     ("doctor", &["paths", "measure"], &[Kind::Arrays]),
     ("plot", &["bank"], &[Kind::Arrays]),

@@ -204,6 +204,7 @@ fn arrays_first(
         to: args.to.as_deref(),
         digests: args.digest,
         as_json: args.json,
+        explain: args.explain,
         at_once: args.arrays,
         is_trusted: args.trusted,
         threads: args.read.threads(),

@@ -1,6 +1,7 @@
 //! `thalweg read` of a file of arrays: in one process or several, as digests, as a table, or timed.
 
 mod digests;
+mod plan;
 mod timed;
 
 use std::io::Write;
@@ -59,6 +60,8 @@ pub(crate) struct ReadJob<'a> {
     pub(crate) to: Option<&'a Path>,
     pub(crate) digests: bool,
     pub(crate) as_json: bool,
+    /// The plan is printed, and nothing is read.
+    pub(crate) explain: bool,
     /// All arrays are put into memory at once, instead of part by part.
     pub(crate) at_once: bool,
     pub(crate) is_trusted: bool,
@@ -75,7 +78,7 @@ pub(crate) fn read(
     identified: Identified,
     mut job: ReadJob<'_>,
 ) -> Result<Option<ReadFile>, Failure> {
-    if job.events.asked() || job.to.is_some() {
+    if job.events.asked() || job.to.is_some() || job.explain {
         return by_one_process(identified, &job);
     }
     let leads = job.arrays.ranks.filter(|_| !job.arrays.member).map(usize::from);
@@ -114,6 +117,7 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
     }
     alone()?;
     match job.to {
+        None if job.explain => plan::print(&file, job.within, job.as_json)?,
         Some(to) if !job.events.asked() => {
             table::run(&file, job.within, to, job.as_json, &job.started)?;
         }

@@ -95,10 +95,15 @@ impl Rounds {
         threads: usize,
         most: u64,
     ) -> Self {
-        // A longer block costs as much as another request.
-        let worth = GapRule::new(&model).break_even().next_power_of_two();
+        // Where the bytes are in memory, a request costs less than the bytes that it copies.
+        // The start of the file was read to find its format.
+        let is_cached = [2, 3].iter().all(|part| store.is_at_hand(store.size() / part));
+        let model = if is_cached { StoreModel::MEMORY } else { model };
+        // A block of the break-even length costs as much as another request. Nodes are shorter, and
+        // what is near them is often not wanted: a quarter was quickest for a live file.
         let [least, longest] = BLOCKS;
-        let block = worth.clamp(least, longest);
+        let block = (GapRule::new(&model).break_even() / 4).next_power_of_two();
+        let block = block.clamp(least, longest);
         Self {
             store,
             control: control.clone(),
