@@ -487,6 +487,29 @@ def test_info_shows_strings(thalweg, shared, tmp_path):
     assert '/square: 2x2 strings of any length: "a", "bb", "", "c"' in thalweg("info", path).stdout
 
 
+def test_links(thalweg, tmp_path):
+    """Symbolic links are followed on the way to a path. Links to other files are named, and refused on the way to a path."""
+    path = tmp_path / "f.h5"
+    with h5py.File(tmp_path / "other.h5", "w") as file:
+        file["x"] = np.arange(3)
+    with h5py.File(path, "w") as file:
+        file["group/values"] = np.arange(5)
+        file["group/soft"] = h5py.SoftLink("values")
+        file["whole"] = h5py.SoftLink("/group")
+        file["circle"] = h5py.SoftLink("/circle")
+        file["nowhere"] = h5py.SoftLink("/none")
+        file["out"] = h5py.ExternalLink("other.h5", "/x")
+    result = thalweg("read", path, "--digest")
+    assert [row.split("\t")[:2] for row in result.stdout.splitlines()] == [["/group/values", "5"]]
+    assert "/out: a link to /x of other.h5, which is not followed" in result.stderr
+    for within in ("/group/soft", "/whole/values", "/whole/soft"):
+        (row,) = thalweg("read", path, within, "--digest").stdout.splitlines()
+        assert row.split("\t")[:2] == [within, "5"]
+    for within, said in (("/nowhere", "not found"), ("/circle", "16 symbolic links"), ("/out", "a link to another file, other.h5")):
+        result = thalweg("read", path, within, check=False)
+        assert result.returncode == 1 and said in result.stderr, result.stderr
+
+
 @pytest.mark.parametrize("verb", ["read", "info"])
 def test_files_that_crash_libhdf5_are_errors(thalweg, shared, verb):
     for path in (path for path in FILES if "cve" in path.parts or "fuzz" in path.parts):

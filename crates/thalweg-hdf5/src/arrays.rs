@@ -1,8 +1,8 @@
 //! Arrays of HDF5 files (NeXus, netCDF-4, SONATA and any other), through the engine.
 //!
-//! libhdf5 finds the datasets of a file and the offsets of their bytes. The engine fetches the
-//! bytes in the order of the file, and all threads decode them outside the lock of the library.
-//! libhdf5 reads only what it alone can decode, through the store of the file.
+//! [`metadata`](crate::metadata) finds the datasets of a file and the offsets of their bytes. The
+//! engine fetches the bytes in the order of the file, and all threads decode them. libhdf5 reads
+//! only what it alone can decode, through the store of the file.
 
 mod explain;
 mod fill;
@@ -113,6 +113,8 @@ pub struct Survey {
     pub datasets: Vec<Dataset>,
     /// Why other objects could not be read; each error names its object.
     pub unreadable: Vec<Error>,
+    /// Links to other files, which are not followed: `PATH: a link to PATH of FILE`.
+    pub external: Vec<String>,
 }
 
 impl Survey {
@@ -318,6 +320,12 @@ impl ArrayFile {
         while let Some((node, level)) = next.take() {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
+            }
+            if let Ok(true) = node.is_group() {
+                let external = survey.take(node.external_links())?.unwrap_or_default();
+                let words =
+                    |[at, file, path]: [String; 3]| format!("{at}: a link to {path} of {file}");
+                survey.external.extend(external.into_iter().map(words));
             }
             let outcome = self.visit(node, level, &mut links);
             if let Some(dataset) = survey.take(outcome)? {

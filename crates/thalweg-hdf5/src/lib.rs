@@ -1,9 +1,9 @@
 //! HDF5 files: arrays read in parallel, NeXus events, diagnosis of slow layouts, and rewriting.
 //!
-//! libhdf5 (or [`metadata`], a parser in safe Rust) finds where the bytes of a dataset are in the
-//! file. The engine of `thalweg-io` fetches these bytes in file order, and all threads decode them
-//! outside the lock of libhdf5. libhdf5 itself reads only what this crate cannot decode: strings
-//! and lists of variable length, virtual datasets, and filters that this crate does not know.
+//! [`metadata`], a reader in safe Rust, finds where the bytes of a dataset are in the file. It
+//! fetches what all objects need next together. The engine of `thalweg-io` fetches the values in
+//! file order, and all threads decode them. libhdf5 reads only what this crate cannot decode:
+//! virtual datasets, some types, and filters that this crate does not know. It writes files.
 //!
 //! # Read a selection of an array
 //!
@@ -46,38 +46,38 @@
 //! An arrow points from a module to a module that it uses. There is no cycle.
 //!
 //! ```text
-//!   doctor    repack    nexus    inspector          synth
-//!      |        |         |          |                |
-//!      +--------+----+----+----------+                |
-//!                    v                                |
-//!                 arrays                              |
-//!                    |                                |
-//!                    v                                |
-//!                 libhdf5 <---------------------------+
-//!                    |                                |
-//!         +----------+----------+                     |
-//!         v          v          v                     |
-//!    superblock   extents     encode <----------------+     metadata
-//!                    |          |                              |
-//!                    v          |                              |
-//!                  types <------|------------------------------+
-//!                    |          |                              |
-//!                    +----------+---> filter <-----------------+
+//!   doctor    nexus    repack    inspector      synth
+//!      |        |        |          |             |
+//!      +--------+---+----+----------+             |
+//!                   v                             |
+//!                arrays                           |
+//!                   |                             |
+//!          +--------+--------+                    |
+//!          v                 v                    v
+//!      metadata <-------- library ----------> libhdf5 -----> encode
+//!          |                                      |             |
+//!          +---------+-----------------+----------+-------------+
+//!                    v                 v                v
+//!               other_files         extents           array -----> dtype, filter, types
 //! ```
 //!
 //! | module | content |
 //! |---|---|
+//! | [`mod@array`] | arrays: shape, type of the elements, and where these lie |
+//! | [`dtype`] | types of elements in numpy's terms |
+//! | [`other_files`] | the other files that hold values, and where they may lie |
 //! | [`superblock`] | the signature of an HDF5 file, and its offset |
 //! | [`filter`] | the filters of chunks: decoding |
 //! | [`encode`] | the filters of chunks: encoding |
 //! | [`types`] | attribute values, chunks and datasets of samples |
-//! | [`metadata`] | a parser of HDF5 metadata in safe Rust, used for FAST5 files |
+//! | [`metadata`] | a reader of HDF5 metadata in safe Rust |
 //! | [`extents`] | the saved index of chunk offsets |
+//! | `library` | what only libhdf5 reads, or its refusal in a build without libhdf5 |
 //! | `libhdf5` | bindings: groups, links, attributes, chunk offsets, writing |
-//! | `arrays` | datasets read through the engine: selections, slices, strings |
+//! | [`arrays`] | datasets read through the engine: selections, slices, strings |
 //! | `inspector` | a child process that opens a file first, in case libhdf5 crashes |
-//! | `nexus` | banks, pulses, events and logs of NeXus files |
-//! | `doctor` | layout problems of a file, and the predicted gain of repacking it |
+//! | [`nexus`] | banks, pulses, events and logs of NeXus files |
+//! | [`doctor`] | layout problems of a file, and the predicted gain of repacking it |
 //! | `repack` | a file rewritten with other chunks or filters |
 //! | [`synth`] | synthetic NeXus files |
 //!

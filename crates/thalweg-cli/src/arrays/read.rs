@@ -197,6 +197,7 @@ pub(crate) fn survey(file: &ArrayFile, paths: &[PathBuf]) -> Result<(Vec<Dataset
         let found = found.map_err(|error| not_within(error, &[path]))?;
         is_partial |= !found.unreadable.is_empty();
         found.unreadable.iter().for_each(|error| complain(error));
+        found.external.iter().for_each(|link| complain(&format!("{link}, which is not followed")));
         datasets.extend(found.datasets);
     }
     Ok((datasets, is_partial))

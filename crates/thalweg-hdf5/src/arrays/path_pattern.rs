@@ -50,8 +50,9 @@ impl ArrayFile {
             found = next;
         }
         for node in &found {
-            let Survey { datasets, unreadable } = self.survey_below(node.path())?;
+            let Survey { datasets, unreadable, external } = self.survey_below(node.path())?;
             all.datasets.extend(datasets);
+            all.external.extend(external);
             all.unreadable.extend(unreadable);
         }
         if all.datasets.is_empty() && all.unreadable.is_empty() { Err(none) } else { Ok(all) }

@@ -128,7 +128,7 @@ impl ArrayFile {
         }
         settle(path);
         let Some(before) = state(path, &*self.store)? else { return Err(changing()) };
-        // libhdf5 may hold older metadata of the open file, so the file is opened again.
+        // Metadata of the open file may be older, so the file is opened again.
         let options = Options { own_index: true, ..self.options.clone() };
         let anew = Self::of(self.store().clone(), self.file.other_files().clone(), options)?;
         let mut grids = Vec::new();

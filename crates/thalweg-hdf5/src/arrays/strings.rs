@@ -1,4 +1,4 @@
-//! Reads strings and lists of any length, through libhdf5, and finds values in other files.
+//! Reads strings and lists of any length, and finds values in other files.
 
 use std::ops::Range;
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
@@ -27,7 +27,7 @@ use crate::filter::Pipeline;
 use crate::other_files::OtherFiles;
 
 /// The most bytes of metadata that are read for one object: so many times the size of the file, and
-/// so many more. The structures of an object do not overlap; those that lead to themselves end here.
+/// so many more. The structures of an object do not overlap, and those that lead to themselves end.
 const MOST_OF_OBJECT: (u64, u64) = (4, 1 << 20);
 /// The same for all objects together. They may share heaps and types.
 const MOST_OF_ALL: (u64, u64) = (64, 64 << 20);
@@ -45,15 +45,22 @@ pub struct MetadataFile {
     other_files: OtherFiles,
     /// The saved extents, if they are in use.
     extents: OnceLock<Extents>,
-    /// Datasets that [`MetadataFile::entities`] has found.
-    known: Mutex<HashMap<u64, Found>>,
+    /// What [`MetadataFile::entities`] has found.
+    known: Mutex<Known>,
+}
+
+/// Objects that are known already, by the addresses of their headers.
+#[derive(Debug, Default)]
+struct Known {
+    groups: HashMap<u64, Arc<Vec<Link>>>,
+    datasets: HashMap<u64, Found>,
 }
 
 /// What is at an address.
 #[derive(Debug)]
 pub enum Entity {
     /// A group, and its links in the order of their names.
-    Group(Vec<Link>),
+    Group(Arc<Vec<Link>>),
     /// A dataset.
     Dataset(Found),
     /// A committed type.
@@ -145,13 +152,37 @@ impl MetadataFile {
         self.rounds.one(parser)?.map_err(|refused| self.error(refused, path))
     }
 
-    /// What the dataset at `address` holds, and where; `None` if the object is not a dataset.
-    pub(super) fn array(&self, address: u64, path: &str) -> Result<Option<Found>, Error> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.get(&address) {
-            return Ok(Some(found.clone()));
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the object at `address` is a group.
+    pub(super) fn is_group(&self, address: u64, path: &str) -> Result<bool, Error> {
+        let known = self.known();
+        if known.groups.contains_key(&address) || known.datasets.contains_key(&address) {
+            return Ok(known.groups.contains_key(&address));
         }
         drop(known);
+        let reader = self.reader();
+        self.wait(path, async { Ok(Object::read(&reader, address).await?.is_group()) })
+    }
+
+    /// The links of the group at `address`.
+    pub(super) fn links(&self, address: u64, path: &str) -> Result<Arc<Vec<Link>>, Error> {
+        if let Some(links) = self.known().groups.get(&address) {
+            return Ok(links.clone());
+        }
+        let reader = self.reader();
+        self.wait(path, async {
+            Object::read(&reader, address).await?.links(&reader).await.map(Arc::new)
+        })
+    }
+
+    /// What the dataset at `address` holds, and where; `None` if the object is not a dataset.
+    pub(super) fn array(&self, address: u64, path: &str) -> Result<Option<Found>, Error> {
+        if let Some(found) = self.known().datasets.get(&address) {
+            return Ok(Some(found.clone()));
+        }
         self.wait(path, async {
             let reader = self.reader();
             let object = Object::read(&reader, address).await?;
@@ -263,7 +294,7 @@ impl MetadataFile {
             let mut next = Vec::new();
             if let Ok(Entity::Group(links)) = &entity {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                for link in links {
+                for link in &**links {
                     if let Target::Object(at) = link.target
                         && seen.insert(at)
                     {
@@ -278,9 +309,15 @@ impl MetadataFile {
             match entity {
                 Err(Refused::Store(error)) => return Err(error),
                 entity => {
-                    if let Ok(Entity::Dataset(found)) = &entity {
-                        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                        known.insert(address, found.clone());
+                    let mut known = self.known();
+                    match &entity {
+                        Ok(Entity::Group(links)) => {
+                            drop(known.groups.insert(address, links.clone()));
+                        }
+                        Ok(Entity::Dataset(found)) => {
+                            drop(known.datasets.insert(address, found.clone()));
+                        }
+                        _ => {}
                     }
                     drop(entities.insert(address, entity));
                 }
@@ -295,7 +332,7 @@ impl MetadataFile {
         if object.is_group() {
             let mut links = object.links(&reader).await?;
             links.sort_by(|a, b| a.name.cmp(&b.name));
-            return Ok(Entity::Group(links));
+            return Ok(Entity::Group(Arc::new(links)));
         }
         match object.dataset(&reader).await? {
             Some(header) => self.found_array(&reader, header, address).await.map(Entity::Dataset),

@@ -81,8 +81,7 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`] for a damaged header; the errors of the store.
     pub fn is_group(&self) -> Result<bool, Error> {
-        let reader = self.file.reader();
-        self.file.wait(&self.path, async { Ok(self.object(&reader).await?.is_group()) })
+        self.file.is_group(self.address, &self.path)
     }
 
     /// The group's hard links, in the order of their names. Other links are left out.
@@ -90,21 +89,36 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`] for damage, and for what is not a group; the errors of the store.
     pub fn links(&self) -> Result<Vec<NodeLink>, Error> {
-        let hard = |link: Link| match link.target {
+        let hard = |link: &Link| match link.target {
             Target::Object(address) => {
                 let name = String::from_utf8_lossy(&link.name).into_owned();
                 Some(NodeLink { path: below(&self.path, &name), name, address })
             }
             _ => None,
         };
-        let mut links: Vec<NodeLink> = self.all_links()?.into_iter().filter_map(hard).collect();
+        let mut links: Vec<NodeLink> = self.all_links()?.iter().filter_map(hard).collect();
         links.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(links)
     }
 
-    fn all_links(&self) -> Result<Vec<Link>, Error> {
-        let reader = self.file.reader();
-        self.file.wait(&self.path, async { self.object(&reader).await?.links(&reader).await })
+    /// The group's links to other files: for each its path, the name of the file, and the path in
+    /// that file.
+    ///
+    /// # Errors
+    /// As [`Node::links`].
+    pub fn external_links(&self) -> Result<Vec<[String; 3]>, Error> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let external = |link: &Link| match &link.target {
+            Target::External { file, path } => {
+                Some([below(&self.path, &text(&link.name)), text(file), text(path)])
+            }
+            _ => None,
+        };
+        Ok(self.all_links()?.iter().filter_map(external).collect())
+    }
+
+    fn all_links(&self) -> Result<Arc<Vec<Link>>, Error> {
+        self.file.links(self.address, &self.path)
     }
 
     /// The object that a link of the group leads to; `None` if it has no such link, or if a
@@ -119,17 +133,17 @@ impl Node {
     fn child_through(&self, name: &str, left: usize) -> Result<Option<Self>, Error> {
         let path = below(&self.path, name);
         let links = self.all_links()?;
-        let Some(link) = links.into_iter().find(|link| link.name == name.as_bytes()) else {
+        let Some(link) = links.iter().find(|link| link.name == name.as_bytes()) else {
             return Ok(None);
         };
         let unsupported = |what: String| Err(self.file.error(Refused::Foreign(what.into()), &path));
-        match link.target {
-            Target::Object(address) => Ok(Some(Self { path, ..self.file.at(address, "") })),
+        match &link.target {
+            Target::Object(address) => Ok(Some(self.file.at(*address, &path))),
             Target::Path(target) => {
                 let Some(left) = left.checked_sub(1) else {
                     return unsupported(format!("more than {MOST_SYMBOLIC} symbolic links"));
                 };
-                let target = String::from_utf8_lossy(&target);
+                let target = String::from_utf8_lossy(target);
                 let mut node =
                     if target.starts_with('/') { self.file.root() } else { self.clone() };
                 for name in target.split('/').filter(|name| !matches!(*name, "" | ".")) {
@@ -142,7 +156,7 @@ impl Node {
                 Ok(Some(Self { path, ..node }))
             }
             Target::External { file, .. } => {
-                unsupported(format!("a link to another file, {}", String::from_utf8_lossy(&file)))
+                unsupported(format!("a link to another file, {}", String::from_utf8_lossy(file)))
             }
             Target::UserDefined(kind) => unsupported(format!("a link of class {kind}")),
         }

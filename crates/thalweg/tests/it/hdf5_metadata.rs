@@ -38,7 +38,7 @@ fn list(entities: &Entities, at: u64, path: &str, listing: &mut Listing) {
     }
     let words = match &entities[&at] {
         Ok(Entity::Group(links)) => {
-            for link in links {
+            for link in &**links {
                 if let Target::Object(at) = link.target {
                     let name = String::from_utf8_lossy(&link.name);
                     list(entities, at, &format!("{path}/{name}"), listing);
