@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayFile;
+use thalweg::control::Control;
 use thalweg::nexus::{
     Bank, EventBatch, EventFinding, EventOrder, EventSelection, EventsSummary, Moment, Nexus,
 };
@@ -196,11 +197,11 @@ impl EventSink {
         Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
-    fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>) -> VerbResult {
+    fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>, control: &Control) -> VerbResult {
         match self {
             Self::Table(table) => {
                 let (sink, events) = &mut **table;
-                sink.push(&events.batch(bank, batch)?)
+                sink.push_long(&events.batch(bank, batch)?, control)
             }
             Self::Arrays(arrays) => Ok(arrays.push(bank, batch)?),
             Self::Counted => Ok(()),
@@ -283,10 +284,11 @@ fn write_events(
     order: EventOrder,
     sink: &mut EventSink,
 ) -> Result<EventsSummary, Failure> {
+    let control = &nexus.file().options().control;
     let mut sink_failure = CallbackFailure::default();
     let summary = nexus.events_in(order, wanted, &mut |batch| {
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
-        sink_failure.keep(sink.push(bank, batch))
+        sink_failure.keep(sink.push(bank, batch, control))
     });
     sink_failure.or(summary.map_err(Failure::of_argument))
 }

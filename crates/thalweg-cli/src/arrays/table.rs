@@ -120,7 +120,8 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> VerbResult {
             .map(|(element, bytes)| element.column(bytes))
             .collect::<Result<_, _>>();
         let batch = arrays.and_then(|arrays| RecordBatch::try_new(schema.clone(), arrays));
-        sink.push(&batch.map_err(|e| Failure::Said(e.to_string()))?)?;
+        let batch = batch.map_err(|e| Failure::Said(e.to_string()))?;
+        sink.push_long(&batch, &file.options().control)?;
         from += count;
     }
     sink.finish()
