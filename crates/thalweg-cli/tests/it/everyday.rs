@@ -121,7 +121,40 @@ const FORMATS: &[&str] = if cfg!(feature = "hdf5") {
     &["slow5", "blow5", "pod5"]
 };
 
-/// Reads from text lose digits in POD5, so --lossy is needed.
+/// POD5 and text can hold a read twice, but a merge of two files must not make such a file.
+#[test]
+fn a_read_in_two_files_is_an_error_in_every_format() {
+    let folder = runs();
+    fs::copy(folder.path("in/a.blow5"), folder.path("again.blow5")).unwrap();
+    let id = &ids(&folder, "in/a.blow5")[0];
+    let inputs = ["again.blow5", "in/a.blow5"];
+    for format in FORMATS {
+        let out = format!("out.{format}");
+        let by_verb: [&[&str]; 4] = [
+            &["merge", inputs[0], inputs[1], "--to", &out],
+            &["convert", inputs[0], inputs[1], &out],
+            &["filter", inputs[0], inputs[1], "--to", &out, "--where", "samples > 0"],
+            &["split", inputs[0], inputs[1], "--to", "parts", "--format", format, "--reads", "1M"],
+        ];
+        for args in by_verb {
+            let said = folder.fails(1, args);
+            let names = [id, inputs[0], inputs[1]];
+            assert!(names.iter().all(|name| said.contains(*name)), "{args:?}: {said}");
+            assert_eq!(left(&folder, "parts"), [""; 0], "{args:?}");
+        }
+    }
+    let is_output = |name: &String| name.starts_with("out") || name.starts_with('.');
+    assert!(!left(&folder, "").iter().any(is_output));
+    // A read that one file has twice stays as it is, where the format allows it.
+    folder.ok(&["convert", "in/a.blow5", "once.slow5"]);
+    let text = fs::read_to_string(folder.path("once.slow5")).unwrap();
+    let row = text.lines().last().unwrap();
+    fs::write(folder.path("twice.slow5"), format!("{text}{row}\n")).unwrap();
+    folder.ok(&["convert", "twice.slow5", "twice.pod5", "--lossy"]);
+    assert_eq!(ids(&folder, "twice.pod5").len(), ids(&folder, "in/a.blow5").len() + 1);
+}
+
+/// Some reads lose digits in POD5, so --lossy is needed.
 #[test]
 fn every_verb_writes_every_format() {
     let folder = runs();
