@@ -91,7 +91,7 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ch
     let file = ReadFile::open(path, options.clone())?;
     let _progress = FetchProgress::watch(&options.control, file.store().size());
     match &args.salvage {
-        Some(out) => file.salvage(out),
+        Some(out) => file.salvage(out).inspect(|_| args.force.remove_old_index(out)),
         None => file.check(),
     }
 }

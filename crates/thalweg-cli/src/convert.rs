@@ -79,7 +79,9 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             as_json: args.write.json,
             options: args.read.options_without_inspection(),
         };
-        return arrays::repack(&args.repack, job);
+        arrays::repack(&args.repack, job)?;
+        args.write.force.remove_old_index(&args.output);
+        return Ok(());
     }
     let options = args.read.options();
     let control = options.control.clone();
@@ -107,6 +109,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
         }
         let report = convert(&inputs, &selection, &path, &conversion)?;
+        args.write.force.remove_old_index(&path);
         args.write.print_report(&path, &report, Some(("skipped", false.into())))?;
     }
     Ok(())

@@ -135,7 +135,9 @@ impl ManyToOneArgs {
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };
         for made in make(&set, parts, vec![output], &conversion)? {
-            self.write.print_report(&self.to, &made.publish()?, None)?;
+            let report = made.publish()?;
+            self.write.force.remove_old_index(&self.to);
+            self.write.print_report(&self.to, &report, None)?;
         }
         Ok(())
     }

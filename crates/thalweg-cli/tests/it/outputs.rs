@@ -77,3 +77,43 @@ fn a_file_that_exists_is_replaced_only_with_force() {
     folder.ok(&["index", "in.blow5"]);
     folder.ok(&["index", "in.blow5"]);
 }
+
+/// slow5lib looks up reads in whatever index it finds beside a file.
+#[test]
+fn a_file_that_is_replaced_loses_its_index() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    let blow5 = fs::read(folder.path("in.blow5.idx")).unwrap();
+    folder.ok(&["convert", "in.blow5", "in.pod5", "--lossy"]);
+    folder.ok(&["index", "in.pod5"]);
+    let pod5 = fs::read(folder.path("in.pod5.idx")).unwrap();
+    let cases = [
+        ("convert in.blow5 out.blow5 --sort", &blow5),
+        ("convert in.blow5 out.blow5 --record none", &blow5),
+        ("convert in.blow5 out.pod5 --lossy", &pod5),
+        ("filter in.blow5 --where samples>0 --to out.blow5", &blow5),
+        ("merge in.blow5 --to out.blow5", &blow5),
+        ("check in.blow5 --salvage out.blow5", &blow5),
+        ("synth out.pod5 --samples 50k", &pod5),
+    ];
+    for (verb, index) in cases {
+        let words: Vec<&str> = verb.split(' ').chain(["--force"]).collect();
+        let out = words.iter().find(|word| word.starts_with("out")).unwrap();
+        let index_path = folder.path(&format!("{out}.idx"));
+        fs::write(folder.path(out), "old").unwrap();
+        fs::write(&index_path, index).unwrap();
+        let output = folder.run(&words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && told.contains(".idx: removed"), "{verb}: {told}");
+        assert!(!index_path.exists(), "{verb}");
+        // Another file with this name is not ours.
+        fs::write(&index_path, "notes").unwrap();
+        folder.ok(&words);
+        assert_eq!(fs::read(&index_path).unwrap(), b"notes", "{verb}");
+        fs::remove_file(&index_path).unwrap();
+    }
+    // This verb writes a new index.
+    fs::write(folder.path("out.blow5.idx"), &blow5).unwrap();
+    folder.ok(&["synth", "out.blow5", "--samples", "100k", "--force"]);
+    assert_ne!(fs::read(folder.path("out.blow5.idx")).unwrap(), blow5);
+}
