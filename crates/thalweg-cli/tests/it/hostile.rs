@@ -47,6 +47,25 @@ fn good(lengths: &[usize]) -> Vec<u8> {
     sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), lengths).bytes
 }
 
+/// A file of the same size has the same reads at other places. Nothing in its index tells.
+#[test]
+fn a_wrong_index_is_named_and_not_the_file() {
+    let place = Place::new();
+    let kind = header(Encoding::Binary, RecordPress::None, SignalPress::None);
+    let other = place.write("other.blow5", &sample("other", &kind, &[300, 200, 100]).bytes);
+    assert_eq!(thalweg(&["index", &other]).code, Some(0));
+    let file = place.write("file.blow5", &sample("file", &kind, &[200, 100, 300]).bytes);
+    let list = place.write("list", format!("{}\n", id(1)).as_bytes());
+    let index = format!("{file}.idx");
+    fs::copy(format!("{other}.idx"), &index).unwrap();
+    for more in [&["--digest"][..], &["--one-by-one", "--json"]] {
+        let ended = thalweg(&[&["read", &file, "--ids", &list], more].concat());
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let named = ended.err.contains(&index) && ended.err.contains("`thalweg index`");
+        assert!(named && !ended.err.contains("salvage"), "{}", ended.err);
+    }
+}
+
 /// An address limit with room for the program and the memory that it may use, and little more, in
 /// KiB for `ulimit -v`. Threads and allocator arenas reserve addresses that they do not use.
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
