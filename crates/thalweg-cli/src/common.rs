@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
+use thalweg::Error;
 use thalweg::text::{Shown, escaped};
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
@@ -117,6 +118,29 @@ pub(crate) fn exit(outcome: VerbResult, interrupted: u8) -> ExitCode {
             complain_in_lines(&message);
             ExitCode::from(2)
         }
+    }
+}
+
+/// Does the same with each of several files. A file that fails is named on standard error, and does
+/// not keep the others from being done. A single file's failure is returned as it is.
+pub(crate) fn for_each_file<T>(
+    files: impl ExactSizeIterator<Item = T>,
+    mut f: impl FnMut(T) -> VerbResult,
+) -> VerbResult {
+    let count = files.len();
+    let mut failed = 0;
+    for file in files {
+        match f(file) {
+            Err(Failure::Failed(error)) if count > 1 && !matches!(error, Error::Cancelled) => {
+                complain(&error);
+                failed += 1;
+            }
+            outcome => outcome?,
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::Said(format!("{failed} of {count} files were not done"))),
     }
 }
 

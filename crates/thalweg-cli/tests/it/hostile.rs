@@ -66,6 +66,36 @@ fn a_wrong_index_is_named_and_not_the_file() {
     }
 }
 
+/// One damaged file does not keep the others from being converted or indexed.
+#[test]
+fn a_damaged_file_does_not_stop_the_others() {
+    let place = Place::new();
+    let good = good(&[100, 200]);
+    fs::create_dir(place.path("in")).unwrap();
+    let a = place.write("in/a.blow5", &good[..20]);
+    place.write("in/b.blow5", &good);
+    let c = place.write("in/c.blow5", &good[..good.len() - 20]);
+    place.write("in/d.blow5", &good);
+    let [all, out] = [place.at("in"), place.at("out")];
+    let convert = ["convert", &all, &out, "--per-file", "--to", "slow5"];
+    let cases = [
+        (convert.to_vec(), "out/b.slow5", "out/d.slow5"),
+        ([&convert[..], &["--resume"]].concat(), "out/b.slow5", "out/d.slow5"),
+        (vec!["index", &all], "in/b.blow5.idx", "in/d.blow5.idx"),
+    ];
+    for (args, first, second) in cases {
+        let ended = thalweg(&args);
+        assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
+        for told in [&a, &c, "2 of 4 files were not done"] {
+            assert!(ended.err.contains(told), "{args:?}: {}", ended.err);
+        }
+        assert!(place.path(first).is_file() && place.path(second).is_file(), "{args:?}");
+    }
+    let mut left: Vec<_> = fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["b.slow5", "d.slow5"]);
+}
+
 /// An address limit with room for the program and the memory that it may use, and little more, in
 /// KiB for `ulimit -v`. Threads and allocator arenas reserve addresses that they do not use.
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
