@@ -15,7 +15,9 @@ use crate::progress::FetchProgress;
 
 /// Check files: decode every record, list what is damaged, and save what is intact
 ///
-/// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not.
+/// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not. Where a
+/// format has no checksums, as for the signal of POD5 and for uncompressed records of BLOW5, values
+/// that were altered but still decode cannot be told from others.
 ///
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
@@ -104,7 +106,7 @@ fn print(
 ) -> std::io::Result<()> {
     let CheckReport { reads, samples, defect_count, .. } = report;
     let verdict = if report.is_whole() { "whole" } else { "damaged" };
-    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", shown_path(path))?;
+    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples decode", shown_path(path))?;
     for defect in report.defects.iter().take(SHOWN) {
         match defect {
             Error::Malformed { file, what, offset, found, expected }
