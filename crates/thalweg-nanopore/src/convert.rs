@@ -36,7 +36,7 @@ use std::sync::Arc;
 use thalweg_io::open::Options;
 use thalweg_io::{Error, Fault, Result};
 
-use crate::losses::{Loss, Losses};
+use crate::losses::Losses;
 use crate::pod5;
 use crate::pod5::SignalDecoder;
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
@@ -439,7 +439,7 @@ impl LossRecord {
         if losses.is_empty() {
             return Ok(());
         }
-        if !self.lossy && !losses.iter().all(Loss::is_expected) {
+        if !self.lossy {
             return Err(self.refused(&format!("read {id}: {losses}")));
         }
         for loss in losses.iter() {

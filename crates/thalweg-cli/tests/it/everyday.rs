@@ -37,12 +37,22 @@ fn runs() -> Folder {
         fs::write(folder.path("part"), part.join("\n")).unwrap();
         folder.ok(&["convert", "ab.blow5", name, "--ids", "part"]);
     }
-    // A text file that differs from the others only in its run.
+    // A text file of another run, whose offsets have more digits than POD5 can hold.
     folder.ok(&["synth", "c.blow5", "--samples", "400k", "--seed", "9"]);
     folder.ok(&["convert", "c.blow5", "in/c.slow5"]);
     let text = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
     let line = text.lines().find(|line| line.starts_with("@run_id\t")).unwrap();
-    fs::write(folder.path("in/c.slow5"), text.replace(line, "@run_id\tanother")).unwrap();
+    let row = |line: &str| {
+        let mut columns: Vec<&str> = line.split('\t').collect();
+        columns[3] = "0.1";
+        columns.join("\t")
+    };
+    let text: Vec<String> = text
+        .replace(line, "@run_id\tanother")
+        .lines()
+        .map(|line| if line.starts_with(['#', '@']) { line.to_owned() } else { row(line) })
+        .collect();
+    fs::write(folder.path("in/c.slow5"), text.join("\n") + "\n").unwrap();
     folder
 }
 
@@ -638,4 +648,14 @@ fn options_that_do_not_fit_the_kind_of_file_are_refused() {
         "HDF5 arrays",
     );
     assert!(!folder.path("new.nxs").exists() && !folder.path("x.svg").exists());
+    for path in ["entry/nope", "/entry/bank", "nope"] {
+        for (option, value) in [("--chunk", "10"), ("--filter", "gzip")] {
+            let named = format!("{path}={value}");
+            let told =
+                folder.fails(2, &["convert", "--repack", "run.nxs", "new.nxs", option, &named]);
+            assert!(told.contains("no dataset") && told.contains(path), "{told}");
+            assert!(!folder.path("new.nxs").exists());
+        }
+    }
+    folder.ok(&["convert", "--repack", "run.nxs", "new.nxs", "--chunk", "/entry=100"]);
 }
