@@ -53,8 +53,8 @@ impl ForceArgs {
         self.check_with(output, &Inputs::new(inputs), Existing::ReplaceKind(is_kind))
     }
 
-    /// Removes the index beside an output that was replaced. It belongs to the old file, and slow5lib
-    /// looks up reads in any index that it finds. Files that are no index stay.
+    /// Removes the index beside an output that was replaced. It belongs to the old file, and
+    /// slow5lib looks up reads in any index that it finds. Files that are no index stay.
     pub(crate) fn remove_old_index(self, output: &Path) {
         if !self.force {
             return;

@@ -14,9 +14,7 @@
 //! # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
 //! # Synth::new(recipe)?.write(&slow5, Coding::Slow5)?;
 //! let set = ReadSet::open([&slow5], Options::default())?;
-//! // Decimals of SLOW5's text have to be rounded to the floats of POD5.
-//! let conversion =
-//!     Conversion { lossy: true, ..Conversion::new(Coding::Pod5(Default::default())) };
+//! let conversion = Conversion::new(Coding::Pod5(Default::default()));
 //! let report = convert(&set, &Selection::All, &pod5, &conversion)?;
 //! println!("{} reads, {} samples", report.reads, report.samples);
 //! # Ok(())

@@ -248,7 +248,7 @@ mod tests {
         }
 
         #[test]
-        fn six_digits_stay_six_digits(millionths in -1_000_000_000_000_000i64..1_000_000_000_000_000) {
+        fn six_digits_stay_six_digits(millionths in -1_000_000_000_000i64..1_000_000_000_000) {
             let value = millionths as f64 / 1e6;
             let (mut six, mut written) = (Vec::new(), Vec::new());
             push_rounded(&mut six, value);
