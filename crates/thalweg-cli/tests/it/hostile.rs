@@ -96,6 +96,32 @@ fn a_damaged_file_does_not_stop_the_others() {
     assert_eq!(left, ["b.slow5", "d.slow5"]);
 }
 
+#[test]
+fn what_is_cut_short_is_called_truncated() {
+    let place = Place::new();
+    let [whole, blow5] = [place.at("whole.pod5"), place.at("whole.blow5")];
+    assert_eq!(thalweg(&["synth", &whole, "--samples", "300k"]).code, Some(0));
+    assert_eq!(thalweg(&["synth", &blow5, "--samples", "300k"]).code, Some(0));
+    let bytes = fs::read(&whole).unwrap();
+    let told = |name: &str, bytes: &[u8], what: &str| {
+        let path = place.write(name, bytes);
+        for verb in ["read", "check", "info"] {
+            let ended = thalweg(&[verb, &path]);
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            for part in [what, "it is truncated", "fetch the file again"] {
+                assert!(ended.err.contains(part), "{verb} {name}: {part:?} in {}", ended.err);
+            }
+        }
+    };
+    for len in [0, 4, 7, 20, 1000, bytes.len() / 2] {
+        told("cut.pod5", &bytes[..len], "a POD5 file");
+    }
+    told("cut.blow5", b"", "a BLOW5 file");
+    told("cut.blow5", b"BLO", "a BLOW5 file");
+    told("cut.fast5", b"", "a FAST5 file");
+    told("cut.fast5", b"\x89HD", "a FAST5 file");
+}
+
 /// An address limit with room for the program and the memory that it may use, and little more, in
 /// KiB for `ulimit -v`. Threads and allocator arenas reserve addresses that they do not use.
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";
