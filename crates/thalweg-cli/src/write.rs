@@ -65,7 +65,18 @@ pub(crate) fn format_of(
     option: &str,
     path: &Path,
 ) -> Result<Format, Failure> {
-    asked.or_else(|| Format::of_path(path)).ok_or_else(|| {
+    if path.as_os_str() == "-" {
+        let why = "files of reads cannot be written to standard output";
+        return Err(Failure::Usage(format!("{why}; a file of the name - is ./-")));
+    }
+    let named = Format::of_path(path);
+    if let (Some(asked), Some(named)) = (asked, named)
+        && asked != named
+    {
+        let path = path.display();
+        complain(&format!("{path}: written as {asked}, as {option} says, not as {named}"));
+    }
+    asked.or(named).ok_or_else(|| {
         let path = path.display();
         let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
         Failure::Usage(format!("{path}: {endings}, or {option} must say which"))

@@ -19,6 +19,7 @@ pub(super) fn format(args: &ConvertArgs) -> Result<Format, Failure> {
         None if args.per_file => {
             Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()))
         }
+        Some(asked) if args.per_file => Ok(asked),
         asked => format_of(asked, "--to", &args.output),
     }
 }
