@@ -8,7 +8,7 @@ use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::text::Shown;
 use thalweg::{Error, Options};
 
-use crate::common::{Failure, VerbResult, complain, output, shown_path};
+use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
@@ -83,7 +83,10 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Failure::Said(format!("{n} of {} files damaged or unreadable", files.len()))),
+        n => {
+            let files = counted(files.len() as u64, "file");
+            Err(Failure::Said(format!("{n} of {files} damaged or unreadable")))
+        }
     }
 }
 
@@ -106,7 +109,8 @@ fn print(
 ) -> std::io::Result<()> {
     let CheckReport { reads, samples, defect_count, .. } = report;
     let verdict = if report.is_whole() { "whole" } else { "damaged" };
-    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples decode", shown_path(path))?;
+    let [reads, samples] = [counted(*reads, "read"), counted(*samples, "sample")];
+    writeln!(out, "{}: {verdict}; {reads}, {samples} decode", shown_path(path))?;
     for defect in report.defects.iter().take(SHOWN) {
         match defect {
             Error::Malformed { file, what, offset, found, expected }
@@ -126,13 +130,15 @@ fn print(
     }
     if report.lost_bytes > 0 || report.lost_reads != LostReads::Known(0) {
         let reads = match report.lost_reads {
-            LostReads::Known(n) => n.to_string(),
-            LostReads::AtLeast(n) => format!("at least {n}"),
+            LostReads::Known(n) => counted(n, "read"),
+            LostReads::AtLeast(n) => format!("at least {}", counted(n, "read")),
         };
-        writeln!(out, "  lost in all: {} bytes, {reads} reads", report.lost_bytes)?;
+        let bytes = counted(report.lost_bytes, "byte");
+        writeln!(out, "  lost in all: {bytes}, {reads}")?;
     }
     if let Some(salvaged) = salvaged {
-        writeln!(out, "  salvaged: {} reads in {}", report.salvaged, shown_path(salvaged))?;
+        let reads = counted(report.salvaged, "read");
+        writeln!(out, "  salvaged: {reads} in {}", shown_path(salvaged))?;
         for what in &report.left_out {
             writeln!(out, "  not salvaged: {}", Shown(what))?;
         }

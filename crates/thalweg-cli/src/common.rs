@@ -140,6 +140,7 @@ pub(crate) fn for_each_file<T>(
     }
     match failed {
         0 => Ok(()),
+        1 => Err(Failure::Said(format!("1 of {count} files was not done"))),
         _ => Err(Failure::Said(format!("{failed} of {count} files were not done"))),
     }
 }
@@ -159,6 +160,15 @@ pub(crate) fn complain(message: &dyn Display) {
 fn complain_in_lines(message: &str) {
     let lines: Vec<String> = message.lines().map(|line| Shown(line).to_string()).collect();
     let _ = writeln!(io::stderr(), "thalweg: {}", lines.join("\n"));
+}
+
+/// A number of things in words, as in "1 read" or "2 vertices". `one`: the word for one of them.
+pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
+    match (count.into(), one) {
+        (1, one) => format!("1 {one}"),
+        (count, "vertex") => format!("{count} vertices"),
+        (count, one) => format!("{count} {one}s"),
+    }
 }
 
 /// A path in words that are printed.

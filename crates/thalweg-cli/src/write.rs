@@ -10,7 +10,7 @@ use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, m
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
-use crate::common::{Failure, VerbResult, complain, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, print_json};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
@@ -107,7 +107,8 @@ impl WriteArgs {
         more: Option<(&str, Value)>,
     ) -> VerbResult {
         for Lost { what, reads, first } in &report.lost {
-            let reads = reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
+            let reads =
+                reads.map(|reads| format!(", in {}", counted(reads, "read"))).unwrap_or_default();
             let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
             complain(&format!("{}: lost: {what}{reads}{first}", path.display()));
         }

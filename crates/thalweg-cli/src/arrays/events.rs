@@ -19,7 +19,7 @@ use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
 use super::read::not_within;
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, output, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, output, print_json};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 use crate::timing::Started;
@@ -324,12 +324,9 @@ fn print_in_words(summary: &EventsSummary, banks: usize, started: &Started) -> V
     let events = event_count(summary);
     let (seconds, _) = started.seconds();
     let rate = events as f64 / 1e6 / seconds.max(1e-9);
-    let plural = if banks == 1 { "" } else { "s" };
+    let [events, banks] = [counted(events, "event"), counted(banks as u64, "bank")];
     let mut out = output();
-    writeln!(
-        out,
-        "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)"
-    )?;
+    writeln!(out, "{events} of {banks} in {seconds:.3} s ({rate:.1} million/s)")?;
     out.flush()?;
     Ok(())
 }

@@ -14,7 +14,7 @@ use thalweg::store::FileStore;
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
 use super::open::{self, CodingChoice, OpenArgs};
-use crate::common::{Failure, MEASURING, VerbResult, complain, output};
+use crate::common::{Failure, MEASURING, VerbResult, complain, counted, output};
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
 
@@ -203,17 +203,16 @@ fn print_in_words(
     if report.resumed > 0 {
         writeln!(
             out,
-            "went on after {} populations that an import which was stopped had read",
-            report.resumed
+            "went on after {} that an import which was stopped had read",
+            counted(report.resumed, "population")
         )?;
     }
     writeln!(
         out,
-        "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; \
-         the store takes {:.1} MB",
-        report.edges,
-        report.vertices,
-        report.read,
+        "{} and {} are new, of {} read, in {seconds:.2} s; the store takes {:.1} MB",
+        counted(report.edges, "edge"),
+        counted(report.vertices, "vertex"),
+        counted(report.read, "edge"),
         stored_bytes as f64 / 1e6,
     )?;
     Ok(())

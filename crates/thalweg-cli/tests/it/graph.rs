@@ -198,6 +198,15 @@ fn a_damaged_store_is_told_how_to_save_the_rest() {
     assert!(said.contains("graph check STORE --repair OUT"), "{said}");
 }
 
+#[test]
+fn single_things_are_counted_in_the_singular() {
+    let folder = Folder::new();
+    fs::write(folder.path("e.csv"), "source,target\n1,2\n").unwrap();
+    let import = ["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"];
+    assert!(folder.ok(&import).starts_with("1 edge and 2 vertices are new, of 1 edge read"));
+    assert!(folder.ok(&["graph", "info", "net"]).contains("1 segment of"));
+}
+
 #[cfg(feature = "hdf5")]
 #[test]
 fn an_import_that_adds_to_edges_of_before_says_so() {
