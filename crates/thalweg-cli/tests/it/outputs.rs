@@ -112,6 +112,16 @@ fn a_file_that_is_replaced_loses_its_index() {
         assert_eq!(fs::read(&index_path).unwrap(), b"notes", "{verb}");
         fs::remove_file(&index_path).unwrap();
     }
+    if cfg!(feature = "hdf5") {
+        for name in ["in.nxs", "out.nxs"] {
+            folder.ok(&["synth", name, "--size", "1MB", "--force"]);
+            folder.ok(&["index", name, "--force"]);
+        }
+        let index = folder.path("out.nxs.idx");
+        assert!(index.exists());
+        folder.ok(&["convert", "--repack", "in.nxs", "out.nxs", "--force"]);
+        assert!(!index.exists());
+    }
     // This verb writes a new index.
     fs::write(folder.path("out.blow5.idx"), &blow5).unwrap();
     folder.ok(&["synth", "out.blow5", "--samples", "100k", "--force"]);
