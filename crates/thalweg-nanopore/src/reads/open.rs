@@ -20,9 +20,8 @@ impl ReadFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io) and
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) about the path,
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) about the header.
+    /// [`Error::Io`] and [`Error::Unsupported`] about the path; [`Error::Truncated`] and
+    /// [`Error::Malformed`] about the header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         Self::from_opened(path, OpenedStore::new(path, &options)?, options)
