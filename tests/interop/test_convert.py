@@ -53,12 +53,24 @@ def without_version(text: str) -> list[str]:
     return lines[1:]
 
 
+def rounded(number: str) -> str:
+    """A number as slow5lib writes it."""
+    text = f"{float(number):.6f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text
+
+
 @pytest.mark.parametrize("name", readable())
-def test_ascii_equals_slow5libs(thalweg, view, shared, tmp_path, name):
+def test_ascii_equals_slow5libs_but_for_what_that_rounds(thalweg, view, canonical, shared, tmp_path, name):
     ours, theirs = tmp_path / "ours.slow5", tmp_path / "theirs.slow5"
     thalweg("convert", shared / name, ours)
     view(shared / name, theirs)
-    assert without_version(ours.read_text()) == without_version(theirs.read_text())
+    own, other = (without_version(path.read_text()) for path in (ours, theirs))
+    assert len(own) == len(other)
+    for row, expected in zip(own, other):
+        for column, value in zip(row.split("\t"), expected.split("\t"), strict=True):
+            assert column == value or rounded(column) == value
+    # slow5lib reads all digits: the values are those of the file.
+    assert canonical(ours) == canonical(shared / name)
 
 
 @COMBINATIONS

@@ -44,6 +44,8 @@ def verbs(file: pathlib.Path, out: pathlib.Path) -> list[list]:
         ["read", file, "--digest", "--memory", "4MiB"],
         ["read", file, "--explain"],
         ["read", file, "--events"],
+        ["read", file, "--events", "--to", out / "events.csv"],
+        ["read", file, "--events", "--to", out / "events.parquet"],
         ["read", file, "--to", out / "reads.arrow"],
         ["convert", file, out / "converted.blow5"],
         ["convert", file, out / "repacked.h5", "--repack"],

@@ -8,14 +8,16 @@ use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::text::Shown;
 use thalweg::{Error, Options};
 
-use crate::common::{Failure, VerbResult, complain, output, shown_path};
+use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
 
 /// Check files: decode every record, list what is damaged, and save what is intact
 ///
-/// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not.
+/// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not. Where a
+/// format has no checksums, as for the signal of POD5 and for uncompressed records of BLOW5, values
+/// that were altered but still decode cannot be told from others.
 ///
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
@@ -81,7 +83,10 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     }
     match damaged {
         0 => Ok(()),
-        n => Err(Failure::Said(format!("{n} of {} files damaged or unreadable", files.len()))),
+        n => {
+            let files = counted(files.len() as u64, "file");
+            Err(Failure::Said(format!("{n} of {files} damaged or unreadable")))
+        }
     }
 }
 
@@ -91,7 +96,7 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ch
     let file = ReadFile::open(path, options.clone())?;
     let _progress = FetchProgress::watch(&options.control, file.store().size());
     match &args.salvage {
-        Some(out) => file.salvage(out),
+        Some(out) => file.salvage(out).inspect(|_| args.force.remove_old_index(out)),
         None => file.check(),
     }
 }
@@ -104,7 +109,8 @@ fn print(
 ) -> std::io::Result<()> {
     let CheckReport { reads, samples, defect_count, .. } = report;
     let verdict = if report.is_whole() { "whole" } else { "damaged" };
-    writeln!(out, "{}: {verdict}; {reads} reads, {samples} samples are intact", shown_path(path))?;
+    let [reads, samples] = [counted(*reads, "read"), counted(*samples, "sample")];
+    writeln!(out, "{}: {verdict}; {reads}, {samples} decode", shown_path(path))?;
     for defect in report.defects.iter().take(SHOWN) {
         match defect {
             Error::Malformed { file, what, offset, found, expected }
@@ -124,13 +130,15 @@ fn print(
     }
     if report.lost_bytes > 0 || report.lost_reads != LostReads::Known(0) {
         let reads = match report.lost_reads {
-            LostReads::Known(n) => n.to_string(),
-            LostReads::AtLeast(n) => format!("at least {n}"),
+            LostReads::Known(n) => counted(n, "read"),
+            LostReads::AtLeast(n) => format!("at least {}", counted(n, "read")),
         };
-        writeln!(out, "  lost in all: {} bytes, {reads} reads", report.lost_bytes)?;
+        let bytes = counted(report.lost_bytes, "byte");
+        writeln!(out, "  lost in all: {bytes}, {reads}")?;
     }
     if let Some(salvaged) = salvaged {
-        writeln!(out, "  salvaged: {} reads in {}", report.salvaged, shown_path(salvaged))?;
+        let reads = counted(report.salvaged, "read");
+        writeln!(out, "  salvaged: {reads} in {}", shown_path(salvaged))?;
         for what in &report.left_out {
             writeln!(out, "  not salvaged: {}", Shown(what))?;
         }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use serde_json::Value;
+use thalweg::Error;
 use thalweg::text::{Shown, escaped};
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
@@ -120,6 +121,30 @@ pub(crate) fn exit(outcome: VerbResult, interrupted: u8) -> ExitCode {
     }
 }
 
+/// Does the same with each of several files. A file that fails is named on standard error, and does
+/// not keep the others from being done. A single file's failure is returned as it is.
+pub(crate) fn for_each_file<T>(
+    files: impl ExactSizeIterator<Item = T>,
+    mut f: impl FnMut(T) -> VerbResult,
+) -> VerbResult {
+    let count = files.len();
+    let mut failed = 0;
+    for file in files {
+        match f(file) {
+            Err(Failure::Failed(error)) if count > 1 && !matches!(error, Error::Cancelled) => {
+                complain(&error);
+                failed += 1;
+            }
+            outcome => outcome?,
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        1 => Err(Failure::Said(format!("1 of {count} files was not done"))),
+        _ => Err(Failure::Said(format!("{failed} of {count} files were not done"))),
+    }
+}
+
 /// The end of a verb that has printed what failed, if anything did.
 pub(crate) fn ended(failed: bool) -> VerbResult {
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
@@ -135,6 +160,15 @@ pub(crate) fn complain(message: &dyn Display) {
 fn complain_in_lines(message: &str) {
     let lines: Vec<String> = message.lines().map(|line| Shown(line).to_string()).collect();
     let _ = writeln!(io::stderr(), "thalweg: {}", lines.join("\n"));
+}
+
+/// A number of things in words, as in "1 read" or "2 vertices". `one`: the word for one of them.
+pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
+    match (count.into(), one) {
+        (1, one) => format!("1 {one}"),
+        (count, "vertex") => format!("{count} vertices"),
+        (count, one) => format!("{count} {one}s"),
+    }
 }
 
 /// A path in words that are printed.

@@ -3,23 +3,24 @@
 
 mod outputs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fs, slice};
 
 use serde_json::json;
-use thalweg::convert::convert;
+use thalweg::convert::{Conversion, convert};
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
-use thalweg::reads::{ReadSet, Selection};
+use thalweg::reads::{Options, ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, VerbResult, print_json};
+use crate::common::{Failure, VerbResult, for_each_file, print_json};
 use crate::id_list::read_ids;
-use crate::open::{ReadArgs, open_set};
+use crate::open::{ReadArgs, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
-use outputs::{PlannedOutput, format, is_whole, outputs};
+use outputs::{format, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
 ///
@@ -46,7 +47,8 @@ pub(crate) struct ConvertArgs {
     /// The format, if the name of OUT does not say it
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = formats())]
     to: Option<Format>,
-    /// Write one file for each input, with its name, into the folder OUT
+    /// Write one file for each input, with its name, into the folder OUT. Inputs that fail are
+    /// named, the others are converted, and the exit code is 1
     #[arg(long)]
     per_file: bool,
     /// With --per-file: keep outputs that are complete and newer than their inputs
@@ -79,37 +81,68 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             as_json: args.write.json,
             options: args.read.options_without_inspection(),
         };
-        return arrays::repack(&args.repack, job);
+        arrays::repack(&args.repack, job)?;
+        args.write.force.remove_old_index(&args.output);
+        return Ok(());
     }
     let options = args.read.options();
     let control = options.control.clone();
     let format = format(args)?;
     let conversion = args.write.conversion(format, &options)?;
-    let set = open_set(&args.inputs, options.clone())?;
-    let outputs = outputs(args, format, &set)?;
+    if args.per_file {
+        return per_file(args, format, &conversion, &options);
+    }
+    let set = open_set(&args.inputs, options)?;
+    args.write.force.check(&args.output, set.paths())?;
     let selection = selection(args, &set)?;
     let _progress = FetchProgress::watch(&control, set.bytes());
-    let all = Inputs::new(set.paths());
-    for PlannedOutput { path, files } in outputs {
-        let inputs = set.part(files);
-        if args.resume && is_whole(&path, inputs.paths(), &options) {
+    write(args, &set, &selection, &args.output, &conversion)
+}
+
+/// Converts each input to a file of its own. Inputs are opened one by one, so that one that is
+/// damaged does not keep the others from being converted.
+fn per_file(
+    args: &ConvertArgs,
+    format: Format,
+    conversion: &Conversion,
+    options: &Options,
+) -> VerbResult {
+    let inputs = find_reads(&args.inputs)?;
+    let outputs = outputs(args, format, &inputs)?;
+    let bytes = inputs.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
+    let _progress = FetchProgress::watch(&options.control, bytes);
+    let all = Inputs::new(&inputs);
+    for_each_file(inputs.iter().zip(outputs), |(input, path)| {
+        if args.resume && is_whole(&path, input, options) {
             if args.write.json {
                 print_json(&json!({ "output": path.to_string_lossy(), "skipped": true }))?;
             }
-            continue;
+            return Ok(());
         }
         // Without --resume, all outputs were checked before.
         if args.resume {
             args.write.force.check_one(&path, &all)?;
         }
-        if let Some(folder) = path.parent().filter(|_| args.per_file) {
-            std::fs::create_dir_all(folder)
+        let set = open_set(slice::from_ref(input), options.clone())?;
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)
                 .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
         }
-        let report = convert(&inputs, &selection, &path, &conversion)?;
-        args.write.print_report(&path, &report, Some(("skipped", false.into())))?;
-    }
-    Ok(())
+        write(args, &set, &Selection::All, &path, conversion)
+    })
+}
+
+/// Writes one file.
+fn write(
+    args: &ConvertArgs,
+    set: &ReadSet,
+    selection: &Selection,
+    path: &Path,
+    conversion: &Conversion,
+) -> VerbResult {
+    let report = convert(set, selection, path, conversion)?;
+    args.write.force.remove_old_index(path);
+    args.write.print_report(path, &report, Some(("skipped", false.into())))
 }
 
 fn selection(args: &ConvertArgs, set: &ReadSet) -> Result<Selection, Failure> {

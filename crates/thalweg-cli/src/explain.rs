@@ -8,7 +8,7 @@ use thalweg::model::Origin;
 use thalweg::reads::{Explained, ReadFile, Selection};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 
-use crate::common::VerbResult;
+use crate::common::{VerbResult, counted};
 
 /// Prints the plan that `thalweg read` follows without `--digest`.
 pub(crate) fn print(
@@ -67,7 +67,7 @@ fn in_words(plan: &Explained) -> String {
     };
     let size = |bytes: usize| binary_bytes(bytes as f64);
     let reads =
-        plan.reads.map_or_else(|| "an unknown number of reads".into(), |n| format!("{n} reads"));
+        plan.reads.map_or_else(|| "an unknown number of reads".into(), |n| counted(n, "read"));
     let window = plan.window_bytes.map_or_else(String::new, |bytes| {
         format!("\norder      by offset, over about {} at a time", binary_bytes(bytes as f64))
     });

@@ -1,10 +1,17 @@
 //! What the outputs of a verb may replace.
 
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::Path;
 
 use thalweg::new_file::{Existing, Inputs};
+use thalweg::reads::{index_path, is_index};
 
-use crate::common::{Failure, VerbResult};
+use crate::arrays;
+use crate::common::{Failure, VerbResult, complain};
+
+/// The first bytes of a file that say whether it is an index.
+const HEAD: u64 = 4096;
 
 /// Whether an output that exists is replaced.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -46,8 +53,41 @@ impl ForceArgs {
         self.check_with(output, &Inputs::new(inputs), Existing::ReplaceKind(is_kind))
     }
 
+    /// Removes the index beside an output that was replaced. It belongs to the old file, and
+    /// slow5lib looks up reads in any index that it finds. Files that are no index stay.
+    pub(crate) fn remove_old_index(self, output: &Path) {
+        if !self.force {
+            return;
+        }
+        // An index may be beside a link, and beside the file that the link leads to.
+        let target = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
+        for index in [index_path(output), index_path(&target)] {
+            if !is_index_file(&index) {
+                continue;
+            }
+            let (name, output) = (index.display(), output.display());
+            match fs::remove_file(&index) {
+                Ok(()) => {
+                    complain(&format!("{name}: removed: it was the index of the old {output}"));
+                }
+                Err(error) => {
+                    complain(&format!("{name}: delete it, it indexes the old {output}: {error}"));
+                }
+            }
+        }
+    }
+
     fn check_with(self, output: &Path, inputs: &Inputs, without_force: Existing) -> VerbResult {
         let existing = if self.force { Existing::Replace } else { without_force };
         inputs.check(output, existing).map_err(Failure::of_argument)
     }
+}
+
+/// Whether a path is a file, and no link, that holds an index.
+fn is_index_file(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+    is_file
+        && File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_ok()
+        && (is_index(&head) || arrays::is_index(&head))
 }

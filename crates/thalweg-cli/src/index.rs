@@ -7,7 +7,7 @@ use thalweg::reads::{index_path, is_index};
 use thalweg::{Identified, Opened, Options};
 
 use crate::arrays::{self, KerchunkArgs};
-use crate::common::{Failure, VerbResult};
+use crate::common::{Failure, VerbResult, for_each_file};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::FetchProgress;
@@ -15,6 +15,8 @@ use crate::progress::FetchProgress;
 /// Build FILE.idx: where the reads of SLOW5 and BLOW5 lie (in the format of slow5tools) or those of
 /// POD5 (in a format of thalweg's own), or where the chunks of HDF5 arrays lie, so that opening the
 /// file takes no time
+///
+/// Of many files, those that fail are named, the others are done, and the exit code is 1.
 ///
 /// Example: thalweg index reads.blow5
 ///
@@ -51,7 +53,7 @@ pub(crate) fn run(args: &IndexArgs) -> VerbResult {
     // The new index is made from the file itself, whatever an older index says.
     let options = Options { own_index: true, ..args.read.options_without_inspection() };
     arrays::inspect_first(&options);
-    files.iter().try_for_each(|path| index(path, args, &options))
+    for_each_file(files.iter(), |path| index(path, args, &options))
 }
 
 /// Writes the arrays of the only file as references to it.

@@ -68,12 +68,18 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
         args.force.check(to, set.paths().chain(args.ids.as_deref()))?;
     }
     let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
-    let scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
+    let mut scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
     let _progress = FetchProgress::watch(&control, set.bytes());
+    // Ids that are not there are known before the names of the columns are printed.
+    let schema = scan.schema();
+    let first = scan.next().transpose()?;
     let mut sink = match &args.to {
-        Some((path, kind)) => TableSink::create(path, *kind, &scan.schema())?,
-        None => TableSink::stdout(if args.tsv { b'\t' } else { b',' }, &scan.schema())?,
+        Some((path, kind)) => TableSink::create(path, *kind, &schema)?,
+        None => TableSink::stdout(if args.tsv { b'\t' } else { b',' }, &schema)?,
     };
+    if let Some(first) = first {
+        sink.push(&first)?;
+    }
     for batch in scan {
         sink.push(&batch?)?;
     }

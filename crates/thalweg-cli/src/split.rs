@@ -13,7 +13,7 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{ReadSet, Selection};
 
-use crate::common::{Failure, VerbResult, output, parse_count, shown_path};
+use crate::common::{Failure, VerbResult, counted, output, parse_count, shown_path};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -162,7 +162,8 @@ fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<MadeFile>
     for ((part, path), report) in plan.parts.iter().zip(paths).zip(&reports) {
         args.write.print_report(path, report, Some(("value", json!(part.value))))?;
         if !args.write.json {
-            writeln!(output(), "{}\t{} reads", shown_path(path), report.reads)?;
+            let reads = counted(report.reads, "read");
+            writeln!(output(), "{}\t{reads}", shown_path(path))?;
         }
     }
     Ok(())

@@ -188,7 +188,12 @@ pub(crate) fn run(args: &SynthArgs) -> VerbResult {
             Synthetic::Neuroglial(args.neuroglial.recipe(args.seed).map_err(Failure::of_argument)?)
         }
     };
-    Ok(write(&args.output, &synthetic, &|| control.is_cancelled())?)
+    // BLOW5 is written with its new index.
+    write(&args.output, &synthetic, &|| control.is_cancelled())?;
+    if !matches!(synthetic, Synthetic::Blow5 { .. }) {
+        args.force.remove_old_index(&args.output);
+    }
+    Ok(())
 }
 
 /// Writes a file, and its index where the format has one. Ends with [`Error::Cancelled`] soon after

@@ -11,10 +11,14 @@ use parquet::arrow::ArrowWriter as ParquetWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use thalweg::control::Control;
 use thalweg::new_file::{ArrowWriter, NewFile};
 use thalweg::text::escaped;
 
 use crate::common::{Failure, VerbResult, listing};
+
+/// Rows that are written before a signal is looked for: text takes microseconds a row.
+const ROWS_BETWEEN_SIGNALS: usize = 1 << 16;
 
 /// The format of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +89,18 @@ impl TableSink {
     pub(crate) fn stdout(delimiter: u8, schema: &Schema) -> Result<Self, Failure> {
         let to: Box<dyn Write> = Box::new(listing());
         Ok(Self::Stdout(TextTable::new(delimiter, true, schema, to)?))
+    }
+
+    /// [`TableSink::push`] for a batch of any number of rows, unless a signal cancels `control`.
+    pub(crate) fn push_long(&mut self, batch: &RecordBatch, control: &Control) -> VerbResult {
+        let rows = batch.num_rows();
+        for from in (0..rows).step_by(ROWS_BETWEEN_SIGNALS) {
+            if control.is_cancelled() {
+                return Err(thalweg::Error::Cancelled.into());
+            }
+            self.push(&batch.slice(from, ROWS_BETWEEN_SIGNALS.min(rows - from)))?;
+        }
+        Ok(())
     }
 
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> VerbResult {

@@ -10,7 +10,7 @@ use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, m
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
 
-use crate::common::{Failure, VerbResult, complain, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, print_json};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
@@ -65,7 +65,18 @@ pub(crate) fn format_of(
     option: &str,
     path: &Path,
 ) -> Result<Format, Failure> {
-    asked.or_else(|| Format::of_path(path)).ok_or_else(|| {
+    if path.as_os_str() == "-" {
+        let why = "files of reads cannot be written to standard output";
+        return Err(Failure::Usage(format!("{why}; a file of the name - is ./-")));
+    }
+    let named = Format::of_path(path);
+    if let (Some(asked), Some(named)) = (asked, named)
+        && asked != named
+    {
+        let path = path.display();
+        complain(&format!("{path}: written as {asked}, as {option} says, not as {named}"));
+    }
+    asked.or(named).ok_or_else(|| {
         let path = path.display();
         let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
         Failure::Usage(format!("{path}: {endings}, or {option} must say which"))
@@ -96,7 +107,8 @@ impl WriteArgs {
         more: Option<(&str, Value)>,
     ) -> VerbResult {
         for Lost { what, reads, first } in &report.lost {
-            let reads = reads.map(|reads| format!(", in {reads} reads")).unwrap_or_default();
+            let reads =
+                reads.map(|reads| format!(", in {}", counted(reads, "read"))).unwrap_or_default();
             let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
             complain(&format!("{}: lost: {what}{reads}{first}", path.display()));
         }
@@ -135,7 +147,9 @@ impl ManyToOneArgs {
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };
         for made in make(&set, parts, vec![output], &conversion)? {
-            self.write.print_report(&self.to, &made.publish()?, None)?;
+            let report = made.publish()?;
+            self.write.force.remove_old_index(&self.to);
+            self.write.print_report(&self.to, &report, None)?;
         }
         Ok(())
     }

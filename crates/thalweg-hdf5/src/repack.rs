@@ -199,6 +199,8 @@ fn fill(
         report.changes.extend(change(form, &target));
         Ok(target)
     })?;
+    let paths = made.iter().map(|made| made.form.path.as_str());
+    target_layout::check_paths(how, paths, store.name())?;
     (report.objects, report.cleared) = (rewrite.objects(), rewrite.cleared());
     report.datasets = made.len() as u64;
     report.bytes_filling = made.iter().map(filling).sum();

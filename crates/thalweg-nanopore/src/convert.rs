@@ -14,9 +14,7 @@
 //! # let recipe = Recipe { reads: 3, mean_length: 2000.0, ..Recipe::default() };
 //! # Synth::new(recipe)?.write(&slow5, Coding::Slow5)?;
 //! let set = ReadSet::open([&slow5], Options::default())?;
-//! // Decimals of SLOW5's text have to be rounded to the floats of POD5.
-//! let conversion =
-//!     Conversion { lossy: true, ..Conversion::new(Coding::Pod5(Default::default())) };
+//! let conversion = Conversion::new(Coding::Pod5(Default::default()));
 //! let report = convert(&set, &Selection::All, &pod5, &conversion)?;
 //! println!("{} reads, {} samples", report.reads, report.samples);
 //! # Ok(())
@@ -24,6 +22,7 @@
 //! ```
 
 mod digest;
+mod origins;
 mod seed;
 mod verify;
 
@@ -35,13 +34,14 @@ use std::sync::Arc;
 use thalweg_io::open::Options;
 use thalweg_io::{Error, Fault, Result};
 
-use crate::losses::{Loss, Losses};
+use crate::losses::Losses;
 use crate::pod5;
 use crate::pod5::SignalDecoder;
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
 use crate::record::{Index, Merged};
 use crate::write::{Coding, Encoded, ReadEncoder, ReadSink, Sealed, Target};
 use digest::{ComparedFields, Digest};
+use origins::Origins;
 use seed::seed;
 use verify::VerifiedReads;
 
@@ -192,8 +192,9 @@ pub fn merged(set: &ReadSet) -> Result<Merged> {
 /// # Errors
 /// [`Error::Unsupported`] if the format cannot hold everything, unless the conversion allows
 /// losses; [`Error::Malformed`] for defects of the input and, in a verified conversion, of the
-/// output; [`Error::Io`]; [`Error::Usage`] for reads that the format cannot hold at all, and for a
-/// duplicate read id if the format forbids it.
+/// output; [`Error::Io`]; [`Error::Usage`] for reads that the format cannot hold at all, for a read
+/// that two files have for one output, and for a read that one file has twice if the format forbids
+/// that.
 pub fn make(
     set: &ReadSet,
     parts: Vec<SetPart>,
@@ -204,7 +205,8 @@ pub fn make(
     let mut contexts = Vec::with_capacity(outputs.len());
     for output in outputs {
         let seed = seed(set, &parts, &output, &conversion.coding);
-        let (writer, context) = OutputWriter::start(output, conversion, seed)?;
+        let (mut writer, context) = OutputWriter::start(output, conversion, seed)?;
+        writer.origins = Origins::of(&parts);
         writers.push(writer);
         contexts.push(context);
     }
@@ -225,6 +227,7 @@ fn make_one(
 ) -> Result<MadeFile> {
     let seed = seed(set, &parts, &output, &conversion.coding);
     let (mut writer, context) = OutputWriter::start(output, conversion, seed)?;
+    writer.origins = Origins::of(&parts);
     let only = Arc::new([context]);
     let outputs: Arc<[OutputContext]> = only.clone();
     for part in parts {
@@ -249,6 +252,8 @@ struct OutputWriter {
     sink: ReadSink,
     loss_record: LossRecord,
     digests: Vec<Digest>,
+    /// `None` for an output of one input.
+    origins: Option<Origins>,
 }
 
 /// The state of a worker.
@@ -297,7 +302,7 @@ fn write_part(
     for row in rows {
         let Some((number, encoded)) = row? else { continue };
         if let Some(writer) = writers.get_mut(number) {
-            writer.push(encoded)?;
+            writer.push(encoded, file, set)?;
         }
     }
     Ok(())
@@ -347,14 +352,23 @@ impl OutputWriter {
             .map(|_| ComparedFields::of(header, |name| target.holds(name)));
         let sink = target.create(&path)?;
         Ok((
-            Self { name, sink, loss_record, digests: Vec::new() },
+            Self { name, sink, loss_record, digests: Vec::new(), origins: None },
             OutputContext { headers, target, fields },
         ))
     }
 
-    fn push(&mut self, encoded: Result<(Encoded, Option<Digest>), Fault>) -> Result<()> {
+    /// Appends a read of file number `file` of the set.
+    fn push(
+        &mut self,
+        encoded: Result<(Encoded, Option<Digest>), Fault>,
+        file: usize,
+        set: &ReadSet,
+    ) -> Result<()> {
         let (encoded, digest) = encoded.map_err(|fault| refused(&self.name, &fault))?;
         let id = encoded.read_id.clone();
+        if let Some(origins) = &mut self.origins {
+            origins.note(&id, file, set, &self.name)?;
+        }
         let losses = self.sink.push(encoded)?;
         self.loss_record.note(losses, &id)?;
         self.digests.extend(
@@ -365,7 +379,7 @@ impl OutputWriter {
 
     /// Ends the file, and verifies it if the conversion asks for that.
     fn end(self, output: &OutputContext, conversion: &Conversion) -> Result<MadeFile> {
-        let Self { name, sink, loss_record, digests } = self;
+        let Self { name, sink, loss_record, digests, origins: _ } = self;
         let sealed = sink.seal()?;
         let lost = loss_record.lost;
         if let (Some(options), Some(fields)) = (&conversion.verify, &output.fields) {
@@ -423,7 +437,7 @@ impl LossRecord {
         if losses.is_empty() {
             return Ok(());
         }
-        if !self.lossy && !losses.iter().all(Loss::is_expected) {
+        if !self.lossy {
             return Err(self.refused(&format!("read {id}: {losses}")));
         }
         for loss in losses.iter() {

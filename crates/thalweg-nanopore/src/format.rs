@@ -286,6 +286,19 @@ impl Format {
         Self::every().find(|format| (format.entry().is_start)(head)).unwrap_or(Self::Slow5)
     }
 
+    /// The format that a path's extension stands for, if `head` is all of the file, and less than
+    /// the signature of the format.
+    pub(crate) fn cut_short(head: &[u8], path: &Path) -> Option<Self> {
+        let format = Self::of_path(path)?;
+        let signature: &[u8] = match format {
+            Self::Blow5 => slow5::MAGIC,
+            Self::Pod5 => &pod5::SIGNATURE,
+            Self::Fast5 => &thalweg_hdf5::SIGNATURE,
+            Self::Slow5 | Self::Other(_) => return None,
+        };
+        (head.len() < signature.len() && signature.starts_with(head)).then_some(format)
+    }
+
     /// The format that a path's extension stands for.
     pub fn of_path(path: &Path) -> Option<Self> {
         path.extension()?.to_str()?.parse().ok()

@@ -23,12 +23,10 @@ pub enum Loss {
     Text,
     /// A value that its column cannot hold.
     Value,
-    /// Numbers with more than six decimals, in text.
-    Decimals,
 }
 
 impl Loss {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 9] = [
         Self::Offset,
         Self::Range,
         Self::Digitisation,
@@ -38,7 +36,6 @@ impl Loss {
         Self::Channel,
         Self::Text,
         Self::Value,
-        Self::Decimals,
     ];
 
     /// What is lost, and what is stored in its place.
@@ -58,13 +55,7 @@ impl Loss {
             Self::Channel => "channel_number is no number that POD5 can hold; it is left out",
             Self::Text => "a text is not UTF-8; it is left out",
             Self::Value => "a value does not fit its column; it is left out",
-            Self::Decimals => "numbers are rounded to six decimals, as SLOW5 text has them",
         }
-    }
-
-    /// Whether the format implies it: all writers of SLOW5 round.
-    pub const fn is_expected(self) -> bool {
-        matches!(self, Self::Decimals)
     }
 
     const fn bit(self) -> u16 {

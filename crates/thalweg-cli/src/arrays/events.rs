@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayFile;
+use thalweg::control::Control;
 use thalweg::nexus::{
     Bank, EventBatch, EventFinding, EventOrder, EventSelection, EventsSummary, Moment, Nexus,
 };
@@ -18,7 +19,7 @@ use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
 use super::read::not_within;
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, output, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, output, print_json};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 use crate::timing::Started;
@@ -196,11 +197,11 @@ impl EventSink {
         Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
-    fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>) -> VerbResult {
+    fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>, control: &Control) -> VerbResult {
         match self {
             Self::Table(table) => {
                 let (sink, events) = &mut **table;
-                sink.push(&events.batch(bank, batch)?)
+                sink.push_long(&events.batch(bank, batch)?, control)
             }
             Self::Arrays(arrays) => Ok(arrays.push(bank, batch)?),
             Self::Counted => Ok(()),
@@ -283,10 +284,11 @@ fn write_events(
     order: EventOrder,
     sink: &mut EventSink,
 ) -> Result<EventsSummary, Failure> {
+    let control = &nexus.file().options().control;
     let mut sink_failure = CallbackFailure::default();
     let summary = nexus.events_in(order, wanted, &mut |batch| {
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
-        sink_failure.keep(sink.push(bank, batch))
+        sink_failure.keep(sink.push(bank, batch, control))
     });
     sink_failure.or(summary.map_err(Failure::of_argument))
 }
@@ -322,12 +324,9 @@ fn print_in_words(summary: &EventsSummary, banks: usize, started: &Started) -> V
     let events = event_count(summary);
     let (seconds, _) = started.seconds();
     let rate = events as f64 / 1e6 / seconds.max(1e-9);
-    let plural = if banks == 1 { "" } else { "s" };
+    let [events, banks] = [counted(events, "event"), counted(banks as u64, "bank")];
     let mut out = output();
-    writeln!(
-        out,
-        "{events} events of {banks} bank{plural} in {seconds:.3} s ({rate:.1} million/s)"
-    )?;
+    writeln!(out, "{events} of {banks} in {seconds:.3} s ({rate:.1} million/s)")?;
     out.flush()?;
     Ok(())
 }

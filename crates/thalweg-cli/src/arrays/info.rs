@@ -13,7 +13,7 @@ use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
 
 use super::shape_in_words;
-use crate::common::{Failure, complain, shortened, shown_path};
+use crate::common::{Failure, complain, counted, shortened, shown_path};
 use crate::evict;
 
 /// How many strings of a dataset are shown.
@@ -51,7 +51,8 @@ fn layout(array: &Array) -> String {
         ElementPlace::Contiguous(None) => "nothing stored".to_owned(),
         ElementPlace::Library(why) => return format!("read by libhdf5: {why}"),
         ElementPlace::Chunked(chunk, chunks) => {
-            format!("{} chunks of {}", chunks.len(), shape_in_words(chunk))
+            let chunks = counted(chunks.len() as u64, "chunk");
+            format!("{chunks} of {}", shape_in_words(chunk))
         }
     };
     if let Some(share) = in_order(array) {

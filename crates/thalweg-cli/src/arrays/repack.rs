@@ -16,7 +16,7 @@ use thalweg_gauge::units::{decimal_bytes, seconds};
 use super::inspect::inspect_now;
 use super::shape_in_words;
 use crate::common::{
-    Failure, VerbResult, complain, output as standard_output, print_json, shown_path,
+    Failure, VerbResult, complain, counted, output as standard_output, print_json, shown_path,
 };
 use crate::progress::FetchProgress;
 
@@ -206,9 +206,9 @@ fn in_words(output: &Path, report: &RepackReport, took: f64) -> String {
         String::new()
     };
     format!(
-        "{}: {} datasets, {} of them stored otherwise{verified}; {}{filling}, from {} in {}",
+        "{}: {}, {} of them stored otherwise{verified}; {}{filling}, from {} in {}",
         shown_path(output),
-        report.datasets,
+        counted(report.datasets, "dataset"),
         report.changes.len(),
         decimal_bytes(report.bytes_after as f64),
         decimal_bytes(report.bytes_before as f64),

@@ -19,7 +19,7 @@ use self::numbers::Element;
 use super::events::{is_npy, table};
 use super::read::WantedArrays;
 use super::shape_in_words;
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, counted, output};
 use crate::progress::FetchProgress;
 use crate::table_sink::TableSink;
 use crate::timing::Started;
@@ -73,7 +73,8 @@ pub(super) fn run(
         });
         writeln!(out, "{line}")?;
     } else {
-        writeln!(out, "{} datasets, {bytes} bytes, in {seconds:.3} s", columns.len())?;
+        let datasets = counted(columns.len() as u64, "dataset");
+        writeln!(out, "{datasets}, {bytes} bytes, in {seconds:.3} s")?;
     }
     out.flush()?;
     wanted.end()
@@ -120,7 +121,8 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> VerbResult {
             .map(|(element, bytes)| element.column(bytes))
             .collect::<Result<_, _>>();
         let batch = arrays.and_then(|arrays| RecordBatch::try_new(schema.clone(), arrays));
-        sink.push(&batch.map_err(|e| Failure::Said(e.to_string()))?)?;
+        let batch = batch.map_err(|e| Failure::Said(e.to_string()))?;
+        sink.push_long(&batch, &file.options().control)?;
         from += count;
     }
     sink.finish()

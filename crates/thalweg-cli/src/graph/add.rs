@@ -10,7 +10,7 @@ use thalweg::graph::{Change, Committed, Population, Writer};
 
 use super::open::{self, OpenArgs};
 use super::vertices::{parse_ids, parse_pairs};
-use crate::common::{Failure, VerbResult, output};
+use crate::common::{Failure, VerbResult, counted, output};
 
 /// Add vertices and edges to a store, all of them or none; they are durable when it returns
 ///
@@ -120,8 +120,11 @@ pub(super) fn print_changes(committed: &Committed, as_json: bool) -> VerbResult 
     } else {
         writeln!(
             out,
-            "{vertices_added} vertices and {edges_added} edges are new, \
-             {vertices_removed} vertices and {edges_removed} edges are gone"
+            "{} and {} are new, {} and {} are gone",
+            counted(*vertices_added, "vertex"),
+            counted(*edges_added, "edge"),
+            counted(*vertices_removed, "vertex"),
+            counted(*edges_removed, "edge")
         )?;
     }
     out.flush()?;

@@ -7,7 +7,7 @@ use serde_json::json;
 use thalweg::graph::{Checked, Network};
 
 use super::open::{OpenArgs, check_is_no_file};
-use crate::common::{VerbResult, complain, ended, output, shown_path};
+use crate::common::{VerbResult, complain, counted, ended, output, shown_path};
 
 /// Check a store: every page against its checksum, and whether lists and counts are consistent
 ///
@@ -61,11 +61,11 @@ pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
     } else {
         writeln!(
             out,
-            "{}: whole; {} pages, {} lists, {} edges on both sides",
+            "{}: whole; {}, {}, {} on both sides",
             shown_path(&args.store),
-            checked.pages,
-            checked.lists,
-            checked.edges
+            counted(checked.pages, "page"),
+            counted(checked.lists, "list"),
+            counted(checked.edges, "edge")
         )?;
     }
     out.flush()?;

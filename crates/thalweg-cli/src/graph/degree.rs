@@ -10,7 +10,7 @@ use super::neighbors::DirectionChoice;
 use super::open::{OpenArgs, files_of};
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, ended, listing};
+use crate::common::{Failure, VerbResult, counted, ended, listing};
 use crate::force::ForceArgs;
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
@@ -144,8 +144,10 @@ impl DegreeTally {
         let most = most.unwrap_or(0);
         writeln!(
             out,
-            "{count} vertices with {sum} neighbours: {least} at least, {mean:.1} in the mean, \
-             {most} at most"
+            "{} with {}: {least} at least, {mean:.1} in the mean, \
+             {most} at most",
+            counted(*count, "vertex"),
+            counted(*sum, "neighbour")
         )
     }
 

@@ -13,7 +13,7 @@ use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
 use super::open::{OpenArgs, files_of};
 use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, ended, output, shown_path};
+use crate::common::{Failure, VerbResult, complain, counted, ended, output, shown_path};
 use crate::force::ForceArgs;
 use crate::table_sink::{TableKind, TableSink};
 
@@ -102,7 +102,8 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
     } else {
         left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));
         let size = bytes as f64 / 1e6;
-        writeln!(out, "{path}: {edges} edges and {vertices} vertices, {size:.1} MB")?;
+        let [edges, vertices] = [counted(edges, "edge"), counted(vertices, "vertex")];
+        writeln!(out, "{path}: {edges} and {vertices}, {size:.1} MB")?;
     }
     out.flush()?;
     let mut is_missing = false;

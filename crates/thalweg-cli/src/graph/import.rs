@@ -5,14 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use thalweg::graph::{Imported, Input, InputOptions, NetworkOptions, Writer, input};
+use thalweg::graph::{
+    Imported, Input, InputOptions, Network, NetworkOptions, PopulationEntry, Writer, input,
+};
 use thalweg::reads;
 use thalweg::store::FileStore;
 
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
 use super::open::{self, CodingChoice, OpenArgs};
-use crate::common::{Failure, MEASURING, VerbResult, complain, output};
+use crate::common::{Failure, MEASURING, VerbResult, complain, counted, output};
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
 
@@ -23,6 +25,9 @@ use crate::timing::{process_cpu, with_build};
 /// have ids, and the others are attributes. Either all of a file is imported or, after an error,
 /// nothing of it. An import that was stopped continues when it is called again with the same file:
 /// the populations that it had read are kept, and are invisible until it is complete.
+///
+/// An edge that is there already is not added again, but two vertices of SONATA may have several
+/// edges: importing such a file twice doubles its edges, and standard error says so.
 ///
 /// Example: thalweg graph import neuroglial.h5 network
 ///
@@ -79,6 +84,7 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     }
     let mut left_out = input.left_out.clone();
     let unnamed_codes = input.unnamed_codes.clone();
+    let added_to = added_to(writer.network(), &input);
     let report = import(&mut writer, input)?;
     left_out.extend(unnamed_codes.iter().filter_map(|codes| codes.words()));
     let seconds = began.elapsed().as_secs_f64();
@@ -99,16 +105,41 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
             "threads": options.budget.threads,
             "digest": digest,
             "left_out": left_out,
+            "added_to": added_to
+                .iter()
+                .map(|(name, edges)| json!({ "population": name, "edges_before": edges }))
+                .collect::<Vec<_>>(),
             "stages": {},
         });
         writeln!(out, "{}", with_build(line))?;
     } else {
         let path = args.input.display();
         left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));
+        for (name, edges) in &added_to {
+            complain(&format!(
+                "{path}: {name} had {edges} edges, and all that were read are added to them: \
+                 those of an earlier import of this file are there twice"
+            ));
+        }
         print_in_words(&mut out, &report, seconds, writer.network().storage().bytes)?;
     }
     out.flush()?;
     Ok(())
+}
+
+/// The populations of the input that have edges already, and may have several between the same
+/// vertices, and how many they have.
+fn added_to(network: &Network, input: &Input) -> Vec<(String, u64)> {
+    let edges_before = |name: &str| {
+        let is_known = |known: &PopulationEntry| known.population.name == name;
+        let number = network.populations().iter().position(is_known)?;
+        Some(network.edge_count(number)).filter(|edges| *edges > 0)
+    };
+    let populations = input.edges.iter().map(|edges| edges.population());
+    populations
+        .filter(|population| population.is_multi)
+        .filter_map(|population| Some((population.name.clone(), edges_before(&population.name)?)))
+        .collect()
 }
 
 /// Opens the file to import.
@@ -172,17 +203,16 @@ fn print_in_words(
     if report.resumed > 0 {
         writeln!(
             out,
-            "went on after {} populations that an import which was stopped had read",
-            report.resumed
+            "went on after {} that an import which was stopped had read",
+            counted(report.resumed, "population")
         )?;
     }
     writeln!(
         out,
-        "{} edges and {} vertices are new, of {} edges read, in {seconds:.2} s; \
-         the store takes {:.1} MB",
-        report.edges,
-        report.vertices,
-        report.read,
+        "{} and {} are new, of {} read, in {seconds:.2} s; the store takes {:.1} MB",
+        counted(report.edges, "edge"),
+        counted(report.vertices, "vertex"),
+        counted(report.read, "edge"),
         stored_bytes as f64 / 1e6,
     )?;
     Ok(())

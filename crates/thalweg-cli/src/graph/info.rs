@@ -9,7 +9,7 @@ use thalweg::graph::{Network, Population, PopulationEntry, VertexType};
 use thalweg::text::escaped;
 
 use super::open::OpenArgs;
-use crate::common::{VerbResult, output, print_json, shown_path};
+use crate::common::{VerbResult, counted, output, print_json, shown_path};
 
 /// Show what is in a store: types of vertices, populations of edges, their counts, and the bytes on
 /// disk
@@ -84,11 +84,11 @@ fn print_in_words(store: &Path, network: &Network) -> VerbResult {
     let mut out = output();
     writeln!(
         out,
-        "{}: {} segments of {:.1} MB in all, {} changes in the log",
+        "{}: {} of {:.1} MB in all, {} in the log",
         shown_path(store),
-        storage.segments,
+        counted(storage.segments as u64, "segment"),
         storage.bytes as f64 / 1e6,
-        storage.changes_in_log,
+        counted(storage.changes_in_log as u64, "change"),
     )?;
     for (number, vertex_type) in network.types().iter().enumerate() {
         let name = &vertex_type.name;

@@ -10,7 +10,7 @@ use thalweg::graph::{Adjacency, Change, Side};
 
 use super::neighbors::digest;
 use super::open::OpenArgs;
-use crate::common::{MEASURING, VerbResult, output};
+use crate::common::{MEASURING, VerbResult, counted, output};
 use crate::timing::{Started, with_build};
 
 /// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a
@@ -90,7 +90,8 @@ pub(super) fn run(args: &GraphInsertArgs) -> VerbResult {
         writeln!(out, "{}", with_build(report))?;
     } else {
         let rate = args.edges as f64 / seconds;
-        writeln!(out, "{} edges in {seconds:.3} s ({rate:.0} a second)", args.edges)?;
+        let edges = counted(args.edges, "edge");
+        writeln!(out, "{edges} in {seconds:.3} s ({rate:.0} a second)")?;
     }
     out.flush()?;
     Ok(())

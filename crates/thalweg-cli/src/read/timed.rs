@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
 use thalweg::store::throttled::Limits;
 
-use crate::common::{VerbResult, output};
+use crate::common::{VerbResult, counted, output};
 use crate::digest;
 use crate::progress::FetchProgress;
 use crate::timing::{Started, stages, with_build};
@@ -96,10 +96,10 @@ pub(super) fn whole(
         if sums.is_some() {
             writeln!(
                 out,
-                "{} reads, {} samples, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s \
+                "{}, {}, {stored:.1} MB stored, {:.1} MB decoded in {seconds:.3} s \
                  ({:.0} MB/s decoded)",
-                summary.reads,
-                summary.samples,
+                counted(summary.reads, "read"),
+                counted(summary.samples, "sample"),
                 clocks.decode.bytes as f64 / 1e6,
                 clocks.decode.bytes as f64 / 1e6 / seconds.max(1e-9),
             )?;
@@ -107,9 +107,9 @@ pub(super) fn whole(
             let rate = stored / seconds.max(1e-9);
             writeln!(
                 out,
-                "{} reads, {stored:.1} MB stored, not decoded, in {seconds:.3} s \
+                "{}, {stored:.1} MB stored, not decoded, in {seconds:.3} s \
                  ({rate:.0} MB/s stored)",
-                summary.reads
+                counted(summary.reads, "read")
             )?;
         }
     }

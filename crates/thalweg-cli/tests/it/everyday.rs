@@ -37,12 +37,22 @@ fn runs() -> Folder {
         fs::write(folder.path("part"), part.join("\n")).unwrap();
         folder.ok(&["convert", "ab.blow5", name, "--ids", "part"]);
     }
-    // A text file that differs from the others only in its run.
+    // A text file of another run, whose offsets have more digits than POD5 can hold.
     folder.ok(&["synth", "c.blow5", "--samples", "400k", "--seed", "9"]);
     folder.ok(&["convert", "c.blow5", "in/c.slow5"]);
     let text = fs::read_to_string(folder.path("in/c.slow5")).unwrap();
     let line = text.lines().find(|line| line.starts_with("@run_id\t")).unwrap();
-    fs::write(folder.path("in/c.slow5"), text.replace(line, "@run_id\tanother")).unwrap();
+    let row = |line: &str| {
+        let mut columns: Vec<&str> = line.split('\t').collect();
+        columns[3] = "0.1";
+        columns.join("\t")
+    };
+    let text: Vec<String> = text
+        .replace(line, "@run_id\tanother")
+        .lines()
+        .map(|line| if line.starts_with(['#', '@']) { line.to_owned() } else { row(line) })
+        .collect();
+    fs::write(folder.path("in/c.slow5"), text.join("\n") + "\n").unwrap();
     folder
 }
 
@@ -121,7 +131,40 @@ const FORMATS: &[&str] = if cfg!(feature = "hdf5") {
     &["slow5", "blow5", "pod5"]
 };
 
-/// Reads from text lose digits in POD5, so --lossy is needed.
+/// POD5 and text can hold a read twice, but a merge of two files must not make such a file.
+#[test]
+fn a_read_in_two_files_is_an_error_in_every_format() {
+    let folder = runs();
+    fs::copy(folder.path("in/a.blow5"), folder.path("again.blow5")).unwrap();
+    let id = &ids(&folder, "in/a.blow5")[0];
+    let inputs = ["again.blow5", "in/a.blow5"];
+    for format in FORMATS {
+        let out = format!("out.{format}");
+        let by_verb: [&[&str]; 4] = [
+            &["merge", inputs[0], inputs[1], "--to", &out],
+            &["convert", inputs[0], inputs[1], &out],
+            &["filter", inputs[0], inputs[1], "--to", &out, "--where", "samples > 0"],
+            &["split", inputs[0], inputs[1], "--to", "parts", "--format", format, "--reads", "1M"],
+        ];
+        for args in by_verb {
+            let said = folder.fails(1, args);
+            let names = [id, inputs[0], inputs[1]];
+            assert!(names.iter().all(|name| said.contains(*name)), "{args:?}: {said}");
+            assert_eq!(left(&folder, "parts"), [""; 0], "{args:?}");
+        }
+    }
+    let is_output = |name: &String| name.starts_with("out") || name.starts_with('.');
+    assert!(!left(&folder, "").iter().any(is_output));
+    // A read that one file has twice stays as it is, where the format allows it.
+    folder.ok(&["convert", "in/a.blow5", "once.slow5"]);
+    let text = fs::read_to_string(folder.path("once.slow5")).unwrap();
+    let row = text.lines().last().unwrap();
+    fs::write(folder.path("twice.slow5"), format!("{text}{row}\n")).unwrap();
+    folder.ok(&["convert", "twice.slow5", "twice.pod5", "--lossy"]);
+    assert_eq!(ids(&folder, "twice.pod5").len(), ids(&folder, "in/a.blow5").len() + 1);
+}
+
+/// Some reads lose digits in POD5, so --lossy is needed.
 #[test]
 fn every_verb_writes_every_format() {
     let folder = runs();
@@ -605,4 +648,14 @@ fn options_that_do_not_fit_the_kind_of_file_are_refused() {
         "HDF5 arrays",
     );
     assert!(!folder.path("new.nxs").exists() && !folder.path("x.svg").exists());
+    for path in ["entry/nope", "/entry/bank", "nope"] {
+        for (option, value) in [("--chunk", "10"), ("--filter", "gzip")] {
+            let named = format!("{path}={value}");
+            let told =
+                folder.fails(2, &["convert", "--repack", "run.nxs", "new.nxs", option, &named]);
+            assert!(told.contains("no dataset") && told.contains(path), "{told}");
+            assert!(!folder.path("new.nxs").exists());
+        }
+    }
+    folder.ok(&["convert", "--repack", "run.nxs", "new.nxs", "--chunk", "/entry=100"]);
 }

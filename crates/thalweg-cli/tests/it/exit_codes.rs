@@ -122,6 +122,14 @@ fn long_file(path: &Path, distinct_ids: bool) -> String {
     write(path, &bytes)
 }
 
+/// A file of eight million events, which take long to write as text.
+fn live_file(path: &Path) -> String {
+    let path = path.to_str().unwrap();
+    let ended = thalweg(&["synth", path, "--kind", "nexus-live", "--size", "100MB"]);
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    path.to_owned()
+}
+
 /// The state of a process, and the processor time that it and its threads have taken. This works
 /// also after the process has ended, until it is waited for.
 fn state_and_cpu(pid: u32) -> (char, Duration) {
@@ -195,12 +203,17 @@ fn interrupted_commands_leave_nothing() {
     let work = tempfile::tempdir().unwrap();
     let again = long_file(&folder.path().join("again.blow5"), false);
     let long = long_file(&folder.path().join("long.blow5"), true);
+    let live = if cfg!(feature = "hdf5") {
+        live_file(&folder.path().join("live.nxs"))
+    } else {
+        String::new()
+    };
     let parts = work.path().join("parts");
     let writing =
         || names(work.path()).iter().any(|name| name != "parts") || !names(&parts).is_empty();
     let at_once = || true;
     // Each command, and whether it is interrupted only once there is an output in progress.
-    let cases: [(&str, bool); 24] = [
+    let cases: [(&str, bool); 27] = [
         ("read AGAIN", false),
         ("check AGAIN", false),
         ("check AGAIN --salvage OUT/salvaged.blow5", true),
@@ -221,6 +234,9 @@ fn interrupted_commands_leave_nothing() {
         ("scan AGAIN --to OUT/table.csv", true),
         ("scan AGAIN --to OUT/table.arrow", true),
         ("scan AGAIN --to OUT/table.parquet", true),
+        ("read LIVE --events --to OUT/events.csv", true),
+        ("read LIVE --events --to OUT/events.parquet", true),
+        ("read LIVE --events --order file --to OUT/events.tsv", true),
         ("plot AGAIN --to OUT/run.html", false),
         ("plot AGAIN --to OUT/run.png", false),
         ("synth OUT/made.blow5 --samples 2G", true),
@@ -230,12 +246,15 @@ fn interrupted_commands_leave_nothing() {
     // So it is below nohup(1).
     signals.retain(|(signal, _)| !has_signal("self", "SigIgn:", *signal));
     for ((case, when_writing), (signal, code)) in cases.into_iter().zip(signals.iter().cycle()) {
-        if case.contains("fast5") && cfg!(not(feature = "hdf5")) {
+        let needs_hdf5 = case.contains("fast5") || case.contains("LIVE");
+        if needs_hdf5 && cfg!(not(feature = "hdf5")) {
             continue;
         }
         let place = work.path().to_str().unwrap();
-        let fill =
-            |word: &str| word.replace("AGAIN", &again).replace("LONG", &long).replace("OUT", place);
+        let named = [("AGAIN", &*again), ("LONG", &*long), ("LIVE", &*live), ("OUT", place)];
+        let fill = |word: &str| {
+            named.iter().fold(word.to_owned(), |word, (name, path)| word.replace(name, path))
+        };
         let mut args: Vec<String> = case.split(' ').map(fill).collect();
         if !case.starts_with("synth") {
             args.extend(["-t".into(), "1".into()]);

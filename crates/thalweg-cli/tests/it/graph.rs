@@ -167,3 +167,58 @@ fn vertices_of_an_export_that_are_not_there_are_named() {
     assert!(said.contains("not there: 77 of A:1,77"), "{said}");
     assert_eq!(fs::read_to_string(folder.path("part.csv")).unwrap(), "source,target\n1,2\n");
 }
+
+/// The verbs named a manifest that is lost a store that is not there, and an import made a new one
+/// in its place.
+#[test]
+fn a_store_that_lost_its_manifest_is_not_replaced() {
+    let folder = network("source,target\n1,2\n1,3\n");
+    let copy = fs::read(folder.path("net/manifest.copy")).unwrap();
+    fs::remove_file(folder.path("net/manifest")).unwrap();
+    let import: &[&str] =
+        &["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"];
+    for args in [&["graph", "info", "net"], &["graph", "check", "net"][..], import] {
+        let said = folder.fails(1, args);
+        assert!(said.contains("--repair") && said.contains("manifest"), "{args:?}: {said}");
+        assert!(!folder.path("net/manifest").exists());
+        assert_eq!(fs::read(folder.path("net/manifest.copy")).unwrap(), copy);
+    }
+    folder.run(&["graph", "check", "net", "--repair", "mended"]);
+    assert!(folder.ok(&["graph", "info", "mended"]).contains("e: 2 (A -> B)"));
+}
+
+#[test]
+fn a_damaged_store_is_told_how_to_save_the_rest() {
+    let folder = network("source,target\n1,2\n1,3\n");
+    let segment = folder.path("net/00000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[100] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    let said = folder.fails(1, &["graph", "check", "net"]);
+    assert!(said.contains("graph check STORE --repair OUT"), "{said}");
+}
+
+#[test]
+fn single_things_are_counted_in_the_singular() {
+    let folder = Folder::new();
+    fs::write(folder.path("e.csv"), "source,target\n1,2\n").unwrap();
+    let import = ["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"];
+    assert!(folder.ok(&import).starts_with("1 edge and 2 vertices are new, of 1 edge read"));
+    assert!(folder.ok(&["graph", "info", "net"]).contains("1 segment of"));
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn an_import_that_adds_to_edges_of_before_says_so() {
+    let folder = network("source,target\n1,2\n1,3\n");
+    folder.ok(&["graph", "export", "net", "net.h5"]);
+    let import = ["graph", "import", "net.h5", "again"];
+    let told = |args: &[&str]| String::from_utf8(folder.run(args).stderr).unwrap();
+    assert!(!told(&import).contains("twice"));
+    assert!(told(&import).contains("e had 2 edges") && told(&import).contains("twice"));
+    let line = &folder.json(&[&import[..], &["--json"]].concat())[0];
+    assert_eq!(line["added_to"][0]["edges_before"], 6);
+    // A list of edges adds no edge that is there.
+    let list = ["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"];
+    assert!(!told(&list).contains("twice"));
+}

@@ -47,6 +47,81 @@ fn good(lengths: &[usize]) -> Vec<u8> {
     sample("good", &header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd), lengths).bytes
 }
 
+/// A file of the same size has the same reads at other places. Nothing in its index tells.
+#[test]
+fn a_wrong_index_is_named_and_not_the_file() {
+    let place = Place::new();
+    let kind = header(Encoding::Binary, RecordPress::None, SignalPress::None);
+    let other = place.write("other.blow5", &sample("other", &kind, &[300, 200, 100]).bytes);
+    assert_eq!(thalweg(&["index", &other]).code, Some(0));
+    let file = place.write("file.blow5", &sample("file", &kind, &[200, 100, 300]).bytes);
+    let list = place.write("list", format!("{}\n", id(1)).as_bytes());
+    let index = format!("{file}.idx");
+    fs::copy(format!("{other}.idx"), &index).unwrap();
+    for more in [&["--digest"][..], &["--one-by-one", "--json"]] {
+        let ended = thalweg(&[&["read", &file, "--ids", &list], more].concat());
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let named = ended.err.contains(&index) && ended.err.contains("`thalweg index`");
+        assert!(named && !ended.err.contains("salvage"), "{}", ended.err);
+    }
+}
+
+/// One damaged file does not keep the others from being converted or indexed.
+#[test]
+fn a_damaged_file_does_not_stop_the_others() {
+    let place = Place::new();
+    let good = good(&[100, 200]);
+    fs::create_dir(place.path("in")).unwrap();
+    let a = place.write("in/a.blow5", &good[..20]);
+    place.write("in/b.blow5", &good);
+    let c = place.write("in/c.blow5", &good[..good.len() - 20]);
+    place.write("in/d.blow5", &good);
+    let [all, out] = [place.at("in"), place.at("out")];
+    let convert = ["convert", &all, &out, "--per-file", "--to", "slow5"];
+    let cases = [
+        (convert.to_vec(), "out/b.slow5", "out/d.slow5"),
+        ([&convert[..], &["--resume"]].concat(), "out/b.slow5", "out/d.slow5"),
+        (vec!["index", &all], "in/b.blow5.idx", "in/d.blow5.idx"),
+    ];
+    for (args, first, second) in cases {
+        let ended = thalweg(&args);
+        assert_eq!(ended.code, Some(1), "{args:?}: {ended:?}");
+        for told in [&a, &c, "2 of 4 files were not done"] {
+            assert!(ended.err.contains(told), "{args:?}: {}", ended.err);
+        }
+        assert!(place.path(first).is_file() && place.path(second).is_file(), "{args:?}");
+    }
+    let mut left: Vec<_> = fs::read_dir(&out).unwrap().map(|e| e.unwrap().file_name()).collect();
+    left.sort();
+    assert_eq!(left, ["b.slow5", "d.slow5"]);
+}
+
+#[test]
+fn what_is_cut_short_is_called_truncated() {
+    let place = Place::new();
+    let [whole, blow5] = [place.at("whole.pod5"), place.at("whole.blow5")];
+    assert_eq!(thalweg(&["synth", &whole, "--samples", "300k"]).code, Some(0));
+    assert_eq!(thalweg(&["synth", &blow5, "--samples", "300k"]).code, Some(0));
+    let bytes = fs::read(&whole).unwrap();
+    let told = |name: &str, bytes: &[u8], what: &str| {
+        let path = place.write(name, bytes);
+        for verb in ["read", "check", "info"] {
+            let ended = thalweg(&[verb, &path]);
+            assert_eq!(ended.code, Some(1), "{ended:?}");
+            for part in [what, "it is truncated", "fetch the file again"] {
+                assert!(ended.err.contains(part), "{verb} {name}: {part:?} in {}", ended.err);
+            }
+        }
+    };
+    for len in [0, 4, 7, 20, 1000, bytes.len() / 2] {
+        told("cut.pod5", &bytes[..len], "a POD5 file");
+    }
+    told("cut.blow5", b"", "a BLOW5 file");
+    told("cut.blow5", b"BLO", "a BLOW5 file");
+    told("cut.fast5", b"", "a FAST5 file");
+    told("cut.fast5", b"\x89HD", "a FAST5 file");
+}
+
 /// An address limit with room for the program and the memory that it may use, and little more, in
 /// KiB for `ulimit -v`. Threads and allocator arenas reserve addresses that they do not use.
 const ADDRESSES: &str = "ulimit -v 700000; ulimit -c 0";

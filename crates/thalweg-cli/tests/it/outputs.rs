@@ -77,3 +77,91 @@ fn a_file_that_exists_is_replaced_only_with_force() {
     folder.ok(&["index", "in.blow5"]);
     folder.ok(&["index", "in.blow5"]);
 }
+
+/// slow5lib looks up reads in whatever index it finds beside a file.
+#[test]
+fn a_file_that_is_replaced_loses_its_index() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    let blow5 = fs::read(folder.path("in.blow5.idx")).unwrap();
+    folder.ok(&["convert", "in.blow5", "in.pod5", "--lossy"]);
+    folder.ok(&["index", "in.pod5"]);
+    let pod5 = fs::read(folder.path("in.pod5.idx")).unwrap();
+    let cases = [
+        ("convert in.blow5 out.blow5 --sort", &blow5),
+        ("convert in.blow5 out.blow5 --record none", &blow5),
+        ("convert in.blow5 out.pod5 --lossy", &pod5),
+        ("filter in.blow5 --where samples>0 --to out.blow5", &blow5),
+        ("merge in.blow5 --to out.blow5", &blow5),
+        ("check in.blow5 --salvage out.blow5", &blow5),
+        ("synth out.pod5 --samples 50k", &pod5),
+    ];
+    for (verb, index) in cases {
+        let words: Vec<&str> = verb.split(' ').chain(["--force"]).collect();
+        let out = words.iter().find(|word| word.starts_with("out")).unwrap();
+        let index_path = folder.path(&format!("{out}.idx"));
+        fs::write(folder.path(out), "old").unwrap();
+        fs::write(&index_path, index).unwrap();
+        let output = folder.run(&words);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && told.contains(".idx: removed"), "{verb}: {told}");
+        assert!(!index_path.exists(), "{verb}");
+        // Another file with this name is not ours.
+        fs::write(&index_path, "notes").unwrap();
+        folder.ok(&words);
+        assert_eq!(fs::read(&index_path).unwrap(), b"notes", "{verb}");
+        fs::remove_file(&index_path).unwrap();
+    }
+    if cfg!(feature = "hdf5") {
+        for name in ["in.nxs", "out.nxs"] {
+            folder.ok(&["synth", name, "--size", "1MB", "--force"]);
+            folder.ok(&["index", name, "--force"]);
+        }
+        let index = folder.path("out.nxs.idx");
+        assert!(index.exists());
+        folder.ok(&["convert", "--repack", "in.nxs", "out.nxs", "--force"]);
+        assert!(!index.exists());
+    }
+    // This verb writes a new index.
+    fs::write(folder.path("out.blow5.idx"), &blow5).unwrap();
+    folder.ok(&["synth", "out.blow5", "--samples", "100k", "--force"]);
+    assert_ne!(fs::read(folder.path("out.blow5.idx")).unwrap(), blow5);
+}
+
+/// A program that knows formats by names would take the file for another format.
+#[test]
+fn a_format_that_the_name_does_not_say_is_told() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    let cases = [
+        ("convert in.blow5 a.blow5 --to slow5", Some("as SLOW5, as --to says, not as BLOW5")),
+        ("merge in.blow5 --to b.slow5 --format blow5", Some("as BLOW5, as --format says")),
+        ("convert in.blow5 c.slow5 --to slow5", None),
+        ("convert in.blow5 d.txt --to slow5", None),
+        ("convert in.blow5 parts.blow5 --per-file --to slow5", None),
+    ];
+    for (verb, told) in cases {
+        let words: Vec<&str> = verb.split(' ').collect();
+        let output = folder.run(&words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{verb}: {said}");
+        assert!(told.map_or(said.is_empty(), |told| said.contains(told)), "{verb}: {said}");
+    }
+}
+
+#[test]
+fn no_file_is_called_like_standard_output() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    for verb in [
+        "convert in.blow5 -",
+        "convert in.blow5 - --to blow5",
+        "merge in.blow5 --to - --format blow5",
+    ] {
+        let words: Vec<&str> = verb.split(' ').collect();
+        assert!(folder.fails(2, &words).contains("standard output"), "{verb}");
+        assert!(!folder.path("-").exists(), "{verb}");
+    }
+    folder.ok(&["convert", "in.blow5", "./-", "--to", "blow5"]);
+    assert!(folder.path("-").is_file());
+}

@@ -147,3 +147,15 @@ fn senseless_requests_are_refused_and_leave_nothing() {
         fs::read_dir(folder.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().contains("out.")), "{left:?}");
 }
+
+#[test]
+fn nothing_is_printed_where_an_id_is_not_there() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "50k");
+    fs::write(folder.path("ids"), "nobody\n").unwrap();
+    let output = folder.run(&["scan", "a.blow5", "--ids", "ids"]);
+    assert_eq!((output.status.code(), output.stdout), (Some(1), Vec::new()));
+    // Where no read is chosen, the names of the columns are.
+    let rows = folder.ok(&["scan", "a.blow5", "--where", "samples < 0"]);
+    assert!(rows.starts_with("read_id,") && rows.lines().count() == 1, "{rows}");
+}

@@ -14,7 +14,7 @@ use thalweg_io::store::throttled::Limits;
 use thalweg_io::{Error, Result};
 
 use crate::read::fetch::{Fetcher, PlannedFetches};
-use crate::storage::manifest::Manifest;
+use crate::storage::manifest::{self, Manifest};
 use crate::storage::schema::{PopulationEntry, Side, VertexType};
 
 /// Options for opening a network.
@@ -85,6 +85,19 @@ type IsFollowed = fn(&PopulationEntry) -> bool;
 /// remove files while they are opened.
 const TRIES: usize = 20;
 
+/// The error about a folder without a manifest.
+pub(crate) fn no_manifest(disk: &dyn Disk) -> Error {
+    let (what, advice) = if manifest::has_copy(disk) {
+        (
+            "the file `manifest` of the network",
+            "its copy is there: `thalweg graph check STORE --repair OUT` restores the network",
+        )
+    } else {
+        ("a network", "`thalweg graph import FILE STORE` makes one")
+    };
+    Error::NotFound { file: disk.name().clone(), what: what.into(), advice: advice.into() }
+}
+
 impl Network {
     /// Opens the network in a folder.
     ///
@@ -97,7 +110,7 @@ impl Network {
 
     /// Whether a folder holds a network, which is a folder with a manifest.
     pub fn is_at(path: &Path) -> bool {
-        path.join(crate::storage::manifest::FILE).is_file()
+        path.join(manifest::FILE).is_file()
     }
 
     /// Opens the network on a disk: [`Network::open`] for disks other than folders.
@@ -107,11 +120,7 @@ impl Network {
     pub fn open_on(disk: Arc<dyn Disk>, options: NetworkOptions) -> Result<Self> {
         let mut tries = 0;
         loop {
-            let manifest = Manifest::load(&*disk)?.ok_or_else(|| Error::NotFound {
-                file: disk.name().clone(),
-                what: "a network".into(),
-                advice: "`thalweg graph import FILE STORE` makes one".into(),
-            })?;
+            let manifest = Manifest::load(&*disk)?.ok_or_else(|| no_manifest(&*disk))?;
             let number = manifest.number;
             let log = manifest.log_file();
             match Snapshot::open(&*disk, manifest) {

@@ -218,6 +218,12 @@ fn number_of(name: &str) -> Option<u64> {
     (is_number && matches!(ending, "seg" | "log" | "tmp")).then(|| number.parse().ok()).flatten()
 }
 
+/// Whether there is a copy of a manifest. It is written after the manifest, so without a manifest
+/// it means that the manifest was lost.
+pub(crate) fn has_copy(disk: &dyn Disk) -> bool {
+    disk.list().is_ok_and(|names| names.iter().any(|name| name == COPY))
+}
+
 /// Whether the name may be that of a file of a network.
 pub(crate) fn is_of_network(name: &str) -> bool {
     [FILE, NEW, COPY, LOCK].contains(&name) || is_sort_file(name) || number_of(name).is_some()

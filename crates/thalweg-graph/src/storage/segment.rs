@@ -372,7 +372,7 @@ fn tail_of(pages: u64) -> Option<Range<u64>> {
     Some(start..start.checked_add(pages.div_ceil(PAGES_PER_SUM_PAGE) * 4)?)
 }
 
-const ADVICE: &str = "; `thalweg graph check` names all that is damaged";
+const ADVICE: &str = "; `thalweg graph check STORE --repair OUT` saves what is intact";
 
 mod salvage;
 

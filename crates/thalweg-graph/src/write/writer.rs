@@ -10,7 +10,7 @@ use std::time::Duration;
 use thalweg_io::disk::{Disk, Folder};
 use thalweg_io::{Error, Result};
 
-use crate::read::network::{Network, NetworkOptions};
+use crate::read::network::{Network, NetworkOptions, no_manifest};
 use crate::read::snapshot::Snapshot;
 use crate::storage::log::LogWriter;
 use crate::storage::log_record::{self, LogRecord};
@@ -88,6 +88,10 @@ impl Writer {
     /// As [`Writer::open`].
     pub fn open_on(disk: Arc<dyn Disk>, options: NetworkOptions) -> Result<Self> {
         if Manifest::load(&*disk)?.is_none() {
+            // A new network would replace the files of the one that lost its manifest.
+            if manifest::has_copy(&*disk) {
+                return Err(no_manifest(&*disk));
+            }
             check_has_no_other_files(&*disk)?;
         }
         let Some(lock) = disk.lock()? else {

@@ -118,6 +118,36 @@ const MOST: u64 = u32::MAX as u64;
 /// The most chunks of a dataset.
 const MOST_CHUNKS: u64 = 1 << 28;
 
+/// Whether a dataset is at `path` or in that group.
+fn is_below(dataset: &str, path: &str) -> bool {
+    let path = path.trim_matches('/');
+    let rest = dataset.trim_matches('/').strip_prefix(path);
+    rest.is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Checks that each path of the options is that of a dataset, or of a group with datasets.
+///
+/// # Errors
+/// [`Error::Usage`] about the first path that is not.
+pub(super) fn check_paths<'a>(
+    how: &Repack,
+    datasets: impl Iterator<Item = &'a str> + Clone,
+    file: &str,
+) -> Result<()> {
+    let is_wrong = |path: &str| {
+        let mut datasets = datasets.clone();
+        !path.trim_matches('/').is_empty() && !datasets.any(|dataset| is_below(dataset, path))
+    };
+    let wrong = how.paths.iter().map(|(path, _)| path).find(|path| is_wrong(path));
+    wrong.map_or(Ok(()), |path| {
+        let message = format!(
+            "{file}: found no dataset at or below {path:?}, expected one: `thalweg info` lists \
+             them; one with several names goes by its first"
+        );
+        Err(Error::Usage(message.into()))
+    })
+}
+
 /// Decides the new storage of a dataset. If the requested layout cannot be applied, the storage is
 /// kept and the reason is appended to `kept`; for a dataset that the options name itself, it is an
 /// error.
@@ -127,14 +157,7 @@ pub(super) fn decide(
     memory: usize,
     kept: &mut Vec<(String, String)>,
 ) -> Result<TargetStorage> {
-    let below = |path: &str| {
-        let path = path.trim_matches('/');
-        form.path
-            .trim_matches('/')
-            .strip_prefix(path)
-            .is_some_and(|rest| path.is_empty() || rest.is_empty() || rest.starts_with('/'))
-    };
-    let named = how.paths.iter().rev().find(|(path, _)| below(path));
+    let named = how.paths.iter().rev().find(|(path, _)| is_below(&form.path, path));
     let is_exact =
         named.is_some_and(|(path, _)| path.trim_matches('/') == form.path.trim_matches('/'));
     let layout = named.map_or(&how.layout, |(_, layout)| layout);

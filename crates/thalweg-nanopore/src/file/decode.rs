@@ -124,6 +124,9 @@ pub(crate) fn check_id(file: &Arc<str>, offset: u64, wanted: &str, found: &str) 
         what: "record that the index names".into(),
         offset,
         found: format!("read {found}").into(),
-        expected: format!("read {wanted}; the index belongs to another file: delete it").into(),
+        expected: format!(
+            "read {wanted}; the index is of another file: delete it or run `thalweg index`"
+        )
+        .into(),
     })
 }

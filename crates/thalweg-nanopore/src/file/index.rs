@@ -101,6 +101,13 @@ pub(super) fn places(file: &OpenFile, index: &Index, ids: &[String]) -> Result<V
 }
 
 impl OpenFile {
+    /// The path of the saved index, for messages.
+    pub fn index_name(&self) -> Option<Arc<str>> {
+        let path = self.path.as_deref()?;
+        let place = index_places(path).find(|place| is_current(place, path))?;
+        Some(place.to_string_lossy().into())
+    }
+
     /// The error about missing reads, out of `of` requested ones.
     pub fn not_found(&self, missing: &[&str], of: usize) -> Error {
         Error::NotFound {

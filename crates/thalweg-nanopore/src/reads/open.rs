@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use thalweg_io::Result;
 use thalweg_io::model::{Origin, StoreModel};
 use thalweg_io::open::OpenedStore;
 use thalweg_io::store::Store;
+use thalweg_io::{Error, Result};
 
 use super::{Options, ReadFile};
 use crate::file;
@@ -20,9 +20,8 @@ impl ReadFile {
     /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// [`Error::Io`](thalweg_io::Error::Io) and
-    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) about the path,
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) about the header.
+    /// [`Error::Io`] and [`Error::Unsupported`] about the path; [`Error::Truncated`] and
+    /// [`Error::Malformed`] about the header.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         Self::from_opened(path, OpenedStore::new(path, &options)?, options)
@@ -49,7 +48,10 @@ impl ReadFile {
     pub fn from_store(store: Arc<dyn Store>, options: Options) -> Result<Self> {
         let mut head = vec![0; HEAD.min(store.size()) as usize];
         store.read_at(0, &mut head)?;
-        let format = Format::of(&head);
+        let format = match Format::cut_short(&head, Path::new(&**store.name())) {
+            Some(format) => return Err(truncated(format, &*store)),
+            None => Format::of(&head),
+        };
         let file::OpenedFormat { file: reads, header, requests } = format.open(&store, &options)?;
         let note = reads.note();
         let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
@@ -64,5 +66,16 @@ impl ReadFile {
             options,
         };
         Ok(Self { file, reads, format, origin, note })
+    }
+}
+
+/// The error about a file that ends inside its signature.
+fn truncated(format: Format, store: &dyn Store) -> Error {
+    Error::Truncated {
+        file: store.name().clone(),
+        what: format!("a {format} file").into(),
+        offset: 0,
+        size: store.size(),
+        advice: "; fetch the file again",
     }
 }

@@ -38,7 +38,8 @@ fn non_finite(text: &[u8]) -> Option<f64> {
     match text {
         b"inf" => Some(f64::INFINITY),
         b"-inf" => Some(f64::NEG_INFINITY),
-        b"nan" | b"-nan" => Some(f64::NAN),
+        b"nan" => Some(f64::NAN),
+        b"-nan" => Some(-f64::NAN),
         _ => None,
     }
 }
@@ -88,9 +89,33 @@ pub(crate) fn push_integer(out: &mut Vec<u8>, value: impl Into<i128>) {
     out.extend(digits.iter().skip(digits.len() - used));
 }
 
-/// Writes a double like slow5lib: rounded to six fractional digits, without trailing zeros or a
-/// trailing point, and without "-0". The text encoding is lossy for numbers that need more digits.
+/// Writes a double like slow5lib: with six fractional digits, without trailing zeros or a trailing
+/// point, and without "-0". If these digits make another number, it writes the fewest that do not.
+/// slow5lib reads them all, to the last bit, but writes six digits only.
 pub(crate) fn push_double(out: &mut Vec<u8>, value: f64) {
+    let start = out.len();
+    push_rounded(out, value);
+    let again = out.get(start..).and_then(parse_double);
+    if value.is_finite() && again.map(f64::to_bits) != Some(value.to_bits()) {
+        out.truncate(start);
+        // Writing into a vector cannot fail.
+        let _ = write!(out, "{value}");
+    }
+}
+
+/// [`push_double`] for a number in single precision, which needs fewer digits.
+pub(crate) fn push_float(out: &mut Vec<u8>, value: f32) {
+    let start = out.len();
+    push_rounded(out, f64::from(value));
+    let again = out.get(start..).and_then(parse_float);
+    if value.is_finite() && again.map(f32::to_bits) != Some(value.to_bits()) {
+        out.truncate(start);
+        let _ = write!(out, "{value}");
+    }
+}
+
+/// Writes a double with up to six fractional digits.
+fn push_rounded(out: &mut Vec<u8>, value: f64) {
     if value.is_nan() {
         out.extend(if value.is_sign_negative() { b"-nan".as_slice() } else { b"nan" });
         return;
@@ -135,16 +160,10 @@ mod tests {
         let expected = [
             (8192.0, "8192"),
             (1467.61, "1467.61"),
-            (1_416.672_607_421_875, "1416.672607"),
             (0.0, "0"),
-            (-0.0, "0"),
-            (-0.000_000_1, "0"),
             (-5.5, "-5.5"),
             (100.0, "100"),
             (0.000_001, "0.000001"),
-            // Exact ties are rounded to the even digit.
-            (0.007_812_5, "0.007812"),
-            (0.023_437_5, "0.023438"),
             (1e22, "10000000000000000000000"),
             (f64::INFINITY, "inf"),
             (f64::NEG_INFINITY, "-inf"),
@@ -154,6 +173,27 @@ mod tests {
         for (value, text) in expected {
             assert_eq!(double(value), text);
         }
+    }
+
+    #[test]
+    fn numbers_that_need_more_digits_have_them() {
+        let expected = [
+            (1_416.672_607_421_875, "1416.672607421875"),
+            (-0.0, "-0"),
+            (-0.000_000_1, "-0.0000001"),
+            (0.007_812_5, "0.0078125"),
+            (0.1 + 0.2, "0.30000000000000004"),
+        ];
+        for (value, text) in expected {
+            assert_eq!(double(value), text);
+        }
+        let mut out = Vec::new();
+        push_float(&mut out, 0.012_345_678);
+        assert_eq!(out, b"0.012345678");
+        out.clear();
+        // Its double has more digits, but the float does not need them.
+        push_float(&mut out, 202.391_13);
+        assert_eq!(out, b"202.391129");
     }
 
     #[test]
@@ -193,12 +233,27 @@ mod tests {
         }
 
         #[test]
-        fn text_of_a_double_is_stable(value in -1e9f64..1e9) {
-            let once = double(value);
-            let back = parse_double(once.as_bytes());
-            prop_assert_eq!(back.map(double), Some(once));
-            let most = 0.5e-6 + value.abs() * f64::EPSILON;
-            prop_assert!(back.is_some_and(|b| (b - value).abs() <= most));
+        fn text_keeps_every_bit(bits: u64, value in -1e9f64..1e9) {
+            for value in [f64::from_bits(bits), value] {
+                let back = parse_double(double(value).as_bytes());
+                let same = back.is_some_and(|back| back.to_bits() == value.to_bits());
+                prop_assert!(same || value.is_nan());
+                let single = value as f32;
+                let mut out = Vec::new();
+                push_float(&mut out, single);
+                let back = parse_float(&out);
+                let same = back.is_some_and(|back| back.to_bits() == single.to_bits());
+                prop_assert!(same || single.is_nan());
+            }
+        }
+
+        #[test]
+        fn six_digits_stay_six_digits(millionths in -1_000_000_000_000i64..1_000_000_000_000) {
+            let value = millionths as f64 / 1e6;
+            let (mut six, mut written) = (Vec::new(), Vec::new());
+            push_rounded(&mut six, value);
+            push_double(&mut written, value);
+            prop_assert_eq!(six, written);
         }
 
         #[test]

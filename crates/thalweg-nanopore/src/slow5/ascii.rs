@@ -273,48 +273,10 @@ fn push_scalar(element: Scalar, text: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Whether a row preserves every number of a record. Text has only six decimals.
+/// Appends a row with its newline. [`Record::signal`] is ignored.
 ///
-/// # Errors
-///
-/// When an auxiliary field is damaged.
-pub fn holds(record: &Record<'_>, header: &Header) -> Result<bool, Fault> {
-    let mut text = Vec::new();
-    let primary = [record.digitisation, record.offset, record.range, record.sampling_rate];
-    if !primary.into_iter().all(|value| holds_value(AuxValue::Double(value), &mut text)) {
-        return Ok(false);
-    }
-    for value in record.aux_values(header) {
-        let held = match value?.1 {
-            AuxValue::Array(array) => array.iter().all(|value| holds_value(value, &mut text)),
-            value => holds_value(value, &mut text),
-        };
-        if !held {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-fn holds_value(value: AuxValue<'_>, text: &mut Vec<u8>) -> bool {
-    text.clear();
-    match value {
-        AuxValue::Float(value) => {
-            number::push_double(text, f64::from(value));
-            number::parse_float(text).is_some_and(|again| again.to_bits() == value.to_bits())
-        }
-        AuxValue::Double(value) => {
-            number::push_double(text, value);
-            number::parse_double(text).is_some_and(|again| again.to_bits() == value.to_bits())
-        }
-        _ => true,
-    }
-}
-
-/// Appends a row with its newline, with the same bytes that slow5lib writes. [`Record::signal`] is
-/// ignored.
-///
-/// Fractions are rounded to six digits, like in the text of other writers. BLOW5 keeps all digits.
+/// The bytes are those that slow5lib writes, except for numbers that six fractional digits do not
+/// hold: slow5lib rounds them, and this function writes as many digits as they need.
 ///
 /// # Errors
 ///
@@ -399,7 +361,7 @@ fn push_value(value: AuxValue<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
         AuxValue::Uint16(v) => number::push_integer(out, v),
         AuxValue::Uint32(v) => number::push_integer(out, v),
         AuxValue::Uint64(v) => number::push_integer(out, v),
-        AuxValue::Float(v) => number::push_double(out, f64::from(v)),
+        AuxValue::Float(v) => number::push_float(out, v),
         AuxValue::Double(v) => number::push_double(out, v),
         AuxValue::Char(v) => push_text(&[v], out)?,
         AuxValue::String(text) => push_text(text, out)?,

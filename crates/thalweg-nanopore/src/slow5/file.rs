@@ -40,16 +40,19 @@ impl FormatFile for Slow5File {
         shape: &Shape,
         _signal: bool,
     ) -> Result<(Source, NewUnpacker<Slow5Unpacker>)> {
-        let source = match self.places(file, selection)? {
-            None => stream(file)?,
-            Some(places) => Source::Planned(Box::new(file.gather(places, shape))),
+        let (source, index) = match self.places(file, selection)? {
+            None => (stream(file)?, None),
+            Some(places) => {
+                (Source::Planned(Box::new(file.gather(places, shape))), file.index_name())
+            }
         };
         let name = file.name().clone();
-        Ok((source, Arc::new(move |limit| Slow5Unpacker::new(name.clone(), limit))))
+        let new = move |limit| Slow5Unpacker::new(name.clone(), index.clone(), limit);
+        Ok((source, Arc::new(new)))
     }
 
     fn single_unpacker(&self, file: &OpenFile) -> Slow5Unpacker {
-        Slow5Unpacker::new(file.name().clone(), file.options.budget.memory)
+        Slow5Unpacker::new(file.name().clone(), file.index_name(), file.options.budget.memory)
     }
 
     fn build_index(&self, file: &OpenFile) -> Result<Index> {
@@ -90,12 +93,14 @@ fn stream(file: &OpenFile) -> Result<Source> {
 /// Decodes records for one worker.
 pub(crate) struct Slow5Unpacker {
     name: Arc<str>,
+    /// The index that says where records are; `None` if they are found one after another.
+    index: Option<Arc<str>>,
     contexts: RecordDecoder,
 }
 
 impl Slow5Unpacker {
-    fn new(name: Arc<str>, limit: usize) -> Self {
-        Self { name, contexts: RecordDecoder::new(limit) }
+    fn new(name: Arc<str>, index: Option<Arc<str>>, limit: usize) -> Self {
+        Self { name, index, contexts: RecordDecoder::new(limit) }
     }
 
     fn set_limit(&mut self, extent: &Extent<'_>, limit: usize) {
@@ -113,9 +118,9 @@ impl UnpackReads for Slow5Unpacker {
         _rows: Option<&mut dyn FnMut(StoredRow<'_>)>,
     ) -> Result<Record<'a>> {
         self.set_limit(extent, limit);
-        let Self { name, contexts } = self;
+        let Self { name, index, contexts } = self;
         let at = |fault: Fault| fault.in_file(name, extent.offset, label(header, extent));
-        let (start, stored) = unframe(header, extent).map_err(at)?;
+        let (start, stored) = unframe(header, extent, index.as_deref()).map_err(at)?;
         contexts.record(header, stored, samples).map_err(|fault| at(fault.shifted(start)))
     }
 
@@ -126,9 +131,9 @@ impl UnpackReads for Slow5Unpacker {
         limit: usize,
     ) -> Result<(Record<'a>, u64)> {
         self.set_limit(extent, limit);
-        let Self { name, contexts } = self;
+        let Self { name, index, contexts } = self;
         let at = |fault: Fault| fault.in_file(name, extent.offset, label(header, extent));
-        let (start, stored) = unframe(header, extent).map_err(at)?;
+        let (start, stored) = unframe(header, extent, index.as_deref()).map_err(at)?;
         contexts.fields(header, stored).map_err(|fault| at(fault.shifted(start)))
     }
 
@@ -137,31 +142,35 @@ impl UnpackReads for Slow5Unpacker {
     }
 }
 
-/// The stored record inside a frame, and its offset in the frame.
-fn unframe<'a>(header: &Header, extent: &Extent<'a>) -> Result<(usize, &'a [u8]), Fault> {
-    // The record must fill the frame exactly. This detects an index with wrong places.
-    match Framing::new(header.encoding)
-        .next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64)?
-    {
-        Frame::Record { stored, len } if len == extent.bytes.len() => {
-            Ok((stored.start, &extent.bytes[stored]))
+/// The stored record inside a frame, and its offset in the frame. `index` says where the frame is.
+fn unframe<'a>(
+    header: &Header,
+    extent: &Extent<'a>,
+    index: Option<&str>,
+) -> Result<(usize, &'a [u8]), Fault> {
+    let framing = Framing::new(header.encoding);
+    let found = match framing.next(extent.bytes, (extent.bytes.len() + END_BYTES) as u64) {
+        // The record must fill the frame exactly. This detects an index with wrong places.
+        Ok(Frame::Record { stored, len }) if len == extent.bytes.len() => {
+            return Ok((stored.start, &extent.bytes[stored]));
         }
-        Frame::Record { len, .. } => Err(misplaced(format!("a record of {len} bytes"), extent)),
-        Frame::NeedMore(len) => Err(misplaced(format!("a record of at least {len} bytes"), extent)),
-        Frame::End => Err(misplaced("the end of the file".into(), extent)),
-    }
+        Ok(Frame::Record { len, .. }) => format!("a record of {len} bytes"),
+        Ok(Frame::NeedMore(len)) => format!("a record of at least {len} bytes"),
+        Ok(Frame::End) => "the end of the file".into(),
+        Err(fault) if index.is_none() => return Err(fault),
+        Err(fault) => fault.found.into_owned(),
+    };
+    let index = index.unwrap_or("the index");
+    let expected = format!(
+        "one of {} bytes, as {index} says; the index may be of another file: delete it or run \
+         `thalweg index`",
+        extent.bytes.len()
+    );
+    Err(Fault::new(0, found, expected))
 }
 
 /// Bytes of the end marker, which follows the last frame of a BLOW5 file.
 const END_BYTES: usize = 5;
-
-fn misplaced(found: String, extent: &Extent<'_>) -> Fault {
-    Fault::new(
-        0,
-        found,
-        format!("one of {} bytes, as the index says; delete the index", extent.bytes.len()),
-    )
-}
 
 fn label(header: &Header, extent: &Extent<'_>) -> String {
     match header.encoding {

@@ -5,8 +5,8 @@ use std::path::Path;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::{Fault, Result};
 
-use super::{ReadWriter, RecordEncoder, ascii};
-use crate::losses::{Loss, Losses};
+use super::{ReadWriter, RecordEncoder};
+use crate::losses::Losses;
 use crate::output::{WriteFile, WriteFormat};
 use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress};
 
@@ -45,11 +45,7 @@ impl WriteFormat for Slow5Target {
     ) -> Result<(Vec<u8>, Losses), Fault> {
         let mut frame = Vec::new();
         encoder.record(&self.0, record, samples, &mut frame)?;
-        let mut losses = Losses::default();
-        if self.0.encoding == Encoding::Ascii && !ascii::holds(record, &self.0)? {
-            losses.add(Loss::Decimals);
-        }
-        Ok((frame, losses))
+        Ok((frame, Losses::default()))
     }
 
     fn create(&self, path: &Path) -> Result<ReadWriter> {

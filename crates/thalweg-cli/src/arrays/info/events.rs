@@ -7,7 +7,7 @@ use thalweg::nexus::{Bank, EventColumn, EventFinding, Log, Nexus, NexusEntry, is
 use thalweg_gauge::units::digits;
 
 use super::super::events::finding_as_json;
-use crate::common::Failure;
+use crate::common::{Failure, counted};
 
 /// A description of a file's events and logs.
 pub(super) struct EventSummary {
@@ -106,10 +106,10 @@ impl EventsFound<'_> {
         lines.extend(self.banks().map(|(bank, span)| {
             let weights = if weighted(bank) { " with weights" } else { "" };
             let words = format!(
-                "{}: {} events{weights}, {} pulses, times of flight in {}{}",
+                "{}: {}{weights}, {}, times of flight in {}{}",
                 bank.path(),
-                bank.events(),
-                bank.pulses(),
+                counted(bank.events(), "event"),
+                counted(bank.pulses(), "pulse"),
                 bank.unit(),
                 span_in_words(span)
             );

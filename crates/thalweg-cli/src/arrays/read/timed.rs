@@ -12,7 +12,7 @@ use thalweg::hdf5::array::Array;
 use super::super::checksum::WordSum;
 use super::super::ranks::{Ranks, ReadSeconds, ReadTally, SliceNumber};
 use super::{ReadJob, array};
-use crate::common::{Failure, VerbResult, output};
+use crate::common::{Failure, VerbResult, counted, output};
 use crate::timing::{Started, stages, with_build};
 
 /// Reads this process's slice of the datasets and sums the values, as every arm of a benchmark
@@ -174,12 +174,11 @@ pub(super) fn print(
     } else {
         writeln!(
             out,
-            "{} datasets, {:.1} MB stored, {:.1} MB fetched in {} requests, {:.1} MB decoded in \
-             {:.3} s: {:.0} MB/s",
-            tally.sums.len(),
+            "{}, {:.1} MB stored, {:.1} MB fetched in {}, {:.1} MB decoded in {:.3} s: {:.0} MB/s",
+            counted(tally.sums.len() as u64, "dataset"),
             tally.stored as f64 / 1e6,
             tally.fetched as f64 / 1e6,
-            tally.requests,
+            counted(tally.requests, "request"),
             tally.bytes as f64 / 1e6,
             tally.seconds,
             tally.bytes as f64 / 1e6 / tally.seconds.max(1e-9),

@@ -227,16 +227,9 @@ impl<'a> Opening<'a> {
     fn container(&mut self) -> Result<Container> {
         let store = self.store;
         let size = self.store.size();
-        let cut = |what: &'static str| Error::Truncated {
-            file: store.name().clone(),
-            what: what.into(),
-            offset: 0,
-            size,
-            advice: "; fetch the file again",
-        };
         let head_len = (SIGNATURE.len() + MARKER_BYTES) as u64;
         if size < head_len + TAIL_BYTES as u64 {
-            return Err(cut("a POD5 file"));
+            return Err(self.cut());
         }
         let head = self.get(&(0..head_len), SectionContent::Other(0))?;
         let marker = pod5::head(&head).map_err(|fault| fault.in_file(store.name(), 0, "header"))?;
@@ -255,8 +248,19 @@ impl<'a> Opening<'a> {
             .map_err(|fault| fault.in_file(store.name(), footer_at.start, "footer"))
     }
 
+    /// The error about a file that ends before its tables are complete.
+    fn cut(&self) -> Error {
+        Error::Truncated {
+            file: self.store.name().clone(),
+            what: "a POD5 file".into(),
+            offset: 0,
+            size: self.store.size(),
+            advice: "; its table of reads, which comes last, is missing: fetch the file again",
+        }
+    }
+
     /// The tables of a file with a missing or damaged footer. Fails with `why` if the file has no
-    /// batches of reads or of signal.
+    /// batches of reads or of signal, unless it is cut short.
     fn recovered(&mut self, why: Error, control: &Control) -> Result<Vec<FoundTable>> {
         // A file without POD5's signature and a section marker has no tables.
         let head =
@@ -267,7 +271,7 @@ impl<'a> Opening<'a> {
             found.iter().any(|table| table.content == content && !table.footer.batches.is_empty())
         };
         if !(has(SectionContent::Reads) && has(SectionContent::Signal)) {
-            return Err(why);
+            return Err(if self.end.1.ends_with(&SIGNATURE) { why } else { self.cut() });
         }
         found.retain(|table| !table.footer.batches.is_empty());
         Ok(found)

@@ -65,7 +65,7 @@ impl engine::Decoder for IdDecoder {
             let at = |fault: Fault| {
                 fault.in_file(&self.name, extent.offset, label(&self.header, &extent))
             };
-            let (start, stored) = unframe(&self.header, &extent).map_err(at)?;
+            let (start, stored) = unframe(&self.header, &extent, None).map_err(at)?;
             let id =
                 contexts.read_id(&self.header, stored).map_err(|fault| at(fault.shifted(start)))?;
             *bytes += id.len() as u64;

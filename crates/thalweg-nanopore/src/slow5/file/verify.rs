@@ -120,7 +120,7 @@ impl engine::Decoder for VerifyDecoder {
         batch.clear();
         let mut held = 0;
         while let Some(extent) = group.get(*next) {
-            let outcome = unframe(&self.header, &extent).and_then(|(start, stored)| {
+            let outcome = unframe(&self.header, &extent, None).and_then(|(start, stored)| {
                 verifier.whole(&self.header, stored).map_err(|f| f.shifted(start))
             });
             let decoded =

@@ -1,0 +1,60 @@
+//! Refuses a read that two inputs of one output have.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+
+use thalweg_io::{Error, Result};
+
+use super::SetPart;
+use crate::reads::ReadSet;
+use crate::record::quoted;
+
+/// From which input each read of an output came.
+///
+/// A read takes up to 50 bytes, whatever the length of its id, because two keyed hashes of 64 bits
+/// stand for the id. The memory budget does not limit them: a budget that is too small would let a
+/// read pass twice. The index of a BLOW5 file takes more.
+#[derive(Default)]
+pub(super) struct Origins {
+    keys: [RandomState; 2],
+    files: HashMap<[u32; 4], u32>,
+}
+
+impl Origins {
+    /// For an output of several inputs. A single input may have a read twice: that is for the
+    /// format of the output to refuse.
+    pub(super) fn of(parts: &[SetPart]) -> Option<Self> {
+        let first = parts.first()?.file;
+        parts.iter().any(|part| part.file != first).then(Self::default)
+    }
+
+    /// Notes a read of file number `file` of a set.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it came from another file before.
+    pub(super) fn note(
+        &mut self,
+        id: &str,
+        file: usize,
+        set: &ReadSet,
+        output: &str,
+    ) -> Result<()> {
+        let [high, low] = self.keys.each_ref().map(|key| key.hash_one(id));
+        let hash = [(high >> 32) as u32, high as u32, (low >> 32) as u32, low as u32];
+        let before = *self.files.entry(hash).or_insert(file as u32) as usize;
+        if before == file {
+            return Ok(());
+        }
+        let name = |file| {
+            set.paths().nth(file).map_or_else(String::new, |path| path.display().to_string())
+        };
+        let message = format!(
+            "{output}: found read {} in {} and in {}, expected each read in one file; leave one \
+             of the files out",
+            quoted(id.as_bytes()),
+            name(before),
+            name(file)
+        );
+        Err(Error::Usage(message.into()))
+    }
+}
