@@ -51,3 +51,9 @@ impl ForceArgs {
         inputs.check(output, existing).map_err(Failure::of_argument)
     }
 }
+
+/// Checks a file that a verb writes beside `file` without being told where. --force is about the
+/// output that it names, and not about this one.
+pub(crate) fn check_sidecar(sidecar: &Path, file: &Path, is_kind: fn(&[u8]) -> bool) -> VerbResult {
+    Inputs::new([file]).check(sidecar, Existing::Sidecar(is_kind)).map_err(Failure::of_argument)
+}

@@ -77,3 +77,35 @@ fn a_file_that_exists_is_replaced_only_with_force() {
     folder.ok(&["index", "in.blow5"]);
     folder.ok(&["index", "in.blow5"]);
 }
+
+/// A link beside the output may lead to any file of the user's.
+#[test]
+fn an_index_that_nobody_named_replaces_indexes_only() {
+    let folder = Folder::new();
+    let synth = ["synth", "out.blow5", "--samples", "50k", "--force"];
+    fs::write(folder.path("mine"), "mine").unwrap();
+    let kept = |told: String| {
+        assert!(told.contains("out.blow5.idx: the file exists"), "{told}");
+        assert_eq!(fs::read(folder.path("mine")).unwrap(), b"mine");
+    };
+    symlink("mine", folder.path("out.blow5.idx")).unwrap();
+    kept(folder.fails(1, &synth[..4]));
+    kept(folder.fails(1, &synth));
+    assert!(!folder.path("out.blow5").exists(), "nothing is written before the check");
+    fs::remove_file(folder.path("out.blow5.idx")).unwrap();
+    fs::hard_link(folder.path("mine"), folder.path("out.blow5.idx")).unwrap();
+    kept(folder.fails(1, &synth[..4]));
+    kept(folder.fails(1, &synth));
+    fs::remove_file(folder.path("out.blow5.idx")).unwrap();
+    folder.ok(&synth);
+    folder.ok(&synth);
+    // The link leads to an index, but of another file.
+    fs::rename(folder.path("out.blow5.idx"), folder.path("other.idx")).unwrap();
+    let before = fs::read(folder.path("other.idx")).unwrap();
+    folder.ok(&["synth", "reads.blow5", "--samples", "80k"]);
+    fs::remove_file(folder.path("reads.blow5.idx")).unwrap();
+    symlink("other.idx", folder.path("reads.blow5.idx")).unwrap();
+    let told = folder.fails(1, &["index", "reads.blow5"]);
+    assert!(told.contains("symbolic link"), "{told}");
+    assert_eq!(fs::read(folder.path("other.idx")).unwrap(), before);
+}

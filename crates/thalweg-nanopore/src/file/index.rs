@@ -35,8 +35,12 @@ pub fn save_index(index: &Index, path: &Path) -> Result<()> {
     write(index, NewFile::replacing(path)?)
 }
 
-/// Writes an index file that nobody asked for.
-fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
+/// Writes an index file that nobody asked for. Another index is replaced, any other file or link is
+/// not.
+///
+/// # Errors
+/// [`Error::Io`], for example if the folder is read-only; [`Error::Exists`].
+pub fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
     make_folder(path)?;
     write(index, NewFile::sidecar(path, Index::is_start)?)
 }
