@@ -310,3 +310,27 @@ fn truncated_files() {
         assert_eq!(place.names(), ["cut.blow5"]);
     }
 }
+
+/// With stacks of 1 GiB, the limit of addresses has room for a few threads only. The limit of
+/// processes does the same, but does not apply to root.
+#[test]
+fn threads_that_cannot_start_are_done_without_or_told() {
+    let place = Place::new();
+    let reads = place.at("reads.blow5");
+    assert_eq!(thalweg(&["synth", &reads, "--samples", "20M"]).code, Some(0));
+    let args = ["read", &reads, "--digest", "-t", "2", "--memory", "4MiB", "--store", "buffered"];
+    let digest = thalweg(&args).out;
+    let mut ended_well = 0;
+    for threads in [1, 2, 3, 4, 5, 6, 7, 8, 200] {
+        let addresses = threads * 1_050_000 + 700_000;
+        let stack = "export RUST_MIN_STACK=1073741824";
+        let ended = after(&format!("ulimit -c 0; ulimit -v {addresses}; {stack}"), &args);
+        if ended.code == Some(0) {
+            assert_eq!(ended.out, digest, "{threads} threads");
+            ended_well += 1;
+        } else {
+            ended.told("reads.blow5", "starting a thread");
+        }
+    }
+    assert!(ended_well > 0);
+}
