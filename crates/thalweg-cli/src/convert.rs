@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         if let Some(path) = args.inputs.first() {
             check_options(path, Kind::Arrays)?;
         }
-        args.write.force.check(&args.output, &args.inputs)?;
+        args.write.force.check(&args.output, args.inputs.iter().chain(&args.ids))?;
         let job = RepackJob {
             inputs: &args.inputs,
             output: &args.output,

@@ -60,7 +60,7 @@ pub(super) fn outputs(
 /// --resume, outputs that exist are looked at one by one.
 fn check(args: &ConvertArgs, outputs: &[PlannedOutput], inputs: &[&Path]) -> VerbResult {
     let mut from: HashMap<&Path, usize> = HashMap::new();
-    let all = Inputs::new(inputs);
+    let all = Inputs::new(inputs.iter().copied().chain(args.ids.as_deref()));
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.path.as_path()) {
             let name =

@@ -109,3 +109,30 @@ fn an_index_that_nobody_named_replaces_indexes_only() {
     assert!(told.contains("symbolic link"), "{told}");
     assert_eq!(fs::read(folder.path("other.idx")).unwrap(), before);
 }
+
+#[test]
+fn no_verb_writes_over_a_list_that_it_reads() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    let ids = folder.ok(&["scan", "in.blow5", "--columns", "read_id"]);
+    let ids = ids.lines().skip(1).collect::<Vec<_>>().join("\n");
+    fs::write(folder.path("ids"), &ids).unwrap();
+    fs::hard_link(folder.path("ids"), folder.path("hard.arrow")).unwrap();
+    symlink("ids", folder.path("soft.arrow")).unwrap();
+    for verb in [
+        "convert in.blow5 OUT --to blow5 --ids ids",
+        "filter in.blow5 --to OUT --format blow5 --ids ids",
+        "read in.blow5 --to OUT --ids ids",
+        "scan in.blow5 --to OUT --ids ids",
+    ] {
+        for out in ["hard.arrow", "soft.arrow"] {
+            let mut all = args(verb, "", out);
+            for _ in 0..2 {
+                let told = folder.fails(2, &words(&all));
+                assert!(told.contains("the output is the input"), "{verb}: {told}");
+                all.push("--force".into());
+            }
+        }
+    }
+    assert_eq!(fs::read(folder.path("ids")).unwrap(), ids.as_bytes());
+}
