@@ -90,6 +90,21 @@ fn paths_that_are_not_files_are_refused() {
     thalweg(&["read", &place.write("text.blow5", b"hello")]).told("text.blow5", "BLOW5");
 }
 
+#[test]
+fn a_pipe_in_the_place_of_an_index_is_told() {
+    let place = Place::new();
+    let reads = place.write("good.blow5", &good(&[5, 6]));
+    let pipe = place.path("good.blow5.idx");
+    let (here, fifo, mode) = (rustix::fs::CWD, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(here, &pipe, fifo, mode, 0).unwrap();
+    let ids = place.write("ids", id(0).as_bytes());
+    let checked = thalweg(&["check", &reads]);
+    assert!(checked.out.contains("good.blow5.idx: a pipe or device is not supported"));
+    thalweg(&["read", &reads, "--ids", &ids]).told("good.blow5.idx", "not supported");
+    let _ = thalweg(&["info", &reads]);
+    assert_eq!(place.names(), ["good.blow5", "good.blow5.idx", "ids"]);
+}
+
 /// A device or a pipe must not be replaced by a file.
 #[test]
 fn outputs_that_are_not_files() {
