@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         if let Some(path) = args.inputs.first() {
             check_options(path, Kind::Arrays)?;
         }
-        args.write.force.check(&args.output, &args.inputs)?;
+        args.write.force.check(&args.output, args.inputs.iter().chain(&args.ids))?;
         let job = RepackJob {
             inputs: &args.inputs,
             output: &args.output,
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         return per_file(args, format, &conversion, &options);
     }
     let set = open_set(&args.inputs, options)?;
-    args.write.force.check(&args.output, set.paths())?;
+    args.write.force.check(&args.output, set.paths().chain(args.ids.as_deref()))?;
     let selection = selection(args, &set)?;
     let _progress = FetchProgress::watch(&control, set.bytes());
     write(args, &set, &selection, &args.output, &conversion)

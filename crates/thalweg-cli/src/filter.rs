@@ -56,7 +56,8 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
         (None, Some(bam)) => Some(bam_ids(bam)?),
         (None, None) => None,
     };
-    args.files.run(|set| {
+    let lists: Vec<&Path> = args.ids.iter().chain(&args.bam).map(PathBuf::as_path).collect();
+    args.files.run(&lists, |set| {
         let chosen = choose(set, listed, condition, args.missing_ok)?;
         Ok(chosen
             .into_iter()

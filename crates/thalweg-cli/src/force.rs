@@ -91,3 +91,9 @@ fn is_index_file(path: &Path) -> bool {
         && File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_ok()
         && (is_index(&head) || arrays::is_index(&head))
 }
+
+/// Checks a file that a verb writes beside `file` without being told where. --force is about the
+/// output that it names, and not about this one.
+pub(crate) fn check_sidecar(sidecar: &Path, file: &Path, is_kind: fn(&[u8]) -> bool) -> VerbResult {
+    Inputs::new([file]).check(sidecar, Existing::Sidecar(is_kind)).map_err(Failure::of_argument)
+}

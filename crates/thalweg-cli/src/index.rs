@@ -8,7 +8,7 @@ use thalweg::{Identified, Opened, Options};
 
 use crate::arrays::{self, KerchunkArgs};
 use crate::common::{Failure, VerbResult, for_each_file};
-use crate::force::ForceArgs;
+use crate::force::{ForceArgs, check_sidecar};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::FetchProgress;
 
@@ -77,7 +77,7 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
         Opened::Arrays(file) => {
             let beside = index_path(path);
             let out = args.output.as_deref();
-            args.force.check_kind(out.unwrap_or(&beside), [path], arrays::is_index)?;
+            check_place(path, out.unwrap_or(&beside), args, arrays::is_index)?;
             let out = out.or(args.force.is_given().then_some(&*beside));
             return arrays::write_index(path, &file, out);
         }
@@ -86,6 +86,21 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     print_note(path, &file);
     let _progress = FetchProgress::watch(&options.control, file.store().size());
     let place = args.output.clone().unwrap_or_else(|| index_path(path));
-    args.force.check_kind(&place, [path], is_index)?;
+    check_place(path, &place, args, is_index)?;
     Ok(file.write_index(&place)?)
+}
+
+/// Checks that the index of a file may be written at `place`. A link is followed only if the path
+/// of the index is given, or --force.
+fn check_place(
+    path: &Path,
+    place: &Path,
+    args: &IndexArgs,
+    is_kind: fn(&[u8]) -> bool,
+) -> VerbResult {
+    args.force.check_kind(place, [path], is_kind)?;
+    if args.output.is_some() || args.force.is_given() {
+        return Ok(());
+    }
+    check_sidecar(place, path, is_kind)
 }

@@ -75,6 +75,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    signals::outlive_large_writes();
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     options::note(&matches);

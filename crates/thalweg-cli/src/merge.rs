@@ -19,7 +19,7 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> VerbResult {
-    args.files.run(|set| {
+    args.files.run(&[], |set| {
         Ok((0..set.paths().len()).map(|file| SetPart::new(file, Selection::All)).collect())
     })
 }

@@ -11,6 +11,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 use thalweg::model::{StoreModel, saved};
+use thalweg::store::FileStore;
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
 use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
@@ -49,7 +50,8 @@ pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
         None
     };
     let path = temporary.as_ref().map_or(&args.path, |t| &t.0);
-    let device = File::open(path).ok().and_then(|file| saved::device(&file));
+    // A pipe without a writer would have this wait for ever.
+    let device = saved::device(FileStore::open(path)?.file());
     let options = ProbeOptions::sweep_within(Duration::from_secs(args.budget_s.into()));
     let found = probe(path, &options, &stop, &mut |_, _| {})?;
     drop(temporary);

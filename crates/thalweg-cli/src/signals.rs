@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use thalweg::control::Control;
 use thalweg::pool::Background;
@@ -46,6 +46,16 @@ pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
     // No patience: a measurement still cleans up and writes its report.
     on_signal(None, move || raised.swap(true, Ordering::Relaxed));
     flag
+}
+
+/// Has a write beyond the limit of file sizes (`ulimit -f`) fail, as one on a full disk does. By
+/// default, a signal ends the process there, before it can say why and remove what is unfinished.
+/// The handler does nothing, and programs that this one starts do not inherit it.
+pub(crate) fn outlive_large_writes() {
+    let nothing = Arc::new(AtomicBool::new(false));
+    if let Err(error) = signal_hook::flag::register(SIGXFSZ, nothing) {
+        complain(&format!("a write beyond `ulimit -f` will end this process: {error}"));
+    }
 }
 
 /// Calls `stop` at a signal. `stop` returns whether it was called before; then the process ends. It

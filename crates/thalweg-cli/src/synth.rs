@@ -12,12 +12,13 @@ use indicatif::ProgressBar;
 use thalweg::engine::default_threads;
 use thalweg::format::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
+use thalweg::reads::{index_path, is_index};
 use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
 
 use crate::common::{Failure, VerbResult, parse_count, shown_path};
-use crate::force::ForceArgs;
+use crate::force::{ForceArgs, check_sidecar};
 use crate::options::{self, Kind};
 use crate::progress;
 use crate::signals::cancel_on_signal;
@@ -167,6 +168,9 @@ pub(crate) fn run(args: &SynthArgs) -> VerbResult {
     args.force.check(&args.output, [""; 0])?;
     let kind = args.kind()?;
     options::check(&args.output, kind.of_options())?;
+    if matches!(kind, FileKind::Blow5) {
+        check_sidecar(&index_path(&args.output), &args.output, is_index)?;
+    }
     let control = cancel_on_signal();
     let synthetic = match kind {
         FileKind::Blow5 => Synthetic::Blow5 {

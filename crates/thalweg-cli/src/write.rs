@@ -132,9 +132,11 @@ impl WriteArgs {
 }
 
 impl ManyToOneArgs {
-    /// Opens the files, and writes the reads that `choose` selects from them.
+    /// Opens the files, and writes the reads that `choose` selects from them. `lists`: what else is
+    /// read, and so must not be written.
     pub(crate) fn run(
         &self,
+        lists: &[&Path],
         choose: impl FnOnce(&ReadSet) -> Result<Vec<SetPart>, Failure>,
     ) -> VerbResult {
         let options = self.read.options();
@@ -142,7 +144,7 @@ impl ManyToOneArgs {
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
-        self.write.force.check(&self.to, set.paths())?;
+        self.write.force.check(&self.to, set.paths().chain(lists.iter().copied()))?;
         let _progress = FetchProgress::watch(&control, set.bytes());
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };

@@ -43,6 +43,7 @@ pub use self::report::{LostRecords, RepairReport, RepairSummary};
 /// can be read; [`Error::Usage`] if `to` exists and is not empty; [`Error::Cancelled`];
 /// [`Error::Io`]. After an error nothing is left at `to`.
 pub fn repair(from: &Path, to: &Path, options: &NetworkOptions) -> Result<RepairReport> {
+    check_is_outside(from, to)?;
     repair_on(&Folder::new(from, options.is_mapped), &Folder::new(to, options.is_mapped), options)
 }
 
@@ -62,6 +63,25 @@ pub fn repair_on(from: &dyn Disk, to: &dyn Disk, options: &NetworkOptions) -> Re
         names.iter().for_each(|name| drop(to.remove(name)));
     }
     outcome.map(|()| report)
+}
+
+/// Refuses a new store inside the damaged one, which must not change.
+fn check_is_outside(from: &Path, to: &Path) -> Result<()> {
+    let to_or_above = to.ancestors().find_map(|path| {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        path.canonicalize().ok()
+    });
+    let is_inside =
+        from.canonicalize().is_ok_and(|from| to_or_above.is_some_and(|to| to.starts_with(from)));
+    if is_inside {
+        let (to, from) = (to.display(), from.display());
+        let what = format!(
+            "{to}: is inside the store {from}, which must not change; \
+                            name a folder outside of it"
+        );
+        return Err(Error::Usage(what.into()));
+    }
+    Ok(())
 }
 
 fn check_is_empty(disk: &dyn Disk) -> Result<()> {

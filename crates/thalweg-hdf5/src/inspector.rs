@@ -10,13 +10,15 @@
 
 use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::fs::{FileType, fstat};
+use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use thalweg_io::control::Control;
 use thalweg_io::open::Options;
@@ -57,10 +59,12 @@ pub enum Answer {
     Refused,
     /// libhdf5 asks for more memory than such a file may take.
     Memory,
+    /// The system starts no thread, so nothing was learnt about the file.
+    NoThread,
 }
 
 impl Answer {
-    const ALL: [Self; 3] = [Self::Harmless, Self::Refused, Self::Memory];
+    const ALL: [Self; 4] = [Self::Harmless, Self::Refused, Self::Memory, Self::NoThread];
 
     /// The line that the child prints to standard output.
     pub fn line(self) -> &'static str {
@@ -68,6 +72,7 @@ impl Answer {
             Self::Harmless => "harmless\n",
             Self::Refused => "refused\n",
             Self::Memory => "memory\n",
+            Self::NoThread => "no thread\n",
         }
     }
 }
@@ -102,11 +107,11 @@ impl Inspector {
     ///
     /// # Errors
     /// [`Error::Malformed`] unless the child answers that the file may be opened, [`Error::Io`] if
-    /// it could not be started, [`Error::Cancelled`].
+    /// it could not be started or can start no thread, [`Error::Cancelled`].
     pub fn check(&self, path: &Path, dataset: Option<&str>, control: &Control) -> Result<()> {
         let name = path.to_string_lossy().into();
         let failed =
-            |e| Error::io(&name, "starting a process that looks through the file first:", e);
+            |e| Error::io(&name, "starting a process that looks through the file first", e);
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .arg(path)
@@ -126,7 +131,7 @@ impl Inspector {
             // What cannot be read is no answer.
             let _ = out.take(LONGEST_ANSWER).read_to_string(&mut answer);
         }
-        let Some(why) = harm(status, &answer)? else { return Ok(()) };
+        let Some(why) = harm(status, &answer, &name)? else { return Ok(()) };
         Err(Error::Malformed {
             file: name,
             what: dataset.map_or_else(|| "HDF5 file".into(), |dataset| dataset.to_owned().into()),
@@ -154,7 +159,7 @@ fn wait(child: &mut Child, control: &Control) -> std::io::Result<ExitStatus> {
 }
 
 /// The harm that the file does; `None` if it may be opened.
-fn harm(status: ExitStatus, answer: &str) -> Result<Option<String>> {
+fn harm(status: ExitStatus, answer: &str, name: &Arc<str>) -> Result<Option<String>> {
     // These signals ask both processes to end.
     let asked = [Signal::INT, Signal::TERM, Signal::HUP];
     let signal = status.signal();
@@ -175,6 +180,10 @@ fn harm(status: ExitStatus, answer: &str) -> Result<Option<String>> {
     Ok(match said.filter(|_| status.success()) {
         // After a refusal, the parent gets the same error, with the place.
         Some(Answer::Harmless | Answer::Refused) => None,
+        Some(Answer::NoThread) => {
+            let doing = "starting a thread in the process that looks through the file first";
+            return Err(Error::io(name, doing, Errno::AGAIN));
+        }
         Some(Answer::Memory) => Some("makes libhdf5 take too much memory for its size".into()),
         None => Some(format!("the process that looks through it cannot judge ({status})")),
     })
@@ -186,14 +195,16 @@ fn harm(status: ExitStatus, answer: &str) -> Result<Option<String>> {
 /// standard input is a pipe, the process ends with it.
 ///
 /// # Errors
-/// [`Error::Io`] if no thread can be started, [`Error::Cancelled`].
+/// [`Error::Cancelled`].
 pub fn look(
     path: &Path,
     datasets: &[String],
     options: Options,
     reads: impl FnOnce(&ArrayFile) -> Result<bool>,
 ) -> Result<Answer> {
-    end_with_parent()?;
+    if end_with_parent().is_err() {
+        return Ok(Answer::NoThread);
+    }
     let size = path.metadata().map_or(0, |metadata| metadata.len());
     let memory =
         size.saturating_mul(MEMORY_SHARE).saturating_add(*MEMORY.start()).min(*MEMORY.end());
@@ -216,6 +227,9 @@ pub fn look(
     match looked {
         Err(Error::Cancelled) => Err(Error::Cancelled),
         _ if allowance::had_no_memory() => Ok(Answer::Memory),
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
+            Ok(Answer::NoThread)
+        }
         Ok(()) => Ok(Answer::Harmless),
         Err(_) => Ok(Answer::Refused),
     }
@@ -300,6 +314,8 @@ mod tests {
         ));
         assert!(said("kill -XCPU $$").contains("2 s without progress"));
         assert_eq!(said("kill -TERM $$"), "cancelled");
+        let no_thread = said("echo no thread");
+        assert!(no_thread.starts_with("some.h5: starting a thread"), "{no_thread}");
         let none = Inspector::new("/nonexistent", [""; 0]).check(
             Path::new("some.h5"),
             None,

@@ -91,10 +91,7 @@ impl NewFile {
     /// # Errors
     /// Those of [`NewFile::create`]; [`Error::Exists`] if `path` is something else.
     pub fn sidecar(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<Self> {
-        if fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
-            return Err(existing::is_link(path));
-        }
-        check_output(path, [""; 0], Existing::ReplaceKind(is_kind))?;
+        check_output(path, [""; 0], Existing::Sidecar(is_kind))?;
         Ok(Self { replaces: true, ..Self::at(path, path)? })
     }
 

@@ -19,6 +19,7 @@ use std::time::Instant;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::thread::{self, Scope};
+use crate::sync::{Mutex, PoisonError, spawn_scoped};
 
 pub use file::FileStore;
 pub use joined::JoinedStore;
@@ -111,13 +112,18 @@ fn serve_here<'scope, S: Store + ?Sized>(
     mut next: Next,
 ) {
     while let Next::Read(mut request) = next {
+        let mut kept = None;
         while left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1))
             .is_ok()
         {
             match feed.next(false) {
-                more @ Next::Read(_) => {
-                    drop(scope.spawn(move || serve_here(scope, store, feed, left, more)));
+                Next::Read(more) => {
+                    // A thread that does not start is not tried again.
+                    kept = serve_there(scope, store, feed, left, more);
+                    if kept.is_some() {
+                        break;
+                    }
                 }
                 Next::Later | Next::End => {
                     left.fetch_add(1, Ordering::Relaxed);
@@ -127,8 +133,30 @@ fn serve_here<'scope, S: Store + ?Sized>(
         }
         let outcome = store.answer(&mut request);
         feed.done(request, outcome);
-        next = feed.next(true);
+        next = kept.map_or_else(|| feed.next(true), Next::Read);
     }
+}
+
+/// Answers requests on another thread, beginning with `first`. Returns that request if the system
+/// starts no thread.
+fn serve_there<'scope, S: Store + ?Sized>(
+    scope: &'scope Scope<'scope, '_>,
+    store: &'scope S,
+    feed: &'scope dyn Feed,
+    left: &'scope AtomicUsize,
+    first: Request,
+) -> Option<Request> {
+    let first = Arc::new(Mutex::new(Some(first)));
+    let taken = first.clone();
+    let take = |first: &Mutex<Option<Request>>| {
+        first.lock().unwrap_or_else(PoisonError::into_inner).take()
+    };
+    let job = move || {
+        if let Some(first) = take(&taken) {
+            serve_here(scope, store, feed, left, Next::Read(first));
+        }
+    };
+    spawn_scoped(scope, "thalweg-store", job).is_err().then(|| take(&first)).flatten()
 }
 
 /// A read of some bytes into a buffer.

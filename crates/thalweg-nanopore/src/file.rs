@@ -37,7 +37,7 @@ pub(crate) use decode::check_id;
 pub use decode::{LIKELY_RATIO, NewUnpacker, UnpackReads};
 pub(crate) use get::no_read;
 pub use get::{GetReads, IndexedGetter, SingleRead};
-pub use index::{IndexOrigin, save_index};
+pub use index::{IndexOrigin, save_index, save_sidecar};
 pub(crate) use index::{load_index_file, missing_reads};
 pub use report::{CheckReport, IndexState, LostReads};
 pub use requests::RequestTotals;

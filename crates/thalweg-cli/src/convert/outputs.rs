@@ -46,7 +46,7 @@ pub(super) fn outputs(
 /// --resume, outputs that exist are looked at one by one.
 fn check(args: &ConvertArgs, outputs: &[PathBuf], inputs: &[PathBuf]) -> VerbResult {
     let mut from: HashMap<&Path, usize> = HashMap::new();
-    let all = Inputs::new(inputs);
+    let all = Inputs::new(inputs.iter().map(PathBuf::as_path).chain(args.ids.as_deref()));
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.as_path()) {
             let name =

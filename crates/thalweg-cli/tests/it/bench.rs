@@ -607,3 +607,40 @@ fn commands_of_another_user_run_only_if_that_is_agreed() {
     folder.ok(&["bench", "s.toml", "--json", "r.jsonl", "--yes"]);
     folder.ok(&["bench", "--resume", "mine.jsonl", "--yes"]);
 }
+
+#[test]
+fn a_trial_ends_with_the_run_that_is_killed() {
+    const LONG: &str = r#"
+name = "long"
+pairs = 1
+[workload.long]
+command = ["sh", "-c", "echo $$ > pid.new; mv pid.new pid; exec sleep 100000"]
+[[comparison]]
+name = "long"
+arms = ["long"]
+"#;
+    let folder = folder(LONG);
+    let mut child = folder
+        .command(["bench", "s.toml", "--json", "r.jsonl"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let began = Instant::now();
+    let wait = || {
+        assert!(began.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    while !folder.path("pid").exists() {
+        assert!(child.try_wait().unwrap().is_none());
+        wait();
+    }
+    let trial = std::fs::read_to_string(folder.path("pid")).unwrap();
+    kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
+    child.wait().unwrap();
+    // A process that has ended, but that nobody waited for, has no command line.
+    let command = format!("/proc/{}/cmdline", trial.trim());
+    while std::fs::read(&command).is_ok_and(|command| !command.is_empty()) {
+        wait();
+    }
+}

@@ -638,7 +638,6 @@ fn options_that_do_not_fit_the_kind_of_file_are_refused() {
     folder.ok(&["synth", "run.nxs", "--size", "1MB", "--banks", "2"]);
     std::fs::write(folder.path("ids"), "a\n").unwrap();
     refused(&["read", "run.nxs", "--ids", "ids"], "--ids", "reads");
-    refused(&["read", "run.nxs", "--explain"], "--explain", "reads");
     refused(&["read", "run.nxs", "--to", "x.npy", "--pa"], "--pa", "reads");
     refused(&["info", "run.nxs", "--count"], "--count", "reads");
     refused(&["plot", "run.nxs", "--read", "a", "--to", "x.svg"], "--read", "reads");

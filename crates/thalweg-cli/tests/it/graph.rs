@@ -94,6 +94,19 @@ fn mistaken_vertices_and_stores_are_explained() {
 }
 
 #[test]
+fn a_store_is_not_repaired_into_itself() {
+    let folder = network("source,target\n1,2\n");
+    std::os::unix::fs::symlink("net", folder.path("link")).unwrap();
+    let before = fs::read_dir(folder.path("net")).unwrap().count();
+    for out in ["net/new", "net/a/b", "link/new", "net"] {
+        let said = folder.fails(2, &["graph", "check", "net", "--repair", out]);
+        assert!(said.contains("is inside the store"), "{said}");
+    }
+    assert_eq!(fs::read_dir(folder.path("net")).unwrap().count(), before);
+    folder.ok(&["graph", "check", "net", "--repair", "network"]);
+}
+
+#[test]
 fn imports_that_cannot_be_meant_are_refused() {
     let folder = network("source,target\n1,2\n");
     fs::write(folder.path("run.txt"), "1 2\n").unwrap();

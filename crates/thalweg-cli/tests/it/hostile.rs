@@ -152,7 +152,7 @@ fn paths_that_are_not_files_are_refused() {
     for path in [&place.at("pipe"), "/dev/null", "/dev/zero"] {
         let verbs: &[&str] =
             if cfg!(feature = "hdf5") { &["info", "evict", "doctor"] } else { &["info", "evict"] };
-        for verb in verbs {
+        for verb in verbs.iter().chain(&["probe", "compare"]) {
             thalweg(&[verb, path]).told(path, "not supported");
         }
     }
@@ -163,6 +163,21 @@ fn paths_that_are_not_files_are_refused() {
     thalweg(&["read", &place.write("empty.blow5", b"")]).told("empty.blow5", "truncated");
     thalweg(&["check", &place.write("empty.slow5", b"")]).told("empty.slow5", "truncated");
     thalweg(&["read", &place.write("text.blow5", b"hello")]).told("text.blow5", "BLOW5");
+}
+
+#[test]
+fn a_pipe_in_the_place_of_an_index_is_told() {
+    let place = Place::new();
+    let reads = place.write("good.blow5", &good(&[5, 6]));
+    let pipe = place.path("good.blow5.idx");
+    let (here, fifo, mode) = (rustix::fs::CWD, rustix::fs::FileType::Fifo, rustix::fs::Mode::RUSR);
+    rustix::fs::mknodat(here, &pipe, fifo, mode, 0).unwrap();
+    let ids = place.write("ids", id(0).as_bytes());
+    let checked = thalweg(&["check", &reads]);
+    assert!(checked.out.contains("good.blow5.idx: a pipe or device is not supported"));
+    thalweg(&["read", &reads, "--ids", &ids]).told("good.blow5.idx", "not supported");
+    let _ = thalweg(&["info", &reads]);
+    assert_eq!(place.names(), ["good.blow5", "good.blow5.idx", "ids"]);
 }
 
 /// A device or a pipe must not be replaced by a file.
@@ -211,9 +226,8 @@ fn no_more_room_on_the_disk() {
     let out = place.at("out.blow5");
     let text = place.at("out.slow5");
     let pod5 = place.at("out.pod5");
-    // The unit is blocks of 512 bytes. The signal is ignored, because it would end the process
-    // before it could clean up, which a full disk does not do.
-    let full = "trap '' XFSZ; ulimit -f 64";
+    // The unit is blocks of 512 bytes.
+    let full = "ulimit -f 64";
     for args in [
         &["convert", &path, &text][..],
         &["check", &path, "--salvage", &out],
@@ -384,4 +398,28 @@ fn truncated_files() {
         thalweg(&["index", &path]).told("cut.blow5", "");
         assert_eq!(place.names(), ["cut.blow5"]);
     }
+}
+
+/// With stacks of 1 GiB, the limit of addresses has room for a few threads only. The limit of
+/// processes does the same, but does not apply to root.
+#[test]
+fn threads_that_cannot_start_are_done_without_or_told() {
+    let place = Place::new();
+    let reads = place.at("reads.blow5");
+    assert_eq!(thalweg(&["synth", &reads, "--samples", "20M"]).code, Some(0));
+    let args = ["read", &reads, "--digest", "-t", "2", "--memory", "4MiB", "--store", "buffered"];
+    let digest = thalweg(&args).out;
+    let mut ended_well = 0;
+    for threads in [1, 2, 3, 4, 5, 6, 7, 8, 200] {
+        let addresses = threads * 1_050_000 + 700_000;
+        let stack = "export RUST_MIN_STACK=1073741824";
+        let ended = after(&format!("ulimit -c 0; ulimit -v {addresses}; {stack}"), &args);
+        if ended.code == Some(0) {
+            assert_eq!(ended.out, digest, "{threads} threads");
+            ended_well += 1;
+        } else {
+            ended.told("reads.blow5", "starting a thread");
+        }
+    }
+    assert!(ended_well > 0);
 }

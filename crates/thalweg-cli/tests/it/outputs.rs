@@ -165,3 +165,62 @@ fn no_file_is_called_like_standard_output() {
     folder.ok(&["convert", "in.blow5", "./-", "--to", "blow5"]);
     assert!(folder.path("-").is_file());
 }
+
+/// A link beside the output may lead to any file of the user's.
+#[test]
+fn an_index_that_nobody_named_replaces_indexes_only() {
+    let folder = Folder::new();
+    let synth = ["synth", "out.blow5", "--samples", "50k", "--force"];
+    fs::write(folder.path("mine"), "mine").unwrap();
+    let kept = |told: String| {
+        assert!(told.contains("out.blow5.idx: the file exists"), "{told}");
+        assert_eq!(fs::read(folder.path("mine")).unwrap(), b"mine");
+    };
+    symlink("mine", folder.path("out.blow5.idx")).unwrap();
+    kept(folder.fails(1, &synth[..4]));
+    kept(folder.fails(1, &synth));
+    assert!(!folder.path("out.blow5").exists(), "nothing is written before the check");
+    fs::remove_file(folder.path("out.blow5.idx")).unwrap();
+    fs::hard_link(folder.path("mine"), folder.path("out.blow5.idx")).unwrap();
+    kept(folder.fails(1, &synth[..4]));
+    kept(folder.fails(1, &synth));
+    fs::remove_file(folder.path("out.blow5.idx")).unwrap();
+    folder.ok(&synth);
+    folder.ok(&synth);
+    // The link leads to an index, but of another file.
+    fs::rename(folder.path("out.blow5.idx"), folder.path("other.idx")).unwrap();
+    let before = fs::read(folder.path("other.idx")).unwrap();
+    folder.ok(&["synth", "reads.blow5", "--samples", "80k"]);
+    fs::remove_file(folder.path("reads.blow5.idx")).unwrap();
+    symlink("other.idx", folder.path("reads.blow5.idx")).unwrap();
+    let told = folder.fails(1, &["index", "reads.blow5"]);
+    assert!(told.contains("symbolic link"), "{told}");
+    assert_eq!(fs::read(folder.path("other.idx")).unwrap(), before);
+}
+
+#[test]
+fn no_verb_writes_over_a_list_that_it_reads() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
+    let ids = folder.ok(&["scan", "in.blow5", "--columns", "read_id"]);
+    let ids = ids.lines().skip(1).collect::<Vec<_>>().join("\n");
+    fs::write(folder.path("ids"), &ids).unwrap();
+    fs::hard_link(folder.path("ids"), folder.path("hard.arrow")).unwrap();
+    symlink("ids", folder.path("soft.arrow")).unwrap();
+    for verb in [
+        "convert in.blow5 OUT --to blow5 --ids ids",
+        "filter in.blow5 --to OUT --format blow5 --ids ids",
+        "read in.blow5 --to OUT --ids ids",
+        "scan in.blow5 --to OUT --ids ids",
+    ] {
+        for out in ["hard.arrow", "soft.arrow"] {
+            let mut all = args(verb, "", out);
+            for _ in 0..2 {
+                let told = folder.fails(2, &words(&all));
+                assert!(told.contains("the output is the input"), "{verb}: {told}");
+                all.push("--force".into());
+            }
+        }
+    }
+    assert_eq!(fs::read(folder.path("ids")).unwrap(), ids.as_bytes());
+}

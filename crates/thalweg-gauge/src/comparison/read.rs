@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use thalweg_io::store::FileStore;
 
 use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, SESSION_SCHEMA};
 use super::{Comparison, EndReason, ProbeRecord, Resumed, Session, TRIAL_SCHEMA, Trial, summarise};
@@ -32,8 +33,10 @@ const MOST_UNPACKED: u64 = 64 << 20;
 /// The text of a results file, unpacked if it is a gzip file. A truncated gzip file gives its
 /// intact part.
 pub fn read_text(path: &Path) -> Result<String> {
-    let raw = std::fs::read(path).map_err(|e| Error::io(path, "reading", e))?;
-    let mut bytes = raw;
+    // A pipe without a writer would have this wait for ever.
+    let store = FileStore::open(path)?;
+    let mut bytes = Vec::new();
+    store.file().read_to_end(&mut bytes).map_err(|e| Error::io(path, "reading", e))?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
         let decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());

@@ -36,9 +36,17 @@ pub(crate) struct Compaction<'a> {
 }
 
 impl Compaction<'_> {
-    /// Writes the segment.
+    /// Writes the segment. After an error, its file is removed.
     pub(crate) fn write(&self, disk: &dyn Disk, file: &str) -> Result<SegmentEntry> {
-        let mut segment = SegmentWriter::create(disk, file)?;
+        let written = self.fill(disk, SegmentWriter::create(disk, file)?);
+        if written.is_err() {
+            let _ = disk.remove(file);
+        }
+        Ok(SegmentEntry { file: file.to_owned(), bytes: written? })
+    }
+
+    /// Writes what is in the segment. Returns the bytes of its file.
+    fn fill(&self, disk: &dyn Disk, mut segment: SegmentWriter) -> Result<u64> {
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
         for population in 0..self.manifest.edges.len() {
             for side in [Side::Out, Side::In] {
@@ -54,7 +62,7 @@ impl Compaction<'_> {
                 footer.vertices.push(section);
             }
         }
-        Ok(SegmentEntry { file: file.to_owned(), bytes: segment.finish(&footer)? })
+        segment.finish(&footer)
     }
 
     fn check_cancelled(&self) -> Result<()> {

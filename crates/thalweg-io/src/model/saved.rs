@@ -102,8 +102,8 @@ pub fn load(folder: &Path, device: &str, now: SystemTime) -> Option<Saved> {
 /// is replaced atomically. Returns the path of the file.
 ///
 /// # Errors
-/// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] for a model that [`load`] would
-/// reject.
+/// [`Error::Io`] if the folder cannot be written, [`Error::Exists`] if a link is there,
+/// [`Error::Usage`] for a model that [`load`] would reject.
 pub fn save(folder: &Path, saved: &Saved) -> Result<PathBuf> {
     let measured = UNIX_EPOCH + Duration::from_secs(saved.measured_at_unix_s);
     if !saved.holds(&saved.device, measured) {
@@ -113,7 +113,8 @@ pub fn save(folder: &Path, saved: &Saved) -> Result<PathBuf> {
         .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
     let place = place(folder, &saved.device);
     let text = serde_json::to_vec_pretty(saved).map_err(|e| Error::Usage(e.to_string().into()))?;
-    NewFile::replacing(&place)?.finish_with(&text)?;
+    // No link is followed, and damaged models are replaced.
+    NewFile::sidecar(&place, |_| true)?.finish_with(&text)?;
     Ok(place)
 }
 
@@ -154,6 +155,16 @@ mod tests {
         assert_eq!(load(&folder, "ef53-1", now() + DAY), Some(newer));
         let names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().path()).collect();
         assert_eq!(names, [place], "nothing temporary stays");
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let mine = dir.path().join("mine");
+        fs::write(&mine, "mine").unwrap();
+        std::os::unix::fs::symlink(&mine, place(dir.path(), "ef53-1")).unwrap();
+        assert!(matches!(save(dir.path(), &saved()), Err(Error::Exists { .. })));
+        assert_eq!(fs::read(&mine).unwrap(), b"mine");
     }
 
     #[test]

@@ -21,10 +21,15 @@ pub enum Existing {
     /// It is replaced if it is of the kind of the new file, which the function tells by its first
     /// bytes. An empty file is replaced, too.
     ReplaceKind(fn(&[u8]) -> bool),
+    /// As [`Existing::ReplaceKind`], for a file that thalweg writes beside the user's without being
+    /// asked to. No link is replaced, because a link may lead to any file of the user's.
+    Sidecar(fn(&[u8]) -> bool),
 }
 
 /// The first bytes of a file that [`Existing::ReplaceKind`] looks at.
 const HEAD: u64 = 4096;
+/// What to do about an output that exists.
+const FORCE: &str = "give another name, or --force to replace it";
 
 /// Checks that writing `output` destroys nothing: it is none of the `inputs`, whatever names lead
 /// to them, and a file that exists there may be replaced.
@@ -78,6 +83,10 @@ impl Inputs {
         if let Some(input) = self.paths.get(output) {
             return Err(is_input(output, input));
         }
+        let is_linked = || fs::symlink_metadata(output).is_ok_and(|meta| meta.is_symlink());
+        if matches!(existing, Existing::Sidecar(_)) && is_linked() {
+            return Err(is_link(output));
+        }
         // What is not there cannot be destroyed. A link that leads nowhere is there.
         let Ok(meta) = fs::metadata(output) else {
             return match fs::symlink_metadata(output) {
@@ -93,7 +102,9 @@ impl Inputs {
             _ if !meta.is_file() => Err(no_file(output)),
             Existing::Replace => Ok(()),
             Existing::ReplaceKind(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
-            Existing::ReplaceKind(_) => Err(other_kind(output)),
+            Existing::Sidecar(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
+            Existing::ReplaceKind(_) => Err(other_kind(output, FORCE)),
+            Existing::Sidecar(_) => Err(other_kind(output, "move it to another place")),
             Existing::Keep => Err(exists(output)),
         }
     }
@@ -139,18 +150,16 @@ pub(super) fn no_file(path: &Path) -> Error {
 }
 
 fn exists(path: &Path) -> Error {
-    let advice = "give another name, or --force to replace it";
-    Error::Exists { file: path.to_string_lossy().into(), what: "", advice }
+    Error::Exists { file: path.to_string_lossy().into(), what: "", advice: FORCE }
 }
 
-fn other_kind(path: &Path) -> Error {
-    let advice = "give another name, or --force to replace it";
+fn other_kind(path: &Path, advice: &'static str) -> Error {
     let what = ", and is not what would replace it";
     Error::Exists { file: path.to_string_lossy().into(), what, advice }
 }
 
 /// The error for a sidecar where a link is.
-pub(super) fn is_link(path: &Path) -> Error {
+fn is_link(path: &Path) -> Error {
     let file = path.to_string_lossy().into();
     Error::Exists { file, what: " as a symbolic link", advice: "remove the link" }
 }

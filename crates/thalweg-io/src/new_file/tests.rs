@@ -103,7 +103,10 @@ fn an_output_is_no_input_and_replaces_nothing_unless_told_to() {
         check(name, Existing::Replace).unwrap();
     }
     assert!(check("other", Existing::ReplaceKind(is_index)).is_err());
+    assert!(check("other", Existing::Sidecar(is_index)).is_err());
+    assert!(check("loose", Existing::Sidecar(|_| true)).is_err());
     check("empty", Existing::ReplaceKind(is_index)).unwrap();
+    check("empty", Existing::Sidecar(is_index)).unwrap();
     fs::write(at("other"), "index 1").unwrap();
     check("other", Existing::ReplaceKind(is_index)).unwrap();
     check("new", Existing::Keep).unwrap();

@@ -1,12 +1,14 @@
 //! The index beside a file: loading, building, saving, and locating a list of reads.
 
 use std::fs;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::new_file::NewFile;
 use thalweg_io::sidecar::{index_places, is_current};
+use thalweg_io::store::FileStore;
 use thalweg_io::{Error, InFile, Result};
 
 use super::{FormatFile, OpenFile};
@@ -35,8 +37,12 @@ pub fn save_index(index: &Index, path: &Path) -> Result<()> {
     write(index, NewFile::replacing(path)?)
 }
 
-/// Writes an index file that nobody asked for.
-fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
+/// Writes an index file that nobody asked for. Another index is replaced, any other file or link is
+/// not.
+///
+/// # Errors
+/// [`Error::Io`], for example if the folder is read-only; [`Error::Exists`].
+pub fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
     make_folder(path)?;
     write(index, NewFile::sidecar(path, Index::is_start)?)
 }
@@ -128,11 +134,12 @@ pub(crate) fn missing_reads(missing: &[&str], of: usize) -> String {
 /// The index at `place`; `None` if the file does not exist.
 pub(crate) fn load_index_file(place: &Path) -> Result<Option<Index>> {
     let name: Arc<str> = place.to_string_lossy().into();
-    match fs::read(place) {
-        Ok(bytes) => {
-            Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index"))
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(Error::io(&name, "reading", e)),
-    }
+    // A pipe without a writer would have this wait for ever.
+    let store = match FileStore::open(place) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
+        store => store?,
+    };
+    let mut bytes = Vec::new();
+    store.file().read_to_end(&mut bytes).map_err(|e| Error::io(&name, "reading", e))?;
+    Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index"))
 }

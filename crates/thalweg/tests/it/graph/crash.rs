@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use thalweg::Error;
-use thalweg::graph::{Network, NetworkOptions as Options, Writer};
+use thalweg::graph::{Change, Network, NetworkOptions as Options, Writer};
 use thalweg_testing::{CrashDisk, Failing, one_of};
 
 use super::model::{Model, define, try_define};
@@ -184,6 +184,29 @@ fn changes_acknowledged_after_a_failure_are_kept() {
         }
     }
     assert!(failures > 10 && acknowledged > 10, "{failures} failures, {acknowledged} commits");
+}
+
+#[test]
+fn a_compaction_that_is_cancelled_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    let control = options.control.clone();
+    let mut writer = Writer::open(folder.path(), options).unwrap();
+    define(&mut writer);
+    for first in [0, 100_000] {
+        let ids = (first..first + 20_000).collect();
+        let added = Change::AddVertices { vertex_type: 0, ids, attributes: None };
+        writer.commit(vec![added]).unwrap();
+        writer.flush().unwrap();
+    }
+    let names = || -> Vec<_> {
+        std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect()
+    };
+    let before = names();
+    control.cancel();
+    assert!(matches!(writer.compact(), Err(Error::Cancelled)));
+    let after = names();
+    assert!(after.iter().all(|name| before.contains(name)), "{before:?}, {after:?}");
 }
 
 #[test]
