@@ -487,6 +487,49 @@ def test_info_shows_strings(thalweg, shared, tmp_path):
     assert '/square: 2x2 strings of any length: "a", "bb", "", "c"' in thalweg("info", path).stdout
 
 
+def test_an_extensible_array_with_pages(thalweg, tmp_path):
+    """Beyond 131,060 chunks, the blocks of the index have pages, and the bits of their pages are packed over blocks."""
+    path = tmp_path / "f.h5"
+    values = np.arange(300_000, dtype="<u4").astype("u1")
+    with h5py.File(path, "w", libver="latest") as file:
+        file.create_dataset("whole", data=values, chunks=(1,), maxshape=(None,))
+        some = file.create_dataset("some", (300_000,), "u1", chunks=(1,), maxshape=(None,), fillvalue=7)
+        for start in (5, 131_500, 133_500, 150_000, 262_200, 299_990):
+            some[start : start + 9] = values[start : start + 9]
+    same(thalweg, path)
+
+
+def test_addresses_and_lengths_of_four_bytes(thalweg, tmp_path):
+    """Heads in global heaps are padded to eight bytes."""
+    path = tmp_path / "f.h5"
+    how = h5py.h5p.create(h5py.h5p.FILE_CREATE)
+    how.set_sizes(4, 4)
+    with h5py.File(h5py.h5f.create(bytes(path), h5py.h5f.ACC_TRUNC, how)) as file:
+        file["texts"] = ["one", "", "drei"]
+        file["texts"].attrs["units"] = "µm"
+        file.create_dataset("lists", (2,), h5py.vlen_dtype("<i2"))[:] = [np.arange(3), np.arange(5)]
+        file.create_dataset("chunks", data=np.arange(100), chunks=(7,), compression="gzip")
+    same(thalweg, path)
+    rows = {row["path"]: row for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"]}
+    assert rows["/texts"]["strings"] == ["one", "", "drei"] and rows["/lists"]["shape"] == [2]
+
+
+def test_fill_values_whose_parts_differ(thalweg, tmp_path):
+    """An element of an array type that is not stored has the parts of the fill value."""
+    libhdf5 = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    libhdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        kind = h5py.h5t.array_create(h5py.h5t.STD_I32LE, (3,))
+        how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        how.set_chunk((2,))
+        assert libhdf5.H5Pset_fill_value(how.id, kind.id, (ctypes.c_int32 * 3)(1, 2, 3)) >= 0
+        h5py.h5d.create(file.id, b"parts", kind, h5py.h5s.create_simple((5,)), how)
+    same(thalweg, path)
+    (row,) = thalweg("read", path, "--digest").stdout.splitlines()
+    assert row.split("\t")[3] == hashlib.sha256(np.tile(np.array([1, 2, 3], "<i4"), 5).tobytes()).hexdigest()
+
+
 def test_links(thalweg, tmp_path):
     """Symbolic links are followed on the way to a path. Links to other files are named, and refused on the way to a path."""
     path = tmp_path / "f.h5"

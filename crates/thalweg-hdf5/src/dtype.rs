@@ -111,6 +111,11 @@ impl Dtype {
         record
     }
 
+    /// Whether an element needs more than [`MOST_FIXES`] fixes.
+    pub(crate) fn is_too_mixed(&self) -> bool {
+        self.fixes.len() > MOST_FIXES
+    }
+
     /// `count` elements one after the other, as a field of a record; `None` if they need more than
     /// [`MOST_FIXES`] fixes or are too large.
     pub(crate) fn repeated(&self, count: usize) -> Option<Self> {

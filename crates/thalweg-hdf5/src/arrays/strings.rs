@@ -57,6 +57,15 @@ impl ArrayFile {
             return Ok(());
         }
         let rows = variable.shape.first().copied().unwrap_or(1);
+        let row = variable.len() / rows;
+        let bytes = row.saturating_mul(variable.references.dtype.size() as u64);
+        if bytes > self.options.budget.memory as u64 {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{}: a row of {row} strings or lists", dataset.path()).into(),
+                advice: "give more --memory".into(),
+            });
+        }
         let step = (AT_A_TIME.min(most) / (variable.len() / rows).max(1)).max(1);
         let mut from = 0;
         let mut left = most;

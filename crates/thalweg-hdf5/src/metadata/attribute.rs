@@ -139,8 +139,16 @@ impl Object {
             }
             Class::LongText { .. } => {
                 let collections = Collections::read(reader, attribute.global_ids()?).await?;
-                let text = |element| attribute.text(element, &collections);
-                attribute.elements().map(text).collect::<Result<_>>().map(Some)
+                let mut bytes = 0;
+                let mut texts = Vec::new();
+                for element in attribute.elements() {
+                    texts.push(attribute.text(element, &collections)?);
+                    bytes += texts.last().map_or(0, String::len);
+                    if bytes > Value::MOST_TEXT {
+                        return Ok(None);
+                    }
+                }
+                Ok(Some(texts))
             }
             _ => Ok(None),
         }
@@ -284,11 +292,7 @@ impl Attribute {
             }
             Class::LongText { .. } => Value::Text(self.text(element, collections)?),
             Class::Enumeration { base, names } if size <= 8 => {
-                let order = match &base.class {
-                    Class::Integer { order, .. } => *order,
-                    _ => ByteOrder::Little,
-                };
-                let code = |bytes| number(bytes, order).map(u64::cast_signed);
+                let code = |bytes| code(bytes, base);
                 let labels = names.iter().map(|(name, bytes)| Ok((code(bytes)?, name.clone())));
                 Value::Enum(code(element)?, Arc::new(labels.collect::<Result<_>>()?))
             }
@@ -304,12 +308,26 @@ impl Attribute {
             return Ok(String::new());
         }
         let object = collections.object(id)?;
+        if len > Value::MOST_TEXT as u64 {
+            return foreign(format!("a text of {len} bytes in an attribute"));
+        }
         let Some(bytes) = usize::try_from(len).ok().and_then(|len| object.get(..len)) else {
             let found = format!("a string of {} bytes", object.len());
             return damaged(id.0, found, format!("{len}"));
         };
         Ok(String::from_utf8_lossy(until_nul(bytes)).into_owned())
     }
+}
+
+/// The code of an enumeration with this base type, which is an integer of up to eight bytes.
+fn code(bytes: &[u8], base: &Datatype) -> Result<i64> {
+    let Class::Integer { order, signed, bits } = &base.class else {
+        return foreign("an enumeration whose base type is not an integer");
+    };
+    let number = number(bytes, *order)? >> bits.offset;
+    let shift = 64 - bits.precision as u32;
+    let number = number << shift;
+    Ok(if *signed { number.cast_signed() >> shift } else { (number >> shift).cast_signed() })
 }
 
 /// The bits of a number of up to eight bytes.

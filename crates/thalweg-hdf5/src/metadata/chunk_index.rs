@@ -145,7 +145,9 @@ impl ChunkGrid {
                 let (size, mask) = stored.unwrap_or((self.bytes, 0));
                 gathered.take(at, Entry { scaled: vec![0; shape.len()], at, size, mask })?;
             }
-            ChunkIndex::Implicit(at) => self.implicit(at, most, &mut gathered)?,
+            ChunkIndex::Implicit(at) => {
+                self.implicit(at, most, reader.size(), &mut gathered)?;
+            }
             ChunkIndex::Fixed(at) => {
                 let entries = fixed(reader, at, filtered).await?;
                 self.array(at, entries, most, None, &mut gathered)?;
@@ -229,12 +231,22 @@ impl ChunkGrid {
     }
 
     /// Chunks one after the other from `at` on.
-    fn implicit(&self, at: u64, most: &[u64], gathered: &mut Gathered<'_>) -> Result<()> {
+    fn implicit(
+        &self,
+        at: u64,
+        most: &[u64],
+        size: u64,
+        gathered: &mut Gathered<'_>,
+    ) -> Result<()> {
         let places = Places::new(most, &self.chunk, None);
         let count = places.count().filter(|&count| count <= MOST_IMPLICIT);
         let Some(count) = count else {
             return foreign(format!("more than {MOST_IMPLICIT} chunks without an index"));
         };
+        if count.checked_mul(self.bytes).is_none_or(|bytes| bytes > size) {
+            let found = format!("{count} chunks of {} bytes, one after the other", self.bytes);
+            return damaged(at, found, format!("chunks in the {size} bytes of the file"));
+        }
         for number in 0..count {
             let offset = number.checked_mul(self.bytes).and_then(|after| after.checked_add(at));
             let Some(offset) = offset else {
@@ -535,8 +547,8 @@ struct DataBlock {
     first: u64,
     /// The number of its entries.
     count: u64,
-    /// Its pages that were written, as bits; none if it has no pages.
-    written: Vec<u8>,
+    /// The numbers of its pages that were written; none if it has no pages.
+    written: Vec<u64>,
 }
 
 impl Growth {
@@ -622,6 +634,10 @@ async fn index_block<S: ByteSource + ?Sized>(
         let (count, in_each) = growth.blocks(number);
         for _ in 0..count {
             let at = cursor.address()?;
+            if in_each > growth.page {
+                let found = format!("{in_each} entries of a block that has no map of pages");
+                return damaged(index, found, format!("at most {}", growth.page));
+            }
             if at != NOWHERE {
                 blocks.push(DataBlock { at, first: next, count: in_each, written: Vec::new() });
             }
@@ -651,14 +667,16 @@ async fn index_block<S: ByteSource + ?Sized>(
         check_head(&mut cursor, "EASB", growth.form.filtered, growth.at)?;
         cursor.uint(growth.offset_width() as usize)?;
         let (count, in_each) = growth.blocks(number);
-        // The maps of all data blocks come before their addresses.
-        let map = maps(in_each) as usize;
-        let all_maps = cursor.take(map * count as usize)?;
+        // The bits of all data blocks come before their addresses, without gaps between blocks;
+        // only the room for them is rounded up for each block (H5EA.c, `page_init_idx`).
+        let map = cursor.take((maps(in_each) * count) as usize)?;
+        let pages = if in_each > growth.page { in_each / growth.page } else { 0 };
         let mut next = first;
-        for number in 0..count as usize {
+        for number in 0..count {
             let at = cursor.address()?;
             if at != NOWHERE {
-                let written = all_maps[number * map..][..map].to_vec();
+                let is_written = |page: &u64| is_set(map, number * pages + page);
+                let written = (0..pages).filter(is_written).collect();
                 blocks.push(DataBlock { at, first: next, count: in_each, written });
             }
             next = next.saturating_add(in_each);
@@ -694,11 +712,10 @@ async fn data_blocks<S: ByteSource + ?Sized>(
     // zeros, whose checksums are wrong.
     let mut pages = Vec::new();
     for block in blocks.iter().filter(|block| has_pages(block)) {
-        for number in 0..block.count / growth.page {
-            if is_set(&block.written, number) {
-                let at = block.at + prefix + 4 + number * (growth.page * form.bytes + 4);
-                pages.push((at, block.first + number * growth.page, growth.page));
-            }
+        for number in &block.written {
+            let before = prefix + 4 + number * (growth.page * form.bytes + 4);
+            let at = block.at.saturating_add(before);
+            pages.push((at, block.first + number * growth.page, growth.page));
         }
     }
     pages_of(reader, form, &pages, entries).await

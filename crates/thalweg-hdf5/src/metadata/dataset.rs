@@ -106,14 +106,14 @@ impl Object {
             Some(body) => filters(body.cursor())?,
             None => Vec::new(),
         };
-        let fill = match (self.get(reader, FILL).await?, self.get(reader, OLD_FILL).await?) {
-            (Some(body), _) => fill(body.cursor())?,
-            (None, Some(body)) => {
-                let mut cursor = body.cursor();
-                let size = cursor.u32()? as usize;
-                Some(cursor.take(size)?.to_vec())
-            }
-            (None, None) => Some(Vec::new()),
+        let fill = if let Some(body) = self.get(reader, FILL).await? {
+            fill(body.cursor())?
+        } else if let Some(body) = self.get(reader, OLD_FILL).await? {
+            let mut cursor = body.cursor();
+            let size = cursor.u32()? as usize;
+            Some(cursor.take(size)?.to_vec())
+        } else {
+            Some(Vec::new())
         };
         if fill.as_ref().is_some_and(|fill| !fill.is_empty() && fill.len() != datatype.size) {
             let found = format!("a fill value of {} bytes", fill.map_or(0, |fill| fill.len()));

@@ -77,7 +77,7 @@ impl FloatForm {
         if exponent == most {
             return if mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
         }
-        let power = exponent.max(1) as i64 - i64::from(self.bias);
+        let power = exponent.clamp(1, 1 << 40) as i64 - i64::from(self.bias);
         let hidden = u64::from(self.is_implied && exponent > 0);
         let whole = hidden as f64 * 2f64.powi(precision) + mantissa as f64;
         // Without a hidden bit, the highest bit of the mantissa is that before the point.
@@ -195,6 +195,12 @@ impl Datatype {
             8 => enumeration(cursor, version, (size, count), level)?,
             9 => {
                 let base = Box::new(Self::nested(cursor, level + 1)?);
+                // A number of items, an address and an index.
+                let reference = 4 + usize::from(cursor.widths().address) + 4;
+                if size != reference {
+                    let found = format!("references to lists of {size} bytes");
+                    return damaged(at, found, format!("{reference}"));
+                }
                 match flags[0] & 15 {
                     0 => Class::List { base },
                     1 => Class::LongText {
@@ -207,6 +213,9 @@ impl Datatype {
             10 => array(cursor, version, size, level)?,
             11 => {
                 let base = Box::new(Self::nested(cursor, level + 1)?);
+                if flags != [1, 0, 0] {
+                    return foreign("complex numbers that are no real and imaginary parts");
+                }
                 if base.size.checked_mul(2) != Some(size) {
                     let found = format!("complex numbers of {size} bytes");
                     return damaged(at, found, format!("twice {}", base.size));
@@ -319,6 +328,12 @@ fn members(
             return damaged(at, found, format!("members in its {size} bytes"));
         }
         members.push(Member { name, offset, datatype });
+    }
+    let mut ranges: Vec<_> =
+        members.iter().map(|one| (one.offset, one.offset + one.datatype.size)).collect();
+    ranges.sort_unstable();
+    if ranges.windows(2).any(|pair| matches!(pair, [(_, end), (next, _)] if end > next)) {
+        return damaged(at, "members of a record that overlap", "members side by side");
     }
     Ok(members)
 }

@@ -37,6 +37,7 @@ pub(super) fn element_type(datatype: &Datatype) -> Outcome {
         Class::Integer { order, signed, bits } => {
             integer(size, *order, if *signed { 'i' } else { 'u' }, *bits)?
         }
+        // The bits are handed on as they are stored, as h5py does.
         Class::BitField { order, .. } => {
             check_integer(size)?;
             plain(Dtype::number('u', size, is_big_endian(*order)?))
@@ -135,6 +136,9 @@ fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome {
             "whose mantissa has its highest bit in another way than IEEE 754's".into(),
         );
     }
+    if size == 16 && !HAS_LONG_DOUBLE {
+        return unsupported("of x86, which this machine does not have".into());
+    }
     if at == *ieee && bias == ieee_bias(exponent.precision) {
         return Ok(plain(Dtype::number('f', size, is_big_endian(order)?)));
     }
@@ -220,11 +224,15 @@ fn record(datatype: &Datatype) -> Outcome {
                 && real == imaginary
                 && *at == real.size()
                 && datatype.size == 2 * at
+                && matches!(at, 4 | 8 | 16)
                 && real.to_string().starts_with("<f") =>
         {
             Dtype::number('c', datatype.size, real != &Dtype::number('f', *at, false))
         }
         _ => Dtype::record(datatype.size, &fields),
     };
+    if dtype.is_too_mixed() {
+        return Err("records with very many numbers that are big-endian".into());
+    }
     Ok(plain(dtype))
 }

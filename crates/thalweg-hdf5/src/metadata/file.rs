@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::store::{JoinedStore, Store};
+use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use thalweg_io::{Error, Fault, InFile};
 
 use super::ByteSource;
@@ -29,6 +30,8 @@ use crate::other_files::OtherFiles;
 /// The most bytes of metadata that are read for one object: so many times the size of the file, and
 /// so many more. The structures of an object do not overlap, and those that lead to themselves end.
 const MOST_OF_OBJECT: (u64, u64) = (4, 1 << 20);
+/// The most bytes of copies of objects of a heap, as a factor of the heap's bytes and a constant.
+const COPIES: (u64, u64) = (4, 1 << 20);
 /// The same for all objects together. They may share heaps and types.
 const MOST_OF_ALL: (u64, u64) = (64, 64 << 20);
 /// The most bytes of metadata that are read for the superblock and what belongs to it.
@@ -47,6 +50,8 @@ pub struct MetadataFile {
     extents: OnceLock<Extents>,
     /// What [`MetadataFile::entities`] has found.
     known: Mutex<Known>,
+    /// Bytes of metadata that may still be read for objects.
+    left: AtomicU64,
 }
 
 /// Objects that are known already, by the addresses of their headers.
@@ -109,6 +114,7 @@ impl MetadataFile {
             other_files: OtherFiles::default(),
             extents: OnceLock::new(),
             known: Mutex::default(),
+            left: AtomicU64::new(limit(store.size(), MOST_OF_ALL)),
         })
     }
 
@@ -136,11 +142,13 @@ impl MetadataFile {
 
     /// A reader of one object.
     pub(super) fn reader(&self) -> Reader<'_, Rounds> {
-        Reader::new(&self.rounds, self.superblock.clone(), self.limit(MOST_OF_OBJECT))
+        self.reader_of_values().within(&self.left)
     }
 
-    fn limit(&self, (times, more): (u64, u64)) -> u64 {
-        self.rounds.size().saturating_mul(times).saturating_add(more)
+    /// A reader of values that are in heaps. These may be read again and again.
+    fn reader_of_values(&self) -> Reader<'_, Rounds> {
+        let most = limit(self.rounds.size(), MOST_OF_OBJECT);
+        Reader::new(&self.rounds, self.superblock.clone(), most)
     }
 
     /// Runs a parser of the object at `path`.
@@ -235,7 +243,7 @@ impl MetadataFile {
         item: usize,
     ) -> Result<Vec<Vec<u8>>, Error> {
         let size = 4 + usize::from(self.superblock.widths.address) + 4;
-        let reader = self.reader();
+        let reader = self.reader_of_values();
         self.wait(path, async {
             let mut references = Vec::with_capacity(elements.len() / size);
             for element in elements.chunks_exact(size) {
@@ -246,6 +254,8 @@ impl MetadataFile {
             let is_stored = |(count, (at, _)): &(u64, GlobalId)| *count > 0 && *at != 0;
             let ids = references.iter().filter(|found| is_stored(found)).map(|(_, id)| *id);
             let collections = Collections::read(&reader, ids).await?;
+            // Each object has one reference in practice.
+            let mut left = limit(collections.bytes(), COPIES);
             let mut found = Vec::with_capacity(references.len());
             for reference in references {
                 let (count, id) = reference;
@@ -259,6 +269,10 @@ impl MetadataFile {
                     let words = format!("an object of {} bytes", object.len());
                     return damaged(id.0, words, format!("{count} items of {item} bytes"));
                 };
+                let Some(fewer) = left.checked_sub(bytes.len() as u64) else {
+                    return damaged(id.0, "an object with very many references", "one for each");
+                };
+                left = fewer;
                 found.push(bytes.to_vec());
             }
             Ok(found)
@@ -287,10 +301,9 @@ impl MetadataFile {
     /// [`Error::Cancelled`]; the errors of the store.
     pub fn entities(&self, from: Vec<u64>) -> Result<Entities, Error> {
         let seen: Mutex<HashSet<u64>> = Mutex::new(from.iter().copied().collect());
-        let left = AtomicU64::new(self.limit(MOST_OF_ALL));
-        let (seen, left) = (&seen, &left);
+        let seen = &seen;
         let found = self.rounds.run(from, |address| async move {
-            let entity = self.entity(address, left).await;
+            let entity = self.entity(address).await;
             let mut next = Vec::new();
             if let Ok(Entity::Group(links)) = &entity {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -326,8 +339,8 @@ impl MetadataFile {
         Ok(entities)
     }
 
-    async fn entity(&self, address: u64, left: &AtomicU64) -> Result<Entity> {
-        let reader = self.reader().within(left);
+    async fn entity(&self, address: u64) -> Result<Entity> {
+        let reader = self.reader();
         let object = Object::read(&reader, address).await?;
         if object.is_group() {
             let mut links = object.links(&reader).await?;
@@ -423,6 +436,11 @@ impl MetadataFile {
         // libhdf5 fills in the value itself where it converts.
         if header.datatype.size as u64 == size * kind.inner.iter().product::<u64>() {
             array.fill = header.fill;
+            let mut parts = array.fill.chunks(size as usize);
+            let first = parts.next().unwrap_or_default();
+            if array.library().is_none() && parts.any(|part| part != first) {
+                array.place = ElementPlace::Library("a fill value whose parts differ".into());
+            }
             array.fill.truncate(size as usize);
         }
         Ok(Found::Array(Arc::new(array)))
@@ -463,6 +481,11 @@ impl MetadataFile {
         }
         Ok(joined.append(&parts).map_err(|error| error.to_string()))
     }
+}
+
+/// The limit of bytes for a file of `size` bytes: a factor of the size, plus a constant.
+fn limit(size: u64, (times, more): (u64, u64)) -> u64 {
+    size.saturating_mul(times).saturating_add(more)
 }
 
 /// The error about what is at `what` of a file with this superblock.

@@ -312,7 +312,8 @@ pub(super) async fn shared<S: ByteSource + ?Sized>(
     let version = cursor.u8()?;
     let place = cursor.u8()?;
     match (version, place) {
-        (1, _) => cursor.skip(6)?,
+        // A symbol table's entry: the offset of a name is before the address.
+        (1, _) => cursor.skip(6 + usize::from(cursor.widths().length))?,
         (2, _) | (3, 1 | 2) => {}
         (3, place) => return damaged(at, format!("a shared message at place {place}"), "1 or 2"),
         (version, _) => {
@@ -328,7 +329,6 @@ pub(super) async fn shared<S: ByteSource + ?Sized>(
         let (bytes, at) = heap.object(reader, cursor.take(8)?, at).await?;
         return Ok(Body { bytes: Cow::Owned(bytes), at, widths });
     }
-    // In version 1, the address of a symbol table's entry may be before that of the header.
     let address = cursor.address()?;
     let object = Box::pin(Object::read(reader, address)).await?;
     let Some(message) = object.of_kind(kind).next() else {

@@ -28,6 +28,9 @@ impl Local {
         cursor.version(0, "a local heap")?;
         cursor.skip(3)?;
         let (size, _, at) = (cursor.length()?, cursor.length()?, cursor.address()?);
+        if size > MOST_NAMES {
+            return foreign(format!("names of {size} bytes in a symbol table"));
+        }
         Ok(Self { bytes: reader.get(at, size).await?.into_owned(), at })
     }
 
@@ -45,7 +48,9 @@ impl Local {
 /// Bytes of a collection that are asked for at first: the least, and the size of most.
 const USUAL_COLLECTION: u64 = 4096;
 /// The most bytes of a collection.
-const MOST_COLLECTION: u64 = 1 << 30;
+const MOST_COLLECTION: u64 = 256 << 20;
+/// The most bytes of the names of a symbol table.
+const MOST_NAMES: u64 = 256 << 20;
 
 /// The address and the index of an object in a global heap.
 pub(super) type GlobalId = (u64, u32);
@@ -101,6 +106,11 @@ impl Collections {
         parsed.collect::<Result<_>>().map(Self)
     }
 
+    /// The bytes of all collections.
+    pub(super) fn bytes(&self) -> u64 {
+        self.0.values().map(|collection| collection.bytes.len() as u64).sum()
+    }
+
     /// An object.
     pub(super) fn object(&self, (at, index): GlobalId) -> Result<&[u8]> {
         let found = self
@@ -114,14 +124,18 @@ impl Collections {
 /// Where the objects of a collection lie in its bytes.
 fn objects(mut cursor: Cursor<'_>) -> Result<HashMap<u32, Range<usize>>> {
     let all = cursor.rest().len();
+    // Heads are padded to a multiple of eight bytes, whatever the width of lengths is.
+    let padding = 8 - usize::from(cursor.widths().length).min(8);
     cursor.skip(8)?;
     cursor.length()?;
+    cursor.skip(padding)?;
     let mut objects = HashMap::new();
-    let head = 8 + usize::from(cursor.widths().length);
+    let head = 16;
     while cursor.rest().len() >= head {
         let index = u32::from(cursor.u16()?);
         cursor.skip(6)?;
         let size = cursor.length()?;
+        cursor.skip(padding)?;
         // Object 0 is the free space at the end of the collection.
         if index == 0 {
             break;
@@ -356,6 +370,15 @@ impl Fractal {
     ) -> Result<Vec<(Vec<u8>, u64)>> {
         let places = self.places(reader, ids, at).await?;
         let mut objects = vec![(Vec::new(), at); ids.len()];
+        let all = self.blocks.iter().fold(0u64, |sum, block| sum.saturating_add(block.size));
+        let wanted = places.iter().fold(0u64, |sum, place| match place {
+            Place::Managed(_, len) => sum.saturating_add(*len),
+            Place::Tiny(_) | Place::Huge(..) => sum,
+        });
+        // Each object has one id.
+        if wanted > all {
+            return damaged(at, format!("objects of {wanted} bytes"), format!("at most {all}"));
+        }
         // For each block, the numbers of the objects in it.
         let mut in_blocks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         let mut alone = Vec::new();
@@ -400,7 +423,8 @@ impl Fractal {
         let after = self.blocks.partition_point(|block| block.first <= offset);
         let found = after.checked_sub(1).filter(|&number| {
             let block = self.blocks[number];
-            offset.checked_add(len).is_some_and(|end| end <= block.first + block.size)
+            let block_end = block.first.saturating_add(block.size);
+            offset.checked_add(len).is_some_and(|end| end <= block_end)
         });
         found.map_or_else(
             || {
@@ -471,7 +495,7 @@ impl Fractal {
                 }
                 2 => {
                     let mut len = usize::from(head & 15);
-                    if self.id > 17 {
+                    if self.id > 18 {
                         len = len << 8 | usize::from(cursor.u8()?);
                     }
                     Place::Tiny(cursor.take(len + 1)?.to_vec())

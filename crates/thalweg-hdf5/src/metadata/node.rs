@@ -127,10 +127,11 @@ impl Node {
     /// # Errors
     /// As [`Node::links`]; [`Error::Unsupported`] for a link to another file.
     pub fn child(&self, name: &str) -> Result<Option<Self>, Error> {
-        self.child_through(name, MOST_SYMBOLIC)
+        self.child_through(name, &mut { MOST_SYMBOLIC })
     }
 
-    fn child_through(&self, name: &str, left: usize) -> Result<Option<Self>, Error> {
+    /// The object that a link leads to, through at most `left` symbolic links.
+    fn child_through(&self, name: &str, left: &mut usize) -> Result<Option<Self>, Error> {
         let path = below(&self.path, name);
         let links = self.all_links()?;
         let Some(link) = links.iter().find(|link| link.name == name.as_bytes()) else {
@@ -140,9 +141,10 @@ impl Node {
         match &link.target {
             Target::Object(address) => Ok(Some(self.file.at(*address, &path))),
             Target::Path(target) => {
-                let Some(left) = left.checked_sub(1) else {
+                let Some(fewer) = left.checked_sub(1) else {
                     return unsupported(format!("more than {MOST_SYMBOLIC} symbolic links"));
                 };
+                *left = fewer;
                 let target = String::from_utf8_lossy(target);
                 let mut node =
                     if target.starts_with('/') { self.file.root() } else { self.clone() };

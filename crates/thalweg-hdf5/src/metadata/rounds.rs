@@ -8,11 +8,11 @@
 //! the file and for nothing else.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use thalweg_io::control::Control;
@@ -22,6 +22,7 @@ use thalweg_io::plan::{self, GapRule, side_depth};
 use thalweg_io::pool;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
+use thalweg_io::sync::{Mutex, MutexGuard, PoisonError};
 use thalweg_io::{Error, Result};
 
 use super::ByteSource;
@@ -30,8 +31,10 @@ use super::ByteSource;
 const BLOCKS: [u64; 2] = [4 << 10, 64 << 10];
 /// The most requests in flight.
 const MOST_DEPTH: usize = 64;
-/// Parsers for each thread that are worth starting it.
-const WORTH: usize = 16;
+/// A thread is started for so many parsers.
+const PARSERS_PER_THREAD: usize = 16;
+/// The most parsers that have begun and are not done.
+const MOST_PARSERS: usize = 1 << 14;
 
 /// What finding has cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,6 +59,8 @@ pub struct Rounds {
     /// The most bytes of blocks that are kept or asked for in a round.
     most: u64,
     state: Mutex<State>,
+    /// Held during a run, so that the blocks of its parsers are not dropped by another run.
+    running: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +117,7 @@ impl Rounds {
             block,
             most: most.max(block),
             state: Mutex::default(),
+            running: Mutex::default(),
         }
     }
 
@@ -132,22 +138,24 @@ impl Rounds {
         F: Future<Output = (T, Vec<I>)> + Send + 'a,
     {
         let begin = |item| -> Parser<'a, (T, Vec<I>)> { Box::pin(parse(item)) };
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done = Vec::new();
         let mut waiting = Vec::new();
-        let mut ready: Vec<_> = items.into_iter().map(begin).collect();
+        let mut ready = Vec::new();
+        let mut left = VecDeque::from(items);
         loop {
-            while !ready.is_empty() {
-                let mut next = Vec::new();
+            while !ready.is_empty() || (waiting.len() < MOST_PARSERS && !left.is_empty()) {
+                let room = MOST_PARSERS.saturating_sub(waiting.len() + ready.len());
+                ready.extend(left.drain(..room.min(left.len())).map(begin));
                 for turn in self.turns(std::mem::take(&mut ready)) {
                     match turn {
                         Turn::Done((result, more)) => {
                             done.push(result);
-                            next.extend(more.into_iter().map(begin));
+                            left.extend(more);
                         }
                         Turn::Waits(parser) => waiting.push(parser),
                     }
                 }
-                ready = next;
             }
             if waiting.is_empty() {
                 return Ok(done);
@@ -162,6 +170,7 @@ impl Rounds {
     /// # Errors
     /// As [`Rounds::run`].
     pub fn one<'a, T: Send>(&'a self, parser: impl Future<Output = T> + Send + 'a) -> Result<T> {
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut parser: Parser<'a, T> = Box::pin(parser);
         loop {
             match turn(parser) {
@@ -174,7 +183,7 @@ impl Rounds {
 
     /// Gives each parser a turn, until they wait for as many bytes as a round may fetch.
     fn turns<'a, T: Send>(&self, parsers: Vec<Parser<'a, T>>) -> Vec<Turn<'a, T>> {
-        let threads = self.threads.min(parsers.len().div_ceil(WORTH));
+        let threads = self.threads.min(parsers.len().div_ceil(PARSERS_PER_THREAD));
         let is_full = AtomicBool::new(false);
         pool::map(threads, parsers, |parser| {
             if is_full.load(Ordering::Relaxed) {
@@ -303,7 +312,8 @@ impl ByteSource for Rounds {
         let mut state = self.state();
         for range in ranges.iter().filter(|range| !range.is_empty()) {
             for number in range.start / self.block..=(range.end - 1) / self.block {
-                if !state.blocks.contains_key(&number) {
+                let asked = (state.wanted.len() + state.hinted.len()) as u64 * self.block;
+                if asked < self.most && !state.blocks.contains_key(&number) {
                     state.hinted.insert(number);
                 }
             }
