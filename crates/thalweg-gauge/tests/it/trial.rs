@@ -229,21 +229,3 @@ fn garbage_is_no_report_and_no_crash() {
         assert!(matches!(told, Err(Error::Report { .. })), "{script}: {told:?}");
     }
 }
-
-/// The harness adds less than a millisecond to the time of an empty command. `scripts/overhead.py`
-/// compares the time with the kernel's own account. The fastest of many runs hardly depends on
-/// other load.
-#[test]
-fn an_empty_command_takes_as_long_as_outside_the_harness() {
-    let (mut ours, mut plain) = (f64::INFINITY, f64::INFINITY);
-    for run in 1..=2000 {
-        ours = ours.min(go(&Workload::new(["true"])).unwrap().usage.wall_s);
-        let start = Instant::now();
-        std::process::Command::new("true").status().unwrap();
-        plain = plain.min(start.elapsed().as_secs_f64());
-        if run >= 80 && (ours - plain).abs() < 1e-3 {
-            return;
-        }
-    }
-    panic!("{ours} {plain}");
-}
