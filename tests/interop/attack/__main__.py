@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import random
 import shutil
 import subprocess
@@ -26,6 +27,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 REPOSITORY = HERE.parents[2]
 # Findings that are known, and not mended yet: the rule, and a part of "KIND VERB DETAIL". They are counted, and no failure.
 KNOWN: list[tuple[str, str]] = []
+
+
+def unescaped(name: str) -> str:
+    """A name in a table. Control characters are escaped as in JSON."""
+    return re.sub(r"\\u([0-9a-f]{4})", lambda code: chr(int(code[1], 16)), name)
 
 
 class Attacker:
@@ -121,7 +127,7 @@ class Attacker:
 
     def values(self, kind: str, name: str, verb: str, places: dict, out: str, made, environment: dict) -> tuple[str, list]:
         """Compares what both accept."""
-        rows = {line.split("\t")[0]: line.split("\t")[1:] for line in out.splitlines()}
+        rows = {unescaped(line.split("\t")[0]): line.split("\t")[1:] for line in out.splitlines()}
         if kind in ("index", "ids"):
             of = self.maps[name].get("of", "zstd_svb-zd.blow5")
             if verb not in ("digest", "read --ids") or (of.endswith(".h5") and made.sums_right):
@@ -143,6 +149,9 @@ class Attacker:
                 key, *row = line.split("\t")
                 if rows.get(key) == row:
                     peer.pop(key, None)
+        if any(what.startswith(("BTLF", "BTIN")) for what in made.what):
+            # libhdf5 searches a tree that is not in order, and thalweg reads all of it: each finds other chunks.
+            peer = {key: row for key, row in peer.items() if kind != "hdf5" and kind != "nexus"}
         wrong = [f"{key}: {rows[key]}, the peer {peer[key]}" for key in rows if key in peer and rows[key] != peer[key]]
         if kind in ("slow5", "blow5", "pod5") or (kind == "fast5" and name.startswith("multi")):
             wrong += [f"only one has {key}" for key in rows.keys() ^ peer.keys()]

@@ -193,7 +193,7 @@ pub(super) fn disagreement(arms: &[Arm], trials: &[Trial]) -> Option<String> {
         };
         let Some(before) = other.outcome.as_ref().and_then(|o| o.report.as_ref()) else { continue };
         let name = |t: &Trial| match t.round {
-            Some(round) => format!("{} (round {})", t.arm, round + 1),
+            Some(round) => format!("{} (round {})", t.arm, round.saturating_add(1)),
             None => format!("{} (warm-up)", t.arm),
         };
         let a = name(other);

@@ -86,10 +86,16 @@ impl RowGatherer {
     fn take(&mut self) -> Result<(), ArrowError> {
         if let Some(batch) = self.batch.take() {
             let rows = UInt64Array::from(std::mem::take(&mut self.rows));
-            self.taken.push(match &self.columns {
+            let taken = match &self.columns {
                 Some(columns) => take_record_batch(&batch.project(columns)?, &rows)?,
                 None => take_record_batch(&batch, &rows)?,
-            });
+            };
+            let types = taken.columns().iter().map(|column| column.data_type());
+            if !types.eq(self.schema.fields().iter().map(|field| field.data_type())) {
+                let what = "a page of attributes with other columns than the manifest has";
+                return Err(ArrowError::SchemaError(what.into()));
+            }
+            self.taken.push(taken);
         }
         Ok(())
     }

@@ -300,7 +300,7 @@ impl Network {
         let Manifest { segments, .. } = &*self.state.manifest;
         StorageUse {
             segments: segments.len(),
-            bytes: segments.iter().map(|part| part.bytes).sum(),
+            bytes: segments.iter().fold(0, |sum: u64, part| sum.saturating_add(part.bytes)),
             changes_in_log: self.state.memtable.weight,
         }
     }
