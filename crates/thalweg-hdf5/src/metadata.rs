@@ -20,7 +20,7 @@ mod cursor;
 mod dataset;
 mod dataspace;
 mod datatype;
-mod elements;
+pub(crate) mod elements;
 mod file;
 mod group;
 mod header;
@@ -38,6 +38,8 @@ use std::task::{Context, Poll, Waker};
 use thalweg_io::{Error, Fault};
 
 use cursor::Cursor;
+#[cfg_attr(not(feature = "libhdf5"), expect(unused_imports))]
+pub(crate) use datatype::{Bits, ByteOrder, FloatForm};
 
 pub use file::{Entities, Entity, MetadataFile};
 pub use group::{Link, Target};
@@ -48,6 +50,14 @@ pub use superblock::Superblock;
 
 /// `HADDR_UNDEF`, the undefined address.
 pub(crate) const NOWHERE: u64 = u64::MAX;
+
+/// The most bytes of structures of one kind that are asked for at once.
+const MOST_AT_ONCE: u64 = 8 << 20;
+
+/// How many structures of up to `bytes` bytes are asked for at once.
+fn at_once(bytes: u64) -> usize {
+    (MOST_AT_ONCE / bytes.max(1)).max(1) as usize
+}
 
 /// Why something was not parsed.
 #[derive(Debug)]

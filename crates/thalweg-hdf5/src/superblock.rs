@@ -24,14 +24,19 @@ pub fn is_hdf5(store: &dyn Store) -> Result<bool> {
 /// # Errors
 /// [`Error::Io`](thalweg_io::Error::Io) if the store cannot be read.
 pub(crate) fn find_signature(store: &dyn Store) -> Result<Option<u64>> {
-    let mut offset = 0;
-    while offset + SIGNATURE.len() as u64 <= store.size() {
+    for offset in offsets(store.size()) {
         let mut bytes = [0; SIGNATURE.len()];
         store.read_at(offset, &mut bytes)?;
         if bytes == SIGNATURE {
             return Ok(Some(offset));
         }
-        offset = (offset * 2).max(FIRST_USER_BLOCK);
     }
     Ok(None)
+}
+
+/// The offsets at which the signature may be in a file of `size` bytes.
+pub(crate) fn offsets(size: u64) -> impl Iterator<Item = u64> {
+    let next = |at: &u64| Some(at.saturating_mul(2).max(FIRST_USER_BLOCK));
+    let end = size.saturating_sub(SIGNATURE.len() as u64 - 1);
+    std::iter::successors(Some(0), next).take_while(move |at| *at < end)
 }

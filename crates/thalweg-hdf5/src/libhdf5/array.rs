@@ -35,6 +35,8 @@ use super::object::{Node, labels};
 use crate::array::{Array, ElementPlace, ElementType, Found, VIRTUAL};
 use crate::dtype::{Dtype, FixKind};
 use crate::filter::Pipeline;
+use crate::metadata::elements::{self, HAS_LONG_DOUBLE, plain};
+use crate::metadata::{Bits, ByteOrder, FloatForm};
 use crate::types::Chunk;
 
 /// The most levels of nested types that are read. Deeper nesting is an error.
@@ -278,28 +280,20 @@ impl Node {
     }
 }
 
-/// Whether numbers of a type are big-endian. The lock is held.
-unsafe fn is_big_endian(kind: &Id) -> Result<bool, DatasetError> {
+/// The byte order of numbers of a type. The lock is held.
+unsafe fn byte_order(kind: &Id) -> ByteOrder {
     // SAFETY: under the lock, an open type.
     match unsafe { H5Tget_order(kind.raw()) } {
-        H5T_order_t::H5T_ORDER_LE | H5T_order_t::H5T_ORDER_NONE => Ok(false),
-        H5T_order_t::H5T_ORDER_BE => Ok(true),
-        _ => Err(DatasetError::Unsupported("numbers in the byte order of VAX".into())),
+        H5T_order_t::H5T_ORDER_LE | H5T_order_t::H5T_ORDER_NONE => ByteOrder::Little,
+        H5T_order_t::H5T_ORDER_BE => ByteOrder::Big,
+        _ => ByteOrder::Vax,
     }
 }
 
-/// The floating-point types of IEEE 754, and the long double of x86. Each has its size in bytes,
-/// the bit of the sign, the first bit of the exponent and its number of bits, and the first bit of
-/// the mantissa and its number of bits.
-const IEEE: [(usize, [usize; 5]); 4] = [
-    (2, [15, 10, 5, 0, 10]),
-    (4, [31, 23, 8, 0, 23]),
-    (8, [63, 52, 11, 0, 52]),
-    (16, [79, 64, 15, 0, 64]),
-];
-
-/// Whether the machine's own long double is that of x86, which takes 16 bytes in memory.
-const HAS_LONG_DOUBLE: bool = cfg!(target_arch = "x86_64");
+/// The outcome for a type in the bindings' terms.
+fn found(outcome: elements::Outcome) -> Result<ElementType, DatasetError> {
+    outcome.map_err(DatasetError::Unsupported)
+}
 
 /// The type of elements, in numpy's terms, of a stored type at this level of nesting. The lock is
 /// held.
@@ -318,7 +312,7 @@ pub(super) unsafe fn kind(stored: &Id, level: usize) -> Result<ElementType, Data
                 let signed = H5Tget_sign(stored.raw()) != H5T_sign_t::H5T_SGN_NONE;
                 integer(stored, size, if signed { 'i' } else { 'u' })?
             }
-            H5T_class_t::H5T_BITFIELD => bit_field(stored, size)?,
+            H5T_class_t::H5T_BITFIELD => found(elements::bit_field(size, byte_order(stored)))?,
             H5T_class_t::H5T_FLOAT => float(stored, size)?,
             H5T_class_t::H5T_COMPLEX => complex(stored, size, level)?,
             H5T_class_t::H5T_STRING if status(H5Tis_variable_str(stored.raw()))? > 0 => {
@@ -375,129 +369,46 @@ pub(super) unsafe fn fill_value(creation: &Id, stored: &Id) -> Result<Vec<u8>, L
     }
 }
 
-/// Elements that are read as they are stored.
-fn plain(dtype: Dtype) -> ElementType {
-    ElementType { dtype, inner: Vec::new(), converted: None }
-}
-
-/// Elements that libhdf5 converts while it reads them, for the reason `why`.
-fn converted(dtype: Dtype, why: String) -> ElementType {
-    ElementType { converted: Some(why), ..plain(dtype) }
-}
-
-/// Integers of `size` bytes. numpy has none of 3, 5, 6 or 7 bytes; these become the next larger.
-/// The lock is held.
+/// Integers of `size` bytes. The lock is held.
 unsafe fn integer(stored: &Id, size: usize, letter: char) -> Result<ElementType, DatasetError> {
-    if matches!(size, 3 | 5..=7) {
-        let dtype = Dtype::number(letter, size.next_power_of_two(), false);
-        return Ok(converted(dtype, format!("integers of {size} bytes")));
-    }
-    check_integer(size)?;
     // SAFETY: under the lock, with an open type.
-    unsafe {
-        let bits = H5Tget_precision(stored.raw());
-        Ok(if H5Tget_offset(stored.raw()) != 0 || bits != 8 * size {
-            converted(Dtype::number(letter, size, false), format!("integers of {bits} bits"))
-        } else {
-            plain(Dtype::number(letter, size, is_big_endian(stored)?))
-        })
-    }
-}
-
-/// Bit fields, which are read as unsigned integers of the same size. The lock is held.
-unsafe fn bit_field(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
-    check_integer(size)?;
-    // SAFETY: under the lock, with an open type.
-    Ok(plain(Dtype::number('u', size, unsafe { is_big_endian(stored)? })))
-}
-
-fn check_integer(size: usize) -> Result<(), DatasetError> {
-    match size {
-        1 | 2 | 4 | 8 => Ok(()),
-        _ => Err(DatasetError::Unsupported(format!("integers of {size} bytes"))),
-    }
+    let (order, bits) = unsafe {
+        let offset = usize::try_from(H5Tget_offset(stored.raw())).unwrap_or(usize::MAX);
+        (byte_order(stored), Bits { offset, precision: H5Tget_precision(stored.raw()) })
+    };
+    found(elements::integer(size, order, letter, bits))
 }
 
 /// Floating-point numbers of `size` bytes. The lock is held.
 unsafe fn float(stored: &Id, size: usize) -> Result<ElementType, DatasetError> {
-    let mut at = [0; 5];
-    let [sign, exponent, exponent_bits, mantissa, mantissa_bits] = &mut at;
+    let (mut sign, mut exponent, mut mantissa) = (0, NO_BITS, NO_BITS);
     // SAFETY: under the lock, with an open type.
-    let (bias, norm) = unsafe {
+    let (order, bias, norm) = unsafe {
         status(H5Tget_fields(
             stored.raw(),
-            sign,
-            exponent,
-            exponent_bits,
-            mantissa,
-            mantissa_bits,
+            &raw mut sign,
+            &raw mut exponent.offset,
+            &raw mut exponent.precision,
+            &raw mut mantissa.offset,
+            &raw mut mantissa.precision,
         ))?;
-        (H5Tget_ebias(stored.raw()), H5Tget_norm(stored.raw()))
+        (byte_order(stored), H5Tget_ebias(stored.raw()), H5Tget_norm(stored.raw()))
     };
-    if let Some(dtype) = widened(size, at, bias, norm == H5T_norm_t::H5T_NORM_IMPLIED) {
-        return Ok(converted(dtype, format!("floating-point numbers of {} bits", at[0] + 1)));
-    }
-    let unsupported =
-        |what: String| Err(DatasetError::Unsupported(format!("floating-point numbers {what}")));
-    let Some((_, ieee)) = IEEE.iter().find(|(ieee, _)| *ieee == size) else {
-        return unsupported(format!("of {size} bytes"));
-    };
-    // The long double of x86 has all bits of its mantissa.
-    if (norm == H5T_norm_t::H5T_NORM_IMPLIED) != (size <= 8) {
-        return unsupported(
-            "whose mantissa has its highest bit in another way than IEEE 754's".into(),
-        );
-    }
-    let [_, _, exponent_bits, _, mantissa_bits] = at;
-    if at == *ieee && bias == ieee_bias(exponent_bits) {
-        // SAFETY: as above.
-        return Ok(plain(Dtype::number('f', size, unsafe { is_big_endian(stored)? })));
-    }
-    let [_, _, most_bits, _, most_mantissa] = *ieee;
-    // What does not fit would become infinite or zero.
-    let fits = exponent_bits < most_bits && mantissa_bits <= most_mantissa;
-    if !fits || bias != ieee_bias(exponent_bits) || !matches!(size, 4 | 8) {
-        return unsupported(format!(
-            "of {size} bytes, with an exponent of {exponent_bits} bits and the bias {bias}, and a \
-             mantissa of {mantissa_bits} bits"
-        ));
-    }
-    let why = "floating-point numbers other than IEEE 754's";
-    Ok(converted(Dtype::number('f', size, false), why.into()))
+    let bias = u32::try_from(bias).unwrap_or(u32::MAX);
+    let is_implied = norm == H5T_norm_t::H5T_NORM_IMPLIED;
+    found(elements::float(size, order, &FloatForm { sign, exponent, mantissa, bias, is_implied }))
 }
 
-/// The type in memory of floating-point numbers that numpy has no type for, by their size, the
-/// places of their parts as in [`IEEE`], and the bias of their exponent. Every value fits. These
-/// are bfloat16, and x86's long double in 12 bytes; h5py reads them as the same types.
-fn widened(size: usize, at: [usize; 5], bias: usize, is_implied: bool) -> Option<Dtype> {
-    match (size, at, is_implied) {
-        (2, [15, 7, 8, 0, 7], true) if bias == ieee_bias(at[2]) => {
-            Some(Dtype::number('f', 4, false))
-        }
-        (12, [79, 64, 15, 0, 64], false) if HAS_LONG_DOUBLE && bias == ieee_bias(15) => {
-            Some(Dtype::number('f', 16, false))
-        }
-        _ => None,
-    }
-}
+/// Before the library fills it in.
+const NO_BITS: Bits = Bits { offset: 0, precision: 0 };
 
 /// HDF5's own complex numbers (version 2 of the library) of `size` bytes. The lock is held.
 unsafe fn complex(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
     // SAFETY: under the lock, with open types.
     unsafe {
         let part = Id::new(H5Tget_super(stored.raw()))?;
-        let kind = kind(&part, level + 1)?;
-        let name = kind.dtype.to_string();
-        if kind.converted.is_some() || !matches!(name.as_str(), "<f4" | "<f8") {
-            return Err(DatasetError::Unsupported(format!("complex numbers of {name}")));
-        }
-        Ok(plain(Dtype::number('c', size, is_big_endian(&part)?)))
+        found(elements::complex(size, &kind(&part, level + 1)?, byte_order(&part)))
     }
-}
-
-/// The bias of IEEE 754 for an exponent of this many bits.
-fn ieee_bias(bits: usize) -> usize {
-    (1 << bits.saturating_sub(1).min(62)) - 1
 }
 
 /// Enumerations are read as numbers. The enumeration that h5py writes for numpy's booleans is read
@@ -541,66 +452,40 @@ unsafe fn opaque(stored: &Id, size: usize) -> Dtype {
         H5free_memory(tag.cast());
         text
     };
-    tag.strip_prefix("NUMPY:")
-        .and_then(|name| Dtype::named(name, size))
-        .unwrap_or_else(|| Dtype::void(size))
+    elements::opaque(&tag, size)
 }
 
 /// A compound type. The lock is held.
 unsafe fn record(stored: &Id, size: usize, level: usize) -> Result<ElementType, DatasetError> {
-    let (mut fields, mut names, mut converted) = (Vec::new(), Vec::new(), None);
+    let mut members = Vec::new();
     // SAFETY: under the lock; each number is that of a member; a name is memory of the library,
     // which is given back.
     unsafe {
         for member in 0..status(H5Tget_nmembers(stored.raw()))?.cast_unsigned() {
-            let name = H5Tget_member_name(stored.raw(), member);
-            if !name.is_null() {
-                names.push(CStr::from_ptr(name).to_string_lossy().into_owned());
-                H5free_memory(name.cast());
+            let text = H5Tget_member_name(stored.raw(), member);
+            let mut name = String::new();
+            if !text.is_null() {
+                name = CStr::from_ptr(text).to_string_lossy().into_owned();
+                H5free_memory(text.cast());
             }
             let field = kind(&Id::new(H5Tget_member_type(stored.raw(), member))?, level + 1)?;
-            converted = converted.or(field.converted);
-            let count = field
-                .inner
-                .iter()
-                .try_fold(1, |count: usize, &n| count.checked_mul(usize::try_from(n).ok()?));
-            let dtype = if field.inner.is_empty() {
-                Some(field.dtype)
-            } else {
-                count.and_then(|n| field.dtype.repeated(n))
-            };
-            let Some(dtype) = dtype else {
-                return Err(DatasetError::Unsupported(
-                    "records with long lists of numbers that are big-endian".into(),
-                ));
-            };
-            fields.push((H5Tget_member_offset(stored.raw(), member), dtype));
+            members.push((name, H5Tget_member_offset(stored.raw(), member), field));
         }
     }
-    if let Some(what) = converted {
-        return Err(DatasetError::Unsupported(format!("records with {what}")));
-    }
-    if fields.iter().any(|(at, field)| at.checked_add(field.size()).is_none_or(|end| end > size)) {
+    let is_outside = |(_, at, field): &elements::NamedElement| {
+        let count =
+            field.inner.iter().try_fold(field.dtype.size() as u64, |all, n| all.checked_mul(*n));
+        count.and_then(|bytes| bytes.checked_add(*at as u64)).is_none_or(|end| end > size as u64)
+    };
+    let is_plain = members.iter().all(|(.., field)| field.converted.is_none());
+    if is_plain && members.iter().any(is_outside) {
         return Err(DatasetError::Malformed(
             0,
             format!("fields beyond the {size} bytes of a record"),
             "fields in it".into(),
         ));
     }
-    // h5py writes numpy's complex numbers as such records.
-    let dtype = match &fields[..] {
-        [(0, real), (at, imaginary)]
-            if names == ["r", "i"]
-                && real == imaginary
-                && *at == real.size()
-                && size == 2 * at
-                && real.to_string().starts_with("<f") =>
-        {
-            Dtype::number('c', size, real != &Dtype::number('f', *at, false))
-        }
-        _ => Dtype::record(size, &fields),
-    };
-    Ok(plain(dtype))
+    found(elements::record(size, members))
 }
 
 /// The type to which libhdf5 converts elements of a stored type: little-endian numbers of the type

@@ -7,7 +7,7 @@ use super::cursor::{Cursor, until_nul};
 use super::dataspace::Dataspace;
 use super::datatype::{ByteOrder, Class, Datatype, Referent};
 use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, Object, SHARED, shared};
-use super::heap::{Collections, Fractal, GlobalId};
+use super::heap::{Collections, Fractal, GlobalId, reference};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 use crate::array::MOST_RANK;
 use crate::types::Value;
@@ -170,7 +170,7 @@ impl Object {
         }
         let lists: Vec<(u64, GlobalId)> = attribute
             .elements()
-            .map(|element| attribute.long_text(element))
+            .map(|element| attribute.reference(element))
             .collect::<Result<_>>()?;
         let ids = lists.iter().filter(|(len, _)| *len > 0).map(|(_, id)| *id);
         let collections = Collections::read(reader, ids).await?;
@@ -258,14 +258,13 @@ impl Attribute {
             return Ok(Vec::new());
         }
         let ids: Vec<(u64, GlobalId)> =
-            self.elements().map(|element| self.long_text(element)).collect::<Result<_>>()?;
+            self.elements().map(|element| self.reference(element)).collect::<Result<_>>()?;
         Ok(ids.into_iter().map(|(_, id)| id).filter(|(at, _)| *at != 0).collect())
     }
 
-    /// The length and the place of a string of any length. An empty string has the address 0.
-    fn long_text(&self, element: &[u8]) -> Result<(u64, GlobalId)> {
-        let mut cursor = Cursor::new(element, self.at, self.widths);
-        Ok((u64::from(cursor.u32()?), (cursor.address()?, cursor.u32()?)))
+    /// The length and the place of a string or list of any length.
+    fn reference(&self, element: &[u8]) -> Result<(u64, GlobalId)> {
+        reference(&mut Cursor::new(element, self.at, self.widths))
     }
 
     fn value(&self, collections: &Collections) -> Result<Value> {
@@ -303,7 +302,7 @@ impl Attribute {
 
     /// A string of any length, up to its first NUL.
     fn text(&self, element: &[u8], collections: &Collections) -> Result<String> {
-        let (len, id) = self.long_text(element)?;
+        let (len, id) = self.reference(element)?;
         if id.0 == 0 {
             return Ok(String::new());
         }

@@ -2,10 +2,7 @@
 //! storage, chunks and large objects of heaps (section III.A.2).
 
 use super::checksum::verified;
-use super::{ByteSource, Reader, Result, damaged};
-
-/// The most bytes of nodes of one level that are asked for at once.
-const MOST_AT_ONCE: u64 = 8 << 20;
+use super::{ByteSource, Reader, Result, at_once, damaged};
 
 /// The kind of a version 1 tree.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +44,7 @@ impl Tree1 {
         let head = 8 + 2 * width;
         let node = (head + 2 * usize::from(self.k) * (self.key + width) + self.key) as u64;
         let (mut level, mut all) = (expected, Vec::new());
-        for places in places.chunks((MOST_AT_ONCE / node).max(1) as usize) {
+        for places in places.chunks(at_once(node)) {
             reader.hint(places, node);
             let heads: Vec<(u64, u64)> = places.iter().map(|&at| (at, head as u64)).collect();
             let mut entries = Vec::with_capacity(places.len());
@@ -106,7 +103,7 @@ pub(super) async fn version2<S: ByteSource + ?Sized>(
     let mut records = Vec::new();
     for depth in (0..shape.levels.len()).rev() {
         let mut below = Vec::new();
-        for nodes in level.chunks((MOST_AT_ONCE / shape.node).max(1) as usize) {
+        for nodes in level.chunks(at_once(shape.node)) {
             let places: Vec<(u64, u64)> = nodes
                 .iter()
                 .map(|&(at, count)| Ok((at, shape.bytes(at, count, depth)?)))

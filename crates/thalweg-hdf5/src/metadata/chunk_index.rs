@@ -5,13 +5,11 @@ use super::btree::{Tree1, version2};
 use super::checksum::verified;
 use super::cursor::Cursor;
 use super::dataspace::Dataspace;
-use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, at_once, damaged, foreign};
 use crate::types::Chunk;
 
 /// The most chunks whose addresses are computed, not read.
 const MOST_IMPLICIT: u64 = 1 << 24;
-/// The most bytes of blocks that are asked for at once.
-const MOST_AT_ONCE: u64 = 8 << 20;
 
 /// The chunks of a dataset.
 #[derive(Debug)]
@@ -127,13 +125,10 @@ impl ChunkGrid {
             chunks: Vec::new(),
         };
         let filtered = filters > 0;
+        if self.at() == NOWHERE {
+            return Ok(Vec::new());
+        }
         match self.index {
-            ChunkIndex::Tree1(NOWHERE)
-            | ChunkIndex::Single(NOWHERE, _)
-            | ChunkIndex::Implicit(NOWHERE)
-            | ChunkIndex::Fixed(NOWHERE)
-            | ChunkIndex::Extensible(NOWHERE)
-            | ChunkIndex::Tree2(NOWHERE) => {}
             ChunkIndex::Tree1(root) => {
                 gathered.is_tree1 = true;
                 self.tree1(reader, root, &mut gathered).await?;
@@ -495,7 +490,7 @@ async fn pages_of<S: ByteSource + ?Sized>(
     entries: &mut Vec<(u64, ArrayEntry)>,
 ) -> Result<()> {
     let longest = pages.iter().map(|(.., count)| count * form.bytes + 4).max().unwrap_or(1);
-    for pages in pages.chunks((MOST_AT_ONCE / longest).max(1) as usize) {
+    for pages in pages.chunks(at_once(longest)) {
         let places: Vec<(u64, u64)> =
             pages.iter().map(|&(at, _, count)| (at, count * form.bytes + 4)).collect();
         for (bytes, &(at, first, count)) in reader.get_all(&places).await?.iter().zip(pages) {
@@ -699,7 +694,7 @@ async fn data_blocks<S: ByteSource + ?Sized>(
     let plain: Vec<&DataBlock> = blocks.iter().filter(|block| !has_pages(block)).collect();
     let size = |block: &DataBlock| prefix + block.count * form.bytes + 4;
     let longest = plain.iter().map(|block| size(block)).max().unwrap_or(1);
-    for blocks in plain.chunks((MOST_AT_ONCE / longest).max(1) as usize) {
+    for blocks in plain.chunks(at_once(longest)) {
         let places: Vec<(u64, u64)> = blocks.iter().map(|block| (block.at, size(block))).collect();
         for (bytes, block) in reader.get_all(&places).await?.iter().zip(blocks) {
             let mut cursor = reader.cursor(verified(bytes, block.at)?, block.at);

@@ -15,6 +15,11 @@ impl Default for Widths {
     }
 }
 
+/// The number of `width` bytes, at most eight, whose bits are all set.
+pub(super) fn all_ones(width: usize) -> u64 {
+    u64::MAX >> (64 - 8 * width.clamp(1, 8))
+}
+
 /// The bytes that are left to parse, and their address in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'a> {
@@ -104,8 +109,7 @@ impl<'a> Cursor<'a> {
         let width = usize::from(self.widths.address);
         let address = self.uint(width)?;
         // The undefined address has all bits set, whatever its width.
-        let undefined = u64::MAX >> (64 - 8 * width.clamp(1, 8));
-        Ok(if address == undefined { NOWHERE } else { address })
+        Ok(if address == all_ones(width) { NOWHERE } else { address })
     }
 
     /// A length.

@@ -7,7 +7,7 @@ use super::datatype::{Bits, ByteOrder, Class, Datatype};
 use super::header::{
     DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
 };
-use super::heap::{GlobalId, Local};
+use super::heap::Local;
 use super::{ByteSource, NOWHERE, Reader, Refused, Result, damaged, foreign};
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, SampleDataset, Storage};
@@ -43,8 +43,8 @@ pub(super) enum Layout {
     Contiguous(u64),
     /// In chunks.
     Chunked(ChunkGrid),
-    /// In other datasets, as this object of a global heap says.
-    Virtual(#[expect(dead_code, reason = "libhdf5 reads virtual datasets")] GlobalId),
+    /// In other datasets. libhdf5 reads these.
+    Virtual,
 }
 
 /// A filter of a pipeline, as it is stored.
@@ -177,7 +177,7 @@ impl Object {
                 let placed = |stored: Chunk| Chunk { first: stored.first * chunk, ..stored };
                 Storage::Chunked(chunk, chunks.into_iter().map(placed).collect())
             }
-            Layout::Virtual(_) => return foreign("a virtual dataset"),
+            Layout::Virtual => return foreign("a virtual dataset"),
         };
         let fill = match header.fill[..] {
             [low, high] => i16::from_le_bytes([low, high]),
@@ -250,7 +250,7 @@ fn layout_of(mut layout: Cursor<'_>, datatype: &Datatype, space: &Dataspace) -> 
             let grid = ChunkGrid::new(lengths, rank, element, at, index)?;
             Ok(Layout::Chunked(grid.with_plain_edges(flags & 1 != 0)))
         }
-        (4..=5, 3) => Ok(Layout::Virtual((layout.address()?, layout.u32()?))),
+        (4..=5, 3) => Ok(Layout::Virtual),
         (version, class) => foreign(format!("version {version} of a layout of class {class}")),
     }
 }
@@ -259,13 +259,12 @@ fn layout_of(mut layout: Cursor<'_>, datatype: &Datatype, space: &Dataspace) -> 
 fn fill(mut message: Cursor<'_>) -> Result<Option<Vec<u8>>> {
     let at = message.at();
     let has_value = match message.u8()? {
-        version @ 1..=2 => {
+        1..=2 => {
             message.skip(2)?;
-            let is_defined = message.u8()? != 0;
-            if !is_defined {
+            if message.u8()? == 0 {
                 return Ok(None);
             }
-            version == 1 || is_defined
+            true
         }
         3 => match message.u8()? & 0x30 {
             0x20 => true,

@@ -1,6 +1,6 @@
 //! Shapes (section IV.A.2.b).
 
-use super::cursor::Cursor;
+use super::cursor::{Cursor, all_ones};
 use super::{Result, damaged};
 use crate::array::MOST_RANK;
 
@@ -39,8 +39,7 @@ impl Dataspace {
         if is_null {
             return Ok(Self::Null);
         }
-        let width = usize::from(cursor.widths().length);
-        let unlimited = u64::MAX >> (64 - 8 * width.clamp(1, 8));
+        let unlimited = all_ones(cursor.widths().length.into());
         let mut lengths = || (0..rank).map(|_| cursor.length()).collect::<Result<Vec<u64>>>();
         let shape = lengths()?;
         let most = if flags & 1 == 0 { shape.clone() } else { lengths()? };

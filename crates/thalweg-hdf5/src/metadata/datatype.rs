@@ -1,7 +1,9 @@
 //! Types of elements (section IV.A.2.d).
 
+use super::btree::bytes_for;
 use super::cursor::{Cursor, until_nul};
 use super::{Result, damaged, foreign};
+use crate::array::MOST_RANK;
 
 /// The most levels of types inside each other.
 const MOST_LEVELS: usize = 32;
@@ -300,7 +302,7 @@ fn members(
         return damaged(at, format!("{count} members"), format!("at most {MOST_MEMBERS}"));
     }
     // Since version 3, an offset has as many bytes as the size of the record needs.
-    let width = (size.max(1).ilog2() / 8 + 1) as usize;
+    let width = bytes_for(size as u64);
     let mut members = Vec::new();
     for _ in 0..count {
         let name = name(cursor, version)?;
@@ -355,8 +357,9 @@ fn array(cursor: &mut Cursor<'_>, version: u8, size: usize, level: usize) -> Res
     if version < 3 {
         cursor.skip(3)?;
     }
-    if rank > 32 {
-        return damaged(at, format!("an array type of {rank} dimensions"), "at most 32");
+    if rank > MOST_RANK {
+        let expected = format!("at most {MOST_RANK}");
+        return damaged(at, format!("an array type of {rank} dimensions"), expected);
     }
     let lengths: Vec<u64> =
         (0..rank).map(|_| cursor.u32().map(u64::from)).collect::<Result<_>>()?;

@@ -1,6 +1,6 @@
 //! Types of elements in numpy's terms.
 
-use super::datatype::{Bits, ByteOrder, Class, Datatype, FloatForm, Padding, Referent};
+use super::datatype::{Bits, ByteOrder, Class, Datatype, FloatForm, Member, Padding, Referent};
 use crate::array::ElementType;
 use crate::dtype::{Dtype, FixKind};
 
@@ -15,13 +15,13 @@ const IEEE: [(usize, [usize; 5]); 4] = [
 ];
 
 /// Whether the machine's own long double is that of x86, which takes 16 bytes in memory.
-const HAS_LONG_DOUBLE: bool = cfg!(target_arch = "x86_64");
+pub(crate) const HAS_LONG_DOUBLE: bool = cfg!(target_arch = "x86_64");
 
 /// The outcome for a type; the error says in words what numpy has no type for.
-type Outcome = Result<ElementType, String>;
+pub(crate) type Outcome = Result<ElementType, String>;
 
 /// Elements that are read as they are stored.
-fn plain(dtype: Dtype) -> ElementType {
+pub(crate) fn plain(dtype: Dtype) -> ElementType {
     ElementType { dtype, inner: Vec::new(), converted: None }
 }
 
@@ -37,13 +37,15 @@ pub(super) fn element_type(datatype: &Datatype) -> Outcome {
         Class::Integer { order, signed, bits } => {
             integer(size, *order, if *signed { 'i' } else { 'u' }, *bits)?
         }
-        // The bits are handed on as they are stored, as h5py does.
-        Class::BitField { order, .. } => {
-            check_integer(size)?;
-            plain(Dtype::number('u', size, is_big_endian(*order)?))
-        }
+        Class::BitField { order, .. } => bit_field(size, *order)?,
         Class::Float { order, form, .. } => float(size, *order, form)?,
-        Class::Complex { base } => complex(size, base)?,
+        Class::Complex { base } => {
+            let order = match &base.class {
+                Class::Float { order, .. } => *order,
+                _ => ByteOrder::Little,
+            };
+            complex(size, &element_type(base)?, order)?
+        }
         Class::LongText { .. } => return Err("strings of any length".into()),
         Class::Text { .. } if size == 0 => return Err("elements without bytes".into()),
         Class::Text { padding, .. } => {
@@ -54,11 +56,7 @@ pub(super) fn element_type(datatype: &Datatype) -> Outcome {
             };
             plain(Dtype::text(size, fix))
         }
-        Class::Opaque { tag } => {
-            // h5py stores numpy's own types as opaque bytes, with their names in the tag.
-            let named = tag.strip_prefix("NUMPY:").and_then(|name| Dtype::named(name, size));
-            plain(named.unwrap_or_else(|| Dtype::void(size)))
-        }
+        Class::Opaque { tag } => plain(opaque(tag, size)),
         Class::Enumeration { base, names } => {
             // h5py writes numpy's booleans as this enumeration.
             let has = |name: &str, code| {
@@ -75,7 +73,12 @@ pub(super) fn element_type(datatype: &Datatype) -> Outcome {
             let inner = lengths.iter().chain(&base.inner).copied().collect();
             ElementType { inner, ..base }
         }
-        Class::Compound { .. } => record(datatype)?,
+        Class::Compound { members } => {
+            let named = |member: &Member| {
+                Ok((member.name.clone(), member.offset, element_type(&member.datatype)?))
+            };
+            record(size, members.iter().map(named).collect::<Result<_, String>>()?)?
+        }
         Class::List { .. } => return Err("lists of any length".into()),
         Class::Reference(referent) => {
             return Err(match referent {
@@ -103,8 +106,22 @@ fn check_integer(size: usize) -> Result<(), String> {
     }
 }
 
+/// The type of opaque bytes. h5py stores numpy's own types as opaque bytes, with their names in the
+/// tag.
+pub(crate) fn opaque(tag: &str, size: usize) -> Dtype {
+    let named = tag.strip_prefix("NUMPY:").and_then(|name| Dtype::named(name, size));
+    named.unwrap_or_else(|| Dtype::void(size))
+}
+
+/// Bit fields, which are read as unsigned integers of the same size. The bits are handed on as they
+/// are stored, as h5py does.
+pub(crate) fn bit_field(size: usize, order: ByteOrder) -> Outcome {
+    check_integer(size)?;
+    Ok(plain(Dtype::number('u', size, is_big_endian(order)?)))
+}
+
 /// Integers of `size` bytes. numpy has none of 3, 5, 6 or 7 bytes; these become the next larger.
-fn integer(size: usize, order: ByteOrder, letter: char, bits: Bits) -> Outcome {
+pub(crate) fn integer(size: usize, order: ByteOrder, letter: char, bits: Bits) -> Outcome {
     if matches!(size, 3 | 5..=7) {
         let dtype = Dtype::number(letter, size.next_power_of_two(), false);
         return Ok(converted(dtype, format!("integers of {size} bytes")));
@@ -119,7 +136,7 @@ fn integer(size: usize, order: ByteOrder, letter: char, bits: Bits) -> Outcome {
 }
 
 /// Floating-point numbers of `size` bytes.
-fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome {
+pub(crate) fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome {
     let (exponent, mantissa) = (form.exponent, form.mantissa);
     let at = [form.sign, exponent.offset, exponent.precision, mantissa.offset, mantissa.precision];
     let bias = form.bias as usize;
@@ -176,28 +193,24 @@ fn ieee_bias(bits: usize) -> usize {
     (1 << bits.saturating_sub(1).min(62)) - 1
 }
 
-/// HDF5's own complex numbers (version 2 of the library) of `size` bytes.
-fn complex(size: usize, base: &Datatype) -> Outcome {
-    let part = element_type(base)?;
+/// HDF5's own complex numbers (version 2 of the library), of `size` bytes. Their parts have this
+/// type and byte order.
+pub(crate) fn complex(size: usize, part: &ElementType, order: ByteOrder) -> Outcome {
     let name = part.dtype.to_string();
-    let order = match &base.class {
-        Class::Float { order, .. } => *order,
-        _ => ByteOrder::Little,
-    };
     if part.converted.is_some() || !matches!(name.as_str(), "<f4" | "<f8") {
         return Err(format!("complex numbers of {name}"));
     }
     Ok(plain(Dtype::number('c', size, is_big_endian(order)?)))
 }
 
-/// A compound type.
-fn record(datatype: &Datatype) -> Outcome {
-    let Class::Compound { members } = &datatype.class else {
-        return Err("records of no members".into());
-    };
-    let (mut fields, mut why) = (Vec::new(), None);
-    for member in members {
-        let field = element_type(&member.datatype)?;
+/// A member of a compound type: its name, its first byte, and its type.
+pub(crate) type NamedElement = (String, usize, ElementType);
+
+/// A compound type of `size` bytes.
+pub(crate) fn record(size: usize, members: Vec<NamedElement>) -> Outcome {
+    let (mut fields, mut names, mut why) = (Vec::new(), Vec::new(), None);
+    for (name, offset, field) in members {
+        names.push(name);
         why = why.or(field.converted);
         let count = field
             .inner
@@ -211,25 +224,24 @@ fn record(datatype: &Datatype) -> Outcome {
         let Some(dtype) = dtype else {
             return Err("records with long lists of numbers that are big-endian".into());
         };
-        fields.push((member.offset, dtype));
+        fields.push((offset, dtype));
     }
     if let Some(what) = why {
         return Err(format!("records with {what}"));
     }
-    let names: Vec<&str> = members.iter().map(|member| member.name.as_str()).collect();
     // h5py writes numpy's complex numbers as such records.
     let dtype = match &fields[..] {
         [(0, real), (at, imaginary)]
             if names == ["r", "i"]
                 && real == imaginary
                 && *at == real.size()
-                && datatype.size == 2 * at
+                && size == 2 * at
                 && matches!(at, 4 | 8 | 16)
                 && real.to_string().starts_with("<f") =>
         {
-            Dtype::number('c', datatype.size, real != &Dtype::number('f', *at, false))
+            Dtype::number('c', size, real != &Dtype::number('f', *at, false))
         }
-        _ => Dtype::record(datatype.size, &fields),
+        _ => Dtype::record(size, &fields),
     };
     if dtype.is_too_mixed() {
         return Err("records with very many numbers that are big-endian".into());

@@ -17,7 +17,7 @@ use super::dataspace::Dataspace;
 use super::datatype::Class;
 use super::elements::element_type;
 use super::group::{Link, Target};
-use super::heap::{Collections, GlobalId};
+use super::heap::{Collections, GlobalId, reference};
 use super::rounds::Rounds;
 use super::superblock::{self, Superblock};
 use super::{NOWHERE, Object, Reader, Refused, Result, damaged};
@@ -247,9 +247,7 @@ impl MetadataFile {
         self.wait(path, async {
             let mut references = Vec::with_capacity(elements.len() / size);
             for element in elements.chunks_exact(size) {
-                let mut cursor = reader.cursor(element, 0);
-                let (count, at) = (u64::from(cursor.u32()?), cursor.address()?);
-                references.push((count, (at, cursor.u32()?)));
+                references.push(reference(&mut reader.cursor(element, 0))?);
             }
             let is_stored = |(count, (at, _)): &(u64, GlobalId)| *count > 0 && *at != 0;
             let ids = references.iter().filter(|found| is_stored(found)).map(|(_, id)| *id);
@@ -257,9 +255,8 @@ impl MetadataFile {
             // Each object has one reference in practice.
             let mut left = limit(collections.bytes(), COPIES);
             let mut found = Vec::with_capacity(references.len());
-            for reference in references {
-                let (count, id) = reference;
-                if !is_stored(&reference) {
+            for (count, id) in references {
+                if !is_stored(&(count, id)) {
                     found.push(Vec::new());
                     continue;
                 }
@@ -430,7 +427,7 @@ impl MetadataFile {
                 let chunk = grid.chunk.iter().chain(&kind.inner).copied().collect();
                 ElementPlace::Chunked(chunk, chunks)
             }
-            (None, Ok(_), Layout::Virtual(_)) => ElementPlace::Library(VIRTUAL.into()),
+            (None, Ok(_), Layout::Virtual) => ElementPlace::Library(VIRTUAL.into()),
         };
         // The fill value of an array type has a value for each of its elements; the first is kept.
         // libhdf5 fills in the value itself where it converts.
@@ -490,17 +487,14 @@ fn limit(size: u64, (times, more): (u64, u64)) -> u64 {
 
 /// The error about what is at `what` of a file with this superblock.
 fn error(name: &Arc<str>, superblock: &Superblock, refused: Refused, what: &str) -> Error {
-    let base = superblock.base;
     match refused {
-        Refused::Damaged(Fault { at, found, expected }) if superblock.is_open_for_writing => {
-            let expected =
-                format!("{expected}; the file is being written, or its writer was killed");
-            let fault = Fault { at: 0, found, expected: expected.into() };
-            fault.in_file(name, at.saturating_add(base), what.to_owned())
-        }
         Refused::Store(error) => error,
-        Refused::Damaged(Fault { at, found, expected }) => {
-            Fault { at: 0, found, expected }.in_file(name, at.saturating_add(base), what.to_owned())
+        Refused::Damaged(Fault { at, found, mut expected }) => {
+            if superblock.is_open_for_writing {
+                expected += "; the file is being written, or its writer was killed";
+            }
+            let at = at.saturating_add(superblock.base);
+            Fault { at: 0, found, expected }.in_file(name, at, what.to_owned())
         }
         Refused::Foreign(found) => Error::Unsupported {
             file: name.clone(),

@@ -244,19 +244,14 @@ impl Object {
         Cursor::new(body.unwrap_or_default(), message.at, self.widths)
     }
 
-    /// The bodies of all messages of a kind that objects do not share.
-    pub(super) fn all(&self, kind: u16) -> impl Iterator<Item = Result<Cursor<'_>>> {
-        self.of_kind(kind).map(move |message| {
+    /// The body of the first message of a kind. A shared message is refused.
+    pub(super) fn find(&self, kind: u16) -> Option<Result<Cursor<'_>>> {
+        self.of_kind(kind).next().map(|message| {
             if message.flags & SHARED != 0 {
                 return foreign(format!("shared messages of type {kind}"));
             }
             Ok(self.body(message))
         })
-    }
-
-    /// The body of the first message of a kind that objects do not share.
-    pub(super) fn find(&self, kind: u16) -> Option<Result<Cursor<'_>>> {
-        self.all(kind).next()
     }
 
     /// Whether there is a message of a kind.

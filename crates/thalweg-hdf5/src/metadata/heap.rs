@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::btree::{bytes_for, version2};
 use super::checksum::{lookup3, verified};
 use super::cursor::Cursor;
-use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, at_once, damaged, foreign};
 
 /// The names of a symbol table.
 pub(super) struct Local {
@@ -54,6 +54,13 @@ const MOST_NAMES: u64 = 256 << 20;
 
 /// The address and the index of an object in a global heap.
 pub(super) type GlobalId = (u64, u32);
+
+/// The number of items of a string or list of any length, and the object that holds them. The
+/// address of an object that does not exist is 0.
+pub(super) fn reference(cursor: &mut Cursor<'_>) -> Result<(u64, GlobalId)> {
+    let count = u64::from(cursor.u32()?);
+    Ok((count, (cursor.address()?, cursor.u32()?)))
+}
 
 /// Collections of a global heap.
 #[derive(Debug, Default)]
@@ -206,8 +213,6 @@ impl Doubling {
 const MOST_BLOCK: u64 = 16 << 20;
 /// The most entries of an indirect block.
 const MOST_ENTRIES: u64 = 1 << 16;
-/// The most bytes of blocks that are asked for at once.
-const MOST_AT_ONCE: u64 = 8 << 20;
 
 /// An object of a fractal heap.
 #[derive(Debug, Clone)]
@@ -398,7 +403,7 @@ impl Fractal {
         }
         let in_blocks: Vec<(usize, Vec<usize>)> = in_blocks.into_iter().collect();
         let largest = self.blocks.iter().map(|block| block.size).max().unwrap_or(1);
-        for blocks in in_blocks.chunks((MOST_AT_ONCE / largest).max(1) as usize) {
+        for blocks in in_blocks.chunks(at_once(largest)) {
             let asked: Vec<(u64, u64)> = blocks
                 .iter()
                 .map(|(block, _)| (self.blocks[*block].at, self.blocks[*block].size))

@@ -6,11 +6,8 @@ use super::checksum::verified;
 use super::cursor::{Cursor, Widths};
 use super::header::{BTREE_K, DRIVER_INFO, Object, SHARED_TABLE};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+use crate::superblock::{SIGNATURE, offsets};
 
-/// The signature of an HDF5 file.
-const MAGIC: &[u8; 8] = b"\x89HDF\r\n\x1a\n";
-/// The superblock is at byte 0, or at one of these offsets, each twice the one before.
-const FIRST_USER_BLOCK: u64 = 512;
 /// Enough for the fields of every version.
 const MOST_BYTES: u64 = 128;
 /// Most indexes of shared messages (`H5O_SHMESG_MAX_NINDEXES`).
@@ -69,7 +66,7 @@ pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) ->
     let mut found = Superblock { base, ..Superblock::default() };
     let bytes = reader.get(base, MOST_BYTES.min(reader.size() - base)).await?;
     let mut cursor = Cursor::new(&bytes, base, found.widths);
-    cursor.skip(MAGIC.len())?;
+    cursor.skip(SIGNATURE.len())?;
     let version = cursor.u8()?;
     let (extension, end) = match version {
         0 | 1 => (NOWHERE, old(version, &mut cursor, &mut found)?),
@@ -90,10 +87,8 @@ pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) ->
 
 /// The offset of the signature.
 async fn signature<S: ByteSource + ?Sized>(reader: &Reader<'_, S>) -> Result<u64> {
-    let len = MAGIC.len() as u64;
-    let offsets = std::iter::successors(Some(0), |at: &u64| Some((at * 2).max(FIRST_USER_BLOCK)));
-    for at in offsets.take_while(|at| at + len <= reader.size()) {
-        if *reader.get(at, len).await? == MAGIC[..] {
+    for at in offsets(reader.size()) {
+        if *reader.get(at, SIGNATURE.len() as u64).await? == SIGNATURE {
             return Ok(at);
         }
     }

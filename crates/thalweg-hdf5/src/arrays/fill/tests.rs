@@ -74,6 +74,17 @@ fn write_some(path: &std::path::Path, each: usize) -> Vec<(String, Vec<u8>)> {
     written
 }
 
+/// The values of each dataset, put together from the parts that are handed on.
+fn part_by_part(file: &ArrayFile, datasets: &[&Dataset]) -> Vec<Vec<u8>> {
+    let mut found = vec![Vec::new(); datasets.len()];
+    file.each(datasets, &mut |number, part| {
+        found[number].extend_from_slice(part);
+        Ok(())
+    })
+    .unwrap();
+    found
+}
+
 #[test]
 fn many_small_datasets_have_the_same_values_every_time() {
     let folder = tempfile::tempdir().unwrap();
@@ -88,12 +99,7 @@ fn many_small_datasets_have_the_same_values_every_time() {
         let names: Vec<&str> = datasets.iter().map(Dataset::path).collect();
         assert!(names.iter().eq(written.iter().map(|(name, _)| name)), "{names:?}");
         let all: Vec<&Dataset> = datasets.iter().collect();
-        let mut found = vec![Vec::new(); all.len()];
-        file.each(&all, &mut |number, part| {
-            found[number].extend_from_slice(part);
-            Ok(())
-        })
-        .unwrap();
+        let found = part_by_part(&file, &all);
         let mut at_once = vec![vec![0xaa; LEN]; all.len()];
         let requests = all.iter().zip(&mut at_once);
         let mut requests: Vec<ArrayRequest<'_>> = requests
@@ -122,12 +128,7 @@ fn windows_have_all_values_under_all_schedules() {
         let file = ArrayFile::open(&path, Options { budget, model, ..Options::default() }).unwrap();
         let datasets = file.datasets().unwrap();
         let all: Vec<&Dataset> = datasets.iter().collect();
-        let mut found = vec![Vec::new(); all.len()];
-        file.each(&all, &mut |number, part| {
-            found[number].extend_from_slice(part);
-            Ok(())
-        })
-        .unwrap();
+        let found = part_by_part(&file, &all);
         for (found, (name, values)) in found.iter().zip(&*written) {
             assert!(found == values, "{name}");
         }
