@@ -2,10 +2,22 @@
 
 import os
 import pathlib
+import zlib
 
 import pytest
 
-from nanopore import HERE, REPOSITORY, SHARED, run
+from nanopore import HERE, ONE_OF, REPOSITORY, SHARED, run
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "long: one of ONE_OF cases is tried; all of them with THOROUGH=1")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves out most cases of long tests. Which ones stay follows from their names, so that every worker agrees."""
+    left_out = [item for item in items if item.get_closest_marker("long") and zlib.crc32(item.nodeid.encode()) % ONE_OF]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
 
 
 def required(path: pathlib.Path, what: str) -> pathlib.Path:

@@ -92,6 +92,7 @@ def some(network, what, tmp_path):
     return path, chosen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PEERS, ids=" ".join)
 @pytest.mark.parametrize("first", [None, 3])
 def test_imported_edges_are_read(network, tmp_path, name, first):
@@ -133,6 +134,7 @@ def test_h5py_reads_the_file_itself(network, tmp_path):
     assert peer("h5py", "import", network.path, tmp_path / "none", check=False).returncode == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MUTABLE, ids=" ".join)
 @pytest.mark.parametrize("batch", [1, 7])
 def test_inserted_edges_are_read(network, tmp_path, name, batch):
@@ -154,6 +156,7 @@ def test_inserted_edges_are_read(network, tmp_path, name, batch):
     assert sum(again) == sum(len(ids) for lists in network.forward.values() for ids in lists), f"the store itself is as it was: {before}"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*PEERS, ("h5py",)], ids=" ".join)
 def test_a_failure_is_a_failure(network, tmp_path, name):
     name, *arm = name

@@ -15,6 +15,7 @@ def everything_text(tmp_path):
     return path
 
 
+@pytest.mark.long
 @COMBINATIONS
 @pytest.mark.parametrize("name", readable())
 def test_slow5lib_sees_the_same_file(thalweg, canonical, shared, tmp_path, name, record, signal):

@@ -19,6 +19,7 @@ def pod5_rows(path) -> list[dict]:
     return [json.loads(line) for line in run(sys.executable, HERE / "pod5_rows.py", path).stdout.splitlines()]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", COMPRESSIONS.values(), ids=COMPRESSIONS.keys())
 @pytest.mark.parametrize("name", [*readable(), *pod5_files(), *FAST5])
 def test_samples(thalweg, shared, tmp_path, name, options):
@@ -81,6 +82,7 @@ TYPES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*pod5_files(), "synthetic"])
 def test_types_and_places_are_those_of_onts_own_converter(thalweg, shared, tmp_path, name):
     source, ours, theirs = shared / name, tmp_path / "ours.fast5", tmp_path / "theirs"
@@ -109,6 +111,7 @@ def test_types_and_places_are_those_of_onts_own_converter(thalweg, shared, tmp_p
                 assert attribute not in kinds or kinds[attribute] == kind, (read, part, attribute)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*pod5_files(), "synthetic"])
 def test_onts_converter_reads_it(thalweg, shared, tmp_path, name):
     source, middle, out = shared / name, tmp_path / "middle.fast5", tmp_path / "out.pod5"

@@ -53,6 +53,7 @@ def compare(thalweg, path: pathlib.Path, folder: pathlib.Path) -> tuple[int, dic
     return read, left_out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", SOUND, ids=lambda path: path.name)
 def test_real_files(thalweg, shared, tmp_path, path):
     compare(thalweg, path, tmp_path)

@@ -83,6 +83,7 @@ def allowed(name: str, before, after, lost: list[str]) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("target", FORMATS)
 @pytest.mark.parametrize("name", sources())
 def test_there_and_back(thalweg, shared, synthetic, tmp_path, name, target):

@@ -41,6 +41,7 @@ def test_samples_and_ids(thalweg, shared, tmp_path, name, signal):
     assert found == expected_rows(shared, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in readable() if name not in BLOW5])
 def test_samples_and_ids_of_files_that_lose_digits(thalweg, shared, tmp_path, name):
     out = tmp_path / "out.pod5"
@@ -52,6 +53,7 @@ def test_samples_and_ids_of_files_that_lose_digits(thalweg, shared, tmp_path, na
     assert found == expected_rows(shared, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "options", [[], ["--signal", "none"], ["--row-samples", "1000", "--signal-rows", "3", "--reads-rows", "2"]]
 )
@@ -63,6 +65,7 @@ def test_nothing_is_lost_on_the_way_through_blow5(thalweg, shared, tmp_path, nam
     assert rows(out) == rows(shared / "pod5" / name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", POD5)
 def test_pod5_to_pod5(thalweg, shared, tmp_path, name):
     out = tmp_path / "out.pod5"
@@ -81,6 +84,7 @@ def signal_table(path):
     return pyarrow.ipc.open_file(pyarrow.BufferReader(stored)).read_all(), place
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", POD5)
 def test_signal_is_copied_as_it_is_stored(thalweg, shared, tmp_path, name):
     source, rough, fine, again = (tmp_path / f"{name}.pod5" for name in ("source", "rough", "fine", "again"))

@@ -59,6 +59,7 @@ REFUSED = ("var-length-strings-reused.hdf5",)
 REAL = [path for path in SOUND if path.name not in (*REFUSED, HUGE)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wish", EVERY)
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.name)
 def test_real_files(thalweg, shared, tmp_path, path, wish):
@@ -114,6 +115,7 @@ def test_indexes_are_of_the_version_that_is_asked_for(thalweg, tmp_path, libver,
                 assert (old[name][()] == new[name][()]).all() and old[name].maxshape == new[name].maxshape, (asked, name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [p for p in REAL if p.stat().st_size < 1 << 20], ids=lambda path: path.name)
 def test_h5diff_finds_no_difference(thalweg, shared, tmp_path, h5diff, path):
     for wish in ("order", "gzip"):

@@ -66,6 +66,7 @@ def check(chromium, file, tmp_path, dark=False, width=1280):
         return b.evaluate("document.body.innerText")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("dark", "width"), [(False, 1280), (True, 1280), (False, 390)])
 def test_a_page_with_everything_opens_from_a_file(chromium, page, everything, tmp_path, dark, width):
     said = check(chromium, page(everything), tmp_path, dark, width)
@@ -79,6 +80,7 @@ def test_a_real_run_opens(chromium, page, tmp_path):
     assert "slow5lib fork-join" in check(chromium, file, tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("table", PUBLISHED, ids=lambda path: path.stem)
 def test_published_tables_open_beside_a_run(chromium, page, table, tmp_path):
     assert "not measured here" in check(chromium, page(RUN, table), tmp_path)

@@ -32,6 +32,7 @@ def index_of(path: pathlib.Path) -> pathlib.Path:
     return path.with_name(path.name + ".idx")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", [path for path in SOUND if path.name != HUGE], ids=lambda path: path.name)
 def test_real_files(thalweg, shared, tmp_path, path):
     copy = tmp_path / path.name
