@@ -67,7 +67,7 @@ def test_mutants_are_read_or_refused(thalweg_binary, shared, tmp_path):
 
 
 def test_malformed_files_of_reads(thalweg, shared, tmp_path):
-    """FAST5 that our own parser leaves to libhdf5 is looked through first, too."""
+    """Files of arrays with the name of a FAST5 file."""
     crash = next(path for path in SMALL if path.name == "vds_nentries_mult_overflow.h5")
     place = tmp_path / "f.fast5"
     place.write_bytes(crash.read_bytes())

@@ -125,7 +125,9 @@ def interrupted(command: list, errors: pathlib.Path) -> str | None:
     # A signal that comes before the program waits for it ends the process.
     if child.returncode not in (0, 1, 2, 3, 130, -signal.SIGINT):
         return f"exit code {child.returncode}: {errors.read_text(errors='replace')[-300:]}"
-    if usage.ru_maxrss > MOST_KIB:
+    # The system counts the memory of this process, too: the child was a copy of it at first.
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if usage.ru_maxrss > max(MOST_KIB, own):
         return f"{usage.ru_maxrss >> 10} MiB of memory"
     return None
 

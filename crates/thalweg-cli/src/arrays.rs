@@ -1,16 +1,19 @@
 //! HDF5 files of arrays and neutron events: what each verb does with them.
 //!
-//! Builds without libhdf5 have `no_hdf5.rs` in the place of this module: the same functions, and
-//! groups of arguments without arguments.
+//! A build without libhdf5 repacks nothing, writes no FAST5, and inspects no file first.
 
 mod checksum;
 mod events;
 mod index;
 mod info;
+#[cfg(feature = "hdf5")]
 mod inspect;
+#[cfg(not(feature = "hdf5"))]
+mod no_libhdf5;
 mod plot;
 mod ranks;
 mod read;
+#[cfg(feature = "hdf5")]
 mod repack;
 mod select;
 mod table;
@@ -19,18 +22,26 @@ pub(crate) use checksum::WordSum;
 pub(crate) use events::EventArgs;
 pub(crate) use index::{KerchunkArgs, write_index, write_references};
 pub(crate) use info::describe;
+#[cfg(feature = "hdf5")]
 pub(crate) use inspect::{inspect_as_child, inspect_first};
+#[cfg(not(feature = "hdf5"))]
+pub(crate) use no_libhdf5::{
+    RepackArgs, RepackJob, check_fast5, inspect_as_child, inspect_first, repack,
+};
 pub(crate) use plot::event_panels;
 pub(crate) use read::{ArrayArgs, ReadJob, read, survey};
+#[cfg(feature = "hdf5")]
 pub(crate) use repack::{RepackArgs, RepackJob, repack};
 pub(crate) use thalweg::arrays::is_index;
 
+#[cfg(feature = "hdf5")]
 use crate::common::VerbResult;
 
 /// Whether this build writes FAST5.
 ///
 /// # Errors
 /// [`Failure::Usage`](crate::common::Failure::Usage) if it does not.
+#[cfg(feature = "hdf5")]
 pub(crate) fn check_fast5() -> VerbResult {
     Ok(())
 }

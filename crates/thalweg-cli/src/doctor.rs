@@ -183,9 +183,9 @@ fn of_arrays(
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) = datasets.iter().partition(
-        |dataset| matches!(&dataset.found, Found::Array(array) if array.library().is_none()),
-    );
+    let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) = datasets
+        .iter()
+        .partition(|dataset| matches!(&dataset.found, Found::Array(array) if !array.is_by_rows()));
     let here = file.options().model.unwrap_or(StoreModel::LOCAL);
     let (model, origin, assumed) = match &args.model {
         Some(asked) => (asked.model, asked.origin.clone(), asked.assumed),

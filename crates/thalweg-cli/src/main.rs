@@ -1,9 +1,5 @@
 //! The `thalweg` command: one file per verb.
 
-#[cfg(feature = "hdf5")]
-mod arrays;
-#[cfg(not(feature = "hdf5"))]
-#[path = "no_hdf5.rs"]
 mod arrays;
 mod bench;
 mod callback;
@@ -13,7 +9,6 @@ mod common;
 mod compare;
 mod convert;
 mod digest;
-#[cfg(feature = "hdf5")]
 mod doctor;
 mod evict;
 mod explain;
@@ -58,7 +53,6 @@ enum Verb {
     Check(check::CheckArgs),
     Index(index::IndexArgs),
     Info(info::InfoArgs),
-    #[cfg(feature = "hdf5")]
     Doctor(doctor::DoctorArgs),
     Scan(scan::ScanArgs),
     #[command(visible_alias = "subset")]
@@ -87,7 +81,6 @@ fn main() -> ExitCode {
         Verb::Check(args) => check::run(&args),
         Verb::Index(args) => index::run(&args),
         Verb::Info(args) => info::run(&args),
-        #[cfg(feature = "hdf5")]
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Scan(args) => scan::run(&args),
         Verb::Filter(args) => filter::run(&args),

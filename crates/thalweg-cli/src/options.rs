@@ -116,7 +116,7 @@ pub(crate) fn check(path: &Path, kind: Kind) -> VerbResult {
     Ok(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "hdf5"))]
 mod tests {
     use clap::CommandFactory;
 
@@ -124,7 +124,6 @@ mod tests {
     use crate::Cli;
 
     #[test]
-    #[cfg(feature = "hdf5")]
     fn all_names_are_arguments() {
         let command = Cli::command();
         for (verb, names, _) in OPTIONS {

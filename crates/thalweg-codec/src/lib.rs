@@ -33,6 +33,8 @@ mod kernel;
 mod lanes;
 pub mod lz4;
 pub mod lzf;
+pub mod nbit;
+pub mod scale_offset;
 pub mod shuffle;
 pub mod splitmix;
 pub mod svb;

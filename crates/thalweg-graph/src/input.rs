@@ -1,18 +1,10 @@
 //! Inputs of an import: vertices and edges of a file, batch by batch, in bounded memory.
 
-#[cfg(feature = "hdf5")]
 mod columns;
-#[cfg(feature = "hdf5")]
 mod hdf5;
-#[cfg(feature = "hdf5")]
 mod lists;
-#[cfg(feature = "hdf5")]
 pub mod ngv;
-#[cfg(not(feature = "hdf5"))]
-mod no_hdf5;
-#[cfg(feature = "hdf5")]
 mod numbers;
-#[cfg(feature = "hdf5")]
 mod sonata;
 
 use std::ops::Range;
@@ -26,10 +18,7 @@ use thalweg_io::{Result, open};
 pub use crate::storage::checkpoint::ImportOrigin;
 pub use crate::storage::schema::Population;
 
-#[cfg(feature = "hdf5")]
 pub use hdf5::open;
-#[cfg(not(feature = "hdf5"))]
-pub use no_hdf5::open;
 
 /// Options for importing a file.
 #[derive(Debug, Clone)]

@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
+use crate::convert::Conversion;
 use crate::dtype::Dtype;
 use crate::filter::Pipeline;
+use crate::mapping::Mapping;
 use crate::types::Chunk;
 
 /// The most dimensions that HDF5 allows (`H5S_MAX_RANK`).
 pub(crate) const MOST_RANK: usize = 32;
-
-/// Why only libhdf5 reads a dataset whose values are in other datasets.
-pub(crate) const VIRTUAL: &str = "a virtual dataset";
 
 /// A dataset of elements of one size.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +37,8 @@ pub enum ElementPlace {
     /// In chunks of this shape. A chunk's `first` is its number in the grid of chunks, in C order;
     /// no number appears twice.
     Chunked(Vec<u64>, Vec<Chunk>),
+    /// In other datasets.
+    Virtual(Arc<[Mapping]>),
     /// In a place or form that only libhdf5 can read. The text says why.
     Library(String),
 }
@@ -61,6 +62,11 @@ impl Array {
         }
     }
 
+    /// Whether it is read row by row, and not by the offsets of its elements.
+    pub fn is_by_rows(&self) -> bool {
+        matches!(self.place, ElementPlace::Virtual(_) | ElementPlace::Library(_))
+    }
+
     /// Bytes of all elements.
     pub fn bytes(&self) -> u64 {
         self.len() * self.dtype.size() as u64
@@ -81,8 +87,8 @@ pub(crate) struct ElementType {
     pub(crate) dtype: Dtype,
     /// Dimensions of an array type.
     pub(crate) inner: Vec<u64>,
-    /// Why libhdf5 has to convert the elements, if it has to.
-    pub(crate) converted: Option<String>,
+    /// How the elements are converted, if they are.
+    pub(crate) converted: Option<Conversion>,
 }
 
 /// A dataset of elements of any length.

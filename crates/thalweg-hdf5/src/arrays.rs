@@ -4,6 +4,7 @@
 //! engine fetches the bytes in the order of the file, and all threads decode them. libhdf5 reads
 //! only what it alone can decode, through the store of the file.
 
+mod cast;
 mod explain;
 mod fill;
 mod grid;
@@ -17,6 +18,7 @@ mod sidecar;
 mod slice;
 mod strings;
 mod tally;
+mod virtual_values;
 mod window;
 
 use std::collections::HashSet;
@@ -30,11 +32,12 @@ use thalweg_io::plan::Budget;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
-use crate::array::{Found, VIRTUAL};
+use crate::array::Found;
 use crate::library::Library;
 use crate::metadata::{Cost, MetadataFile, Node, NodeLink};
 use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
+use virtual_values::Sources;
 
 pub use crate::superblock::is_hdf5;
 pub use explain::Requests;
@@ -54,6 +57,10 @@ pub struct ArrayFile {
     file: Arc<MetadataFile>,
     /// The file as libhdf5 has opened it, for what only libhdf5 decodes.
     library: OnceLock<Library>,
+    /// The files that its virtual datasets show.
+    sources: Sources,
+    /// How many files show this one, each the next, through virtual datasets.
+    level: usize,
     options: Options,
     note: Option<String>,
     path: Option<PathBuf>,
@@ -230,6 +237,8 @@ impl ArrayFile {
             file: Arc::new(file.joined(&joined, other_files)),
             joined,
             library: OnceLock::new(),
+            sources: Sources::default(),
+            level: 0,
             options,
             note: None,
             path: None,
@@ -304,13 +313,7 @@ impl ArrayFile {
             what: format!("dataset or group {path}").into(),
             advice: "`thalweg read FILE --digest` lists the datasets".into(),
         };
-        let mut node = self.file.root();
-        for name in path.split('/').filter(|name| !name.is_empty()) {
-            if !node.is_group()? {
-                return Err(missing());
-            }
-            node = node.child(name)?.ok_or_else(missing)?;
-        }
+        let node = self.node(path)?.ok_or_else(missing)?;
         // All objects below are found together.
         self.file.entities(vec![node.address()])?;
         let mut survey = Survey::default();
@@ -343,17 +346,30 @@ impl ArrayFile {
         Ok(survey)
     }
 
+    /// The object at a path; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// Defects of the objects on the way.
+    fn node(&self, path: &str) -> Result<Option<Node>> {
+        let mut node = self.file.root();
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            if !node.is_group()? {
+                return Ok(None);
+            }
+            let Some(next) = node.child(name)? else { return Ok(None) };
+            node = next;
+        }
+        Ok(Some(node))
+    }
+
     /// The dataset at a node; `None` if the node is a group or a type.
     ///
     /// # Errors
     /// [`Error::Malformed`] if its header is damaged.
     pub fn dataset(&self, node: &Node) -> Result<Option<Dataset>> {
         let Some(mut found) = node.array()? else { return Ok(None) };
-        if let Found::Array(array) = &found
-            && array.library() == Some(VIRTUAL)
-        {
-            // Its shape may be that of datasets in other files.
-            found = self.library()?.array(node)?.unwrap_or(found);
+        if let Found::Array(array) = &mut found {
+            *array = self.resolved(node, array)?;
         }
         Ok(Some(Dataset { node: node.clone(), found }))
     }

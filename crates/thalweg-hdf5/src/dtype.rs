@@ -152,6 +152,11 @@ impl Dtype {
         self.fixes.is_empty()
     }
 
+    /// The type of elements that are in numpy's form already.
+    pub(crate) fn into_plain(self) -> Self {
+        Self { fixes: Vec::new(), ..self }
+    }
+
     /// Converts stored elements to numpy's little-endian form. `bytes` holds whole elements.
     pub fn to_little_endian(&self, bytes: &mut [u8]) {
         match self.fixes[..] {

@@ -2,15 +2,21 @@
 
 use std::fmt;
 
-use thalweg_codec::{bitshuffle, blosc, deflate, lz4, lzf, shuffle, szip, vbz, zstd};
+use thalweg_codec::{
+    bitshuffle, blosc, deflate, lz4, lzf, nbit, scale_offset, shuffle, szip, vbz, zstd,
+};
 use thalweg_io::Fault;
 
-/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP` of the HDF5 specification, section
-/// IV.A.2.l.
+use crate::convert::Conversion;
+
+/// `H5Z_FILTER_DEFLATE`, `_SHUFFLE`, `_FLETCHER32`, `_SZIP`, `_NBIT`, `_SCALEOFFSET` of the HDF5
+/// specification, section IV.A.2.l.
 pub(super) const DEFLATE: i32 = 1;
 pub(super) const SHUFFLE: i32 = 2;
 pub(super) const FLETCHER32: i32 = 3;
 const SZIP: i32 = 4;
+const NBIT: i32 = 5;
+const SCALE_OFFSET: i32 = 6;
 /// Filters that are registered with the HDF Group.
 const LZF: i32 = 32000;
 const BLOSC: i32 = 32001;
@@ -49,6 +55,12 @@ pub enum Filter {
     Blosc,
     /// The bits of elements, sorted by significance.
     Bitshuffle(Bitshuffle),
+    /// The significant bits of numbers.
+    Nbit(nbit::NbitParams),
+    /// Differences to a minimum.
+    ScaleOffset(scale_offset::ScaleOffsetParams),
+    /// The conversion of elements. It is no filter of HDF5, and comes before all filters.
+    Convert(Conversion),
 }
 
 /// The parameters of the filter bitshuffle.
@@ -175,6 +187,9 @@ impl Bitshuffle {
 impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Convert(conversion) => return write!(f, "{conversion}"),
+            Self::Nbit(_) => "nbit",
+            Self::ScaleOffset(_) => "scale-offset",
             Self::Deflate => "deflate",
             Self::Shuffle(_) => "shuffle",
             Self::Fletcher32 => "fletcher32",
@@ -206,6 +221,8 @@ impl Filter {
             },
             FLETCHER32 => Ok(Self::Fletcher32),
             SZIP => szip::SzipParams::parse(values).map(Self::Szip),
+            NBIT => nbit::NbitParams::parse(values).map(Self::Nbit),
+            SCALE_OFFSET => scale_offset::ScaleOffsetParams::parse(values).map(Self::ScaleOffset),
             vbz::FILTER => {
                 let params = vbz::VbzParams::parse(values);
                 params
@@ -225,6 +242,16 @@ impl Filter {
 /// Filters in the order in which they were applied.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pipeline(pub Vec<Filter>);
+
+impl Pipeline {
+    /// How its elements are converted, if they are.
+    pub fn conversion(&self) -> Option<&Conversion> {
+        match self.0.first() {
+            Some(Filter::Convert(conversion)) => Some(conversion),
+            _ => None,
+        }
+    }
+}
 
 /// The state for decoding pipelines, for one thread.
 #[derive(Debug, Default)]
@@ -376,6 +403,9 @@ impl Contexts {
             Filter::Zstd => zstd.decompress(input, back, most),
             Filter::Blosc => blosc.decompress(input, most, back),
             Filter::Bitshuffle(how) => how.undo(input, most, zstd, part, back),
+            Filter::Nbit(params) => nbit::decompress(params, input, most, back),
+            Filter::ScaleOffset(params) => scale_offset::decompress(params, input, most, back),
+            Filter::Convert(conversion) => conversion.apply(input, back),
             Filter::Szip(params) => szip::decompress(*params, input, most, back),
             Filter::Fletcher32 => check_sum(input, back),
         }

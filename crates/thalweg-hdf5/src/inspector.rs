@@ -191,17 +191,11 @@ fn harm(status: ExitStatus, answer: &str, name: &Arc<str>) -> Result<Option<Stri
 
 /// The work of the child: looks at all objects of a file, or reads the values of some datasets. It
 /// sets limits of time and memory that stay in force for the process, which should do nothing else.
-/// `reads` inspects files of nanopore reads (FAST5) and returns whether the file was one. If
-/// standard input is a pipe, the process ends with it.
+/// If standard input is a pipe, the process ends with it.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
-pub fn look(
-    path: &Path,
-    datasets: &[String],
-    options: Options,
-    reads: impl FnOnce(&ArrayFile) -> Result<bool>,
-) -> Result<Answer> {
+pub fn look(path: &Path, datasets: &[String], options: Options) -> Result<Answer> {
     if end_with_parent().is_err() {
         return Ok(Answer::NoThread);
     }
@@ -216,8 +210,7 @@ pub fn look(
     allowance::limit(SECONDS, size.saturating_mul(READS).saturating_add(MORE_READS));
     let looked = ArrayFile::open(path, options).and_then(|file| {
         if datasets.is_empty() || datasets == [ALL] {
-            everything(&file, !datasets.is_empty())?;
-            return reads(&file).map(drop);
+            return everything(&file, !datasets.is_empty());
         }
         for path in datasets {
             file.below(path)?.iter().try_for_each(|dataset| values(&file, dataset))?;

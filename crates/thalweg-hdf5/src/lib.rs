@@ -65,6 +65,7 @@
 //! |---|---|
 //! | [`mod@array`] | arrays: shape, type of the elements, and where these lie |
 //! | [`dtype`] | types of elements in numpy's terms |
+//! | [`convert`] | elements that numpy has no type for |
 //! | [`other_files`] | the other files that hold values, and where they may lie |
 //! | [`superblock`] | the signature of an HDF5 file, and its offset |
 //! | [`filter`] | the filters of chunks: decoding |
@@ -72,6 +73,7 @@
 //! | [`types`] | attribute values, chunks and datasets of samples |
 //! | [`metadata`] | a reader of HDF5 metadata in safe Rust |
 //! | [`extents`] | the saved index of chunk offsets |
+//! | [`mapping`] | virtual datasets: which elements of other datasets they show |
 //! | `library` | what only libhdf5 reads, or its refusal in a build without libhdf5 |
 //! | `libhdf5` | bindings: groups, links, attributes, chunk offsets, writing |
 //! | [`arrays`] | datasets read through the engine: selections, slices, strings |
@@ -86,6 +88,7 @@
 
 pub mod array;
 pub mod arrays;
+pub mod convert;
 pub mod doctor;
 pub mod dtype;
 pub mod encode;
@@ -96,12 +99,14 @@ pub mod inspector;
 #[cfg(feature = "libhdf5")]
 pub mod libhdf5;
 mod library;
+pub mod mapping;
 pub mod metadata;
 pub mod nexus;
 #[cfg_attr(not(feature = "libhdf5"), expect(dead_code, reason = "libhdf5 asks for more"))]
 pub mod other_files;
 #[cfg(feature = "libhdf5")]
 pub mod repack;
+mod slab;
 pub mod superblock;
 pub mod synth;
 pub mod types;

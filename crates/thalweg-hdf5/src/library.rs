@@ -1,5 +1,5 @@
-//! What only libhdf5 reads: virtual datasets, and values that this crate cannot decode. A build
-//! without libhdf5 refuses them.
+//! What only libhdf5 reads: values with filters that this crate does not have. A build without
+//! libhdf5 refuses them.
 
 #[cfg(not(feature = "libhdf5"))]
 mod absent;

@@ -28,14 +28,16 @@ mod heap;
 mod node;
 mod rounds;
 mod superblock;
+mod virtual_layout;
 
 use std::borrow::Cow;
 use std::ops::Range;
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 
-use thalweg_io::{Error, Fault};
+use thalweg_io::{Error, Fault, InFile};
 
 use cursor::Cursor;
 #[cfg_attr(not(feature = "libhdf5"), expect(unused_imports))]
@@ -47,6 +49,7 @@ pub use header::Object;
 pub use node::{Node, NodeLink};
 pub use rounds::{Cost, Rounds};
 pub use superblock::Superblock;
+pub(crate) use virtual_layout::numbered;
 
 /// `HADDR_UNDEF`, the undefined address.
 pub(crate) const NOWHERE: u64 = u64::MAX;
@@ -68,6 +71,22 @@ pub enum Refused {
     Damaged(Fault),
     /// The bytes could not be read.
     Store(Error),
+}
+
+impl Refused {
+    /// The error about `what` of a file whose superblock is at the offset `base`. `advice` is what
+    /// a user can do about a part of the file that this module does not read.
+    pub fn in_file(self, file: &Arc<str>, base: u64, what: String, advice: &'static str) -> Error {
+        match self {
+            Self::Store(error) => error,
+            Self::Damaged(fault) => fault.in_file(file, base, what),
+            Self::Foreign(found) => Error::Unsupported {
+                file: file.clone(),
+                what: format!("{what}: {found}").into(),
+                advice: advice.into(),
+            },
+        }
+    }
 }
 
 impl From<Error> for Refused {

@@ -46,6 +46,11 @@ impl OtherFiles {
         self.reach == ExternalAccess::Anywhere
     }
 
+    /// Where they may lie.
+    pub(crate) fn reach(&self) -> ExternalAccess {
+        self.reach
+    }
+
     /// The file itself.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_deref()

@@ -20,8 +20,6 @@ mod merge;
 #[cfg(not(feature = "hdf5"))]
 mod no_libhdf5;
 mod read_groups;
-#[cfg(feature = "hdf5")]
-mod scan;
 mod target;
 #[cfg(feature = "hdf5")]
 mod write;
@@ -34,14 +32,9 @@ pub use layout_builder::{KnownReads, LayoutBuilder};
 pub use merge::KnownFields;
 #[cfg(not(feature = "hdf5"))]
 pub use no_libhdf5::{FileWriter, holds, lost};
-pub use read_groups::{FoundRead, ReadAddress, Root};
-#[cfg(feature = "hdf5")]
-pub use scan::{has_reads, try_reads};
+pub use read_groups::{FoundRead, ReadAddress, Root, has_reads};
 #[cfg(feature = "hdf5")]
 pub use write::{FileWriter, holds, lost};
 
 pub(crate) use target::Fast5Target;
 pub use writer::Fast5Writer;
-
-/// Whether this build has libhdf5, which reads unusual layouts and writes.
-pub(crate) const HAS_LIBHDF5: bool = cfg!(feature = "hdf5");

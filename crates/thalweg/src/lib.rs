@@ -177,9 +177,11 @@ pub use thalweg_nanopore::{convert, reads, write};
 
 #[doc(inline)]
 pub use thalweg_hdf5 as hdf5;
+#[doc(inline)]
+pub use thalweg_hdf5::{arrays, doctor, nexus};
 #[cfg(feature = "hdf5")]
 #[doc(inline)]
-pub use thalweg_hdf5::{arrays, doctor, inspector, nexus, repack};
+pub use thalweg_hdf5::{inspector, repack};
 
 #[doc(inline)]
 pub use thalweg_graph as graph;

@@ -1,9 +1,5 @@
 //! Opens a path as reads, arrays or a network.
 
-#[cfg(feature = "hdf5")]
-mod arrays;
-#[cfg(not(feature = "hdf5"))]
-#[path = "open/no_hdf5.rs"]
 mod arrays;
 
 use std::path::{Path, PathBuf};
@@ -40,7 +36,7 @@ pub enum Opened {
 ///
 /// # Errors
 /// [`Error::Io`] about the path, [`Error::Malformed`] about the content; [`Error::Unsupported`] for
-/// a folder that is not a network, and for arrays in a build without the feature `hdf5`.
+/// a folder that is not a network.
 pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Opened> {
     Identified::new(path.as_ref(), &options)?.open(options)
 }

@@ -34,7 +34,7 @@ fn stored(array: &Array) -> u64 {
     match &array.place {
         ElementPlace::Inline(bytes) => bytes.len() as u64,
         ElementPlace::Contiguous(Some(_)) => array.bytes(),
-        ElementPlace::Contiguous(None) | ElementPlace::Library(_) => 0,
+        ElementPlace::Contiguous(None) | ElementPlace::Virtual(_) | ElementPlace::Library(_) => 0,
         ElementPlace::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
     }
 }
@@ -49,6 +49,10 @@ fn layout(array: &Array) -> String {
         ElementPlace::Inline(_) => "in the header".to_owned(),
         ElementPlace::Contiguous(Some(_)) => "in one run".to_owned(),
         ElementPlace::Contiguous(None) => "nothing stored".to_owned(),
+        ElementPlace::Virtual(mappings) => {
+            let mappings = counted(mappings.len() as u64, "mapping");
+            return format!("virtual, {mappings} of other datasets");
+        }
         ElementPlace::Library(why) => return format!("read by libhdf5: {why}"),
         ElementPlace::Chunked(chunk, chunks) => {
             let chunks = counted(chunks.len() as u64, "chunk");
@@ -155,6 +159,10 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
             "in_order": in_order(array),
             "filters": filters(array),
             "other_files": other,
+            "mappings": match &array.place {
+                ElementPlace::Virtual(mappings) => Some(mappings.len()),
+                _ => None,
+            },
             "read_by_libhdf5": array.library(),
         }),
     })

@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 
 use thalweg::Options;
 use thalweg::control::Control;
-use thalweg::format::fast5::try_reads;
 use thalweg::inspector::{ALL, Inspector, look};
 
 use crate::common::{VerbResult, output};
@@ -38,7 +37,7 @@ pub(crate) fn inspect_as_child(paths: &[PathBuf], options: Options) -> VerbResul
     let [path, datasets @ ..] = paths else { return Ok(()) };
     let datasets: Vec<String> =
         datasets.iter().map(|path| path.to_string_lossy().into_owned()).collect();
-    let answer = look(path, &datasets, options, try_reads)?;
+    let answer = look(path, &datasets, options)?;
     let mut out = output();
     out.write_all(answer.line().as_bytes())?;
     out.flush()?;

@@ -16,7 +16,7 @@ use thalweg::reads::ReadFile;
 use thalweg::{ArrayFile, Identified, Opened, Options};
 
 use super::events::{self, EventArgs};
-use super::inspect::inspect_first;
+use super::inspect_first;
 use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;

@@ -270,8 +270,8 @@ impl ArrayFile {
         GapRule::new(model).or_given(self.options.gap)
     }
 
-    /// Fills a target that the engine does not fetch: values in the file's metadata, and values
-    /// that only libhdf5 can decode.
+    /// Fills a target that the engine does not fetch: values in the file's metadata, values of
+    /// other datasets, and values that only libhdf5 can decode.
     fn without_engine(
         &self,
         target: &WindowTarget,
@@ -283,6 +283,12 @@ impl ArrayFile {
             ElementPlace::Inline(stored) => target.tiles(buffer, |_, bytes| {
                 bytes.clone_from(stored);
                 Ok(())
+            }),
+            ElementPlace::Virtual(mappings) => target.tiles(buffer, |rows, bytes| {
+                if self.options.control.is_cancelled() {
+                    return Err(Error::Cancelled);
+                }
+                self.virtual_rows(node, array, mappings, &rows, bytes)
             }),
             ElementPlace::Library(_) => target.tiles(buffer, |rows, bytes| {
                 if self.options.control.is_cancelled() {
@@ -371,7 +377,7 @@ fn check_room(
         return Ok(());
     }
     let stored = match subject.array.place {
-        ElementPlace::Library(_) => size,
+        ElementPlace::Virtual(_) | ElementPlace::Library(_) => size,
         _ => window(
             std::slice::from_ref(subject),
             &[ElementRange { dataset: 0, ..part.clone() }],
@@ -416,5 +422,5 @@ pub(super) fn whole(subjects: &[Subject]) -> Vec<Range<u64>> {
     subjects.iter().map(|subject| 0..subject.array.len()).collect()
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "libhdf5"))]
 mod tests;

@@ -98,8 +98,8 @@ impl Grid {
             }
         };
         let mut grid = Self { shape, tile, part: Vec::new(), size, is_plain: false, picks };
-        // libhdf5 reads rows, so the first dimension stays as it is.
-        if array.library().is_none() {
+        // Rows are counted in the first dimension, so it stays as it is.
+        if !array.is_by_rows() {
             grid.merge();
         }
         grid.is_plain = match &array.place {
@@ -109,7 +109,7 @@ impl Grid {
                 let size = grid.tile_bytes();
                 array.pipeline.0.is_empty() && chunks.iter().all(|chunk| chunk.size == size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Library(_) => false,
+            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Library(_) => false,
         };
         grid.part = if grid.is_plain { grid.cut(piece) } else { grid.tile.clone() };
         if let Selection::Elements(elements) = selection {
@@ -186,7 +186,7 @@ impl Grid {
             ElementPlace::Contiguous(offset) => {
                 offset.map(|offset| offset + rows.start * self.row() * self.size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Library(_) => None,
+            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Library(_) => None,
         }
     }
 
@@ -207,8 +207,8 @@ impl Grid {
         self.is_plain
     }
 
-    /// The tiles that are stored, sorted by number. Of an array that libhdf5 reads, these are the
-    /// tiles with wanted elements.
+    /// The tiles that are stored, sorted by number. Of an array that is read by rows, these are
+    /// the tiles with wanted elements.
     pub(super) fn stored<'a>(&self, array: &'a Array) -> Cow<'a, [Chunk]> {
         let one =
             |offset| Cow::Owned(vec![Chunk { first: 0, offset, size: array.bytes(), mask: 0 }]);
@@ -217,7 +217,7 @@ impl Grid {
             ElementPlace::Contiguous(None) => Cow::Borrowed(&[]),
             ElementPlace::Contiguous(Some(offset)) => one(*offset),
             ElementPlace::Inline(_) => one(0),
-            ElementPlace::Library(_) => {
+            ElementPlace::Virtual(_) | ElementPlace::Library(_) => {
                 let tile = |first| Chunk { first, offset: 0, size: 0, mask: 0 };
                 Cow::Owned(self.wanted_tiles().map(tile).collect())
             }
@@ -536,18 +536,27 @@ impl Grid {
     }
 }
 
-/// Elements of a tile in each dimension. An array in one run has one tile. A tile that libhdf5
-/// reads holds rows of about `piece` bytes in all.
+/// Rows of a virtual array are read together up to so many pieces: each tile takes a run.
+const VIRTUAL_PIECES: u64 = 16;
+
+/// Elements of a tile in each dimension. An array in one run has one tile. A tile of an array that
+/// is read by rows holds rows of about `piece` bytes in all, or of some pieces.
 fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     let mut tile: Vec<u64> = match &array.place {
         ElementPlace::Chunked(chunk, _) => chunk.clone(),
         // At least 1, because lengths are divided by it, in an empty array too.
-        ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Library(_) => {
-            array.shape.iter().map(|&n| n.max(1)).collect()
-        }
+        ElementPlace::Contiguous(_)
+        | ElementPlace::Inline(_)
+        | ElementPlace::Virtual(_)
+        | ElementPlace::Library(_) => array.shape.iter().map(|&n| n.max(1)).collect(),
     };
-    if let (ElementPlace::Library(_), Some(rows)) = (&array.place, tile.first_mut()) {
-        *rows = (piece / (array.bytes() / *rows).max(1)).clamp(1, *rows);
+    let together = match array.place {
+        ElementPlace::Virtual(_) => piece * VIRTUAL_PIECES,
+        ElementPlace::Library(_) => piece,
+        _ => return tile,
+    };
+    if let Some(rows) = tile.first_mut() {
+        *rows = (together / (array.bytes() / *rows).max(1)).clamp(1, *rows);
     }
     tile
 }

@@ -105,6 +105,11 @@ impl ArrayFile {
                 array.dtype
             )));
         };
+        if let Some(conversion) = array.pipeline.conversion() {
+            return Ok(Err(format!(
+                "{conversion}, which numpy has no name for as they are stored"
+            )));
+        }
         let filters =
             match array.pipeline.0.iter().map(numcodecs).collect::<Result<Vec<Json>, String>>() {
                 Ok(filters) => filters,
@@ -121,6 +126,7 @@ impl ArrayFile {
             vec!["0"; array.shape.len()].join(".")
         };
         match &array.place {
+            ElementPlace::Virtual(_) => return Ok(Err("a virtual dataset".into())),
             ElementPlace::Library(why) => return Ok(Err(format!("only libhdf5 reads it: {why}"))),
             ElementPlace::Inline(_) | ElementPlace::Contiguous(_) if array.is_empty() => {}
             ElementPlace::Contiguous(None) => {}

@@ -135,6 +135,10 @@ impl ArrayFile {
         for dataset in anew.datasets()? {
             let Found::Array(array) = &dataset.found else { continue };
             let ElementPlace::Chunked(chunk, chunks) = &array.place else { continue };
+            // These chunks are made up, or the bits of their filters are.
+            if array.pipeline.conversion().is_some() {
+                continue;
+            }
             let dimensions = array.shape.iter().copied().zip(chunk.iter().copied()).collect();
             grids.push(DatasetChunks {
                 address: dataset.node.address(),

@@ -19,7 +19,12 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::Malformed`].
     pub fn variable(&self, dataset: &Dataset) -> Result<Option<Variable>> {
-        dataset.node.variable()
+        let Some(mut variable) = dataset.node.variable()? else { return Ok(None) };
+        if let ElementPlace::Virtual(_) = variable.references.place {
+            variable.references = self.resolved(&dataset.node, &variable.references)?;
+            variable.shape.clone_from(&variable.references.shape);
+        }
+        Ok(Some(variable))
     }
 
     /// Calls `f` with each string or list of a dataset, in C order. Strings come without a NUL;
@@ -95,31 +100,53 @@ impl ArrayFile {
         rows: Range<u64>,
         f: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        if variable.references.library().is_some() {
-            let rows = (rows.start, rows.end - rows.start);
-            return self.library()?.each_variable(&dataset.node, variable, rows, f);
+        let found = match &variable.references.place {
+            ElementPlace::Virtual(mappings) => {
+                self.virtual_strings(&dataset.node, variable, mappings, &rows)?
+            }
+            _ => {
+                let row: u64 = variable.shape.iter().skip(1).product();
+                let elements = Selection::Elements(rows.start * row..rows.end * row);
+                self.selected(dataset, variable, elements)?
+            }
+        };
+        found.iter().try_for_each(|element| f(element))
+    }
+
+    /// The selected strings or lists.
+    pub(super) fn selected(
+        &self,
+        dataset: &Dataset,
+        variable: &Variable,
+        selection: Selection,
+    ) -> Result<Vec<Vec<u8>>> {
+        if variable.references.is_by_rows() {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{}: strings or lists in this form", dataset.path()).into(),
+                advice: "repack the file with h5repack".into(),
+            });
         }
-        let in_row: u64 = variable.shape.iter().skip(1).product();
-        let elements = rows.start * in_row..rows.end * in_row;
         let references = Dataset {
             node: dataset.node.clone(),
             found: Found::Array(variable.references.clone()),
         };
-        let count = (elements.end - elements.start) as usize;
-        let mut stored = vec![0; count * variable.references.dtype.size()];
-        let selection = Selection::Elements(elements);
+        let count = selection.count(&variable.shape).map_err(|what| Error::Usage(what.into()))?;
+        let mut stored = vec![0; count as usize * variable.references.dtype.size()];
         self.read(&mut [ArrayRequest { dataset: &references, selection, out: &mut stored }])?;
         let item = variable.item.as_ref();
         let size = item.map_or(1, Dtype::size);
-        for mut found in self.file.referenced(dataset.path(), &stored, size)? {
+        let mut found = self.file.referenced(dataset.path(), &stored, size)?;
+        for element in &mut found {
             match item {
-                Some(item) => item.to_little_endian(&mut found),
+                Some(item) => item.to_little_endian(element),
                 // A string ends at its first NUL.
-                None => found.truncate(found.iter().position(|&b| b == 0).unwrap_or(found.len())),
+                None => {
+                    element.truncate(element.iter().position(|&b| b == 0).unwrap_or(element.len()));
+                }
             }
-            f(&found)?;
         }
-        Ok(())
+        Ok(found)
     }
 
     /// Calls `f` with a range of the strings or lists of a dataset of one dimension.
@@ -173,5 +200,5 @@ impl ArrayFile {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "libhdf5"))]
 mod tests;

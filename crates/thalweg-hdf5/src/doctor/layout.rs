@@ -77,7 +77,10 @@ impl ArrayLayout {
                 layout.small =
                     if layout.pieces > 1 { small.map(|chunk| chunk.size).sum() } else { 0 };
             }
-            ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Library(_) => {}
+            ElementPlace::Contiguous(_)
+            | ElementPlace::Inline(_)
+            | ElementPlace::Virtual(_)
+            | ElementPlace::Library(_) => {}
         }
         layout
     }

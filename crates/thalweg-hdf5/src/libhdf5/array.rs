@@ -32,7 +32,7 @@ use thalweg_io::Result;
 use super::dataset::{DatasetError, pipeline, run};
 use super::handle::{Id, LibraryRefusal, status};
 use super::object::{Node, labels};
-use crate::array::{Array, ElementPlace, ElementType, Found, VIRTUAL};
+use crate::array::{Array, ElementPlace, ElementType, Found};
 use crate::dtype::{Dtype, FixKind};
 use crate::filter::Pipeline;
 use crate::metadata::elements::{self, HAS_LONG_DOUBLE, plain};
@@ -89,9 +89,7 @@ impl Node {
                 self.shared.check_inside(&self.path, *offset, array.bytes())
             }
             ElementPlace::Chunked(_, chunks) => self.shared.check_chunks(&self.path, chunks),
-            ElementPlace::Inline(_) | ElementPlace::Contiguous(None) | ElementPlace::Library(_) => {
-                Ok(())
-            }
+            _ => Ok(()),
         }
     }
 
@@ -140,7 +138,11 @@ impl Node {
             let is_resized = elements.checked_mul(array.dtype.size() as u64)
                 != Some(H5Tget_size(stored.raw()) as u64);
             let pipeline = pipeline(&creation);
-            array.place = match (kind.converted, pipeline, H5Pget_layout(creation.raw())) {
+            array.place = match (
+                kind.converted.map(|how| how.to_string()),
+                pipeline,
+                H5Pget_layout(creation.raw()),
+            ) {
                 (Some(why), ..) | (None, Err(DatasetError::Unsupported(why)), _) => {
                     ElementPlace::Library(why)
                 }
@@ -162,7 +164,9 @@ impl Node {
                     chunk.extend(kind.inner);
                     ElementPlace::Chunked(chunk, chunks)
                 }
-                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => ElementPlace::Library(VIRTUAL.into()),
+                (None, Ok(_), H5D_layout_t::H5D_VIRTUAL) => {
+                    ElementPlace::Library("a virtual dataset".into())
+                }
                 _ => return Err(DatasetError::Unsupported("a layout that is not known".into())),
             };
             array.fill = fill_value(&creation, &stored)?;

@@ -6,7 +6,7 @@ use thalweg_io::control::Control;
 use thalweg_io::store::JoinedStore;
 use thalweg_io::{Error, Result};
 
-use crate::array::{Array, Found, Variable};
+use crate::array::Array;
 use crate::metadata::Node;
 use crate::other_files::OtherFiles;
 
@@ -32,26 +32,12 @@ impl Library {
         })
     }
 
-    pub(crate) fn array(&self, node: &Node) -> Result<Option<Found>> {
-        self.refused(node)
-    }
-
     pub(crate) fn rows(
         &self,
         node: &Node,
         _array: &Array,
         _rows: (u64, u64),
         _out: &mut Vec<u8>,
-    ) -> Result<()> {
-        self.refused(node)
-    }
-
-    pub(crate) fn each_variable(
-        &self,
-        node: &Node,
-        _variable: &Variable,
-        _rows: (u64, u64),
-        _f: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
         self.refused(node)
     }

@@ -6,7 +6,7 @@ use thalweg_io::Result;
 use thalweg_io::control::Control;
 use thalweg_io::store::JoinedStore;
 
-use crate::array::{Array, Found, Variable};
+use crate::array::Array;
 use crate::libhdf5::{File, Node as LibraryNode};
 use crate::metadata::Node;
 use crate::other_files::OtherFiles;
@@ -32,18 +32,10 @@ impl Library {
         self.0.at(node.address(), node.path())
     }
 
-    /// What a dataset holds. The shape of a virtual dataset may follow from other files.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
-    pub(crate) fn array(&self, node: &Node) -> Result<Option<Found>> {
-        self.at(node)?.array()
-    }
-
     /// Reads `rows` rows of an array from the row `from` on, as [`LibraryNode::rows`] does.
     ///
     /// # Errors
-    /// As [`Library::array`].
+    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
     pub(crate) fn rows(
         &self,
         node: &Node,
@@ -52,19 +44,5 @@ impl Library {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         self.at(node)?.rows(array, from, rows, out)
-    }
-
-    /// Calls `f` with each string or list of `rows` rows, from the row `from` on.
-    ///
-    /// # Errors
-    /// As [`Library::array`]; an error from `f`.
-    pub(crate) fn each_variable(
-        &self,
-        node: &Node,
-        variable: &Variable,
-        (from, rows): (u64, u64),
-        f: &mut dyn FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        self.at(node)?.each_variable(variable, from, rows, f)
     }
 }

@@ -7,7 +7,7 @@ use super::datatype::{Bits, ByteOrder, Class, Datatype};
 use super::header::{
     DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
 };
-use super::heap::Local;
+use super::heap::{GlobalId, Local};
 use super::{ByteSource, NOWHERE, Reader, Refused, Result, damaged, foreign};
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, SampleDataset, Storage};
@@ -43,8 +43,9 @@ pub(super) enum Layout {
     Contiguous(u64),
     /// In chunks.
     Chunked(ChunkGrid),
-    /// In other datasets. libhdf5 reads these.
-    Virtual,
+    /// In other datasets. The mappings are this object of a global heap; it is [`NOWHERE`] if there
+    /// are none.
+    Virtual(GlobalId),
 }
 
 /// A filter of a pipeline, as it is stored.
@@ -177,7 +178,7 @@ impl Object {
                 let placed = |stored: Chunk| Chunk { first: stored.first * chunk, ..stored };
                 Storage::Chunked(chunk, chunks.into_iter().map(placed).collect())
             }
-            Layout::Virtual => return foreign("a virtual dataset"),
+            Layout::Virtual(_) => return foreign("a virtual dataset"),
         };
         let fill = match header.fill[..] {
             [low, high] => i16::from_le_bytes([low, high]),
@@ -250,7 +251,7 @@ fn layout_of(mut layout: Cursor<'_>, datatype: &Datatype, space: &Dataspace) -> 
             let grid = ChunkGrid::new(lengths, rank, element, at, index)?;
             Ok(Layout::Chunked(grid.with_plain_edges(flags & 1 != 0)))
         }
-        (4..=5, 3) => Ok(Layout::Virtual),
+        (4..=5, 3) => Ok(Layout::Virtual((layout.address()?, layout.u32()?))),
         (version, class) => foreign(format!("version {version} of a layout of class {class}")),
     }
 }

@@ -67,7 +67,7 @@ pub struct FloatForm {
 
 impl FloatForm {
     /// The value of a number with these bits, which has `size` bytes, at most eight.
-    pub(super) fn value(&self, bits: u64, size: usize) -> f64 {
+    pub(crate) fn value(&self, bits: u64, size: usize) -> f64 {
         if self.is_single() && size == 4 {
             return f64::from(f32::from_bits(bits as u32));
         }

@@ -2,6 +2,7 @@
 
 use super::datatype::{Bits, ByteOrder, Class, Datatype, FloatForm, Member, Padding, Referent};
 use crate::array::ElementType;
+use crate::convert::{Conversion, Form};
 use crate::dtype::{Dtype, FixKind};
 
 /// The floating-point types of IEEE 754, and the long double of x86. Each has its size in bytes,
@@ -25,9 +26,11 @@ pub(crate) fn plain(dtype: Dtype) -> ElementType {
     ElementType { dtype, inner: Vec::new(), converted: None }
 }
 
-/// Elements that are converted while they are read, for the reason `why`.
-fn converted(dtype: Dtype, why: String) -> ElementType {
-    ElementType { converted: Some(why), ..plain(dtype) }
+/// Elements that are converted to this type while they are read.
+fn converted(dtype: Dtype, from: usize, order: ByteOrder, form: Form) -> Outcome {
+    let conversion =
+        Conversion { from, to: dtype.size(), is_big_endian: is_big_endian(order)?, form };
+    Ok(ElementType { converted: Some(conversion), ..plain(dtype) })
 }
 
 /// The type of elements of a stored type.
@@ -122,17 +125,13 @@ pub(crate) fn bit_field(size: usize, order: ByteOrder) -> Outcome {
 
 /// Integers of `size` bytes. numpy has none of 3, 5, 6 or 7 bytes; these become the next larger.
 pub(crate) fn integer(size: usize, order: ByteOrder, letter: char, bits: Bits) -> Outcome {
-    if matches!(size, 3 | 5..=7) {
-        let dtype = Dtype::number(letter, size.next_power_of_two(), false);
-        return Ok(converted(dtype, format!("integers of {size} bytes")));
+    let wide = size.next_power_of_two();
+    check_integer(wide)?;
+    if size == wide && bits == (Bits { offset: 0, precision: 8 * size }) {
+        return Ok(plain(Dtype::number(letter, size, is_big_endian(order)?)));
     }
-    check_integer(size)?;
-    let Bits { offset, precision } = bits;
-    Ok(if offset != 0 || precision != 8 * size {
-        converted(Dtype::number(letter, size, false), format!("integers of {precision} bits"))
-    } else {
-        plain(Dtype::number(letter, size, is_big_endian(order)?))
-    })
+    let form = Form::Integer { bits, is_signed: letter == 'i' };
+    converted(Dtype::number(letter, wide, false), size, order, form)
 }
 
 /// Floating-point numbers of `size` bytes.
@@ -140,8 +139,12 @@ pub(crate) fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome 
     let (exponent, mantissa) = (form.exponent, form.mantissa);
     let at = [form.sign, exponent.offset, exponent.precision, mantissa.offset, mantissa.precision];
     let bias = form.bias as usize;
-    if let Some(dtype) = widened(size, at, bias, form.is_implied) {
-        return Ok(converted(dtype, format!("floating-point numbers of {} bits", form.sign + 1)));
+    match widened(size, at, bias, form.is_implied) {
+        Some(4) => return converted(Dtype::number('f', 4, false), size, order, Form::Float(*form)),
+        Some(wide) => {
+            return converted(Dtype::number('f', wide, false), size, order, Form::LongDouble);
+        }
+        None => {}
     }
     let unsupported = |what: String| Err(format!("floating-point numbers {what}"));
     let Some((_, ieee)) = IEEE.iter().find(|(ieee, _)| *ieee == size) else {
@@ -169,21 +172,16 @@ pub(crate) fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome 
             exponent.precision, mantissa.precision
         ));
     }
-    let why = "floating-point numbers other than IEEE 754's";
-    Ok(converted(Dtype::number('f', size, false), why.into()))
+    converted(Dtype::number('f', size, false), size, order, Form::Float(*form))
 }
 
-/// The type in memory of floating-point numbers that numpy has no type for, by their size, the
+/// The bytes in memory of floating-point numbers that numpy has no type for, by their size, the
 /// places of their parts as in [`IEEE`], and the bias of their exponent. Every value fits. These
 /// are bfloat16, and x86's long double in 12 bytes; h5py reads them as the same types.
-fn widened(size: usize, at: [usize; 5], bias: usize, is_implied: bool) -> Option<Dtype> {
+fn widened(size: usize, at: [usize; 5], bias: usize, is_implied: bool) -> Option<usize> {
     match (size, at, is_implied) {
-        (2, [15, 7, 8, 0, 7], true) if bias == ieee_bias(at[2]) => {
-            Some(Dtype::number('f', 4, false))
-        }
-        (12, [79, 64, 15, 0, 64], false) if HAS_LONG_DOUBLE && bias == ieee_bias(15) => {
-            Some(Dtype::number('f', 16, false))
-        }
+        (2, [15, 7, 8, 0, 7], true) if bias == ieee_bias(at[2]) => Some(4),
+        (12, [79, 64, 15, 0, 64], false) if HAS_LONG_DOUBLE && bias == ieee_bias(15) => Some(16),
         _ => None,
     }
 }
@@ -211,7 +209,7 @@ pub(crate) fn record(size: usize, members: Vec<NamedElement>) -> Outcome {
     let (mut fields, mut names, mut why) = (Vec::new(), Vec::new(), None);
     for (name, offset, field) in members {
         names.push(name);
-        why = why.or(field.converted);
+        why = why.or(field.converted.map(|conversion| conversion.to_string()));
         let count = field
             .inner
             .iter()

@@ -9,7 +9,7 @@ use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use thalweg_io::{Error, Fault, InFile};
+use thalweg_io::{Error, Fault};
 
 use super::ByteSource;
 use super::dataset::{DatasetHeader, ExternalPiece, Layout};
@@ -20,12 +20,15 @@ use super::group::{Link, Target};
 use super::heap::{Collections, GlobalId, reference};
 use super::rounds::Rounds;
 use super::superblock::{self, Superblock};
-use super::{NOWHERE, Object, Reader, Refused, Result, damaged};
-use crate::array::{Array, ElementPlace, ElementType, Found, VIRTUAL, Variable};
+use super::{NOWHERE, Object, Reader, Refused, Result, damaged, foreign, virtual_layout};
+use crate::array::{Array, ElementPlace, ElementType, Found, Variable};
+use crate::convert::Conversion;
 use crate::dtype::Dtype;
 use crate::extents::Extents;
-use crate::filter::Pipeline;
+use crate::filter::{Filter, Pipeline};
+use crate::mapping::Mapping;
 use crate::other_files::OtherFiles;
+use crate::types::Chunk;
 
 /// The most bytes of metadata that are read for one object: so many times the size of the file, and
 /// so many more. The structures of an object do not overlap, and those that lead to themselves end.
@@ -378,9 +381,10 @@ impl MetadataFile {
             Dataspace::Simple { shape, .. } => &shape[..],
             Dataspace::Null => &[0],
         };
+        let ElementType { dtype, inner, converted: conversion } = kind;
         let mut array = Array {
-            shape: shape.iter().chain(&kind.inner).copied().collect(),
-            dtype: kind.dtype,
+            shape: shape.iter().chain(&inner).copied().collect(),
+            dtype,
             fill: Vec::new(),
             place: ElementPlace::Contiguous(None),
             pipeline: Pipeline::default(),
@@ -391,29 +395,47 @@ impl MetadataFile {
             let found = format!("{:?} elements of {size} bytes", array.shape);
             return damaged(address, found, "a dataset that a machine can address");
         };
+        let element = conversion.map_or(array.dtype.size(), |conversion| conversion.from);
+        if let Layout::Virtual(id) = &header.layout {
+            array.place = ElementPlace::Virtual(mappings_at(reader, *id, &inner).await?);
+            array.fill = fill_of(&header.fill, element).unwrap_or_default();
+            if let Some(conversion) = conversion {
+                array.fill = conversion.converted(&array.fill).map_err(Refused::Damaged)?;
+            }
+            array.dtype.to_little_endian(&mut array.fill);
+            array.dtype = array.dtype.into_plain();
+            return Ok(Found::Array(Arc::new(array)));
+        }
+        let pipeline = match header.pipeline() {
+            Ok(pipeline) => pipeline,
+            Err(why) => {
+                array.place = ElementPlace::Library(why);
+                return Ok(Found::Array(Arc::new(array)));
+            }
+        };
+        let stored_bytes = bytes / size * element as u64;
         let base = reader.superblock().base;
-        array.place = match (kind.converted, header.pipeline(), &header.layout) {
-            (Some(why), ..) | (None, Err(why), _) => ElementPlace::Library(why),
-            (None, Ok(_), Layout::Compact(values)) => {
-                let Some(values) = values.get(..bytes as usize) else {
+        array.place = match &header.layout {
+            Layout::Compact(values) => {
+                let Some(values) = values.get(..stored_bytes as usize) else {
                     let found = format!("{} bytes of values", values.len());
-                    return damaged(address, found, format!("{bytes}"));
+                    return damaged(address, found, format!("{stored_bytes}"));
                 };
                 ElementPlace::Inline(values.to_vec())
             }
-            (None, Ok(_), Layout::Contiguous(_)) if !header.external.is_empty() => {
-                match self.external(&header.external, bytes, address)? {
+            Layout::Contiguous(_) if !header.external.is_empty() => {
+                match self.external(&header.external, stored_bytes, address)? {
                     Ok(at) => ElementPlace::Contiguous(at),
                     Err(why) => return Ok(Found::Other(why)),
                 }
             }
-            (None, Ok(_), Layout::Contiguous(at)) => {
+            Layout::Contiguous(at) => {
                 if *at != NOWHERE {
-                    reader.check(*at, bytes)?;
+                    reader.check(*at, stored_bytes)?;
                 }
                 ElementPlace::Contiguous((*at != NOWHERE).then(|| at.saturating_add(base)))
             }
-            (None, Ok(pipeline), Layout::Chunked(grid)) => {
+            Layout::Chunked(grid) => {
                 let saved = self.extents.get();
                 let saved = saved.and_then(|saved| saved.get(address, shape, &grid.chunk));
                 let chunks = match saved {
@@ -424,21 +446,17 @@ impl MetadataFile {
                     reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
                 }
                 array.pipeline = pipeline;
-                let chunk = grid.chunk.iter().chain(&kind.inner).copied().collect();
+                let chunk = grid.chunk.iter().chain(&inner).copied().collect();
                 ElementPlace::Chunked(chunk, chunks)
             }
-            (None, Ok(_), Layout::Virtual) => ElementPlace::Library(VIRTUAL.into()),
+            Layout::Virtual(_) => return foreign("a virtual dataset"),
         };
-        // The fill value of an array type has a value for each of its elements; the first is kept.
-        // libhdf5 fills in the value itself where it converts.
-        if header.datatype.size as u64 == size * kind.inner.iter().product::<u64>() {
-            array.fill = header.fill;
-            let mut parts = array.fill.chunks(size as usize);
-            let first = parts.next().unwrap_or_default();
-            if array.library().is_none() && parts.any(|part| part != first) {
-                array.place = ElementPlace::Library("a fill value whose parts differ".into());
-            }
-            array.fill.truncate(size as usize);
+        match fill_of(&header.fill, element) {
+            Some(fill) => array.fill = fill,
+            None => array.place = ElementPlace::Library("a fill value whose parts differ".into()),
+        }
+        if let Some(conversion) = conversion {
+            array = converted(array, conversion).map_err(Refused::Damaged)?;
         }
         Ok(Found::Array(Arc::new(array)))
     }
@@ -480,6 +498,84 @@ impl MetadataFile {
     }
 }
 
+/// The mappings of a virtual dataset.
+async fn mappings_at(
+    reader: &Reader<'_, Rounds>,
+    id: GlobalId,
+    inner: &[u64],
+) -> Result<Arc<[Mapping]>> {
+    if id.0 == NOWHERE {
+        return Ok(Arc::default());
+    }
+    let collections = Collections::read(reader, [id]).await?;
+    let block = reader.cursor(collections.object(id)?, id.0);
+    Ok(virtual_layout::mappings(&block, inner)?.into())
+}
+
+/// The value of an element of `size` bytes that is not stored, out of a fill value; `None` if the
+/// elements of an array type have different ones.
+fn fill_of(fill: &[u8], size: usize) -> Option<Vec<u8>> {
+    let mut parts = fill.chunks(size);
+    let first = parts.next().unwrap_or_default();
+    parts.all(|part| part == first).then(|| first.to_vec())
+}
+
+/// An array of elements that have to be converted after all filters are undone. Values in one run
+/// become chunks, so that they are read part by part.
+fn converted(array: Array, conversion: Conversion) -> Result<Array, Fault> {
+    let fill = conversion.converted(&array.fill)?;
+    let place = match array.place {
+        ElementPlace::Inline(stored) => ElementPlace::Inline(conversion.converted(&stored)?),
+        ElementPlace::Contiguous(Some(offset)) => {
+            let (chunk, chunks) = runs(&array.shape, offset, conversion.from as u64);
+            ElementPlace::Chunked(chunk, chunks)
+        }
+        // The conversion is the first filter, so that the bits for skipped filters are those of
+        // the next ones.
+        ElementPlace::Chunked(chunk, mut chunks) => {
+            chunks.iter_mut().for_each(|chunk| chunk.mask <<= 1);
+            ElementPlace::Chunked(chunk, chunks)
+        }
+        place => place,
+    };
+    let filters = [Filter::Convert(conversion)].into_iter().chain(array.pipeline.0);
+    Ok(Array { fill, place, pipeline: Pipeline(filters.collect()), ..array })
+}
+
+/// The most bytes of a run of values that are converted together.
+const RUN: u64 = 1 << 20;
+
+/// Divides the elements of an array of this shape, which are `size` bytes each and follow each other
+/// from `offset` on, into chunks.
+fn runs(shape: &[u64], offset: u64, size: u64) -> (Vec<u64>, Vec<Chunk>) {
+    let mut chunk = vec![1; shape.len()];
+    let mut row = size;
+    for (part, &length) in chunk.iter_mut().zip(shape).rev() {
+        *part = (RUN / row).clamp(1, length.max(1));
+        if *part < length {
+            break;
+        }
+        row *= length;
+    }
+    let counts = shape.iter().zip(&chunk).map(|(length, part)| length.div_ceil(*part));
+    let count: u64 = counts.product();
+    let mut at = offset;
+    let mut chunks = Vec::new();
+    for first in 0..count {
+        // The place of the chunk in each dimension, the last first.
+        let mut left = first;
+        let mut elements = 1;
+        for (length, part) in shape.iter().zip(&chunk).rev() {
+            let parts = length.div_ceil(*part);
+            elements *= (length - left % parts * part).min(*part);
+            left /= parts;
+        }
+        chunks.push(Chunk { first, offset: at, size: elements * size, mask: 0 });
+        at += elements * size;
+    }
+    (chunk, chunks)
+}
+
 /// The limit of bytes for a file of `size` bytes: a factor of the size, plus a constant.
 fn limit(size: u64, (times, more): (u64, u64)) -> u64 {
     size.saturating_mul(times).saturating_add(more)
@@ -487,19 +583,11 @@ fn limit(size: u64, (times, more): (u64, u64)) -> u64 {
 
 /// The error about what is at `what` of a file with this superblock.
 fn error(name: &Arc<str>, superblock: &Superblock, refused: Refused, what: &str) -> Error {
-    match refused {
-        Refused::Store(error) => error,
-        Refused::Damaged(Fault { at, found, mut expected }) => {
-            if superblock.is_open_for_writing {
-                expected += "; the file is being written, or its writer was killed";
-            }
-            let at = at.saturating_add(superblock.base);
-            Fault { at: 0, found, expected }.in_file(name, at, what.to_owned())
-        }
-        Refused::Foreign(found) => Error::Unsupported {
-            file: name.clone(),
-            what: format!("{what}: {found}").into(),
-            advice: "repack the file with h5repack".into(),
-        },
+    let mut refused = refused;
+    if let Refused::Damaged(fault) = &mut refused
+        && superblock.is_open_for_writing
+    {
+        fault.expected += "; the file is being written, or its writer was killed";
     }
+    refused.in_file(name, superblock.base, what.to_owned(), "repack the file with h5repack")
 }

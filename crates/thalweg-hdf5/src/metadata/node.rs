@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use thalweg_io::Error;
 
-use super::datatype::Class;
+use super::datatype::{Class, Datatype};
 use super::file::MetadataFile;
 use super::group::{Link, Target};
 use super::{Object, Reader, Refused, Result, Rounds};
@@ -182,17 +182,26 @@ impl Node {
         self.file.variable(self.address, &self.path)
     }
 
+    /// The type of a dataset's elements, as it is stored; `None` if the object is not a dataset.
+    ///
+    /// # Errors
+    /// As [`Node::array`].
+    pub(crate) fn datatype(&self) -> Result<Option<Datatype>, Error> {
+        let reader = self.file.reader();
+        self.file.wait(&self.path, async {
+            let header = self.object(&reader).await?.dataset(&reader).await?;
+            Ok(header.map(|header| header.datatype))
+        })
+    }
+
     /// Whether the node is a dataset of an enumeration.
     ///
     /// # Errors
     /// As [`Node::array`].
     pub fn is_enumeration(&self) -> Result<bool, Error> {
-        let reader = self.file.reader();
-        self.file.wait(&self.path, async {
-            let header = self.object(&reader).await?.dataset(&reader).await?;
-            let is_enumeration = |class: &Class| matches!(class, Class::Enumeration { .. });
-            Ok(header.is_some_and(|header| is_enumeration(&header.datatype.class)))
-        })
+        let is_enumeration =
+            |datatype: Datatype| matches!(datatype.class, Class::Enumeration { .. });
+        Ok(self.datatype()?.is_some_and(is_enumeration))
     }
 
     /// Its attributes.

@@ -103,7 +103,7 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
 }
 
 fn is_elsewhere(dataset: &Dataset) -> bool {
-    matches!(&dataset.found, Found::Array(array) if array.library().is_some())
+    matches!(&dataset.found, Found::Array(array) if array.is_by_rows())
 }
 
 fn described(dataset: &Dataset) -> String {

@@ -4,7 +4,7 @@
 mod open;
 mod pages;
 mod stream;
-#[cfg(all(test, feature = "hdf5"))]
+#[cfg(test)]
 mod tests;
 
 use std::any::Any;

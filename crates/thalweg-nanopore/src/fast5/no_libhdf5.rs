@@ -1,14 +1,11 @@
-//! Replaces the code over libhdf5 in a build without it: nothing is written, and only files that
-//! our own parser understands are read.
+//! Replaces the code over libhdf5 in a build without it: nothing is written.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use thalweg_io::control::Control;
-use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::{Compression, EncodedRead, Fast5Layout};
+use super::{Compression, EncodedRead};
 use crate::record::{AuxField, Header};
 
 fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
@@ -16,16 +13,6 @@ fn unsupported(file: &Arc<str>, what: &'static str) -> Error {
         file: file.clone(),
         what: what.into(),
         advice: "build thalweg with its feature hdf5".into(),
-    }
-}
-
-impl Fast5Layout {
-    /// Refuses to find the reads of a file with libhdf5, which this build does not have.
-    ///
-    /// # Errors
-    /// Always [`Error::Unsupported`].
-    pub fn scan(store: &Arc<dyn Store>, _: &Control, _: usize) -> Result<Self> {
-        Err(unsupported(store.name(), "a layout that only libhdf5 reads"))
     }
 }
 

@@ -2,9 +2,24 @@
 
 use std::ops::Range;
 
+use thalweg_hdf5::arrays::ArrayFile;
 use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::{ByteSource, Link, Object, Reader, Refused, Superblock, Target, now};
 use thalweg_hdf5::types::{SampleDataset, Storage, Value};
+use thalweg_io::Fault;
+
+/// Whether an HDF5 file has the groups of FAST5.
+///
+/// # Errors
+/// [`Error::Malformed`](thalweg_io::Error::Malformed).
+pub fn has_reads(file: &ArrayFile) -> thalweg_io::Result<bool> {
+    let root = file.metadata().root();
+    if root.links()?.iter().any(|link| link.name.starts_with(PREFIX)) {
+        return Ok(true);
+    }
+    let raw = root.child("Raw")?;
+    Ok(raw.map_or(Ok(None), |raw| raw.child("Reads"))?.is_some())
+}
 
 /// The prefix of a read's group in a multi-read file, before the read id.
 pub(super) const PREFIX: &str = "read_";
@@ -177,6 +192,11 @@ impl Root {
         Ok(Self { superblock, attributes, reads, others })
     }
 
+    /// The offset of the file's superblock.
+    pub(super) fn base(&self) -> u64 {
+        self.superblock.base
+    }
+
     /// The number of reads.
     pub fn len(&self) -> usize {
         match &self.reads {
@@ -225,7 +245,7 @@ impl Root {
                         channel: attributes(reader, *channel_id).await?,
                         shared: *shared,
                         others: Vec::new(),
-                        signal: signal(reader, &raw, &place.id).await?,
+                        signal: signal(reader, &raw).await?,
                     })
                 })
             }
@@ -277,7 +297,7 @@ async fn group<S: ByteSource + ?Sized>(
         }
     }
     let Some(raw) = raw else {
-        return Err(Refused::Foreign("a read without a group Raw".into()));
+        return Err(without(at, "a read", "a group Raw"));
     };
     let raw = Object::read(reader, raw).await?;
     Ok(FoundRead {
@@ -288,17 +308,25 @@ async fn group<S: ByteSource + ?Sized>(
         channel: attributes(reader, channel_id).await?,
         shared,
         others,
-        signal: signal(reader, &raw, id.unwrap_or_default()).await?,
+        signal: signal(reader, &raw).await?,
+    })
+}
+
+/// The error for a group at an address that lacks a part.
+fn without(at: u64, group: &str, part: &str) -> Refused {
+    Refused::Damaged(Fault {
+        at,
+        found: format!("{group} without {part}").into(),
+        expected: part.to_owned().into(),
     })
 }
 
 async fn signal<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     raw: &Object,
-    id: &str,
 ) -> meta::Result<SampleDataset> {
     let Some(signal) = raw.child(reader, "Signal").await? else {
-        return Err(Refused::Foreign(format!("read {id} without a dataset Signal").into()));
+        return Err(without(raw.address, "a group Raw", "a dataset Signal"));
     };
     Object::read(reader, signal).await?.samples(reader).await
 }

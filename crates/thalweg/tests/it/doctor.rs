@@ -17,7 +17,7 @@ fn both(path: &Path, model: StoreModel) -> Option<[(u64, u64); 2]> {
     let file = ArrayFile::open(path, Options { model: Some(model), ..Options::default() }).ok()?;
     let datasets = file.datasets().ok()?;
     let is_fetched = |dataset: &&Dataset| match &dataset.found {
-        Found::Array(array) => array.library().is_none(),
+        Found::Array(array) => !array.is_by_rows(),
         _ => false,
     };
     let all: Vec<&Dataset> = datasets.iter().filter(is_fetched).collect();

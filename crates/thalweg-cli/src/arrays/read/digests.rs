@@ -4,7 +4,7 @@ use std::io::Write;
 
 use sha2::{Digest, Sha256};
 use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Memory, Selection};
-use thalweg::hdf5::array::Array;
+use thalweg::hdf5::array::{Array, ElementPlace};
 use thalweg::text::escaped;
 
 use super::super::checksum::WordSum;
@@ -28,14 +28,17 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
             Some(hashes) => Ok(hashes[number].clone()),
             None => hash_alone(file, dataset),
         };
-        match (hash, array.library()) {
+        let is_virtual = matches!(array.place, ElementPlace::Virtual(_));
+        let elsewhere = array.library().or(is_virtual.then_some("a virtual dataset"));
+        match (hash, elsewhere) {
             (Ok(hash), _) => {
                 let hash = hex(&hash.finalize());
                 print_row(&mut out, dataset.path(), &array.shape, array, &hash)?;
                 is_empty = false;
             }
             (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
-            // A file has no defect only because libhdf5 cannot read it.
+            // A file has no defect only because libhdf5 cannot read it, or another file is not
+            // there.
             (Err(error), Some(why)) => {
                 complain(&format!("{}: not read: {why}; {error}", dataset.path()));
             }
@@ -59,7 +62,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
 /// `None` if one of them cannot be read, or is read by libhdf5: then each is read alone.
 fn hashes_together(file: &ArrayFile, datasets: &[Dataset]) -> thalweg::Result<Option<Vec<Sha256>>> {
     let all: Vec<&Dataset> = datasets.iter().collect();
-    if all.iter().any(|dataset| array(dataset).is_some_and(|array| array.library().is_some())) {
+    if all.iter().any(|dataset| array(dataset).is_some_and(|array| array.is_by_rows())) {
         return Ok(None);
     }
     let mut hashes = vec![Sha256::new(); datasets.len()];

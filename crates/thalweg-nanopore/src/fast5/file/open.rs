@@ -8,11 +8,11 @@ use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::{GapRule, side_threads};
 use thalweg_io::store::Store;
-use thalweg_io::{Error, InFile, Result, pool};
+use thalweg_io::{Error, Result, pool};
 
 use super::pages::Pages;
 use super::stream::Stream;
-use crate::fast5::{Fast5Layout, FoundRead, HAS_LIBHDF5, LayoutBuilder, Root};
+use crate::fast5::{Fast5Layout, FoundRead, LayoutBuilder, Root};
 
 /// Reads that a thread parses at a time.
 const STRIDE: usize = 32;
@@ -49,11 +49,9 @@ pub(super) enum OpenedFast5 {
 
 /// Finds the reads of a file.
 pub(super) fn open(context: OpenContext<'_>) -> Result<OpenedFast5> {
-    match parse(context) {
-        Ok(opened) => Ok(opened),
-        Err(Refused::Store(error)) => Err(error),
-        Err(refused) => with_libhdf5(context, refused).map(OpenedFast5::Table),
-    }
+    let what = "HDF5's metadata".to_owned();
+    let advice = "repack the file with h5repack";
+    parse(context).map_err(|refused| refused.in_file(context.store.name(), 0, what, advice))
 }
 
 fn parse(context: OpenContext<'_>) -> meta::Result<OpenedFast5> {
@@ -65,28 +63,7 @@ fn parse(context: OpenContext<'_>) -> meta::Result<OpenedFast5> {
     }
 }
 
-/// The layout that libhdf5 finds of a file that our parser does not understand.
-pub(super) fn from_library(
-    OpenContext { store, control, memory, .. }: OpenContext<'_>,
-) -> Result<Fast5Layout> {
-    let path = std::path::Path::new(&**store.name());
-    if path.is_file() {
-        control.inspect(path, None)?;
-    }
-    Fast5Layout::scan(store, control, memory)
-}
-
-fn with_libhdf5(context: OpenContext<'_>, refused: Refused) -> Result<Fast5Layout> {
-    from_library(context).map_err(|error| match refused {
-        // The parser's own error says more than a missing library.
-        Refused::Damaged(fault) if !HAS_LIBHDF5 => {
-            fault.in_file(context.store.name(), 0, "HDF5's metadata")
-        }
-        _ => error,
-    })
-}
-
-/// Finds all reads without libhdf5.
+/// Lists all reads, even of a file whose reads could be parsed while they are decoded.
 #[cfg(test)]
 pub(super) fn table_of(context: OpenContext<'_>) -> meta::Result<Fast5Layout> {
     let pages = context.pages();

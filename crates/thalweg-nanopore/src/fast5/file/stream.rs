@@ -25,11 +25,9 @@ use thalweg_io::plan::GapRule;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
-use super::open::{OpenContext, all, from_library};
+use super::open::{OpenContext, all};
 use super::pages::{Pages, WINDOW};
-use crate::fast5::{
-    Fast5Layout, Fast5Row, Fast5RowDecoder, KnownFields, KnownReads, Root, WantedRows,
-};
+use crate::fast5::{Fast5Row, Fast5RowDecoder, KnownFields, KnownReads, Root, WantedRows};
 use crate::record::{Entry, Header, Index, Record, Version};
 
 /// The number of first reads that the header comes from, and of other reads that are examined to
@@ -54,19 +52,10 @@ pub(crate) struct Stream {
     root: Root,
     reach: Reach,
     first: Arc<KnownReads>,
-    whole: OnceLock<Whole>,
+    /// The fields of all reads, once they were needed.
+    whole: OnceLock<Arc<KnownReads>>,
     walking: Mutex<()>,
-    /// The layout that libhdf5 finds; `None` if it refuses the file, too.
-    library: OnceLock<Option<Arc<Fast5Layout>>>,
     requests: u64,
-}
-
-/// The fields of all reads.
-#[derive(Debug, Clone)]
-enum Whole {
-    Parsed(Arc<KnownReads>),
-    /// Some reads are readable by libhdf5 only, so it found all.
-    Library(Arc<Fast5Layout>),
 }
 
 /// The extent of a read: bytes before its group's header, and headers of other reads after it.
@@ -148,7 +137,6 @@ impl Stream {
             first: Arc::new(KnownReads::new(known)),
             whole: OnceLock::new(),
             walking: Mutex::new(()),
-            library: OnceLock::new(),
             requests: pages.requests(),
         }))
     }
@@ -173,14 +161,12 @@ impl Stream {
 
     /// The header of all reads, and what the model of a read cannot hold.
     pub(super) fn whole_header(&self) -> Result<(&Arc<Header>, &[String])> {
-        Ok(match self.whole()? {
-            Whole::Parsed(state) => (state.header(), state.left_out()),
-            Whole::Library(layout) => (layout.header(), layout.left_out()),
-        })
+        let whole = self.whole()?;
+        Ok((whole.header(), whole.left_out()))
     }
 
     /// Parses the metadata of all reads, unless this was done before.
-    fn whole(&self) -> Result<&Whole> {
+    fn whole(&self) -> Result<&Arc<KnownReads>> {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
@@ -191,32 +177,17 @@ impl Stream {
         let mut known = self.root.known(self.store.name());
         let rule = GapRule::new(&self.model).lean();
         let pages = Pages::new(&self.store, &self.control, rule, 1);
-        let mut library = None;
         all(&self.root, self.context(), &mut |found| {
             match found.and_then(|found| known.take(&pages, found)) {
+                Err(Refused::Store(
+                    error @ (Error::Io { .. } | Error::Cancelled | Error::Usage(_)),
+                )) => Err(error),
                 // A read that contradicts the others, or is unreadable, is reported when it is
                 // read.
-                Ok(_)
-                | Err(Refused::Store(Error::Unsupported { .. } | Error::Malformed { .. })) => {
-                    Ok(true)
-                }
-                Err(Refused::Store(error)) => Err(error),
-                Err(_) => {
-                    library = self.library();
-                    Ok(library.is_none())
-                }
+                _ => Ok(true),
             }
         })?;
-        let whole = match library {
-            Some(layout) => Whole::Library(layout),
-            None => Whole::Parsed(Arc::new(KnownReads::new(known))),
-        };
-        Ok(self.whole.get_or_init(|| whole))
-    }
-
-    /// The layout that libhdf5 finds, if it reads the file.
-    fn library(&self) -> Option<Arc<Fast5Layout>> {
-        self.library.get_or_init(|| from_library(self.context()).ok().map(Arc::new)).clone()
+        Ok(self.whole.get_or_init(|| Arc::new(KnownReads::new(known))))
     }
 
     /// How many reads there are.
@@ -318,22 +289,14 @@ pub(crate) struct StreamUnpacker {
     known: KnownFields,
     header: Arc<Header>,
     /// The read that was parsed last, with its ordinal.
-    ready: Option<(u64, Ready)>,
-}
-
-enum Ready {
-    Parsed(Fast5Row),
-    Library(Arc<Fast5Layout>, usize),
+    ready: Option<(u64, Fast5Row)>,
 }
 
 impl StreamUnpacker {
     pub(super) fn new(stream: Arc<Stream>, rows: WantedRows) -> Self {
         let rule = GapRule::new(&stream.model).lean();
         let pages = Pages::new(&stream.store, &stream.control, rule, 1);
-        let state = match stream.whole.get() {
-            Some(Whole::Parsed(state)) => state.clone(),
-            _ => stream.first.clone(),
-        };
+        let state = stream.whole.get().unwrap_or(&stream.first).clone();
         let known = state.known().clone();
         let header = state.header().clone();
         Self {
@@ -355,32 +318,17 @@ impl StreamUnpacker {
         let number = number.ok_or_else(|| {
             Error::Usage(format!("{name}: no read number {}", extent.ordinal).into())
         })?;
-        let parsed = match self.stream.whole.get() {
-            Some(Whole::Library(layout)) => return Ok(self.adopt(extent, layout.clone(), number)),
-            _ => self.parse(extent, number),
-        };
-        let parsed = match parsed {
-            Ok((row, false)) => Ok(row),
-            Ok((_, true)) => match self.stream.whole()?.clone() {
-                Whole::Library(layout) => return Ok(self.adopt(extent, layout, number)),
-                Whole::Parsed(state) => {
-                    (self.known, self.header) = (state.known().clone(), state.header().clone());
-                    self.parse(extent, number).map(|(row, _)| row)
-                }
-            },
-            Err(refused) => Err(refused),
-        };
-        match parsed {
-            Ok(row) => {
-                self.ready = Some((extent.ordinal, Ready::Parsed(row)));
-                Ok(self.header.clone())
+        let parsed = self.parse(extent, number).and_then(|(row, is_new)| {
+            if !is_new {
+                return Ok(row);
             }
-            Err(Refused::Store(error)) => Err(error),
-            Err(refused) => match self.stream.library() {
-                Some(layout) => Ok(self.adopt(extent, layout, number)),
-                None => Err(self.refused(refused, number)),
-            },
-        }
+            let whole = self.stream.whole()?.clone();
+            (self.known, self.header) = (whole.known().clone(), whole.header().clone());
+            self.parse(extent, number).map(|(row, _)| row)
+        });
+        let row = parsed.map_err(|refused| self.refused(refused, number))?;
+        self.ready = Some((extent.ordinal, row));
+        Ok(self.header.clone())
     }
 
     fn parse(&mut self, extent: &Extent<'_>, number: usize) -> meta::Result<(Fast5Row, bool)> {
@@ -389,29 +337,11 @@ impl StreamUnpacker {
         self.known.take(&near, found)
     }
 
-    fn adopt(
-        &mut self,
-        extent: &Extent<'_>,
-        layout: Arc<Fast5Layout>,
-        number: usize,
-    ) -> Arc<Header> {
-        let header = layout.header().clone();
-        self.ready = Some((extent.ordinal, Ready::Library(layout, number)));
-        header
-    }
-
     fn refused(&self, refused: Refused, number: usize) -> Error {
-        let file = self.stream.store.name();
-        let id = self.stream.root.places().get(number).map(|place| &*place.id).unwrap_or_default();
-        match refused {
-            Refused::Store(error) => error,
-            Refused::Damaged(fault) => fault.in_file(file, 0, format!("read {id}")),
-            Refused::Foreign(what) => Error::Unsupported {
-                file: file.clone(),
-                what: format!("read {id}: HDF5 with {what}").into(),
-                advice: "`thalweg check` lists the reads that are whole".into(),
-            },
-        }
+        let Stream { store, root, .. } = &*self.stream;
+        let id = root.places().get(number).map(|place| &*place.id).unwrap_or_default();
+        let advice = "`thalweg check` lists the reads that are whole";
+        refused.in_file(store.name(), root.base(), format!("read {id}"), advice)
     }
 
     /// Decodes the read that was parsed last, and appends its samples to `samples`; without samples
@@ -424,14 +354,7 @@ impl StreamUnpacker {
         if self.ready.as_ref().is_none_or(|(ordinal, _)| *ordinal != extent.ordinal) {
             self.header(extent)?;
         }
-        let row = match &self.ready {
-            Some((_, Ready::Parsed(row))) => Some((row, &self.header)),
-            Some((_, Ready::Library(layout, number))) => {
-                layout.number(*number).map(|row| (row, layout.header()))
-            }
-            None => None,
-        };
-        let Some((row, header)) = row else {
+        let Some((_, row)) = &self.ready else {
             return Err(Error::Usage(
                 format!("{}: no read number {}", self.stream.store.name(), extent.ordinal).into(),
             ));
@@ -439,7 +362,7 @@ impl StreamUnpacker {
         if let Some((limit, out)) = samples {
             self.decoder.samples(row, extent, limit, out)?;
         }
-        Ok(self.decoder.fields(row, header))
+        Ok(self.decoder.fields(row, &self.header))
     }
 
     pub(super) fn trim(&mut self, keep: usize) {

@@ -1,0 +1,47 @@
+//! What builds without libhdf5 have in place of repacking, of writing FAST5 and of inspecting files.
+
+use std::path::{Path, PathBuf};
+
+use thalweg::Options;
+
+use crate::common::{Failure, VerbResult};
+
+/// No options: this build does not repack.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(crate) struct RepackArgs {}
+
+/// What `thalweg convert --repack` is asked to do.
+#[expect(dead_code, reason = "no file is ever repacked")]
+pub(crate) struct RepackJob<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) output: &'a Path,
+    pub(crate) verify: bool,
+    pub(crate) as_json: bool,
+    pub(crate) options: Options,
+}
+
+impl RepackArgs {
+    /// Whether --repack is given.
+    pub(crate) fn asked(&self) -> bool {
+        false
+    }
+}
+
+/// Does nothing: the option that asks for it does not exist.
+pub(crate) fn repack(_args: &RepackArgs, _job: RepackJob<'_>) -> VerbResult {
+    Ok(())
+}
+
+/// Does nothing: only libhdf5 may crash on a file.
+pub(crate) fn inspect_first(_options: &Options) {}
+
+/// Does nothing: no parent of this build asks for it.
+pub(crate) fn inspect_as_child(_paths: &[PathBuf], _options: Options) -> VerbResult {
+    Ok(())
+}
+
+/// Refuses to write FAST5.
+pub(crate) fn check_fast5() -> VerbResult {
+    Err(Failure::Usage("this build writes no FAST5: build it with the feature hdf5".into()))
+}

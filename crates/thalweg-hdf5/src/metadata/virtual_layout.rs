@@ -1,0 +1,213 @@
+//! The mappings of virtual datasets, which are an object of a global heap (section VII.B), and the
+//! selections in them (section VIII.B).
+
+use super::checksum::verified;
+use super::cursor::{Cursor, until_nul};
+use super::{Result, damaged, foreign};
+use crate::array::MOST_RANK;
+use crate::mapping::{Chosen, Mapping, UNLIMITED};
+use crate::slab::Slab;
+
+/// The most elements of a selection that is not a grid of blocks.
+const MOST_POINTS: u64 = 1 << 16;
+
+/// Flags of a mapping, since version 1 of the block: its file is that of an earlier mapping; so is
+/// its dataset; its file is that of the virtual dataset.
+const SHARED_FILE: u8 = 1;
+const SHARED_DATASET: u8 = 2;
+const SAME_FILE: u8 = 4;
+
+/// Parses the mappings of a virtual dataset. `inner` are the dimensions of the type of its elements,
+/// all of which belong to an element.
+pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>> {
+    let at = block.at();
+    let mut cursor = block.same(verified(block.rest(), at)?, at);
+    let version = cursor.u8()?;
+    if version > 1 {
+        return foreign(format!("version {version} of the mappings of a virtual dataset"));
+    }
+    let count = cursor.length()?;
+    let mut mappings: Vec<Mapping> = Vec::new();
+    for _ in 0..count {
+        let flags = if version == 0 { 0 } else { cursor.u8()? };
+        let at = cursor.at();
+        let earlier = |cursor: &mut Cursor<'_>, mappings: &[Mapping]| {
+            let number = cursor.length()?;
+            let found =
+                usize::try_from(number).ok().and_then(|number| mappings.get(number)).cloned();
+            found.map_or_else(
+                || damaged(at, format!("the name of mapping {number}"), "an earlier one"),
+                Ok,
+            )
+        };
+        let file = if flags & SAME_FILE != 0 {
+            b".".as_slice().into()
+        } else if flags & SHARED_FILE != 0 {
+            earlier(&mut cursor, &mappings)?.file
+        } else {
+            cursor.text()?.into()
+        };
+        let dataset = if flags & SHARED_DATASET != 0 {
+            earlier(&mut cursor, &mappings)?.dataset
+        } else {
+            cursor.text()?.into()
+        };
+        let source = selection(&mut cursor, inner)?;
+        let target = selection(&mut cursor, inner)?;
+        mappings.push(Mapping { file, dataset, source, target });
+    }
+    Ok(mappings)
+}
+
+/// A selection.
+fn selection(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
+    let at = cursor.at();
+    match cursor.u32()? {
+        0 => {
+            cursor.skip(12)?;
+            Ok(Chosen::Points(Vec::new()))
+        }
+        // libhdf5 makes none.
+        1 => foreign("a virtual dataset of single elements"),
+        2 => hyperslab(cursor, inner),
+        3 => {
+            cursor.skip(12)?;
+            Ok(Chosen::All)
+        }
+        kind => damaged(at, format!("a selection of the kind {kind}"), "0 to 3"),
+    }
+}
+
+fn rank(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let at = cursor.at();
+    match cursor.u32()? as usize {
+        0 => damaged(at, "a selection of no dimensions", "dimensions"),
+        rank if rank > MOST_RANK => {
+            damaged(at, format!("{rank} dimensions"), format!("at most {MOST_RANK}"))
+        }
+        rank => Ok(rank),
+    }
+}
+
+/// The bytes of a number, which the selection says itself.
+fn width(cursor: &mut Cursor<'_>) -> Result<usize> {
+    let at = cursor.at();
+    match cursor.u8()? {
+        width @ (2 | 4 | 8) => Ok(width.into()),
+        width => damaged(at, format!("numbers of {width} bytes"), "2, 4 or 8"),
+    }
+}
+
+fn hyperslab(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
+    let at = cursor.at();
+    let (is_regular, width) = match cursor.u32()? {
+        1 => {
+            cursor.skip(8)?;
+            (false, 4)
+        }
+        2 => {
+            let flags = cursor.u8()?;
+            cursor.skip(4)?;
+            (flags & 1 != 0, 8)
+        }
+        3 => {
+            let flags = cursor.u8()?;
+            (flags & 1 != 0, width(cursor)?)
+        }
+        version => return damaged(at, format!("version {version} of a hyperslab"), "1 to 3"),
+    };
+    let rank = rank(cursor)?;
+    let unlimited = u64::MAX >> (64 - 8 * width);
+    let limit = |number: u64| if number == unlimited { UNLIMITED } else { number };
+    let whole = inner.iter().map(|&length| Slab::from(0..length));
+    if is_regular {
+        let mut slabs = Vec::with_capacity(rank + inner.len());
+        for _ in 0..rank {
+            let (start, step) = (cursor.uint(width)?, cursor.uint(width)?);
+            let (count, block) = (limit(cursor.uint(width)?), limit(cursor.uint(width)?));
+            let slab = Slab { start, count, step: step.max(1), block };
+            if !is_sound(&slab) {
+                let found = format!("{count} blocks of {block} elements that begin {step} apart");
+                return damaged(at, found, "blocks that do not overlap, and end before 2^63");
+            }
+            slabs.push(slab);
+        }
+        slabs.extend(whole);
+        return Ok(Chosen::Slabs(slabs));
+    }
+    let count = cursor.uint(width)?;
+    let mut corner = || (0..rank).map(|_| cursor.uint(width)).collect::<Result<Vec<u64>>>();
+    let mut elements = 0u64;
+    let mut blocks = Vec::new();
+    for _ in 0..count {
+        let (first, last) = (corner()?, corner()?);
+        let mut slabs = Vec::with_capacity(rank + inner.len());
+        for (&first, &last) in first.iter().zip(&last) {
+            let Some(end) = last.checked_add(1).filter(|&end| end > first) else {
+                return damaged(at, format!("a block from {first} to {last}"), "elements in it");
+            };
+            slabs.push(Slab::from(first..end));
+        }
+        elements =
+            slabs.iter().map(Slab::len).fold(1, u64::saturating_mul).saturating_add(elements);
+        slabs.extend(whole.clone());
+        blocks.push(slabs);
+    }
+    if blocks.len() == 1 {
+        return Ok(Chosen::Slabs(blocks.remove(0)));
+    }
+    if elements > MOST_POINTS || !inner.is_empty() {
+        return foreign(format!("a virtual dataset of {count} blocks with {elements} elements"));
+    }
+    let mut points: Vec<Vec<u64>> = blocks.iter().flat_map(|slabs| all(slabs)).collect();
+    points.sort_unstable();
+    Ok(Chosen::Points(points))
+}
+
+/// Whether the blocks of a slab do not overlap, and end before 2^63.
+fn is_sound(slab: &Slab) -> bool {
+    let &Slab { start, count, step, block } = slab;
+    let limited = |number: u64| if number == UNLIMITED { 1 } else { number };
+    let end = (limited(count).max(1) - 1)
+        .checked_mul(step)
+        .and_then(|last| last.checked_add(start)?.checked_add(limited(block)));
+    (step >= block || count <= 1 || block == UNLIMITED)
+        && end.is_some_and(|end| end <= u64::MAX >> 1)
+}
+
+/// All elements of a block, by their coordinates.
+fn all(block: &[Slab]) -> Vec<Vec<u64>> {
+    block.iter().fold(vec![Vec::new()], |points, slab| {
+        let extended = |point: &Vec<u64>| {
+            let point = point.clone();
+            (slab.start..slab.start + slab.len()).map(move |at| [&point[..], &[at]].concat())
+        };
+        points.iter().flat_map(extended).collect()
+    })
+}
+
+/// A name in which `%b` is replaced by the number of a block, and `%%` by a percent sign; `None` if
+/// it holds no `%b`.
+pub(crate) fn numbered(name: &[u8], number: u64) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(name.len());
+    let mut has_number = false;
+    let mut rest = until_nul(name);
+    while let Some((&byte, after)) = rest.split_first() {
+        match (byte, after.first()) {
+            (b'%', Some(b'b')) => {
+                out.extend(number.to_string().bytes());
+                has_number = true;
+                rest = after.get(1..).unwrap_or_default();
+            }
+            (b'%', Some(b'%')) => {
+                out.push(b'%');
+                rest = after.get(1..).unwrap_or_default();
+            }
+            _ => {
+                out.push(byte);
+                rest = after;
+            }
+        }
+    }
+    has_number.then_some(out)
+}
