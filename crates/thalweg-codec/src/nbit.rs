@@ -260,7 +260,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_are_those_of_the_bytes(bytes: Vec<u8>, counts in prop::collection::vec(0usize..=128, 0..40)) {
+        fn bits_are_those_of_the_bytes(
+            bytes: Vec<u8>,
+            counts in prop::collection::vec(0usize..=128, 0..40),
+        ) {
             let mut bits = Bits { bytes: &bytes, at: 0 };
             let mut at = 0;
             for count in counts {

@@ -1,4 +1,4 @@
-//! What builds without libhdf5 have in place of repacking, of writing FAST5 and of inspecting files.
+//! What builds without libhdf5 have in place of repacking, writing FAST5 and inspecting files.
 
 use std::path::{Path, PathBuf};
 

@@ -43,7 +43,7 @@ fn digests(folder: &Folder, file: &str) -> BTreeSet<String> {
 
 #[test]
 fn every_verb_on_every_real_file() {
-    for path in files() {
+    for path in files().into_iter().step_by(thalweg_testing::one_of()) {
         let folder = Folder::new();
         // An index is written beside the file, so the test uses a copy and leaves the data folder
         // unchanged.

@@ -5,6 +5,8 @@ use super::cursor::{Cursor, until_nul};
 use super::{Result, damaged, foreign};
 use crate::array::MOST_RANK;
 
+pub(crate) use crate::convert::{Bits, FloatForm};
+
 /// The most levels of types inside each other.
 const MOST_LEVELS: usize = 32;
 /// The most members of a compound type or an enumeration.
@@ -30,15 +32,6 @@ pub enum ByteOrder {
     Vax,
 }
 
-/// The bits of a number in its bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bits {
-    /// The first bit.
-    pub offset: usize,
-    /// The number of bits.
-    pub precision: usize,
-}
-
 /// How a string is filled up to its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Padding {
@@ -48,53 +41,6 @@ pub enum Padding {
     Nul,
     /// With spaces.
     Spaces,
-}
-
-/// The parts of a floating-point number, as the first bit and the number of bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FloatForm {
-    /// The bit of the sign.
-    pub sign: usize,
-    /// The exponent.
-    pub exponent: Bits,
-    /// The mantissa.
-    pub mantissa: Bits,
-    /// The bias of the exponent.
-    pub bias: u32,
-    /// Whether the highest bit of the mantissa is not stored, because it is always set.
-    pub is_implied: bool,
-}
-
-impl FloatForm {
-    /// The value of a number with these bits, which has `size` bytes, at most eight.
-    pub(crate) fn value(&self, bits: u64, size: usize) -> f64 {
-        if self.is_single() && size == 4 {
-            return f64::from(f32::from_bits(bits as u32));
-        }
-        let part = |part: Bits| bits >> part.offset & (u64::MAX >> (64 - part.precision.min(64)));
-        let (exponent, mantissa) = (part(self.exponent), part(self.mantissa));
-        let most = u64::MAX >> (64 - self.exponent.precision.min(64));
-        let sign = if bits >> self.sign & 1 == 0 { 1.0 } else { -1.0 };
-        let precision = self.mantissa.precision as i32;
-        if exponent == most {
-            return if mantissa == 0 { sign * f64::INFINITY } else { f64::NAN };
-        }
-        let power = exponent.clamp(1, 1 << 40) as i64 - i64::from(self.bias);
-        let hidden = u64::from(self.is_implied && exponent > 0);
-        let whole = hidden as f64 * 2f64.powi(precision) + mantissa as f64;
-        // Without a hidden bit, the highest bit of the mantissa is that before the point.
-        let point = if self.is_implied { precision } else { precision - 1 };
-        let power = power.clamp(-4000, 4000) as i32 - point;
-        // In two steps: the power alone may be too small for a number.
-        sign * whole * 2f64.powi(power / 2) * 2f64.powi(power - power / 2)
-    }
-
-    /// Whether it is the single precision of IEEE 754.
-    fn is_single(&self) -> bool {
-        let (exponent, mantissa) =
-            (Bits { offset: 23, precision: 8 }, Bits { offset: 0, precision: 23 });
-        *self == Self { sign: 31, exponent, mantissa, bias: 127, is_implied: true }
-    }
 }
 
 /// What a reference refers to.

@@ -545,8 +545,8 @@ fn converted(array: Array, conversion: Conversion) -> Result<Array, Fault> {
 /// The most bytes of a run of values that are converted together.
 const RUN: u64 = 1 << 20;
 
-/// Divides the elements of an array of this shape, which are `size` bytes each and follow each other
-/// from `offset` on, into chunks.
+/// Divides the elements of an array of this shape, which are `size` bytes each and follow each
+/// other from `offset` on, into chunks.
 fn runs(shape: &[u64], offset: u64, size: u64) -> (Vec<u64>, Vec<Chunk>) {
     let mut chunk = vec![1; shape.len()];
     let mut row = size;

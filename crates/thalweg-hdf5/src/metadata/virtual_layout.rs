@@ -17,8 +17,8 @@ const SHARED_FILE: u8 = 1;
 const SHARED_DATASET: u8 = 2;
 const SAME_FILE: u8 = 4;
 
-/// Parses the mappings of a virtual dataset. `inner` are the dimensions of the type of its elements,
-/// all of which belong to an element.
+/// Parses the mappings of a virtual dataset. `inner` are the dimensions of the type of its
+/// elements, all of which belong to an element.
 pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>> {
     let at = block.at();
     let mut cursor = block.same(verified(block.rest(), at)?, at);
