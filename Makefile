@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -23,6 +23,7 @@ help:
 	@echo 'make kills   kill -9 the program 1,000 times and more while it changes stores of networks'
 	@echo 'make attack  every verb on 6,000 mutants of small files of every format (ATTACK="--runs 20000 --seed 2"; goes on where it stopped)'
 	@echo 'make schedules  tests of threads under many interleavings: the engine, windows of arrays, changes of networks (SCHEDULES=10000)'
+	@echo 'make without-libhdf5  build and test the command without libhdf5'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make peers   build the peers into target/peers and .venv'
@@ -118,6 +119,15 @@ kills:
 schedules: system
 	cargo test --locked --package thalweg-io --package thalweg-hdf5 --package thalweg --features thalweg/schedules --lib --test it \
 		-- schedules
+
+APART := $(CARGO_TARGET_DIR)/without-libhdf5
+
+# Without libhdf5, the command reads all formats. Apart from the other builds, whose features differ.
+without-libhdf5: system
+	@peers/build.sh python
+	cargo clippy --package thalweg-cli --no-default-features --all-targets --locked --target-dir $(APART) -- -D warnings
+	cargo test --package thalweg-cli --no-default-features --locked --target-dir $(APART)
+	THALWEG_BIN=$(APART)/debug/thalweg .venv/bin/python -m pytest tests/interop/test_arrays.py --numprocesses=$$(nproc)
 
 # With an MPI of the machine's where there is one (MPICC=mpicc, and a release build: PROFILE=release), else with the one from
 # peers/requirements.txt. One test is built too: without any, features differ.

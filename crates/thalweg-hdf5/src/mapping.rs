@@ -1,5 +1,6 @@
 //! Virtual datasets: which elements of other datasets they show.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::slab::Slab;
@@ -42,19 +43,23 @@ impl Chosen {
     }
 
     /// The slabs of a selection of a dataset of this shape; `None` for single elements.
-    pub(crate) fn slabs(&self, shape: &[u64]) -> Option<Vec<Slab>> {
+    pub(crate) fn slabs(&self, shape: &[u64]) -> Option<Cow<'_, [Slab]>> {
         match self {
             Self::All => Some(shape.iter().map(|&length| Slab::from(0..length)).collect()),
-            Self::Slabs(slabs) => Some(slabs.clone()),
+            Self::Slabs(slabs) => Some(slabs.into()),
             Self::Points(_) => None,
         }
     }
 
-    /// The end of the selection in each dimension; `None` in a dimension without a limit.
+    /// The end of the selection in each dimension; `None` in a dimension without a limit. It has
+    /// other dimensions than the shape if the selection has.
     pub(crate) fn ends(&self, shape: &[u64]) -> Vec<Option<u64>> {
         match self {
             Self::All => shape.iter().copied().map(Some).collect(),
             Self::Slabs(slabs) => slabs.iter().map(end).collect(),
+            Self::Points(points) if points.iter().any(|point| point.len() != shape.len()) => {
+                Vec::new()
+            }
             Self::Points(points) => (0..shape.len())
                 .map(|dimension| {
                     let places = points.iter().filter_map(|point| point.get(dimension));

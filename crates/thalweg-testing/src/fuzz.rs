@@ -13,6 +13,8 @@ use std::sync::Arc;
 use arrow_array::{Array, Float32Array, RecordBatch, StringArray, UInt64Array};
 use thalweg_codec::splitmix::checksum;
 use thalweg_codec::{Kernel, deflate, ex_zd, svb, svb16, vbz as vbz_codec, zstd};
+use thalweg_hdf5::array::{ElementPlace, Found};
+use thalweg_hdf5::arrays::ArrayFile;
 use thalweg_hdf5::extents::Extents;
 use thalweg_hdf5::filter::{Contexts, Filter, Pipeline};
 use thalweg_hdf5::metadata::MetadataFile;
@@ -157,7 +159,20 @@ pub fn vbz(data: &[u8]) {
 pub fn hdf5_filters(data: &[u8]) {
     let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
     let element = u32::from(element);
+    let bytes = u32::from(u16::from_le_bytes([low, high]));
     let (number, values) = match pick & 7 {
+        0 if pick & 8 != 0 => {
+            let size = (element & 15) + 1;
+            let order = u32::from(pick >> 7);
+            (5, vec![8, 0, bytes / size, 1, size, order, element >> 4, u32::from(pick >> 4 & 7)])
+        }
+        2 if pick & 8 != 0 => {
+            let (class, size) = (u32::from(pick >> 4 & 1), 1 << (element & 3));
+            let mut values = vec![2 - 2 * class, element >> 4, bytes / size, class, size, 1];
+            values.extend([u32::from(pick >> 7), u32::from(pick >> 6 & 1), 7]);
+            values.resize(20, 0);
+            (6, values)
+        }
         0 => (1, vec![6]),
         1 => (2, vec![element]),
         2 => (3, vec![]),
@@ -172,7 +187,7 @@ pub fn hdf5_filters(data: &[u8]) {
         _ => (32015, vec![]),
     };
     let Ok(filter) = Filter::new(number, "fuzzed", &values) else { return };
-    let (pipeline, size) = (Pipeline(vec![filter]), usize::from(u16::from_le_bytes([low, high])));
+    let (pipeline, size) = (Pipeline(vec![filter]), bytes as usize);
     let mut contexts = Contexts::default();
     let mut read = || {
         let mut out = vec![7; size];
@@ -494,8 +509,9 @@ pub fn hdf5_meta(data: &[u8]) {
     }
 }
 
-/// Checks the metadata of an HDF5 file: every object, with its links, attributes and values. The
-/// outcome is the same whether the bytes are in memory or fetched in rounds.
+/// Checks the metadata of an HDF5 file: every object, with its links and attributes, and the values
+/// of virtual datasets. The outcome is the same whether the bytes are in memory or fetched in
+/// rounds.
 pub fn hdf5_file(data: &[u8]) {
     let name: Arc<str> = "fuzz".into();
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new("fuzz", data.to_vec()));
@@ -545,6 +561,29 @@ fn hdf5_objects(store: &Arc<dyn Store>, memory: u64) -> Vec<String> {
         words.push(format!("{:?}", node.attributes().map_err(drop)));
         words.push(format!("{:?}", node.texts("names").map_err(drop)));
         words.push(format!("{:?}", node.variable().map_err(drop)));
+    }
+    words.extend(virtual_values(store));
+    words
+}
+
+/// The values of virtual datasets, in words.
+fn virtual_values(store: &Arc<dyn Store>) -> Vec<String> {
+    let budget = Budget { threads: 1, memory: 1 << 20 };
+    let options = Options { budget, ..Options::default() };
+    let Ok(file) = ArrayFile::from_store(store.clone(), options) else { return Vec::new() };
+    let Ok(survey) = file.survey_below("/") else { return Vec::new() };
+    let mut words = Vec::new();
+    for dataset in survey.datasets.iter().take(16) {
+        let Found::Array(array) = &dataset.found else { continue };
+        if !matches!(array.place, ElementPlace::Virtual(_)) || array.bytes() > 1 << 16 {
+            continue;
+        }
+        let mut values = Vec::new();
+        let read = file.values(dataset, &mut |part| {
+            values.extend_from_slice(part);
+            Ok(())
+        });
+        words.push(format!("{}: {:?} {values:?}", dataset.path(), read.map_err(drop)));
     }
     words
 }

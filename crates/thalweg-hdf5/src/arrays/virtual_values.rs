@@ -26,6 +26,8 @@ use crate::slab::Slab;
 const MOST_LEVELS: usize = 8;
 /// The most source files that are kept open.
 const MOST_OPEN: usize = 64;
+/// Mappings whose elements are read together. Each may be of a file that nothing else keeps open.
+const TOGETHER: usize = 32;
 /// The most blocks of a mapping whose datasets are numbered.
 const MOST_BLOCKS: u64 = 1 << 20;
 /// A source file may take the memory budget divided by this.
@@ -73,14 +75,8 @@ struct Shown {
     places: Vec<(u64, u64)>,
 }
 
-impl Shown {
-    fn count(&self) -> u64 {
-        self.selections.iter().map(|(_, count)| count).sum()
-    }
-}
-
 impl ArrayFile {
-    /// A file over another store, as a source of this one.
+    /// The source file with this name; `None` if it does not exist.
     fn source(&self, name: &Arc<[u8]>) -> Result<Option<Arc<SourceFile>>> {
         let sources = || self.sources.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = sources().get(name) {
@@ -123,6 +119,7 @@ impl ArrayFile {
         Ok(sources.entry(name.clone()).or_insert(found).clone())
     }
 
+    /// Another file, as a source of this one.
     fn other(&self, path: &Path, options: Options) -> Result<Self> {
         let other_files = OtherFiles::new(path, self.file.other_files().reach())?;
         // It may be on another store.
@@ -282,24 +279,18 @@ impl ArrayFile {
         }
     }
 
-    /// What these rows of a virtual dataset of this shape show.
-    fn shown(
+    /// The elements that mappings show, of which these are wanted.
+    fn shown<'a>(
         &self,
         node: &Node,
-        shape: &[u64],
-        mappings: &[Mapping],
-        rows: &Range<u64>,
+        wanted: impl Iterator<Item = (&'a Mapping, Wanted)>,
     ) -> Result<Vec<Shown>> {
         let mut shown: Vec<Shown> = Vec::new();
-        for mapping in mappings {
-            let wanted = Wanted::of(&mapping.target, shape, rows);
-            if wanted.is_empty() {
-                continue;
-            }
+        for (mapping, wanted) in wanted {
             let Some(source) = self.source(&mapping.file)? else { continue };
             let Some(dataset) = source.dataset(&mapping.dataset)? else { continue };
-            let of_source = source.file.shape_of(&dataset)?;
-            let of_source = of_source.map_err(|what| self.differs(node, &dataset, &what))?;
+            let shape = source.file.shape_of(&dataset)?;
+            let shape = shape.map_err(|what| self.differs(node, &dataset, &what))?;
             let wrong = |what: String| Error::Malformed {
                 file: source.file.store.name().clone(),
                 what: format!("{}, which a virtual dataset shows", dataset.path()).into(),
@@ -307,10 +298,34 @@ impl ArrayFile {
                 found: what.into(),
                 expected: "a dataset that its mapping fits".into(),
             };
-            let selections = wanted.selections(&mapping.source, &of_source).map_err(wrong)?;
+            let selections = wanted.selections(&mapping.source, &shape).map_err(wrong)?;
+            for (selection, _) in &selections {
+                selection.count(&shape).map_err(wrong)?;
+            }
             shown.push(Shown { source, dataset, selections, places: wanted.places });
         }
         Ok(shown)
+    }
+
+    /// Calls `f` with all that these rows of a virtual dataset of this shape show, in parts of few
+    /// source files.
+    fn each_shown(
+        &self,
+        node: &Node,
+        shape: &[u64],
+        mappings: &[Mapping],
+        rows: &Range<u64>,
+        f: &mut dyn FnMut(Vec<Shown>) -> Result<()>,
+    ) -> Result<()> {
+        let mut wanted = mappings
+            .iter()
+            .map(|mapping| (mapping, Wanted::of(&mapping.target, shape, rows)))
+            .filter(|(_, wanted)| !wanted.is_empty())
+            .peekable();
+        while wanted.peek().is_some() {
+            f(self.shown(node, wanted.by_ref().take(TOGETHER))?)?;
+        }
+        Ok(())
     }
 
     /// Replaces `out` by these rows of a virtual array, little-endian.
@@ -331,11 +346,10 @@ impl ArrayFile {
         } else {
             out.resize(bytes, 0);
         }
-        let shown = self.shown(node, &array.shape, mappings, rows)?;
-        for together in shown.chunk_by(|a, b| Arc::ptr_eq(&a.source, &b.source)) {
-            self.read_shown(node, array, together, out)?;
-        }
-        Ok(())
+        self.each_shown(node, &array.shape, mappings, rows, &mut |shown| {
+            let mut files = shown.chunk_by(|a, b| Arc::ptr_eq(&a.source, &b.source));
+            files.try_for_each(|together| self.read_shown(node, array, together, out))
+        })
     }
 
     /// Reads elements of one source file, and puts them in their places in `out`.
@@ -406,25 +420,24 @@ impl ArrayFile {
     ) -> Result<Vec<Vec<u8>>> {
         let row: u64 = variable.shape.iter().skip(1).product();
         let mut strings = vec![Vec::new(); ((rows.end - rows.start) * row) as usize];
-        for part in self.shown(node, &variable.shape, mappings, rows)? {
-            let Shown { source, dataset, .. } = &part;
-            let of_source = source.file.variable(dataset)?;
-            let Some(of_source) = of_source.filter(|found| found.item == variable.item) else {
-                return Err(self.differs(node, dataset, "other elements"));
-            };
-            let mut found = Vec::with_capacity(part.count() as usize);
-            for (selection, _) in &part.selections {
-                found.extend(source.file.selected(dataset, &of_source, selection.clone())?);
-            }
-            let mut found = found.into_iter();
-            for &(to, count) in &part.places {
-                for (place, string) in
-                    strings.iter_mut().skip(to as usize).take(count as usize).zip(&mut found)
-                {
-                    *place = string;
+        self.each_shown(node, &variable.shape, mappings, rows, &mut |shown| {
+            for Shown { source, dataset, selections, places } in shown {
+                let of_source = source.file.variable(&dataset)?;
+                let Some(of_source) = of_source.filter(|found| found.item == variable.item) else {
+                    return Err(self.differs(node, &dataset, "other elements"));
+                };
+                let mut found = Vec::new();
+                for (selection, _) in selections {
+                    found.extend(source.file.selected(&dataset, &of_source, selection)?);
+                }
+                let mut found = found.into_iter();
+                for (to, count) in places {
+                    let places = strings.iter_mut().skip(to as usize).take(count as usize);
+                    places.zip(&mut found).for_each(|(place, string)| *place = string);
                 }
             }
-        }
+            Ok(())
+        })?;
         Ok(strings)
     }
 }

@@ -211,3 +211,65 @@ pub(crate) fn numbered(name: &[u8], number: u64) -> Option<Vec<u8>> {
     }
     has_number.then_some(out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::checksum::lookup3;
+    use super::super::cursor::{Cursor, Widths};
+    use super::{mappings, numbered};
+    use crate::mapping::{Chosen, Mapping, UNLIMITED};
+    use crate::slab::Slab;
+
+    const ALL: [u8; 16] = [3, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+
+    fn parsed(body: &[u8]) -> Option<Vec<Mapping>> {
+        let mut block = body.to_vec();
+        block.extend(lookup3(body).to_le_bytes());
+        mappings(&Cursor::new(&block, 0, Widths::default()), &[]).ok()
+    }
+
+    /// A regular hyperslab of version 3 with numbers of two bytes.
+    fn slab(start: u16, step: u16, count: u16, block: u16) -> Vec<u8> {
+        let numbers = [start, step, count, block].map(u16::to_le_bytes).concat();
+        [&[2, 0, 0, 0, 3, 0, 0, 0, 1, 2, 1, 0, 0, 0], &numbers[..]].concat()
+    }
+
+    #[test]
+    fn mappings_of_version_1_share_names() {
+        let mut body = vec![1, 3, 0, 0, 0, 0, 0, 0, 0];
+        body.extend([&[4][..], b"data\0", &ALL, &slab(1, 3, u16::MAX, 2)].concat());
+        body.extend([&[0][..], b"other.h5\0", b"x\0", &ALL, &ALL].concat());
+        body.extend([&[3][..], &1u64.to_le_bytes(), &0u64.to_le_bytes(), &ALL, &ALL].concat());
+        let found = parsed(&body).unwrap_or_default();
+        let names: Vec<(&[u8], &[u8])> =
+            found.iter().map(|mapping| (&*mapping.file, &*mapping.dataset)).collect();
+        assert_eq!(names, [(&b"."[..], &b"data"[..]), (b"other.h5", b"x"), (b"other.h5", b"data")]);
+        let slab = Slab { start: 1, count: UNLIMITED, step: 3, block: 2 };
+        assert_eq!(found[0].target, Chosen::Slabs(vec![slab]));
+        assert_eq!((&found[0].source, found[0].target.unlimited()), (&Chosen::All, Some(0)));
+        // A name of a later mapping, and a block that is cut.
+        body[1] = 4;
+        assert!(parsed(&body).is_none());
+        let late = [&[1, 1, 0, 0, 0, 0, 0, 0, 0, 2][..], b"f\0", &0u64.to_le_bytes()].concat();
+        assert!(parsed(&late).is_none());
+    }
+
+    #[test]
+    fn slabs_that_make_no_sense_are_refused() {
+        let body =
+            |slab: &[u8]| [&[0, 1, 0, 0, 0, 0, 0, 0, 0][..], b"f\0", b"x\0", &ALL, slab].concat();
+        assert!(parsed(&body(&slab(0, 2, 3, 2))).is_some());
+        assert!(parsed(&body(&slab(0, 1, 3, 2))).is_none(), "blocks that overlap");
+        assert!(parsed(&body(&[9, 0, 0, 0])).is_none(), "a kind that is not known");
+        let mut far = vec![2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0];
+        far.extend([7u64, u64::MAX / 2, 3, 1].map(u64::to_le_bytes).concat());
+        assert!(parsed(&body(&far)).is_none(), "an end beyond 2^63");
+    }
+
+    #[test]
+    fn numbers_stand_in_names() {
+        assert_eq!(numbered(b"part%b.h5", 12).as_deref(), Some(&b"part12.h5"[..]));
+        assert_eq!(numbered(b"%%b%b%b", 7).as_deref(), Some(&b"%b77"[..]));
+        assert_eq!(numbered(b"100 %", 7), None);
+    }
+}
