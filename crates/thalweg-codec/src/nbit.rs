@@ -70,7 +70,8 @@ impl Packed {
             1 => {
                 let (order, precision, offset) = (next()?, next()?, next()?);
                 let bits = size.saturating_mul(8);
-                if size > MOST_BYTES || precision.saturating_add(offset) > bits {
+                let end = precision.saturating_add(offset);
+                if size > MOST_BYTES || precision == 0 || end > bits {
                     return Err(format!(
                         "the filter nbit for numbers of {size} bytes: {precision} bits from bit \
                          {offset} on"
@@ -245,6 +246,7 @@ mod tests {
             &[0, 1][..],
             &[0, 1, 1, 2, 0, 17, 0],
             &[0, 1, 1, 17, 0, 8, 0],
+            &[0, 1, 1, 16, 0, 0, 128],
             &[0, 1, 1, 0, 0, 0, 0],
             &[0, 1, 9, 1],
             &[0, 1, 2, 3, 1, 2, 0, 8, 0],

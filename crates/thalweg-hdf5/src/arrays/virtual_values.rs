@@ -15,7 +15,7 @@ use thalweg_io::{Error, Result};
 
 use super::cast::Cast;
 use super::selection::Selection;
-use super::{ArrayFile, ArrayRequest, Dataset};
+use super::{ArrayFile, ArrayRequest, Dataset, LIKELY_RATIO};
 use crate::array::{Array, ElementPlace, Found, Variable};
 use crate::mapping::{Chosen, Mapping, before, end, first};
 use crate::metadata::{Node, numbered};
@@ -220,11 +220,12 @@ impl ArrayFile {
         let (mut sources, mut targets) = (sources.clone(), targets.clone());
         sources[of_source] = slab;
         targets[dimension] = target;
-        resolved.push(Mapping {
-            source: Chosen::Slabs(sources),
-            target: Chosen::Slabs(targets),
-            ..mapping.clone()
-        });
+        let (source, target) = (Chosen::Slabs(sources), Chosen::Slabs(targets));
+        // Only one dimension has no limit.
+        if source.unlimited().is_some() || target.unlimited().is_some() {
+            return Ok(None);
+        }
+        resolved.push(Mapping { source, target, ..mapping.clone() });
         Ok(Some(shown))
     }
 
@@ -340,6 +341,15 @@ impl ArrayFile {
         let size = array.dtype.size();
         let row: u64 = array.shape.iter().skip(1).product();
         let bytes = (rows.end - rows.start) as usize * row as usize * size;
+        let room = (self.store.size() as usize).saturating_mul(LIKELY_RATIO);
+        if bytes > self.options.budget.memory.max(room) {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{}: a row of {bytes} bytes of a virtual dataset", node.path())
+                    .into(),
+                advice: "raise --memory".into(),
+            });
+        }
         out.clear();
         if array.fill.len() == size {
             out.extend(array.fill.iter().copied().cycle().take(bytes));
