@@ -96,7 +96,8 @@ pub(crate) fn before(slab: &Slab, end: u64) -> (u64, u64) {
 
 /// The first `count` elements of a slab without a limit; `None` if they end inside a block.
 pub(crate) fn first(slab: &Slab, count: u64) -> Option<Slab> {
-    if slab.block == UNLIMITED {
+    // Blocks that follow each other are one, of any length; a single block has no next one.
+    if slab.block == UNLIMITED || slab.step == slab.block || count == slab.block {
         return Some(Slab::from(slab.start..slab.start.checked_add(count)?));
     }
     if slab.block == 0 || !count.is_multiple_of(slab.block) {

@@ -98,7 +98,7 @@ impl Slab {
         let (number, found) = if at < begin + self.block {
             (number, at.max(begin))
         } else {
-            (number + 1, begin + self.step)
+            (number + 1, begin.saturating_add(self.step))
         };
         (number < self.count && self.block > 0).then_some(found)
     }

@@ -28,7 +28,7 @@ const MOST_LEVELS: usize = 8;
 const MOST_OPEN: usize = 64;
 /// Mappings whose elements are read together. Each may be of a file that nothing else keeps open.
 const TOGETHER: usize = 32;
-/// The most blocks of a mapping whose datasets are numbered.
+/// The most mappings of a virtual dataset, with a block for each numbered dataset.
 const MOST_BLOCKS: u64 = 1 << 20;
 /// A source file may take the memory budget divided by this.
 const SOURCE_SHARE: usize = 4;
@@ -183,7 +183,8 @@ impl ArrayFile {
             }
         }
         let size = array.dtype.size() as u64;
-        let bytes = shape.iter().try_fold(size, |bytes, &length| bytes.checked_mul(length));
+        // A row must be addressable, even if there is none.
+        let bytes = shape.iter().try_fold(size, |bytes, &length| bytes.checked_mul(length.max(1)));
         if bytes.is_none_or(|bytes| bytes > i64::MAX as u64) {
             return Err(wrong(format!("{shape:?} elements of {size} bytes")));
         }
@@ -246,7 +247,7 @@ impl ArrayFile {
             }
             let (file, dataset) =
                 (numbered(&mapping.file, number), numbered(&mapping.dataset, number));
-            if file.is_none() && dataset.is_none() {
+            if (file.is_none() && dataset.is_none()) || resolved.len() as u64 >= MOST_BLOCKS {
                 return Ok(None);
             }
             let name = |name: Option<Vec<u8>>, same: &Arc<[u8]>| {
@@ -324,6 +325,9 @@ impl ArrayFile {
             .filter(|(_, wanted)| !wanted.is_empty())
             .peekable();
         while wanted.peek().is_some() {
+            if self.options.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             f(self.shown(node, wanted.by_ref().take(TOGETHER))?)?;
         }
         Ok(())

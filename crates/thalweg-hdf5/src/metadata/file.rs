@@ -549,6 +549,9 @@ const RUN: u64 = 1 << 20;
 /// other from `offset` on, into chunks.
 fn runs(shape: &[u64], offset: u64, size: u64) -> (Vec<u64>, Vec<Chunk>) {
     let mut chunk = vec![1; shape.len()];
+    if shape.contains(&0) {
+        return (chunk, Vec::new());
+    }
     let mut row = size;
     for (part, &length) in chunk.iter_mut().zip(shape).rev() {
         *part = (RUN / row).clamp(1, length.max(1));

@@ -8,7 +8,7 @@ use crate::array::MOST_RANK;
 use crate::mapping::{Chosen, Mapping, UNLIMITED};
 use crate::slab::Slab;
 
-/// The most elements of a selection that is not a grid of blocks.
+/// The most elements of all selections together that are not grids of blocks.
 const MOST_POINTS: u64 = 1 << 16;
 
 /// Flags of a mapping, since version 1 of the block: its file is that of an earlier mapping; so is
@@ -28,6 +28,7 @@ pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>
     }
     let count = cursor.length()?;
     let mut mappings: Vec<Mapping> = Vec::new();
+    let mut left = MOST_POINTS;
     for _ in 0..count {
         let flags = if version == 0 { 0 } else { cursor.u8()? };
         let at = cursor.at();
@@ -52,15 +53,15 @@ pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>
         } else {
             cursor.text()?.into()
         };
-        let source = selection(&mut cursor, inner)?;
-        let target = selection(&mut cursor, inner)?;
+        let source = selection(&mut cursor, inner, &mut left)?;
+        let target = selection(&mut cursor, inner, &mut left)?;
         mappings.push(Mapping { file, dataset, source, target });
     }
     Ok(mappings)
 }
 
 /// A selection.
-fn selection(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
+fn selection(cursor: &mut Cursor<'_>, inner: &[u64], left: &mut u64) -> Result<Chosen> {
     let at = cursor.at();
     match cursor.u32()? {
         0 => {
@@ -69,7 +70,7 @@ fn selection(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
         }
         // libhdf5 makes none.
         1 => foreign("a virtual dataset of single elements"),
-        2 => hyperslab(cursor, inner),
+        2 => hyperslab(cursor, inner, left),
         3 => {
             cursor.skip(12)?;
             Ok(Chosen::All)
@@ -98,7 +99,7 @@ fn width(cursor: &mut Cursor<'_>) -> Result<usize> {
     }
 }
 
-fn hyperslab(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
+fn hyperslab(cursor: &mut Cursor<'_>, inner: &[u64], left: &mut u64) -> Result<Chosen> {
     let at = cursor.at();
     let (is_regular, width) = match cursor.u32()? {
         1 => {
@@ -125,7 +126,9 @@ fn hyperslab(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
         for _ in 0..rank {
             let (start, step) = (cursor.uint(width)?, cursor.uint(width)?);
             let (count, block) = (limit(cursor.uint(width)?), limit(cursor.uint(width)?));
-            let slab = Slab { start, count, step: step.max(1), block };
+            // A single block has no next one.
+            let step = if count <= 1 { block.max(1) } else { step.max(1) };
+            let slab = Slab { start, count, step, block };
             if !is_sound(&slab) {
                 let found = format!("{count} blocks of {block} elements that begin {step} apart");
                 return damaged(at, found, "blocks that do not overlap, and end before 2^63");
@@ -156,9 +159,10 @@ fn hyperslab(cursor: &mut Cursor<'_>, inner: &[u64]) -> Result<Chosen> {
     if blocks.len() == 1 {
         return Ok(Chosen::Slabs(blocks.remove(0)));
     }
-    if elements > MOST_POINTS || !inner.is_empty() {
+    let Some(fewer) = left.checked_sub(elements).filter(|_| inner.is_empty()) else {
         return foreign(format!("a virtual dataset of {count} blocks with {elements} elements"));
-    }
+    };
+    *left = fewer;
     let mut points: Vec<Vec<u64>> = blocks.iter().flat_map(|slabs| all(slabs)).collect();
     points.sort_unstable();
     Ok(Chosen::Points(points))
