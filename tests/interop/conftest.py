@@ -15,9 +15,9 @@ def pytest_configure(config):
 
 def pytest_collection_modifyitems(config, items):
     """Leaves out most cases of long tests. Which ones stay follows from their names, so that every worker agrees."""
-    left_out = [item for item in items if item.get_closest_marker("long") and zlib.crc32(item.nodeid.encode()) % ONE_OF]
-    config.hook.pytest_deselected(items=left_out)
-    items[:] = [item for item in items if item not in set(left_out)]
+    left_out = {item for item in items if item.get_closest_marker("long") and zlib.crc32(item.nodeid.encode()) % ONE_OF}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def required(path: pathlib.Path, what: str) -> pathlib.Path:

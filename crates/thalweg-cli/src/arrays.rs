@@ -25,17 +25,29 @@ pub(crate) use info::describe;
 #[cfg(feature = "hdf5")]
 pub(crate) use inspect::{inspect_as_child, inspect_first};
 #[cfg(not(feature = "hdf5"))]
-pub(crate) use no_libhdf5::{
-    RepackArgs, RepackJob, check_fast5, inspect_as_child, inspect_first, repack,
-};
+pub(crate) use no_libhdf5::{RepackArgs, check_fast5, inspect_as_child, inspect_first, repack};
 pub(crate) use plot::event_panels;
 pub(crate) use read::{ArrayArgs, ReadJob, read, survey};
 #[cfg(feature = "hdf5")]
-pub(crate) use repack::{RepackArgs, RepackJob, repack};
+pub(crate) use repack::{RepackArgs, repack};
 pub(crate) use thalweg::arrays::is_index;
+
+use std::path::{Path, PathBuf};
+
+use thalweg::Options;
 
 #[cfg(feature = "hdf5")]
 use crate::common::VerbResult;
+
+/// What `thalweg convert --repack` is asked to do.
+#[cfg_attr(not(feature = "hdf5"), expect(dead_code, reason = "no file is ever repacked"))]
+pub(crate) struct RepackJob<'a> {
+    pub(crate) inputs: &'a [PathBuf],
+    pub(crate) output: &'a Path,
+    pub(crate) verify: bool,
+    pub(crate) as_json: bool,
+    pub(crate) options: Options,
+}
 
 /// Whether this build writes FAST5.
 ///

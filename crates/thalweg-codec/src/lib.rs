@@ -24,6 +24,7 @@
 //! implementation. Only the scalar code reports defects, so that every machine accepts and refuses
 //! the same bytes.
 
+mod bits;
 pub mod bitshuffle;
 pub mod blosc;
 pub mod deflate;

@@ -2,6 +2,7 @@
 //! the most significant first. libhdf5's `H5Znbit.c` defines the format.
 
 use crate::Fault;
+use crate::bits::Bits;
 
 /// The most levels of types inside each other.
 const MOST_LEVELS: usize = 32;
@@ -28,7 +29,7 @@ struct Packed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Form {
     /// A number: `precision` bits of it, which begin at the bit `offset`.
-    Number { is_big_endian: bool, precision: usize, offset: usize },
+    Number { is_big_endian: bool, precision: u32, offset: usize },
     /// All bytes.
     Bytes,
     /// Elements of one form after each other.
@@ -77,7 +78,7 @@ impl Packed {
                          {offset} on"
                     ));
                 }
-                Form::Number { is_big_endian: order == 1, precision, offset }
+                Form::Number { is_big_endian: order == 1, precision: precision as u32, offset }
             }
             2 => {
                 let item = Self::parse(rest, level + 1)?;
@@ -109,11 +110,14 @@ impl Packed {
         Ok(Self { size, form })
     }
 
-    /// Unpacks an element into `out`, which is zero. `None` if the stream ends too early.
-    fn unpack(&self, bits: &mut Bits<'_>, out: &mut [u8]) -> Option<()> {
+    /// Unpacks an element into `out`, which is zero.
+    ///
+    /// # Errors
+    /// A stream that ends too early.
+    fn unpack(&self, bits: &mut Bits<'_>, out: &mut [u8]) -> Result<(), Fault> {
         match &self.form {
             Form::Number { is_big_endian, precision, offset } => {
-                let bytes = (bits.take(*precision)? << offset).to_le_bytes();
+                let bytes = (bits.wide_number(*precision)? << offset).to_le_bytes();
                 out.copy_from_slice(&bytes[..self.size]);
                 if *is_big_endian {
                     out.reverse();
@@ -121,7 +125,7 @@ impl Packed {
             }
             Form::Bytes => {
                 for byte in out {
-                    *byte = bits.take(8)? as u8;
+                    *byte = bits.number(8)? as u8;
                 }
             }
             Form::Array(item) => {
@@ -135,48 +139,7 @@ impl Packed {
                 }
             }
         }
-        Some(())
-    }
-}
-
-/// A stream of bits, the most significant bit of each byte first.
-pub(crate) struct Bits<'a> {
-    pub(crate) bytes: &'a [u8],
-    /// Bits that are taken.
-    pub(crate) at: usize,
-}
-
-impl Bits<'_> {
-    /// The next `count` bits, at most 128; `None` at the end of the stream.
-    pub(crate) fn take(&mut self, count: usize) -> Option<u128> {
-        let (byte, bit) = (self.at / 8, self.at % 8);
-        let end = self.at + count;
-        if end > self.bytes.len() * 8 {
-            return None;
-        }
-        let value = match self.bytes.get(byte..).and_then(<[u8]>::first_chunk::<8>) {
-            _ if count == 0 => 0,
-            Some(word) if bit + count <= 64 => {
-                u128::from(u64::from_be_bytes(*word) << bit >> (64 - count))
-            }
-            _ => {
-                let bytes = &self.bytes[byte..end.div_ceil(8)];
-                // The first bits are shifted out, even of the 17 bytes that 128 bits may touch.
-                let all = bytes.iter().fold(0, |all: u128, &byte| all << 8 | u128::from(byte));
-                let unused = bytes.len() * 8 - bit - count;
-                let low = all >> unused;
-                let mask = u128::MAX >> (128 - count);
-                match bytes.len() {
-                    17 => {
-                        let first = u128::from(bytes[0]) << (128 - unused);
-                        (low | first) & mask
-                    }
-                    _ => low & mask,
-                }
-            }
-        };
-        self.at = end;
-        Some(value)
+        Ok(())
     }
 }
 
@@ -200,9 +163,9 @@ pub fn decompress(
         return Err(Fault::new(0, format!("a chunk of {bytes} bytes"), format!("at most {most}")));
     }
     out.resize(bytes, 0);
-    let mut bits = Bits { bytes: coded, at: 0 };
+    let mut bits = Bits::new(coded);
     for element in out.chunks_exact_mut(packed.size) {
-        packed.unpack(&mut bits, element).ok_or_else(|| {
+        packed.unpack(&mut bits, element).map_err(|_| {
             Fault::new(coded.len(), "the end of the stream", format!("{bytes} bytes of elements"))
         })?;
     }
@@ -211,9 +174,7 @@ pub fn decompress(
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
-    use super::{Bits, NbitParams, decompress};
+    use super::{NbitParams, decompress};
 
     fn decoded(values: &[u32], coded: &[u8]) -> Option<Vec<u8>> {
         let mut all = vec![values.len() as u32 + 1];
@@ -258,23 +219,5 @@ mod tests {
             assert_eq!(decoded(values, &[0]), None, "{values:?}");
         }
         assert!(NbitParams::parse(&[5, 0, 1, 4, 1, 7]).is_err());
-    }
-
-    proptest! {
-        #[test]
-        fn bits_are_those_of_the_bytes(
-            bytes: Vec<u8>,
-            counts in prop::collection::vec(0usize..=128, 0..40),
-        ) {
-            let mut bits = Bits { bytes: &bytes, at: 0 };
-            let mut at = 0;
-            for count in counts {
-                let bit = |i: usize| u128::from(bytes[i / 8] >> (7 - i % 8) & 1);
-                let wanted = (at + count <= bytes.len() * 8)
-                    .then(|| (at..at + count).fold(0, |all, i| all << 1 | bit(i)));
-                prop_assert_eq!(bits.take(count), wanted);
-                at += if wanted.is_some() { count } else { 0 };
-            }
-        }
     }
 }

@@ -3,7 +3,7 @@
 //! `H5Zscaleoffset.c` defines the format.
 
 use crate::Fault;
-use crate::nbit::Bits;
+use crate::bits::Bits;
 
 /// Bytes before the differences: their number of bits, the size of the minimum, and the minimum.
 const HEAD: usize = 21;
@@ -130,9 +130,9 @@ pub fn decompress(
         return Ok(());
     }
     out.resize(bytes, 0);
-    let mut stream = Bits { bytes: packed, at: 0 };
+    let mut stream = Bits::new(packed);
     for out in out.chunks_exact_mut(size) {
-        let difference = stream.take(bits as usize).ok_or_else(short)? as u64;
+        let difference = stream.wide_number(bits).map_err(|_| short())? as u64;
         let element = params.element(difference, bits, least).to_le_bytes();
         out.copy_from_slice(&element[..size]);
         swap(out);

@@ -2,6 +2,7 @@
 //! library's parameters as libaec interprets them.
 
 use crate::Fault;
+use crate::bits::Bits;
 
 /// `SZ_MSB_OPTION_MASK` and `SZ_NN_OPTION_MASK` of szlib.h: most significant byte first, and
 /// differences of neighbours.
@@ -90,7 +91,7 @@ pub fn decompress(
     let interval = params.scanline.div_ceil(params.block);
     let scanlines = size.div_ceil(width * params.scanline);
     let mut samples = Samples {
-        bits: Bits { bytes: stream, at: 0 },
+        bits: Bits::new(stream),
         width: bits,
         has_differences: params.mask & NEIGHBOURS != 0,
         block: params.block,
@@ -120,61 +121,6 @@ pub fn decompress(
         super::shuffle::undo(&sorted, apart, out);
     }
     Ok(())
-}
-
-/// Reads bits, the most significant of each byte first.
-struct Bits<'a> {
-    bytes: &'a [u8],
-    /// Position in bits.
-    at: usize,
-}
-
-impl Bits<'_> {
-    fn short(&self) -> Fault {
-        Fault::new(self.at / 8, "the end of the stream", "the rest of a block")
-    }
-
-    /// A word with at least the next 32 bits in its high bits. Bits beyond the end are zero.
-    fn window(&self) -> u64 {
-        let from = self.at / 8;
-        let mut window = [0; 8];
-        let here = self.bytes.get(from..).unwrap_or_default();
-        let part = here.len().min(8);
-        window[..part].copy_from_slice(&here[..part]);
-        u64::from_be_bytes(window) << (self.at % 8)
-    }
-
-    /// Reads a number of at most 32 bits.
-    fn number(&mut self, bits: u32) -> Result<u32, Fault> {
-        if bits == 0 {
-            return Ok(0);
-        }
-        if self.at + bits as usize > self.bytes.len() * 8 {
-            return Err(self.short());
-        }
-        let number = self.window() >> (64 - bits);
-        self.at += bits as usize;
-        Ok(number as u32)
-    }
-
-    /// Reads the zero bits before the next one bit, and this one bit. Returns the number of zeros.
-    fn zeros(&mut self) -> Result<u32, Fault> {
-        let mut zeros = 0;
-        loop {
-            // The number of bits in the window that belong to the stream.
-            let whole = (64 - self.at % 8).min((self.bytes.len() * 8).saturating_sub(self.at));
-            if whole == 0 {
-                return Err(self.short());
-            }
-            let here = self.window().leading_zeros() as usize;
-            if here < whole {
-                self.at += here + 1;
-                return Ok(zeros + here as u32);
-            }
-            self.at += whole;
-            zeros += whole as u32;
-        }
-    }
 }
 
 /// Decodes the samples of a stream, scanline by scanline.

@@ -73,6 +73,21 @@ impl Array {
     }
 }
 
+/// The longest run of elements of `size` bytes that has at most about `most` bytes, in an array of
+/// this shape without zeros, as its length in each dimension.
+pub(crate) fn longest_run(shape: &[u64], size: u64, most: u64) -> Vec<u64> {
+    let mut run = vec![1; shape.len()];
+    let mut bytes = size;
+    for (run, &length) in run.iter_mut().zip(shape).rev() {
+        *run = (most / bytes).clamp(1, length);
+        if *run < length {
+            break;
+        }
+        bytes *= length;
+    }
+    run
+}
+
 /// What a dataset holds.
 #[derive(Debug, Clone)]
 pub enum Found {

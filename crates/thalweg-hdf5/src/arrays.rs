@@ -161,6 +161,11 @@ pub(crate) const MOST_GROUP_LEVELS: usize = 256;
 /// the memory budget. It is the highest ratio of deflate.
 const LIKELY_RATIO: usize = deflate::MOST_BYTES_PER_BYTE;
 
+/// Whether so many decoded bytes fit in `memory` bytes, or may come of so many stored bytes.
+fn is_likely(decoded: u64, stored: u64, memory: u64) -> bool {
+    decoded <= memory.max(stored.saturating_mul(LIKELY_RATIO as u64))
+}
+
 /// The size of a window of decoded bytes is the memory budget divided by this number.
 const WINDOW_SHARE: usize = 8;
 

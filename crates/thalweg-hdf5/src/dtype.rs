@@ -142,6 +142,11 @@ impl Dtype {
         }
     }
 
+    /// numpy's letter for the kind of elements: `i`, `u`, `f`, `V` and so on.
+    pub(crate) fn kind(&self) -> char {
+        self.name.chars().nth(1).unwrap_or('V')
+    }
+
     /// Bytes of an element.
     pub fn size(&self) -> usize {
         self.size

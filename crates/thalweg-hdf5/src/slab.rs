@@ -139,15 +139,18 @@ pub(crate) fn beyond(at: u64, dimension: usize, length: u64) -> String {
 }
 
 #[cfg(test)]
+impl Slab {
+    /// The selected elements, one by one.
+    pub(crate) fn elements(&self) -> Vec<u64> {
+        let block = |i| (0..self.block).map(move |j| self.start + i * self.step + j);
+        (0..self.count).flat_map(block).collect()
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::Slab;
     use proptest::prelude::*;
-
-    fn elements(slab: &Slab) -> Vec<u64> {
-        (0..slab.count)
-            .flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j))
-            .collect()
-    }
 
     proptest! {
         #[test]
@@ -156,11 +159,11 @@ mod tests {
             from in 0..30_u64, len in 0..30_u64,
         ) {
             let slab = Slab { start, count, step: block + apart, block };
-            let all = elements(&slab);
+            let all = slab.elements();
             let places = from.min(slab.len())..(from + len).min(slab.len());
             let wanted = &all[places.start as usize..places.end as usize];
             let parts: Vec<Slab> = slab.parts(places).collect();
-            let found: Vec<u64> = parts.iter().flat_map(elements).collect();
+            let found: Vec<u64> = parts.iter().flat_map(Slab::elements).collect();
             prop_assert_eq!(found, wanted);
             prop_assert!(parts.len() <= 3);
         }

@@ -1,25 +1,16 @@
 //! What builds without libhdf5 have in place of repacking, writing FAST5 and inspecting files.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thalweg::Options;
 
+use super::RepackJob;
 use crate::common::{Failure, VerbResult};
 
 /// No options: this build does not repack.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(crate) struct RepackArgs {}
-
-/// What `thalweg convert --repack` is asked to do.
-#[expect(dead_code, reason = "no file is ever repacked")]
-pub(crate) struct RepackJob<'a> {
-    pub(crate) inputs: &'a [PathBuf],
-    pub(crate) output: &'a Path,
-    pub(crate) verify: bool,
-    pub(crate) as_json: bool,
-    pub(crate) options: Options,
-}
 
 impl RepackArgs {
     /// Whether --repack is given.

@@ -1,20 +1,19 @@
 //! `thalweg convert --repack`: rewrites an HDF5 file with other chunks or filters.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Instant;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use thalweg::Options;
 use thalweg::repack::{
     Chunking, Coder, LayoutChange, LibraryVersion, Repack, RepackReport, TargetLayout, coders,
 };
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
 use super::inspect::inspect_now;
-use super::shape_in_words;
+use super::{RepackJob, shape_in_words};
 use crate::common::{
     Failure, VerbResult, complain, counted, output as standard_output, print_json, shown_path,
 };
@@ -130,15 +129,6 @@ impl RepackArgs {
         };
         Repack { layout, paths, version, verify }
     }
-}
-
-/// What `thalweg convert --repack` is asked to do.
-pub(crate) struct RepackJob<'a> {
-    pub(crate) inputs: &'a [PathBuf],
-    pub(crate) output: &'a Path,
-    pub(crate) verify: bool,
-    pub(crate) as_json: bool,
-    pub(crate) options: Options,
 }
 
 impl RepackArgs {

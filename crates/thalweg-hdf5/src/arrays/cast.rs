@@ -22,7 +22,7 @@ struct Number {
 
 impl Number {
     fn of(dtype: &Dtype) -> Self {
-        Self { kind: dtype.to_string().chars().nth(1).unwrap_or('V'), size: dtype.size() }
+        Self { kind: dtype.kind(), size: dtype.size() }
     }
 
     fn is_castable(self) -> bool {

@@ -16,7 +16,7 @@ use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
 use super::tally::Delivered;
 use super::window::{Filler, Subject, Window, WindowTarget, Windows};
-use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE};
+use super::{ArrayFile, Dataset, LIKELY_RATIO, WINDOW_SHARE, is_likely};
 use crate::array::{Array, ElementPlace, Found};
 use crate::metadata::Node;
 
@@ -385,7 +385,7 @@ fn check_room(
         )
         .stored(),
     };
-    if bytes <= stored.saturating_mul(LIKELY_RATIO as u64) {
+    if is_likely(bytes, stored, memory) {
         return Ok(());
     }
     Err(Error::Unsupported {

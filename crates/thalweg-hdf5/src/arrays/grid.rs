@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::selection::{Selection, Slab};
 use super::shared_buffer::SharedBuffer;
-use crate::array::{Array, ElementPlace};
+use crate::array::{Array, ElementPlace, longest_run};
 use crate::dtype::Dtype;
 use crate::types::Chunk;
 
@@ -111,7 +111,8 @@ impl Grid {
             }
             ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Library(_) => false,
         };
-        grid.part = if grid.is_plain { grid.cut(piece) } else { grid.tile.clone() };
+        grid.part =
+            if grid.is_plain { longest_run(&grid.tile, size, piece) } else { grid.tile.clone() };
         if let Selection::Elements(elements) = selection {
             grid.narrow(elements);
         }
@@ -261,21 +262,6 @@ impl Grid {
         self.shape.truncate(kept);
         self.tile.truncate(kept);
         slabs.truncate(kept);
-    }
-
-    /// The longest run of elements in a tile that has at most about `piece` bytes, as its length in
-    /// each dimension.
-    fn cut(&self, piece: u64) -> Vec<u64> {
-        let mut part = vec![1; self.tile.len()];
-        let mut bytes = self.size;
-        for (part, &tile) in part.iter_mut().zip(&self.tile).rev() {
-            *part = (piece / bytes).clamp(1, tile);
-            if *part < tile {
-                break;
-            }
-            bytes *= tile;
-        }
-        part
     }
 
     /// The number of selected elements.

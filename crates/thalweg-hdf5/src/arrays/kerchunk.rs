@@ -285,8 +285,6 @@ fn fill_value(array: &Array) -> Json {
     let size = array.dtype.size();
     let mut bytes = if array.fill.len() == size { array.fill.clone() } else { vec![0; size] };
     array.dtype.to_little_endian(&mut bytes);
-    let name = array.dtype.to_string();
-    let kind = name.chars().nth(1).unwrap_or('V');
     let wide = |bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
@@ -297,7 +295,7 @@ fn fill_value(array: &Array) -> Json {
         8 => number(f64::from_bits(wide(bytes))),
         _ => Json::Null,
     };
-    match kind {
+    match array.dtype.kind() {
         'b' => (bytes[0] != 0).into(),
         'u' => wide(&bytes).into(),
         'i' | 'M' | 'm' => {

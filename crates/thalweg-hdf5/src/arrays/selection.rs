@@ -78,12 +78,6 @@ mod tests {
     use super::{Selection, Slab};
     use proptest::prelude::*;
 
-    fn elements(slab: &Slab) -> Vec<u64> {
-        (0..slab.count)
-            .flat_map(|i| (0..slab.block).map(move |j| slab.start + i * slab.step + j))
-            .collect()
-    }
-
     proptest! {
         #[test]
         fn runs_are_the_selected_elements(
@@ -91,7 +85,7 @@ mod tests {
             from in 0..60_u64, len in 0..40_u64,
         ) {
             let slab = Slab { start, count, step: (block + apart).max(1), block };
-            let all = elements(&slab);
+            let all = slab.elements();
             let here: Vec<(u64, u64)> = (0..)
                 .zip(&all)
                 .filter(|(_, at)| (from..from + len).contains(at))
@@ -108,7 +102,7 @@ mod tests {
             prop_assert_eq!(slab.first_from(from), all.iter().copied().find(|at| *at >= from));
             let thrice = |at: &u64| [3 * at, 3 * at + 1, 3 * at + 2];
             let scaled: Vec<u64> = all.iter().flat_map(thrice).collect();
-            prop_assert_eq!(elements(&slab.scaled(3)), scaled);
+            prop_assert_eq!(slab.scaled(3).elements(), scaled);
             let fits = all.last().is_none_or(|last| *last < 40);
             prop_assert_eq!(Selection::Slab(vec![slab]).count(&[40]).is_ok(), fits);
         }

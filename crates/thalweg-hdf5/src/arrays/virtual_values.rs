@@ -15,7 +15,7 @@ use thalweg_io::{Error, Result};
 
 use super::cast::Cast;
 use super::selection::Selection;
-use super::{ArrayFile, ArrayRequest, Dataset, LIKELY_RATIO};
+use super::{ArrayFile, ArrayRequest, Dataset, is_likely};
 use crate::array::{Array, ElementPlace, Found, Variable};
 use crate::mapping::{Chosen, Mapping, before, end, first};
 use crate::metadata::{Node, numbered};
@@ -47,21 +47,31 @@ struct SourceFile {
     datasets: Named<Dataset>,
 }
 
+/// What is known by a name, or what `find` finds. At most `most` names are kept.
+fn known_or<T>(
+    named: &Named<T>,
+    name: &Arc<[u8]>,
+    most: usize,
+    find: impl FnOnce() -> Result<Option<T>>,
+) -> Result<Option<Arc<T>>> {
+    let lock = || named.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(name) {
+        return Ok(found.clone());
+    }
+    let found = find()?.map(Arc::new);
+    let mut known = lock();
+    if known.len() >= most {
+        known.clear();
+    }
+    Ok(known.entry(name.clone()).or_insert(found).clone())
+}
+
 impl SourceFile {
     fn dataset(&self, path: &Arc<[u8]>) -> Result<Option<Arc<Dataset>>> {
-        let known = |of: &Self| {
-            of.datasets.lock().unwrap_or_else(PoisonError::into_inner).get(path).cloned()
-        };
-        if let Some(found) = known(self) {
-            return Ok(found);
-        }
-        let node = self.file.node(&String::from_utf8_lossy(path))?;
-        let found = match node {
-            Some(node) => self.file.dataset(&node)?.map(Arc::new),
-            None => None,
-        };
-        let mut datasets = self.datasets.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(datasets.entry(path.clone()).or_insert(found).clone())
+        known_or(&self.datasets, path, usize::MAX, || {
+            let node = self.file.node(&String::from_utf8_lossy(path))?;
+            node.map_or(Ok(None), |node| self.file.dataset(&node))
+        })
     }
 }
 
@@ -78,10 +88,13 @@ struct Shown {
 impl ArrayFile {
     /// The source file with this name; `None` if it does not exist.
     fn source(&self, name: &Arc<[u8]>) -> Result<Option<Arc<SourceFile>>> {
-        let sources = || self.sources.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = sources().get(name) {
-            return Ok(found.clone());
-        }
+        known_or(&self.sources.0, name, MOST_OPEN, || {
+            let found = self.open_source(name)?;
+            Ok(found.map(|file| SourceFile { file, datasets: Mutex::default() }))
+        })
+    }
+
+    fn open_source(&self, name: &[u8]) -> Result<Option<Self>> {
         if self.level >= MOST_LEVELS {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
@@ -92,31 +105,20 @@ impl ArrayFile {
         let Budget { threads, memory } = self.options.budget;
         let budget = Budget { threads, memory: memory / SOURCE_SHARE };
         let options = Options { budget, ..self.options.clone() };
-        let mut file = if **name == *b"." {
-            let other_files = self.file.other_files().clone();
-            Some(Self::of(self.store().clone(), other_files, options)?)
+        let other_files = self.file.other_files();
+        let file = if name == b"." {
+            Self::of(self.store().clone(), other_files.clone(), options)?
         } else {
-            let other_files = self.file.other_files();
             let mut path = other_files.find(name, self.store.name())?;
             if path.is_none() && name.first() == Some(&b'/') {
                 // libhdf5 then looks for a file of that name beside this one.
                 let last = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
                 path = other_files.find(last, self.store.name())?;
             }
-            match path {
-                Some(path) => Some(self.other(&path, options)?),
-                None => None,
-            }
+            let Some(path) = path else { return Ok(None) };
+            self.other(&path, options)?
         };
-        if let Some(file) = &mut file {
-            file.level = self.level + 1;
-        }
-        let found = file.map(|file| Arc::new(SourceFile { file, datasets: Mutex::default() }));
-        let mut sources = sources();
-        if sources.len() >= MOST_OPEN {
-            sources.clear();
-        }
-        Ok(sources.entry(name.clone()).or_insert(found).clone())
+        Ok(Some(Self { level: self.level + 1, ..file }))
     }
 
     /// Another file, as a source of this one.
@@ -345,8 +347,7 @@ impl ArrayFile {
         let size = array.dtype.size();
         let row: u64 = array.shape.iter().skip(1).product();
         let bytes = (rows.end - rows.start) as usize * row as usize * size;
-        let room = (self.store.size() as usize).saturating_mul(LIKELY_RATIO);
-        if bytes > self.options.budget.memory.max(room) {
+        if !is_likely(bytes as u64, self.store.size(), self.options.budget.memory as u64) {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
                 what: format!("{}: a row of {bytes} bytes of a virtual dataset", node.path())

@@ -10,11 +10,11 @@ use thalweg_io::plan::{self, GapRule};
 use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::LIKELY_RATIO;
 use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
 use super::tally::Tally;
+use super::{LIKELY_RATIO, is_likely};
 use crate::array::{Array, ElementPlace};
 use crate::filter::Contexts;
 
@@ -397,7 +397,7 @@ impl Filler {
             return Ok(());
         }
         let size = target.grid.tile_bytes() as usize;
-        if size > self.limit.max(extent.bytes.len().saturating_mul(LIKELY_RATIO)) {
+        if !is_likely(size as u64, extent.bytes.len() as u64, self.limit as u64) {
             let found = format!("a chunk of {size} bytes stored in {}", extent.bytes.len());
             let expected = format!(
                 "at most {LIKELY_RATIO} decoded bytes for each stored byte; if the file is right, \

@@ -68,19 +68,6 @@ impl Node {
         Ok(found)
     }
 
-    /// Whether the node is a dataset of an enumeration.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`](thalweg_io::Error::Malformed) for what libhdf5 refuses.
-    pub fn is_enumeration(&self) -> Result<bool> {
-        // SAFETY: under the lock, with identifiers that are open.
-        let asked = || unsafe {
-            let stored = Id::new(H5Dget_type(self.id.raw()))?;
-            Ok(H5Tget_class(stored.raw()) == H5T_class_t::H5T_ENUM)
-        };
-        self.shared.locked(asked, |refused: LibraryRefusal| Err(self.refused(refused)))
-    }
-
     fn check_inside(&self, array: &Array) -> Result<()> {
         match &array.place {
             // The offset is that of pieces of other files.

@@ -107,9 +107,6 @@ impl Node {
         if shape.contains(&0) {
             return Ok(Vec::new());
         }
-        if let Some(chunks) = self.saved(shape, chunk) {
-            return Ok(chunks);
-        }
         let mut kind = 0;
         // SAFETY: under the lock, an open dataset.
         let creation = unsafe {

@@ -14,7 +14,7 @@ mod write;
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hdf5_metno_sys::h5f::{
@@ -54,11 +54,10 @@ const WRITTEN_FOR_READERS: u8 = 4;
 /// (`H5C__load_entry`): 0.27 s in all. Its own limit of 100 attempts would take centuries.
 const READ_ATTEMPTS: c_uint = 28;
 
-/// The first error of the store behind a file, and the number of requests to it.
+/// The first error of the store behind a file, and whether the file was closed.
 #[derive(Debug, Default)]
 pub(super) struct DriverStatus {
     error: Mutex<Option<Error>>,
-    requests: AtomicU64,
     /// Whether the file's flags say that it is open for writing.
     unclosed: AtomicBool,
 }
@@ -72,11 +71,6 @@ impl DriverStatus {
     /// Takes the first error of the store, if there was one.
     pub(super) fn take_error(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    /// The number of requests to the store so far.
-    pub(super) fn requests(&self) -> u64 {
-        self.requests.load(Ordering::Relaxed)
     }
 
     fn fail(&self, error: Error) {

@@ -3,14 +3,12 @@
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hdf5_metno_sys::h5::{H5_index_t, H5_iter_order_t, H5free_memory};
-use hdf5_metno_sys::h5a::{
-    H5A_info_t, H5Aexists, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread,
-};
+use hdf5_metno_sys::h5a::{H5A_info_t, H5Aget_space, H5Aget_type, H5Aiterate2, H5Aopen, H5Aread};
 use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
-use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Lexists, H5Literate2};
+use hdf5_metno_sys::h5l::{H5L_info2_t, H5L_type_t, H5Literate2};
 use hdf5_metno_sys::h5o::{
     H5O_INFO_BASIC, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen, H5Oopen_by_token,
 };
@@ -28,7 +26,6 @@ use thalweg_io::{Error, Result};
 use super::dataset::DatasetError;
 use super::driver::{self, DriverStatus, FileContext};
 use super::handle::{Id, LibraryRefusal, locked, status};
-use crate::extents::Extents;
 use crate::other_files::OtherFiles;
 use crate::types::{Chunk, Value};
 
@@ -48,8 +45,6 @@ pub(super) struct ErrorContext {
     pub(super) joined: Option<Arc<JoinedStore>>,
     /// Paths of datasets whose values the inspector has read.
     checked: Mutex<HashSet<String>>,
-    /// The saved extents, if they are in use.
-    pub(super) extents: OnceLock<Extents>,
 }
 
 impl ErrorContext {
@@ -277,7 +272,6 @@ impl File {
             context,
             joined,
             checked: Mutex::default(),
-            extents: OnceLock::new(),
         });
         match opened {
             Ok(id) => Ok(Self { id, shared }),
@@ -318,22 +312,6 @@ impl File {
         let opened = || Id::new(open(self.id.raw()));
         let id = self.shared.locked(opened, |refused| Err(self.shared.error(path, refused)))?;
         Ok(Node { id, path: path.to_owned(), shared: self.shared.clone() })
-    }
-
-    /// Uses saved extents for datasets that are described from now on. The file must be in the
-    /// state that the extents name. If other extents are in use already, these stay.
-    pub fn know(&self, extents: Extents) -> &Extents {
-        self.shared.extents.get_or_init(|| extents)
-    }
-
-    /// The saved extents, if they are in use.
-    pub fn known(&self) -> Option<&Extents> {
-        self.shared.extents.get()
-    }
-
-    /// The number of requests that the library has made to the store.
-    pub fn requests(&self) -> u64 {
-        self.shared.driver_status().requests()
     }
 }
 
@@ -394,28 +372,6 @@ impl Node {
         Ok(found.into_iter().map(link).collect())
     }
 
-    /// The object that a link of the group leads to; `None` if it has no such link.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] for what libhdf5 refuses.
-    pub fn child(&self, name: &CStr) -> Result<Option<Self>> {
-        let opened = locked(|| -> Result<Option<Id>, LibraryRefusal> {
-            // SAFETY: under the lock, an open group, a name that ends with NUL.
-            unsafe {
-                if status(H5Lexists(self.id.raw(), name.as_ptr(), H5P_DEFAULT))? == 0 {
-                    return Ok(None);
-                }
-                Id::new(H5Oopen(self.id.raw(), name.as_ptr(), H5P_DEFAULT)).map(Some)
-            }
-        });
-        let name = name.to_string_lossy();
-        let path = format!("{}/{name}", self.path.trim_end_matches('/'));
-        match opened {
-            Ok(id) => Ok(id.map(|id| Self { id, path, shared: self.shared.clone() })),
-            Err(refused) => Err(self.shared.error(&path, refused)),
-        }
-    }
-
     /// The address of the object's header.
     ///
     /// # Errors
@@ -436,29 +392,6 @@ impl Node {
             status(H5Oget_info3(self.id.raw(), info.as_mut_ptr(), fields))?;
             Ok(info.assume_init())
         }
-    }
-
-    /// The chunks of a dataset of this shape and chunk shape, from the saved extents. The lock is
-    /// held.
-    pub(super) fn saved(&self, shape: &[u64], chunk: &[u64]) -> Option<Vec<Chunk>> {
-        let extents = self.shared.extents.get()?;
-        let info = self.info_locked(H5O_INFO_BASIC).ok()?;
-        extents.get(address(&info.token), shape, chunk)
-    }
-
-    /// One of its attributes; `None` if no attribute has that name.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`] for what libhdf5 refuses.
-    pub fn attribute(&self, name: &CStr) -> Result<Option<Value>> {
-        let outcome: Result<_, LibraryRefusal> = locked(|| {
-            // SAFETY: under the lock, an open object, a name that ends with NUL.
-            match status(unsafe { H5Aexists(self.id.raw(), name.as_ptr()) })? {
-                0 => Ok(None),
-                _ => read(self.id.raw(), name).map(Some),
-            }
-        });
-        outcome.map_err(|refused| self.refused(refused))
     }
 
     /// Its attributes, by name.

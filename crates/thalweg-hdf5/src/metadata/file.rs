@@ -21,7 +21,7 @@ use super::heap::{Collections, GlobalId, reference};
 use super::rounds::Rounds;
 use super::superblock::{self, Superblock};
 use super::{NOWHERE, Object, Reader, Refused, Result, damaged, foreign, virtual_layout};
-use crate::array::{Array, ElementPlace, ElementType, Found, Variable};
+use crate::array::{Array, ElementPlace, ElementType, Found, Variable, longest_run};
 use crate::convert::Conversion;
 use crate::dtype::Dtype;
 use crate::extents::Extents;
@@ -548,18 +548,10 @@ const RUN: u64 = 1 << 20;
 /// Divides the elements of an array of this shape, which are `size` bytes each and follow each
 /// other from `offset` on, into chunks.
 fn runs(shape: &[u64], offset: u64, size: u64) -> (Vec<u64>, Vec<Chunk>) {
-    let mut chunk = vec![1; shape.len()];
     if shape.contains(&0) {
-        return (chunk, Vec::new());
+        return (vec![1; shape.len()], Vec::new());
     }
-    let mut row = size;
-    for (part, &length) in chunk.iter_mut().zip(shape).rev() {
-        *part = (RUN / row).clamp(1, length.max(1));
-        if *part < length {
-            break;
-        }
-        row *= length;
-    }
+    let chunk = longest_run(shape, size, RUN);
     let counts = shape.iter().zip(&chunk).map(|(length, part)| length.div_ceil(*part));
     let count: u64 = counts.product();
     let mut at = offset;

@@ -1,4 +1,4 @@
-//! Builds the layout of a file from reads that are parsed one after the other without libhdf5.
+//! Builds the layout of a file from reads that are parsed one after the other.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl LayoutBuilder {
         found: FoundRead,
     ) -> meta::Result<()> {
         let superblock = self.0.superblock().clone();
-        self.0.read(found, &mut |_, at| Root::attributes_at(source, &superblock, at))
+        self.0.read(found, &mut |at| Root::attributes_at(source, &superblock, at))
     }
 
     /// The finished layout. `requests` is the number of requests that finding the reads took.
@@ -95,7 +95,6 @@ impl KnownFields {
     ///
     /// # Errors
     /// [`Refused`](meta::Refused).
-    /// [`Refused`](meta::Refused).
     pub fn take<S: ByteSource + ?Sized>(
         &mut self,
         source: &S,
@@ -103,7 +102,7 @@ impl KnownFields {
     ) -> meta::Result<(Fast5Row, bool)> {
         let before = self.extent();
         let superblock = self.superblock.clone();
-        let row = self.row(found, &mut |_, at| Root::attributes_at(source, &superblock, at))?;
+        let row = self.row(found, &mut |at| Root::attributes_at(source, &superblock, at))?;
         Ok((row, self.extent() != before))
     }
 }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use thalweg_hdf5::filter::Pipeline;
+use thalweg_hdf5::metadata as meta;
 use thalweg_hdf5::metadata::Superblock;
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
@@ -78,11 +79,11 @@ impl KnownFields {
     }
 
     /// Makes the row of one read. `attributes_at` parses the attributes of the group at an address.
-    pub(super) fn row<E: From<Error>>(
+    pub(super) fn row(
         &mut self,
         found: FoundRead,
-        attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
-    ) -> Result<Fast5Row, E> {
+        attributes_at: &mut dyn FnMut(u64) -> meta::Result<Attributes>,
+    ) -> meta::Result<Fast5Row> {
         let FoundRead { path, named, mut own, raw, channel, shared, others, signal } = found;
         others.into_iter().for_each(|what| self.leave_out(what));
         let signal = Signal::new(signal, &mut self.pipelines);
@@ -101,7 +102,7 @@ impl KnownFields {
         }
         // A field of the read is not repeated as an attribute of its group.
         own.retain(|attribute| !values.contains(attribute));
-        let read_group = self.group(&path, own, shared, attributes_at)?;
+        let read_group = self.group(own, shared, attributes_at)?;
         let mut calibration = Calibration::UNKNOWN;
         for (name, value) in channel {
             if calibration.take(&name, &value) {
@@ -135,13 +136,12 @@ impl KnownFields {
     }
 
     /// The number of a read's group. A new group is made for the first read of its kind.
-    fn group<E: From<Error>>(
+    fn group(
         &mut self,
-        path: &str,
         own: Attributes,
         shared: SharedGroups,
-        attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
-    ) -> Result<u32, E> {
+        attributes_at: &mut dyn FnMut(u64) -> meta::Result<Attributes>,
+    ) -> meta::Result<u32> {
         let mut texts = Vec::with_capacity(own.len());
         for (name, value) in own {
             match text(&value) {
@@ -156,7 +156,7 @@ impl KnownFields {
         }
         let mut all = self.of_file.clone();
         for (part, at) in key.shared.parts() {
-            for (name, value) in attributes_at(&format!("{path}/{part}"), at)? {
+            for (name, value) in attributes_at(at)? {
                 match text(&value) {
                     Some(text) => put(&mut all, part, name, text),
                     None => {
@@ -227,11 +227,11 @@ impl Merge {
     }
 
     /// Adds one read. `attributes_at` parses the attributes of the group at an address.
-    pub(super) fn read<E: From<Error>>(
+    pub(super) fn read(
         &mut self,
         found: FoundRead,
-        attributes_at: &mut dyn FnMut(&str, u64) -> Result<Attributes, E>,
-    ) -> Result<(), E> {
+        attributes_at: &mut dyn FnMut(u64) -> meta::Result<Attributes>,
+    ) -> meta::Result<()> {
         let row = self.known.row(found, attributes_at)?;
         self.taken += ROW_BYTES + row.read_id.len() + row.aux.len() + row.signal.heap_bytes();
         if self.taken > self.memory {

@@ -1,4 +1,4 @@
-//! The groups of a read, and their parser without libhdf5.
+//! The groups of a read, and their parser.
 
 use std::ops::Range;
 

@@ -2,7 +2,6 @@
 //! fetched ahead if it is known which ones libhdf5 reads next.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use thalweg_io::control::Control;
@@ -128,7 +127,6 @@ impl Backing {
             let len = self.store.size().saturating_sub(start).min(most) as usize;
             let mut bytes = vec![0; len];
             if len > 0 {
-                self.driver_status.requests.fetch_add(1, Ordering::Relaxed);
                 self.store.read_at(start, &mut bytes)?;
                 allowance::read(len as u64);
             }
@@ -189,7 +187,6 @@ impl Backing {
         if started.elapsed() > AT_ONCE {
             fetched.extend(fetch(&ranges[1..]));
         }
-        self.driver_status.requests.fetch_add(fetched.len() as u64, Ordering::Relaxed);
         // The block that is needed next is pushed last, so it is dropped last.
         for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
             let Ok(bytes) = bytes else { continue };
