@@ -64,7 +64,7 @@ impl ListOffsets {
             }
             *first = vertex;
         }
-        Ok(block.get((vertex - *first) as usize).copied().unwrap_or_default())
+        Ok(block[(vertex - *first) as usize])
     }
 
     /// Checks that the offsets begin at 0, never decrease, and end at `len`, the number of elements

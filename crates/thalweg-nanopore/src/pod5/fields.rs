@@ -237,8 +237,8 @@ pub const CONTEXT_TAGS: [&str; 30] = [
 pub(crate) const COLUMNS_ATTRIBUTE: &str = "pod5_columns";
 
 /// The number of steps of the analog-to-digital converter.
-pub fn digitisation(adc_min: i16, adc_max: i16) -> f64 {
-    f64::from(adc_max) - f64::from(adc_min) + 1.0
+pub fn digitisation(adc_min: i64, adc_max: i64) -> f64 {
+    adc_max as f64 - adc_min as f64 + 1.0
 }
 
 /// The converter's full scale. The product is exact: a scale has 24 significant bits and a
@@ -277,7 +277,7 @@ mod tests {
             max in any::<i16>(),
         ) {
             prop_assume!(scale.is_finite() && max >= min);
-            let steps = digitisation(min, max);
+            let steps = digitisation(min.into(), max.into());
             let back = calibration_scale(range(scale, steps), steps);
             prop_assert_eq!(back.to_bits(), scale.to_bits());
         }

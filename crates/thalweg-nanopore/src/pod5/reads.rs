@@ -216,10 +216,9 @@ impl ReadsTable {
 
 impl RunFields {
     fn of(run: &RunInfo) -> Self {
-        let adc = |name| i16::try_from(run.integer(name)).unwrap_or_default();
         Self {
             acquisition_id: run.text("acquisition_id").to_owned(),
-            digitisation: fields::digitisation(adc("adc_min"), adc("adc_max")),
+            digitisation: fields::digitisation(run.integer("adc_min"), run.integer("adc_max")),
             sampling_rate: run.integer("sample_rate") as f64,
         }
     }

@@ -306,19 +306,12 @@ impl RunInfo {
         let is_ours = attribute(&format!("{TAGS_PREFIX}tracking_id")).is_some();
         let mut columns = Vec::with_capacity(RUN_INFO.len() + rest.len());
         for (name, stored) in RUN_INFO {
-            let value = match (stored, rest.get(name)) {
+            let value = match (stored, rest.get(name).and_then(|value| column_of(stored, value))) {
                 (RunStored::Tags, _) if is_ours => {
                     RunValue::Tags(listed(attribute(&format!("{TAGS_PREFIX}{name}")), attribute))
                 }
                 (RunStored::Tags, _) => RunValue::Tags(unlisted(header, group, name)),
-                (_, Some(Value::Null)) => RunValue::Missing,
-                (RunStored::Text, Some(value)) => {
-                    RunValue::Text(value.as_str().unwrap_or_default().to_owned())
-                }
-                (RunStored::Millis, Some(value)) => {
-                    RunValue::Millis(value.as_i64().unwrap_or_default())
-                }
-                (_, Some(value)) => RunValue::Integer(value.as_i64().unwrap_or_default()),
+                (_, Some(value)) => value,
                 (RunStored::Text, None) => {
                     let other = (name == "acquisition_id").then(|| attribute(RUN_ID)).flatten();
                     attribute(name)
@@ -341,6 +334,16 @@ impl RunInfo {
             hide(&mut columns, attribute);
         }
         Self { columns }
+    }
+}
+
+/// The value of a column that is not of tags; `None` if the JSON value is of another type.
+fn column_of(stored: RunStored, value: &Value) -> Option<RunValue> {
+    match stored {
+        _ if value.is_null() => Some(RunValue::Missing),
+        RunStored::Text => value.as_str().map(|text| RunValue::Text(text.to_owned())),
+        RunStored::Millis => value.as_i64().map(RunValue::Millis),
+        _ => value.as_i64().map(RunValue::Integer),
     }
 }
 

@@ -345,12 +345,7 @@ impl LookAhead {
         let mut place = list.pieces.first().map_or(0, |piece| piece.offset);
         let mut ascending = true;
         for (i, entry) in list.entries.iter().enumerate() {
-            let near = list
-                .pieces
-                .get(entry.pieces.clone())
-                .unwrap_or_default()
-                .get(..entry.near)
-                .unwrap_or_default();
+            let near = &list.pieces[entry.pieces.clone()][..entry.near];
             let range: Range<u64> = match near {
                 [] => place..place,
                 [first, ..] => {

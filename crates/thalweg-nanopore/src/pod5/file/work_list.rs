@@ -193,7 +193,7 @@ impl Pod5Unpacker {
         let Self { tables, queue, current, .. } = self;
         let (list, index) = take(tables, queue, current, extent)?;
         let entry = &list.entries[index];
-        let pieces = list.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let pieces = &list.pieces[entry.pieces.clone()];
         let record = list.record(index);
         check_size(tables, extent, pieces, limit, record.read_id)?;
         for (i, piece) in pieces.iter().enumerate() {
@@ -264,7 +264,7 @@ impl RowDecoder {
         mut each: impl FnMut(StoredRow<'_>),
     ) -> Result<Record<'a>> {
         let entry = &list.entries[index];
-        let pieces = list.pieces.get(entry.pieces.clone()).unwrap_or_default();
+        let pieces = &list.pieces[entry.pieces.clone()];
         let record = list.record(index);
         let read_id = record.read_id;
         check_size(tables, extent, pieces, limit, read_id)?;
