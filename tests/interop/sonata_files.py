@@ -82,6 +82,17 @@ def lists(name, source, target, offsets, targets):
     return Edges(name, source, target, False, np.repeat(np.arange(len(offsets) - 1, dtype="u8"), np.diff(offsets.astype("i8"))), targets.astype("u8"))
 
 
+def changes(values):
+    """Where a value is another one than the value before."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
+
+
+def distinct(values):
+    """As `np.unique`, which takes ten times as long for millions of ids."""
+    values = np.sort(values, kind="stable")
+    return values[changes(values)]
+
+
 def network_of(path: pathlib.Path, first: int | None = None) -> Network:
     """Of the first so many astrocytes, if it is said."""
     types: dict[str, np.ndarray] = {}
@@ -118,9 +129,12 @@ def network_of(path: pathlib.Path, first: int | None = None) -> Network:
     for some in edges:
         if not some.directed:
             # Two vertices have one link.
-            some.sources, some.targets = np.unique(np.stack([some.sources, some.targets]), axis=1)
+            order = np.lexsort((some.targets, some.sources))
+            sources, targets = some.sources[order], some.targets[order]
+            kept = changes(sources) | changes(targets)
+            some.sources, some.targets = sources[kept], targets[kept]
         for kind, ids in ((some.source, some.sources), (some.target, some.targets)):
-            types[kind] = np.union1d(types.get(kind, np.zeros(0, "u8")), ids)
+            types[kind] = distinct(np.concatenate([types.get(kind, np.zeros(0, "u8")), ids]))
     return Network(types, edges)
 
 
