@@ -467,6 +467,34 @@ def test_virtual_datasets_that_show_themselves(thalweg, folders):
     assert result.stdout == "" and "virtual datasets in more than 8 levels" in result.stderr
 
 
+def test_a_source_that_cannot_be_read_does_not_grow(thalweg, folders):
+    """The shape of the virtual dataset would depend on what thalweg can read."""
+    most = h5py.h5s.UNLIMITED
+    with h5py.File(folders / "home/f.h5", "w", libver="latest") as file:
+        kind = h5py.h5t.STD_I64LE.copy()
+        kind.set_size(16)
+        source = space((7, 2), ((0, 0), (most, 2)), most=(most, 2))
+        make = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        make.set_chunk((4, 2))
+        h5py.h5d.create(file.id, b"wide", kind, space((7, 2), most=(most, 2)), make)
+        virtual(file, "v", "<i4", space((3, 2), most=(most, 2)), (source, ".", "wide", source))
+    result = thalweg("read", folders / "home/f.h5", "/v", "--digest", check=False)
+    assert result.returncode == 1 and "which shows /wide" in result.stderr
+
+
+def test_virtual_datasets_that_show_more_with_every_level(thalweg, folders):
+    """A tile reads whole rows: each level multiplies the mappings that a row needs."""
+    with h5py.File(folders / "home/f.h5", "w", libver="latest") as file:
+        file["level0"] = np.arange(100, dtype="<i4").reshape(1, 100)
+        for level in range(1, 8):
+            element = lambda x: space((1, 100), ((0, x), (1, 1)))
+            virtual(file, f"level{level}", "<i4", space((1, 100)), *((element(x), ".", f"level{level - 1}", element(99 - x)) for x in range(100)))
+    digest = hashlib.sha256(np.arange(100, dtype="<i4").tobytes()).hexdigest()
+    assert digest in thalweg("read", folders / "home/f.h5", "/level2", "--digest").stdout
+    result = thalweg("read", folders / "home/f.h5", "/level7", "--digest", check=False)
+    assert result.returncode == 1 and "of which a few elements need many mappings" in result.stderr
+
+
 def test_strings_of_virtual_datasets(thalweg, folders):
     path = folders / "home/f.h5"
     names = [f"{n} µm" * (n % 4) for n in range(100)]
@@ -663,16 +691,47 @@ def test_fill_values_whose_parts_differ(thalweg, tmp_path):
     """An element of an array type that is not stored has the parts of the fill value."""
     libhdf5 = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
     libhdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
-    path = tmp_path / "f.h5"
-    with h5py.File(path, "w") as file:
-        kind = h5py.h5t.array_create(h5py.h5t.STD_I32LE, (3,))
+
+    def filled(kind, values):
         how = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-        how.set_chunk((2,))
-        assert libhdf5.H5Pset_fill_value(how.id, kind.id, (ctypes.c_int32 * 3)(1, 2, 3)) >= 0
-        h5py.h5d.create(file.id, b"parts", kind, h5py.h5s.create_simple((5,)), how)
+        assert libhdf5.H5Pset_fill_value(how.id, kind.id, np.array(values).ctypes.data_as(ctypes.c_void_p)) >= 0
+        return how
+
+    path = tmp_path / "f.h5"
+    three = h5py.h5t.array_create(h5py.h5t.STD_I32LE, (3,))
+    six = h5py.h5t.array_create(h5py.h5t.STD_I16BE, (2, 3))
+    with h5py.File(path, "w") as file:
+        chunks = filled(three, np.array([1, 2, 3], "<i4"))
+        chunks.set_chunk((2,))
+        h5py.h5d.create(file.id, b"parts", three, h5py.h5s.create_simple((5,)), chunks)
+        late = filled(six, np.arange(6, dtype=">i2"))
+        h5py.h5d.create(file.id, b"square", six, h5py.h5s.create_simple((4,)), late)
+        h5py.h5d.create(file.id, b"single", six, h5py.h5s.create(h5py.h5s.SCALAR), late)
+        late.set_chunk((3,))
+        h5py.h5d.create(file.id, b"chunked", six, h5py.h5s.create_simple((7,)), late)
+        mapped = filled(three, np.array([4, 5, 6], "<i4"))
+        target, source = h5py.h5s.create_simple((6,)), h5py.h5s.create_simple((5,))
+        target.select_hyperslab((0,), (2,))
+        source.select_hyperslab((1,), (2,))
+        mapped.set_virtual(target, b".", b"/parts", source)
+        h5py.h5d.create(file.id, b"virtual", three, target, mapped)
     same(thalweg, path)
-    (row,) = thalweg("read", path, "--digest").stdout.splitlines()
-    assert row.split("\t")[3] == hashlib.sha256(np.tile(np.array([1, 2, 3], "<i4"), 5).tobytes()).hexdigest()
+    rows = {row.split("\t")[0]: row.split("\t")[3] for row in thalweg("read", path, "--digest").stdout.splitlines()}
+    of = lambda values, dtype: hashlib.sha256(np.array(values, dtype).tobytes()).hexdigest()
+    assert rows["/parts"] == of([1, 2, 3] * 5, "<i4")
+    assert rows["/square"] == of(np.tile(np.arange(6), 4), "<i2")
+    assert rows["/single"] == of(range(6), "<i2")
+    assert rows["/chunked"] == of(np.tile(np.arange(6), 7), "<i2")
+    assert rows["/virtual"] == of([1, 2, 3] * 2 + [4, 5, 6] * 4, "<i4")
+    for name, selection, expected in [
+        ("/chunked", "2:5,1,::2", np.tile([3, 5], 3)),
+        ("/chunked", "5,:,1", [1, 4]),
+        ("/single", "1,1:", [4, 5]),
+        ("/virtual", "1:4,1:", [2, 3, 5, 6, 5, 6]),
+    ]:
+        (row,) = thalweg("read", path, name, "--select", selection, "--digest").stdout.splitlines()
+        assert row.split("\t")[3] == of(expected, "<i4" if name == "/virtual" else "<i2"), selection
+    assert "parts differ" in thalweg("index", path, "--kerchunk", tmp_path / "k.json").stderr
 
 
 def test_links(thalweg, tmp_path):

@@ -19,7 +19,8 @@ pub struct Array {
     /// The type of an element. The dimensions of an array type are part of `shape`, behind those of
     /// the dataset.
     pub dtype: Dtype,
-    /// The value, in stored form, of elements that are not stored; empty for zeros.
+    /// The value, in stored form, of elements that are not stored; empty for zeros. If the parts of
+    /// an array type differ, these are its parts; the values of all elements repeat them.
     pub fill: Vec<u8>,
     /// Where the elements lie.
     pub place: ElementPlace,

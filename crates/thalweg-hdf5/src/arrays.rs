@@ -23,6 +23,7 @@ mod window;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
 use thalweg_codec::deflate;
@@ -61,6 +62,8 @@ pub struct ArrayFile {
     sources: Sources,
     /// How many files show this one, each the next, through virtual datasets.
     level: usize,
+    /// Mappings of virtual datasets that may still be read for a tile of another one.
+    nested_left: Arc<AtomicU64>,
     options: Options,
     note: Option<String>,
     path: Option<PathBuf>,
@@ -244,6 +247,7 @@ impl ArrayFile {
             library: OnceLock::new(),
             sources: Sources::default(),
             level: 0,
+            nested_left: Arc::default(),
             options,
             note: None,
             path: None,

@@ -51,27 +51,28 @@ impl Chosen {
         }
     }
 
-    /// The end of the selection in each dimension; `None` in a dimension without a limit. It has
-    /// other dimensions than the shape if the selection has.
-    pub(crate) fn ends(&self, shape: &[u64]) -> Vec<Option<u64>> {
+    /// The end of the selection in each dimension, itself `None` in a dimension without a limit.
+    ///
+    /// `None` if the selection has not as many dimensions as the shape.
+    pub(crate) fn ends(&self, shape: &[u64]) -> Option<Vec<Option<u64>>> {
+        let rank = shape.len();
         match self {
-            Self::All => shape.iter().copied().map(Some).collect(),
-            Self::Slabs(slabs) => slabs.iter().map(end).collect(),
-            Self::Points(points) if points.iter().any(|point| point.len() != shape.len()) => {
-                Vec::new()
-            }
-            Self::Points(points) => (0..shape.len())
-                .map(|dimension| {
-                    let places = points.iter().filter_map(|point| point.get(dimension));
+            Self::All => Some(shape.iter().copied().map(Some).collect()),
+            Self::Slabs(slabs) => (slabs.len() == rank).then(|| slabs.iter().map(end_of).collect()),
+            Self::Points(points) => {
+                let end = |dimension: usize| {
+                    let places = points.iter().map(|point| point[dimension]);
                     Some(places.max().map_or(0, |last| last.saturating_add(1)))
-                })
-                .collect(),
+                };
+                let fits = points.iter().all(|point| point.len() == rank);
+                fits.then(|| (0..rank).map(end).collect())
+            }
         }
     }
 }
 
 /// The end of a slab; `None` if it has no limit.
-pub(crate) fn end(slab: &Slab) -> Option<u64> {
+pub(crate) fn end_of(slab: &Slab) -> Option<u64> {
     if slab.count == UNLIMITED || slab.block == UNLIMITED {
         return None;
     }
@@ -84,7 +85,7 @@ pub(crate) fn end(slab: &Slab) -> Option<u64> {
 
 /// The elements of a slab without a limit that lie before `end`, as the number of whole blocks and
 /// the elements of a block behind them.
-pub(crate) fn before(slab: &Slab, end: u64) -> (u64, u64) {
+pub(crate) fn elements_before(slab: &Slab, end: u64) -> (u64, u64) {
     let room = end.saturating_sub(slab.start);
     if slab.block == UNLIMITED {
         return (0, room);
@@ -95,7 +96,7 @@ pub(crate) fn before(slab: &Slab, end: u64) -> (u64, u64) {
 }
 
 /// The first `count` elements of a slab without a limit; `None` if they end inside a block.
-pub(crate) fn first(slab: &Slab, count: u64) -> Option<Slab> {
+pub(crate) fn first_elements(slab: &Slab, count: u64) -> Option<Slab> {
     // Blocks that follow each other are one, of any length; a single block has no next one.
     if slab.block == UNLIMITED || slab.step == slab.block || count == slab.block {
         return Some(Slab::from(slab.start..slab.start.checked_add(count)?));

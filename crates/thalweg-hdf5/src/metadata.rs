@@ -49,7 +49,7 @@ pub use header::Object;
 pub use node::{Node, NodeLink};
 pub use rounds::{Cost, Rounds};
 pub use superblock::Superblock;
-pub(crate) use virtual_layout::numbered;
+pub(crate) use virtual_layout::with_number;
 
 /// `HADDR_UNDEF`, the undefined address.
 pub(crate) const NOWHERE: u64 = u64::MAX;

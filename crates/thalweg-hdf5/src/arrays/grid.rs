@@ -25,6 +25,8 @@ pub(super) struct Grid {
     /// Whether elements are stored without filters, so that some can be fetched without the others.
     is_plain: bool,
     picks: Picks,
+    /// What wanted elements that are not stored have, little-endian, as often as fills the output.
+    fill: Vec<u8>,
 }
 
 #[derive(Debug)]
@@ -97,7 +99,8 @@ impl Grid {
                 Picks::Slabs(shape.iter().map(|&length| Slab::from(0..length)).collect())
             }
         };
-        let mut grid = Self { shape, tile, part: Vec::new(), size, is_plain: false, picks };
+        let fill = wanted_fill(array, selection);
+        let mut grid = Self { shape, tile, part: Vec::new(), size, is_plain: false, picks, fill };
         // Rows are counted in the first dimension, so it stays as it is.
         if !array.is_by_rows() {
             grid.merge();
@@ -117,6 +120,12 @@ impl Grid {
             grid.narrow(elements);
         }
         grid
+    }
+
+    /// The values of wanted elements that are not stored, little-endian. The output repeats them;
+    /// empty for zeros.
+    pub(super) fn fill(&self) -> &[u8] {
+        &self.fill
     }
 
     /// Narrows a grid of all elements to these elements in C order, which are whole rows.
@@ -520,6 +529,42 @@ impl Grid {
             }
         }
     }
+}
+
+/// See [`Grid::fill`].
+fn wanted_fill(array: &Array, selection: &Selection) -> Vec<u8> {
+    let mut fill = array.fill.clone();
+    array.dtype.to_little_endian(&mut fill);
+    let size = array.dtype.size();
+    if fill.len() <= size {
+        return fill;
+    }
+    let parts = (fill.len() / size) as u64;
+    // The last dimensions are those of the array type.
+    let number = |number: u64, (&x, &length): (&u64, &u64)| (number * length + x) % parts;
+    let wanted: Vec<u64> = match selection {
+        Selection::All => return fill,
+        Selection::Slab(slabs) if slabs.is_empty() => return fill,
+        Selection::Elements(elements) => (elements.start..elements.start + parts).collect(),
+        Selection::Points(points) => {
+            points.iter().map(|point| point.iter().zip(&array.shape).fold(0, number)).collect()
+        }
+        Selection::Slab(slabs) => {
+            let (mut wanted, mut inner) = (vec![0], 1);
+            for (slab, &length) in slabs.iter().zip(&array.shape).rev() {
+                if inner == parts {
+                    break;
+                }
+                let runs = slab.runs(0..length);
+                let here = runs.flat_map(|(at, _, count)| at..at + count);
+                wanted = here.flat_map(|x| wanted.iter().map(move |y| x * inner + y)).collect();
+                inner *= length;
+            }
+            wanted
+        }
+    };
+    let element = |number: u64| fill.chunks(size).nth((number % parts) as usize);
+    wanted.into_iter().filter_map(element).flatten().copied().collect()
 }
 
 /// Rows of a virtual array are read together up to so many pieces: each tile takes a run.

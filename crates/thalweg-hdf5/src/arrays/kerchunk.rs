@@ -126,6 +126,9 @@ impl ArrayFile {
             vec!["0"; array.shape.len()].join(".")
         };
         match &array.place {
+            _ if array.fill.len() > array.dtype.size() => {
+                return Ok(Err("a fill value whose parts differ".into()));
+            }
             ElementPlace::Virtual(_) => return Ok(Err("a virtual dataset".into())),
             ElementPlace::Library(why) => return Ok(Err(format!("only libhdf5 reads it: {why}"))),
             ElementPlace::Inline(_) | ElementPlace::Contiguous(_) if array.is_empty() => {}

@@ -27,13 +27,6 @@ pub(super) struct Subject {
 }
 
 impl Subject {
-    /// The value of an element that is not stored, little-endian.
-    pub(super) fn fill(&self) -> Vec<u8> {
-        let mut bytes = self.array.fill.clone();
-        self.array.dtype.to_little_endian(&mut bytes);
-        bytes
-    }
-
     /// Checks that these elements, in C order, are whole rows of the array.
     pub(super) fn check(&self, elements: &Range<u64>, piece: u64) -> Result<()> {
         let row = Grid::new(&self.array, &Selection::All, piece).row();
@@ -132,7 +125,7 @@ impl WindowTarget {
         self.buffer.get_or_init(|| {
             let buffer = make();
             if !self.is_stored {
-                let fill = self.subject.fill();
+                let fill = self.grid.fill();
                 // SAFETY: the buffer is new; nobody else uses it.
                 #[allow(unsafe_code)]
                 let bytes = unsafe { buffer.part(0, self.grid.bytes() as usize) };
@@ -140,8 +133,8 @@ impl WindowTarget {
                     bytes.fill(0);
                 } else {
                     bytes
-                        .chunks_exact_mut(fill.len())
-                        .for_each(|element| element.copy_from_slice(&fill));
+                        .chunks_mut(fill.len())
+                        .for_each(|part| part.copy_from_slice(&fill[..part.len()]));
                 }
             }
             buffer

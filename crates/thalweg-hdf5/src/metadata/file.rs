@@ -398,7 +398,7 @@ impl MetadataFile {
         let element = conversion.map_or(array.dtype.size(), |conversion| conversion.from);
         if let Layout::Virtual(id) = &header.layout {
             array.place = ElementPlace::Virtual(mappings_at(reader, *id, &inner).await?);
-            array.fill = fill_of(&header.fill, element).unwrap_or_default();
+            array.fill = fill_of(&header.fill, element);
             if let Some(conversion) = conversion {
                 array.fill = conversion.converted(&array.fill).map_err(Refused::Damaged)?;
             }
@@ -451,10 +451,7 @@ impl MetadataFile {
             }
             Layout::Virtual(_) => return foreign("a virtual dataset"),
         };
-        match fill_of(&header.fill, element) {
-            Some(fill) => array.fill = fill,
-            None => array.place = ElementPlace::Library("a fill value whose parts differ".into()),
-        }
+        array.fill = fill_of(&header.fill, element);
         if let Some(conversion) = conversion {
             array = converted(array, conversion).map_err(Refused::Damaged)?;
         }
@@ -512,12 +509,14 @@ async fn mappings_at(
     Ok(virtual_layout::mappings(&block, inner)?.into())
 }
 
-/// The value of an element of `size` bytes that is not stored, out of a fill value; `None` if the
-/// elements of an array type have different ones.
-fn fill_of(fill: &[u8], size: usize) -> Option<Vec<u8>> {
+/// The value of elements that are not stored, out of a fill value: one element of `size` bytes, or
+/// one for each part of an array type whose parts differ.
+fn fill_of(fill: &[u8], size: usize) -> Vec<u8> {
     let mut parts = fill.chunks(size);
-    let first = parts.next().unwrap_or_default();
-    parts.all(|part| part == first).then(|| first.to_vec())
+    match parts.next() {
+        Some(first) if parts.all(|part| part == first) => first.to_vec(),
+        _ => fill.to_vec(),
+    }
 }
 
 /// An array of elements that have to be converted after all filters are undone. Values in one run
@@ -542,8 +541,10 @@ fn converted(array: Array, conversion: Conversion) -> Result<Array, Fault> {
     Ok(Array { fill, place, pipeline: Pipeline(filters.collect()), ..array })
 }
 
-/// The most bytes of a run of values that are converted together.
+/// The usual bytes of a run of values that are converted together.
 const RUN: u64 = 1 << 20;
+/// About the most runs of an array. Its values in another file may claim any number of bytes.
+const MOST_RUNS: u64 = 1 << 18;
 
 /// Divides the elements of an array of this shape, which are `size` bytes each and follow each
 /// other from `offset` on, into chunks.
@@ -551,7 +552,8 @@ fn runs(shape: &[u64], offset: u64, size: u64) -> (Vec<u64>, Vec<Chunk>) {
     if shape.contains(&0) {
         return (vec![1; shape.len()], Vec::new());
     }
-    let chunk = longest_run(shape, size, RUN);
+    let bytes = shape.iter().product::<u64>().saturating_mul(size);
+    let chunk = longest_run(shape, size, RUN.max(bytes / MOST_RUNS));
     let counts = shape.iter().zip(&chunk).map(|(length, part)| length.div_ceil(*part));
     let count: u64 = counts.product();
     let mut at = offset;

@@ -192,7 +192,7 @@ fn all(block: &[Slab]) -> Vec<Vec<u64>> {
 
 /// A name in which `%b` is replaced by the number of a block, and `%%` by a percent sign; `None` if
 /// it holds no `%b`.
-pub(crate) fn numbered(name: &[u8], number: u64) -> Option<Vec<u8>> {
+pub(crate) fn with_number(name: &[u8], number: u64) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len());
     let mut has_number = false;
     let mut rest = until_nul(name);
@@ -220,7 +220,7 @@ pub(crate) fn numbered(name: &[u8], number: u64) -> Option<Vec<u8>> {
 mod tests {
     use super::super::checksum::lookup3;
     use super::super::cursor::{Cursor, Widths};
-    use super::{mappings, numbered};
+    use super::{mappings, with_number};
     use crate::mapping::{Chosen, Mapping, UNLIMITED};
     use crate::slab::Slab;
 
@@ -272,8 +272,8 @@ mod tests {
 
     #[test]
     fn numbers_stand_in_names() {
-        assert_eq!(numbered(b"part%b.h5", 12).as_deref(), Some(&b"part12.h5"[..]));
-        assert_eq!(numbered(b"%%b%b%b", 7).as_deref(), Some(&b"%b77"[..]));
-        assert_eq!(numbered(b"100 %", 7), None);
+        assert_eq!(with_number(b"part%b.h5", 12).as_deref(), Some(&b"part12.h5"[..]));
+        assert_eq!(with_number(b"%%b%b%b", 7).as_deref(), Some(&b"%b77"[..]));
+        assert_eq!(with_number(b"100 %", 7), None);
     }
 }

@@ -1,0 +1,118 @@
+//! The files and datasets that virtual datasets show.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::plan::Budget;
+use thalweg_io::sync::{Mutex, PoisonError};
+use thalweg_io::{Error, Result};
+
+use crate::array::Found;
+use crate::arrays::{ArrayFile, Dataset};
+use crate::other_files::OtherFiles;
+
+/// The most levels of virtual datasets that show elements of virtual datasets.
+const MOST_LEVELS: usize = 8;
+/// The most source files that are kept open.
+const MOST_OPEN: usize = 64;
+/// A source file may take the memory budget divided by this.
+const SOURCE_SHARE: usize = 4;
+
+/// What has been looked for by name; `None` for what does not exist.
+type Named<T> = Mutex<HashMap<Arc<[u8]>, Option<Arc<T>>>>;
+
+/// The source files of virtual datasets.
+#[derive(Debug, Default)]
+pub(in crate::arrays) struct Sources(Named<SourceFile>);
+
+/// A source file, and its datasets by their paths.
+#[derive(Debug)]
+pub(super) struct SourceFile {
+    pub(super) file: ArrayFile,
+    datasets: Named<Dataset>,
+}
+
+/// What is known by a name, or what `find` finds. At most `most` names are kept.
+fn known_or<T>(
+    named: &Named<T>,
+    name: &Arc<[u8]>,
+    most: usize,
+    find: impl FnOnce() -> Result<Option<T>>,
+) -> Result<Option<Arc<T>>> {
+    let lock = || named.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = lock().get(name) {
+        return Ok(found.clone());
+    }
+    let found = find()?.map(Arc::new);
+    let mut known = lock();
+    if known.len() >= most {
+        known.clear();
+    }
+    Ok(known.entry(name.clone()).or_insert(found).clone())
+}
+
+impl SourceFile {
+    pub(super) fn dataset(&self, path: &Arc<[u8]>) -> Result<Option<Arc<Dataset>>> {
+        known_or(&self.datasets, path, usize::MAX, || {
+            let node = self.file.node(&String::from_utf8_lossy(path))?;
+            node.map_or(Ok(None), |node| self.file.dataset(&node))
+        })
+    }
+}
+
+impl ArrayFile {
+    /// The source file with this name; `None` if it does not exist.
+    pub(super) fn source(&self, name: &Arc<[u8]>) -> Result<Option<Arc<SourceFile>>> {
+        known_or(&self.sources.0, name, MOST_OPEN, || {
+            let found = self.open_source(name)?;
+            Ok(found.map(|file| SourceFile { file, datasets: Mutex::default() }))
+        })
+    }
+
+    fn open_source(&self, name: &[u8]) -> Result<Option<Self>> {
+        if self.level >= MOST_LEVELS {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("virtual datasets in more than {MOST_LEVELS} levels").into(),
+                advice: "read the datasets that they show".into(),
+            });
+        }
+        let Budget { threads, memory } = self.options.budget;
+        let budget = Budget { threads, memory: memory / SOURCE_SHARE };
+        let options = Options { budget, ..self.options.clone() };
+        let other_files = self.file.other_files();
+        let file = if name == b"." {
+            Self::of(self.store().clone(), other_files.clone(), options)?
+        } else {
+            let mut path = other_files.find(name, self.store.name())?;
+            if path.is_none() && name.first() == Some(&b'/') {
+                // libhdf5 then looks for a file of that name beside this one.
+                let last = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+                path = other_files.find(last, self.store.name())?;
+            }
+            let Some(path) = path else { return Ok(None) };
+            self.other(&path, options)?
+        };
+        Ok(Some(Self { level: self.level + 1, nested_left: self.nested_left.clone(), ..file }))
+    }
+
+    /// Another file, as a source of this one.
+    fn other(&self, path: &Path, options: Options) -> Result<Self> {
+        let other_files = OtherFiles::new(path, self.file.other_files().reach())?;
+        // It may be on another store.
+        let opened = OpenedStore::new(path, &Options { model: None, ..options.clone() })?;
+        Self::of(opened.store, other_files, Options { model: Some(opened.model.0), ..options })
+    }
+
+    /// The shape of a dataset; what it holds, in words, if its elements cannot be read.
+    pub(super) fn shape_of(&self, dataset: &Dataset) -> Result<Result<Vec<u64>, String>> {
+        match &dataset.found {
+            Found::Array(array) => Ok(Ok(array.shape.clone())),
+            Found::Other(what) => {
+                Ok(self.variable(dataset)?.map(|variable| variable.shape).ok_or(what.clone()))
+            }
+        }
+    }
+}
