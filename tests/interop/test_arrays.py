@@ -82,7 +82,7 @@ def test_list_of_fallbacks(thalweg, shared):
     reasons = {}
     for path in SOUND:
         for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"]:
-            assert not row.get("read_by_libhdf5"), (path, row)
+            assert "dtype" not in row or not row["not_read"], (path, row)
             if why := row.get("not_read"):
                 reasons.setdefault(why, []).append(f"{path.name}:{row['path']}")
     for why, where in sorted(reasons.items()):
@@ -622,7 +622,7 @@ def test_info_reports_the_layout(thalweg, tmp_path):
     assert (chunked["bytes"], chunked["filters"], chunked["in_order"]) == (4000, ["shuffle", "deflate"], 1.0)
     with h5py.File(path) as file:
         assert chunked["bytes_stored"] == file["group/chunked"].id.get_storage_size()
-    assert rows["/scaled"]["filters"] == ["scale-offset"] and rows["/scaled"]["read_by_libhdf5"] is None
+    assert rows["/scaled"]["filters"] == ["scale-offset"] and rows["/scaled"]["not_read"] is None
     assert rows["/words"]["not_read"] == "strings of any length"
     words = thalweg("info", path).stdout
     assert "/group/chunked: 1000 <u4, 10 chunks of 100, 100 % in order, shuffle + deflate" in words
@@ -732,6 +732,29 @@ def test_fill_values_whose_parts_differ(thalweg, tmp_path):
         (row,) = thalweg("read", path, name, "--select", selection, "--digest").stdout.splitlines()
         assert row.split("\t")[3] == of(expected, "<i4" if name == "/virtual" else "<i2"), selection
     assert "parts differ" in thalweg("index", path, "--kerchunk", tmp_path / "k.json").stderr
+
+
+def test_filters_that_are_not_known(thalweg, tmp_path):
+    """They are named, everything else is read, and a rewrite copies the chunks as they are."""
+    path, copy = tmp_path / "f.h5", tmp_path / "copy.h5"
+    data = np.arange(10_000, dtype="<f4")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("zfp", data=data, chunks=(1000,), **hdf5plugin.Zfp(reversible=True))
+        file.create_dataset("other", data=data, chunks=(1000,), compression="gzip")
+    for source in (path, copy):
+        if source == copy:
+            thalweg("convert", "--repack", path, copy, "--filter", "/=gzip")
+        result = thalweg("read", source, "--digest")
+        assert result.stdout.startswith("/other\t") and len(result.stdout.splitlines()) == 1
+        assert "/zfp: not read: the HDF5 filter 32013" in result.stderr
+        info = {row["path"]: row for row in json.loads(thalweg("info", source, "--json").stdout)["datasets"]}
+        assert info["/zfp"]["shape"] == [10_000] and info["/zfp"]["dtype"] == "<f4" and "32013" in info["/zfp"]["not_read"]
+        assert info["/other"]["not_read"] is None
+        with h5py.File(source) as file:
+            assert (file["zfp"][()] == data).all() and (file["other"][()] == data).all()
+    result = thalweg("read", path, "/zfp", "--to", tmp_path / "x.npy", check=False)
+    assert result.returncode == 1 and "/zfp" in result.stderr and "32013" in result.stderr
+    assert not (tmp_path / "x.npy").exists()
 
 
 def test_links(thalweg, tmp_path):

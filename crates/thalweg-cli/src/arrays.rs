@@ -23,9 +23,9 @@ pub(crate) use events::EventArgs;
 pub(crate) use index::{KerchunkArgs, write_index, write_references};
 pub(crate) use info::describe;
 #[cfg(feature = "hdf5")]
-pub(crate) use inspect::{inspect_as_child, inspect_first};
+pub(crate) use inspect::inspect_as_child;
 #[cfg(not(feature = "hdf5"))]
-pub(crate) use no_libhdf5::{RepackArgs, check_fast5, inspect_as_child, inspect_first, repack};
+pub(crate) use no_libhdf5::{RepackArgs, check_fast5, inspect_as_child, repack};
 pub(crate) use plot::event_panels;
 pub(crate) use read::{ArrayArgs, ReadJob, read, survey};
 #[cfg(feature = "hdf5")]

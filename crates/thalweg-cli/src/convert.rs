@@ -79,7 +79,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             output: &args.output,
             verify: args.write.verify,
             as_json: args.write.json,
-            options: args.read.options_without_inspection(),
+            options: args.read.options(),
         };
         arrays::repack(&args.repack, job)?;
         args.write.force.remove_old_index(&args.output);

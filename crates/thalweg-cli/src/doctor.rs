@@ -114,10 +114,7 @@ impl DoctorReport<'_> {
 
 pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
-    let mut options = Options { own_index: true, ..args.read.options_without_inspection() };
-    if !args.trusted {
-        arrays::inspect_first(&options);
-    }
+    let mut options = Options { own_index: true, ..args.read.options() };
     let path = &args.file;
     let started = Instant::now();
     let opened = OpenedStore::unthrottled(path, &options)?;

@@ -51,8 +51,7 @@ pub(crate) fn run(args: &IndexArgs) -> VerbResult {
         return Err(Failure::Usage("--output is for one file at a time".into()));
     }
     // The new index is made from the file itself, whatever an older index says.
-    let options = Options { own_index: true, ..args.read.options_without_inspection() };
-    arrays::inspect_first(&options);
+    let options = Options { own_index: true, ..args.read.options() };
     for_each_file(files.iter(), |path| index(path, args, &options))
 }
 

@@ -48,9 +48,6 @@ pub(crate) struct InfoArgs {
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     let options = Options { control: cancel_on_signal(), ..Options::default() };
-    if !args.trusted {
-        arrays::inspect_first(&options);
-    }
     if args.run || args.files.iter().any(|path| path.is_dir() || is_pattern(path)) {
         return run::run(&args.files, args.json, options);
     }

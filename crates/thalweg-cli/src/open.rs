@@ -11,7 +11,6 @@ use thalweg::reads::{ReadFile, ReadSet, find};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
 
-use crate::arrays;
 use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};
 use crate::signals::cancel_on_signal;
 
@@ -65,15 +64,8 @@ enum StoreChoice {
 const LITTLE_MEMORY: usize = 4 << 20;
 
 impl ReadArgs {
-    /// The library's options, with Ctrl-C connected. Files that libhdf5 opens are inspected first.
+    /// The library's options, with Ctrl-C connected.
     pub(crate) fn options(&self) -> Options {
-        let options = self.options_without_inspection();
-        arrays::inspect_first(&options);
-        options
-    }
-
-    /// The library's options, with Ctrl-C connected, for files that are trusted or inspected later.
-    pub(crate) fn options_without_inspection(&self) -> Options {
         let budget = self.budget();
         if budget.memory / budget.threads.max(1) < LITTLE_MEMORY {
             thalweg_io::return_large_blocks();

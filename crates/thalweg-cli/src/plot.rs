@@ -68,11 +68,7 @@ pub(crate) fn run(args: &PlotArgs) -> VerbResult {
 }
 
 fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failure> {
-    let options = if args.trusted {
-        args.options.options_without_inspection()
-    } else {
-        args.options.options()
-    };
+    let options = args.options.options();
     let mut known = None;
     if let [path] = &args.paths[..]
         && let Some(identified) = identify(path, args.trusted, &options)?

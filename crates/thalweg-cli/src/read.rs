@@ -78,11 +78,10 @@ pub(crate) struct ReadVerbArgs {
     force: ForceArgs,
     #[command(flatten)]
     of_arrays: ArrayArgs,
-    /// HDF5: trust the file. Otherwise a child process inspects it first, because libhdf5 may crash
-    /// on a file that is malformed on purpose; that takes as long again as finding the datasets
-    #[arg(long, overrides_with = "trusted")]
+    /// HDF5: trust the file, which may then show values in files outside of its folder
+    #[arg(long)]
     trusted: bool,
-    /// Inspect the file, and print nothing: see --trusted
+    /// Do the work of the process that inspects a file before it is repacked
     #[arg(long, hide = true)]
     inspect: bool,
     #[command(flatten)]
@@ -121,7 +120,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
-    let options = args.read.options_without_inspection();
+    let options = args.read.options();
     let started = Started::now();
     if let Some(to) = &args.to {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
@@ -146,9 +145,6 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         return Err(Failure::Usage(
             "--to with --json is for arrays: reads are written without a word".into(),
         ));
-    }
-    if !args.trusted {
-        arrays::inspect_first(&options);
     }
     let in_memory = options.store == StoreKind::Memory;
     let known = match first {
@@ -206,7 +202,6 @@ fn arrays_first(
         as_json: args.json,
         explain: args.explain,
         at_once: args.arrays,
-        is_trusted: args.trusted,
         threads: args.read.threads(),
         arrays: &args.of_arrays,
         events: &args.events,

@@ -72,3 +72,8 @@ fn copy_match(out: &mut Vec<u8>, distance: usize, len: usize, at: usize) -> Resu
     }
     Ok(())
 }
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -102,3 +102,8 @@ pub mod verdict;
 pub mod workload;
 
 pub use error::{Error, Result};
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

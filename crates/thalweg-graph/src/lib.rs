@@ -151,3 +151,8 @@ pub use storage::column::NumberCoding;
 pub use storage::schema::{Population, PopulationEntry, Side, VertexType};
 pub use write::change::{Change, Committed};
 pub use write::writer::Writer;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -40,8 +40,8 @@ pub enum ElementPlace {
     Chunked(Vec<u64>, Vec<Chunk>),
     /// In other datasets.
     Virtual(Arc<[Mapping]>),
-    /// In a place or form that only libhdf5 can read. The text says why.
-    Library(String),
+    /// In chunks with a filter that this crate does not have. The text names it.
+    Unknown(String),
 }
 
 impl Array {
@@ -55,17 +55,17 @@ impl Array {
         self.shape.contains(&0)
     }
 
-    /// The reason why only libhdf5 can read it, if there is one.
-    pub fn library(&self) -> Option<&str> {
+    /// The filter that this crate does not have, if there is one.
+    pub fn unknown_filter(&self) -> Option<&str> {
         match &self.place {
-            ElementPlace::Library(why) => Some(why),
+            ElementPlace::Unknown(filter) => Some(filter),
             _ => None,
         }
     }
 
     /// Whether it is read row by row, and not by the offsets of its elements.
     pub fn is_by_rows(&self) -> bool {
-        matches!(self.place, ElementPlace::Virtual(_) | ElementPlace::Library(_))
+        matches!(self.place, ElementPlace::Virtual(_) | ElementPlace::Unknown(_))
     }
 
     /// Bytes of all elements.

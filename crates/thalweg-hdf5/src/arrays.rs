@@ -23,8 +23,8 @@ mod window;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 
 use thalweg_codec::deflate;
 use thalweg_io::model::StoreModel;
@@ -34,7 +34,6 @@ use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::array::Found;
-use crate::library::Library;
 use crate::metadata::{Cost, MetadataFile, Node, NodeLink};
 use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
@@ -56,8 +55,6 @@ pub struct ArrayFile {
     store: Arc<dyn Store>,
     joined: Arc<JoinedStore>,
     file: Arc<MetadataFile>,
-    /// The file as libhdf5 has opened it, for what only libhdf5 decodes.
-    library: OnceLock<Library>,
     /// The files that its virtual datasets show.
     sources: Sources,
     /// How many files show this one, each the next, through virtual datasets.
@@ -155,7 +152,7 @@ impl Survey {
 }
 
 /// The metadata of a file that are kept in memory take the memory budget divided by this number.
-const METADATA_SHARE: usize = 8;
+pub(crate) const METADATA_SHARE: usize = 8;
 
 /// The most levels of nested groups that are followed. Deeper nesting is an error.
 pub(crate) const MOST_GROUP_LEVELS: usize = 256;
@@ -173,8 +170,7 @@ fn is_likely(decoded: u64, stored: u64, memory: u64) -> bool {
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
-    /// Opens a file. If `options.control` has an inspector (see the module `inspector`), it looks
-    /// at the file first. The offsets of chunks come from an index that [`ArrayFile::write_index`]
+    /// Opens a file. The offsets of chunks come from an index that [`ArrayFile::write_index`]
     /// saved, if there is one that matches the state of the file. If an index is not used,
     /// [`ArrayFile::note`] says why.
     ///
@@ -244,7 +240,6 @@ impl ArrayFile {
             store: joined.clone(),
             file: Arc::new(file.joined(&joined, other_files)),
             joined,
-            library: OnceLock::new(),
             sources: Sources::default(),
             level: 0,
             nested_left: Arc::default(),
@@ -263,20 +258,6 @@ impl ArrayFile {
     /// The groups, links and attributes of the file.
     pub fn metadata(&self) -> &Arc<MetadataFile> {
         &self.file
-    }
-
-    /// The file as libhdf5 opens it, for what only libhdf5 decodes. If `options.control` has an
-    /// inspector (see the module `inspector`), it looks at the file first.
-    pub(crate) fn library(&self) -> Result<&Library> {
-        if let Some(file) = self.library.get() {
-            return Ok(file);
-        }
-        if let Some(path) = &self.path {
-            self.options.control.inspect(path, None)?;
-        }
-        let other_files = self.file.other_files();
-        let file = Library::open(&self.joined, other_files, &self.options.control)?;
-        Ok(self.library.get_or_init(|| file))
     }
 
     /// The store that holds the file.

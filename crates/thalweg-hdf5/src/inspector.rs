@@ -1,35 +1,33 @@
-//! Opens an HDF5 file in a child process first, so that a malformed file crashes the child only.
+//! Rewrites an HDF5 file in a child process first, so that a malformed file crashes the child only.
 //!
 //! libhdf5 trusts much of what a file says. Malformed files make it crash, loop forever, or take
-//! all memory. An [`Inspector`] in a [`Control`] inspects every file before libhdf5 opens it. Its
-//! command calls [`look`] with the path, which looks at every object and attribute within limits of
-//! processor time and memory, and prints the [`Answer`]. The file is opened only after an answer
-//! that allows it; if the child ends in any other way, the file is an error. The child ends if the
-//! parent ends. An inspection costs one process (a few milliseconds) and a second look at all
-//! objects. Values that only libhdf5 reads (virtual datasets, strings) are read twice.
+//! all memory. It opens files of others only when they are repacked. Before that, an [`Inspector`]
+//! starts a command with the path of the file. The command calls [`look`], which copies all groups
+//! and attributes to memory within limits of processor time and memory, and prints the [`Answer`].
+//! The file is opened only after an answer that allows it; if the child ends in any other way, the
+//! file is an error. The child ends if the parent ends.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
-use std::io::{ErrorKind, Read};
+use std::io::{self, ErrorKind, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::fs::{FileType, fstat};
+use rustix::fs::{FileType, MemfdFlags, fstat, memfd_create};
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
 use thalweg_io::control::Control;
-use thalweg_io::open::Options;
+use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::plan::Budget;
 use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
 
-use crate::array::Found;
-use crate::arrays::{ArrayFile, Dataset};
-use crate::libhdf5::allowance;
-use crate::libhdf5::look::unless_cancelled;
+use crate::libhdf5 as hdf5;
+use crate::libhdf5::{LibraryVersion, Rewrite, allowance};
+use crate::metadata::MetadataFile;
+use crate::stored::{DatasetForm, TargetStorage};
 
 /// Memory that the child may take for a small file, and the most for any file, in bytes. Between
 /// them, it may take [`MEMORY_SHARE`] times the size of the file, because a large file may have
@@ -46,9 +44,6 @@ const READS: u64 = 8;
 const MORE_READS: u64 = 1 << 20;
 /// The longest answer that is read, in bytes.
 const LONGEST_ANSWER: u64 = 64;
-
-/// The path that stands for the values of all datasets.
-pub const ALL: &str = "/";
 
 /// What the child says of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,10 +80,9 @@ pub struct Inspector {
 }
 
 impl Inspector {
-    /// An inspector that runs `program` with `arguments`, then the path of the file, then the paths
-    /// of datasets whose values are to be read. The command must pass these to [`look`], print
-    /// [`Answer::line`], and do nothing else. Its standard input is a pipe that ends with this
-    /// process.
+    /// An inspector that runs `program` with `arguments`, then the path of the file. The command
+    /// must pass it to [`look`], print [`Answer::line`], and do nothing else. Its standard input is
+    /// a pipe that ends with this process.
     pub fn new(
         program: impl Into<PathBuf>,
         arguments: impl IntoIterator<Item = impl Into<OsString>>,
@@ -96,26 +90,18 @@ impl Inspector {
         Self { program: program.into(), arguments: arguments.into_iter().map(Into::into).collect() }
     }
 
-    /// Inspects every file that work with this handle opens.
-    pub fn watch(self, control: &Control) {
-        control.inspect_with(Box::new(move |path, dataset, control| {
-            self.check(path, dataset, control)
-        }));
-    }
-
-    /// Inspects a file, or the values of one of its datasets.
+    /// Inspects a file.
     ///
     /// # Errors
     /// [`Error::Malformed`] unless the child answers that the file may be opened, [`Error::Io`] if
     /// it could not be started or can start no thread, [`Error::Cancelled`].
-    pub fn check(&self, path: &Path, dataset: Option<&str>, control: &Control) -> Result<()> {
+    pub fn check(&self, path: &Path, control: &Control) -> Result<()> {
         let name = path.to_string_lossy().into();
         let failed =
             |e| Error::io(&name, "starting a process that looks through the file first", e);
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
             .arg(path)
-            .args(dataset)
             // This end of the pipe stays open until the child has ended.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -134,7 +120,7 @@ impl Inspector {
         let Some(why) = harm(status, &answer, &name)? else { return Ok(()) };
         Err(Error::Malformed {
             file: name,
-            what: dataset.map_or_else(|| "HDF5 file".into(), |dataset| dataset.to_owned().into()),
+            what: "HDF5 file".into(),
             offset: 0,
             found: format!("a file that {why}").into(),
             expected: "HDF5; it is damaged, or made to do harm".into(),
@@ -189,13 +175,13 @@ fn harm(status: ExitStatus, answer: &str, name: &Arc<str>) -> Result<Option<Stri
     })
 }
 
-/// The work of the child: looks at all objects of a file, or reads the values of some datasets. It
-/// sets limits of time and memory that stay in force for the process, which should do nothing else.
-/// If standard input is a pipe, the process ends with it.
+/// The work of the child: copies all objects of a file to memory, without the values that libhdf5
+/// does not read. It sets limits of time and memory that stay in force for the process, which
+/// should do nothing else. If standard input is a pipe, the process ends with it.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
-pub fn look(path: &Path, datasets: &[String], options: Options) -> Result<Answer> {
+pub fn look(path: &Path, options: Options) -> Result<Answer> {
     if end_with_parent().is_err() {
         return Ok(Answer::NoThread);
     }
@@ -208,16 +194,7 @@ pub fn look(path: &Path, datasets: &[String], options: Options) -> Result<Answer
     // Stacks count as memory.
     let options = Options { budget: Budget { threads: 1, ..options.budget }, ..options };
     allowance::limit(SECONDS, size.saturating_mul(READS).saturating_add(MORE_READS));
-    let looked = ArrayFile::open(path, options).and_then(|file| {
-        if datasets.is_empty() || datasets == [ALL] {
-            return everything(&file, !datasets.is_empty());
-        }
-        for path in datasets {
-            file.below(path)?.iter().try_for_each(|dataset| values(&file, dataset))?;
-        }
-        Ok(())
-    });
-    match looked {
+    match copy_to_memory(path, &options) {
         Err(Error::Cancelled) => Err(Error::Cancelled),
         _ if allowance::had_no_memory() => Ok(Answer::Memory),
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::WouldBlock => {
@@ -228,40 +205,21 @@ pub fn look(path: &Path, datasets: &[String], options: Options) -> Result<Answer
     }
 }
 
-/// Looks at all objects that hard links lead to, and at values that only libhdf5 reads, if asked.
-fn everything(file: &ArrayFile, with_values: bool) -> Result<()> {
-    let library = &file.library()?.0;
-    let root = library.root()?;
-    let mut seen = HashSet::from([root.address()?]);
-    let mut left = root.look()?;
-    while let Some(link) = left.pop() {
-        if !seen.insert(link.address) {
-            continue;
-        }
-        // What the library refuses here, it refuses in the parent.
-        if let Ok(node) = library.follow(&link) {
-            left.extend(node.look()?);
-        }
-        let node = || file.metadata().at(link.address, &link.name);
-        if with_values && let Ok(Some(dataset)) = file.dataset(&node()) {
-            values(file, &dataset)?;
-        }
-        allowance::progress();
-    }
-    Ok(())
-}
-
-/// Reads the values of a dataset, if only libhdf5 reads them.
-fn values(file: &ArrayFile, dataset: &Dataset) -> Result<()> {
-    let mut look = |_: &[u8]| {
-        allowance::progress();
-        Ok(())
-    };
-    unless_cancelled(match &dataset.found {
-        Found::Array(array) if array.library().is_none() => Ok(()),
-        Found::Array(_) => file.values(dataset, &mut look),
-        Found::Other(_) => file.each_variable(dataset, &mut look),
-    })
+/// Does all that a rewrite asks of libhdf5, with a file in memory as the new one.
+fn copy_to_memory(path: &Path, options: &Options) -> Result<()> {
+    let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, options)?;
+    let Options { budget: Budget { threads, memory }, control, .. } = options;
+    let found = MetadataFile::open(&store, control, model, *threads, *memory as u64)?;
+    let from = hdf5::File::open(&store, control)?;
+    let name = store.name();
+    let out = memfd_create("repack", MemfdFlags::CLOEXEC)
+        .map_err(|e| Error::io(name, "creating a file in memory", io::Error::from(e)))?;
+    let version = LibraryVersion::Keep;
+    let mut rewrite = Rewrite::begin(&from, out.into(), name, version, 0, control)?;
+    rewrite.objects_of(&mut |address, path| {
+        Ok((DatasetForm::read(&found, address, path)?, TargetStorage::Keep))
+    })?;
+    rewrite.finish()
 }
 
 fn limit(resource: Resource, most: u64) {
@@ -293,7 +251,7 @@ mod tests {
 
     fn said(script: &str) -> String {
         let inspector = Inspector::new("/bin/sh", ["-c", script]);
-        let checked = inspector.check(Path::new("some.h5"), None, &Control::new());
+        let checked = inspector.check(Path::new("some.h5"), &Control::new());
         checked.err().map(|error| error.to_string()).unwrap_or_default()
     }
 
@@ -309,11 +267,8 @@ mod tests {
         assert_eq!(said("kill -TERM $$"), "cancelled");
         let no_thread = said("echo no thread");
         assert!(no_thread.starts_with("some.h5: starting a thread"), "{no_thread}");
-        let none = Inspector::new("/nonexistent", [""; 0]).check(
-            Path::new("some.h5"),
-            None,
-            &Control::new(),
-        );
+        let none =
+            Inspector::new("/nonexistent", [""; 0]).check(Path::new("some.h5"), &Control::new());
         assert!(none.is_err_and(|error| error.to_string().contains("some.h5: starting a process")));
     }
 
@@ -329,11 +284,8 @@ mod tests {
     fn cancelling_does_not_wait() {
         let control = Control::new();
         control.cancel();
-        let checked = Inspector::new("/bin/sh", ["-c", "sleep 100"]).check(
-            Path::new("some.h5"),
-            None,
-            &control,
-        );
+        let checked =
+            Inspector::new("/bin/sh", ["-c", "sleep 100"]).check(Path::new("some.h5"), &control);
         assert!(matches!(checked, Err(thalweg_io::Error::Cancelled)));
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`metadata`], a reader in safe Rust, finds where the bytes of a dataset are in the file. It
 //! fetches what all objects need next together. The engine of `thalweg-io` fetches the values in
-//! file order, and all threads decode them. libhdf5 reads only what this crate cannot decode:
-//! virtual datasets, some types, and filters that this crate does not know. It writes files.
+//! file order, and all threads decode them. libhdf5 writes files, and copies what is no array from
+//! a file that is repacked.
 //!
 //! # Read a selection of an array
 //!
@@ -46,19 +46,20 @@
 //! An arrow points from a module to a module that it uses. There is no cycle.
 //!
 //! ```text
-//!   doctor    nexus    repack    inspector      synth
-//!      |        |        |          |             |
-//!      +--------+---+----+----------+             |
-//!                   v                             |
-//!                arrays                           |
-//!                   |                             |
-//!          +--------+--------+                    |
-//!          v                 v                    v
-//!      metadata <-------- library ----------> libhdf5 -----> encode
-//!          |                                      |             |
-//!          +---------+-----------------+----------+-------------+
-//!                    v                 v                v
-//!               other_files         extents           array -----> dtype, filter, types
+//!   doctor    nexus    repack    inspector    synth
+//!      |        |      |    |        |          |
+//!      +--------+------+    +--------+----------+
+//!               v                    v
+//!            arrays               libhdf5
+//!               |                    |
+//!               |                    v
+//!               |                  stored -----> encode
+//!               v                    |
+//!           metadata <---------------+
+//!               |
+//!               +------------+----------------+
+//!               v            v                v
+//!          other_files    extents           array -----> dtype, filter, types
 //! ```
 //!
 //! | module | content |
@@ -74,10 +75,10 @@
 //! | [`metadata`] | a reader of HDF5 metadata in safe Rust |
 //! | [`extents`] | the saved index of chunk offsets |
 //! | [`mapping`] | virtual datasets: which elements of other datasets they show |
-//! | `library` | what only libhdf5 reads, or its refusal in a build without libhdf5 |
-//! | `libhdf5` | bindings: groups, links, attributes, chunk offsets, writing |
+//! | `stored` | how a dataset is stored, and how its copy is to be stored |
+//! | `libhdf5` | bindings: writing, and copies of groups, links and attributes |
 //! | [`arrays`] | datasets read through the engine: selections, slices, strings |
-//! | `inspector` | a child process that opens a file first, in case libhdf5 crashes |
+//! | `inspector` | a child process that opens a file to repack first, in case libhdf5 crashes |
 //! | [`nexus`] | banks, pulses, events and logs of NeXus files |
 //! | [`doctor`] | layout problems of a file, and the predicted gain of repacking it |
 //! | `repack` | a file rewritten with other chunks or filters |
@@ -98,17 +99,22 @@ pub mod filter;
 pub mod inspector;
 #[cfg(feature = "libhdf5")]
 pub mod libhdf5;
-mod library;
 pub mod mapping;
 pub mod metadata;
 pub mod nexus;
-#[cfg_attr(not(feature = "libhdf5"), expect(dead_code, reason = "libhdf5 asks for more"))]
 pub mod other_files;
 #[cfg(feature = "libhdf5")]
 pub mod repack;
 mod slab;
+#[cfg(feature = "libhdf5")]
+mod stored;
 pub mod superblock;
 pub mod synth;
 pub mod types;
 
 pub use superblock::{SIGNATURE, is_hdf5};
+
+/// The example of the README.
+#[cfg(all(doctest, feature = "libhdf5"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -17,9 +17,9 @@ mod btree;
 mod checksum;
 mod chunk_index;
 mod cursor;
-mod dataset;
-mod dataspace;
-mod datatype;
+pub(crate) mod dataset;
+pub(crate) mod dataspace;
+pub(crate) mod datatype;
 pub(crate) mod elements;
 mod file;
 mod group;
@@ -40,9 +40,7 @@ use std::task::{Context, Poll, Waker};
 use thalweg_io::{Error, Fault, InFile};
 
 use cursor::Cursor;
-#[cfg_attr(not(feature = "libhdf5"), expect(unused_imports))]
-pub(crate) use datatype::{Bits, ByteOrder, FloatForm};
-
+pub use dataset::DatasetHeader;
 pub use file::{Entities, Entity, MetadataFile};
 pub use group::{Link, Target};
 pub use header::Object;

@@ -41,19 +41,9 @@ impl OtherFiles {
         Ok(Self { path: Some(real), reach })
     }
 
-    /// Whether they may lie anywhere.
-    pub(crate) fn is_anywhere(&self) -> bool {
-        self.reach == ExternalAccess::Anywhere
-    }
-
     /// Where they may lie.
     pub(crate) fn reach(&self) -> ExternalAccess {
         self.reach
-    }
-
-    /// The file itself.
-    pub(crate) fn path(&self) -> Option<&Path> {
-        self.path.as_deref()
     }
 
     /// The path of the other file with this name. A relative name is searched in the folder of the

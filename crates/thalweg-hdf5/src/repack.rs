@@ -37,13 +37,16 @@ use std::sync::Arc;
 use thalweg_io::model::StoreModel;
 use thalweg_io::new_file::{NewFile, nameless};
 use thalweg_io::open::{OpenedStore, Options, StoreKind};
+use thalweg_io::plan::Budget;
 use thalweg_io::residency::resident;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
+use crate::arrays::METADATA_SHARE;
 use crate::libhdf5 as hdf5;
-use crate::libhdf5::{DatasetForm, Rewrite, RewrittenDataset, TargetStorage, ValueStorage};
-use crate::other_files::{ExternalAccess, OtherFiles};
+use crate::libhdf5::{Rewrite, RewrittenDataset};
+use crate::metadata::MetadataFile;
+use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 use copy_bytes::{ByteMove, OutputFile, copy_moves};
 use grid::RepackGrid;
@@ -135,8 +138,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
         name: new.name().clone(),
     };
     let values = values_of(path, &store, &options)?;
-    let other_files = OtherFiles::new(path, ExternalAccess::Folder)?;
-    let mut report = fill(&store, other_files, &values, &new, &output, how)?;
+    let mut report = fill(&store, &values, &new, &output, how)?;
     let before = options.model.unwrap_or(model);
     verify::verify(
         path,
@@ -182,22 +184,24 @@ const BETWEEN_CHUNKS: u64 = 16 << 10;
 /// Writes the new file.
 fn fill(
     store: &Arc<dyn Store>,
-    other_files: OtherFiles,
     values: &Arc<dyn Store>,
     new: &NewFile,
     output: &OutputFile,
     how: &Repack,
 ) -> Result<RepackReport> {
-    let from = hdf5::File::open_beside(store, other_files, &output.control)?;
+    let OutputFile { model, budget: Budget { threads, memory }, control, .. } = output;
+    let found =
+        MetadataFile::open(store, control, *model, *threads, (*memory / METADATA_SHARE) as u64)?;
+    let from = hdf5::File::open(store, control)?;
     let out = output.out.try_clone().map_err(|e| Error::io(&output.name, "creating", e))?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
-    let mut rewrite =
-        Rewrite::begin(&from, out, &output.name, how.version, metadata, &output.control)?;
+    let mut rewrite = Rewrite::begin(&from, out, &output.name, how.version, metadata, control)?;
     let mut report = RepackReport { bytes_before: store.size(), ..RepackReport::default() };
-    let made = rewrite.objects_of(&mut |form| {
-        let target = target_layout::decide(form, how, output.budget.memory, &mut report.kept)?;
-        report.changes.extend(change(form, &target));
-        Ok(target)
+    let made = rewrite.objects_of(&mut |address, path| {
+        let form = DatasetForm::read(&found, address, path)?;
+        let target = target_layout::decide(&form, how, *memory, &mut report.kept)?;
+        report.changes.extend(change(&form, &target));
+        Ok((form, target))
     })?;
     let paths = made.iter().map(|made| made.form.path.as_str());
     target_layout::check_paths(how, paths, store.name())?;

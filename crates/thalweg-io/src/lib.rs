@@ -105,3 +105,8 @@ pub fn cache_folder() -> Option<std::path::PathBuf> {
     let base = set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache")))?;
     Some(base.join("thalweg"))
 }
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

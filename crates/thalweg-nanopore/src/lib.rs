@@ -136,3 +136,8 @@ pub mod record;
 pub mod slow5;
 pub mod synth;
 pub mod write;
+
+/// The example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

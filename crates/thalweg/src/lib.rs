@@ -19,7 +19,7 @@
 //! | `arrays` | datasets of HDF5 files, or parts of them (feature `hdf5`) |
 //! | `nexus` | events and logs of neutron instruments in HDF5 files (feature `hdf5`) |
 //! | `doctor`, `repack` | why an HDF5 file is slow, and how to make it anew (feature `hdf5`) |
-//! | `inspector` | a process that inspects a file before libhdf5 opens it (feature `hdf5`) |
+//! | `inspector` | a process that inspects a file before it is repacked (feature `hdf5`) |
 //! | [`graph`] | networks: neighbours, changes, import, export |
 //! | [`synth`] | synthetic files, the same on every machine |
 //! | [`store`], [`model`], [`plan`], [`engine`], [`control`] | how bytes are fetched and decoded |
@@ -210,3 +210,8 @@ pub mod synth {
     #[doc(inline)]
     pub use thalweg_nanopore::synth::*;
 }
+
+/// The example of the README.
+#[cfg(all(doctest, feature = "hdf5"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -24,9 +24,6 @@ pub(crate) fn repack(_args: &RepackArgs, _job: RepackJob<'_>) -> VerbResult {
     Ok(())
 }
 
-/// Does nothing: only libhdf5 may crash on a file.
-pub(crate) fn inspect_first(_options: &Options) {}
-
 /// Does nothing: no parent of this build asks for it.
 pub(crate) fn inspect_as_child(_paths: &[PathBuf], _options: Options) -> VerbResult {
     Ok(())

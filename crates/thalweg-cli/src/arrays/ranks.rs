@@ -171,8 +171,7 @@ impl Ranks {
         }
     }
 
-    /// Waits for rank 0 before the measurement starts. Processes that [`lead`] has started need not
-    /// wait: the leading process has inspected the file before it started them.
+    /// Waits for the other ranks of MPI before the file is opened.
     pub(super) fn meet(&self) {
         #[cfg(feature = "mpi")]
         if let Self::Mpi(universe) = self {
@@ -293,7 +292,7 @@ impl MemberProcess {
         let own = std::env::args_os().skip(1);
         let mut child = Command::new(std::env::current_exe().map_err(failed)?)
             .args(own)
-            .args(["--member", "--trusted", "--slice", &format!("{}/{}", place.rank, place.size)])
+            .args(["--member", "--slice", &format!("{}/{}", place.rank, place.size)])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -16,7 +16,6 @@ use thalweg::reads::ReadFile;
 use thalweg::{ArrayFile, Identified, Opened, Options};
 
 use super::events::{self, EventArgs};
-use super::inspect_first;
 use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
@@ -64,7 +63,6 @@ pub(crate) struct ReadJob<'a> {
     pub(crate) explain: bool,
     /// All arrays are put into memory at once, instead of part by part.
     pub(crate) at_once: bool,
-    pub(crate) is_trusted: bool,
     /// Decode threads, if --threads says how many.
     pub(crate) threads: Option<usize>,
     pub(crate) arrays: &'a ArrayArgs,
@@ -104,9 +102,6 @@ fn without_counting<T>(started: &mut Started, work: impl FnOnce() -> T) -> T {
 
 /// Reads events, or writes a table.
 fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<ReadFile>, Failure> {
-    if !job.is_trusted {
-        inspect_first(job.options);
-    }
     let file = match identified.open(job.options.clone())? {
         Opened::Arrays(file) => file,
         other => return Ok(Some(other.into_reads()?)),
@@ -135,18 +130,8 @@ fn by_ranks(
     leads: Option<usize>,
     options: Options,
 ) -> Result<Option<ReadFile>, Failure> {
-    // Rank 0 inspects the file for all.
-    let opened = if ranks.own().rank == 0 {
-        if !job.is_trusted {
-            inspect_first(&options);
-        }
-        let opened = identified.open(options)?;
-        ranks.meet();
-        opened
-    } else {
-        ranks.meet();
-        identified.open(options)?
-    };
+    ranks.meet();
+    let opened = identified.open(options)?;
     let file = match opened {
         Opened::Arrays(file) => file,
         other => return Ok(Some(other.into_reads()?)),

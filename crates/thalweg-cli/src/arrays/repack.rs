@@ -12,7 +12,7 @@ use thalweg::repack::{
 };
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use super::inspect::inspect_now;
+use super::inspect::inspect;
 use super::{RepackJob, shape_in_words};
 use crate::common::{
     Failure, VerbResult, complain, counted, output as standard_output, print_json, shown_path,
@@ -41,7 +41,8 @@ pub(crate) struct RepackArgs {
     /// The oldest libhdf5 that can read the file: chunks are found faster in the structures of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
     libver: LibverChoice,
-    /// HDF5: trust the file; see `thalweg read --help`
+    /// Trust the file. Otherwise a child process copies its groups and attributes to memory first,
+    /// because libhdf5, which copies them, may crash on a file that is malformed on purpose
     #[arg(long, requires = "repack")]
     trusted: bool,
 }
@@ -148,7 +149,7 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
         )));
     };
     if !args.trusted {
-        inspect_now(input, &options.control)?;
+        inspect(input, &options.control)?;
     }
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
     let progress = FetchProgress::watch(&options.control, bytes);

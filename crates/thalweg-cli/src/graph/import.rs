@@ -59,9 +59,6 @@ pub(super) struct GraphImportArgs {
     /// vertices that edges leave
     #[arg(long, help_heading = MEASURING, requires = "json")]
     digest: bool,
-    /// HDF5: trust the file; see `thalweg read --help`
-    #[arg(long)]
-    trusted: bool,
     #[command(flatten)]
     list: EdgeListArgs,
     #[command(flatten)]
@@ -149,9 +146,6 @@ fn open_input(args: &GraphImportArgs, options: &NetworkOptions) -> Result<Input,
         control: options.control.clone(),
         ..reads::Options::default()
     };
-    if !args.trusted {
-        crate::arrays::inspect_first(&read);
-    }
     let chosen = InputOptions { read, sources: 0..args.max_astrocytes.unwrap_or(u64::MAX) };
     let mut input = match ListFormat::of(&args.input) {
         Some(format) => edge_list::open(&args.input, format, &chosen, &args.list)?,

@@ -52,7 +52,7 @@ impl Sums {
 impl Visitor for Sums {
     fn visit(&mut self, read: &Read<'_>) -> thalweg::Result<()> {
         let before = Instant::now();
-        let sum = digest::sum(read.samples);
+        let sum = read.sum();
         self.sum = self.sum.wrapping_add(sum);
         self.digest =
             self.digest.wrapping_add(digest::light(read.record.read_id, read.samples.len(), sum));

@@ -270,8 +270,8 @@ impl ArrayFile {
         GapRule::new(model).or_given(self.options.gap)
     }
 
-    /// Fills a target that the engine does not fetch: values in the file's metadata, values of
-    /// other datasets, and values that only libhdf5 can decode.
+    /// Fills a target that the engine does not fetch: values in the file's metadata, and values of
+    /// other datasets.
     fn without_engine(
         &self,
         target: &WindowTarget,
@@ -290,12 +290,10 @@ impl ArrayFile {
                 }
                 self.virtual_rows(node, array, mappings, &rows, bytes)
             }),
-            ElementPlace::Library(_) => target.tiles(buffer, |rows, bytes| {
-                if self.options.control.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                let rows = (rows.start, rows.end - rows.start);
-                self.library()?.rows(node, array, rows, bytes)
+            ElementPlace::Unknown(filter) => Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{}, which needs {filter},", node.path()).into(),
+                advice: "write it with another filter, with a program that has this one".into(),
             }),
             ElementPlace::Contiguous(_) | ElementPlace::Chunked(..) => Ok(()),
         }
@@ -377,7 +375,7 @@ fn check_room(
         return Ok(());
     }
     let stored = match subject.array.place {
-        ElementPlace::Virtual(_) | ElementPlace::Library(_) => size,
+        ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => size,
         _ => window(
             std::slice::from_ref(subject),
             &[ElementRange { dataset: 0, ..part.clone() }],

@@ -112,7 +112,7 @@ impl Grid {
                 let size = grid.tile_bytes();
                 array.pipeline.0.is_empty() && chunks.iter().all(|chunk| chunk.size == size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Library(_) => false,
+            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => false,
         };
         grid.part =
             if grid.is_plain { longest_run(&grid.tile, size, piece) } else { grid.tile.clone() };
@@ -196,7 +196,7 @@ impl Grid {
             ElementPlace::Contiguous(offset) => {
                 offset.map(|offset| offset + rows.start * self.row() * self.size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Library(_) => None,
+            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => None,
         }
     }
 
@@ -227,7 +227,7 @@ impl Grid {
             ElementPlace::Contiguous(None) => Cow::Borrowed(&[]),
             ElementPlace::Contiguous(Some(offset)) => one(*offset),
             ElementPlace::Inline(_) => one(0),
-            ElementPlace::Virtual(_) | ElementPlace::Library(_) => {
+            ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => {
                 let tile = |first| Chunk { first, offset: 0, size: 0, mask: 0 };
                 Cow::Owned(self.wanted_tiles().map(tile).collect())
             }
@@ -579,11 +579,11 @@ fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
         ElementPlace::Contiguous(_)
         | ElementPlace::Inline(_)
         | ElementPlace::Virtual(_)
-        | ElementPlace::Library(_) => array.shape.iter().map(|&n| n.max(1)).collect(),
+        | ElementPlace::Unknown(_) => array.shape.iter().map(|&n| n.max(1)).collect(),
     };
     let together = match array.place {
         ElementPlace::Virtual(_) => piece * VIRTUAL_PIECES,
-        ElementPlace::Library(_) => piece,
+        ElementPlace::Unknown(_) => piece,
         _ => return tile,
     };
     if let Some(rows) = tile.first_mut() {

@@ -54,7 +54,7 @@ impl ArrayLayout {
             followed: 0,
             small: 0,
             filters: array.pipeline.0.iter().map(ToString::to_string).collect(),
-            library: array.library().map(str::to_owned),
+            library: array.unknown_filter().map(str::to_owned),
         };
         match &array.place {
             ElementPlace::Contiguous(Some(_)) if layout.bytes > 0 => {
@@ -80,7 +80,7 @@ impl ArrayLayout {
             ElementPlace::Contiguous(_)
             | ElementPlace::Inline(_)
             | ElementPlace::Virtual(_)
-            | ElementPlace::Library(_) => {}
+            | ElementPlace::Unknown(_) => {}
         }
         layout
     }

@@ -2,18 +2,14 @@
 //!
 //! The driver only reads, and never beyond the store's end. It reads blocks and keeps them for the
 //! next read: metadata often lie close together, and a request for each piece would be slow on any
-//! store. Nodes of an index lie apart, so many of them are fetched at a time. The first error of
-//! the store is kept, because it says more than the error of libhdf5.
+//! store. The first error of the store is kept, because it says more than the error of libhdf5.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod backing;
-mod expect;
-mod trees;
 mod write;
 
 use std::cell::RefCell;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -23,11 +19,10 @@ use hdf5_metno_sys::h5f::{
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{H5Pset_driver, H5Pset_metadata_read_attempts};
 use thalweg_io::control::Control;
-use thalweg_io::store::{FileStore, Store};
+use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
 use super::handle::{Id, LibraryRefusal, access, locked, status};
-use crate::other_files::OtherFiles;
 use backing::Backing;
 
 pub(super) use write::DriverFile;
@@ -235,49 +230,14 @@ unsafe extern "C" {
 thread_local! {
     /// The backing of the file that this thread is opening.
     static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
-    /// What opening other files needs, for the file that this thread works on.
-    static CONTEXT: RefCell<Option<Arc<FileContext>>> = const { RefCell::new(None) };
-}
-
-/// The parts that the driver needs to open the other files that a virtual dataset names.
-#[derive(Debug)]
-pub(super) struct FileContext {
-    pub(super) name: Arc<str>,
-    pub(super) other_files: OtherFiles,
-    pub(super) control: Control,
-    pub(super) driver_status: Arc<DriverStatus>,
-}
-
-impl FileContext {
-    /// Runs `work` under the lock. The library may open other files for it.
-    pub(super) fn locked<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        locked(|| {
-            let before = CONTEXT.replace(Some(self.clone()));
-            let done = work();
-            CONTEXT.set(before);
-            done
-        })
-    }
-
-    /// Opens the other file of this name; `None` if there is no such file. The library treats a
-    /// missing file as one without values.
-    fn backing(&self, name: &CStr) -> Result<Option<Backing>> {
-        let Some(path) = self.other_files.find(name.to_bytes(), &self.name)? else {
-            return Ok(None);
-        };
-        let store = Arc::new(FileStore::open(path)?);
-        Ok(Some(Backing::new(store, false, &self.control, &self.driver_status)))
-    }
 }
 
 /// Opens a store as an HDF5 file.
 pub(super) fn open(
     store: &Arc<dyn Store>,
-    other_files: &OtherFiles,
     control: &Control,
 ) -> (Result<Id, LibraryRefusal>, Arc<DriverStatus>) {
     let driver_status = Arc::new(DriverStatus::default());
-    let name = other_files.path().and_then(|path| CString::new(path.as_os_str().as_bytes()).ok());
     let flags = open_flags(&**store).unwrap_or_else(|error| {
         driver_status.fail(error);
         0
@@ -287,26 +247,20 @@ pub(super) fn open(
     let backing = Backing::new(store.clone(), changes, control, &driver_status);
     let opened = locked(|| {
         OPENING.set(Some(backing));
-        let opened = open_with(name.as_deref().unwrap_or(NAME), changes);
+        let opened = open_with(changes);
         OPENING.set(None);
         opened
     });
     (opened, driver_status)
 }
 
-/// Opens another file of the file that this thread works on, where it may lie. The lock is held.
-pub(super) fn open_other(name: &CStr) -> Result<Id, LibraryRefusal> {
-    open_with(name, false)
-}
-
 /// Opens a file through the driver. The lock is held.
-fn open_with(name: &CStr, changes: bool) -> Result<Id, LibraryRefusal> {
+fn open_with(changes: bool) -> Result<Id, LibraryRefusal> {
     static DRIVER: OnceLock<hid_t> = OnceLock::new();
     // SAFETY: under the lock; the class is a constant with the layout that the library expects.
     let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
     status(driver)?;
-    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL. The library
-    // looks for other files beside it.
+    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL.
     unsafe {
         let access = access()?;
         status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
@@ -314,20 +268,14 @@ fn open_with(name: &CStr, changes: bool) -> Result<Id, LibraryRefusal> {
             status(H5Pset_metadata_read_attempts(access.raw(), READ_ATTEMPTS))?;
         }
         let how = if changes { H5F_ACC_RDONLY | H5F_ACC_SWMR_READ } else { H5F_ACC_RDONLY };
-        Id::new(H5Fopen(name.as_ptr(), how, access.raw()))
+        Id::new(H5Fopen(NAME.as_ptr(), how, access.raw()))
     }
 }
 
-unsafe extern "C" fn driver_open(name: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
-    let backing = OPENING.take().or_else(|| {
-        let context = CONTEXT.with_borrow(Clone::clone)?;
-        // SAFETY: the library passes a name that ends with NUL.
-        context.backing(unsafe { CStr::from_ptr(name) }).unwrap_or_else(|error| {
-            context.driver_status.fail(error);
-            None
-        })
-    });
-    let Some(backing) = backing else { return std::ptr::null_mut() };
+/// Opens the file that this thread opens. A file that the library opens of itself, as the source
+/// of a virtual dataset, counts as one that does not exist.
+unsafe extern "C" fn driver_open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
+    let Some(backing) = OPENING.take() else { return std::ptr::null_mut() };
     Box::into_raw(Box::new(Driven { base: Base::EMPTY, end_of_addresses: 0, backing }))
 }
 
@@ -371,12 +319,12 @@ unsafe extern "C" fn driver_read(
 ) -> c_int {
     // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised,
     // so they are zeroed.
-    let (backing, base, out) = unsafe {
+    let (backing, out) = unsafe {
         std::ptr::write_bytes(buffer.cast::<u8>(), 0, size);
         let out = std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
-        (&mut (*file).backing, (*file).base.base_address, out)
+        (&mut (*file).backing, out)
     };
-    match backing.read(at, out, base) {
+    match backing.read(at, out) {
         Ok(()) => 0,
         Err(error) => {
             backing.fail(error);

@@ -37,11 +37,13 @@ use hdf5_metno_sys::h5p::{
 use thalweg_io::control::Control;
 use thalweg_io::{Error, Result};
 
+use super::allowance;
 use super::driver::DriverFile;
+use super::file::{File, address, token};
 use super::handle::{Id, LibraryRefusal, access, locked, status};
-use super::object::{File, address, token};
 
-pub use dataset::{DatasetForm, RewrittenDataset, TargetStorage, ValueStorage};
+use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
+pub(crate) use dataset::RewrittenDataset;
 #[allow(deprecated, reason = "old files have comments")]
 use hdf5_metno_sys::h5o::H5Oset_comment;
 
@@ -77,6 +79,10 @@ impl From<Error> for RewriteError {
     }
 }
 
+/// How the dataset at an address is stored, and how its copy is to be stored. Errors call the
+/// dataset by its path.
+pub(crate) type Plan<'a> = dyn FnMut(u64, &str) -> Result<(DatasetForm, TargetStorage)> + 'a;
+
 /// An object of the original and its copy, by the addresses of their headers.
 #[derive(Debug)]
 struct CopiedObject {
@@ -87,7 +93,7 @@ struct CopiedObject {
 
 /// A new file that is made from another.
 #[derive(Debug)]
-pub struct Rewrite<'a> {
+pub(crate) struct Rewrite<'a> {
     from: &'a File,
     sink: Arc<DriverFile>,
     to: Id,
@@ -110,6 +116,9 @@ const METADATA_BLOCKS: (u64, u64) = (2 << 10, 1 << 20);
 /// Bytes of the new file's metadata that the library keeps in memory.
 const METADATA_CACHE: usize = 16 << 20;
 
+/// The most levels of nested types that are copied.
+const MOST_TYPE_LEVELS: usize = 32;
+
 /// The longest comment that is copied, in bytes.
 const MOST_COMMENT: usize = 1 << 16;
 
@@ -119,7 +128,7 @@ impl<'a> Rewrite<'a> {
     ///
     /// # Errors
     /// [`Error::Io`]; what libhdf5 refuses.
-    pub fn begin(
+    pub(crate) fn begin(
         from: &'a File,
         out: std::fs::File,
         name: &Arc<str>,
@@ -178,7 +187,7 @@ impl<'a> Rewrite<'a> {
                 "addresses of {address_bytes} bytes and lengths of {length_bytes} in a \
                  file to be made anew"
             );
-            return Err(from.shared.unsupported(what, "make it one of 8 and 8 with h5py first"));
+            return Err(from.unsupported(what, "make it one of 8 and 8 with h5py first"));
         };
         Ok(Self {
             from,
@@ -201,26 +210,23 @@ impl<'a> Rewrite<'a> {
 
     /// The number of references to objects that no link leads to. The copies of these references
     /// are null.
-    pub fn cleared(&self) -> u64 {
+    pub(crate) fn cleared(&self) -> u64 {
         self.cleared
     }
 
     /// The number of objects that were made.
-    pub fn objects(&self) -> u64 {
+    pub(crate) fn objects(&self) -> u64 {
         self.made.len() as u64
     }
 
     /// Makes every object that links lead to, with its attributes, and the values that only libhdf5
-    /// can copy. `target` says how a dataset is to be stored. Places for values are found at once,
-    /// except for chunks whose filters are still to be applied.
+    /// can copy. `plan` says how a dataset is stored, and how its copy is to be stored. Places for
+    /// values are found at once, except for chunks whose filters are still to be applied.
     ///
     /// # Errors
     /// The first defect of the original; [`Error::Unsupported`] for an object that cannot be
     /// copied; [`Error::Io`].
-    pub(crate) fn objects_of(
-        &mut self,
-        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
-    ) -> Result<Vec<RewrittenDataset>> {
+    pub(crate) fn objects_of(&mut self, plan: &mut Plan<'_>) -> Result<Vec<RewrittenDataset>> {
         let mut datasets = Vec::new();
         let mut next = 0;
         // A group appends the objects that its links lead to.
@@ -232,7 +238,7 @@ impl<'a> Rewrite<'a> {
                 // SAFETY: under the lock, an open object.
                 if unsafe { H5Iget_type(from.raw()) } == H5I_type_t::H5I_GROUP {
                     let to = rewrite.open_to(to)?;
-                    rewrite.links(&from, &to, &path, target, &mut datasets)?;
+                    rewrite.links(&from, &to, &path, plan, &mut datasets)?;
                 }
                 Ok(())
             })?;
@@ -265,7 +271,7 @@ impl<'a> Rewrite<'a> {
     ///
     /// # Errors
     /// [`Error::Io`], as on a full disk.
-    pub fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Result<()> {
         let Self { to, sink, from, .. } = self;
         let flushed = locked(|| {
             // SAFETY: under the lock, an open file.
@@ -280,7 +286,9 @@ impl<'a> Rewrite<'a> {
         }
     }
 
+    /// Ends the work if it is cancelled, and counts it as progress.
     fn check_cancelled(&self) -> Result<()> {
+        allowance::progress();
         if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
@@ -299,11 +307,11 @@ impl<'a> Rewrite<'a> {
     }
 
     fn unsupported(&self, path: &str, what: &str, advice: &'static str) -> RewriteError {
-        self.from.shared.unsupported(format!("{path}: {what}"), advice).into()
+        self.from.unsupported(format!("{path}: {what}"), advice).into()
     }
 
     fn malformed(&self, path: &str, found: String, expected: String) -> RewriteError {
-        self.from.shared.malformed(path, 0, found, expected).into()
+        self.from.malformed(path, found, expected).into()
     }
 
     fn open_from(&self, address: u64) -> Result<Id, LibraryRefusal> {
@@ -346,7 +354,7 @@ impl<'a> Rewrite<'a> {
 
 /// The system's error if there is one; else the library's error about the original.
 fn refused_by(from: &File, sink: &DriverFile, path: &str, refused: LibraryRefusal) -> Error {
-    sink.take_error().unwrap_or_else(|| from.shared.error(path, refused))
+    sink.take_error().unwrap_or_else(|| from.error(path, refused))
 }
 
 /// Information about an object.

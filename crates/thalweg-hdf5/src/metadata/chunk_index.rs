@@ -13,9 +13,9 @@ const MOST_IMPLICIT: u64 = 1 << 24;
 
 /// The chunks of a dataset.
 #[derive(Debug)]
-pub(super) struct ChunkGrid {
+pub(crate) struct ChunkGrid {
     /// The shape of a chunk.
-    pub(super) chunk: Vec<u64>,
+    pub(crate) chunk: Vec<u64>,
     /// Bytes of a chunk before filters.
     bytes: u64,
     index: ChunkIndex,

@@ -23,7 +23,7 @@ pub struct DatasetHeader {
     /// Its shape.
     pub space: Dataspace,
     /// Where its elements lie.
-    pub(super) layout: Layout,
+    pub(crate) layout: Layout,
     /// The value of elements that are not stored, as it would be stored; empty for zeros.
     pub fill: Vec<u8>,
     /// Whether a fill value is defined.
@@ -36,7 +36,7 @@ pub struct DatasetHeader {
 
 /// Where the elements of a dataset lie.
 #[derive(Debug)]
-pub(super) enum Layout {
+pub(crate) enum Layout {
     /// In the header.
     Compact(Vec<u8>),
     /// In one run from this address on.
@@ -72,7 +72,7 @@ pub struct ExternalPiece {
 
 impl DatasetHeader {
     /// The pipeline, if this crate has all of its filters; else the name of the one that it lacks.
-    pub(super) fn pipeline(&self) -> Result<Pipeline, String> {
+    pub(crate) fn pipeline(&self) -> Result<Pipeline, String> {
         let filter = |filter: &FilterMessage| {
             Filter::new(i32::from(filter.number), &filter.name, &filter.values)
         };

@@ -189,6 +189,44 @@ impl MetadataFile {
         })
     }
 
+    /// The header of the dataset at an address, and its chunks if it has any. Every range in the
+    /// file that they name is inside the file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], also for an object that is not a dataset; the errors of the store.
+    pub fn dataset_header(
+        &self,
+        address: u64,
+        path: &str,
+    ) -> Result<(DatasetHeader, Vec<Chunk>), Error> {
+        self.wait(path, async {
+            let reader = self.reader();
+            let object = Object::read(&reader, address).await?;
+            let Some(header) = object.dataset(&reader).await? else {
+                return damaged(address, "an object of another kind", "a dataset");
+            };
+            let mut chunks = Vec::new();
+            match &header.layout {
+                _ if header.space == Dataspace::Null => {}
+                Layout::Chunked(grid) => {
+                    chunks = grid.chunks(&reader, &header.space, header.filters.len()).await?;
+                    let base = reader.superblock().base;
+                    for chunk in &chunks {
+                        reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
+                    }
+                }
+                &Layout::Contiguous(at) if at != NOWHERE => {
+                    let bytes = header.space.count();
+                    let bytes =
+                        bytes.and_then(|count| count.checked_mul(header.datatype.size as u64));
+                    reader.check(at, bytes.unwrap_or(u64::MAX))?;
+                }
+                _ => {}
+            }
+            Ok((header, chunks))
+        })
+    }
+
     /// What the dataset at `address` holds, and where; `None` if the object is not a dataset.
     pub(super) fn array(&self, address: u64, path: &str) -> Result<Option<Found>, Error> {
         if let Some(found) = self.known().datasets.get(&address) {
@@ -409,7 +447,7 @@ impl MetadataFile {
         let pipeline = match header.pipeline() {
             Ok(pipeline) => pipeline,
             Err(why) => {
-                array.place = ElementPlace::Library(why);
+                array.place = ElementPlace::Unknown(why);
                 return Ok(Found::Array(Arc::new(array)));
             }
         };

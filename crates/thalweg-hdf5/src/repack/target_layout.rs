@@ -9,7 +9,7 @@ use thalweg_io::{Error, Result};
 use super::Repack;
 use super::grid::RepackGrid;
 use crate::encode::Coder;
-use crate::libhdf5::{DatasetForm, TargetStorage, ValueStorage};
+use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 
 /// The requested layout of datasets.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

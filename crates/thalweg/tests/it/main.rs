@@ -27,7 +27,6 @@ mod graph;
 #[cfg(feature = "hdf5")]
 mod graph_input;
 #[cfg(feature = "hdf5")]
-mod hdf5_metadata;
 mod hostile;
 mod measuring;
 mod memory;

@@ -29,7 +29,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
             None => hash_alone(file, dataset),
         };
         let is_virtual = matches!(array.place, ElementPlace::Virtual(_));
-        let elsewhere = array.library().or(is_virtual.then_some("a virtual dataset"));
+        let elsewhere = array.unknown_filter().or(is_virtual.then_some("a virtual dataset"));
         match (hash, elsewhere) {
             (Ok(hash), _) => {
                 let hash = hex(&hash.finalize());

@@ -1,17 +1,12 @@
-//! The store behind an open file, and the blocks of it that are kept for the next read. Blocks are
-//! fetched ahead if it is known which ones libhdf5 reads next.
+//! The store behind an open file, and the blocks of it that are kept for the next read.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use thalweg_io::control::Control;
 use thalweg_io::store::Store;
-use thalweg_io::store::many::read_many;
 use thalweg_io::{Error, Result};
 
 use super::DriverStatus;
-use super::expect::children;
-use super::trees::Trees;
 use crate::libhdf5::allowance;
 
 /// Bytes of a block. In a file that was written live, the nodes of an index lie far apart, so
@@ -23,21 +18,10 @@ const KEPT: usize = 256;
 /// Blocks that are read at a time if the block before them is kept.
 const AHEAD: u64 = 4;
 
-/// A store that answers within this time has the bytes in memory. Waiting for it then takes less
-/// time than starting threads.
-const AT_ONCE: Duration = Duration::from_micros(40);
-/// Requests in flight for blocks that are fetched ahead.
-const DEPTH: usize = 16;
-/// The most blocks that are fetched ahead and not used. With more, nothing is fetched ahead any
-/// more, because the nodes of the file are misleading.
-const MOST_UNUSED: u64 = 512;
-
 /// A block of the file.
 struct BackingBlock {
     number: u64,
     bytes: Vec<u8>,
-    /// Whether it was fetched ahead and has not been used yet.
-    expected: bool,
 }
 
 /// The store behind an open file, and the blocks of it that are kept.
@@ -49,9 +33,6 @@ pub(super) struct Backing {
     changes: bool,
     /// The blocks that are kept, the latest used last.
     blocks: Vec<BackingBlock>,
-    /// The number of blocks that were fetched ahead, less those that were used.
-    unused: u64,
-    trees: Trees,
 }
 
 impl Backing {
@@ -67,8 +48,6 @@ impl Backing {
             driver_status: driver_status.clone(),
             changes,
             blocks: Vec::new(),
-            unused: 0,
-            trees: Trees::default(),
         }
     }
 
@@ -82,8 +61,8 @@ impl Backing {
         self.driver_status.fail(error);
     }
 
-    /// Fills `out` from byte `at` of the store on; addresses in the file count from `base` on.
-    pub(super) fn read(&mut self, at: u64, out: &mut [u8], base: u64) -> Result<()> {
+    /// Fills `out` from byte `at` of the store on.
+    pub(super) fn read(&mut self, at: u64, out: &mut [u8]) -> Result<()> {
         let mut done = 0;
         if self.changes {
             self.blocks.clear();
@@ -105,11 +84,6 @@ impl Backing {
             let part = bytes.len().min(out.len() - done);
             out[done..done + part].copy_from_slice(&bytes[..part]);
             done += part;
-        }
-        if !self.changes {
-            let nodes =
-                children(out).unwrap_or_else(|| self.trees.children(at.wrapping_sub(base), out));
-            self.expect(&nodes, out.len() as u64, base);
         }
         Ok(())
     }
@@ -134,11 +108,7 @@ impl Backing {
             for (i, part) in bytes.chunks(BLOCK as usize).enumerate().rev() {
                 let number = number + i as u64;
                 if !self.has(number) {
-                    self.blocks.push(BackingBlock {
-                        number,
-                        bytes: part.to_vec(),
-                        expected: false,
-                    });
+                    self.blocks.push(BackingBlock { number, bytes: part.to_vec() });
                 }
             }
             self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));
@@ -146,54 +116,10 @@ impl Backing {
                 return Ok(&[]);
             }
         }
-        let Some(block) = self.blocks.last_mut() else { return Ok(&[]) };
-        if std::mem::take(&mut block.expected) {
-            self.unused -= 1;
-        }
-        Ok(&block.bytes)
+        Ok(self.blocks.last().map_or(&[], |block| &block.bytes))
     }
 
     fn has(&self, number: u64) -> bool {
         self.blocks.iter().any(|block| block.number == number)
-    }
-
-    /// Fetches nodes of `len` bytes together that libhdf5 would fetch one after the other. A node
-    /// that cannot be fetched is left out; a later read of it reports the error.
-    fn expect(&mut self, nodes: &[u64], len: u64, base: u64) {
-        let mut wanted = Vec::new();
-        for node in nodes {
-            let Some(end) = node.checked_add(base).and_then(|start| start.checked_add(len)) else {
-                continue;
-            };
-            if end > self.size() {
-                continue;
-            }
-            for number in (end - len) / BLOCK..=(end - 1) / BLOCK {
-                if !wanted.contains(&number) && !self.has(number) && wanted.len() < KEPT / 2 {
-                    wanted.push(number);
-                }
-            }
-        }
-        if wanted.len() < 2 || self.unused + wanted.len() as u64 > MOST_UNUSED {
-            return;
-        }
-        let range = |number: &u64| number * BLOCK..(number * BLOCK + BLOCK).min(self.size());
-        let ranges: Vec<_> = wanted.iter().map(range).collect();
-        let fetch =
-            |ranges| read_many(&*self.store, ranges, DEPTH, &self.control).unwrap_or_default();
-        // The time of the first request shows whether threads are worth it.
-        let started = Instant::now();
-        let mut fetched = fetch(&ranges[..1]);
-        if started.elapsed() > AT_ONCE {
-            fetched.extend(fetch(&ranges[1..]));
-        }
-        // The block that is needed next is pushed last, so it is dropped last.
-        for (number, bytes) in wanted.into_iter().zip(fetched).rev() {
-            let Ok(bytes) = bytes else { continue };
-            allowance::read(bytes.len() as u64);
-            self.unused += 1;
-            self.blocks.push(BackingBlock { number, bytes, expected: true });
-        }
-        self.blocks.drain(..self.blocks.len().saturating_sub(KEPT));
     }
 }

@@ -28,7 +28,7 @@ fn a_wrong_checksum_is_an_error_also_in_a_file_that_is_being_written() {
         std::thread::spawn(move || {
             let store: Arc<dyn Store> =
                 Arc::new(MemoryStore::new("damaged", damaged_superblock(flags)));
-            let (opened, _) = open(&store, &OtherFiles::default(), &Control::default());
+            let (opened, _) = open(&store, &Control::default());
             send.send(opened.err()).unwrap();
         });
         let refused = receive.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();

@@ -21,6 +21,7 @@ impl Rewrite<'_> {
     pub(super) fn attributes(&mut self, from: &Id, to: &Id) -> Result<(), RewriteError> {
         for (number, name) in names(from)? {
             self.attribute(from, to, number, &name)?;
+            self.check_cancelled()?;
         }
         Ok(())
     }
@@ -61,7 +62,7 @@ impl Rewrite<'_> {
             let size = count.checked_mul(H5Tget_size(stored.raw()) as u64);
             // Lists and references may take more bytes in memory than in the file, but not this
             // many.
-            let most = self.from.shared.size().saturating_mul(8);
+            let most = self.from.size().saturating_mul(8);
             let Some(size) = size.filter(|&size| size <= most) else {
                 let name = name.to_string_lossy();
                 return Err(self.malformed(

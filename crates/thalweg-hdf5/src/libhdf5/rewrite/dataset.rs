@@ -1,110 +1,44 @@
-//! Copies datasets: how they are stored, how their copies are stored, and places for their values.
+//! Copies datasets, and finds places for their values.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_alloc_time_t, H5D_layout_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_space, H5Dget_type,
-    H5Dwrite, H5Dwrite_chunk,
+    H5D_alloc_time_t, H5D_layout_t, H5D_space_status_t, H5Dcreate_anon, H5Dget_create_plist,
+    H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dwrite, H5Dwrite_chunk,
 };
 use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_filter2,
-    H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
-    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout,
-    H5Pset_shuffle,
+    H5P_DEFAULT, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
+    H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts, H5Pset_deflate,
+    H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
 };
 use hdf5_metno_sys::h5s::{
-    H5S_class_t, H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_dims,
-    H5Sget_simple_extent_ndims, H5Sget_simple_extent_type, H5Sselect_hyperslab, H5Sselect_none,
+    H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_ndims, H5Sselect_hyperslab,
+    H5Sselect_none,
 };
-use hdf5_metno_sys::h5t::{H5T_class_t, H5Tget_class, H5Tget_size};
+use hdf5_metno_sys::h5t::H5Tget_size;
 use hdf5_metno_sys::h5z::{
     H5Z_CLASS_T_VERS, H5Z_FILTER_ALL, H5Z_FLAG_OPTIONAL, H5Z_class2_t, H5Zfilter_avail, H5Zregister,
 };
 use thalweg_io::Result;
 
-use super::datatype::{ElementContents, contents};
-use super::{Rewrite, RewriteError};
+use super::{Plan, Rewrite, RewriteError};
 use crate::encode::Coder;
 use crate::filter;
-use crate::filter::Pipeline;
-use crate::libhdf5::array::{MOST_RANK, fill_value};
-use crate::libhdf5::dataset;
-use crate::libhdf5::dataset::{pipeline, run};
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
-use crate::libhdf5::object::Node;
+use crate::metadata::NOWHERE;
+use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
-
-/// For up to this many chunks, an index with places for all of them has at most 16 MiB.
-const MANY_CHUNKS: u64 = 1 << 20;
 
 unsafe extern "C" {
     /// The bindings do not declare it.
     fn H5Fset_libver_bounds(file: hid_t, low: H5F_libver_t, high: H5F_libver_t) -> i32;
 }
 
-/// How a dataset is stored.
-#[derive(Debug)]
-pub struct DatasetForm {
-    /// Its path in the file.
-    pub path: String,
-    /// The length of each dimension.
-    pub shape: Vec<u64>,
-    /// The greatest length of each dimension; `None` for any length.
-    pub most: Vec<Option<u64>>,
-    /// Bytes of an element.
-    pub element: usize,
-    /// Whether elements are numbers.
-    pub numbers: bool,
-    /// The value, in stored form, of elements that are not stored; empty for zeros.
-    pub fill: Vec<u8>,
-    /// Where the values lie.
-    pub storage: ValueStorage,
-    /// The filters of its chunks; the error names a filter that this crate cannot undo.
-    pub pipeline: Result<Pipeline, String>,
-    /// The filters as encoders; `None` if this crate cannot apply one of them.
-    pub coders: Option<Vec<Coder>>,
-}
-
-/// Where the values of a dataset lie.
-#[derive(Debug, PartialEq, Eq)]
-pub enum ValueStorage {
-    /// In one run from this offset on; `None` where nothing was written.
-    Contiguous(Option<u64>),
-    /// In chunks of this shape; each has a number in the grid of chunks, in C order.
-    Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where only libhdf5 can read them, or outside of this file.
-    Elsewhere {
-        /// The reason, in words.
-        why: &'static str,
-        /// Whether libhdf5 has to copy them. Otherwise, this file does not hold them.
-        copied: bool,
-    },
-}
-
-/// How the copy of a dataset is to be stored.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TargetStorage {
-    /// As the original, with its chunks beside each other.
-    Keep,
-    /// In one run.
-    Contiguous,
-    /// In chunks.
-    Chunked {
-        /// The shape of a chunk.
-        chunk: Vec<u64>,
-        /// The encoders that are applied to the chunks.
-        coders: Vec<Coder>,
-        /// The numbers of the chunks to store, in C order of the grid. Without encoders all chunks
-        /// have the same size, and their places are found at once.
-        numbers: Vec<u64>,
-    },
-}
-
 /// A dataset that was copied.
 #[derive(Debug)]
-pub struct RewrittenDataset {
+pub(crate) struct RewrittenDataset {
     /// The storage of the original.
     pub form: DatasetForm,
     /// How the copy is stored.
@@ -116,52 +50,30 @@ pub struct RewrittenDataset {
     pub(super) to: u64,
 }
 
-fn elsewhere(why: &'static str, copied: bool) -> ValueStorage {
-    ValueStorage::Elsewhere { why, copied }
-}
-
-impl DatasetForm {
-    /// Bytes of all elements.
-    pub fn bytes(&self) -> u64 {
-        self.shape.iter().product::<u64>() * self.element as u64
-    }
-
-    /// Whether the dataset has a limit of size that allows many chunks of this shape, far more than
-    /// it has now. From version 1.10 on, libhdf5 takes space and time for all of them at once.
-    fn may_become_far_more(&self, target: &TargetStorage, chunk: &[u64]) -> bool {
-        let cells = |lengths: &mut dyn Iterator<Item = u64>| {
-            lengths
-                .zip(chunk)
-                .map(|(length, chunk)| length.div_ceil((*chunk).max(1)))
-                .fold(1, u64::saturating_mul)
-        };
-        let there = match (target, &self.storage) {
-            (TargetStorage::Chunked { numbers, .. }, _) => numbers.len() as u64,
-            (_, ValueStorage::Chunked(_, chunks)) => chunks.len() as u64,
-            _ => cells(&mut self.shape.iter().copied()),
-        };
-        let most = cells(&mut self.most.iter().map(|most| most.unwrap_or(0)));
-        most > MANY_CHUNKS.max(there.saturating_mul(8))
-    }
-}
-
 impl Rewrite<'_> {
     /// Makes the copy of a dataset. No link leads to it yet. The lock is held.
     pub(super) fn dataset(
         &mut self,
-        from: Id,
+        from: &Id,
         address: u64,
         path: &str,
-        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+        plan: &mut Plan<'_>,
     ) -> Result<(RewrittenDataset, Id), RewriteError> {
-        let node = Node { id: from, path: path.to_owned(), shared: self.from.shared.clone() };
+        let (form, target) = plan(address, path)?;
         // SAFETY: under the lock, with identifiers that are open.
         unsafe {
-            let stored = Id::new(H5Dget_type(node.id.raw()))?;
-            let space = Id::new(H5Dget_space(node.id.raw()))?;
-            let make = Id::new(H5Dget_create_plist(node.id.raw()))?;
-            let form = self.form(&node, &stored, &space, &make)?;
-            let target = target(&form)?;
+            let stored = Id::new(H5Dget_type(from.raw()))?;
+            let space = Id::new(H5Dget_space(from.raw()))?;
+            let make = Id::new(H5Dget_create_plist(from.raw()))?;
+            // What follows passes the library as many numbers and bytes as the form has.
+            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?.cast_unsigned() as usize;
+            let is_elsewhere = matches!(form.storage, ValueStorage::Elsewhere { .. });
+            let element = H5Tget_size(stored.raw());
+            if rank != form.shape.len() || (element != form.element && !is_elsewhere) {
+                let found = format!("{rank} dimensions of {element} bytes, as libhdf5 reads it");
+                let expected = format!("{} of {}", form.shape.len(), form.element);
+                return Err(self.malformed(path, found, expected));
+            }
             apply(&target, &form, &make)?;
             register_stubs(&make)?;
             let kind = self.kind(&stored, path)?;
@@ -186,124 +98,6 @@ impl Rewrite<'_> {
             let places = self.places(&made, &form, &target, &stored)?;
             let to = self.record_copy(address, &made, path)?;
             Ok((RewrittenDataset { form, target, places, from: address, to }, made))
-        }
-    }
-
-    /// How a dataset is stored.
-    ///
-    /// # Safety
-    /// The lock is held.
-    unsafe fn form(
-        &self,
-        node: &Node,
-        stored: &Id,
-        space: &Id,
-        make: &Id,
-    ) -> Result<DatasetForm, RewriteError> {
-        let path = node.path.clone();
-        // SAFETY: as the caller says; each buffer has the size that the call is given.
-        unsafe {
-            let mut shape = [0; MOST_RANK];
-            let mut most = [0; MOST_RANK];
-            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?.cast_unsigned() as usize;
-            status(H5Sget_simple_extent_dims(space.raw(), shape.as_mut_ptr(), most.as_mut_ptr()))?;
-            let element = H5Tget_size(stored.raw());
-            let numbers = matches!(
-                H5Tget_class(stored.raw()),
-                H5T_class_t::H5T_INTEGER
-                    | H5T_class_t::H5T_FLOAT
-                    | H5T_class_t::H5T_ENUM
-                    | H5T_class_t::H5T_BITFIELD
-            );
-            let shape = shape[..rank].to_vec();
-            let most = &most[..rank];
-            let bytes = shape.iter().try_fold(element as u64, |bytes, &n| bytes.checked_mul(n));
-            let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
-                let found = format!("{shape:?} elements of {element} bytes");
-                return Err(self.malformed(
-                    &path,
-                    found,
-                    "a dataset that a machine can address".into(),
-                ));
-            };
-            let held = contents(stored, 0)?;
-            let pipeline = match pipeline(make) {
-                Ok(pipeline) => Ok(pipeline),
-                Err(dataset::DatasetError::Unsupported(why)) => Err(why),
-                Err(trouble) => return Err(self.trouble(&path, trouble)),
-            };
-            let storage = match H5Sget_simple_extent_type(space.raw()) {
-                H5S_class_t::H5S_NULL => elsewhere("a dataset without values", false),
-                _ => self.storage(node, make, &shape, bytes, &held)?,
-            };
-            let mut fill = match storage {
-                ValueStorage::Elsewhere { .. } => Vec::new(),
-                _ => fill_value(make, stored)?,
-            };
-            if fill.iter().all(|&byte| byte == 0) {
-                fill.clear();
-            }
-            let most =
-                most.iter().map(|&most| Some(most).filter(|&most| most != u64::MAX)).collect();
-            let coders = coders(make)?;
-            Ok(DatasetForm { path, shape, most, element, numbers, fill, storage, pipeline, coders })
-        }
-    }
-
-    /// Where the `bytes` bytes of a dataset of this shape lie.
-    ///
-    /// # Safety
-    /// The lock is held.
-    unsafe fn storage(
-        &self,
-        node: &Node,
-        make: &Id,
-        shape: &[u64],
-        bytes: u64,
-        held: &ElementContents,
-    ) -> Result<ValueStorage, RewriteError> {
-        let path = &node.path;
-        // SAFETY: as the caller says, with open identifiers.
-        unsafe {
-            Ok(match H5Pget_layout(make.raw()) {
-                H5D_layout_t::H5D_VIRTUAL => elsewhere("a virtual dataset", false),
-                _ if held.pointers => elsewhere("lists or strings of any length", true),
-                _ if held.references => elsewhere("references", true),
-                H5D_layout_t::H5D_COMPACT => elsewhere("in its header", true),
-                H5D_layout_t::H5D_CONTIGUOUS if H5Pget_external_count(make.raw()) > 0 => {
-                    elsewhere("values in another file", false)
-                }
-                H5D_layout_t::H5D_CONTIGUOUS => {
-                    let at = run(&node.id)?.filter(|_| bytes > 0);
-                    if let Some(at) = at {
-                        self.from.shared.check_inside(path, at, bytes)?;
-                    }
-                    ValueStorage::Contiguous(at)
-                }
-                H5D_layout_t::H5D_CHUNKED => {
-                    let (chunk, chunks) = node
-                        .chunk_grid(make, shape)
-                        .map_err(|trouble| self.trouble(path, trouble))?;
-                    self.from.shared.check_chunks(path, &chunks)?;
-                    ValueStorage::Chunked(chunk, chunks)
-                }
-                _ => {
-                    let what = "a layout that is not known";
-                    return Err(self.unsupported(path, what, "remove it first"));
-                }
-            })
-        }
-    }
-
-    fn trouble(&self, path: &str, trouble: dataset::DatasetError) -> RewriteError {
-        match trouble {
-            dataset::DatasetError::Refused(refused) => refused.into(),
-            dataset::DatasetError::Unsupported(what) => {
-                self.unsupported(path, &what, "leave the dataset out first")
-            }
-            dataset::DatasetError::Malformed(at, found, expected) => {
-                self.from.shared.malformed(path, at, found, expected).into()
-            }
         }
     }
 
@@ -350,7 +144,7 @@ impl Rewrite<'_> {
     ///
     /// # Errors
     /// An error of libhdf5; [`Error::Io`](thalweg_io::Error::Io).
-    pub fn chunks(&mut self, made: &RewrittenDataset, stored: &[Chunk]) -> Result<Vec<u64>> {
+    pub(crate) fn chunks(&mut self, made: &RewrittenDataset, stored: &[Chunk]) -> Result<Vec<u64>> {
         let TargetStorage::Chunked { chunk, .. } = &made.target else { return Ok(Vec::new()) };
         self.run_locked(&made.form.path, |rewrite| {
             let to = rewrite.open_to(made.to)?;
@@ -530,47 +324,6 @@ unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, LibraryRefus
     Ok(Some(chunk))
 }
 
-/// The filters of a creation property list as encoders; `None` if this crate cannot apply one of
-/// them.
-///
-/// # Safety
-/// The lock is held.
-unsafe fn coders(make: &Id) -> Result<Option<Vec<Coder>>, LibraryRefusal> {
-    let mut coders = Vec::new();
-    // SAFETY: as the caller says; there is room for one value.
-    unsafe {
-        for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
-            let (mut flags, mut config, mut count, mut level) = (0, 0, 1, u32::MAX);
-            let name = std::ptr::null_mut();
-            let value = &raw mut level;
-            let (flags, count, config) = (&raw mut flags, &raw mut count, &raw mut config);
-            coders.push(
-                match status(H5Pget_filter2(
-                    make.raw(),
-                    place,
-                    flags,
-                    count,
-                    value,
-                    0,
-                    name,
-                    config,
-                ))? {
-                    filter::SHUFFLE => Coder::Shuffle,
-                    filter::DEFLATE => Coder::Deflate(level.min(9) as u8),
-                    filter::FLETCHER32 => Coder::Fletcher32,
-                    filter::LZ4 => Coder::Lz4,
-                    // The plugin of this filter uses level 3 if no level is given.
-                    filter::ZSTD => {
-                        Coder::Zstd(if level == u32::MAX { 3 } else { level.min(22) as u8 })
-                    }
-                    _ => return Ok(None),
-                },
-            );
-        }
-    }
-    Ok(Some(coders))
-}
-
 /// Registers a stub for each missing filter; the stub always fails. With it, a dataset can be made
 /// with the filter, and its chunks are copied from file to file as they are.
 ///
@@ -656,4 +409,19 @@ pub(super) unsafe fn select_rows(
         }
     }
     Ok(space.raw())
+}
+
+/// Where the one run of a dataset starts, if it is stored. The lock is held.
+fn run(dataset: &Id) -> Result<Option<u64>, LibraryRefusal> {
+    let mut stored = H5D_space_status_t::H5D_SPACE_STATUS_ERROR;
+    // SAFETY: under the lock, an open dataset; the answer outlives the call.
+    let offset = unsafe {
+        status(H5Dget_space_status(dataset.raw(), &raw mut stored))?;
+        H5Dget_offset(dataset.raw())
+    };
+    // The library returns an undefined address without an error, and adds the size of a user block
+    // even to that.
+    let is_stored =
+        stored != H5D_space_status_t::H5D_SPACE_STATUS_NOT_ALLOCATED && offset != NOWHERE;
+    Ok(is_stored.then_some(offset))
 }

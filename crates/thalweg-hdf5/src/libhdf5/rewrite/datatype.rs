@@ -8,10 +8,9 @@ use hdf5_metno_sys::h5t::{
     H5Tget_member_type, H5Tget_nmembers, H5Tget_super, H5Tis_variable_str,
 };
 
-use super::{Rewrite, RewriteError, info};
-use crate::libhdf5::array::MOST_TYPE_LEVELS;
+use super::{MOST_TYPE_LEVELS, Rewrite, RewriteError, info};
+use crate::libhdf5::file::address;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
-use crate::libhdf5::object::address;
 
 /// What elements hold besides plain bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -10,12 +10,11 @@ use hdf5_metno_sys::h5l::{
 use hdf5_metno_sys::h5o::H5Olink;
 use hdf5_metno_sys::h5p::{H5P_CLS_LINK_CREATE, H5P_DEFAULT, H5Pcreate, H5Pset_char_encoding};
 use hdf5_metno_sys::h5t::H5T_cset_t;
-use thalweg_io::Result;
 
-use super::dataset::{DatasetForm, RewrittenDataset, TargetStorage};
-use super::{Rewrite, RewriteError};
+use super::dataset::RewrittenDataset;
+use super::{Plan, Rewrite, RewriteError};
+use crate::libhdf5::file::address;
 use crate::libhdf5::handle::{Id, status};
-use crate::libhdf5::object::address;
 
 /// The classes `H5L_TYPE_HARD`, `_SOFT` and `_EXTERNAL`. Other classes are defined by users.
 const HARD: c_int = 0;
@@ -45,7 +44,7 @@ impl Rewrite<'_> {
         from: &Id,
         to: &Id,
         path: &str,
-        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+        plan: &mut Plan<'_>,
         datasets: &mut Vec<RewrittenDataset>,
     ) -> Result<(), RewriteError> {
         for link in links(from)? {
@@ -57,7 +56,7 @@ impl Rewrite<'_> {
                 named
             };
             match link.class {
-                HARD => self.hard(&link, to, &path, &named, target, datasets)?,
+                HARD => self.hard(&link, to, &path, &named, plan, datasets)?,
                 SOFT | EXTERNAL => self.elsewhere(&link, from, to, &path, &named)?,
                 class => {
                     return Err(self.unsupported(
@@ -77,7 +76,7 @@ impl Rewrite<'_> {
         parent: &Id,
         path: &str,
         named: &Id,
-        target: &mut dyn FnMut(&DatasetForm) -> Result<TargetStorage>,
+        plan: &mut Plan<'_>,
         datasets: &mut Vec<RewrittenDataset>,
     ) -> Result<(), RewriteError> {
         let copied = if let Some(&copied) = self.copies.get(&link.address) {
@@ -94,7 +93,7 @@ impl Rewrite<'_> {
                 }
                 // The library deletes an object that is closed before a link leads to it.
                 H5I_type_t::H5I_DATASET => {
-                    let (made, copied) = self.dataset(from, link.address, path, target)?;
+                    let (made, copied) = self.dataset(&from, link.address, path, plan)?;
                     datasets.push(made);
                     copied
                 }

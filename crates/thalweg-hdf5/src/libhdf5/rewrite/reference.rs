@@ -14,10 +14,9 @@ use hdf5_metno_sys::h5t::{
 };
 
 use super::datatype::StoredSequence;
-use super::{Rewrite, info};
-use crate::libhdf5::array::MOST_TYPE_LEVELS;
+use super::{MOST_TYPE_LEVELS, Rewrite, info};
+use crate::libhdf5::file::address;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
-use crate::libhdf5::object::address;
 use crate::metadata::NOWHERE;
 
 /// Bytes in memory of references to objects, to regions, and of any kind.

@@ -6,15 +6,13 @@ use std::ffi::c_void;
 use hdf5_metno_sys::h5d::{H5Dget_space, H5Dget_type, H5Dread, H5Dwrite};
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
-use hdf5_metno_sys::h5t::H5Treclaim;
+use hdf5_metno_sys::h5t::{H5Tget_size, H5Treclaim};
 use thalweg_io::Error;
 
 use super::dataset::{RewrittenDataset, select_rows};
 use super::datatype::contents;
 use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, status};
-use crate::libhdf5::sources::check_sources;
-use crate::other_files::ADVICE;
 
 /// Bytes of elements that are copied at a time, without the strings and lists that they point to.
 const PIECE: u64 = 1 << 20;
@@ -24,15 +22,23 @@ impl Rewrite<'_> {
     pub(super) fn values(&mut self, made: &RewrittenDataset) -> Result<(), RewriteError> {
         let form = &made.form;
         let rows = form.shape.first().copied().unwrap_or(1);
-        if form.bytes() == 0 {
+        // Strings, lists and references take other bytes in memory than in the file.
+        // SAFETY: under the lock, an open dataset.
+        let element = unsafe {
+            let stored = Id::new(H5Dget_type(self.open_from(made.from)?.raw()))?;
+            H5Tget_size(stored.raw()) as u64
+        };
+        let elements = form.shape.iter().product::<u64>();
+        let Some(bytes) = elements.checked_mul(element) else {
+            let found = format!("{elements} elements of {element} bytes");
+            return Err(self.malformed(&form.path, found, "fewer".into()));
+        };
+        if bytes == 0 {
             return Ok(());
         }
-        let shared = &self.from.shared;
-        check_sources(&self.open_from(made.from)?, shared.other_files())
-            .map_err(|error| shared.dataset_error(&form.path, error, ADVICE))?;
-        let row = form.bytes() / rows;
+        let row = bytes / rows;
         let step = (PIECE / row.max(1)).clamp(1, rows);
-        let room = self.from.shared.size().saturating_mul(8).max(PIECE);
+        let room = self.from.size().saturating_mul(8).max(PIECE);
         if row * step > room {
             return Err(self.malformed(
                 &form.path,

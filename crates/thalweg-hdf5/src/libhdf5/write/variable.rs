@@ -1,6 +1,6 @@
 //! Writes datasets of strings and lists of any length, for tests.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 
 use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dwrite};
 use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_CREATE, H5P_DEFAULT};
@@ -10,7 +10,14 @@ use thalweg_io::Result;
 
 use super::{Hdf5Writer, NewGroup, StoredNumber, untimed};
 use crate::libhdf5::handle::{Id, locked, status};
-use crate::libhdf5::variable::VariableList;
+
+/// `hvl_t`: a list in memory.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct VariableList {
+    len: usize,
+    items: *const c_void,
+}
 
 impl Hdf5Writer {
     /// Writes a dataset of strings, or of lists of `item`. There is one of `elements` for each
