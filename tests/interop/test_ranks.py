@@ -57,6 +57,19 @@ def test_processes(thalweg_binary, file, whole, ranks, options):
     same(told(run(thalweg_binary, "read", file, "--json", "--ranks", ranks, *options.split())), whole, ranks)
 
 
+def test_processes_stay_in_the_folder(thalweg_binary, tmp_path):
+    """They read values of files elsewhere only with `--trusted`, as one process does."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "secret").write_bytes(b"x" * 4000)
+    path = tmp_path / "home/f.h5"
+    with h5py.File(path, "w") as f:
+        f["own"] = np.arange(1000)
+        f.create_dataset("outside", (1000,), "<i4", external=[(str(tmp_path / "secret"), 0, 4000)])
+    for options, datasets in [([], 1), (["--trusted"], 2)]:
+        for ranks in ([], ["--ranks", 2]):
+            assert told(run(thalweg_binary, "read", path, "--json", *options, *ranks))["datasets"] == datasets
+
+
 def test_slices_are_the_arrays(thalweg_binary, file, whole):
     for count in (1, 4):
         lines = run(thalweg_binary, "read", file, "--slices", count).stdout.splitlines()
