@@ -31,6 +31,7 @@ mod superblock;
 mod virtual_layout;
 
 use std::borrow::Cow;
+use std::future::poll_fn;
 use std::ops::Range;
 use std::pin::pin;
 use std::sync::Arc;
@@ -108,6 +109,35 @@ fn damaged<T>(
     expected: impl Into<Cow<'static, str>>,
 ) -> Result<T> {
     Err(Refused::Damaged(Fault { at, found: found.into(), expected: expected.into() }))
+}
+
+/// Runs two parsers side by side, so that a round fetches what both need next.
+async fn both<A, B>(
+    one: impl Future<Output = Result<A>>,
+    other: impl Future<Output = Result<B>>,
+) -> Result<(A, B)> {
+    let (mut one, mut other) = (pin!(one), pin!(other));
+    let (mut first, mut second) = (None, None);
+    poll_fn(|context| {
+        if first.is_none()
+            && let Poll::Ready(done) = one.as_mut().poll(context)
+        {
+            first = Some(done?);
+        }
+        if second.is_none()
+            && let Poll::Ready(done) = other.as_mut().poll(context)
+        {
+            second = Some(done?);
+        }
+        match (first.take(), second.take()) {
+            (Some(one), Some(other)) => Poll::Ready(Ok((one, other))),
+            (one, other) => {
+                (first, second) = (one, other);
+                Poll::Pending
+            }
+        }
+    })
+    .await
 }
 
 /// Ranges of bytes, in the order in which they were asked for.

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::btree::version2;
 use super::cursor::{Cursor, until_nul};
 use super::dataspace::Dataspace;
 use super::datatype::{ByteOrder, Class, Datatype, Referent};
 use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, Object, SHARED, shared};
-use super::heap::{Collections, Fractal, GlobalId, reference};
+use super::heap::{Collections, Fractal, GlobalId, dense, reference};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
 use crate::array::MOST_RANK;
 use crate::types::Value;
@@ -58,8 +57,8 @@ impl Object {
         if heap == NOWHERE {
             return Ok(found);
         }
-        let heap = Fractal::open(reader, heap).await?;
-        let (size, records) = version2(reader, names, ATTRIBUTES_BY_NAME, RECORD..=RECORD).await?;
+        let (heap, size, records) =
+            dense(reader, (heap, names), ATTRIBUTES_BY_NAME, RECORD..=RECORD).await?;
         let is_shared = |record: &[u8]| record.get(ID).is_some_and(|flags| flags & SHARED != 0);
         let (elsewhere, own): (Vec<&[u8]>, Vec<&[u8]>) =
             records.chunks_exact(size).partition(|record| is_shared(record));

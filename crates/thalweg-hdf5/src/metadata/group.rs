@@ -1,10 +1,10 @@
 //! Groups: their links, as symbol tables, as link messages and in dense storage.
 
-use super::btree::{Tree1, version2};
+use super::btree::Tree1;
 use super::cursor::Cursor;
 use super::header::{LINK, LINK_INFO, Object, SYMBOL_TABLE};
-use super::heap::{Fractal, Local};
-use super::{ByteSource, NOWHERE, Reader, Result, damaged};
+use super::heap::{Local, dense};
+use super::{ByteSource, NOWHERE, Reader, Result, both, damaged};
 
 /// The type of the records of a version 2 tree of a group's links by name.
 const LINKS_BY_NAME: u8 = 5;
@@ -70,8 +70,7 @@ impl Object {
             links.push(link(body.cursor())?);
         }
         if heap != NOWHERE {
-            let heap = Fractal::open(reader, heap).await?;
-            let (size, records) = version2(reader, names, LINKS_BY_NAME, RECORD).await?;
+            let (heap, size, records) = dense(reader, (heap, names), LINKS_BY_NAME, RECORD).await?;
             let ids: Vec<&[u8]> =
                 records.chunks_exact(size).map(|record| &record[HASH..]).collect();
             let mut objects = heap.objects(reader, &ids, names).await?;
@@ -109,11 +108,10 @@ async fn symbols<S: ByteSource + ?Sized>(
 ) -> Result<Vec<Link>> {
     /// The type of an entry that caches the place of a symbolic link's path.
     const SYMBOLIC: u32 = 2;
-    let names = Local::read(reader, heap).await?;
     let superblock = reader.superblock();
     let tree1 = Tree1 { kind: 0, key: superblock.widths.length.into(), k: superblock.group_k };
-    let leaves: Vec<u64> =
-        tree1.entries(reader, tree).await?.into_iter().map(|(_, leaf)| leaf).collect();
+    let (names, leaves) = both(Local::read(reader, heap), tree1.entries(reader, tree)).await?;
+    let leaves: Vec<u64> = leaves.into_iter().map(|(_, leaf)| leaf).collect();
     let entry = u64::from(superblock.widths.length) + u64::from(superblock.widths.address) + 24;
     let most = 2 * u64::from(superblock.leaf_k);
     let mut links = Vec::new();

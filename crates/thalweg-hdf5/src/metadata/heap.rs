@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::btree::{bytes_for, version2};
 use super::checksum::{lookup3, verified};
 use super::cursor::Cursor;
-use super::{ByteSource, NOWHERE, Reader, Result, at_once, damaged, foreign};
+use super::{ByteSource, NOWHERE, Reader, Result, at_once, both, damaged, foreign};
 
 /// The names of a symbol table.
 pub(super) struct Local {
@@ -211,6 +211,8 @@ impl Doubling {
 
 /// The most bytes of a direct block. The library's own blocks have 64 KiB.
 const MOST_BLOCK: u64 = 16 << 20;
+/// The most bytes of direct blocks that are fetched before it is known which are wanted.
+const MOST_HINTED: u64 = 256 << 10;
 /// The most entries of an indirect block.
 const MOST_ENTRIES: u64 = 1 << 16;
 
@@ -223,6 +225,26 @@ enum Place {
     Managed(u64, u64),
     /// Alone in the file: the address.
     Huge(u64, u64),
+}
+
+/// Reads dense storage: the heap at `heap` with the objects, and the records of the version 2
+/// B-tree at `tree`, which says what is in the heap. Returns also the bytes of a record.
+pub(super) async fn dense<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    (heap, tree): (u64, u64),
+    kind: u8,
+    sizes: std::ops::RangeInclusive<usize>,
+) -> Result<(Fractal, usize, Vec<u8>)> {
+    let opened = async {
+        let heap = Fractal::open(reader, heap).await?;
+        // They come with the next node of the tree.
+        if heap.blocks.iter().map(|block| block.size).sum::<u64>() <= MOST_HINTED {
+            heap.blocks.iter().for_each(|block| reader.hint(&[block.at], block.size));
+        }
+        Ok(heap)
+    };
+    let (heap, (size, records)) = both(opened, version2(reader, tree, kind, sizes)).await?;
+    Ok((heap, size, records))
 }
 
 impl Fractal {

@@ -29,6 +29,11 @@ use super::ByteSource;
 
 /// The least and the most bytes of a block. Blocks are the unit of fetching and keeping.
 const BLOCKS: [u64; 2] = [4 << 10, 64 << 10];
+/// Around each block that a round wants, so many bytes are fetched at most, if the transfer of all
+/// takes no more than this part of the latency. What is found next is often near: on a store that
+/// answers late, that saves whole rounds.
+const NEAR: u64 = 1 << 20;
+const NEAR_SHARE: f64 = 0.25;
 /// The most requests in flight.
 const MOST_DEPTH: usize = 64;
 /// A thread is started for so many parsers.
@@ -206,6 +211,7 @@ impl Rounds {
         let mut state = self.state();
         let mut wanted = std::mem::take(&mut state.wanted);
         wanted.append(&mut state.hinted);
+        self.widen(&mut wanted, &state.blocks);
         drop(state);
         let want = |(ordinal, number): (u64, &u64)| Wanted { range: self.range(*number), ordinal };
         let wanted: Vec<Wanted> = (0..).zip(&wanted).map(want).collect();
@@ -237,6 +243,22 @@ impl Rounds {
             state.kept = state.blocks.values().map(|block| block.bytes.len() as u64).sum();
         }
         Ok(())
+    }
+
+    /// Adds the blocks around those that are wanted, as far as they hardly delay the answer.
+    fn widen(&self, wanted: &mut BTreeSet<u64>, kept: &HashMap<u64, Block>) {
+        let room = self.model.latency_s * NEAR_SHARE * self.model.bandwidth;
+        let room = (room as u64).min(self.most / 2) / (wanted.len() as u64).max(1);
+        let near = room.min(NEAR) / self.block;
+        // For less, the rounds of a local device would become longer.
+        if near < 16 {
+            return;
+        }
+        let all = self.store.size().div_ceil(self.block);
+        for first in wanted.iter().map(|number| number / near * near).collect::<BTreeSet<u64>>() {
+            let more = first..(first + near).min(all);
+            wanted.extend(more.filter(|number| !kept.contains_key(number)));
+        }
     }
 
     /// The range of a block.
