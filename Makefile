@@ -9,8 +9,6 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 export CARGO_TARGET_DIR := $(CURDIR)/target
 # .ci/cmake puts a newer cmake there where the system's is too old for libhdf5.
 export PATH := $(CURDIR)/target/cmake/bin:$(PATH)
-# The first build is a sixth quicker without what makes the next ones quick.
-export CARGO_INCREMENTAL ?= $(if $(wildcard $(CARGO_TARGET_DIR)/debug),1,0)
 # What `make bench` hands to `thalweg bench`: make bench ARGS="--help"
 ARGS ?=
 PYTEST_ARGS ?=

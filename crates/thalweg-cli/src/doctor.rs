@@ -98,7 +98,7 @@ struct DoctorReport<'a> {
     origin: String,
     /// Whether the store's speed is only assumed.
     assumed: bool,
-    /// Datasets that only libhdf5 can read, or that are no arrays.
+    /// Datasets that are virtual, or that cannot be read.
     left_out: usize,
     measured_s: Option<f64>,
     stripes: Option<Stripes>,
@@ -180,9 +180,11 @@ fn of_arrays(
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) = datasets
-        .iter()
-        .partition(|dataset| matches!(&dataset.found, Found::Array(array) if !array.is_by_rows()));
+    let (all, left_out): (Vec<&Dataset>, Vec<&Dataset>) =
+        datasets.iter().partition(|dataset| match &dataset.found {
+            Found::Array(array) => !array.is_by_rows() && dataset.not_read().is_none(),
+            Found::Other(_) => false,
+        });
     let here = file.options().model.unwrap_or(StoreModel::LOCAL);
     let (model, origin, assumed) = match &args.model {
         Some(asked) => (asked.model, asked.origin.clone(), asked.assumed),

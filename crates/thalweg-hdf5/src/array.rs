@@ -40,8 +40,6 @@ pub enum ElementPlace {
     Chunked(Vec<u64>, Vec<Chunk>),
     /// In other datasets.
     Virtual(Arc<[Mapping]>),
-    /// In chunks with a filter that this crate does not have. The text names it.
-    Unknown(String),
 }
 
 impl Array {
@@ -55,17 +53,9 @@ impl Array {
         self.shape.contains(&0)
     }
 
-    /// The filter that this crate does not have, if there is one.
-    pub fn unknown_filter(&self) -> Option<&str> {
-        match &self.place {
-            ElementPlace::Unknown(filter) => Some(filter),
-            _ => None,
-        }
-    }
-
     /// Whether it is read row by row, and not by the offsets of its elements.
     pub fn is_by_rows(&self) -> bool {
-        matches!(self.place, ElementPlace::Virtual(_) | ElementPlace::Unknown(_))
+        matches!(self.place, ElementPlace::Virtual(_))
     }
 
     /// Bytes of all elements.

@@ -82,9 +82,13 @@ impl Dataset {
         self.node.path()
     }
 
-    /// Whether it is an array of elements of one size, which [`ArrayFile::read`] can read.
-    pub fn is_array(&self) -> bool {
-        matches!(self.found, Found::Array(_))
+    /// Why [`ArrayFile::read`] cannot read it, in words: it is no array of elements of one size, or
+    /// has a filter that this crate does not have.
+    pub fn not_read(&self) -> Option<&str> {
+        match &self.found {
+            Found::Array(array) => array.pipeline.unknown(),
+            Found::Other(what) => Some(what),
+        }
     }
 
     /// Whether its elements are codes of an enumeration. The names of the codes are not read.

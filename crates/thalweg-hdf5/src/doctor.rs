@@ -22,7 +22,7 @@
 //!
 //! let file = ArrayFile::open(&path, Options::default())?;
 //! let datasets = file.datasets()?;
-//! let arrays: Vec<_> = datasets.iter().filter(|dataset| dataset.is_array()).collect();
+//! let arrays: Vec<_> = datasets.iter().filter(|dataset| dataset.not_read().is_none()).collect();
 //! let costs = Costs::default();
 //! let diagnosis = diagnose(&file, &arrays, &StoreModel::LOCAL, Duration::ZERO, &costs)?;
 //! assert!(diagnosis.sequential_share < 0.5, "few chunks follow the one before of their dataset");

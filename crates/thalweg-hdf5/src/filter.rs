@@ -61,6 +61,8 @@ pub enum Filter {
     ScaleOffset(scale_offset::ScaleOffsetParams),
     /// The conversion of elements. It is no filter of HDF5, and comes before all filters.
     Convert(Conversion),
+    /// A filter that this crate does not have, in words.
+    Unknown(String),
 }
 
 /// The parameters of the filter bitshuffle.
@@ -188,6 +190,7 @@ impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Convert(conversion) => return write!(f, "{conversion}"),
+            Self::Unknown(filter) => filter,
             Self::Nbit(_) => "nbit",
             Self::ScaleOffset(_) => "scale-offset",
             Self::Deflate => "deflate",
@@ -250,6 +253,14 @@ impl Pipeline {
             Some(Filter::Convert(conversion)) => Some(conversion),
             _ => None,
         }
+    }
+
+    /// The first filter that this crate does not have, in words.
+    pub fn unknown(&self) -> Option<&str> {
+        self.0.iter().find_map(|filter| match filter {
+            Filter::Unknown(filter) => Some(filter.as_str()),
+            _ => None,
+        })
     }
 }
 
@@ -408,6 +419,9 @@ impl Contexts {
             Filter::Convert(conversion) => conversion.apply(input, back),
             Filter::Szip(params) => szip::decompress(*params, input, most, back),
             Filter::Fletcher32 => check_sum(input, back),
+            Filter::Unknown(filter) => {
+                Err(Fault::new(0, filter.clone(), "a filter that thalweg has"))
+            }
         }
     }
 

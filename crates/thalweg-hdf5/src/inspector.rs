@@ -50,7 +50,7 @@ const LONGEST_ANSWER: u64 = 64;
 pub enum Answer {
     /// libhdf5 can be asked for everything in the file.
     Harmless,
-    /// libhdf5 refuses the file with an error, as it will in the parent.
+    /// The own reader or libhdf5 refuses the file with an error, as it will in the parent.
     Refused,
     /// libhdf5 asks for more memory than such a file may take.
     Memory,
@@ -175,9 +175,9 @@ fn harm(status: ExitStatus, answer: &str, name: &Arc<str>) -> Result<Option<Stri
     })
 }
 
-/// The work of the child: copies all objects of a file to memory, without the values that libhdf5
-/// does not read. It sets limits of time and memory that stay in force for the process, which
-/// should do nothing else. If standard input is a pipe, the process ends with it.
+/// The work of the child: copies groups, links, attributes, types, and the values that libhdf5
+/// copies, to a file in memory. It sets limits of time and memory that stay in force for the
+/// process, which should do nothing else. If standard input is a pipe, the process ends with it.
 ///
 /// # Errors
 /// [`Error::Cancelled`].
@@ -193,7 +193,7 @@ pub fn look(path: &Path, options: Options) -> Result<Answer> {
     limit(Resource::As, memory + ADDRESSES);
     // Stacks count as memory.
     let options = Options { budget: Budget { threads: 1, ..options.budget }, ..options };
-    allowance::limit(SECONDS, size.saturating_mul(READS).saturating_add(MORE_READS));
+    allowance::limit(SECONDS, size.saturating_mul(READS).saturating_add(MORE_READS), memory);
     match copy_to_memory(path, &options) {
         Err(Error::Cancelled) => Err(Error::Cancelled),
         _ if allowance::had_no_memory() => Ok(Answer::Memory),
@@ -201,11 +201,13 @@ pub fn look(path: &Path, options: Options) -> Result<Answer> {
             Ok(Answer::NoThread)
         }
         Ok(()) => Ok(Answer::Harmless),
+        // Nothing was learnt about the file.
+        Err(error @ Error::Io { .. }) => Err(error),
         Err(_) => Ok(Answer::Refused),
     }
 }
 
-/// Does all that a rewrite asks of libhdf5, with a file in memory as the new one.
+/// Copies groups, links, attributes, types, and the values that libhdf5 copies, to a file in memory.
 fn copy_to_memory(path: &Path, options: &Options) -> Result<()> {
     let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, options)?;
     let Options { budget: Budget { threads, memory }, control, .. } = options;
@@ -217,7 +219,7 @@ fn copy_to_memory(path: &Path, options: &Options) -> Result<()> {
     let version = LibraryVersion::Keep;
     let mut rewrite = Rewrite::begin(&from, out.into(), name, version, 0, control)?;
     rewrite.objects_of(&mut |address, path| {
-        Ok((DatasetForm::read(&found, address, path)?, TargetStorage::Keep))
+        Ok((DatasetForm::read(&found, address, path, false)?, TargetStorage::Keep))
     })?;
     rewrite.finish()
 }

@@ -198,7 +198,7 @@ fn fill(
     let mut rewrite = Rewrite::begin(&from, out, &output.name, how.version, metadata, control)?;
     let mut report = RepackReport { bytes_before: store.size(), ..RepackReport::default() };
     let made = rewrite.objects_of(&mut |address, path| {
-        let form = DatasetForm::read(&found, address, path)?;
+        let form = DatasetForm::read(&found, address, path, true)?;
         let target = target_layout::decide(&form, how, *memory, &mut report.kept)?;
         report.changes.extend(change(&form, &target));
         Ok((form, target))
@@ -295,10 +295,7 @@ fn change(form: &DatasetForm, target: &TargetStorage) -> Option<LayoutChange> {
     } else {
         None
     };
-    let filters_before = match &form.pipeline {
-        Ok(pipeline) => pipeline.0.iter().map(ToString::to_string).collect(),
-        Err(why) => vec![why.clone()],
-    };
+    let filters_before = form.pipeline.0.iter().map(ToString::to_string).collect();
     let (chunk_after, filters_after) = match target {
         TargetStorage::Keep => return None,
         TargetStorage::Contiguous => (None, Vec::new()),
@@ -336,7 +333,7 @@ fn as_they_are(made: &RewrittenDataset, moves: &mut Vec<ByteMove>) -> bool {
             true
         }
         (target, _) => {
-            let is_plain = form.pipeline.as_ref().is_ok_and(|pipeline| pipeline.0.is_empty());
+            let is_plain = form.pipeline.0.is_empty();
             let is_coded =
                 matches!(target, TargetStorage::Chunked { coders, .. } if !coders.is_empty());
             if !is_plain || is_coded || !form.fill.is_empty() {
@@ -467,7 +464,7 @@ fn job(made: &RewrittenDataset) -> Option<ReencodeJob> {
         fill: form.fill.clone(),
         from,
         stored,
-        pipeline: form.pipeline.clone().unwrap_or_default(),
+        pipeline: form.pipeline.clone(),
         to,
         coders,
         places,

@@ -30,8 +30,8 @@ pub(crate) struct DatasetForm {
     pub fill: Vec<u8>,
     /// Where the values lie.
     pub storage: ValueStorage,
-    /// The filters of its chunks; the error names a filter that this crate cannot undo.
-    pub pipeline: Result<Pipeline, String>,
+    /// The filters of its chunks.
+    pub pipeline: Pipeline,
     /// The filters as encoders; `None` if this crate cannot apply one of them.
     pub coders: Option<Vec<Coder>>,
 }
@@ -47,9 +47,20 @@ pub(crate) enum ValueStorage {
     Elsewhere {
         /// The reason, in words.
         why: &'static str,
-        /// Whether libhdf5 has to copy them. Otherwise, this file does not hold them.
-        copied: bool,
+        /// The parts of the array that libhdf5 has to copy.
+        copied: CopiedParts,
     },
+}
+
+/// Parts of an array.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum CopiedParts {
+    /// None: nothing is stored, or not in this file.
+    None,
+    /// All of it.
+    Whole,
+    /// The chunks of this shape with these numbers in the grid of chunks, in C order.
+    Chunks(Vec<u64>, Vec<u64>),
 }
 
 /// How the copy of a dataset is to be stored.
@@ -95,12 +106,18 @@ impl DatasetForm {
         most > MANY_CHUNKS.max(there.saturating_mul(8))
     }
 
-    /// The form of the dataset whose header is at an address. Errors call it `path`.
+    /// The form of the dataset whose header is at an address. Errors call it `path`. Without
+    /// `places`, arrays count as not stored, except for those that libhdf5 has to copy.
     ///
     /// # Errors
     /// [`Error::Malformed`]; the errors of the store.
-    pub(crate) fn read(file: &MetadataFile, address: u64, path: &str) -> Result<Self> {
-        let (header, chunks) = file.dataset_header(address, path)?;
+    pub(crate) fn read(
+        file: &MetadataFile,
+        address: u64,
+        path: &str,
+        places: bool,
+    ) -> Result<Self> {
+        let header = file.dataset_header(address, path)?;
         let element = header.datatype.size;
         let (shape, most) = match &header.space {
             Dataspace::Simple { shape, most } => (shape.clone(), most.clone()),
@@ -113,23 +130,44 @@ impl DatasetForm {
             return Err(file.error(Refused::Damaged(fault), path));
         };
         let base = file.superblock().base;
-        let elsewhere = |why, copied| ValueStorage::Elsewhere { why, copied };
-        let storage = match &header.layout {
-            _ if header.space == Dataspace::Null => elsewhere("a dataset without values", false),
-            Layout::Virtual(_) => elsewhere("a virtual dataset", false),
-            _ if holds(&header.datatype, &is_pointer) => {
-                elsewhere("lists or strings of any length", true)
-            }
-            _ if holds(&header.datatype, &is_reference) => elsewhere("references", true),
-            Layout::Compact(_) => elsewhere("in its header", true),
-            Layout::Contiguous(_) if !header.external.is_empty() => {
-                elsewhere("values in another file", false)
-            }
-            &Layout::Contiguous(at) => {
+        let outside = |why| ValueStorage::Elsewhere { why, copied: CopiedParts::None };
+        let why = if holds(&header.datatype, &is_pointer) {
+            Some("lists or strings of any length")
+        } else if holds(&header.datatype, &is_reference) {
+            Some("references")
+        } else if let Layout::Compact(_) = &header.layout {
+            Some("in its header")
+        } else {
+            None
+        };
+        let chunks = |wanted: bool| {
+            if wanted { file.chunks(&header, path) } else { Ok(Vec::new()) }
+        };
+        let storage = match (&header.layout, why) {
+            _ if header.space == Dataspace::Null => outside("a dataset without values"),
+            (Layout::Virtual(_), _) => outside("a virtual dataset"),
+            _ if !header.external.is_empty() => outside("values in another file"),
+            (&Layout::Contiguous(at), Some(why)) => {
                 let is_stored = at != NOWHERE && bytes > 0;
+                let copied = if is_stored { CopiedParts::Whole } else { CopiedParts::None };
+                ValueStorage::Elsewhere { why, copied }
+            }
+            (Layout::Chunked(grid), Some(why)) => {
+                let numbers = chunks(true)?.iter().map(|chunk| chunk.first).collect();
+                let copied = CopiedParts::Chunks(grid.chunk.clone(), numbers);
+                ValueStorage::Elsewhere { why, copied }
+            }
+            (Layout::Compact(_), why) => {
+                let why = why.unwrap_or("in its header");
+                ValueStorage::Elsewhere { why, copied: CopiedParts::Whole }
+            }
+            (&Layout::Contiguous(at), None) => {
+                let is_stored = at != NOWHERE && bytes > 0 && places;
                 ValueStorage::Contiguous(is_stored.then(|| at.saturating_add(base)))
             }
-            Layout::Chunked(grid) => ValueStorage::Chunked(grid.chunk.clone(), chunks),
+            (Layout::Chunked(grid), None) => {
+                ValueStorage::Chunked(grid.chunk.clone(), chunks(places)?)
+            }
         };
         let is_zero = header.fill.iter().all(|&byte| byte == 0);
         let is_elsewhere = matches!(storage, ValueStorage::Elsewhere { .. });

@@ -34,7 +34,7 @@ fn stored(array: &Array) -> u64 {
     match &array.place {
         ElementPlace::Inline(bytes) => bytes.len() as u64,
         ElementPlace::Contiguous(Some(_)) => array.bytes(),
-        ElementPlace::Contiguous(None) | ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => 0,
+        ElementPlace::Contiguous(None) | ElementPlace::Virtual(_) => 0,
         ElementPlace::Chunked(_, chunks) => chunks.iter().map(|chunk| chunk.size).sum(),
     }
 }
@@ -53,7 +53,6 @@ fn layout(array: &Array) -> String {
             let mappings = counted(mappings.len() as u64, "mapping");
             return format!("virtual, {mappings} of other datasets");
         }
-        ElementPlace::Unknown(why) => return format!("not read: {why}"),
         ElementPlace::Chunked(chunk, chunks) => {
             let chunks = counted(chunks.len() as u64, "chunk");
             format!("{chunks} of {}", shape_in_words(chunk))
@@ -163,7 +162,7 @@ fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
                 ElementPlace::Virtual(mappings) => Some(mappings.len()),
                 _ => None,
             },
-            "not_read": array.unknown_filter(),
+            "not_read": array.pipeline.unknown(),
         }),
     })
 }

@@ -155,12 +155,12 @@ impl WantedArrays {
     /// other datasets are, and what could not be read.
     pub(super) fn at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
         let (mut datasets, mut is_partial) = survey(file, paths)?;
-        datasets.retain(|dataset| match &dataset.found {
-            Found::Array(_) => true,
-            Found::Other(what) => {
-                complain(&format!("{}: not read: {what}", dataset.path()));
-                false
-            }
+        datasets.retain(|dataset| {
+            let Some(what) = dataset.not_read() else { return true };
+            complain(&format!("{}: not read: {what}", dataset.path()));
+            // What is named must be read.
+            is_partial |= paths.iter().any(|path| path == Path::new(dataset.path()));
+            false
         });
         is_partial |= datasets.is_empty() && !paths.is_empty();
         Ok(Self { datasets, is_partial })

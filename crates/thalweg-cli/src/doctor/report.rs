@@ -51,8 +51,7 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     line("arrays", &words);
     if report.left_out > 0 {
         let left_out = report.left_out;
-        let words =
-            format!("{left_out} more are read by libhdf5, or are no arrays; they are left out");
+        let words = format!("{left_out} more are virtual, or cannot be read; they are left out");
         line("", &words);
     }
     for layout in layouts.iter().take(SHOWN) {

@@ -81,6 +81,13 @@ impl ArrayFile {
             what: format!("{}, which is no array of elements of one size,", dataset.path()).into(),
             advice: "`thalweg info FILE` says what it is".into(),
         })?;
+        if let Some(filter) = array.pipeline.unknown() {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{}: {filter}", dataset.path()).into(),
+                advice: "write it with another filter, with a program that has this one".into(),
+            });
+        }
         Ok(Subject {
             file: self.store.name().clone(),
             path: dataset.path().into(),
@@ -290,11 +297,6 @@ impl ArrayFile {
                 }
                 self.virtual_rows(node, array, mappings, &rows, bytes)
             }),
-            ElementPlace::Unknown(filter) => Err(Error::Unsupported {
-                file: self.store.name().clone(),
-                what: format!("{}, which needs {filter},", node.path()).into(),
-                advice: "write it with another filter, with a program that has this one".into(),
-            }),
             ElementPlace::Contiguous(_) | ElementPlace::Chunked(..) => Ok(()),
         }
     }
@@ -375,7 +377,7 @@ fn check_room(
         return Ok(());
     }
     let stored = match subject.array.place {
-        ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => size,
+        ElementPlace::Virtual(_) => size,
         _ => window(
             std::slice::from_ref(subject),
             &[ElementRange { dataset: 0, ..part.clone() }],

@@ -1,5 +1,5 @@
 //! An array as a grid of tiles, and the places of wanted elements in the tiles. A tile is a chunk,
-//! the one run of bytes of an array without chunks, or a number of rows that libhdf5 reads.
+//! the one run of bytes of an array without chunks, or a number of rows of a virtual array.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -112,7 +112,7 @@ impl Grid {
                 let size = grid.tile_bytes();
                 array.pipeline.0.is_empty() && chunks.iter().all(|chunk| chunk.size == size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => false,
+            ElementPlace::Inline(_) | ElementPlace::Virtual(_) => false,
         };
         grid.part =
             if grid.is_plain { longest_run(&grid.tile, size, piece) } else { grid.tile.clone() };
@@ -196,7 +196,7 @@ impl Grid {
             ElementPlace::Contiguous(offset) => {
                 offset.map(|offset| offset + rows.start * self.row() * self.size)
             }
-            ElementPlace::Inline(_) | ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => None,
+            ElementPlace::Inline(_) | ElementPlace::Virtual(_) => None,
         }
     }
 
@@ -227,7 +227,7 @@ impl Grid {
             ElementPlace::Contiguous(None) => Cow::Borrowed(&[]),
             ElementPlace::Contiguous(Some(offset)) => one(*offset),
             ElementPlace::Inline(_) => one(0),
-            ElementPlace::Virtual(_) | ElementPlace::Unknown(_) => {
+            ElementPlace::Virtual(_) => {
                 let tile = |first| Chunk { first, offset: 0, size: 0, mask: 0 };
                 Cow::Owned(self.wanted_tiles().map(tile).collect())
             }
@@ -576,14 +576,12 @@ fn tile_of(array: &Array, piece: u64) -> Vec<u64> {
     let mut tile: Vec<u64> = match &array.place {
         ElementPlace::Chunked(chunk, _) => chunk.clone(),
         // At least 1, because lengths are divided by it, in an empty array too.
-        ElementPlace::Contiguous(_)
-        | ElementPlace::Inline(_)
-        | ElementPlace::Virtual(_)
-        | ElementPlace::Unknown(_) => array.shape.iter().map(|&n| n.max(1)).collect(),
+        ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Virtual(_) => {
+            array.shape.iter().map(|&n| n.max(1)).collect()
+        }
     };
     let together = match array.place {
         ElementPlace::Virtual(_) => piece * VIRTUAL_PIECES,
-        ElementPlace::Unknown(_) => piece,
         _ => return tile,
     };
     if let Some(rows) = tile.first_mut() {

@@ -130,7 +130,6 @@ impl ArrayFile {
                 return Ok(Err("a fill value whose parts differ".into()));
             }
             ElementPlace::Virtual(_) => return Ok(Err("a virtual dataset".into())),
-            ElementPlace::Unknown(why) => return Ok(Err(why.clone())),
             ElementPlace::Inline(_) | ElementPlace::Contiguous(_) if array.is_empty() => {}
             ElementPlace::Contiguous(None) => {}
             ElementPlace::Inline(bytes) => {

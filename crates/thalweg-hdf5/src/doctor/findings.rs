@@ -84,7 +84,7 @@ fn mended(
     let mend = |layout: &ArrayLayout| {
         let mut layout = layout.clone();
         layout.followed = layout.pairs;
-        let (Some(chunk), None) = (&mut layout.chunk, &layout.library) else { return layout };
+        let Some(chunk) = &mut layout.chunk else { return layout };
         if let (Some(rows), [length, ..]) = (rows, &layout.shape[..]) {
             chunk[0] = rows.min(*length).max(chunk[0].min(*length)).max(1);
             let grid = layout

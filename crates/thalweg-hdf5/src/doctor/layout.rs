@@ -31,8 +31,6 @@ pub struct ArrayLayout {
     pub small: u64,
     /// Filters, by name, in the order in which they were applied.
     pub filters: Vec<String>,
-    /// Why only libhdf5 can read the array; `None` if thalweg can.
-    pub library: Option<String>,
 }
 
 /// Chunks up to this many bytes apart count as adjacent, because read-ahead covers the gap. A piece
@@ -54,7 +52,6 @@ impl ArrayLayout {
             followed: 0,
             small: 0,
             filters: array.pipeline.0.iter().map(ToString::to_string).collect(),
-            library: array.unknown_filter().map(str::to_owned),
         };
         match &array.place {
             ElementPlace::Contiguous(Some(_)) if layout.bytes > 0 => {
@@ -77,10 +74,7 @@ impl ArrayLayout {
                 layout.small =
                     if layout.pieces > 1 { small.map(|chunk| chunk.size).sum() } else { 0 };
             }
-            ElementPlace::Contiguous(_)
-            | ElementPlace::Inline(_)
-            | ElementPlace::Virtual(_)
-            | ElementPlace::Unknown(_) => {}
+            ElementPlace::Contiguous(_) | ElementPlace::Inline(_) | ElementPlace::Virtual(_) => {}
         }
         layout
     }

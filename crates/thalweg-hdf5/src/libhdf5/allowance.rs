@@ -15,14 +15,18 @@ static SECONDS: AtomicU64 = AtomicU64::new(0);
 static BYTES: AtomicU64 = AtomicU64::new(0);
 /// The second of processor time from which the limit counts.
 static LATEST: AtomicU64 = AtomicU64::new(0);
+/// Bytes that may still be written to the new file, which is in memory.
+static WRITES: AtomicU64 = AtomicU64::new(0);
 /// Whether the library was refused memory.
 static NO_MEMORY: AtomicBool = AtomicBool::new(false);
 
-/// Limits the process to `seconds` of processor time without progress. `bytes` is how much may be
-/// read of the file, so that a loop that reads the same bytes again and again ends, too.
-pub(crate) fn limit(seconds: u64, bytes: u64) {
+/// Limits the process to `seconds` of processor time without progress. `reads` is how many bytes of
+/// the file may be read, so that a loop that reads the same bytes again and again ends, too;
+/// `writes` is how many bytes may be written.
+pub(crate) fn limit(seconds: u64, reads: u64, writes: u64) {
     SECONDS.store(seconds, Ordering::Relaxed);
-    BYTES.store(bytes, Ordering::Relaxed);
+    BYTES.store(reads, Ordering::Relaxed);
+    WRITES.store(writes, Ordering::Relaxed);
     extend(used());
 }
 
@@ -42,6 +46,19 @@ pub(super) fn read(bytes: u64) {
     if BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_ok() {
         progress();
     }
+}
+
+/// Whether so many bytes more may be written.
+pub(super) fn may_write(bytes: u64) -> bool {
+    if SECONDS.load(Ordering::Relaxed) == 0 {
+        return true;
+    }
+    let subtract = |left: u64| left.checked_sub(bytes);
+    let fits = WRITES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, subtract).is_ok();
+    if !fits {
+        no_memory();
+    }
+    fits
 }
 
 /// Records that the library was refused memory.

@@ -232,7 +232,7 @@ impl<'a> Rewrite<'a> {
         // A group appends the objects that its links lead to.
         while let Some(object) = self.made.get(next) {
             let (from, to, path) = (object.from, object.to, object.path.clone());
-            self.check_cancelled()?;
+            self.step()?;
             self.run_locked(&path, |rewrite| {
                 let from = rewrite.open_from(from)?;
                 // SAFETY: under the lock, an open object.
@@ -248,7 +248,7 @@ impl<'a> Rewrite<'a> {
         let mut next = 0;
         while let Some(object) = self.made.get(next) {
             let (from, to, path) = (object.from, object.to, object.path.clone());
-            self.check_cancelled()?;
+            self.step()?;
             self.run_locked(&path, |rewrite| {
                 let from = rewrite.open_from(from)?;
                 let to = rewrite.open_to(to)?;
@@ -259,8 +259,8 @@ impl<'a> Rewrite<'a> {
             next += 1;
         }
         for made in &datasets {
-            if let ValueStorage::Elsewhere { copied: true, .. } = made.form.storage {
-                self.run_locked(&made.form.path, |rewrite| rewrite.values(made))?;
+            if let ValueStorage::Elsewhere { copied, .. } = &made.form.storage {
+                self.run_locked(&made.form.path, |rewrite| rewrite.values(made, copied))?;
             }
         }
         Ok(datasets)
@@ -286,8 +286,8 @@ impl<'a> Rewrite<'a> {
         }
     }
 
-    /// Ends the work if it is cancelled, and counts it as progress.
-    fn check_cancelled(&self) -> Result<()> {
+    /// Records progress. Fails if the work is cancelled.
+    fn step(&self) -> Result<()> {
         allowance::progress();
         if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }

@@ -71,12 +71,13 @@ pub struct ExternalPiece {
 }
 
 impl DatasetHeader {
-    /// The pipeline, if this crate has all of its filters; else the name of the one that it lacks.
-    pub(crate) fn pipeline(&self) -> Result<Pipeline, String> {
+    /// The pipeline.
+    pub(crate) fn pipeline(&self) -> Pipeline {
         let filter = |filter: &FilterMessage| {
             Filter::new(i32::from(filter.number), &filter.name, &filter.values)
+                .unwrap_or_else(Filter::Unknown)
         };
-        self.filters.iter().map(filter).collect::<Result<_, _>>().map(Pipeline)
+        Pipeline(self.filters.iter().map(filter).collect())
     }
 }
 
@@ -156,7 +157,10 @@ impl Object {
         let &[len] = &shape[..] else {
             return foreign("a signal of other than one dimension");
         };
-        let pipeline = header.pipeline().or_else(foreign)?;
+        let pipeline = header.pipeline();
+        if let Some(filter) = pipeline.unknown() {
+            return foreign(filter.to_owned());
+        }
         let base = reader.superblock().base;
         let storage = match &header.layout {
             Layout::Compact(bytes) => {

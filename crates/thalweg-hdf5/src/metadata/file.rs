@@ -189,41 +189,44 @@ impl MetadataFile {
         })
     }
 
-    /// The header of the dataset at an address, and its chunks if it has any. Every range in the
-    /// file that they name is inside the file.
+    /// The header of the dataset at an address.
     ///
     /// # Errors
-    /// [`Error::Malformed`], also for an object that is not a dataset; the errors of the store.
-    pub fn dataset_header(
-        &self,
-        address: u64,
-        path: &str,
-    ) -> Result<(DatasetHeader, Vec<Chunk>), Error> {
+    /// [`Error::Malformed`], also for an object that is not a dataset, and for values in one run
+    /// that are not inside the file; the errors of the store.
+    pub fn dataset_header(&self, address: u64, path: &str) -> Result<DatasetHeader, Error> {
         self.wait(path, async {
             let reader = self.reader();
             let object = Object::read(&reader, address).await?;
             let Some(header) = object.dataset(&reader).await? else {
                 return damaged(address, "an object of another kind", "a dataset");
             };
-            let mut chunks = Vec::new();
-            match &header.layout {
-                _ if header.space == Dataspace::Null => {}
-                Layout::Chunked(grid) => {
-                    chunks = grid.chunks(&reader, &header.space, header.filters.len()).await?;
-                    let base = reader.superblock().base;
-                    for chunk in &chunks {
-                        reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
-                    }
-                }
-                &Layout::Contiguous(at) if at != NOWHERE => {
-                    let bytes = header.space.count();
-                    let bytes =
-                        bytes.and_then(|count| count.checked_mul(header.datatype.size as u64));
-                    reader.check(at, bytes.unwrap_or(u64::MAX))?;
-                }
-                _ => {}
+            if let &Layout::Contiguous(at) = &header.layout
+                && at != NOWHERE
+            {
+                let bytes = header.space.count();
+                let bytes = bytes.and_then(|count| count.checked_mul(header.datatype.size as u64));
+                reader.check(at, bytes.unwrap_or(u64::MAX))?;
             }
-            Ok((header, chunks))
+            Ok(header)
+        })
+    }
+
+    /// The chunks of a dataset, in C order of their grid; none of a dataset in another layout. Every
+    /// chunk is inside the file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`]; the errors of the store.
+    pub fn chunks(&self, header: &DatasetHeader, path: &str) -> Result<Vec<Chunk>, Error> {
+        let Layout::Chunked(grid) = &header.layout else { return Ok(Vec::new()) };
+        self.wait(path, async {
+            let reader = self.reader();
+            let chunks = grid.chunks(&reader, &header.space, header.filters.len()).await?;
+            let base = reader.superblock().base;
+            for chunk in &chunks {
+                reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
+            }
+            Ok(chunks)
         })
     }
 
@@ -444,13 +447,7 @@ impl MetadataFile {
             array.dtype = array.dtype.into_plain();
             return Ok(Found::Array(Arc::new(array)));
         }
-        let pipeline = match header.pipeline() {
-            Ok(pipeline) => pipeline,
-            Err(why) => {
-                array.place = ElementPlace::Unknown(why);
-                return Ok(Found::Array(Arc::new(array)));
-            }
-        };
+        let pipeline = header.pipeline();
         let stored_bytes = bytes / size * element as u64;
         let base = reader.superblock().base;
         array.place = match &header.layout {

@@ -312,8 +312,8 @@ fn check_decodes(
     chunks: Option<&Vec<crate::types::Chunk>>,
     memory: usize,
 ) -> Result<(), String> {
-    if let Err(why) = &form.pipeline {
-        return Err(format!("{why} is not undone here"));
+    if let Some(filter) = form.pipeline.unknown() {
+        return Err(format!("{filter} is not undone here"));
     }
     let Some(chunk) = chunk else { return Ok(()) };
     let bytes = chunk.iter().try_fold(form.element as u64, |bytes, &n| bytes.checked_mul(n));
@@ -355,7 +355,7 @@ mod tests {
             numbers: true,
             fill: Vec::new(),
             storage,
-            pipeline: Ok(Pipeline::default()),
+            pipeline: Pipeline::default(),
             coders: Some(Vec::new()),
         }
     }

@@ -10,7 +10,7 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use super::RepackReport;
-use crate::array::Found;
+use crate::array::{ElementPlace, Found};
 use crate::arrays::{ArrayFile, Dataset};
 use crate::other_files::{ExternalAccess, OtherFiles};
 
@@ -35,11 +35,15 @@ pub(super) fn verify(
             Ok(OtherFiles::default())
         }
     };
-    let before = ArrayFile::of(store.clone(), other_files(path)?, options.clone())?;
+    let own_files = OtherFiles::new(path, ExternalAccess::Folder)?;
+    let before = ArrayFile::of(store.clone(), own_files, options.clone())?;
     let made: Arc<dyn Store> = Arc::new(FileStore::open(new.temporary())?);
     let made_options = Options { model: None, throttle: None, ..options };
     let after = ArrayFile::of(made, other_files(new.temporary())?, made_options)?;
     let old = before.datasets()?;
+    if !is_beside {
+        old.iter().try_for_each(|dataset| check_names(&before, dataset, new))?;
+    }
     let all = after.datasets()?;
     if old.len() != all.len() {
         return Err(other(new, "datasets", &format!("{}", all.len()), &format!("{}", old.len())));
@@ -63,10 +67,10 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// SHA-256 of the values of each dataset. `None` for datasets that are not arrays, and for those
-/// that only libhdf5 could read and fails to read; the rewrite did not read these either.
+/// SHA-256 of the values of each dataset. `None` for datasets that are not arrays, that have a filter
+/// which this crate does not have, or that show what may not be read.
 fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
-    let is_array = |dataset: &&Dataset| matches!(dataset.found, Found::Array(_));
+    let is_array = |dataset: &&Dataset| dataset.not_read().is_none();
     let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
         datasets.iter().filter(is_array).partition(|dataset| is_elsewhere(dataset));
     let mut found: Vec<(&str, Option<Vec<u8>>)> = Vec::with_capacity(datasets.len());
@@ -90,8 +94,9 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
             Ok(())
         });
         match read {
-            Err(Error::Cancelled) => return Err(Error::Cancelled),
-            read => found.push((dataset.path(), read.ok().map(|()| hash.finalize().to_vec()))),
+            Ok(()) => found.push((dataset.path(), Some(hash.finalize().to_vec()))),
+            Err(Error::Unsupported { .. }) => found.push((dataset.path(), None)),
+            Err(error) => return Err(error),
         }
     }
     found.sort_unstable();
@@ -100,6 +105,43 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
         found.get(at)?.1.clone()
     };
     Ok(datasets.iter().map(of).collect())
+}
+
+/// Checks that a dataset names no other file by a name that the new file, which lies in another
+/// folder, would look for beside itself.
+fn check_names(file: &ArrayFile, dataset: &Dataset, new: &NewFile) -> Result<()> {
+    let mut names: Vec<String> = file
+        .elsewhere(dataset)
+        .iter()
+        .filter_map(|piece| piece.path.file_name())
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect();
+    if let Found::Array(array) = &dataset.found
+        && let ElementPlace::Virtual(mappings) = &array.place
+    {
+        let mut before: &[u8] = b".";
+        for name in mappings.iter().map(|mapping| &*mapping.file) {
+            if name == b"." || name.first() == Some(&b'/') || name == before {
+                continue;
+            }
+            before = name;
+            match file.metadata().other_files().find(name, file.store().name()) {
+                Ok(None) => {}
+                // It may be there, outside of the folder.
+                Ok(Some(_)) | Err(Error::Unsupported { .. }) => {
+                    names.push(String::from_utf8_lossy(name).into_owned());
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+    let Some(name) = names.first() else { return Ok(()) };
+    Err(Error::Unsupported {
+        file: new.name().clone(),
+        what: format!("{}, whose values are in {name} beside the original,", dataset.path()).into(),
+        advice: "give the new file a name in the folder of the original".into(),
+    })
 }
 
 fn is_elsewhere(dataset: &Dataset) -> bool {

@@ -29,7 +29,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
             None => hash_alone(file, dataset),
         };
         let is_virtual = matches!(array.place, ElementPlace::Virtual(_));
-        let elsewhere = array.unknown_filter().or(is_virtual.then_some("a virtual dataset"));
+        let elsewhere = is_virtual.then_some("a virtual dataset");
         match (hash, elsewhere) {
             (Ok(hash), _) => {
                 let hash = hex(&hash.finalize());
@@ -37,8 +37,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
                 is_empty = false;
             }
             (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
-            // A file has no defect only because libhdf5 cannot read it, or another file is not
-            // there.
+            // A file has no defect only because another file is not there.
             (Err(error), Some(why)) => {
                 complain(&format!("{}: not read: {why}; {error}", dataset.path()));
             }
@@ -59,7 +58,7 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
 }
 
 /// The hashes of all datasets, which are read together because their chunks may be interleaved.
-/// `None` if one of them cannot be read, or is read by libhdf5: then each is read alone.
+/// `None` if one of them cannot be read, or is virtual: then each is read alone.
 fn hashes_together(file: &ArrayFile, datasets: &[Dataset]) -> thalweg::Result<Option<Vec<Sha256>>> {
     let all: Vec<&Dataset> = datasets.iter().collect();
     if all.iter().any(|dataset| array(dataset).is_some_and(|array| array.is_by_rows())) {

@@ -19,6 +19,7 @@ use thalweg_io::{Error, Result};
 use super::{
     Base, CLASS_VALUE, CLASS_VERSION, Driven, DriverClass, DriverStatus, H5FDregister, NAME,
 };
+use crate::libhdf5::allowance;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 
 /// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
@@ -227,7 +228,12 @@ unsafe extern "C" fn write(
         sink.reserved.store(at, Ordering::Relaxed);
         return 0;
     }
-    sink.status_code("writing", at, sink.file.write_all_at(bytes, at))
+    let written = if allowance::may_write(size as u64) {
+        sink.file.write_all_at(bytes, at)
+    } else {
+        Err(std::io::ErrorKind::OutOfMemory.into())
+    };
+    sink.status_code("writing", at, written)
 }
 
 unsafe extern "C" fn truncate(file: *mut Driven, _: hid_t, _: bool) -> c_int {

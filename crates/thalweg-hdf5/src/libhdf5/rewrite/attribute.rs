@@ -21,7 +21,7 @@ impl Rewrite<'_> {
     pub(super) fn attributes(&mut self, from: &Id, to: &Id) -> Result<(), RewriteError> {
         for (number, name) in names(from)? {
             self.attribute(from, to, number, &name)?;
-            self.check_cancelled()?;
+            self.step()?;
         }
         Ok(())
     }

@@ -15,7 +15,6 @@ use hdf5_metno_sys::h5p::{
 };
 use hdf5_metno_sys::h5s::{
     H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_ndims, H5Sselect_hyperslab,
-    H5Sselect_none,
 };
 use hdf5_metno_sys::h5t::H5Tget_size;
 use hdf5_metno_sys::h5z::{
@@ -164,6 +163,7 @@ impl Rewrite<'_> {
         size: u64,
         mask: u32,
     ) -> Result<u64, RewriteError> {
+        self.step()?;
         let Ok(bytes) = u32::try_from(size) else {
             return Err(LibraryRefusal(format!(
                 "a chunk of {size} bytes, where 4 GiB is too much"
@@ -374,41 +374,6 @@ unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
         }
     }
     Ok(())
-}
-
-/// Selects `rows` rows of a dataset's space, from the row `from` on.
-///
-/// # Safety
-/// The lock is held; `space` has as many dimensions as `shape`.
-pub(super) unsafe fn select_rows(
-    space: &Id,
-    shape: &[u64],
-    from: u64,
-    rows: u64,
-) -> Result<hid_t, LibraryRefusal> {
-    let mut start = vec![0; shape.len()];
-    let mut count = shape.to_vec();
-    // SAFETY: as the caller says.
-    unsafe {
-        match (start.first_mut(), count.first_mut()) {
-            (Some(start_row), Some(row_count)) => {
-                (*start_row, *row_count) = (from, rows);
-                let set = H5S_seloper_t::H5S_SELECT_SET;
-                let none = std::ptr::null();
-                status(H5Sselect_hyperslab(
-                    space.raw(),
-                    set,
-                    start.as_ptr(),
-                    none,
-                    count.as_ptr(),
-                    none,
-                ))?;
-            }
-            _ if rows == 0 => drop(status(H5Sselect_none(space.raw()))?),
-            _ => {}
-        }
-    }
-    Ok(space.raw())
 }
 
 /// Where the one run of a dataset starts, if it is stored. The lock is held.

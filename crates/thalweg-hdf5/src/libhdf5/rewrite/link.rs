@@ -82,7 +82,7 @@ impl Rewrite<'_> {
         let copied = if let Some(&copied) = self.copies.get(&link.address) {
             self.open_to(copied)?
         } else {
-            self.check_cancelled()?;
+            self.step()?;
             let from = self.open_from(link.address)?;
             // SAFETY: under the lock, an open object.
             match unsafe { H5Iget_type(from.raw()) } {

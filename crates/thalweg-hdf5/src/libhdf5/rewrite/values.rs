@@ -3,116 +3,151 @@
 
 use std::ffi::c_void;
 
-use hdf5_metno_sys::h5d::{H5Dget_space, H5Dget_type, H5Dread, H5Dwrite};
-use hdf5_metno_sys::h5p::H5P_DEFAULT;
-use hdf5_metno_sys::h5s::{H5S_class_t, H5Screate, H5Screate_simple};
+use hdf5_metno_sys::h5d::{
+    H5D_layout_t, H5Dget_create_plist, H5Dget_space, H5Dget_type, H5Dread, H5Dwrite,
+};
+use hdf5_metno_sys::h5p::{H5P_DEFAULT, H5Pget_external_count, H5Pget_layout};
+use hdf5_metno_sys::h5s::{
+    H5S_class_t, H5S_seloper_t, H5Screate, H5Screate_simple, H5Sselect_hyperslab,
+};
 use hdf5_metno_sys::h5t::{H5Tget_size, H5Treclaim};
-use thalweg_io::Error;
 
-use super::dataset::{RewrittenDataset, select_rows};
+use super::dataset::RewrittenDataset;
 use super::datatype::contents;
 use super::{Rewrite, RewriteError};
-use crate::libhdf5::handle::{Id, status};
+use crate::libhdf5::handle::{Id, LibraryRefusal, status};
+use crate::stored::CopiedParts;
 
 /// Bytes of elements that are copied at a time, without the strings and lists that they point to.
 const PIECE: u64 = 1 << 20;
 
 impl Rewrite<'_> {
-    /// Copies the values of a dataset. The lock is held.
-    pub(super) fn values(&mut self, made: &RewrittenDataset) -> Result<(), RewriteError> {
-        let form = &made.form;
-        let rows = form.shape.first().copied().unwrap_or(1);
-        // Strings, lists and references take other bytes in memory than in the file.
-        // SAFETY: under the lock, an open dataset.
-        let element = unsafe {
-            let stored = Id::new(H5Dget_type(self.open_from(made.from)?.raw()))?;
-            H5Tget_size(stored.raw()) as u64
-        };
-        let elements = form.shape.iter().product::<u64>();
-        let Some(bytes) = elements.checked_mul(element) else {
-            let found = format!("{elements} elements of {element} bytes");
-            return Err(self.malformed(&form.path, found, "fewer".into()));
-        };
-        if bytes == 0 {
-            return Ok(());
-        }
-        let row = bytes / rows;
-        let step = (PIECE / row.max(1)).clamp(1, rows);
-        let room = self.from.size().saturating_mul(8).max(PIECE);
-        if row * step > room {
-            return Err(self.malformed(
-                &form.path,
-                format!("rows of {row} bytes"),
-                "fewer than the file has".into(),
-            ));
-        }
-        self.copy(made, rows, step, row)
-    }
-
-    fn copy(
+    /// Copies parts of a dataset. The lock is held.
+    pub(super) fn values(
         &mut self,
         made: &RewrittenDataset,
-        rows: u64,
-        step: u64,
-        row: u64,
+        parts: &CopiedParts,
     ) -> Result<(), RewriteError> {
-        let form = &made.form;
-        let mut values = Vec::<u64>::new();
+        let shape = &made.form.shape;
+        match parts {
+            CopiedParts::None => Ok(()),
+            CopiedParts::Whole => self.part(made, &vec![0; shape.len()], shape),
+            CopiedParts::Chunks(chunk, numbers) => numbers.iter().try_for_each(|&number| {
+                let mut start = vec![0; shape.len()];
+                let mut count = chunk.clone();
+                let mut rest = number;
+                for dimension in (0..shape.len()).rev() {
+                    let (length, part) = (shape[dimension], chunk[dimension]);
+                    let cells = length.div_ceil(part).max(1);
+                    start[dimension] = rest % cells * part;
+                    count[dimension] = part.min(length.saturating_sub(start[dimension]));
+                    rest /= cells;
+                }
+                self.part(made, &start, &count)
+            }),
+        }
+    }
+
+    /// Copies the elements from `start` on, `count` in each dimension. The lock is held.
+    fn part(
+        &mut self,
+        made: &RewrittenDataset,
+        start: &[u64],
+        count: &[u64],
+    ) -> Result<(), RewriteError> {
+        let path = &made.form.path;
         // SAFETY: under the lock, with identifiers that are open; the buffer has room for the
         // selected elements, whose size in memory is that of the type.
         unsafe {
             let from = self.open_from(made.from)?;
             let to = self.open_to(made.to)?;
+            let make = Id::new(H5Dget_create_plist(from.raw()))?;
+            // libhdf5 would open other files itself.
+            if H5Pget_layout(make.raw()) == H5D_layout_t::H5D_VIRTUAL
+                || H5Pget_external_count(make.raw()) != 0
+            {
+                let found = "values in other files, as libhdf5 reads it".into();
+                return Err(self.malformed(path, found, "values in this file".into()));
+            }
             let kind = Id::new(H5Dget_type(from.raw()))?;
+            // Strings, lists and references take other bytes in memory than in the file.
+            let element = H5Tget_size(kind.raw()) as u64;
+            let row = count.iter().skip(1).try_fold(element, |bytes, &n| bytes.checked_mul(n));
+            let rows = count.first().copied().unwrap_or(1);
+            let room = self.from.size().saturating_mul(8).max(PIECE);
+            let Some(row) = row.filter(|&row| row <= room) else {
+                let found = format!("rows of {count:?} elements");
+                return Err(self.malformed(path, found, "fewer than the file has".into()));
+            };
+            if row == 0 || rows == 0 {
+                return Ok(());
+            }
+            let step = (PIECE / row).clamp(1, rows);
             let held = contents(&kind, 0)?;
-            let (there, then) =
-                (Id::new(H5Dget_space(from.raw()))?, Id::new(H5Dget_space(to.raw()))?);
-            let mut at = 0;
-            while at < rows {
-                self.check_cancelled().map_err(|_: Error| Error::Cancelled)?;
-                let here = step.min(rows - at);
-                let mut shape = form.shape.clone();
-                if let Some(first) = shape.first_mut() {
+            let source = Id::new(H5Dget_space(from.raw()))?;
+            let target = Id::new(H5Dget_space(to.raw()))?;
+            let (mut start, mut count) = (start.to_vec(), count.to_vec());
+            let mut values = Vec::<u64>::new();
+            let mut done = 0;
+            while done < rows {
+                self.step()?;
+                let here = step.min(rows - done);
+                if let Some(first) = count.first_mut() {
                     *first = here;
                 }
-                let space = if shape.is_empty() {
-                    Id::new(H5Screate(H5S_class_t::H5S_SCALAR))?
-                } else {
-                    Id::new(H5Screate_simple(shape.len() as i32, shape.as_ptr(), std::ptr::null()))?
-                };
+                let space = memory_space(&count)?;
                 values.clear();
                 values.resize(((row * here) as usize).div_ceil(8), 0);
                 let bytes = values.as_mut_ptr().cast::<c_void>();
-                let from_space = select_rows(&there, &form.shape, at, here)?;
-                let to_space = select_rows(&then, &form.shape, at, here)?;
-                status(H5Dread(
-                    from.raw(),
-                    kind.raw(),
-                    space.raw(),
-                    from_space,
-                    H5P_DEFAULT,
-                    bytes,
-                ))?;
-                let count = shape.iter().product::<u64>() as usize;
-                let set =
-                    if held.references { self.set(&kind, bytes.cast(), count, 0) } else { Ok(()) };
+                select(&source, &start, &count)?;
+                select(&target, &start, &count)?;
+                let none = H5P_DEFAULT;
+                status(H5Dread(from.raw(), kind.raw(), space.raw(), source.raw(), none, bytes))?;
+                let elements = count.iter().product::<u64>() as usize;
+                let set = if held.references {
+                    self.set(&kind, bytes.cast(), elements, 0)
+                } else {
+                    Ok(())
+                };
                 let written = set.and_then(|()| {
-                    status(H5Dwrite(
-                        to.raw(),
-                        kind.raw(),
-                        space.raw(),
-                        to_space,
-                        H5P_DEFAULT,
-                        bytes,
-                    ))
+                    status(H5Dwrite(to.raw(), kind.raw(), space.raw(), target.raw(), none, bytes))
                 });
                 if held.pointers || held.references {
-                    status(H5Treclaim(kind.raw(), space.raw(), H5P_DEFAULT, bytes))?;
+                    status(H5Treclaim(kind.raw(), space.raw(), none, bytes))?;
                 }
                 written?;
-                at += here;
+                done += here;
+                if let Some(first) = start.first_mut() {
+                    *first += here;
+                }
             }
         }
         Ok(())
     }
+}
+
+/// The space of elements in memory. The lock is held.
+unsafe fn memory_space(count: &[u64]) -> Result<Id, LibraryRefusal> {
+    // SAFETY: under the lock; the shape is as long as the call is given.
+    Id::new(unsafe {
+        if count.is_empty() {
+            H5Screate(H5S_class_t::H5S_SCALAR)
+        } else {
+            H5Screate_simple(count.len() as i32, count.as_ptr(), std::ptr::null())
+        }
+    })
+}
+
+/// Selects elements of a dataset's space, which has as many dimensions. The lock is held.
+unsafe fn select(space: &Id, start: &[u64], count: &[u64]) -> Result<(), LibraryRefusal> {
+    if count.is_empty() {
+        return Ok(());
+    }
+    let set = H5S_seloper_t::H5S_SELECT_SET;
+    let none = std::ptr::null();
+    // SAFETY: under the lock, an open space; the caller's promise.
+    status(unsafe {
+        H5Sselect_hyperslab(space.raw(), set, start.as_ptr(), none, count.as_ptr(), none)
+    })
+    .map(drop)
 }
