@@ -1,7 +1,9 @@
 """`thalweg convert --repack`: another file with the same in it, in the eyes of h5py and h5diff."""
 
+import ctypes
 import json
 import os
+import pathlib
 import shutil
 import signal
 import subprocess
@@ -13,7 +15,8 @@ import numpy as np
 import pytest
 
 from hdf5_same import same
-from test_arrays import FILES, HUGE, SOUND, values
+from nanopore import SHARED
+from test_arrays import FILES, HUGE, SOUND, values, zfp_and_gzip
 
 WISHES = {
     "order": [],
@@ -74,6 +77,121 @@ def test_refusals_of_libhdf5_are_reported(thalweg, shared, tmp_path):
         result = thalweg("convert", "--force", "--repack", path, tmp_path / "out.h5", check=False)
         assert result.returncode == 1 and "libhdf5 refuses" in result.stderr
         assert os.listdir(tmp_path) == []
+
+
+def test_other_files_stay_as_they_are(thalweg, tmp_path):
+    """libhdf5 opens external files and files that references name by itself, for writing even."""
+    (tmp_path / "home").mkdir()
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"A" * 64)
+    path = tmp_path / "home/f.h5"
+    with h5py.File(path, "w") as file:
+        file["x"] = np.arange(3)
+        outside = [(str(victim), 0, 64)]
+        file.create_dataset("references", (8,), h5py.ref_dtype, external=outside)
+        file.create_dataset("compound", (2,), np.dtype([("r", h5py.ref_dtype), ("s", "S24")]), external=outside)
+        file.create_dataset("strings", (4,), h5py.string_dtype(), external=outside)
+    for arguments in ([], ["--trusted"], ["--chunk", "/=contiguous"], ["--filter", "/=gzip"]):
+        thalweg("convert", "--force", "--repack", path, path.with_name("o.h5"), *arguments, check=False)
+        thalweg("read", "--inspect", path, check=False)
+        assert victim.read_bytes() == b"A" * 64, arguments
+    assert sorted(os.listdir(tmp_path)) == ["home", "victim"]
+
+
+def test_references_of_libhdf5_1_12(thalweg, tmp_path):
+    """h5py does not know them (`H5T_STD_REF`). Those into another file are refused: libhdf5 would open it for writing."""
+    library = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    number = ctypes.c_int64
+    for name in ("H5Dcreate2", "H5Dopen2", "H5Ropen_object"):
+        getattr(library, name).restype = number
+    kind = number(number.in_dll(library, "H5T_STD_REF_g").value)
+    none, buffer = number(0), (ctypes.c_uint8 * 64)()
+    with h5py.File(tmp_path / "other.h5", "w", libver="latest") as file:
+        file["x"] = np.arange(4)
+    before = (tmp_path / "other.h5").read_bytes()
+    for name in ("own", "other"):
+        path, out = tmp_path / f"of_{name}.h5", tmp_path / "o.h5"
+        with h5py.File(path, "w") as file, h5py.File(tmp_path / "other.h5") as other:
+            file["a"], file["x"] = np.arange(3), np.arange(5)
+            target = file if name == "own" else other
+            assert library.H5Rcreate_object(number(target.id.id), b"/x", none, buffer) >= 0
+            space = h5py.h5s.create(h5py.h5s.SCALAR)
+            made = number(library.H5Dcreate2(number(file.id.id), b"r", kind, number(space.id), none, none, none))
+            assert library.H5Dwrite(made, kind, none, none, none, buffer) >= 0
+            library.H5Rdestroy(buffer)
+            library.H5Dclose(made)
+        result = thalweg("convert", "--repack", path, out, check=False)
+        if name == "other":
+            assert result.returncode == 1 and "/r" in result.stderr and "a reference into another file is not copied" in result.stderr
+            continue
+        assert result.returncode == 0, result.stderr
+        with h5py.File(out) as file:
+            opened = number(library.H5Dopen2(number(file.id.id), b"r", none))
+            assert library.H5Dread(opened, kind, none, none, none, buffer) >= 0
+            found = number(library.H5Ropen_object(buffer, none, none))
+            assert h5py.Dataset(h5py.h5d.DatasetID(found.value)).shape == (5,)
+            library.H5Rdestroy(buffer)
+            library.H5Dclose(opened)
+        out.unlink()
+    assert (tmp_path / "other.h5").read_bytes() == before
+
+
+def test_what_is_refused_with_one_layout_is_refused_with_every(thalweg, tmp_path, shared):
+    """The inspecting process keeps the layout. Where it stops, nothing behind it was looked at."""
+    path = tmp_path / "f.h5"
+    shutil.copyfile(SHARED.parent / "hostile/segv_repack_kerchunk.nc", path)
+    with h5py.File(path, "r+") as file:
+        file.create_dataset("!a", (40_000,), "i4", chunks=(20_000,))
+    data = path.read_bytes()
+    pattern = np.array([20_000, 4], "<u4").tobytes()
+    assert data.count(pattern) == 1
+    path.write_bytes(data.replace(pattern, np.array([50_000, 4], "<u4").tobytes()))
+    for arguments in ([], ["--chunk", "1000"], ["--chunk", "/=1000"]):
+        result = thalweg("convert", "--force", "--repack", path, tmp_path / "o.h5", *arguments, check=False)
+        assert result.returncode == 1 and "cannot be copied" in result.stderr, (result.returncode, result.stderr)
+    assert os.listdir(tmp_path) == ["f.h5"]
+
+
+def test_virtual_datasets_in_another_folder(thalweg, tmp_path):
+    """The copy would look for the sources beside itself, and show fill values."""
+    home, far = tmp_path / "home", tmp_path / "far"
+    home.mkdir(), far.mkdir()
+    with h5py.File(home / "source.h5", "w") as file:
+        file["x"] = np.arange(10)
+    with h5py.File(home / "f.h5", "w") as file:
+        layout = h5py.VirtualLayout((10,), "i8")
+        layout[:] = h5py.VirtualSource("source.h5", "x", (10,))
+        file.create_virtual_dataset("v", layout, fillvalue=-1)
+    result = thalweg("convert", "--repack", home / "f.h5", far / "f.h5", check=False)
+    assert result.returncode == 1 and "/v, whose values are in source.h5 beside the original" in result.stderr
+    assert os.listdir(far) == []
+    report = repack(thalweg, home / "f.h5", home / "copy.h5", "--verify")
+    assert report["datasets_compared"] == 1
+    with h5py.File(home / "copy.h5") as file:
+        assert (file["v"][()] == np.arange(10)).all()
+
+
+def test_many_elements_that_are_not_stored(thalweg, tmp_path):
+    """Only stored chunks of strings and references are copied."""
+    path, out = tmp_path / "f.h5", tmp_path / "o.h5"
+    with h5py.File(path, "w") as file:
+        made = file.create_dataset("strings", (1 << 40,), h5py.string_dtype(), chunks=(1000,))
+        made[5_000_500:5_000_502] = ["a", "b"]
+        file.create_dataset("none", (1 << 40,), h5py.string_dtype(), chunks=(1000,))
+    thalweg("convert", "--repack", path, out)
+    with h5py.File(out) as file:
+        assert list(file["strings"][5_000_499:5_000_503]) == [b"", b"a", b"b", b""]
+        assert file["strings"].shape == file["none"].shape == (1 << 40,)
+    assert out.stat().st_size < 1 << 20
+
+
+def test_chunks_with_an_unknown_filter_are_copied(thalweg, tmp_path):
+    path, out = tmp_path / "f.h5", tmp_path / "o.h5"
+    data = zfp_and_gzip(path)
+    report = repack(thalweg, path, out, "--filter", "/=gzip")
+    assert ["/zfp"] == [row["path"] if isinstance(row, dict) else row[0] for row in report["kept"]]
+    with h5py.File(out) as file:
+        assert (file["zfp"][()] == data).all() and (file["other"][()] == data).all()
 
 
 def test_sparse_files_stay_small(thalweg, shared, tmp_path):

@@ -22,6 +22,7 @@ use thalweg_io::control::Control;
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::plan::Budget;
 use thalweg_io::pool::Background;
+use thalweg_io::text::escaped;
 use thalweg_io::{Error, Result};
 
 use crate::libhdf5 as hdf5;
@@ -43,32 +44,43 @@ const SECONDS: u64 = 2;
 const READS: u64 = 8;
 const MORE_READS: u64 = 1 << 20;
 /// The longest answer that is read, in bytes.
-const LONGEST_ANSWER: u64 = 64;
+const LONGEST_ANSWER: u64 = 4096;
 
 /// What the child says of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// libhdf5 can be asked for everything in the file.
+    /// libhdf5 can copy the file.
     Harmless,
-    /// The own reader or libhdf5 refuses the file with an error, as it will in the parent.
-    Refused,
+    /// The own reader or libhdf5 refuses the file with this error. libhdf5 is then not asked again:
+    /// with another layout it might go further, to where nothing was looked at.
+    Refused(String),
     /// libhdf5 asks for more memory than such a file may take.
     Memory,
     /// The system starts no thread, so nothing was learnt about the file.
     NoThread,
 }
 
-impl Answer {
-    const ALL: [Self; 4] = [Self::Harmless, Self::Refused, Self::Memory, Self::NoThread];
+/// What stands before the error of a refusal.
+const REFUSED: &str = "refused: ";
 
+impl Answer {
     /// The line that the child prints to standard output.
-    pub fn line(self) -> &'static str {
+    pub fn line(&self) -> String {
         match self {
-            Self::Harmless => "harmless\n",
-            Self::Refused => "refused\n",
-            Self::Memory => "memory\n",
-            Self::NoThread => "no thread\n",
+            Self::Harmless => "harmless\n".into(),
+            Self::Refused(error) => format!("{REFUSED}{}\n", escaped(error)),
+            Self::Memory => "memory\n".into(),
+            Self::NoThread => "no thread\n".into(),
         }
+    }
+
+    /// The answer in what the child printed; `None` if it is no answer.
+    fn parse(printed: &str) -> Option<Self> {
+        if let Some(error) = printed.strip_prefix(REFUSED) {
+            return Some(Self::Refused(error.trim_end().to_owned()));
+        }
+        let all = [Self::Harmless, Self::Memory, Self::NoThread];
+        all.into_iter().find(|known| known.line() == printed)
     }
 }
 
@@ -162,10 +174,9 @@ fn harm(status: ExitStatus, answer: &str, name: &Arc<str>) -> Result<Option<Stri
             _ => format!("makes libhdf5 crash (signal {signal})"),
         }));
     }
-    let said = Answer::ALL.into_iter().find(|known| known.line() == answer);
-    Ok(match said.filter(|_| status.success()) {
-        // After a refusal, the parent gets the same error, with the place.
-        Some(Answer::Harmless | Answer::Refused) => None,
+    Ok(match Answer::parse(answer).filter(|_| status.success()) {
+        Some(Answer::Harmless) => None,
+        Some(Answer::Refused(error)) => Some(format!("cannot be copied: {error}")),
         Some(Answer::NoThread) => {
             let doing = "starting a thread in the process that looks through the file first";
             return Err(Error::io(name, doing, Errno::AGAIN));
@@ -203,11 +214,12 @@ pub fn look(path: &Path, options: Options) -> Result<Answer> {
         Ok(()) => Ok(Answer::Harmless),
         // Nothing was learnt about the file.
         Err(error @ Error::Io { .. }) => Err(error),
-        Err(_) => Ok(Answer::Refused),
+        Err(error) => Ok(Answer::Refused(error.to_string())),
     }
 }
 
-/// Copies groups, links, attributes, types, and the values that libhdf5 copies, to a file in memory.
+/// Copies groups, links, attributes, types, and the values that libhdf5 copies, to a file in
+/// memory.
 fn copy_to_memory(path: &Path, options: &Options) -> Result<()> {
     let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, options)?;
     let Options { budget: Budget { threads, memory }, control, .. } = options;

@@ -31,6 +31,7 @@ mod verify;
 
 use std::collections::HashMap;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::arrays::METADATA_SHARE;
+use crate::inspector::Inspector;
 use crate::libhdf5 as hdf5;
 use crate::libhdf5::{Rewrite, RewrittenDataset};
 use crate::metadata::MetadataFile;
@@ -70,6 +72,9 @@ pub struct Repack {
     /// the list of datasets, their shapes and types, and the locations of their chunks are read
     /// again.
     pub verify: bool,
+    /// Inspects the original before libhdf5 opens it. Without an inspector, a file that is made to
+    /// do harm may crash this process.
+    pub inspector: Option<Inspector>,
 }
 
 /// A report of a rewrite.
@@ -125,7 +130,12 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
             format!("{}: the output is the input; give another name", out.display()).into(),
         ));
     }
+    let state = FileState::of(path)?;
     let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, &options)?;
+    if let Some(inspector) = &how.inspector {
+        inspector.check(path, &options.control)?;
+    }
+    state.check(path)?;
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
@@ -148,12 +158,48 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
         how.verify,
         &mut report,
     )?;
+    state.check(path)?;
     report.bytes_after = output.out.metadata().map_or(0, |meta| meta.len());
     if output.control.is_cancelled() {
         return Err(Error::Cancelled);
     }
     new.finish()?;
     Ok(report)
+}
+
+/// Which file is at a path, and when it was changed.
+#[derive(PartialEq, Eq)]
+struct FileState {
+    file: (u64, u64),
+    size: u64,
+    changed: [(i64, i64); 2],
+}
+
+impl FileState {
+    fn of(path: &Path) -> Result<Self> {
+        let failed = |e| Error::io(&path.to_string_lossy().into(), "opening", e);
+        let meta = fs::metadata(path).map_err(failed)?;
+        Ok(Self {
+            file: (meta.dev(), meta.ino()),
+            size: meta.size(),
+            changed: [(meta.mtime(), meta.mtime_nsec()), (meta.ctime(), meta.ctime_nsec())],
+        })
+    }
+
+    /// Fails if the file is another one now, or was changed: what was inspected, or where values
+    /// were found, is then not what is read.
+    fn check(&self, path: &Path) -> Result<()> {
+        if *self == Self::of(path)? {
+            return Ok(());
+        }
+        Err(Error::Malformed {
+            file: path.to_string_lossy().into(),
+            what: "HDF5 file".into(),
+            offset: 0,
+            found: "a file that was changed meanwhile".into(),
+            expected: "one that stays as it is while it is rewritten; try again".into(),
+        })
+    }
 }
 
 /// In bytes. Smaller files are read through the page cache, and so are files that are already

@@ -2,19 +2,18 @@
 //! malformed file, only the child ends.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use thalweg::Options;
-use thalweg::control::Control;
 use thalweg::inspector::{Inspector, look};
 
-use crate::common::{VerbResult, output};
+use crate::common::{Failure, VerbResult, output};
 
-/// Makes a child process inspect a file.
-pub(super) fn inspect(path: &Path, control: &Control) -> VerbResult {
+/// Inspects a file in a child process.
+pub(super) fn inspector() -> Result<Inspector, Failure> {
     let program =
         std::env::current_exe().map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding", e))?;
-    Ok(Inspector::new(program, ["read", "--inspect"]).check(path, control)?)
+    Ok(Inspector::new(program, ["read", "--inspect"]))
 }
 
 /// `thalweg read --inspect FILE`, the work of the child process.

@@ -12,7 +12,7 @@ use thalweg::repack::{
 };
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use super::inspect::inspect;
+use super::inspect::inspector;
 use super::{RepackJob, shape_in_words};
 use crate::common::{
     Failure, VerbResult, complain, counted, output as standard_output, print_json, shown_path,
@@ -128,7 +128,7 @@ impl RepackArgs {
             LibverChoice::V18 => LibraryVersion::V18,
             LibverChoice::V110 => LibraryVersion::V110,
         };
-        Repack { layout, paths, version, verify }
+        Repack { layout, paths, version, verify, inspector: None }
     }
 }
 
@@ -148,14 +148,15 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
             inputs.len()
         )));
     };
+    let mut how = args.options(verify);
     if !args.trusted {
-        inspect(input, &options.control)?;
+        how.inspector = Some(inspector()?);
     }
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
     let progress = FetchProgress::watch(&options.control, bytes);
     let started = Instant::now();
-    let report = thalweg::repack::repack(input, output, options, &args.options(verify))
-        .map_err(Failure::of_argument)?;
+    let report =
+        thalweg::repack::repack(input, output, options, &how).map_err(Failure::of_argument)?;
     drop(progress);
     let took = started.elapsed().as_secs_f64();
     print_kept(&report);

@@ -9,7 +9,9 @@ mod backing;
 mod write;
 
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::collections::hash_map::RandomState;
+use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -254,6 +256,16 @@ pub(super) fn open(
     (opened, driver_status)
 }
 
+/// The name by which libhdf5 knows files that it reads. No file can know it before, so that a
+/// reference into another file is told from one into the file itself.
+pub(super) fn open_name() -> &'static CStr {
+    static OPEN_NAME: OnceLock<CString> = OnceLock::new();
+    OPEN_NAME.get_or_init(|| {
+        let random = RandomState::new().build_hasher().finish();
+        CString::new(format!("thalweg-{random:016x}")).unwrap_or_default()
+    })
+}
+
 /// Opens a file through the driver. The lock is held.
 fn open_with(changes: bool) -> Result<Id, LibraryRefusal> {
     static DRIVER: OnceLock<hid_t> = OnceLock::new();
@@ -268,7 +280,7 @@ fn open_with(changes: bool) -> Result<Id, LibraryRefusal> {
             status(H5Pset_metadata_read_attempts(access.raw(), READ_ATTEMPTS))?;
         }
         let how = if changes { H5F_ACC_RDONLY | H5F_ACC_SWMR_READ } else { H5F_ACC_RDONLY };
-        Id::new(H5Fopen(NAME.as_ptr(), how, access.raw()))
+        Id::new(H5Fopen(open_name().as_ptr(), how, access.raw()))
     }
 }
 

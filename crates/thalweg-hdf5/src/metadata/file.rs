@@ -212,8 +212,8 @@ impl MetadataFile {
         })
     }
 
-    /// The chunks of a dataset, in C order of their grid; none of a dataset in another layout. Every
-    /// chunk is inside the file.
+    /// The chunks of a dataset, in C order of their grid; none of a dataset in another layout.
+    /// Every chunk is inside the file.
     ///
     /// # Errors
     /// [`Error::Malformed`]; the errors of the store.

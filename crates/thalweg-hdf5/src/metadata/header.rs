@@ -113,7 +113,10 @@ impl Object {
             object.check_sum(at, start)?;
             let is_tracked = flags & 4 != 0;
             object.modern(at + before, start + before as usize, is_tracked, &mut parts)?;
-            while let Some((at, len)) = parts.pop() {
+            // In the order in which they are named: of two messages of a kind, the first counts.
+            let mut next = 0;
+            while let Some(&(at, len)) = parts.get(next) {
+                next += 1;
                 let start = object.append(reader, at, len, &[]).await?;
                 object.cursor(start, at).magic("OCHK")?;
                 object.check_sum(at, start)?;
@@ -127,12 +130,14 @@ impl Object {
             // Four bytes of padding are before the messages.
             let mut part = (at + 16, u64::from(size));
             let mut known = head.get(16..).unwrap_or_default();
+            let mut next = 0;
             loop {
                 let (at, len) = part;
                 let start = object.append(reader, at, len, known).await?;
                 object.old(at, start, &mut parts)?;
-                let Some(next) = parts.pop() else { break };
-                (part, known) = (next, &[]);
+                let Some(&named) = parts.get(next) else { break };
+                next += 1;
+                (part, known) = (named, &[]);
             }
         }
         Ok(object)

@@ -67,8 +67,8 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// SHA-256 of the values of each dataset. `None` for datasets that are not arrays, that have a filter
-/// which this crate does not have, or that show what may not be read.
+/// SHA-256 of the values of each dataset. `None` for datasets that are not arrays, that have a
+/// filter which this crate does not have, or that show what may not be read.
 fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
     let is_array = |dataset: &&Dataset| dataset.not_read().is_none();
     let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =

@@ -9,9 +9,10 @@ use hdf5_metno_sys::h5d::{
 use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_filter2, H5Pget_layout, H5Pget_nfilters,
-    H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts, H5Pset_deflate,
-    H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle,
+    H5P_DEFAULT, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_filter2,
+    H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
+    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout,
+    H5Pset_shuffle,
 };
 use hdf5_metno_sys::h5s::{
     H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_ndims, H5Sselect_hyperslab,
@@ -27,7 +28,7 @@ use crate::encode::Coder;
 use crate::filter;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::metadata::NOWHERE;
-use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
+use crate::stored::{CopiedParts, DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 
 unsafe extern "C" {
@@ -64,6 +65,10 @@ impl Rewrite<'_> {
             let stored = Id::new(H5Dget_type(from.raw()))?;
             let space = Id::new(H5Dget_space(from.raw()))?;
             let make = Id::new(H5Dget_create_plist(from.raw()))?;
+            if H5Pget_external_count(make.raw()) > 0 && !is_outside(&form) {
+                let found = "values in other files, as libhdf5 reads it".into();
+                return Err(self.malformed(path, found, "values in this file".into()));
+            }
             // What follows passes the library as many numbers and bytes as the form has.
             let rank = status(H5Sget_simple_extent_ndims(space.raw()))?.cast_unsigned() as usize;
             let is_elsewhere = matches!(form.storage, ValueStorage::Elsewhere { .. });
@@ -374,6 +379,11 @@ unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
         }
     }
     Ok(())
+}
+
+/// Whether the own reader says that the values are not in the file.
+fn is_outside(form: &DatasetForm) -> bool {
+    matches!(form.storage, ValueStorage::Elsewhere { copied: CopiedParts::None, .. })
 }
 
 /// Where the one run of a dataset starts, if it is stored. The lock is held.

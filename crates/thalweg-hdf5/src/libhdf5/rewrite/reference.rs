@@ -5,8 +5,8 @@ use std::ffi::c_void;
 use hdf5_metno_sys::h5p::H5P_DEFAULT;
 use hdf5_metno_sys::h5r::{
     H5R_ref_t, H5R_type_t, H5Rcreate, H5Rcreate_attr, H5Rcreate_object, H5Rcreate_region,
-    H5Rdereference2, H5Rdestroy, H5Rget_attr_name, H5Rget_region, H5Rget_type, H5Ropen_object,
-    H5Ropen_region,
+    H5Rdereference2, H5Rdestroy, H5Rget_attr_name, H5Rget_file_name, H5Rget_region, H5Rget_type,
+    H5Ropen_object, H5Ropen_region,
 };
 use hdf5_metno_sys::h5t::{
     H5T_STD_REF, H5T_STD_REF_DSETREG, H5T_STD_REF_OBJ, H5T_class_t, H5Tequal, H5Tget_class,
@@ -15,6 +15,7 @@ use hdf5_metno_sys::h5t::{
 
 use super::datatype::StoredSequence;
 use super::{MOST_TYPE_LEVELS, Rewrite, info};
+use crate::libhdf5::driver::open_name;
 use crate::libhdf5::file::address;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::metadata::NOWHERE;
@@ -146,6 +147,20 @@ impl Rewrite<'_> {
         }
     }
 
+    /// Whether a reference names something in the original, and not in another file.
+    ///
+    /// # Safety
+    /// The lock is held; the library read the reference.
+    unsafe fn is_own(&self, reference: &H5R_ref_t) -> bool {
+        let mut name = vec![0_u8; MOST_NAME];
+        // SAFETY: as the caller says; the buffer has the size that the call is given.
+        let len = unsafe {
+            H5Rget_file_name(&raw const *reference, name.as_mut_ptr().cast(), name.len())
+        };
+        let len = usize::try_from(len).ok();
+        len.and_then(|len| name.get(..len)) == Some(open_name().to_bytes())
+    }
+
     /// Sets a reference of the kind that names an object, a region or an attribute.
     ///
     /// # Safety
@@ -160,6 +175,10 @@ impl Rewrite<'_> {
             ) {
                 // The reference is null.
                 return Ok(());
+            }
+            if !self.is_own(reference) {
+                // libhdf5 would open the other file, for writing even.
+                return Err(LibraryRefusal("a reference into another file is not copied".into()));
             }
             let object = Id::new(H5Ropen_object(&raw const *reference, H5P_DEFAULT, H5P_DEFAULT))?;
             let mut made = H5R_ref_t::default();
