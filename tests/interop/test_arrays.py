@@ -734,6 +734,21 @@ def test_fill_values_whose_parts_differ(thalweg, tmp_path):
     assert "parts differ" in thalweg("index", path, "--kerchunk", tmp_path / "k.json").stderr
 
 
+@pytest.mark.parametrize("place", ["beyond the end", "twice", "out of order"])
+def test_damaged_coordinates_of_chunks(thalweg, tmp_path, place):
+    """A version 1 B-tree has no checksum: damage shows only in the coordinates."""
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w", libver="earliest") as file:
+        file.create_dataset("x", data=np.arange(4000, dtype="i4"), chunks=(1000,))
+    good = path.read_bytes()
+    key = lambda at: np.array([4000, 0, at, 0, 0, 0], "<u4").tobytes()
+    assert all(good.count(key(at)) == 1 for at in (1000, 2000, 3000))
+    changed = {"beyond the end": 9000, "twice": 1000, "out of order": 0}[place]
+    path.write_bytes(good.replace(key(2000), key(changed)))
+    result = thalweg("read", path, "--digest", check=False)
+    assert result.returncode == 1 and result.stdout == "" and "a chunk at the place" in result.stderr
+
+
 def zfp_and_gzip(path):
     data = np.arange(10_000, dtype="<f4")
     with h5py.File(path, "w") as file:

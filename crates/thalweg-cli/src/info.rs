@@ -105,6 +105,6 @@ fn cached(path: &Path, opened: &OpenedStore) -> Result<Residency, Failure> {
 }
 
 /// Whether a path is a pattern for a data set.
-fn is_pattern(path: &Path) -> bool {
+pub(crate) fn is_pattern(path: &Path) -> bool {
     !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
 }

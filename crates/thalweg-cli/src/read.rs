@@ -14,6 +14,7 @@ use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
+use crate::info::is_pattern;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
@@ -127,6 +128,12 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     }
     if args.inspect {
         return arrays::inspect_as_child(&args.paths, options);
+    }
+    if let Some(path) = args.paths.first()
+        && !is_pattern(path)
+    {
+        std::fs::metadata(path)
+            .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "opening", e))?;
     }
     let first = match arrays_first(args, &options, started)? {
         Some(first) => first,

@@ -1,8 +1,7 @@
 //! Arrays of HDF5 files (NeXus, netCDF-4, SONATA and any other), through the engine.
 //!
 //! [`metadata`](crate::metadata) finds the datasets of a file and the offsets of their bytes. The
-//! engine fetches the bytes in the order of the file, and all threads decode them. libhdf5 reads
-//! only what it alone can decode, through the store of the file.
+//! engine fetches the bytes in the order of the file, and all threads decode them.
 
 mod cast;
 mod explain;

@@ -31,7 +31,7 @@ pub struct Options {
     /// replaces the planner's choice, for measurements.
     pub gap: Option<u64>,
     /// Finds chunks of arrays in the file itself, even if an index beside the file lists their
-    /// locations. The command of an inspector needs the same option.
+    /// locations.
     pub own_index: bool,
 }
 

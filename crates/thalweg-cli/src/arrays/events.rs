@@ -31,7 +31,7 @@ pub(crate) struct EventArgs {
     /// Read the events of neutron detectors. With --to, write a table with the columns bank,
     /// event_id, event_time_offset, event_weight (if there are weights), pulse_time and pulse;
     /// otherwise count them
-    #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa"])]
+    #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa", "select"])]
     events: bool,
     /// Only banks whose name, or path in the file, matches this pattern; may be given more than
     /// once
@@ -56,7 +56,7 @@ pub(crate) struct EventArgs {
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the
     /// columns log, time, seconds, value, text and units, or with --to OUT.npy as arrays
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
-    #[arg(conflicts_with_all = ["events", "digest", "explain", "ids", "pa"])]
+    #[arg(conflicts_with_all = ["events", "digest", "explain", "ids", "pa", "select"])]
     logs: Option<String>,
 }
 

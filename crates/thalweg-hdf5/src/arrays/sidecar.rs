@@ -122,7 +122,6 @@ impl ArrayFile {
         let Some(path) = self.path.as_deref() else {
             return Err(Error::Usage("an index belongs to a file: open it by its path".into()));
         };
-        // The inspector may have skipped the file's own indexes, so they are not walked here.
         if self.index.is_some() {
             return Err(Error::Usage("the file was opened with its index: set `own_index`".into()));
         }
