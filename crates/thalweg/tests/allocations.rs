@@ -90,10 +90,9 @@ fn measure(path: &Path) -> ([usize; 3], usize) {
     ([visit, batches[0], batches[1]], blocks as usize)
 }
 
-/// Whether there are not many more allocations for many reads than for few.
-fn are_near(few: [usize; 3], many: [usize; 3]) -> bool {
-    few.iter().zip(many).all(|(few, many)| many < few + few / 2 + 400)
-}
+/// Reads of a file: more than the allocations that its blocks and batches may take. How many batches
+/// there are depends on what else the machine does.
+const MANY: usize = 100_000;
 
 // There is only one test, because the allocator counts for the whole process.
 #[test]
@@ -105,28 +104,15 @@ fn no_allocation_for_a_read() {
         (RecordPress::None, SignalPress::ExZd),
         (RecordPress::None, SignalPress::None),
     ] {
-        // The same number of samples in 40 times as many reads.
-        let (few, few_blocks) = measure(&file(folder.path(), 100, 80_000, record, signal));
-        let path = file(folder.path(), 4000, 2_000, record, signal);
-        // On a busy machine, groups and batches are shorter, so there are more of them, but not
-        // every time.
-        let (mut many, mut many_blocks) = measure(&path);
-        for _ in 0..9 {
-            if are_near(few, many) {
-                break;
-            }
-            (many, many_blocks) = measure(&path);
-        }
-        let what = format!(
-            "{record:?} {signal:?}: {few:?} in {few_blocks} blocks, {many:?} in {many_blocks}"
-        );
+        let (many, many_blocks) = measure(&file(folder.path(), MANY as u64, 80, record, signal));
+        let what = format!("{record:?} {signal:?}: {many:?} in {many_blocks} blocks");
         // At most five groups per block. Each group allocates its place in the queue, and for
         // batches about three times per column, of which there are 13.
         let groups = 5 * many_blocks;
         assert!(many[0] < 200 + 10 * groups, "visit: {what}");
         assert!(many[1] < 600 + 70 * groups && many[2] < 600 + 70 * groups, "batches: {what}");
-        // The 3,900 additional reads must not add allocations of their own.
-        assert!(are_near(few, many), "{what}");
+        // An allocation for each read would be more than that.
+        assert!(MANY > 600 + 70 * groups, "{what}");
         println!("{what}");
     }
 }
