@@ -90,8 +90,8 @@ fn measure(path: &Path) -> ([usize; 3], usize) {
     ([visit, batches[0], batches[1]], blocks as usize)
 }
 
-/// Reads of a file: more than the allocations that its blocks and batches may take. How many batches
-/// there are depends on what else the machine does.
+/// Reads of a file: more than the allocations that its blocks and batches may take. How many
+/// batches there are depends on what else the machine does.
 const MANY: usize = 100_000;
 
 // There is only one test, because the allocator counts for the whole process.
