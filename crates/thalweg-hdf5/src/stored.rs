@@ -135,8 +135,6 @@ impl DatasetForm {
             Some("lists or strings of any length")
         } else if holds(&header.datatype, &is_reference) {
             Some("references")
-        } else if let Layout::Compact(_) = &header.layout {
-            Some("in its header")
         } else {
             None
         };

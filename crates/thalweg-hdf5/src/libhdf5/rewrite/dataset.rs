@@ -179,13 +179,7 @@ impl Rewrite<'_> {
             // These bytes are never read or written, so they take no physical memory.
             self.blank = vec![0; bytes as usize];
         }
-        let mut first = vec![0; shape.len()];
-        let mut rest = number;
-        for ((first, &length), &part) in first.iter_mut().zip(shape).zip(chunk).rev() {
-            let count = length.div_ceil(part).max(1);
-            *first = rest % count * part;
-            rest /= count;
-        }
+        let first = first_of(number, shape, chunk);
         Ok(self.sink.reserve(|| {
             // SAFETY: under the lock, an open dataset with a coordinate for each dimension; the
             // buffer is long enough.
@@ -379,6 +373,17 @@ unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
         }
     }
     Ok(())
+}
+
+/// The first element, in each dimension, of the chunk with this number in C order of the grid.
+pub(super) fn first_of(mut number: u64, shape: &[u64], chunk: &[u64]) -> Vec<u64> {
+    let mut first = vec![0; shape.len()];
+    for ((first, &length), &part) in first.iter_mut().zip(shape).zip(chunk).rev() {
+        let count = length.div_ceil(part).max(1);
+        *first = number % count * part;
+        number /= count;
+    }
+    first
 }
 
 /// Whether the own reader says that the values are not in the file.

@@ -12,7 +12,7 @@ use hdf5_metno_sys::h5s::{
 };
 use hdf5_metno_sys::h5t::{H5Tget_size, H5Treclaim};
 
-use super::dataset::RewrittenDataset;
+use super::dataset::{RewrittenDataset, first_of};
 use super::datatype::contents;
 use super::{Rewrite, RewriteError};
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
@@ -33,16 +33,9 @@ impl Rewrite<'_> {
             CopiedParts::None => Ok(()),
             CopiedParts::Whole => self.part(made, &vec![0; shape.len()], shape),
             CopiedParts::Chunks(chunk, numbers) => numbers.iter().try_for_each(|&number| {
-                let mut start = vec![0; shape.len()];
-                let mut count = chunk.clone();
-                let mut rest = number;
-                for dimension in (0..shape.len()).rev() {
-                    let (length, part) = (shape[dimension], chunk[dimension]);
-                    let cells = length.div_ceil(part).max(1);
-                    start[dimension] = rest % cells * part;
-                    count[dimension] = part.min(length.saturating_sub(start[dimension]));
-                    rest /= cells;
-                }
+                let start = first_of(number, shape, chunk);
+                let left = shape.iter().zip(&start).map(|(length, at)| length.saturating_sub(*at));
+                let count: Vec<u64> = left.zip(chunk).map(|(left, part)| left.min(*part)).collect();
                 self.part(made, &start, &count)
             }),
         }
