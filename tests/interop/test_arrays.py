@@ -453,6 +453,12 @@ def test_mappings_of_every_kind(thalweg, folders, version):
     assert len(same(thalweg, path, cwd=folders / "far")) >= 30
     few = thalweg("read", path, "--digest", "--memory", "4MiB", "--threads", "1").stdout
     assert few.splitlines() == rows(path)[0]
+    # A copy has the same mappings.
+    thalweg("convert", "--repack", "--verify", path, folders / "home/copy.h5")
+    assert rows(folders / "home/copy.h5") == rows(path)
+    with h5py.File(path) as file, h5py.File(folders / "home/copy.h5") as copy:
+        sources = [[(one.file_name, one.dset_name) for name in it if it[name].is_virtual for one in it[name].virtual_sources()] for it in (file, copy)]
+        assert sources[0] == sources[1]
     with h5py.File(path) as file:
         cut = thalweg("read", path, "/flat", "--select", "100:29000:7", "--to", folders / "cut.npy", check=False)
         if cut.returncode == 0:

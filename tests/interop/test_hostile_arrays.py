@@ -1,12 +1,10 @@
 """HDF5 files that are damaged, or were made to do harm: thalweg refuses them, and never goes down with libhdf5."""
 
 import os
-import pathlib
 import random
 import signal
 import subprocess
 import sys
-import time
 
 import h5py
 import numpy as np
@@ -77,12 +75,13 @@ def test_malformed_files_of_reads(thalweg, shared, tmp_path):
 
 
 HOSTILE = SHARED.parent / "hostile"
+# Files that make libhdf5 hang, crash or take all memory, and what `convert --repack` says of them. Two can be copied.
 HARM = [
-    ("attr_heap_hang.h5", "without progress"),
-    ("graph_import_hang.h5", "without progress"),
-    ("repack_hang1.h5", "without progress"),
-    ("segv_repack_kerchunk.nc", "crash"),
-    ("membomb_ohdr.h5", "too much memory"),
+    ("attr_heap_hang.h5", "/entry/data, attribute NX_class, byte 2144"),
+    ("graph_import_hang.h5", None),
+    ("repack_hang1.h5", "/enum_var, attribute DIMENSION_LIST, byte 2048"),
+    ("segv_repack_kerchunk.nc", "/lat, byte 22132"),
+    ("membomb_ohdr.h5", None),
 ]
 VERBS = ["info FILE", "read FILE --events", "index FILE --kerchunk OUT.json", "convert --repack FILE OUT.h5", "graph import FILE OUT"]
 # The verbs differ in how they open the file; each file is tried with some of them, the quick ones with all.
@@ -90,56 +89,21 @@ CASES = [
     (name, said, verb)
     for place, (name, said) in enumerate(HARM)
     for number, verb in enumerate(VERBS)
-    if said == "crash" or number % len(HARM) in (place, 3)
+    if name.startswith("segv") or number % len(HARM) in (place, 3)
 ]
 
 
 @pytest.mark.skipif(not HOSTILE.exists(), reason="needs the hostile files")
 @pytest.mark.parametrize(("name", "said", "verb"), CASES)
-def test_files_that_do_harm_are_refused(thalweg, tmp_path, name, said, verb):
-    """Our own reader reads these files or refuses them. Before libhdf5 opens one to repack it, loops, crashes and claims of memory
-    end in the process that looks first."""
+def test_files_that_do_harm(thalweg, tmp_path, name, said, verb):
+    """libhdf5 opens none of them."""
     words = [{"FILE": str(HOSTILE / name)}.get(word, word.replace("OUT", str(tmp_path / "out"))) for word in verb.split()]
     result = thalweg(*words, check=False)
     assert result.returncode in (0, 1) and "panicked" not in result.stderr, result.stderr
     if verb.startswith("convert"):
-        assert result.returncode == 1 and said in result.stderr, result.stderr
+        assert result.returncode == (said is not None) and (said or "") in result.stderr, result.stderr
     assert result.returncode == 0 or name in result.stderr, result.stderr
     assert result.returncode == 0 or list(tmp_path.iterdir()) == []
-
-
-def state(pid: int) -> list[str]:
-    """The state, the parent and more of a process; nothing if it has ended."""
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-    return [] if fields[0] == "Z" else fields
-
-
-@pytest.mark.skipif(not HOSTILE.exists(), reason="needs the hostile files")
-def test_the_process_that_looks_ends_with_its_parent(thalweg_binary, tmp_path):
-    """A killed parent cannot end it, so it watches a pipe that the system closes."""
-    words = ["convert", "--repack", HOSTILE / "attr_heap_hang.h5", tmp_path / "out.h5"]
-    parent = subprocess.Popen([thalweg_binary, *words], stderr=subprocess.DEVNULL)
-
-    def children():
-        pids = [int(path.name) for path in pathlib.Path("/proc").iterdir() if path.name.isdigit()]
-        return [pid for pid in pids if state(pid)[1:2] == [str(parent.pid)]]
-
-    try:
-        while not (found := children()):
-            assert parent.poll() is None
-            time.sleep(0.01)
-    finally:
-        parent.kill()
-        parent.wait()
-    deadline = time.monotonic() + HANG
-    while fields := state(found[0]):
-        # Its own limit of processor time would end it later.
-        assert int(fields[11]) / os.sysconf("SC_CLK_TCK") < 4
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 WRITER = """

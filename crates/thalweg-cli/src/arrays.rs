@@ -1,13 +1,11 @@
 //! HDF5 files of arrays and neutron events: what each verb does with them.
 //!
-//! A build without libhdf5 repacks nothing, writes no FAST5, and inspects no file first.
+//! A build without libhdf5 repacks nothing and writes no FAST5.
 
 mod checksum;
 mod events;
 mod index;
 mod info;
-#[cfg(feature = "hdf5")]
-mod inspect;
 #[cfg(not(feature = "hdf5"))]
 mod no_libhdf5;
 mod plot;
@@ -22,10 +20,8 @@ pub(crate) use checksum::WordSum;
 pub(crate) use events::EventArgs;
 pub(crate) use index::{KerchunkArgs, write_index, write_references};
 pub(crate) use info::describe;
-#[cfg(feature = "hdf5")]
-pub(crate) use inspect::inspect_as_child;
 #[cfg(not(feature = "hdf5"))]
-pub(crate) use no_libhdf5::{RepackArgs, check_fast5, inspect_as_child, repack};
+pub(crate) use no_libhdf5::{RepackArgs, check_fast5, repack};
 pub(crate) use plot::event_panels;
 pub(crate) use read::{ArrayArgs, ReadJob, read, survey};
 #[cfg(feature = "hdf5")]

@@ -82,9 +82,6 @@ pub(crate) struct ReadVerbArgs {
     /// HDF5: trust the file, which may then show values in files outside of its folder
     #[arg(long)]
     trusted: bool,
-    /// Do the work of the process that inspects a file before it is repacked
-    #[arg(long, hide = true)]
-    inspect: bool,
     #[command(flatten)]
     events: EventArgs,
     #[command(flatten)]
@@ -125,9 +122,6 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     let started = Started::now();
     if let Some(to) = &args.to {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
-    }
-    if args.inspect {
-        return arrays::inspect_as_child(&args.paths, options);
     }
     if let Some(path) = args.paths.first()
         && !is_pattern(path)

@@ -22,6 +22,23 @@ pub enum Coder {
 
 #[cfg(feature = "libhdf5")]
 impl Coder {
+    /// The encoder of the filter with this number and client data; `None` if this crate cannot
+    /// apply it.
+    pub(crate) fn of(number: i32, values: &[u32]) -> Option<Self> {
+        let level = values.first();
+        match number {
+            crate::filter::SHUFFLE => Some(Self::Shuffle),
+            crate::filter::DEFLATE => {
+                Some(Self::Deflate(level.map_or(9, |&level| level.min(9) as u8)))
+            }
+            crate::filter::FLETCHER32 => Some(Self::Fletcher32),
+            crate::filter::LZ4 => Some(Self::Lz4),
+            // The plugin of this filter uses level 3 if no level is given.
+            crate::filter::ZSTD => Some(Self::Zstd(level.map_or(3, |&level| level.min(22) as u8))),
+            _ => None,
+        }
+    }
+
     /// The filter's number, and its client data for elements of `element` bytes.
     pub(crate) fn registered(self, element: usize) -> (i32, u32) {
         match self {

@@ -63,6 +63,8 @@ pub enum Filter {
     Convert(Conversion),
     /// A filter that this crate does not have, in words.
     Unknown(String),
+    /// One that no stored chunk went through.
+    Skipped(String),
 }
 
 /// The parameters of the filter bitshuffle.
@@ -190,7 +192,7 @@ impl fmt::Display for Filter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Convert(conversion) => return write!(f, "{conversion}"),
-            Self::Unknown(filter) => filter,
+            Self::Unknown(filter) | Self::Skipped(filter) => filter,
             Self::Nbit(_) => "nbit",
             Self::ScaleOffset(_) => "scale-offset",
             Self::Deflate => "deflate",
@@ -253,6 +255,20 @@ impl Pipeline {
             Some(Filter::Convert(conversion)) => Some(conversion),
             _ => None,
         }
+    }
+
+    /// The pipeline of stored chunks with these masks. A filter that this crate does not have does
+    /// not matter if all chunks skipped it, as chunks of strings skip shuffle in libhdf5.
+    #[must_use]
+    pub(crate) fn of_chunks(mut self, masks: impl Iterator<Item = u32> + Clone) -> Self {
+        for (place, filter) in self.0.iter_mut().enumerate() {
+            if let Filter::Unknown(name) = filter
+                && masks.clone().all(|mask| mask >> place.min(31) & 1 == 1)
+            {
+                *filter = Filter::Skipped(std::mem::take(name));
+            }
+        }
+        self
     }
 
     /// The first filter that this crate does not have, in words.
@@ -419,7 +435,7 @@ impl Contexts {
             Filter::Convert(conversion) => conversion.apply(input, back),
             Filter::Szip(params) => szip::decompress(*params, input, most, back),
             Filter::Fletcher32 => check_sum(input, back),
-            Filter::Unknown(filter) => {
+            Filter::Unknown(filter) | Filter::Skipped(filter) => {
                 Err(Fault::new(0, filter.clone(), "a filter that thalweg has"))
             }
         }

@@ -46,9 +46,9 @@
 //! An arrow points from a module to a module that it uses. There is no cycle.
 //!
 //! ```text
-//!   doctor    nexus    repack    inspector    synth
-//!      |        |      |    |        |          |
-//!      +--------+------+    +--------+----------+
+//!   doctor    nexus    repack              synth
+//!      |        |      |    |                |
+//!      +--------+------+    +--------+-------+
 //!               v                    v
 //!            arrays               libhdf5
 //!               |                    |
@@ -76,9 +76,8 @@
 //! | [`extents`] | the saved index of chunk offsets |
 //! | [`mapping`] | virtual datasets: which elements of other datasets they show |
 //! | `stored` | how a dataset is stored, and how its copy is to be stored |
-//! | `libhdf5` | bindings: writing, and copies of groups, links and attributes |
+//! | `libhdf5` | bindings, for writing only |
 //! | [`arrays`] | datasets read through the engine: selections, slices, strings |
-//! | `inspector` | a child process that opens a file to repack first, in case libhdf5 crashes |
 //! | [`nexus`] | banks, pulses, events and logs of NeXus files |
 //! | [`doctor`] | layout problems of a file, and the predicted gain of repacking it |
 //! | `repack` | a file rewritten with other chunks or filters |
@@ -95,8 +94,6 @@ pub mod dtype;
 pub mod encode;
 pub mod extents;
 pub mod filter;
-#[cfg(feature = "libhdf5")]
-pub mod inspector;
 #[cfg(feature = "libhdf5")]
 pub mod libhdf5;
 pub mod mapping;

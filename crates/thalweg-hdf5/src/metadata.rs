@@ -27,6 +27,9 @@ mod header;
 mod heap;
 mod node;
 mod rounds;
+pub(crate) mod selection;
+#[cfg(feature = "libhdf5")]
+pub(crate) mod stored_object;
 mod superblock;
 mod virtual_layout;
 
@@ -40,6 +43,7 @@ use std::task::{Context, Poll, Waker};
 
 use thalweg_io::{Error, Fault, InFile};
 
+pub use attribute::Attribute;
 use cursor::Cursor;
 pub use dataset::DatasetHeader;
 pub use file::{Entities, Entity, MetadataFile};
@@ -49,6 +53,8 @@ pub use node::{Node, NodeLink};
 pub use rounds::{Cost, Rounds};
 pub use superblock::Superblock;
 pub(crate) use virtual_layout::with_number;
+
+use crate::types::Chunk;
 
 /// `HADDR_UNDEF`, the undefined address.
 pub(crate) const NOWHERE: u64 = u64::MAX;
@@ -287,6 +293,14 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
             start..start.saturating_add(len).min(end)
         };
         self.source.hint(&places.iter().map(range).collect::<Vec<_>>());
+    }
+
+    /// Checks that chunks, whose offsets are those in the file, are inside it.
+    fn check_chunks(&self, chunks: &[Chunk]) -> Result<()> {
+        let base = self.superblock.base;
+        chunks
+            .iter()
+            .try_for_each(|chunk| self.check(chunk.offset.saturating_sub(base), chunk.size))
     }
 
     fn check(&self, at: u64, len: u64) -> Result<()> {

@@ -44,8 +44,6 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::arrays::METADATA_SHARE;
-use crate::inspector::Inspector;
-use crate::libhdf5 as hdf5;
 use crate::libhdf5::{Rewrite, RewrittenDataset};
 use crate::metadata::MetadataFile;
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
@@ -72,9 +70,6 @@ pub struct Repack {
     /// the list of datasets, their shapes and types, and the locations of their chunks are read
     /// again.
     pub verify: bool,
-    /// Inspects the original before libhdf5 opens it. Without an inspector, a file that is made to
-    /// do harm may crash this process.
-    pub inspector: Option<Inspector>,
 }
 
 /// A report of a rewrite.
@@ -132,10 +127,6 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     }
     let state = FileState::of(path)?;
     let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, &options)?;
-    if let Some(inspector) = &how.inspector {
-        inspector.check(path, &options.control)?;
-    }
-    state.check(path)?;
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
@@ -186,8 +177,8 @@ impl FileState {
         })
     }
 
-    /// Fails if the file is another one now, or was changed: what was inspected, or where values
-    /// were found, is then not what is read.
+    /// Fails if the file is another one now, or was changed: its values may then not be where they
+    /// were found.
     fn check(&self, path: &Path) -> Result<()> {
         if *self == Self::of(path)? {
             return Ok(());
@@ -238,13 +229,13 @@ fn fill(
     let OutputFile { model, budget: Budget { threads, memory }, control, .. } = output;
     let found =
         MetadataFile::open(store, control, *model, *threads, (*memory / METADATA_SHARE) as u64)?;
-    let from = hdf5::File::open(store, control)?;
     let out = output.out.try_clone().map_err(|e| Error::io(&output.name, "creating", e))?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
-    let mut rewrite = Rewrite::begin(&from, out, &output.name, how.version, metadata, control)?;
+    let mut rewrite =
+        Rewrite::begin(&found, store, out, &output.name, how.version, metadata, control)?;
     let mut report = RepackReport { bytes_before: store.size(), ..RepackReport::default() };
-    let made = rewrite.objects_of(&mut |address, path| {
-        let form = DatasetForm::read(&found, address, path, true)?;
+    let made = rewrite.objects_of(&mut |header, path| {
+        let form = DatasetForm::read(&found, header, path)?;
         let target = target_layout::decide(&form, how, *memory, &mut report.kept)?;
         report.changes.extend(change(&form, &target));
         Ok((form, target))
@@ -254,7 +245,7 @@ fn fill(
     (report.objects, report.cleared) = (rewrite.objects(), rewrite.cleared());
     report.datasets = made.len() as u64;
     report.bytes_filling = made.iter().map(filling).sum();
-    let copies = plan_copies(&made, rewrite.user_block());
+    let copies = plan_copies(&made, found.superblock().base);
     let aside = if copies.encoded.is_empty() {
         None
     } else {

@@ -3,8 +3,8 @@
 use thalweg_io::{Fault, Result};
 
 use crate::encode::Coder;
-use crate::filter::{self, Pipeline};
-use crate::metadata::dataset::{FilterMessage, Layout};
+use crate::filter::Pipeline;
+use crate::metadata::dataset::{DatasetHeader, FilterMessage, Layout};
 use crate::metadata::dataspace::Dataspace;
 use crate::metadata::datatype::{Class, Datatype};
 use crate::metadata::{MetadataFile, NOWHERE, Refused};
@@ -43,24 +43,13 @@ pub(crate) enum ValueStorage {
     Contiguous(Option<u64>),
     /// In chunks of this shape; each has a number in the grid of chunks, in C order.
     Chunked(Vec<u64>, Vec<Chunk>),
-    /// Where only libhdf5 can read them, or outside of this file.
+    /// Where their bytes cannot be copied as they are: in heaps, in the header, in other files.
     Elsewhere {
         /// The reason, in words.
         why: &'static str,
-        /// The parts of the array that libhdf5 has to copy.
-        copied: CopiedParts,
+        /// Whether libhdf5 writes them. Otherwise nothing is stored, or not in this file.
+        is_written: bool,
     },
-}
-
-/// Parts of an array.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum CopiedParts {
-    /// None: nothing is stored, or not in this file.
-    None,
-    /// All of it.
-    Whole,
-    /// The chunks of this shape with these numbers in the grid of chunks, in C order.
-    Chunks(Vec<u64>, Vec<u64>),
 }
 
 /// How the copy of a dataset is to be stored.
@@ -106,18 +95,11 @@ impl DatasetForm {
         most > MANY_CHUNKS.max(there.saturating_mul(8))
     }
 
-    /// The form of the dataset whose header is at an address. Errors call it `path`. Without
-    /// `places`, arrays count as not stored, except for those that libhdf5 has to copy.
+    /// The form of the dataset with this header. Errors call it `path`.
     ///
     /// # Errors
     /// [`Error::Malformed`]; the errors of the store.
-    pub(crate) fn read(
-        file: &MetadataFile,
-        address: u64,
-        path: &str,
-        places: bool,
-    ) -> Result<Self> {
-        let header = file.dataset_header(address, path)?;
+    pub(crate) fn read(file: &MetadataFile, header: &DatasetHeader, path: &str) -> Result<Self> {
         let element = header.datatype.size;
         let (shape, most) = match &header.space {
             Dataspace::Simple { shape, most } => (shape.clone(), most.clone()),
@@ -126,11 +108,11 @@ impl DatasetForm {
         let bytes = shape.iter().try_fold(element as u64, |bytes, &n| bytes.checked_mul(n));
         let Some(bytes) = bytes.filter(|&bytes| bytes <= i64::MAX as u64) else {
             let found = format!("{shape:?} elements of {element} bytes");
-            let fault = Fault::new(address as usize, found, "a dataset that a machine can address");
+            let fault = Fault::new(0, found, "a dataset that a machine can address");
             return Err(file.error(Refused::Damaged(fault), path));
         };
         let base = file.superblock().base;
-        let outside = |why| ValueStorage::Elsewhere { why, copied: CopiedParts::None };
+        let outside = |why| ValueStorage::Elsewhere { why, is_written: false };
         let why = if holds(&header.datatype, &is_pointer) {
             Some("lists or strings of any length")
         } else if holds(&header.datatype, &is_reference) {
@@ -138,36 +120,33 @@ impl DatasetForm {
         } else {
             None
         };
-        let chunks = |wanted: bool| {
-            if wanted { file.chunks(&header, path) } else { Ok(Vec::new()) }
-        };
         let storage = match (&header.layout, why) {
             _ if header.space == Dataspace::Null => outside("a dataset without values"),
             (Layout::Virtual(_), _) => outside("a virtual dataset"),
             _ if !header.external.is_empty() => outside("values in another file"),
             (&Layout::Contiguous(at), Some(why)) => {
-                let is_stored = at != NOWHERE && bytes > 0;
-                let copied = if is_stored { CopiedParts::Whole } else { CopiedParts::None };
-                ValueStorage::Elsewhere { why, copied }
+                ValueStorage::Elsewhere { why, is_written: at != NOWHERE && bytes > 0 }
             }
-            (Layout::Chunked(grid), Some(why)) => {
-                let numbers = chunks(true)?.iter().map(|chunk| chunk.first).collect();
-                let copied = CopiedParts::Chunks(grid.chunk.clone(), numbers);
-                ValueStorage::Elsewhere { why, copied }
-            }
+            (Layout::Chunked(_), Some(why)) => ValueStorage::Elsewhere { why, is_written: true },
             (Layout::Compact(_), why) => {
-                let why = why.unwrap_or("in its header");
-                ValueStorage::Elsewhere { why, copied: CopiedParts::Whole }
+                ValueStorage::Elsewhere { why: why.unwrap_or("in its header"), is_written: true }
             }
             (&Layout::Contiguous(at), None) => {
-                let is_stored = at != NOWHERE && bytes > 0 && places;
+                let is_stored = at != NOWHERE && bytes > 0;
                 ValueStorage::Contiguous(is_stored.then(|| at.saturating_add(base)))
             }
             (Layout::Chunked(grid), None) => {
-                ValueStorage::Chunked(grid.chunk.clone(), chunks(places)?)
+                ValueStorage::Chunked(grid.chunk.clone(), file.chunks(header, path)?)
             }
         };
-        let is_zero = header.fill.iter().all(|&byte| byte == 0);
+        let fill = header.fill_value();
+        let pipeline = match &storage {
+            ValueStorage::Chunked(_, chunks) => {
+                header.pipeline().of_chunks(chunks.iter().map(|chunk| chunk.mask))
+            }
+            _ => header.pipeline(),
+        };
+        let is_zero = fill.iter().all(|&byte| byte == 0);
         let is_elsewhere = matches!(storage, ValueStorage::Elsewhere { .. });
         Ok(Self {
             path: path.to_owned(),
@@ -184,24 +163,24 @@ impl DatasetForm {
                     | Class::Enumeration { .. }
                     | Class::BitField { .. }
             ),
-            fill: if is_zero || is_elsewhere { Vec::new() } else { header.fill.clone() },
+            fill: if is_zero || is_elsewhere { Vec::new() } else { fill.to_vec() },
             storage,
-            pipeline: header.pipeline(),
-            coders: header.filters.iter().map(coder).collect(),
+            pipeline,
+            coders: header.filters.iter().map(FilterMessage::coder).collect(),
         })
     }
 }
 
-fn is_pointer(class: &Class) -> bool {
+pub(crate) fn is_pointer(class: &Class) -> bool {
     matches!(class, Class::LongText { .. } | Class::List { .. })
 }
 
-fn is_reference(class: &Class) -> bool {
+pub(crate) fn is_reference(class: &Class) -> bool {
     matches!(class, Class::Reference(_))
 }
 
 /// Whether elements of a type are of a class, or have parts that are.
-fn holds(datatype: &Datatype, is: &dyn Fn(&Class) -> bool) -> bool {
+pub(crate) fn holds(datatype: &Datatype, is: &dyn Fn(&Class) -> bool) -> bool {
     is(&datatype.class)
         || match &datatype.class {
             Class::List { base } | Class::Array { base, .. } => holds(base, is),
@@ -210,16 +189,9 @@ fn holds(datatype: &Datatype, is: &dyn Fn(&Class) -> bool) -> bool {
         }
 }
 
-/// A filter as an encoder; `None` if this crate cannot apply it.
-fn coder(filter: &FilterMessage) -> Option<Coder> {
-    let level = filter.values.first();
-    match i32::from(filter.number) {
-        filter::SHUFFLE => Some(Coder::Shuffle),
-        filter::DEFLATE => Some(Coder::Deflate(level.map_or(9, |&level| level.min(9) as u8))),
-        filter::FLETCHER32 => Some(Coder::Fletcher32),
-        filter::LZ4 => Some(Coder::Lz4),
-        // The plugin of this filter uses level 3 if no level is given.
-        filter::ZSTD => Some(Coder::Zstd(level.map_or(3, |&level| level.min(22) as u8))),
-        _ => None,
+impl FilterMessage {
+    /// The filter as an encoder; `None` if this crate cannot apply it.
+    fn coder(&self) -> Option<Coder> {
+        Coder::of(self.number.into(), &self.values)
     }
 }

@@ -19,7 +19,6 @@
 //! | `arrays` | datasets of HDF5 files, or parts of them (feature `hdf5`) |
 //! | `nexus` | events and logs of neutron instruments in HDF5 files (feature `hdf5`) |
 //! | `doctor`, `repack` | why an HDF5 file is slow, and how to make it anew (feature `hdf5`) |
-//! | `inspector` | a process that inspects a file before it is repacked (feature `hdf5`) |
 //! | [`graph`] | networks: neighbours, changes, import, export |
 //! | [`synth`] | synthetic files, the same on every machine |
 //! | [`store`], [`model`], [`plan`], [`engine`], [`control`] | how bytes are fetched and decoded |
@@ -177,11 +176,11 @@ pub use thalweg_nanopore::{convert, reads, write};
 
 #[doc(inline)]
 pub use thalweg_hdf5 as hdf5;
-#[doc(inline)]
-pub use thalweg_hdf5::{arrays, doctor, nexus};
 #[cfg(feature = "hdf5")]
 #[doc(inline)]
-pub use thalweg_hdf5::{inspector, repack};
+pub use thalweg_hdf5::repack;
+#[doc(inline)]
+pub use thalweg_hdf5::{arrays, doctor, nexus};
 
 #[doc(inline)]
 pub use thalweg_graph as graph;

@@ -1,8 +1,4 @@
-//! What builds without libhdf5 have in place of repacking, writing FAST5 and inspecting files.
-
-use std::path::PathBuf;
-
-use thalweg::Options;
+//! What builds without libhdf5 have in place of repacking and writing FAST5.
 
 use super::RepackJob;
 use crate::common::{Failure, VerbResult};
@@ -21,11 +17,6 @@ impl RepackArgs {
 
 /// Does nothing: the option that asks for it does not exist.
 pub(crate) fn repack(_args: &RepackArgs, _job: RepackJob<'_>) -> VerbResult {
-    Ok(())
-}
-
-/// Does nothing: no parent of this build asks for it.
-pub(crate) fn inspect_as_child(_paths: &[PathBuf], _options: Options) -> VerbResult {
     Ok(())
 }
 

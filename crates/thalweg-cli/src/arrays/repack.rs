@@ -12,7 +12,6 @@ use thalweg::repack::{
 };
 use thalweg_gauge::units::{decimal_bytes, seconds};
 
-use super::inspect::inspector;
 use super::{RepackJob, shape_in_words};
 use crate::common::{
     Failure, VerbResult, complain, counted, output as standard_output, print_json, shown_path,
@@ -41,10 +40,6 @@ pub(crate) struct RepackArgs {
     /// The oldest libhdf5 that can read the file: chunks are found faster in the structures of 1.10
     #[arg(long, value_enum, default_value_t, requires = "repack")]
     libver: LibverChoice,
-    /// Trust the file. Otherwise a child process copies its groups and attributes to memory first,
-    /// because libhdf5, which copies them, may crash on a file that is malformed on purpose
-    #[arg(long, requires = "repack")]
-    trusted: bool,
 }
 
 /// A value for the dataset or group with this path; without a path, for all.
@@ -128,7 +123,7 @@ impl RepackArgs {
             LibverChoice::V18 => LibraryVersion::V18,
             LibverChoice::V110 => LibraryVersion::V110,
         };
-        Repack { layout, paths, version, verify, inspector: None }
+        Repack { layout, paths, version, verify }
     }
 }
 
@@ -148,10 +143,7 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
             inputs.len()
         )));
     };
-    let mut how = args.options(verify);
-    if !args.trusted {
-        how.inspector = Some(inspector()?);
-    }
+    let how = args.options(verify);
     let bytes = std::fs::metadata(input).map_or(0, |meta| meta.len());
     let progress = FetchProgress::watch(&options.control, bytes);
     let started = Instant::now();

@@ -1,33 +1,24 @@
-//! A virtual file driver: libhdf5 reads a [`Store`].
+//! A virtual file driver for writing: libhdf5 writes metadata to a file, and only finds places for
+//! values.
 //!
-//! The driver only reads, and never beyond the store's end. It reads blocks and keeps them for the
-//! next read: metadata often lie close together, and a request for each piece would be slow on any
-//! store. The first error of the store is kept, because it says more than the error of libhdf5.
+//! Bytes that libhdf5 writes into a place of [`DriverFile::reserve`] are dropped. The caller that
+//! reserved the place writes the bytes itself, in any order and from any thread. The first error of
+//! the system is kept, because it says more than the error of libhdf5.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
-mod backing;
-mod write;
-
 use std::cell::RefCell;
-use std::collections::hash_map::RandomState;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_ulong, c_void};
-use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_ulong, c_void};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hdf5_metno_sys::h5f::{
-    H5F_ACC_RDONLY, H5F_ACC_SWMR_READ, H5F_close_degree_t, H5F_mem_t, H5Fopen,
-};
+use hdf5_metno_sys::h5f::{H5F_ACC_TRUNC, H5F_close_degree_t, H5F_mem_t, H5Fcreate};
 use hdf5_metno_sys::h5i::hid_t;
-use hdf5_metno_sys::h5p::{H5Pset_driver, H5Pset_metadata_read_attempts};
-use thalweg_io::control::Control;
-use thalweg_io::store::Store;
-use thalweg_io::{Error, Result};
+use hdf5_metno_sys::h5p::H5Pset_driver;
+use thalweg_io::Error;
 
-use super::handle::{Id, LibraryRefusal, access, locked, status};
-use backing::Backing;
-
-pub(super) use write::DriverFile;
+use super::handle::{Id, LibraryRefusal, status};
 
 /// The version of the class structure that libhdf5 2 expects (`H5FD_CLASS_VERSION`).
 const CLASS_VERSION: c_uint = 1;
@@ -35,55 +26,106 @@ const CLASS_VERSION: c_uint = 1;
 /// 511).
 const CLASS_VALUE: c_int = 384;
 
-/// `H5FD_FEAT_SUPPORTS_SWMR_IO`: files that are being written can be opened.
-const READS_WHILE_WRITTEN: c_ulong = 0x1000;
+/// `H5FD_FEAT_AGGREGATE_METADATA`, `_ACCUMULATE_METADATA` and `_AGGREGATE_SMALLDATA`
+/// (H5FDpublic.h): small pieces are put together. `_DATA_SIEVE` is left out, because it would read
+/// values before they exist and write them back.
+const FEATURES: c_ulong = 0x01 | 0x06 | 0x10;
 
-/// Versions of the superblock whose twelfth byte has flags of an open file (specification, section
-/// II.A).
-const FLAGGED_VERSIONS: std::ops::RangeInclusive<u8> = 3..=3;
-/// The flag of a file that is open for writing (`H5F_SUPER_WRITE_ACCESS`).
-const WRITTEN: u8 = 1;
-/// The flag of a file that is written while others may read it (`H5F_SUPER_SWMR_ACCESS`).
-const WRITTEN_FOR_READERS: u8 = 4;
+/// The signature of a global heap (HDF5 file format specification 3.0, section III.E).
+const HEAP: &[u8] = b"GCOL";
 
-/// How often metadata with a wrong checksum are read again in a file that is being written. The
-/// library waits one nanosecond after the first attempt and twice as long after each further one
-/// (`H5C__load_entry`): 0.27 s in all. Its own limit of 100 attempts would take centuries.
-const READ_ATTEMPTS: c_uint = 28;
-
-/// The first error of the store behind a file, and whether the file was closed.
-#[derive(Debug, Default)]
-pub(super) struct DriverStatus {
+/// A file that libhdf5 writes.
+#[derive(Debug)]
+pub(super) struct DriverFile {
+    file: File,
+    name: Arc<str>,
+    /// The first error of the system.
     error: Mutex<Option<Error>>,
-    /// Whether the file's flags say that it is open for writing.
-    unclosed: AtomicBool,
+    /// Whether values are dropped and their place is stored in `reserved`.
+    reserving: AtomicBool,
+    /// The offset of the latest dropped values; `u64::MAX` if there are none.
+    reserved: AtomicU64,
 }
 
-impl DriverStatus {
-    /// Whether the file is still open for writing, or its writer was killed.
-    pub(super) fn is_unclosed(&self) -> bool {
-        self.unclosed.load(Ordering::Relaxed)
+impl DriverFile {
+    /// A driver file over `file`, which must be open for writing and reading. Errors call it
+    /// `name`.
+    pub(super) fn new(file: File, name: Arc<str>) -> Self {
+        Self {
+            file,
+            name,
+            error: Mutex::default(),
+            reserving: AtomicBool::new(false),
+            reserved: AtomicU64::new(u64::MAX),
+        }
     }
 
-    /// Takes the first error of the store, if there was one.
+    /// Reserves a place for the values that `write` writes through the library, and returns its
+    /// offset. The values are dropped. The lock is held.
+    pub(super) fn reserve(
+        &self,
+        write: impl FnOnce() -> Result<(), LibraryRefusal>,
+    ) -> Result<u64, LibraryRefusal> {
+        self.reserved.store(u64::MAX, Ordering::Relaxed);
+        self.reserving.store(true, Ordering::Relaxed);
+        let written = write();
+        self.reserving.store(false, Ordering::Relaxed);
+        written?;
+        match self.reserved.load(Ordering::Relaxed) {
+            u64::MAX => Err(LibraryRefusal("values without a place".into())),
+            place => Ok(place),
+        }
+    }
+
+    /// Takes the first error of the system, if there was one.
     pub(super) fn take_error(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    fn fail(&self, error: Error) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    /// Creates an HDF5 file in this file, with these creation and access property lists. The lock
+    /// is held.
+    pub(super) fn create(self: &Arc<Self>, make: &Id, access: &Id) -> Result<Id, LibraryRefusal> {
+        static DRIVER: OnceLock<hid_t> = OnceLock::new();
+        // SAFETY: under the lock; the class is a constant with the layout that the library expects;
+        // the lists are open.
+        unsafe {
+            let driver = *DRIVER.get_or_init(|| H5FDregister(&raw const CLASS));
+            status(driver)?;
+            status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
+            OPENING.set(Some(self.clone()));
+            let made = H5Fcreate(NAME.as_ptr(), H5F_ACC_TRUNC, make.raw(), access.raw());
+            OPENING.set(None);
+            Id::new(made)
+        }
     }
-}
 
-/// The flags that a file has while it is open; zero for a file that was closed.
-fn open_flags(store: &dyn Store) -> Result<u8> {
-    let Some(start) = crate::superblock::find_signature(store)? else { return Ok(0) };
-    let mut head = [0; 12];
-    if start + head.len() as u64 > store.size() {
-        return Ok(0);
+    /// Fills `out` from byte `at` of the file on, with zeros beyond its end.
+    fn read(&self, mut at: u64, mut out: &mut [u8]) -> std::io::Result<()> {
+        while !out.is_empty() {
+            match self.file.read_at(out, at) {
+                Ok(0) => {
+                    out.fill(0);
+                    return Ok(());
+                }
+                Ok(n) => (at, out) = (at + n as u64, &mut out[n..]),
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
-    store.read_at(start, &mut head)?;
-    Ok(if FLAGGED_VERSIONS.contains(&head[8]) { head[11] } else { 0 })
+
+    /// The library's status code of an outcome. The error is kept.
+    fn status_code(&self, doing: &'static str, at: u64, outcome: std::io::Result<()>) -> c_int {
+        match outcome {
+            Ok(()) => 0,
+            Err(error) => {
+                let error = Error::io_at(&self.name, doing, at, error);
+                self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                -1
+            }
+        }
+    }
 }
 
 /// `H5FD_t` of libhdf5 2 (H5FDdevelop.h): the fields with which the files of every driver begin.
@@ -117,12 +159,12 @@ impl Base {
     };
 }
 
-/// The file that the library holds.
+/// A file as the library holds it. It starts with the same fields as [`Driven`].
 #[repr(C)]
-struct Driven {
+struct Driving {
     base: Base,
     end_of_addresses: u64,
-    backing: Backing,
+    sink: Arc<DriverFile>,
 }
 
 type Unused = Option<unsafe extern "C" fn()>;
@@ -146,29 +188,29 @@ struct DriverClass {
     transfer_size: usize,
     transfer_copy: Unused,
     transfer_free: Unused,
-    open: Option<unsafe extern "C" fn(*const c_char, c_uint, hid_t, u64) -> *mut Driven>,
-    close: Option<unsafe extern "C" fn(*mut Driven) -> c_int>,
+    open: Option<unsafe extern "C" fn(*const c_char, c_uint, hid_t, u64) -> *mut Driving>,
+    close: Option<unsafe extern "C" fn(*mut Driving) -> c_int>,
     compare: Unused,
-    query: Option<unsafe extern "C" fn(*const Driven, *mut c_ulong) -> c_int>,
+    query: Option<unsafe extern "C" fn(*const Driving, *mut c_ulong) -> c_int>,
     type_map: Unused,
     allocate: Unused,
     free: Unused,
-    get_eoa: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
-    set_eoa: Option<unsafe extern "C" fn(*mut Driven, H5F_mem_t, u64) -> c_int>,
-    get_eof: Option<unsafe extern "C" fn(*const Driven, H5F_mem_t) -> u64>,
+    get_eoa: Option<unsafe extern "C" fn(*const Driving, H5F_mem_t) -> u64>,
+    set_eoa: Option<unsafe extern "C" fn(*mut Driving, H5F_mem_t, u64) -> c_int>,
+    get_eof: Option<unsafe extern "C" fn(*const Driving, H5F_mem_t) -> u64>,
     handle: Unused,
     read: Option<
-        unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *mut c_void) -> c_int,
+        unsafe extern "C" fn(*mut Driving, H5F_mem_t, hid_t, u64, usize, *mut c_void) -> c_int,
     >,
     write: Option<
-        unsafe extern "C" fn(*mut Driven, H5F_mem_t, hid_t, u64, usize, *const c_void) -> c_int,
+        unsafe extern "C" fn(*mut Driving, H5F_mem_t, hid_t, u64, usize, *const c_void) -> c_int,
     >,
     read_vector: Unused,
     write_vector: Unused,
     read_selection: Unused,
     write_selection: Unused,
     flush: Unused,
-    truncate: Option<unsafe extern "C" fn(*mut Driven, hid_t, bool) -> c_int>,
+    truncate: Option<unsafe extern "C" fn(*mut Driving, hid_t, bool) -> c_int>,
     lock: Unused,
     unlock: Unused,
     delete: Unused,
@@ -198,25 +240,25 @@ static CLASS: DriverClass = DriverClass {
     transfer_size: 0,
     transfer_copy: None,
     transfer_free: None,
-    open: Some(driver_open),
-    close: Some(driver_close),
+    open: Some(open),
+    close: Some(close),
     compare: None,
-    query: Some(driver_query),
+    query: Some(query),
     type_map: None,
     allocate: None,
     free: None,
-    get_eoa: Some(driver_get_eoa),
-    set_eoa: Some(driver_set_eoa),
-    get_eof: Some(driver_get_eof),
+    get_eoa: Some(get_eoa),
+    set_eoa: Some(set_eoa),
+    get_eof: Some(get_eof),
     handle: None,
-    read: Some(driver_read),
-    write: Some(driver_write),
+    read: Some(read),
+    write: Some(write),
     read_vector: None,
     write_vector: None,
     read_selection: None,
     write_selection: None,
     flush: None,
-    truncate: None,
+    truncate: Some(truncate),
     lock: None,
     unlock: None,
     delete: None,
@@ -230,131 +272,88 @@ unsafe extern "C" {
 }
 
 thread_local! {
-    /// The backing of the file that this thread is opening.
-    static OPENING: RefCell<Option<Backing>> = const { RefCell::new(None) };
+    /// The driver file of the HDF5 file that this thread is creating.
+    static OPENING: RefCell<Option<Arc<DriverFile>>> = const { RefCell::new(None) };
 }
 
-/// Opens a store as an HDF5 file.
-pub(super) fn open(
-    store: &Arc<dyn Store>,
-    control: &Control,
-) -> (Result<Id, LibraryRefusal>, Arc<DriverStatus>) {
-    let driver_status = Arc::new(DriverStatus::default());
-    let flags = open_flags(&**store).unwrap_or_else(|error| {
-        driver_status.fail(error);
-        0
-    });
-    driver_status.unclosed.store(flags & WRITTEN != 0, Ordering::Relaxed);
-    let changes = flags & WRITTEN_FOR_READERS != 0;
-    let backing = Backing::new(store.clone(), changes, control, &driver_status);
-    let opened = locked(|| {
-        OPENING.set(Some(backing));
-        let opened = open_with(changes);
-        OPENING.set(None);
-        opened
-    });
-    (opened, driver_status)
+unsafe extern "C" fn open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driving {
+    let Some(sink) = OPENING.take() else { return std::ptr::null_mut() };
+    Box::into_raw(Box::new(Driving { base: Base::EMPTY, end_of_addresses: 0, sink }))
 }
 
-/// The name by which libhdf5 knows files that it reads. No file can know it before, so that a
-/// reference into another file is told from one into the file itself.
-pub(super) fn open_name() -> &'static CStr {
-    static OPEN_NAME: OnceLock<CString> = OnceLock::new();
-    OPEN_NAME.get_or_init(|| {
-        let random = RandomState::new().build_hasher().finish();
-        CString::new(format!("thalweg-{random:016x}")).unwrap_or_default()
-    })
-}
-
-/// Opens a file through the driver. The lock is held.
-fn open_with(changes: bool) -> Result<Id, LibraryRefusal> {
-    static DRIVER: OnceLock<hid_t> = OnceLock::new();
-    // SAFETY: under the lock; the class is a constant with the layout that the library expects.
-    let driver = *DRIVER.get_or_init(|| unsafe { H5FDregister(&raw const CLASS) });
-    status(driver)?;
-    // SAFETY: under the lock, with identifiers that are open; the name ends with NUL.
-    unsafe {
-        let access = access()?;
-        status(H5Pset_driver(access.raw(), driver, std::ptr::null()))?;
-        if changes {
-            status(H5Pset_metadata_read_attempts(access.raw(), READ_ATTEMPTS))?;
-        }
-        let how = if changes { H5F_ACC_RDONLY | H5F_ACC_SWMR_READ } else { H5F_ACC_RDONLY };
-        Id::new(H5Fopen(open_name().as_ptr(), how, access.raw()))
-    }
-}
-
-/// Opens the file that this thread opens. A file that the library opens of itself, as the source
-/// of a virtual dataset, counts as one that does not exist.
-unsafe extern "C" fn driver_open(_: *const c_char, _: c_uint, _: hid_t, _: u64) -> *mut Driven {
-    let Some(backing) = OPENING.take() else { return std::ptr::null_mut() };
-    Box::into_raw(Box::new(Driven { base: Base::EMPTY, end_of_addresses: 0, backing }))
-}
-
-unsafe extern "C" fn driver_close(file: *mut Driven) -> c_int {
-    // SAFETY: the library closes each file from `driver_open` once, and does not use it afterwards.
+unsafe extern "C" fn close(file: *mut Driving) -> c_int {
+    // SAFETY: the library closes each file from `open` once, and does not use it afterwards.
     drop(unsafe { Box::from_raw(file) });
     0
 }
 
-unsafe extern "C" fn driver_query(_: *const Driven, flags: *mut c_ulong) -> c_int {
+unsafe extern "C" fn query(_: *const Driving, flags: *mut c_ulong) -> c_int {
     if !flags.is_null() {
         // SAFETY: the pointer is to a number of the library.
-        unsafe { *flags = READS_WHILE_WRITTEN };
+        unsafe { *flags = FEATURES };
     }
     0
 }
 
-unsafe extern "C" fn driver_get_eoa(file: *const Driven, _: H5F_mem_t) -> u64 {
-    // SAFETY: `driver_open` made the file; the lock keeps other threads away.
+unsafe extern "C" fn get_eoa(file: *const Driving, _: H5F_mem_t) -> u64 {
+    // SAFETY: `open` made the file; the lock keeps other threads away.
     unsafe { (*file).end_of_addresses }
 }
 
-unsafe extern "C" fn driver_set_eoa(file: *mut Driven, _: H5F_mem_t, address: u64) -> c_int {
+unsafe extern "C" fn set_eoa(file: *mut Driving, _: H5F_mem_t, address: u64) -> c_int {
     // SAFETY: as above.
     unsafe { (*file).end_of_addresses = address };
     0
 }
 
-unsafe extern "C" fn driver_get_eof(file: *const Driven, _: H5F_mem_t) -> u64 {
+unsafe extern "C" fn get_eof(file: *const Driving, _: H5F_mem_t) -> u64 {
     // SAFETY: as above.
-    unsafe { (*file).backing.size() }
+    let sink = unsafe { &(*file).sink };
+    sink.file.metadata().map_or(0, |meta| meta.len())
 }
 
-unsafe extern "C" fn driver_read(
-    file: *mut Driven,
+unsafe extern "C" fn read(
+    file: *mut Driving,
     _: H5F_mem_t,
     _: hid_t,
     at: u64,
     size: usize,
-    buffer: *mut c_void,
+    out: *mut c_void,
 ) -> c_int {
     // SAFETY: as above; the buffer has `size` bytes, which the library need not have initialised,
     // so they are zeroed.
-    let (backing, out) = unsafe {
-        std::ptr::write_bytes(buffer.cast::<u8>(), 0, size);
-        let out = std::slice::from_raw_parts_mut(buffer.cast::<u8>(), size);
-        (&mut (*file).backing, out)
+    let (sink, out) = unsafe {
+        std::ptr::write_bytes(out.cast::<u8>(), 0, size);
+        (&(*file).sink, std::slice::from_raw_parts_mut(out.cast::<u8>(), size))
     };
-    match backing.read(at, out) {
-        Ok(()) => 0,
-        Err(error) => {
-            backing.fail(error);
-            -1
-        }
-    }
+    sink.status_code("reading again", at, sink.read(at, out))
 }
 
-unsafe extern "C" fn driver_write(
-    _: *mut Driven,
-    _: H5F_mem_t,
+unsafe extern "C" fn write(
+    file: *mut Driving,
+    kind: H5F_mem_t,
     _: hid_t,
-    _: u64,
-    _: usize,
-    _: *const c_void,
+    at: u64,
+    size: usize,
+    from: *const c_void,
 ) -> c_int {
-    -1
+    // SAFETY: as above; the buffer has `size` bytes.
+    let (sink, bytes) =
+        unsafe { (&(*file).sink, std::slice::from_raw_parts(from.cast::<u8>(), size)) };
+    // The library writes heaps of lists and strings as values, too, at any time when its cache
+    // drops them. Their signature tells them apart.
+    if kind == H5F_mem_t::H5FD_MEM_DRAW
+        && sink.reserving.load(Ordering::Relaxed)
+        && !bytes.starts_with(HEAP)
+    {
+        sink.reserved.store(at, Ordering::Relaxed);
+        return 0;
+    }
+    sink.status_code("writing", at, sink.file.write_all_at(bytes, at))
 }
 
-#[cfg(test)]
-mod tests;
+unsafe extern "C" fn truncate(file: *mut Driving, _: hid_t, _: bool) -> c_int {
+    // SAFETY: as above.
+    let (sink, end) = unsafe { (&(*file).sink, (*file).end_of_addresses) };
+    sink.status_code("setting the size of", end, sink.file.set_len(end))
+}

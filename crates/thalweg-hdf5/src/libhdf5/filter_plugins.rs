@@ -1,5 +1,6 @@
-//! Registers our decoders as filters of libhdf5. Our build of libhdf5 has no filter that needs
-//! another library, and values that libhdf5 reads itself may be compressed with one.
+//! Registers our encoders and decoders as filters of libhdf5. Our build of libhdf5 has no filter
+//! that needs another library, and strings and references that it writes may be compressed with
+//! one.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 use std::cell::RefCell;
@@ -8,6 +9,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use hdf5_metno_sys::h5::{H5allocate_memory, H5free_memory};
 use hdf5_metno_sys::h5z::{H5Z_FLAG_REVERSE, H5Z_class2_t};
 
+use crate::encode::{ChunkEncoder, Coder};
 use crate::filter::{Contexts, Filter, OUTSIDE};
 
 /// The version of the class structure that libhdf5 expects (`H5Z_CLASS_T_VERS`).
@@ -19,6 +21,7 @@ const MOST: usize = 1 << 30;
 
 thread_local! {
     static CONTEXTS: RefCell<Contexts> = RefCell::default();
+    static ENCODER: RefCell<ChunkEncoder> = RefCell::default();
     /// Why a filter failed. It says more than the library's error.
     static REFUSED: RefCell<Option<String>> = const { RefCell::new(None) };
 }
@@ -38,20 +41,20 @@ pub(super) fn take_refused() -> Option<String> {
 pub(super) fn register() {
     let [deflate, szip, lzf, blosc, lz4, bitshuffle, zstd] = OUTSIDE;
     let filters: [(i32, Function); OUTSIDE.len()] = [
-        (deflate, undo::<{ OUTSIDE[0] }>),
-        (szip, undo::<{ OUTSIDE[1] }>),
-        (lzf, undo::<{ OUTSIDE[2] }>),
-        (blosc, undo::<{ OUTSIDE[3] }>),
-        (lz4, undo::<{ OUTSIDE[4] }>),
-        (bitshuffle, undo::<{ OUTSIDE[5] }>),
-        (zstd, undo::<{ OUTSIDE[6] }>),
+        (deflate, apply::<{ OUTSIDE[0] }>),
+        (szip, apply::<{ OUTSIDE[1] }>),
+        (lzf, apply::<{ OUTSIDE[2] }>),
+        (blosc, apply::<{ OUTSIDE[3] }>),
+        (lz4, apply::<{ OUTSIDE[4] }>),
+        (bitshuffle, apply::<{ OUTSIDE[5] }>),
+        (zstd, apply::<{ OUTSIDE[6] }>),
     ];
     for (id, function) in filters {
         let class = H5Z_class2_t {
             version: CLASS_VERSION,
             id,
             // The library only writes files with chunks that were encoded elsewhere if there is an
-            // encoder. The function refuses to encode.
+            // encoder.
             encoder_present: 1,
             decoder_present: 1,
             filter: Some(function),
@@ -72,7 +75,8 @@ type Function = unsafe extern "C" fn(
     *mut *mut c_void,
 ) -> usize;
 
-unsafe extern "C" fn undo<const NUMBER: i32>(
+/// Applies a filter to a chunk, or undoes it. Returns the size of the result, or 0 for a failure.
+unsafe extern "C" fn apply<const NUMBER: i32>(
     flags: c_uint,
     count: usize,
     values: *const c_uint,
@@ -80,29 +84,24 @@ unsafe extern "C" fn undo<const NUMBER: i32>(
     room: *mut usize,
     buffer: *mut *mut c_void,
 ) -> usize {
-    if flags & H5Z_FLAG_REVERSE == 0 {
-        return 0;
-    }
     // SAFETY: the library passes `count` numbers and a buffer that holds `size` bytes, which it
     // allocated itself.
-    let (values, stored) = unsafe {
+    let (values, chunk) = unsafe {
         let values = if count == 0 { &[] } else { std::slice::from_raw_parts(values, count) };
         (values, std::slice::from_raw_parts((*buffer).cast::<u8>(), size))
     };
-    let undone = CONTEXTS.with_borrow_mut(|contexts| {
-        let filter = Filter::new(NUMBER, "", values)?;
-        let bytes = contexts
-            .undo_one(&filter, stored, MOST)
-            .map_err(|fault| format!("{filter}: {fault}"))?;
-        if bytes.is_empty() {
-            return Err(format!("{filter}: a chunk of no bytes"));
-        }
+    let made = if flags & H5Z_FLAG_REVERSE == 0 {
+        encoded(NUMBER, values, chunk)
+    } else {
+        decoded(NUMBER, values, chunk)
+    };
+    let replaced = made.and_then(|bytes| {
         // SAFETY: the library frees what it allocates itself; the new buffer has room for all
         // bytes.
         unsafe {
             let out = H5allocate_memory(bytes.len(), 0);
             if out.is_null() {
-                return Err(format!("{filter}: no memory for {} bytes", bytes.len()));
+                return Err(format!("no memory for {} bytes", bytes.len()));
             }
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), out.cast::<u8>(), bytes.len());
             H5free_memory(*buffer);
@@ -110,8 +109,37 @@ unsafe extern "C" fn undo<const NUMBER: i32>(
         }
         Ok(bytes.len())
     });
-    undone.unwrap_or_else(|why| {
+    replaced.unwrap_or_else(|why| {
         REFUSED.set(Some(why));
         0
+    })
+}
+
+/// A chunk to which a filter is applied. A filter that does not shrink the chunk fails; if it is
+/// optional, the library then stores the chunk without it.
+fn encoded(number: i32, values: &[u32], chunk: &[u8]) -> Result<Vec<u8>, String> {
+    let Some(coder) = Coder::of(number, values) else {
+        return Err(format!("filter {number}, which this crate does not apply"));
+    };
+    let mut chunk = chunk.to_vec();
+    let mask = ENCODER.with_borrow_mut(|encoder| encoder.encode(&[coder], 1, &mut chunk));
+    match mask {
+        Ok(0) => Ok(chunk),
+        Ok(_) => Err(format!("{coder}, which does not shrink a chunk")),
+        Err(fault) => Err(format!("{coder}: {fault}")),
+    }
+}
+
+/// A chunk without a filter.
+fn decoded(number: i32, values: &[u32], chunk: &[u8]) -> Result<Vec<u8>, String> {
+    CONTEXTS.with_borrow_mut(|contexts| {
+        let filter = Filter::new(number, "", values)?;
+        let bytes = contexts
+            .undo_one(&filter, chunk, MOST)
+            .map_err(|fault| format!("{filter}: {fault}"))?;
+        if bytes.is_empty() {
+            return Err(format!("{filter}: a chunk of no bytes"));
+        }
+        Ok(bytes.to_vec())
     })
 }

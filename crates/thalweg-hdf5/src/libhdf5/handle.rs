@@ -8,8 +8,7 @@ use hdf5_metno_sys::h5::{H5dont_atexit, H5open};
 use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
 use hdf5_metno_sys::h5c::{H5C_cache_decr_mode, H5C_cache_flash_incr_mode, H5C_cache_incr_mode};
 use hdf5_metno_sys::h5e::{
-    H5E_CANTALLOC, H5E_DEFAULT, H5E_NOSPACE, H5E_RESOURCE, H5E_direction_t, H5E_error2_t,
-    H5Eclear2, H5Eset_auto2, H5Ewalk2,
+    H5E_DEFAULT, H5E_direction_t, H5E_error2_t, H5Eclear2, H5Eset_auto2, H5Ewalk2,
 };
 use hdf5_metno_sys::h5f::H5F_close_degree_t;
 use hdf5_metno_sys::h5i::{H5Idec_ref, hid_t};
@@ -18,7 +17,7 @@ use hdf5_metno_sys::h5p::{
     H5Pset_mdc_config,
 };
 
-use super::{allowance, filter_plugins};
+use super::filter_plugins;
 
 /// The library's version, as in "2.2.0".
 pub fn version() -> String {
@@ -70,11 +69,6 @@ fn refused() -> LibraryRefusal {
         unsafe {
             let message = &mut *message.cast::<String>();
             let error = &*error;
-            if error.maj_num == *H5E_RESOURCE
-                && (error.min_num == *H5E_NOSPACE || error.min_num == *H5E_CANTALLOC)
-            {
-                allowance::no_memory();
-            }
             if message.is_empty() && !error.desc.is_null() {
                 message.push_str(&CStr::from_ptr(error.desc).to_string_lossy());
             }

@@ -1,51 +1,55 @@
-//! Rewrites a file: copies its groups, links, attributes, types and datasets to another file, and
-//! finds places for the values.
+//! Rewrites a file: makes its groups, links, attributes, types and datasets anew in another file,
+//! and finds places for the values.
 //!
-//! libhdf5 makes everything from its own description of the original, so the new file is sound
-//! whatever the bytes of the original are. References are set to the copies of the objects that
-//! they name.
+//! The metadata reader of this crate reads the original, and libhdf5 only writes. References are
+//! set to the copies of the objects that they name.
 #![allow(unsafe_code)] // Bindings. Each block states its contract.
 
 mod attribute;
 mod dataset;
-mod datatype;
 mod link;
+mod memory;
 mod reference;
+mod selection;
 mod values;
 
 use std::collections::HashMap;
-use std::ffi::{CString, c_char, c_uint};
+use std::ffi::CString;
 use std::sync::Arc;
 
 use hdf5_metno_sys::h5ac::{H5AC__CURR_CACHE_CONFIG_VERSION, H5AC_cache_config_t};
 use hdf5_metno_sys::h5f::{
-    H5F_LIBVER_LATEST, H5F_libver_t, H5F_scope_t, H5Fflush, H5Fget_create_plist, H5Fget_info2,
+    H5F_LIBVER_LATEST, H5F_fspace_strategy_t, H5F_libver_t, H5F_scope_t, H5Fflush,
 };
-use hdf5_metno_sys::h5g::{H5Gcreate2, H5Gget_create_plist};
-use hdf5_metno_sys::h5i::{H5I_type_t, H5Iget_type, hid_t};
+use hdf5_metno_sys::h5g::H5Gcreate2;
 use hdf5_metno_sys::h5o::{
-    H5O_INFO_BASIC, H5O_info2_t, H5Oget_comment, H5Oget_info3, H5Oopen_by_token,
+    H5O_INFO_BASIC, H5O_info2_t, H5O_token_t, H5Oget_info3, H5Oopen_by_token,
 };
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_attr_creation_order,
-    H5Pget_attr_phase_change, H5Pget_link_creation_order, H5Pget_link_phase_change,
-    H5Pget_mdc_config, H5Pget_obj_track_times, H5Pget_sizes, H5Pget_userblock,
-    H5Pset_attr_creation_order, H5Pset_attr_phase_change, H5Pset_libver_bounds,
+    H5P_CLS_DATATYPE_CREATE, H5P_CLS_FILE_CREATE, H5P_CLS_GROUP_CREATE, H5P_DEFAULT, H5Pcreate,
+    H5Pget_mdc_config, H5Pset_attr_creation_order, H5Pset_attr_phase_change,
+    H5Pset_file_space_page_size, H5Pset_file_space_strategy, H5Pset_istore_k, H5Pset_libver_bounds,
     H5Pset_link_creation_order, H5Pset_link_phase_change, H5Pset_mdc_config,
-    H5Pset_meta_block_size, H5Pset_obj_track_times,
+    H5Pset_meta_block_size, H5Pset_obj_track_times, H5Pset_shared_mesg_index,
+    H5Pset_shared_mesg_nindexes, H5Pset_shared_mesg_phase_change, H5Pset_sym_k, H5Pset_userblock,
 };
+use hdf5_metno_sys::h5t::{H5Tcommit_anon, H5Tdecode2};
 use thalweg_io::control::Control;
+use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
-use super::allowance;
 use super::driver::DriverFile;
-use super::file::{File, address, token};
 use super::handle::{Id, LibraryRefusal, access, locked, status};
-
+use crate::metadata::MetadataFile;
+use crate::metadata::dataset::DatasetHeader;
+use crate::metadata::datatype::TypeMessage;
+use crate::metadata::stored_object::{FileSpace, ObjectProperties, StoredGroup, StoredKind};
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
+
 pub(crate) use dataset::RewrittenDataset;
 #[allow(deprecated, reason = "old files have comments")]
 use hdf5_metno_sys::h5o::H5Oset_comment;
+use link::NewLink;
 
 /// The version of libhdf5 whose indexes and headers a new file uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,9 +83,9 @@ impl From<Error> for RewriteError {
     }
 }
 
-/// How the dataset at an address is stored, and how its copy is to be stored. Errors call the
-/// dataset by its path.
-pub(crate) type Plan<'a> = dyn FnMut(u64, &str) -> Result<(DatasetForm, TargetStorage)> + 'a;
+/// How a dataset is stored, and how its copy is to be stored. Errors call the dataset by its path.
+pub(crate) type Plan<'a> =
+    dyn FnMut(&DatasetHeader, &str) -> Result<(DatasetForm, TargetStorage)> + 'a;
 
 /// An object of the original and its copy, by the addresses of their headers.
 #[derive(Debug)]
@@ -89,12 +93,15 @@ struct CopiedObject {
     from: u64,
     to: u64,
     path: String,
+    /// Whether it is a group whose links are still to be copied.
+    has_links: bool,
 }
 
 /// A new file that is made from another.
 #[derive(Debug)]
 pub(crate) struct Rewrite<'a> {
-    from: &'a File,
+    from: &'a MetadataFile,
+    store: &'a Arc<dyn Store>,
     sink: Arc<DriverFile>,
     to: Id,
     /// The earliest version whose structures the new file may have.
@@ -103,7 +110,6 @@ pub(crate) struct Rewrite<'a> {
     copies: HashMap<u64, u64>,
     /// The objects in the order in which they were copied.
     made: Vec<CopiedObject>,
-    user_block: u64,
     cleared: u64,
     /// Zeros that the library gets in place of the bytes of chunks, which are written later.
     blank: Vec<u8>,
@@ -116,60 +122,60 @@ const METADATA_BLOCKS: (u64, u64) = (2 << 10, 1 << 20);
 /// Bytes of the new file's metadata that the library keeps in memory.
 const METADATA_CACHE: usize = 16 << 20;
 
-/// The most levels of nested types that are copied.
-const MOST_TYPE_LEVELS: usize = 32;
-
-/// The longest comment that is copied, in bytes.
-const MOST_COMMENT: usize = 1 << 16;
-
 impl<'a> Rewrite<'a> {
-    /// Starts a new file with the creation properties of `from`. `out` must be empty. `metadata` is
-    /// the approximate size of the chunk indexes in bytes.
+    /// Starts a new file with the creation properties of `from`, which is in `store`. `out` must be
+    /// empty. `metadata` is the approximate size of the chunk indexes in bytes.
     ///
     /// # Errors
-    /// [`Error::Io`]; what libhdf5 refuses.
+    /// [`Error::Io`]; [`Error::Malformed`]; what libhdf5 refuses.
     pub(crate) fn begin(
-        from: &'a File,
+        from: &'a MetadataFile,
+        store: &'a Arc<dyn Store>,
         out: std::fs::File,
         name: &Arc<str>,
         version: LibraryVersion,
         metadata: u64,
         control: &Control,
     ) -> Result<Self> {
+        let superblock = from.superblock();
         let sink = Arc::new(DriverFile::new(out, name.clone()));
-        let mut address_bytes = 0;
-        let mut length_bytes = 0;
+        let widths = superblock.widths();
+        if widths != (8, 8) {
+            // With shorter addresses or lengths, libhdf5 2 fails once there are new chunks.
+            return Err(Error::Unsupported {
+                file: store.name().clone(),
+                what: format!(
+                    "addresses of {} bytes and lengths of {} in a file to be made anew",
+                    widths.0, widths.1
+                )
+                .into(),
+                advice: "make it one of 8 and 8 with h5py first".into(),
+            });
+        }
+        let root = from.object(superblock.root, "/")?;
+        let StoredKind::Group(group) = &root.kind else {
+            return Err(malformed(store, "/", "a root object that is no group", "a group"));
+        };
+        let space = from.file_space()?;
+        let low = match version {
+            LibraryVersion::Keep => match superblock.version {
+                0 | 1 => H5F_libver_t::H5F_LIBVER_EARLIEST,
+                2 => H5F_libver_t::H5F_LIBVER_V18,
+                _ => H5F_libver_t::H5F_LIBVER_V110,
+            },
+            LibraryVersion::Earliest => H5F_libver_t::H5F_LIBVER_EARLIEST,
+            LibraryVersion::V18 => H5F_libver_t::H5F_LIBVER_V18,
+            LibraryVersion::V110 => H5F_libver_t::H5F_LIBVER_V110,
+        };
         let begun = locked(|| -> Result<_, LibraryRefusal> {
-            // SAFETY: under the lock, with lists that are open and numbers that outlive the calls.
+            // SAFETY: under the lock, with lists that are open.
             unsafe {
-                let make = Id::new(H5Fget_create_plist(from.id.raw()))?;
-                status(H5Pget_sizes(make.raw(), &raw mut address_bytes, &raw mut length_bytes))?;
-                // With shorter addresses or lengths, libhdf5 2 fails once there are new chunks.
-                if (address_bytes, length_bytes) != (8, 8) {
-                    return Ok(None);
-                }
-                let mut user_block = 0;
-                status(H5Pget_userblock(make.raw(), &raw mut user_block))?;
+                let make = Id::new(H5Pcreate(*H5P_CLS_FILE_CREATE))?;
+                set_file_properties(&make, from, space)?;
                 // The properties of the root group belong to the file.
-                let root = Id::new(H5Oopen_by_token(from.id.raw(), token(root_address(from)?)))?;
-                let group = Id::new(H5Gget_create_plist(root.raw()))?;
-                copy_group_properties(&group, &make)?;
+                set_group_properties(&make, &root.properties, group)?;
                 let access = access()?;
                 keep_metadata(&access)?;
-                let low = match version {
-                    LibraryVersion::Keep => {
-                        let mut info = std::mem::zeroed();
-                        status(H5Fget_info2(from.id.raw(), &raw mut info))?;
-                        match info.super_.version {
-                            0 | 1 => H5F_libver_t::H5F_LIBVER_EARLIEST,
-                            2 => H5F_libver_t::H5F_LIBVER_V18,
-                            _ => H5F_libver_t::H5F_LIBVER_V110,
-                        }
-                    }
-                    LibraryVersion::Earliest => H5F_libver_t::H5F_LIBVER_EARLIEST,
-                    LibraryVersion::V18 => H5F_libver_t::H5F_LIBVER_V18,
-                    LibraryVersion::V110 => H5F_libver_t::H5F_LIBVER_V110,
-                };
                 status(H5Pset_libver_bounds(access.raw(), low, H5F_LIBVER_LATEST))?;
                 let (least, most) = METADATA_BLOCKS;
                 status(H5Pset_meta_block_size(
@@ -177,35 +183,24 @@ impl<'a> Rewrite<'a> {
                     metadata.next_power_of_two().clamp(least, most),
                 ))?;
                 let to = sink.create(&make, &access)?;
-                let here = address(&info(to.raw())?.token);
-                Ok(Some((to, low, address(&info(root.raw())?.token), here, user_block)))
+                let here = address_of(&to)?;
+                Ok((to, here))
             }
         });
-        let begun = begun.map_err(|refused| refused_by(from, &sink, "/", refused))?;
-        let Some((to, low, root, here, user_block)) = begun else {
-            let what = format!(
-                "addresses of {address_bytes} bytes and lengths of {length_bytes} in a \
-                 file to be made anew"
-            );
-            return Err(from.unsupported(what, "make it one of 8 and 8 with h5py first"));
-        };
+        let (to, here) = begun.map_err(|refused| refused_by(store, &sink, "/", refused))?;
+        let root = superblock.root;
         Ok(Self {
             from,
+            store,
             sink,
             to,
             low,
             copies: HashMap::from([(root, here)]),
-            made: vec![CopiedObject { from: root, to: here, path: "/".into() }],
-            user_block,
+            made: vec![CopiedObject { from: root, to: here, path: "/".into(), has_links: true }],
             cleared: 0,
             blank: Vec::new(),
             control: control.clone(),
         })
-    }
-
-    /// The size in bytes of the user block, which comes before the HDF5 data.
-    pub(crate) fn user_block(&self) -> u64 {
-        self.user_block
     }
 
     /// The number of references to objects that no link leads to. The copies of these references
@@ -219,8 +214,8 @@ impl<'a> Rewrite<'a> {
         self.made.len() as u64
     }
 
-    /// Makes every object that links lead to, with its attributes, and the values that only libhdf5
-    /// can copy. `plan` says how a dataset is stored, and how its copy is to be stored. Places for
+    /// Makes every object that links lead to, with its attributes, and the values that libhdf5
+    /// writes. `plan` says how a dataset is stored, and how its copy is to be stored. Places for
     /// values are found at once, except for chunks whose filters are still to be applied.
     ///
     /// # Errors
@@ -231,36 +226,38 @@ impl<'a> Rewrite<'a> {
         let mut next = 0;
         // A group appends the objects that its links lead to.
         while let Some(object) = self.made.get(next) {
+            if object.has_links {
+                let (from, to, path) = (object.from, object.to, object.path.clone());
+                self.step()?;
+                let StoredKind::Group(group) = self.from.object(from, &path)?.kind else {
+                    return Err(malformed(self.store, &path, "another object", "a group"));
+                };
+                self.run_locked(&path, |rewrite| {
+                    let to = rewrite.open_to(to)?;
+                    rewrite.links(&group.links, &to, &path, plan, &mut datasets)
+                })?;
+            }
+            next += 1;
+        }
+        // References can be set once all objects are copied. An attribute may bring in a type.
+        let mut next = 0;
+        while let Some(object) = self.made.get(next) {
             let (from, to, path) = (object.from, object.to, object.path.clone());
             self.step()?;
+            let (attributes, comment) = self.from.stored_attributes(from, &path)?;
             self.run_locked(&path, |rewrite| {
-                let from = rewrite.open_from(from)?;
-                // SAFETY: under the lock, an open object.
-                if unsafe { H5Iget_type(from.raw()) } == H5I_type_t::H5I_GROUP {
-                    let to = rewrite.open_to(to)?;
-                    rewrite.links(&from, &to, &path, plan, &mut datasets)?;
+                let to = rewrite.open_to(to)?;
+                rewrite.attributes(&attributes, &to, &path)?;
+                if let Some(comment) = comment {
+                    set_comment(&to, &rewrite.c_string(comment, &path)?)?;
                 }
                 Ok(())
             })?;
             next += 1;
         }
-        // References can be set once all objects are copied.
-        let mut next = 0;
-        while let Some(object) = self.made.get(next) {
-            let (from, to, path) = (object.from, object.to, object.path.clone());
-            self.step()?;
-            self.run_locked(&path, |rewrite| {
-                let from = rewrite.open_from(from)?;
-                let to = rewrite.open_to(to)?;
-                rewrite.attributes(&from, &to)?;
-                comment(&from, &to)?;
-                Ok(())
-            })?;
-            next += 1;
-        }
         for made in &datasets {
-            if let ValueStorage::Elsewhere { copied, .. } = &made.form.storage {
-                self.run_locked(&made.form.path, |rewrite| rewrite.values(made, copied))?;
+            if let ValueStorage::Elsewhere { is_written: true, .. } = &made.form.storage {
+                self.values(made)?;
             }
         }
         Ok(datasets)
@@ -272,7 +269,7 @@ impl<'a> Rewrite<'a> {
     /// # Errors
     /// [`Error::Io`], as on a full disk.
     pub(crate) fn finish(self) -> Result<()> {
-        let Self { to, sink, from, .. } = self;
+        let Self { to, sink, store, .. } = self;
         let flushed = locked(|| {
             // SAFETY: under the lock, an open file.
             let flushed = status(unsafe { H5Fflush(to.raw(), H5F_scope_t::H5F_SCOPE_GLOBAL) });
@@ -281,14 +278,13 @@ impl<'a> Rewrite<'a> {
         });
         match (sink.take_error(), flushed) {
             (Some(error), _) => Err(error),
-            (None, Err(refused)) => Err(refused_by(from, &sink, "/", refused)),
+            (None, Err(refused)) => Err(refused_by(store, &sink, "/", refused)),
             (None, Ok(_)) => Ok(()),
         }
     }
 
-    /// Records progress. Fails if the work is cancelled.
+    /// Fails if the work is cancelled.
     fn step(&self) -> Result<()> {
-        allowance::progress();
         if self.control.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
@@ -298,86 +294,143 @@ impl<'a> Rewrite<'a> {
         path: &str,
         work: impl FnOnce(&mut Self) -> Result<T, RewriteError>,
     ) -> Result<T> {
-        let from = self.from;
+        let store = self.store;
         let sink = self.sink.clone();
         locked(|| work(self)).map_err(|trouble| match trouble {
-            RewriteError::Refused(refused) => refused_by(from, &sink, path, refused),
+            RewriteError::Refused(refused) => refused_by(store, &sink, path, refused),
             RewriteError::Complete(error) => error,
         })
     }
 
     fn unsupported(&self, path: &str, what: &str, advice: &'static str) -> RewriteError {
-        self.from.unsupported(format!("{path}: {what}"), advice).into()
+        RewriteError::Complete(Error::Unsupported {
+            file: self.store.name().clone(),
+            what: format!("{path}: {what}").into(),
+            advice: advice.into(),
+        })
     }
 
-    fn malformed(&self, path: &str, found: String, expected: String) -> RewriteError {
-        self.from.malformed(path, found, expected).into()
-    }
-
-    fn open_from(&self, address: u64) -> Result<Id, LibraryRefusal> {
-        // SAFETY: under the lock; the library checks what is at the address.
-        Id::new(unsafe { H5Oopen_by_token(self.from.id.raw(), token(address)) })
+    /// A name or a path as the library takes it.
+    fn c_string(&self, name: impl Into<Vec<u8>>, path: &str) -> Result<CString, RewriteError> {
+        CString::new(name).map_err(|_| {
+            malformed(self.store, path, "a NUL inside of a name", "one at its end").into()
+        })
     }
 
     fn open_to(&self, address: u64) -> Result<Id, LibraryRefusal> {
-        // SAFETY: as above.
+        // SAFETY: under the lock; the library checks what is at the address.
         Id::new(unsafe { H5Oopen_by_token(self.to.raw(), token(address)) })
     }
 
-    /// Records the copy of an object, and returns its address.
-    fn record_copy(&mut self, from: u64, to: &Id, path: &str) -> Result<u64, LibraryRefusal> {
-        // SAFETY: under the lock, an open object.
-        let to = address(&unsafe { info(to.raw()) }?.token);
+    /// Records the copy of an object.
+    fn record_copy(
+        &mut self,
+        from: u64,
+        to: &Id,
+        path: &str,
+        has_links: bool,
+    ) -> Result<u64, LibraryRefusal> {
+        let to = address_of(to)?;
         self.copies.insert(from, to);
-        self.made.push(CopiedObject { from, to, path: path.to_owned() });
+        self.made.push(CopiedObject { from, to, path: path.to_owned(), has_links });
         Ok(to)
     }
 
     /// Makes a group. The lock is held.
     fn group(
         &self,
-        from: &Id,
-        parent: &Id,
-        name: &CString,
-        link: &Id,
+        properties: &ObjectProperties,
+        group: &StoredGroup,
+        link: &NewLink<'_>,
     ) -> Result<Id, LibraryRefusal> {
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.
         unsafe {
-            // The group's own list also says where its links are, so only some of its properties
-            // are copied.
             let make = Id::new(H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
-            copy_group_properties(&Id::new(H5Gget_create_plist(from.raw()))?, &make)?;
-            Id::new(H5Gcreate2(parent.raw(), name.as_ptr(), link.raw(), make.raw(), H5P_DEFAULT))
+            set_group_properties(&make, properties, group)?;
+            let (parent, name, how) = (link.parent.raw(), &link.name, link.properties.raw());
+            Id::new(H5Gcreate2(parent, name.as_ptr(), how, make.raw(), H5P_DEFAULT))
         }
     }
+
+    /// The type in the new file: the copy in the file of a committed type, else a type in memory.
+    /// The lock is held.
+    fn type_in_file(&mut self, message: &TypeMessage, path: &str) -> Result<Id, RewriteError> {
+        let Some(from) = message.committed else { return Ok(type_in_memory(message)?) };
+        if let Some(&copied) = self.copies.get(&from) {
+            return Ok(self.open_to(copied)?);
+        }
+        let properties = self.from.object(from, path)?.properties;
+        let copy = type_in_memory(message)?;
+        // SAFETY: under the lock, with identifiers that are open.
+        unsafe {
+            let make = Id::new(H5Pcreate(*H5P_CLS_DATATYPE_CREATE))?;
+            set_properties(&make, &properties)?;
+            // A link, or an object of this type, keeps it in the file.
+            status(H5Tcommit_anon(self.to.raw(), copy.raw(), make.raw(), H5P_DEFAULT))?;
+        }
+        self.record_copy(from, &copy, path, false)?;
+        Ok(copy)
+    }
+}
+
+/// The type of elements in memory. The metadata reader has checked the message. The lock is held.
+fn type_in_memory(message: &TypeMessage) -> Result<Id, LibraryRefusal> {
+    /// The type of the message, and the version of what `H5Tencode` makes of it (H5T.c).
+    const HEAD: [u8; 2] = [3, 0];
+    let encoded = [&HEAD[..], &message.bytes].concat();
+    // SAFETY: under the lock; the buffer has the size that the call is given.
+    Id::new(unsafe { H5Tdecode2(encoded.as_ptr().cast(), encoded.len()) })
 }
 
 /// The system's error if there is one; else the library's error about the original.
-fn refused_by(from: &File, sink: &DriverFile, path: &str, refused: LibraryRefusal) -> Error {
-    sink.take_error().unwrap_or_else(|| from.error(path, refused))
+fn refused_by(
+    from: &Arc<dyn Store>,
+    sink: &DriverFile,
+    path: &str,
+    refused: LibraryRefusal,
+) -> Error {
+    let LibraryRefusal(said) = refused;
+    sink.take_error().unwrap_or_else(|| {
+        malformed(from, path, format!("what libhdf5 cannot write ({said})"), "HDF5")
+    })
 }
 
-/// Information about an object.
-///
-/// # Safety
-/// The lock is held.
-unsafe fn info(object: hid_t) -> Result<H5O_info2_t, LibraryRefusal> {
-    let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
-    // SAFETY: under the lock; zeros are a valid structure, which outlives the call.
-    unsafe {
-        status(H5Oget_info3(object, info.as_mut_ptr(), H5O_INFO_BASIC))?;
-        Ok(info.assume_init())
+fn malformed(
+    file: &Arc<dyn Store>,
+    path: &str,
+    found: impl Into<std::borrow::Cow<'static, str>>,
+    expected: impl Into<std::borrow::Cow<'static, str>>,
+) -> Error {
+    Error::Malformed {
+        file: file.name().clone(),
+        what: path.to_owned().into(),
+        offset: 0,
+        found: found.into(),
+        expected: expected.into(),
     }
 }
 
-/// The address of the root group's header. The lock is held.
-fn root_address(file: &File) -> Result<u64, LibraryRefusal> {
-    // SAFETY: under the lock, an open file.
-    Ok(address(&unsafe { info(file.id.raw()) }?.token))
+/// The address of the header of an object of the new file. The lock is held.
+fn address_of(object: &Id) -> Result<u64, LibraryRefusal> {
+    let mut info = std::mem::MaybeUninit::<H5O_info2_t>::zeroed();
+    // SAFETY: under the lock, an open object; zeros are a valid structure, which outlives the call.
+    // A token is 16 plain bytes.
+    let bytes: [u8; 16] = unsafe {
+        status(H5Oget_info3(object.raw(), info.as_mut_ptr(), H5O_INFO_BASIC))?;
+        std::mem::transmute(info.assume_init().token)
+    };
+    // The address is in the low bytes; the others are zeros.
+    Ok(u128::from_le_bytes(bytes) as u64)
 }
 
-/// Lets the library keep more metadata than for files that are only read. A group of many links is
-/// one heap, which would otherwise be written and read again for each link.
+/// The token of an address, as the library's native connector has it.
+fn token(address: u64) -> H5O_token_t {
+    // SAFETY: a token is 16 plain bytes.
+    unsafe { std::mem::transmute(u128::from(address).to_le_bytes()) }
+}
+
+/// Lets the library keep more metadata than for other files. A group of many links is one heap,
+/// which would otherwise be written and read again for each link.
 ///
 /// # Safety
 /// The lock is held; `access` is a file's access list.
@@ -394,40 +447,89 @@ unsafe fn keep_metadata(access: &Id) -> Result<(), LibraryRefusal> {
     }
 }
 
-/// Copies the properties that groups and files have from one creation property list to another.
+/// Sets the properties of a file: its user block, the sizes of its trees, the messages that objects
+/// share, how its space is managed.
 ///
 /// # Safety
-/// The lock is held; `from` is of a group, `to` of a group or file.
-unsafe fn copy_group_properties(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
-    let (mut order, mut least, mut most, mut times): (c_uint, c_uint, c_uint, _) = (0, 0, 0, 0);
-    // SAFETY: under the lock; the numbers outlive the calls.
+/// The lock is held; `list` is a file's creation property list.
+unsafe fn set_file_properties(
+    list: &Id,
+    from: &MetadataFile,
+    space: Option<FileSpace>,
+) -> Result<(), LibraryRefusal> {
+    let superblock = from.superblock();
+    // SAFETY: as the caller says.
     unsafe {
-        status(H5Pget_link_creation_order(from.raw(), &raw mut order))?;
-        status(H5Pset_link_creation_order(to.raw(), order))?;
-        status(H5Pget_link_phase_change(from.raw(), &raw mut most, &raw mut least))?;
-        status(H5Pset_link_phase_change(to.raw(), most, least))?;
-        status(H5Pget_attr_creation_order(from.raw(), &raw mut order))?;
-        status(H5Pset_attr_creation_order(to.raw(), order))?;
-        status(H5Pget_attr_phase_change(from.raw(), &raw mut most, &raw mut least))?;
-        status(H5Pset_attr_phase_change(to.raw(), most, least))?;
-        status(H5Pget_obj_track_times(from.raw(), &raw mut times))?;
-        status(H5Pset_obj_track_times(to.raw(), times))?;
+        status(H5Pset_userblock(list.raw(), superblock.base))?;
+        let (group, leaf) = (superblock.group_k.into(), superblock.leaf_k.into());
+        status(H5Pset_sym_k(list.raw(), group, leaf))?;
+        status(H5Pset_istore_k(list.raw(), superblock.chunk_k.into()))?;
+        let indexes = &superblock.shared_messages;
+        if let Some(first) = indexes.first() {
+            status(H5Pset_shared_mesg_nindexes(list.raw(), indexes.len() as u32))?;
+            for (number, index) in (0..).zip(indexes.iter()) {
+                let types = index.types.into();
+                status(H5Pset_shared_mesg_index(list.raw(), number, types, index.least))?;
+            }
+            let (most, least) = (first.phases.0.into(), first.phases.1.into());
+            status(H5Pset_shared_mesg_phase_change(list.raw(), most, least))?;
+        }
+        if let Some(space) = space {
+            let strategy = match space.strategy {
+                0 => H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_FSM_AGGR,
+                1 => H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_PAGE,
+                2 => H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_AGGR,
+                _ => H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_NONE,
+            };
+            let (persists, threshold) = (space.is_persistent.into(), space.threshold);
+            status(H5Pset_file_space_strategy(list.raw(), strategy, persists, threshold))?;
+            if let Some(page) = space.page {
+                status(H5Pset_file_space_page_size(list.raw(), page))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sets the properties of a group.
+///
+/// # Safety
+/// The lock is held; `list` is a creation property list of a group or file.
+unsafe fn set_group_properties(
+    list: &Id,
+    properties: &ObjectProperties,
+    group: &StoredGroup,
+) -> Result<(), LibraryRefusal> {
+    // SAFETY: as the caller says.
+    unsafe {
+        set_properties(list, properties)?;
+        status(H5Pset_link_creation_order(list.raw(), group.link_order.into()))?;
+        if let Some((most, least)) = group.link_phases {
+            status(H5Pset_link_phase_change(list.raw(), most.into(), least.into()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Sets the properties of an object's header.
+///
+/// # Safety
+/// The lock is held; `list` is a creation property list.
+unsafe fn set_properties(list: &Id, properties: &ObjectProperties) -> Result<(), LibraryRefusal> {
+    // SAFETY: as the caller says.
+    unsafe {
+        status(H5Pset_attr_creation_order(list.raw(), properties.attribute_order.into()))?;
+        if let Some((most, least)) = properties.attribute_phases {
+            status(H5Pset_attr_phase_change(list.raw(), most.into(), least.into()))?;
+        }
+        status(H5Pset_obj_track_times(list.raw(), properties.has_times.into()))?;
     }
     Ok(())
 }
 
 #[allow(deprecated, reason = "old files have comments")]
-/// Copies an object's comment, a feature older than attributes. The lock is held.
-fn comment(from: &Id, to: &Id) -> Result<(), LibraryRefusal> {
-    // SAFETY: under the lock, with open objects; the buffer has the size that the call is given.
-    unsafe {
-        let len = status(H5Oget_comment(from.raw(), std::ptr::null_mut(), 0) as i64)?
-            .cast_unsigned() as usize;
-        if len == 0 || len > MOST_COMMENT {
-            return Ok(());
-        }
-        let mut text = vec![0_u8; len + 1];
-        status(H5Oget_comment(from.raw(), text.as_mut_ptr().cast(), text.len()) as i64)?;
-        status(H5Oset_comment(to.raw(), text.as_ptr().cast::<c_char>())).map(drop)
-    }
+/// Sets an object's comment, a feature older than attributes. The lock is held.
+fn set_comment(object: &Id, comment: &CString) -> Result<(), LibraryRefusal> {
+    // SAFETY: under the lock, with an open object.
+    status(unsafe { H5Oset_comment(object.raw(), comment.as_ptr()) }).map(drop)
 }

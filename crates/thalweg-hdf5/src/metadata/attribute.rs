@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::cursor::{Cursor, until_nul};
 use super::dataspace::Dataspace;
-use super::datatype::{ByteOrder, Class, Datatype, Referent};
+use super::datatype::{ByteOrder, Class, Datatype, Referent, TypeMessage};
 use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, Object, SHARED, shared};
 use super::heap::{Collections, Fractal, GlobalId, dense, reference};
 use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
@@ -21,14 +21,20 @@ const ID: usize = 8;
 /// An attribute of an object.
 #[derive(Debug, Clone)]
 pub struct Attribute {
-    /// Its name.
-    pub name: String,
+    /// Its name. In practice it is UTF-8.
+    pub name: Vec<u8>,
+    /// Whether its name is marked as UTF-8, and not as ASCII.
+    pub is_utf8: bool,
+    /// Its number in the order of creation, if the object keeps that.
+    pub order: Option<u32>,
     /// The type of its elements.
     pub datatype: Datatype,
+    /// The message of this type.
+    pub type_message: TypeMessage,
     /// Its shape.
     pub space: Dataspace,
     /// Its elements, as they are stored.
-    bytes: Vec<u8>,
+    pub(crate) bytes: Vec<u8>,
     /// The address of the elements.
     at: u64,
     widths: super::cursor::Widths,
@@ -45,12 +51,14 @@ impl Object {
     ) -> Result<Vec<Attribute>> {
         let mut found = Vec::new();
         for body in self.get_all(reader, ATTRIBUTE).await? {
-            found.push(attribute(reader, body.cursor()).await?);
+            let order = body.order.map(u32::from);
+            found.push(Attribute { order, ..attribute(reader, body.cursor()).await? });
         }
         let Some(info) = self.find(ATTRIBUTE_INFO) else { return Ok(found) };
         let mut info = info?;
         info.version(0, "attribute info")?;
-        if info.u8()? & 1 != 0 {
+        let is_tracked = info.u8()? & 1 != 0;
+        if is_tracked {
             info.skip(2)?;
         }
         let (heap, names) = (info.address()?, info.address()?);
@@ -62,12 +70,19 @@ impl Object {
         let is_shared = |record: &[u8]| record.get(ID).is_some_and(|flags| flags & SHARED != 0);
         let (elsewhere, own): (Vec<&[u8]>, Vec<&[u8]>) =
             records.chunks_exact(size).partition(|record| is_shared(record));
+        // The flags of the message are between the id and the order of creation.
+        let order = |record: &[u8]| {
+            let number = record.get(ID + 1..ID + 5)?.try_into().ok().map(u32::from_le_bytes);
+            number.filter(|_| is_tracked)
+        };
         let ids: Vec<&[u8]> = own.iter().map(|record| &record[..ID]).collect();
-        let mut objects = heap.objects(reader, &ids, names).await?;
+        let objects = heap.objects(reader, &ids, names).await?;
+        let mut objects: Vec<_> = objects.into_iter().zip(&own).collect();
         // The tree has them in the order of their hashes.
-        objects.sort_by_key(|(_, at)| *at);
-        for (bytes, at) in objects {
-            found.push(attribute(reader, reader.cursor(&bytes, at)).await?);
+        objects.sort_by_key(|((_, at), _)| *at);
+        for ((bytes, at), record) in objects {
+            let attribute = attribute(reader, reader.cursor(&bytes, at)).await?;
+            found.push(Attribute { order: order(record), ..attribute });
         }
         if !elsewhere.is_empty() {
             // The id is that in the heap of messages that objects share.
@@ -77,8 +92,10 @@ impl Object {
             };
             let shared_heap = Fractal::open(reader, shared_heap).await?;
             let ids: Vec<&[u8]> = elsewhere.iter().map(|record| &record[..ID]).collect();
-            for (bytes, at) in shared_heap.objects(reader, &ids, names).await? {
-                found.push(attribute(reader, reader.cursor(&bytes, at)).await?);
+            let objects = shared_heap.objects(reader, &ids, names).await?;
+            for ((bytes, at), record) in objects.into_iter().zip(elsewhere) {
+                let attribute = attribute(reader, reader.cursor(&bytes, at)).await?;
+                found.push(Attribute { order: order(record), ..attribute });
             }
         }
         Ok(found)
@@ -101,7 +118,7 @@ impl Object {
         attributes
             .into_iter()
             .map(|attribute| Ok((attribute.value(&collections)?, attribute)))
-            .map(|found| found.map(|(value, attribute)| (attribute.name, value)))
+            .map(|found| found.map(|(value, attribute)| (attribute.text_name(), value)))
             .collect()
     }
 }
@@ -189,7 +206,7 @@ impl Object {
         name: &str,
     ) -> Result<Option<Attribute>> {
         let attributes = self.attributes(reader).await?;
-        Ok(attributes.into_iter().find(|attribute| attribute.name == name))
+        Ok(attributes.into_iter().find(|attribute| attribute.name == name.as_bytes()))
     }
 }
 
@@ -206,7 +223,7 @@ async fn attribute<S: ByteSource + ?Sized>(
     let flags = cursor.u8()?;
     let flags = if version == 1 { 0 } else { flags };
     let sizes = [cursor.u16()?, cursor.u16()?, cursor.u16()?].map(usize::from);
-    cursor.skip(usize::from(version == 3))?;
+    let is_utf8 = version == 3 && cursor.u8()? == 1;
     let mut part = |size: usize| -> Result<_> {
         let at = cursor.at();
         let bytes = cursor.take(size)?;
@@ -216,13 +233,14 @@ async fn attribute<S: ByteSource + ?Sized>(
         Ok(cursor.same(bytes, at))
     };
     let [name, kind, space] = sizes;
-    let (name, mut kind, mut space) = (part(name)?, part(kind)?, part(space)?);
-    let name = String::from_utf8_lossy(until_nul(name.rest())).into_owned();
-    let datatype = if flags & 1 == 0 {
-        Datatype::parse(&mut kind)?
+    let (name, kind, mut space) = (part(name)?, part(kind)?, part(space)?);
+    let name = until_nul(name.rest()).to_vec();
+    let type_message = if flags & 1 == 0 {
+        TypeMessage { bytes: kind.rest().to_vec(), committed: None }
     } else {
-        Datatype::parse(&mut shared(reader, kind, DATATYPE).await?.cursor())?
+        shared(reader, kind.clone(), DATATYPE).await?.type_message()
     };
+    let datatype = Datatype::parse(&mut kind.same(&type_message.bytes, kind.at()))?;
     let space = if flags & 2 == 0 {
         Dataspace::parse(&mut space)?
     } else {
@@ -233,14 +251,21 @@ async fn attribute<S: ByteSource + ?Sized>(
         .and_then(|count| usize::try_from(count).ok()?.checked_mul(datatype.size))
         .and_then(|len| cursor.rest().get(..len));
     let Some(bytes) = bytes else {
+        let name = String::from_utf8_lossy(&name);
         let found = format!("{} bytes of the attribute {name}", cursor.rest().len());
         return damaged(cursor.at(), found, format!("{space:?} of {} bytes", datatype.size));
     };
     let (bytes, widths) = (bytes.to_vec(), cursor.widths());
-    Ok(Attribute { name, datatype, space, bytes, at: cursor.at(), widths })
+    let (at, order) = (cursor.at(), None);
+    Ok(Attribute { name, is_utf8, order, datatype, type_message, space, bytes, at, widths })
 }
 
 impl Attribute {
+    /// The name as text.
+    fn text_name(&self) -> String {
+        String::from_utf8_lossy(&self.name).into_owned()
+    }
+
     /// Whether it has one element.
     fn is_one(&self) -> bool {
         self.space.count() == Some(1)

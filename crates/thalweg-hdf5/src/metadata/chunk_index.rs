@@ -20,7 +20,7 @@ pub(crate) struct ChunkGrid {
     bytes: u64,
     index: ChunkIndex,
     /// Whether chunks that reach over the end of the dataset went through no filter.
-    are_edges_plain: bool,
+    pub(crate) are_edges_plain: bool,
 }
 
 /// How the chunks are found.

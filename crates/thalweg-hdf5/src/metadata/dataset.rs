@@ -3,7 +3,7 @@
 use super::chunk_index::{ChunkGrid, ChunkIndex};
 use super::cursor::{Cursor, until_nul};
 use super::dataspace::Dataspace;
-use super::datatype::{Bits, ByteOrder, Class, Datatype};
+use super::datatype::{Bits, ByteOrder, Class, Datatype, TypeMessage};
 use super::header::{
     DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
 };
@@ -20,14 +20,14 @@ const MOST_FILTERS: u8 = 32;
 pub struct DatasetHeader {
     /// The type of its elements.
     pub datatype: Datatype,
+    /// The message of this type.
+    pub type_message: TypeMessage,
     /// Its shape.
     pub space: Dataspace,
     /// Where its elements lie.
     pub(crate) layout: Layout,
-    /// The value of elements that are not stored, as it would be stored; empty for zeros.
-    pub fill: Vec<u8>,
-    /// Whether a fill value is defined.
-    pub has_fill: bool,
+    /// The value of elements that are not stored.
+    pub fill: FillMessage,
     /// The filters of its chunks.
     pub filters: Vec<FilterMessage>,
     /// The pieces of other files that its elements are in.
@@ -48,6 +48,17 @@ pub(crate) enum Layout {
     Virtual(GlobalId),
 }
 
+/// The value of elements that are not stored.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FillMessage {
+    /// The value, as it would be stored, empty for zeros; `None` if it is undefined.
+    pub value: Option<Vec<u8>>,
+    /// When space is allocated: 1 at once, 2 at the first write, 3 for each chunk.
+    pub allocation_time: Option<u8>,
+    /// When the value is written: 0 on allocation, 1 never, 2 on allocation if a user set it.
+    pub write_time: Option<u8>,
+}
+
 /// A filter of a pipeline, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterMessage {
@@ -55,6 +66,8 @@ pub struct FilterMessage {
     pub number: u16,
     /// Its name, if one is stored.
     pub name: String,
+    /// Whether a chunk may be stored without it.
+    pub is_optional: bool,
     /// Its client data.
     pub values: Vec<u32>,
 }
@@ -71,6 +84,11 @@ pub struct ExternalPiece {
 }
 
 impl DatasetHeader {
+    /// The value, as it would be stored, of elements that are not stored; empty for zeros.
+    pub fn fill_value(&self) -> &[u8] {
+        self.fill.value.as_deref().unwrap_or_default()
+    }
+
     /// The pipeline.
     pub(crate) fn pipeline(&self) -> Pipeline {
         let filter = |filter: &FilterMessage| {
@@ -93,12 +111,13 @@ impl Object {
         if !self.has(LAYOUT) {
             return Ok(None);
         }
-        let (Some(datatype), Some(space)) =
+        let (Some(kind), Some(space)) =
             (self.get(reader, DATATYPE).await?, self.get(reader, DATASPACE).await?)
         else {
             return damaged(self.address, "a dataset without type or shape", "both");
         };
-        let datatype = Datatype::parse(&mut datatype.cursor())?;
+        let datatype = Datatype::parse(&mut kind.cursor())?;
+        let type_message = kind.type_message();
         let space = Dataspace::parse(&mut space.cursor())?;
         let Some(layout) = self.get(reader, LAYOUT).await? else {
             return damaged(self.address, "a dataset without a layout", "it");
@@ -113,21 +132,23 @@ impl Object {
         } else if let Some(body) = self.get(reader, OLD_FILL).await? {
             let mut cursor = body.cursor();
             let size = cursor.u32()? as usize;
-            Some(cursor.take(size)?.to_vec())
+            let value = Some(cursor.take(size)?.to_vec()).filter(|value| !value.is_empty());
+            FillMessage { value, ..FillMessage::default() }
         } else {
-            Some(Vec::new())
+            FillMessage::default()
         };
-        if fill.as_ref().is_some_and(|fill| !fill.is_empty() && fill.len() != datatype.size) {
-            let found = format!("a fill value of {} bytes", fill.map_or(0, |fill| fill.len()));
+        if let Some(value) = &fill.value
+            && !value.is_empty()
+            && value.len() != datatype.size
+        {
+            let found = format!("a fill value of {} bytes", value.len());
             return damaged(self.address, found, format!("{}", datatype.size));
         }
         let external = match self.find(EXTERNAL_FILES) {
             Some(message) => external(reader, message?).await?,
             None => Vec::new(),
         };
-        let has_fill = fill.is_some();
-        let fill = fill.unwrap_or_default();
-        Ok(Some(DatasetHeader { datatype, space, layout, fill, has_fill, filters, external }))
+        Ok(Some(DatasetHeader { datatype, type_message, space, layout, fill, filters, external }))
     }
 
     /// A dataset of 16-bit samples, and where they lie. Every range that it names is inside the
@@ -184,11 +205,11 @@ impl Object {
             }
             Layout::Virtual(_) => return foreign("a virtual dataset"),
         };
-        let fill = match header.fill[..] {
+        let fill = match *header.fill_value() {
             [low, high] => i16::from_le_bytes([low, high]),
             _ => 0,
         };
-        if !header.has_fill && SampleDataset::stored(len, &storage) < len {
+        if header.fill.value.is_none() && SampleDataset::stored(len, &storage) < len {
             return foreign("an undefined fill value");
         }
         let dataset = SampleDataset { len, fill, storage, pipeline };
@@ -260,31 +281,33 @@ fn layout_of(mut layout: Cursor<'_>, datatype: &Datatype, space: &Dataspace) -> 
     }
 }
 
-/// The value of elements that are not stored, empty for zeros; `None` if it is undefined.
-fn fill(mut message: Cursor<'_>) -> Result<Option<Vec<u8>>> {
+/// Parses the body of a fill value message.
+fn fill(mut message: Cursor<'_>) -> Result<FillMessage> {
     let at = message.at();
-    let has_value = match message.u8()? {
+    let (times, is_undefined, has_value) = match message.u8()? {
         1..=2 => {
-            message.skip(2)?;
-            if message.u8()? == 0 {
-                return Ok(None);
-            }
-            true
+            let times = (message.u8()?, message.u8()?);
+            let is_undefined = message.u8()? == 0;
+            (times, is_undefined, !is_undefined)
         }
-        3 => match message.u8()? & 0x30 {
-            0x20 => true,
-            0 => false,
-            _ => return Ok(None),
-        },
+        3 => {
+            let flags = message.u8()?;
+            let is_undefined = !matches!(flags & 0x30, 0 | 0x20);
+            ((flags & 3, flags >> 2 & 3), is_undefined, flags & 0x30 == 0x20)
+        }
         version => return damaged(at, format!("version {version} of a fill value"), "1 to 3"),
     };
-    if !has_value {
-        return Ok(Some(Vec::new()));
-    }
-    let size = message.u32()?;
-    // A negative size stands for the default.
-    let size = usize::try_from(size.cast_signed()).unwrap_or(0);
-    message.take(size).map(|value| Some(value.to_vec()))
+    let value = if is_undefined {
+        None
+    } else if has_value {
+        let size = message.u32()?;
+        // A negative size stands for the default.
+        let size = usize::try_from(size.cast_signed()).unwrap_or(0);
+        Some(message.take(size)?.to_vec())
+    } else {
+        Some(Vec::new())
+    };
+    Ok(FillMessage { value, allocation_time: Some(times.0), write_time: Some(times.1) })
 }
 
 /// The filters of a dataset.
@@ -304,7 +327,7 @@ fn filters(mut cursor: Cursor<'_>) -> Result<Vec<FilterMessage>> {
     for _ in 0..count {
         let number = cursor.u16()?;
         let name = if version == 1 || number >= 256 { usize::from(cursor.u16()?) } else { 0 };
-        cursor.skip(2)?;
+        let is_optional = cursor.u16()? & 1 != 0;
         let values = usize::from(cursor.u16()?);
         let name = if version == 1 { name.next_multiple_of(8) } else { name };
         let name = String::from_utf8_lossy(until_nul(cursor.take(name)?)).into_owned();
@@ -312,7 +335,7 @@ fn filters(mut cursor: Cursor<'_>) -> Result<Vec<FilterMessage>> {
         if version == 1 && values.len() % 2 == 1 {
             cursor.skip(4)?;
         }
-        filters.push(FilterMessage { number, name, values });
+        filters.push(FilterMessage { number, name, is_optional, values });
     }
     Ok(filters)
 }

@@ -21,6 +21,15 @@ pub struct Datatype {
     pub class: Class,
 }
 
+/// The message of a type, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeMessage {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// The address of the committed type that it is part of, if it is one.
+    pub committed: Option<u64>,
+}
+
 /// The order of the bytes of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {

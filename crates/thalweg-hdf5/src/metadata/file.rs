@@ -34,7 +34,7 @@ use crate::types::Chunk;
 /// so many more. The structures of an object do not overlap, and those that lead to themselves end.
 const MOST_OF_OBJECT: (u64, u64) = (4, 1 << 20);
 /// The most bytes of copies of objects of a heap, as a factor of the heap's bytes and a constant.
-const COPIES: (u64, u64) = (4, 1 << 20);
+pub(super) const COPIES: (u64, u64) = (4, 1 << 20);
 /// The same for all objects together. They may share heaps and types.
 const MOST_OF_ALL: (u64, u64) = (64, 64 << 20);
 /// The most bytes of metadata that are read for the superblock and what belongs to it.
@@ -149,7 +149,7 @@ impl MetadataFile {
     }
 
     /// A reader of values that are in heaps. These may be read again and again.
-    fn reader_of_values(&self) -> Reader<'_, Rounds> {
+    pub(super) fn reader_of_values(&self) -> Reader<'_, Rounds> {
         let most = limit(self.rounds.size(), MOST_OF_OBJECT);
         Reader::new(&self.rounds, self.superblock.clone(), most)
     }
@@ -186,47 +186,6 @@ impl MetadataFile {
         let reader = self.reader();
         self.wait(path, async {
             Object::read(&reader, address).await?.links(&reader).await.map(Arc::new)
-        })
-    }
-
-    /// The header of the dataset at an address.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`], also for an object that is not a dataset, and for values in one run
-    /// that are not inside the file; the errors of the store.
-    pub fn dataset_header(&self, address: u64, path: &str) -> Result<DatasetHeader, Error> {
-        self.wait(path, async {
-            let reader = self.reader();
-            let object = Object::read(&reader, address).await?;
-            let Some(header) = object.dataset(&reader).await? else {
-                return damaged(address, "an object of another kind", "a dataset");
-            };
-            if let &Layout::Contiguous(at) = &header.layout
-                && at != NOWHERE
-            {
-                let bytes = header.space.count();
-                let bytes = bytes.and_then(|count| count.checked_mul(header.datatype.size as u64));
-                reader.check(at, bytes.unwrap_or(u64::MAX))?;
-            }
-            Ok(header)
-        })
-    }
-
-    /// The chunks of a dataset, in C order of their grid; none of a dataset in another layout.
-    /// Every chunk is inside the file.
-    ///
-    /// # Errors
-    /// [`Error::Malformed`]; the errors of the store.
-    pub fn chunks(&self, header: &DatasetHeader, path: &str) -> Result<Vec<Chunk>, Error> {
-        let Layout::Chunked(grid) = &header.layout else { return Ok(Vec::new()) };
-        self.wait(path, async {
-            let reader = self.reader();
-            let chunks = grid.chunks(&reader, &header.space, header.filters.len()).await?;
-            let base = reader.superblock().base;
-            for chunk in &chunks {
-                reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
-            }
-            Ok(chunks)
         })
     }
 
@@ -439,7 +398,7 @@ impl MetadataFile {
         let element = conversion.map_or(array.dtype.size(), |conversion| conversion.from);
         if let Layout::Virtual(id) = &header.layout {
             array.place = ElementPlace::Virtual(mappings_at(reader, *id, &inner).await?);
-            array.fill = fill_of(&header.fill, element);
+            array.fill = fill_of(header.fill_value(), element);
             if let Some(conversion) = conversion {
                 array.fill = conversion.converted(&array.fill).map_err(Refused::Damaged)?;
             }
@@ -477,16 +436,14 @@ impl MetadataFile {
                     Some(chunks) => chunks,
                     None => grid.chunks(reader, &header.space, pipeline.0.len()).await?,
                 };
-                for chunk in &chunks {
-                    reader.check(chunk.offset.saturating_sub(base), chunk.size)?;
-                }
-                array.pipeline = pipeline;
+                reader.check_chunks(&chunks)?;
+                array.pipeline = pipeline.of_chunks(chunks.iter().map(|chunk| chunk.mask));
                 let chunk = grid.chunk.iter().chain(&inner).copied().collect();
                 ElementPlace::Chunked(chunk, chunks)
             }
             Layout::Virtual(_) => return foreign("a virtual dataset"),
         };
-        array.fill = fill_of(&header.fill, element);
+        array.fill = fill_of(header.fill_value(), element);
         if let Some(conversion) = conversion {
             array = converted(array, conversion).map_err(Refused::Damaged)?;
         }
@@ -609,7 +566,7 @@ fn runs(shape: &[u64], offset: u64, size: u64) -> (Vec<u64>, Vec<Chunk>) {
 }
 
 /// The limit of bytes for a file of `size` bytes: a factor of the size, plus a constant.
-fn limit(size: u64, (times, more): (u64, u64)) -> u64 {
+pub(super) fn limit(size: u64, (times, more): (u64, u64)) -> u64 {
     size.saturating_mul(times).saturating_add(more)
 }
 

@@ -20,6 +20,10 @@ pub struct Link {
     pub name: Vec<u8>,
     /// What it leads to.
     pub target: Target,
+    /// Its number in the order of creation, if the group keeps that.
+    pub order: Option<u64>,
+    /// Whether its name is marked as UTF-8, and not as ASCII.
+    pub is_utf8: bool,
 }
 
 /// What a link leads to.
@@ -134,7 +138,8 @@ async fn symbols<S: ByteSource + ?Sized>(
                 SYMBOLIC => Target::Path(names.text(u64::from(scratch.u32()?))?.to_vec()),
                 _ => Target::Object(place),
             };
-            links.push(Link { name: names.text(name)?.to_vec(), target });
+            let name = names.text(name)?.to_vec();
+            links.push(Link { name, target, order: None, is_utf8: false });
         }
     }
     Ok(links)
@@ -145,8 +150,8 @@ fn link(mut link: Cursor<'_>) -> Result<Link> {
     link.version(1, "a link")?;
     let flags = link.u8()?;
     let kind = if flags & 0x08 == 0 { 0 } else { link.u8()? };
-    link.skip(if flags & 0x04 == 0 { 0 } else { 8 })?;
-    link.skip(if flags & 0x10 == 0 { 0 } else { 1 })?;
+    let order = if flags & 0x04 == 0 { None } else { Some(link.u64()?) };
+    let is_utf8 = flags & 0x10 != 0 && link.u8()? == 1;
     let at = link.at();
     let len = link.uint(1 << (flags & 3))?;
     let Ok(len) = usize::try_from(len) else {
@@ -169,5 +174,5 @@ fn link(mut link: Cursor<'_>) -> Result<Link> {
         2..=63 => return damaged(at, format!("a link of class {kind}"), "0, 1, or 64 and more"),
         kind => Target::UserDefined(kind),
     };
-    Ok(Link { name, target })
+    Ok(Link { name, target, order, is_utf8 })
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::checksum::verified;
 use super::cursor::{Cursor, Widths};
+use super::datatype::TypeMessage;
 use super::heap::Fractal;
 use super::{ByteSource, Reader, Result, damaged, foreign};
 
@@ -43,6 +44,11 @@ const MUST_KNOW: u8 = 0x80;
 pub struct Object {
     /// Its address.
     pub address: u64,
+    /// The flags of a version 2 header (section IV.A.1.b).
+    pub(super) flags: Option<u8>,
+    /// From how many attributes on they are in dense storage, and below how many they are not any
+    /// more, if the header says so.
+    pub(super) attribute_phases: Option<(u16, u16)>,
     /// The bytes of all parts, one after the other.
     bytes: Vec<u8>,
     messages: Vec<HeaderMessage>,
@@ -54,6 +60,8 @@ pub struct Object {
 struct HeaderMessage {
     kind: u16,
     flags: u8,
+    /// Its number in the order of creation, if the header keeps that.
+    order: Option<u16>,
     /// The address of its body in the file.
     at: u64,
     /// Where its body starts in the header's bytes.
@@ -67,11 +75,20 @@ pub(super) struct Body<'a> {
     bytes: Cow<'a, [u8]>,
     at: u64,
     widths: Widths,
+    /// Its number in the order of creation, if the header keeps that.
+    pub(super) order: Option<u16>,
+    /// The address of the object that holds a shared message.
+    holder: Option<u64>,
 }
 
 impl Body<'_> {
     pub(super) fn cursor(&self) -> Cursor<'_> {
         Cursor::new(&self.bytes, self.at, self.widths)
+    }
+
+    /// The message of a type.
+    pub(super) fn type_message(&self) -> TypeMessage {
+        TypeMessage { bytes: self.bytes.to_vec(), committed: self.holder }
     }
 }
 
@@ -95,9 +112,11 @@ impl Object {
             cursor.magic("OHDR")?;
             cursor.version(2, "an object header")?;
             let flags = cursor.u8()?;
-            let times = if flags & 0x20 == 0 { 0 } else { 16 };
-            let phases = if flags & 0x10 == 0 { 0 } else { 4 };
-            cursor.skip(times + phases)?;
+            object.flags = Some(flags);
+            cursor.skip(if flags & 0x20 == 0 { 0 } else { 16 })?;
+            if flags & 0x10 != 0 {
+                object.attribute_phases = Some((cursor.u16()?, cursor.u16()?));
+            }
             let size = cursor.uint(1 << (flags & 3))?;
             let before = cursor.at() - at;
             let Some(whole) =
@@ -199,6 +218,7 @@ impl Object {
             let message = HeaderMessage {
                 kind,
                 flags,
+                order: None,
                 at: here,
                 start: start + (here - at) as usize,
                 len: usize::from(len),
@@ -224,12 +244,13 @@ impl Object {
         // Bytes that are too few for a message are a gap.
         while cursor.rest().len() >= least {
             let (kind, len, flags) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
-            cursor.skip(least - 4)?;
+            let order = if is_tracked { Some(cursor.u16()?) } else { None };
             let here = cursor.at();
             let body = cursor.take(usize::from(len))?;
             let message = HeaderMessage {
                 kind: u16::from(kind),
                 flags,
+                order,
                 at: here,
                 start: start + (here - at) as usize,
                 len: usize::from(len),
@@ -295,10 +316,12 @@ impl Object {
         message: &HeaderMessage,
     ) -> Result<Body<'_>> {
         let cursor = self.body(message);
+        let order = message.order;
         if message.flags & SHARED != 0 {
-            return shared(reader, cursor, message.kind).await;
+            return Ok(Body { order, ..shared(reader, cursor, message.kind).await? });
         }
-        Ok(Body { bytes: Cow::Borrowed(cursor.rest()), at: message.at, widths: self.widths })
+        let (bytes, at, widths) = (Cow::Borrowed(cursor.rest()), message.at, self.widths);
+        Ok(Body { bytes, at, widths, order, holder: None })
     }
 }
 
@@ -327,7 +350,7 @@ pub(super) async fn shared<S: ByteSource + ?Sized>(
         };
         let heap = Fractal::open(reader, heap).await?;
         let (bytes, at) = heap.object(reader, cursor.take(8)?, at).await?;
-        return Ok(Body { bytes: Cow::Owned(bytes), at, widths });
+        return Ok(Body { bytes: Cow::Owned(bytes), at, widths, order: None, holder: None });
     }
     let address = cursor.address()?;
     let object = Box::pin(Object::read(reader, address)).await?;
@@ -338,7 +361,8 @@ pub(super) async fn shared<S: ByteSource + ?Sized>(
         return damaged(message.at, "a shared message that is shared again", "the message");
     }
     let bytes = object.body(message).rest().to_vec();
-    Ok(Body { bytes: Cow::Owned(bytes), at: message.at, widths })
+    let (bytes, at) = (Cow::Owned(bytes), message.at);
+    Ok(Body { bytes, at, widths, order: None, holder: Some(address) })
 }
 
 /// Adds a message to `messages`, or the part that it leads to to `parts`.

@@ -20,19 +20,36 @@ pub struct Superblock {
     pub root: u64,
     /// Offset of address 0 in the file: the size of the user block.
     pub base: u64,
+    /// Its version.
+    pub version: u8,
     /// Whether the file is marked as open for writing. A writer that was killed leaves the mark.
     pub is_open_for_writing: bool,
     /// The size of the file in bytes, as the superblock has it.
     pub(super) end: u64,
     pub(super) widths: Widths,
     /// Most entries of half a symbol table node.
-    pub(super) leaf_k: u16,
+    pub(crate) leaf_k: u16,
     /// Most children of half a node of the tree over symbol table nodes, and of half a node of the
     /// tree of a dataset's chunks.
-    pub(super) group_k: u16,
-    pub(super) chunk_k: u16,
-    /// The fractal heaps of messages that objects share, with the types of the messages as bits.
-    pub(super) shared_heaps: Arc<Vec<(u16, u64)>>,
+    pub(crate) group_k: u16,
+    pub(crate) chunk_k: u16,
+    /// The indexes of messages that objects share.
+    pub shared_messages: Arc<Vec<SharedMessages>>,
+    /// The address of its extension's object header; all bits are set if there is none.
+    pub extension: u64,
+}
+
+/// An index of messages that objects share (section III.H).
+#[derive(Debug, Clone, Copy)]
+pub struct SharedMessages {
+    /// The types of the messages as bits.
+    pub types: u16,
+    /// The least size of a message in bytes.
+    pub least: u32,
+    /// The most messages of a list, and the least of a tree.
+    pub phases: (u16, u16),
+    /// The address of the heap that holds them.
+    heap: u64,
 }
 
 impl Default for Superblock {
@@ -41,13 +58,15 @@ impl Default for Superblock {
         Self {
             root: NOWHERE,
             base: 0,
+            version: 0,
             is_open_for_writing: false,
             end: 0,
             widths: Widths::default(),
             leaf_k: 4,
             group_k: 16,
             chunk_k: 32,
-            shared_heaps: Arc::default(),
+            shared_messages: Arc::default(),
+            extension: NOWHERE,
         }
     }
 }
@@ -56,7 +75,8 @@ impl Superblock {
     /// The heap of shared messages of this type.
     pub(super) fn shared_heap(&self, kind: u16) -> Option<u64> {
         let bit = 1u16.checked_shl(kind.into()).unwrap_or(0);
-        self.shared_heaps.iter().find_map(|(types, heap)| (types & bit != 0).then_some(*heap))
+        let holds = |index: &&SharedMessages| index.types & bit != 0;
+        self.shared_messages.iter().find(holds).map(|index| index.heap)
     }
 }
 
@@ -68,6 +88,7 @@ pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) ->
     let mut cursor = Cursor::new(&bytes, base, found.widths);
     cursor.skip(SIGNATURE.len())?;
     let version = cursor.u8()?;
+    found.version = version;
     let (extension, end) = match version {
         0 | 1 => (NOWHERE, old(version, &mut cursor, &mut found)?),
         2 | 3 => modern(version, &mut cursor, &mut found, &bytes)?,
@@ -77,6 +98,7 @@ pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) ->
     // put in front of it since moves all addresses.
     found.end = end.saturating_sub(found.base).saturating_add(base);
     found.base = base;
+    found.extension = extension;
     drop(bytes);
     reader.superblock = found;
     if extension != NOWHERE {
@@ -172,18 +194,18 @@ async fn extend<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>, at: u64) -> 
         let mut table = table?;
         table.version(0, "the table of shared messages")?;
         let (at, count) = (table.address()?, table.u8()?);
-        found.shared_heaps = Arc::new(shared_heaps(reader, at, count).await?);
+        found.shared_messages = Arc::new(shared_messages(reader, at, count).await?);
     }
     reader.superblock = found;
     Ok(())
 }
 
-/// The heaps of the master table of shared messages (section III.H).
-async fn shared_heaps<S: ByteSource + ?Sized>(
+/// The indexes in the master table of shared messages (section III.H).
+async fn shared_messages<S: ByteSource + ?Sized>(
     reader: &Reader<'_, S>,
     at: u64,
     count: u8,
-) -> Result<Vec<(u16, u64)>> {
+) -> Result<Vec<SharedMessages>> {
     if count > MOST_INDEXES {
         return damaged(at, format!("{count} indexes"), format!("at most {MOST_INDEXES}"));
     }
@@ -191,14 +213,16 @@ async fn shared_heaps<S: ByteSource + ?Sized>(
     let bytes = reader.get(at, 4 + u64::from(count) * entry + 4).await?;
     let mut cursor = reader.cursor(verified(&bytes, at)?, at);
     cursor.magic("SMTB")?;
-    let mut heaps = Vec::new();
+    let mut indexes = Vec::new();
     for _ in 0..count {
-        // Version, kind of index, types, least size, two limits, number of messages, index, heap.
+        // The version and the kind of the index.
         cursor.skip(2)?;
-        let types = cursor.u16()?;
-        cursor.skip(4 + 2 + 2 + 2)?;
+        let (types, least) = (cursor.u16()?, cursor.u32()?);
+        let phases = (cursor.u16()?, cursor.u16()?);
+        // The number of messages, and the address of the index.
+        cursor.skip(2)?;
         cursor.address()?;
-        heaps.push((types, cursor.address()?));
+        indexes.push(SharedMessages { types, least, phases, heap: cursor.address()? });
     }
-    Ok(heaps)
+    Ok(indexes)
 }

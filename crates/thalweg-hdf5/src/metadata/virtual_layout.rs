@@ -1,11 +1,13 @@
-//! The mappings of virtual datasets, which are an object of a global heap (section VII.B), and the
-//! selections in them (section VIII.B).
+//! The mappings of virtual datasets, which are an object of a global heap (section VII.B).
+
+use std::ops::Range;
+use std::sync::Arc;
 
 use super::checksum::verified;
 use super::cursor::{Cursor, until_nul};
+use super::selection::{Selected, selection};
 use super::{Result, damaged, foreign};
-use crate::array::MOST_RANK;
-use crate::mapping::{Chosen, Mapping, UNLIMITED};
+use crate::mapping::{Chosen, Mapping};
 use crate::slab::Slab;
 
 /// The most elements of all selections together that are not grids of blocks.
@@ -17,9 +19,34 @@ const SHARED_FILE: u8 = 1;
 const SHARED_DATASET: u8 = 2;
 const SAME_FILE: u8 = 4;
 
+/// A mapping, as it is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredMapping {
+    /// As in [`Mapping`].
+    pub(crate) file: Arc<[u8]>,
+    /// As in [`Mapping`].
+    pub(crate) dataset: Arc<[u8]>,
+    /// The elements of the other dataset.
+    pub(crate) source: Selected,
+    /// The elements of the virtual dataset.
+    pub(crate) target: Selected,
+}
+
 /// Parses the mappings of a virtual dataset. `inner` are the dimensions of the type of its
 /// elements, all of which belong to an element.
 pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>> {
+    let mut left = MOST_POINTS;
+    let mapping = |stored: StoredMapping| {
+        let StoredMapping { file, dataset, source, target } = stored;
+        let source = chosen(source, inner, &mut left)?;
+        let target = chosen(target, inner, &mut left)?;
+        Ok(Mapping { file, dataset, source, target })
+    };
+    stored_mappings(block)?.into_iter().map(mapping).collect()
+}
+
+/// Parses the mappings of a virtual dataset as they are stored.
+pub(super) fn stored_mappings(block: &Cursor<'_>) -> Result<Vec<StoredMapping>> {
     let at = block.at();
     let mut cursor = block.same(verified(block.rest(), at)?, at);
     let version = cursor.u8()?;
@@ -27,12 +54,11 @@ pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>
         return foreign(format!("version {version} of the mappings of a virtual dataset"));
     }
     let count = cursor.length()?;
-    let mut mappings: Vec<Mapping> = Vec::new();
-    let mut left = MOST_POINTS;
+    let mut mappings: Vec<StoredMapping> = Vec::new();
     for _ in 0..count {
         let flags = if version == 0 { 0 } else { cursor.u8()? };
         let at = cursor.at();
-        let earlier = |cursor: &mut Cursor<'_>, mappings: &[Mapping]| {
+        let earlier = |cursor: &mut Cursor<'_>, mappings: &[StoredMapping]| {
             let number = cursor.length()?;
             let found =
                 usize::try_from(number).ok().and_then(|number| mappings.get(number)).cloned();
@@ -53,138 +79,50 @@ pub(super) fn mappings(block: &Cursor<'_>, inner: &[u64]) -> Result<Vec<Mapping>
         } else {
             cursor.text()?.into()
         };
-        let source = selection(&mut cursor, inner, &mut left)?;
-        let target = selection(&mut cursor, inner, &mut left)?;
-        mappings.push(Mapping { file, dataset, source, target });
+        let source = selection(&mut cursor)?;
+        let target = selection(&mut cursor)?;
+        mappings.push(StoredMapping { file, dataset, source, target });
     }
     Ok(mappings)
 }
 
-/// A selection.
-fn selection(cursor: &mut Cursor<'_>, inner: &[u64], left: &mut u64) -> Result<Chosen> {
-    let at = cursor.at();
-    match cursor.u32()? {
-        0 => {
-            cursor.skip(12)?;
-            Ok(Chosen::Points(Vec::new()))
+/// The elements that are selected in a dataset whose elements have these inner dimensions. `left`
+/// is the number of single elements that may still be made out of blocks.
+fn chosen(selected: Selected, inner: &[u64], left: &mut u64) -> Result<Chosen> {
+    let whole = inner.iter().map(|&length| Slab::from(0..length));
+    match selected {
+        Selected::Nothing => Ok(Chosen::Points(Vec::new())),
+        Selected::All => Ok(Chosen::All),
+        Selected::Slabs(slabs) => Ok(Chosen::Slabs(slabs.into_iter().chain(whole).collect())),
+        Selected::Blocks(blocks) if blocks.len() == 1 => {
+            let slabs = blocks.into_iter().flatten().map(Slab::from);
+            Ok(Chosen::Slabs(slabs.chain(whole).collect()))
+        }
+        Selected::Blocks(blocks) => {
+            let elements = |block: &Vec<Range<u64>>| {
+                block.iter().map(|range| range.end - range.start).fold(1, u64::saturating_mul)
+            };
+            let sum = blocks.iter().map(elements).fold(0, u64::saturating_add);
+            let Some(fewer) = left.checked_sub(sum).filter(|_| inner.is_empty()) else {
+                let count = blocks.len();
+                return foreign(format!("a virtual dataset of {count} blocks with {sum} elements"));
+            };
+            *left = fewer;
+            let mut points: Vec<Vec<u64>> = blocks.iter().flat_map(|block| all(block)).collect();
+            points.sort_unstable();
+            Ok(Chosen::Points(points))
         }
         // libhdf5 makes none.
-        1 => foreign("a virtual dataset of single elements"),
-        2 => hyperslab(cursor, inner, left),
-        3 => {
-            cursor.skip(12)?;
-            Ok(Chosen::All)
-        }
-        kind => damaged(at, format!("a selection of the kind {kind}"), "0 to 3"),
+        Selected::Points(_) => foreign("a virtual dataset of single elements"),
     }
-}
-
-fn rank(cursor: &mut Cursor<'_>) -> Result<usize> {
-    let at = cursor.at();
-    match cursor.u32()? as usize {
-        0 => damaged(at, "a selection of no dimensions", "dimensions"),
-        rank if rank > MOST_RANK => {
-            damaged(at, format!("{rank} dimensions"), format!("at most {MOST_RANK}"))
-        }
-        rank => Ok(rank),
-    }
-}
-
-/// The bytes of a number, which the selection says itself.
-fn width(cursor: &mut Cursor<'_>) -> Result<usize> {
-    let at = cursor.at();
-    match cursor.u8()? {
-        width @ (2 | 4 | 8) => Ok(width.into()),
-        width => damaged(at, format!("numbers of {width} bytes"), "2, 4 or 8"),
-    }
-}
-
-fn hyperslab(cursor: &mut Cursor<'_>, inner: &[u64], left: &mut u64) -> Result<Chosen> {
-    let at = cursor.at();
-    let (is_regular, width) = match cursor.u32()? {
-        1 => {
-            cursor.skip(8)?;
-            (false, 4)
-        }
-        2 => {
-            let flags = cursor.u8()?;
-            cursor.skip(4)?;
-            (flags & 1 != 0, 8)
-        }
-        3 => {
-            let flags = cursor.u8()?;
-            (flags & 1 != 0, width(cursor)?)
-        }
-        version => return damaged(at, format!("version {version} of a hyperslab"), "1 to 3"),
-    };
-    let rank = rank(cursor)?;
-    let unlimited = u64::MAX >> (64 - 8 * width);
-    let limit = |number: u64| if number == unlimited { UNLIMITED } else { number };
-    let whole = inner.iter().map(|&length| Slab::from(0..length));
-    if is_regular {
-        let mut slabs = Vec::with_capacity(rank + inner.len());
-        for _ in 0..rank {
-            let (start, step) = (cursor.uint(width)?, cursor.uint(width)?);
-            let (count, block) = (limit(cursor.uint(width)?), limit(cursor.uint(width)?));
-            // A single block has no next one.
-            let step = if count <= 1 { block.max(1) } else { step.max(1) };
-            let slab = Slab { start, count, step, block };
-            if !is_sound(&slab) {
-                let found = format!("{count} blocks of {block} elements that begin {step} apart");
-                return damaged(at, found, "blocks that do not overlap, and end before 2^63");
-            }
-            slabs.push(slab);
-        }
-        slabs.extend(whole);
-        return Ok(Chosen::Slabs(slabs));
-    }
-    let count = cursor.uint(width)?;
-    let mut corner = || (0..rank).map(|_| cursor.uint(width)).collect::<Result<Vec<u64>>>();
-    let mut elements = 0u64;
-    let mut blocks = Vec::new();
-    for _ in 0..count {
-        let (first, last) = (corner()?, corner()?);
-        let mut slabs = Vec::with_capacity(rank + inner.len());
-        for (&first, &last) in first.iter().zip(&last) {
-            let Some(end) = last.checked_add(1).filter(|&end| end > first) else {
-                return damaged(at, format!("a block from {first} to {last}"), "elements in it");
-            };
-            slabs.push(Slab::from(first..end));
-        }
-        elements =
-            slabs.iter().map(Slab::len).fold(1, u64::saturating_mul).saturating_add(elements);
-        slabs.extend(whole.clone());
-        blocks.push(slabs);
-    }
-    if blocks.len() == 1 {
-        return Ok(Chosen::Slabs(blocks.remove(0)));
-    }
-    let Some(fewer) = left.checked_sub(elements).filter(|_| inner.is_empty()) else {
-        return foreign(format!("a virtual dataset of {count} blocks with {elements} elements"));
-    };
-    *left = fewer;
-    let mut points: Vec<Vec<u64>> = blocks.iter().flat_map(|slabs| all(slabs)).collect();
-    points.sort_unstable();
-    Ok(Chosen::Points(points))
-}
-
-/// Whether the blocks of a slab do not overlap, and end before 2^63.
-fn is_sound(slab: &Slab) -> bool {
-    let &Slab { start, count, step, block } = slab;
-    let limited = |number: u64| if number == UNLIMITED { 1 } else { number };
-    let end = (limited(count).max(1) - 1)
-        .checked_mul(step)
-        .and_then(|last| last.checked_add(start)?.checked_add(limited(block)));
-    (step >= block || count <= 1 || block == UNLIMITED)
-        && end.is_some_and(|end| end <= u64::MAX >> 1)
 }
 
 /// All elements of a block, by their coordinates.
-fn all(block: &[Slab]) -> Vec<Vec<u64>> {
-    block.iter().fold(vec![Vec::new()], |points, slab| {
+fn all(block: &[Range<u64>]) -> Vec<Vec<u64>> {
+    block.iter().fold(vec![Vec::new()], |points, range| {
         let extended = |point: &Vec<u64>| {
             let point = point.clone();
-            (slab.start..slab.start + slab.len()).map(move |at| [&point[..], &[at]].concat())
+            range.clone().map(move |at| [&point[..], &[at]].concat())
         };
         points.iter().flat_map(extended).collect()
     })

@@ -1,34 +1,35 @@
-//! Copies datasets, and finds places for their values.
+//! Makes datasets, and finds places for their values.
 
 use std::ffi::{CStr, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
-    H5D_alloc_time_t, H5D_layout_t, H5D_space_status_t, H5Dcreate_anon, H5Dget_create_plist,
-    H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dget_type, H5Dwrite, H5Dwrite_chunk,
+    H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_alloc_time_t, H5D_fill_time_t, H5D_layout_t,
+    H5D_space_status_t, H5Dcreate_anon, H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dwrite,
+    H5Dwrite_chunk,
 };
 use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_DEFAULT, H5Pget_chunk, H5Pget_chunk_opts, H5Pget_external_count, H5Pget_filter2,
-    H5Pget_layout, H5Pget_nfilters, H5Premove_filter, H5Pset_alloc_time, H5Pset_chunk,
-    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout,
-    H5Pset_shuffle,
+    H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_layout, H5Pset_alloc_time, H5Pset_chunk,
+    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_external, H5Pset_fill_time, H5Pset_fill_value,
+    H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle, H5Pset_virtual,
 };
-use hdf5_metno_sys::h5s::{
-    H5S_seloper_t, H5Screate_simple, H5Sget_simple_extent_ndims, H5Sselect_hyperslab,
-};
-use hdf5_metno_sys::h5t::H5Tget_size;
+use hdf5_metno_sys::h5s::{H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
 use hdf5_metno_sys::h5z::{
-    H5Z_CLASS_T_VERS, H5Z_FILTER_ALL, H5Z_FLAG_OPTIONAL, H5Z_class2_t, H5Zfilter_avail, H5Zregister,
+    H5Z_CLASS_T_VERS, H5Z_FLAG_OPTIONAL, H5Z_class2_t, H5Zfilter_avail, H5Zregister,
 };
 use thalweg_io::Result;
 
-use super::{Plan, Rewrite, RewriteError};
+use super::memory::MemoryForm;
+use super::selection::{select, source_space, space_of};
+use super::{Plan, Rewrite, RewriteError, malformed, set_properties, type_in_memory};
 use crate::encode::Coder;
 use crate::filter;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::metadata::NOWHERE;
-use crate::stored::{CopiedParts, DatasetForm, TargetStorage, ValueStorage};
+use crate::metadata::dataset::{DatasetHeader, FilterMessage, Layout};
+use crate::metadata::stored_object::ObjectProperties;
+use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 
 unsafe extern "C" {
@@ -51,42 +52,35 @@ pub(crate) struct RewrittenDataset {
 }
 
 impl Rewrite<'_> {
-    /// Makes the copy of a dataset. No link leads to it yet. The lock is held.
+    /// Makes the copy of the dataset at an address. No link leads to it yet. The lock is held.
     pub(super) fn dataset(
         &mut self,
-        from: &Id,
+        header: &DatasetHeader,
+        properties: &ObjectProperties,
         address: u64,
         path: &str,
         plan: &mut Plan<'_>,
     ) -> Result<(RewrittenDataset, Id), RewriteError> {
-        let (form, target) = plan(address, path)?;
+        let (form, target) = plan(header, path)?;
+        let kind = self.type_in_file(&header.type_message, path)?;
+        let memory = type_in_memory(&header.type_message)?;
+        let space = space_of(&header.space)?;
         // SAFETY: under the lock, with identifiers that are open.
         unsafe {
-            let stored = Id::new(H5Dget_type(from.raw()))?;
-            let space = Id::new(H5Dget_space(from.raw()))?;
-            let make = Id::new(H5Dget_create_plist(from.raw()))?;
-            if H5Pget_external_count(make.raw()) > 0 && !is_outside(&form) {
-                let found = "values in other files, as libhdf5 reads it".into();
-                return Err(self.malformed(path, found, "values in this file".into()));
-            }
-            // What follows passes the library as many numbers and bytes as the form has.
-            let rank = status(H5Sget_simple_extent_ndims(space.raw()))?.cast_unsigned() as usize;
-            let is_elsewhere = matches!(form.storage, ValueStorage::Elsewhere { .. });
-            let element = H5Tget_size(stored.raw());
-            if rank != form.shape.len() || (element != form.element && !is_elsewhere) {
-                let found = format!("{rank} dimensions of {element} bytes, as libhdf5 reads it");
-                let expected = format!("{} of {}", form.shape.len(), form.element);
-                return Err(self.malformed(path, found, expected));
-            }
-            apply(&target, &form, &make)?;
-            register_stubs(&make)?;
-            let kind = self.kind(&stored, path)?;
+            let make = Id::new(H5Pcreate(*H5P_CLS_DATASET_CREATE))?;
+            set_properties(&make, properties)?;
+            self.set_storage(&target, header, &form, &make)?;
+            self.set_fill(header, &memory, path, &make)?;
             let to = self.to.raw();
             let defaults = H5P_DEFAULT;
             let create =
                 || Id::new(H5Dcreate_anon(to, kind.raw(), space.raw(), make.raw(), defaults));
-            let chunk = chunk(&make, form.shape.len())?;
-            let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&target, &chunk)) {
+            let chunk = match (&target, &header.layout) {
+                (TargetStorage::Chunked { chunk, .. }, _) => Some(chunk),
+                (TargetStorage::Keep, Layout::Chunked(grid)) => Some(&grid.chunk),
+                _ => None,
+            };
+            let made = if chunk.is_some_and(|chunk| form.may_become_far_more(&target, chunk)) {
                 // The chunk index is then a B-tree of the stored chunks.
                 status(H5Fset_libver_bounds(
                     to,
@@ -99,10 +93,127 @@ impl Rewrite<'_> {
             } else {
                 create()?
             };
-            let places = self.places(&made, &form, &target, &stored)?;
-            let to = self.record_copy(address, &made, path)?;
+            let places = self.places(&made, &form, &target, &memory)?;
+            let to = self.record_copy(address, &made, path, false)?;
             Ok((RewrittenDataset { form, target, places, from: address, to }, made))
         }
+    }
+
+    /// Sets how a dataset is to be stored.
+    ///
+    /// # Safety
+    /// The lock is held; `make` is a dataset's creation property list.
+    unsafe fn set_storage(
+        &self,
+        target: &TargetStorage,
+        header: &DatasetHeader,
+        form: &DatasetForm,
+        make: &Id,
+    ) -> Result<(), RewriteError> {
+        // SAFETY: as the caller says; arrays are as long as the calls are given.
+        unsafe {
+            match (target, &header.layout) {
+                (TargetStorage::Contiguous, _) => {}
+                (TargetStorage::Chunked { chunk, coders, .. }, _) => {
+                    status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
+                    coders.iter().try_for_each(|coder| set_coder(make, *coder))?;
+                }
+                (TargetStorage::Keep, Layout::Compact(_)) => {
+                    status(H5Pset_layout(make.raw(), H5D_layout_t::H5D_COMPACT))?;
+                }
+                (TargetStorage::Keep, Layout::Contiguous(_)) => {
+                    for piece in &header.external {
+                        let file = self.c_string(piece.file.clone(), &form.path)?;
+                        let Ok(offset) = i64::try_from(piece.offset) else {
+                            let found = format!("values from byte {} of a file on", piece.offset);
+                            let expected = "an offset below 2^63";
+                            return Err(malformed(self.store, &form.path, found, expected).into());
+                        };
+                        let file = file.as_ptr();
+                        status(H5Pset_external(make.raw(), file, offset, piece.size))?;
+                    }
+                }
+                (TargetStorage::Keep, Layout::Chunked(grid)) => {
+                    let chunk = &grid.chunk;
+                    status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
+                    if grid.are_edges_plain {
+                        let options = H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS;
+                        status(H5Pset_chunk_opts(make.raw(), options))?;
+                    }
+                    header.filters.iter().try_for_each(|filter| set_filter(make, filter))?;
+                }
+                (TargetStorage::Keep, Layout::Virtual(_)) => {
+                    status(H5Pset_layout(make.raw(), H5D_layout_t::H5D_VIRTUAL))?;
+                    for mapping in self.from.stored_mappings(header, &form.path)? {
+                        let space = space_of(&header.space)?;
+                        select(&space, &mapping.target)?;
+                        let source = source_space(&mapping.source, &mapping.target, &form.shape)?;
+                        let file = self.c_string(&*mapping.file, &form.path)?;
+                        let dataset = self.c_string(&*mapping.dataset, &form.path)?;
+                        let (file, dataset) = (file.as_ptr(), dataset.as_ptr());
+                        status(H5Pset_virtual(
+                            make.raw(),
+                            space.raw(),
+                            file,
+                            dataset,
+                            source.raw(),
+                        ))?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets the value of elements that are not stored, and when space is allocated.
+    ///
+    /// # Safety
+    /// The lock is held; `make` is a dataset's creation property list whose layout is set.
+    unsafe fn set_fill(
+        &mut self,
+        header: &DatasetHeader,
+        memory: &Id,
+        path: &str,
+        make: &Id,
+    ) -> Result<(), RewriteError> {
+        let fill = &header.fill;
+        // SAFETY: as the caller says; the value has the size of the type in memory.
+        unsafe {
+            match &fill.value {
+                None => status(H5Pset_fill_value(make.raw(), memory.raw(), std::ptr::null()))?,
+                Some(value) if value.is_empty() => 0,
+                Some(value) => {
+                    let form = MemoryForm::of(&header.datatype, memory)?;
+                    let values = self.memory_values(&form, path, value)?;
+                    let value = values.bytes.as_ptr().cast();
+                    status(H5Pset_fill_value(make.raw(), memory.raw(), value))?
+                }
+            };
+            let write_time = match fill.write_time {
+                Some(0) => Some(H5D_fill_time_t::H5D_FILL_TIME_ALLOC),
+                Some(1) => Some(H5D_fill_time_t::H5D_FILL_TIME_NEVER),
+                Some(2) => Some(H5D_fill_time_t::H5D_FILL_TIME_IFSET),
+                _ => None,
+            };
+            if let Some(time) = write_time {
+                status(H5Pset_fill_time(make.raw(), time))?;
+            }
+            let allocation = if H5Pget_layout(make.raw()) == H5D_layout_t::H5D_CHUNKED {
+                // Otherwise the library would make and filter chunks before their values exist.
+                Some(H5D_alloc_time_t::H5D_ALLOC_TIME_INCR)
+            } else {
+                match fill.allocation_time {
+                    Some(1) => Some(H5D_alloc_time_t::H5D_ALLOC_TIME_EARLY),
+                    Some(2) => Some(H5D_alloc_time_t::H5D_ALLOC_TIME_LATE),
+                    Some(3) => Some(H5D_alloc_time_t::H5D_ALLOC_TIME_INCR),
+                    _ => None,
+                }
+            };
+            if let Some(time) = allocation {
+                status(H5Pset_alloc_time(make.raw(), time))?;
+            }
+        }
+        Ok(())
     }
 
     /// Finds places for the values whose stored sizes are known already.
@@ -239,96 +350,34 @@ impl Rewrite<'_> {
     }
 }
 
-/// Sets in `make` how a dataset is to be stored.
+/// Adds an encoder to a dataset's creation property list.
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation property list.
-unsafe fn apply(
-    target: &TargetStorage,
-    form: &DatasetForm,
-    make: &Id,
-) -> Result<(), LibraryRefusal> {
-    // SAFETY: as the caller says; arrays are as long as the calls are given.
-    unsafe {
-        if *target == TargetStorage::Contiguous {
-            status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
-            status(H5Pset_layout(make.raw(), H5D_layout_t::H5D_CONTIGUOUS))?;
-        }
-        if let TargetStorage::Chunked { chunk, coders, .. } = target {
-            status(H5Premove_filter(make.raw(), H5Z_FILTER_ALL))?;
-            status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
-            for coder in coders {
-                status(match *coder {
-                    Coder::Shuffle => H5Pset_shuffle(make.raw()),
-                    Coder::Deflate(level) => H5Pset_deflate(make.raw(), level.into()),
-                    Coder::Zstd(level) => {
-                        let level = c_uint::from(level);
-                        H5Pset_filter(
-                            make.raw(),
-                            filter::ZSTD,
-                            H5Z_FLAG_OPTIONAL,
-                            1,
-                            &raw const level,
-                        )
-                    }
-                    Coder::Fletcher32 => H5Pset_fletcher32(make.raw()),
-                    Coder::Lz4 => H5Pset_filter(
-                        make.raw(),
-                        filter::LZ4,
-                        H5Z_FLAG_OPTIONAL,
-                        0,
-                        std::ptr::null(),
-                    ),
-                })?;
-            }
-        }
-        if let TargetStorage::Keep = target
-            && let Some(chunk) = chunk(make, form.shape.len())?
-        {
-            // The list remembers the version of its dataset. Setting chunk options, even to none,
-            // raises it to that of libhdf5 1.10.
-            let mut options = 0;
-            status(H5Pget_chunk_opts(make.raw(), &raw mut options))?;
-            status(H5Pset_chunk(make.raw(), chunk.len() as c_int, chunk.as_ptr()))?;
-            if options != 0 {
-                status(H5Pset_chunk_opts(make.raw(), options))?;
-            }
-        }
-        let is_chunked = match target {
-            TargetStorage::Keep => matches!(form.storage, ValueStorage::Chunked(..)),
-            TargetStorage::Contiguous => false,
-            TargetStorage::Chunked { .. } => true,
+unsafe fn set_coder(make: &Id, coder: Coder) -> Result<(), LibraryRefusal> {
+    // SAFETY: as the caller says; the values are as many as the calls are given.
+    status(unsafe {
+        let filter = |number, values: &[c_uint]| {
+            let flags = H5Z_FLAG_OPTIONAL;
+            H5Pset_filter(make.raw(), number, flags, values.len(), values.as_ptr())
         };
-        if is_chunked {
-            // Otherwise the library would make and filter chunks before their values exist.
-            status(H5Pset_alloc_time(make.raw(), H5D_alloc_time_t::H5D_ALLOC_TIME_INCR))?;
+        match coder {
+            Coder::Shuffle => H5Pset_shuffle(make.raw()),
+            Coder::Deflate(level) => H5Pset_deflate(make.raw(), level.into()),
+            Coder::Zstd(level) => filter(filter::ZSTD, &[level.into()]),
+            Coder::Fletcher32 => H5Pset_fletcher32(make.raw()),
+            Coder::Lz4 => filter(filter::LZ4, &[]),
         }
-    }
-    Ok(())
+    })
+    .map(drop)
 }
 
-/// The chunk shape of a creation property list.
+/// Adds a filter to a dataset's creation property list. If the library does not have the filter, a
+/// stub is registered that always fails: chunks are copied from file to file as they are.
 ///
 /// # Safety
 /// The lock is held; `make` is a dataset's creation property list.
-unsafe fn chunk(make: &Id, rank: usize) -> Result<Option<Vec<u64>>, LibraryRefusal> {
-    let mut chunk = vec![0; rank];
-    // SAFETY: as the caller says; the shape is as long as the call is given.
-    unsafe {
-        if H5Pget_layout(make.raw()) != H5D_layout_t::H5D_CHUNKED {
-            return Ok(None);
-        }
-        status(H5Pget_chunk(make.raw(), rank as c_int, chunk.as_mut_ptr()))?;
-    }
-    Ok(Some(chunk))
-}
-
-/// Registers a stub for each missing filter; the stub always fails. With it, a dataset can be made
-/// with the filter, and its chunks are copied from file to file as they are.
-///
-/// # Safety
-/// The lock is held; `make` is a dataset's creation property list.
-unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
+unsafe fn set_filter(make: &Id, filter: &FilterMessage) -> Result<(), LibraryRefusal> {
     unsafe extern "C" fn fail(
         _: c_uint,
         _: usize,
@@ -340,25 +389,11 @@ unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
         0
     }
     const NAME: &CStr = c"not in thalweg";
-    // SAFETY: as the caller says; the call gets no buffers for what is not asked for.
+    let id = c_int::from(filter.number);
+    // SAFETY: as the caller says; the values are as many as the call is given; the library copies
+    // the class, and its name is a constant.
     unsafe {
-        for place in 0..status(H5Pget_nfilters(make.raw()))?.cast_unsigned() {
-            let (mut flags, mut config, mut count) = (0, 0, 0);
-            let values = std::ptr::null_mut();
-            let name = std::ptr::null_mut();
-            let id = status(H5Pget_filter2(
-                make.raw(),
-                place,
-                &raw mut flags,
-                &raw mut count,
-                values,
-                0,
-                name,
-                &raw mut config,
-            ))?;
-            if status(H5Zfilter_avail(id))? > 0 {
-                continue;
-            }
+        if status(H5Zfilter_avail(id))? == 0 {
             let class = H5Z_class2_t {
                 version: H5Z_CLASS_T_VERS as c_int,
                 id,
@@ -371,8 +406,10 @@ unsafe fn register_stubs(make: &Id) -> Result<(), LibraryRefusal> {
             };
             status(H5Zregister((&raw const class).cast()))?;
         }
+        let flags = if filter.is_optional { H5Z_FLAG_OPTIONAL } else { 0 };
+        let values = &filter.values;
+        status(H5Pset_filter(make.raw(), id, flags, values.len(), values.as_ptr())).map(drop)
     }
-    Ok(())
 }
 
 /// The first element, in each dimension, of the chunk with this number in C order of the grid.
@@ -384,11 +421,6 @@ pub(super) fn first_of(mut number: u64, shape: &[u64], chunk: &[u64]) -> Vec<u64
         number /= count;
     }
     first
-}
-
-/// Whether the own reader says that the values are not in the file.
-fn is_outside(form: &DatasetForm) -> bool {
-    matches!(form.storage, ValueStorage::Elsewhere { copied: CopiedParts::None, .. })
 }
 
 /// Where the one run of a dataset starts, if it is stored. The lock is held.
