@@ -4,9 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# pins < VERSIONS : the same with hashes, for all machines and all Pythons from 3.10 on.
+# pins [PYTHON] < VERSIONS : the same with hashes, for all machines and all Pythons from PYTHON (3.10) on.
 pins() {
-    uv pip compile --quiet --no-deps --universal --python-version 3.10 --generate-hashes --no-annotate --no-header -
+    uv pip compile --quiet --no-deps --universal --python-version "${1:-3.10}" --generate-hashes --no-annotate --no-header -
 }
 
 {
@@ -14,7 +14,9 @@ pins() {
     pins <peers/requirements.in
 } >target/requirements.txt
 mv target/requirements.txt peers/requirements.txt
-for list in peers/build.txt peers/apart.txt .ci/cmake.txt; do
-    { sed -n '/^#/p' "$list"; sed -nE 's/^([a-z0-9-]+==[^\\]+).*/\1/p' "$list" | pins; } >target/pins.txt
+for list in peers/build.txt peers/apart.txt peers/writers.txt .ci/cmake.txt; do
+    python=3.10
+    [[ $list != peers/writers.txt ]] || python=3.11
+    { sed -n '/^#/p' "$list"; sed -nE 's/^([a-z0-9.-]+==[^\\]+).*/\1/p' "$list" | pins $python; } >target/pins.txt
     mv target/pins.txt "$list"
 done

@@ -7,6 +7,8 @@
 
 mod graph;
 mod pod5;
+#[cfg(feature = "hdf5")]
+mod repack;
 
 use std::sync::Arc;
 
@@ -36,11 +38,14 @@ use thalweg_nanopore::slow5::{
 
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
 pub use pod5::pod5;
+#[cfg(feature = "hdf5")]
+pub use repack::hdf5_repack;
 
 /// A function that panics when a property does not hold for these bytes.
 pub type FuzzTarget = fn(&[u8]);
 
-/// Every target: its name, which is also the name of its corpus, and its function.
+/// Every target but the one of the feature `hdf5`: its name, which is also the name of its corpus,
+/// and its function.
 pub const TARGETS: [(&str, FuzzTarget); 23] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),

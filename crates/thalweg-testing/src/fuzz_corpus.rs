@@ -43,8 +43,8 @@ pub fn replay((name, run): NamedTarget) {
     }
 }
 
-/// Runs a target on damaged seeds: each seed is cut short at each `step`th byte, and that byte is
-/// changed by exclusive or with each of `changes`.
+/// Runs a target on damaged seeds: each seed is cut short at each `step`th byte, or has zeros from
+/// there on, and that byte is changed by exclusive or with each of `changes`.
 ///
 /// # Panics
 ///
@@ -56,6 +56,7 @@ pub fn replay_damaged((name, run): NamedTarget, step: usize, changes: &[u8]) {
         for at in (0..seed.len()).step_by(step) {
             println!("byte {at}");
             run(&seed[..at]);
+            run(&zeros_from(&seed, at));
             for change in changes {
                 let mut bytes = seed.clone();
                 bytes[at] ^= change;
@@ -63,6 +64,13 @@ pub fn replay_damaged((name, run): NamedTarget, step: usize, changes: &[u8]) {
             }
         }
     }
+}
+
+/// A file whose bytes from `at` on are zeros, as one has whose transfer stopped.
+pub fn zeros_from(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at..].fill(0);
+    bytes
 }
 
 /// Runs a target on the mutants of its seeds with these numbers, and stops after so long. Returns

@@ -160,6 +160,10 @@ impl Datatype {
                 }
                 match flags[0] & 15 {
                     0 => Class::List { base },
+                    1 if base.size != 1 => {
+                        let found = format!("strings of characters of {} bytes", base.size);
+                        return damaged(at, found, "bytes");
+                    }
                     1 => Class::LongText {
                         padding: padding(flags[0] >> 4, at)?,
                         utf8: flags[1] & 15 == 1,

@@ -27,6 +27,7 @@ mod graph;
 #[cfg(feature = "hdf5")]
 mod graph_input;
 #[cfg(feature = "hdf5")]
+mod hdf5_cut;
 mod hostile;
 mod measuring;
 mod memory;

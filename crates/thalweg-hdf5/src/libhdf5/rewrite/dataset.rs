@@ -4,15 +4,16 @@ use std::ffi::{CStr, c_int, c_uint, c_void};
 
 use hdf5_metno_sys::h5d::{
     H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS, H5D_alloc_time_t, H5D_fill_time_t, H5D_layout_t,
-    H5D_space_status_t, H5Dcreate_anon, H5Dget_offset, H5Dget_space, H5Dget_space_status, H5Dwrite,
-    H5Dwrite_chunk,
+    H5D_space_status_t, H5Dcreate_anon, H5Dget_create_plist, H5Dget_offset, H5Dget_space,
+    H5Dget_space_status, H5Dwrite, H5Dwrite_chunk,
 };
 use hdf5_metno_sys::h5f::{H5F_LIBVER_LATEST, H5F_libver_t};
 use hdf5_metno_sys::h5i::hid_t;
 use hdf5_metno_sys::h5p::{
-    H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_layout, H5Pset_alloc_time, H5Pset_chunk,
-    H5Pset_chunk_opts, H5Pset_deflate, H5Pset_external, H5Pset_fill_time, H5Pset_fill_value,
-    H5Pset_filter, H5Pset_fletcher32, H5Pset_layout, H5Pset_shuffle, H5Pset_virtual,
+    H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pcreate, H5Pget_filter2, H5Pget_layout,
+    H5Pset_alloc_time, H5Pset_chunk, H5Pset_chunk_opts, H5Pset_deflate, H5Pset_external,
+    H5Pset_fill_time, H5Pset_fill_value, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout,
+    H5Pset_shuffle, H5Pset_virtual,
 };
 use hdf5_metno_sys::h5s::{H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
 use hdf5_metno_sys::h5z::{
@@ -24,13 +25,16 @@ use super::memory::MemoryForm;
 use super::selection::{select, source_space, space_of};
 use super::{Plan, Rewrite, RewriteError, malformed, set_properties, type_in_memory};
 use crate::encode::Coder;
-use crate::filter;
+use crate::filter::{self, Filter};
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::metadata::NOWHERE;
 use crate::metadata::dataset::{DatasetHeader, FilterMessage, Layout};
 use crate::metadata::stored_object::ObjectProperties;
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
+
+/// The most numbers of client data that the library adds to those of a filter.
+const MORE_VALUES: usize = 32;
 
 unsafe extern "C" {
     /// The bindings do not declare it.
@@ -93,6 +97,9 @@ impl Rewrite<'_> {
             } else {
                 create()?
             };
+            if let (TargetStorage::Keep, ValueStorage::Chunked(..)) = (&target, &form.storage) {
+                self.check_filters(&made, header, path)?;
+            }
             let places = self.places(&made, &form, &target, &memory)?;
             let to = self.record_copy(address, &made, path, false)?;
             Ok((RewrittenDataset { form, target, places, from: address, to }, made))
@@ -211,6 +218,52 @@ impl Rewrite<'_> {
             };
             if let Some(time) = allocation {
                 status(H5Pset_alloc_time(make.raw(), time))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that the filters of a copy are those of the original. The library computes the client
+    /// data of some filters anew, and chunks that are copied as they are would then be decoded in
+    /// another way.
+    ///
+    /// # Safety
+    /// The lock is held; `made` is a dataset.
+    unsafe fn check_filters(
+        &self,
+        made: &Id,
+        header: &DatasetHeader,
+        path: &str,
+    ) -> Result<(), RewriteError> {
+        // SAFETY: as the caller says.
+        let make = Id::new(unsafe { H5Dget_create_plist(made.raw()) })?;
+        for (place, before) in (0..).zip(&header.filters) {
+            let (mut flags, mut config) = (0, 0);
+            let mut values = vec![0; before.values.len() + MORE_VALUES];
+            let mut count = values.len();
+            // SAFETY: under the lock, an open list; the buffers have the sizes that the call is
+            // given.
+            status(unsafe {
+                H5Pget_filter2(
+                    make.raw(),
+                    place,
+                    &raw mut flags,
+                    &raw mut count,
+                    values.as_mut_ptr(),
+                    0,
+                    std::ptr::null_mut(),
+                    &raw mut config,
+                )
+            })?;
+            values.truncate(count);
+            let parsed = |values: &[u32]| Filter::new(before.number.into(), "", values);
+            if values != before.values && parsed(&values) != parsed(&before.values) {
+                let what = format!(
+                    "filter {} with the client data {:?}, which libhdf5 writes as {values:?},",
+                    before.number, before.values
+                );
+                let advice = "encode the dataset anew, with --filter PATH=FILTERS";
+                return Err(self.unsupported(path, &what, advice));
             }
         }
         Ok(())

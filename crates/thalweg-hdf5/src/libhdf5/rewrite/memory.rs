@@ -98,7 +98,15 @@ fn parts(datatype: &Datatype, memory: &Id) -> Result<Vec<Part>, LibraryRefusal> 
         _ if !holds(datatype, &|class| is_pointer(class) || is_reference(class)) => {
             whole(PartKind::Plain(datatype.size))
         }
-        Class::LongText { .. } => whole(PartKind::Text),
+        Class::LongText { .. } => {
+            // The library takes as many of these as there are bytes before the NUL.
+            // SAFETY: under the lock, an open type.
+            let character = unsafe { H5Tget_size(base(datatype)?.raw()) };
+            if character != 1 {
+                return Err(LibraryRefusal(format!("characters of {character} bytes")));
+            }
+            whole(PartKind::Text)
+        }
         Class::List { base: item } => whole(PartKind::List(MemoryForm::of(item, &base(item)?)?)),
         Class::Array { base: item, .. } => {
             let form = MemoryForm::of(item, &base(item)?)?;
