@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt rust-readers test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -28,6 +28,7 @@ help:
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
+	@echo 'make rust-readers   the peers rust-hdf5 and hdf5-reader, which take minutes to compile'
 	@echo 'make clean   remove target and .venv'
 
 bench: build
@@ -42,6 +43,9 @@ peers: system
 
 rocksdb basalt: system
 	@peers/build.sh python $@
+
+rust-readers:
+	@peers/build.sh $@
 
 # One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not. Advisories
 # appear without a change of ours, and come from another host than packages: `make deny` checks them, too. The tests run side by

@@ -8,6 +8,7 @@
 #   peers/build.sh lmdb       lmdb_peer, with LMDB from the source package of its Python binding
 #   peers/build.sh all        all of these; goes on after a failure and reports it
 #   peers/build.sh rocksdb    rocksdb_peer, on the library inside RocksDB's Java package (90 MB, fetched by Maven)
+#   peers/build.sh rust-readers   rust_hdf5_peer and hdf5_reader_peer, readers of HDF5 in Rust
 #   peers/build.sh basalt     basalt_peer, basalt's own C++ library on an older RocksDB that came the same way
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
 set -euo pipefail
@@ -281,6 +282,12 @@ build_basalt() {
     echo "$key" >"$out/basalt.key"
 }
 
+# cargo knows what is up to date.
+build_rust-readers() {
+    cargo build --release --locked --manifest-path peers/rust_readers/Cargo.toml --target-dir "$out/rust_readers"
+    cp "$out"/rust_readers/release/{rust_hdf5,hdf5_reader}_peer "$out"
+}
+
 build_python() {
     build_zstd
     peers/setup_python.sh
@@ -298,7 +305,7 @@ build_all() {
 
 for part in "$@"; do
     case $part in
-        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | all) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, all)"; exit 2 ;;
+        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | rust-readers | all) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, all)"; exit 2 ;;
     esac
 done

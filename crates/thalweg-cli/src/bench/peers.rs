@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 7] = [
+const PROGRAMS: [(&str, &str); 9] = [
     ("slow5lib", "slow5_peer"),
     ("pod5-c", "pod5_peer"),
     ("cat", "cat_peer"),
@@ -14,10 +14,17 @@ const PROGRAMS: [(&str, &str); 7] = [
     ("lmdb", "lmdb_peer"),
     ("rocksdb", "rocksdb_peer"),
     ("basalt", "basalt_peer"),
+    ("rust-hdf5", "rust_hdf5_peer"),
+    ("hdf5-reader", "hdf5_reader_peer"),
 ];
 
 /// Peers that `make peers` does not build, and the commands that do.
-const APART: [(&str, &str); 2] = [("rocksdb", "make rocksdb"), ("basalt", "make basalt")];
+const APART: [(&str, &str); 4] = [
+    ("rocksdb", "make rocksdb"),
+    ("basalt", "make basalt"),
+    ("rust-hdf5", "make rust-readers"),
+    ("hdf5-reader", "make rust-readers"),
+];
 
 /// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
 /// script that ends in `.sh` runs without Python.

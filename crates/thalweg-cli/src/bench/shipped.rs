@@ -65,3 +65,50 @@ fn parsed(
     let suite = Suite::parse(&source, text, &SyntheticFiles)?;
     Ok(NamedSuite { suite, source, folder, files, file: None })
 }
+
+#[cfg(all(test, feature = "hdf5"))]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::SHIPPED;
+    use crate::Cli;
+
+    /// The words of thalweg's own commands in a suite.
+    fn commands(text: &str) -> Vec<Vec<String>> {
+        let words = |line: &str| -> Option<Vec<String>> {
+            let (key, list) = line.split_once(" = ")?;
+            let words: Vec<String> = serde_json::from_str(list).ok()?;
+            let own = words.iter().position(|word| word == "{thalweg}");
+            match key {
+                "thalweg" => Some(words),
+                "peer" => own.map(|at| words[at + 1..].to_vec()),
+                _ => None,
+            }
+        };
+        text.lines().filter_map(words).collect()
+    }
+
+    #[test]
+    fn the_suites_name_options_that_exist() {
+        let mut seen = 0;
+        for (suite, text) in SHIPPED {
+            for words in commands(text) {
+                let mut verb = &Cli::command();
+                let mut rest = words.iter();
+                while let Some(below) =
+                    rest.clone().next().and_then(|word| verb.find_subcommand(word))
+                {
+                    verb = below;
+                    rest.next();
+                }
+                for option in rest.filter_map(|word| word.strip_prefix("--")) {
+                    let is_known =
+                        verb.get_arguments().any(|argument| argument.get_long() == Some(option));
+                    assert!(is_known, "{suite}: {} has no --{option}", verb.get_name());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 50, "{seen}");
+    }
+}
