@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -195,3 +196,23 @@ def test_mutants_with_the_index_of_the_original(thalweg, tmp_path):
         result = thalweg("read", place, "--digest", check=False)
         assert result.returncode in (0, 1) and "panicked" not in result.stderr, (path, result.stderr[-500:])
         assert "has changed" not in result.stderr
+
+
+def test_an_indexed_file_is_opened_in_one_round(thalweg, tmp_path):
+    """The index holds names, types, shapes and attributes, old and new groups, and what is in heaps."""
+    for libver in ("earliest", "latest"):
+        path = tmp_path / f"{libver}.h5"
+        with h5py.File(path, "w", libver=libver) as file:
+            for group in range(20):
+                for name in range(20):
+                    made = file.create_dataset(f"g{group}/below/d{name}", data=np.arange(1000) + name, chunks=(100,), compression="gzip")
+                    for n in range(12):
+                        made.attrs[f"attribute {n}"] = f"text {n}"
+        digests = thalweg("read", path, "--digest").stdout
+        before = thalweg("read", path, "/g7/below/d3", "--explain", "--throttle", "latency=1ms").stdout
+        thalweg("index", path)
+        after = thalweg("read", path, "/g7/below/d3", "--explain", "--throttle", "latency=1ms").stdout
+        rounds = [int(re.search(r"finding +(\d+) rounds", text)[1]) for text in (before, after)]
+        assert rounds[0] > 1 and rounds[1] == 1, rounds
+        assert thalweg("read", path, "--digest").stdout == digests
+        assert len(digests.splitlines()) == 400

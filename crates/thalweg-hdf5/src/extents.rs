@@ -1,10 +1,11 @@
-//! An index of the chunk offsets of a file, saved beside it. With it, a reader need not search the
-//! B-trees and arrays in which HDF5 keeps these offsets.
+//! An index of a file, saved beside it: its metadata (names, types, shapes, attributes), and the
+//! offsets of its chunks. With it, a reader need not follow links from group to group, nor search
+//! the B-trees and arrays in which HDF5 keeps the offsets.
 //!
 //! ```text
 //! "TWHDF5IX"  u64 version
 //! u64 size of the file  i64 when it was modified (ns)  u64 checksum of its first 4096 bytes
-//! u64 datasets  u64 bytes of them  u64 checksum of the above
+//! u64 datasets  u64 bytes of all below  u64 checksum of the above
 //! for each dataset:
 //!   object address, minus the one before
 //!   number of dimensions; for each: its length, the chunk's length
@@ -13,11 +14,13 @@
 //!     offset, minus the end of the chunk before
 //!     size, minus the size of the chunk before
 //!     filter mask
-//! u64 checksum of the datasets
+//! number of ranges of metadata; for each: its offset, minus the end of the one before; its length
+//! the bytes of these ranges, as a zstd frame
+//! u64 checksum of the datasets and the metadata
 //! ```
 //!
-//! Little-endian; the datasets are LEB128 numbers. The two differences that may be negative are
-//! zigzag numbers.
+//! Little-endian; the datasets and the ranges are LEB128 numbers. The two differences that may be
+//! negative are zigzag numbers.
 //! Each chunk takes at least four bytes, so the size of an index bounds the memory that parsing it
 //! takes.
 
@@ -25,13 +28,14 @@ use std::ops::Range;
 
 use thalweg_codec::splitmix::{checksum, word};
 use thalweg_codec::zigzag::{unzigzag_64, zigzag_64};
+use thalweg_codec::zstd::{ZstdCompressor, ZstdDecompressor};
 use thalweg_io::Fault;
 
 use crate::types::Chunk;
 
 /// The first bytes of an index.
 pub const MAGIC: &[u8; 8] = b"TWHDF5IX";
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 const HEAD: usize = 64;
 const SUM: usize = 8;
 
@@ -43,6 +47,90 @@ pub const START: u64 = 4096;
 const MOST_DIMENSIONS: usize = 64;
 /// The least bytes of a chunk in the index.
 const LEAST: usize = 4;
+
+/// The most bytes of metadata in an index.
+pub(crate) const MOST_METADATA: u64 = 64 << 20;
+
+/// Bytes of a file that hold metadata.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SavedMetadata {
+    /// Where they are in the file, in order and apart from each other, and where in `bytes`.
+    ranges: Vec<(Range<u64>, usize)>,
+    bytes: Vec<u8>,
+}
+
+impl SavedMetadata {
+    /// Adds bytes that are at this offset, behind those before.
+    pub(crate) fn push(&mut self, offset: u64, bytes: &[u8]) {
+        self.ranges.push((offset..offset + bytes.len() as u64, self.bytes.len()));
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The bytes of a range of the file; `None` if some of them are not saved.
+    pub(crate) fn get(&self, range: &Range<u64>) -> Option<&[u8]> {
+        let after = self.ranges.partition_point(|(saved, _)| saved.start <= range.start);
+        let (saved, at) = self.ranges.get(after.checked_sub(1)?)?;
+        if range.end > saved.end {
+            return None;
+        }
+        let start = at + (range.start - saved.start) as usize;
+        self.bytes.get(start..start + (range.end - range.start) as usize)
+    }
+
+    /// How many bytes there are.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), Fault> {
+        push(out, self.ranges.len() as u64);
+        let mut end = 0;
+        for (range, _) in &self.ranges {
+            push(out, range.start - end);
+            push(out, range.end - range.start);
+            end = range.end;
+        }
+        let mut coded = Vec::new();
+        ZstdCompressor::new(3)?.compress(&self.bytes, &mut coded)?;
+        out.extend(coded);
+        Ok(())
+    }
+
+    /// Parses the metadata of a file of `size` bytes.
+    fn parse(mut numbers: Numbers<'_>, size: u64) -> Result<Self, Fault> {
+        let start = numbers.at;
+        let bad = |found: String| Fault::new(start, found, "ranges inside the file");
+        let mut saved = Self::default();
+        let (mut end, mut sum) = (0u64, 0u64);
+        for _ in 0..numbers.next()? {
+            let (gap, len) = (numbers.next()?, numbers.next()?);
+            let first = end.checked_add(gap);
+            let range = first.and_then(|first| Some(first..first.checked_add(len)?));
+            let Some(range) = range.filter(|range| range.end <= size && len > 0) else {
+                return Err(bad(format!("{len} bytes {gap} bytes behind byte {end}")));
+            };
+            end = range.end;
+            saved.ranges.push((range, sum as usize));
+            sum += len;
+            if sum > MOST_METADATA {
+                return Err(bad(format!("{sum} bytes of metadata and more")));
+            }
+        }
+        let coded = numbers.bytes.get(numbers.at..).unwrap_or_default();
+        ZstdDecompressor::new()
+            .decompress(coded, &mut saved.bytes, sum as usize)
+            .map_err(|fault| fault.shifted(numbers.at))?;
+        if saved.bytes.len() as u64 != sum {
+            return Err(bad(format!("{} bytes of metadata", saved.bytes.len())));
+        }
+        Ok(saved)
+    }
+}
 
 /// The state of the file that an index describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +167,7 @@ pub struct Extents {
     chunks: u64,
     /// For each dataset, sorted by address: the number of its chunks and their location in `bytes`.
     datasets: Vec<IndexEntry>,
+    metadata: SavedMetadata,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +238,14 @@ const NONE: Chunk = Chunk { first: u64::MAX, offset: 0, size: 0, mask: 0 };
 impl Extents {
     /// Makes the index of a file in this state. Datasets with too many dimensions are left out, and
     /// so are datasets that repeat an address.
-    pub fn encode(state: IndexedFile, mut grids: Vec<DatasetChunks>) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// A compressor that cannot be made.
+    pub fn encode(
+        state: IndexedFile,
+        mut grids: Vec<DatasetChunks>,
+        metadata: &SavedMetadata,
+    ) -> Result<Vec<u8>, Fault> {
         grids.sort_by_key(|grid| grid.address);
         grids.dedup_by_key(|grid| grid.address);
         grids.retain(|grid| {
@@ -185,6 +281,7 @@ impl Extents {
             push(&mut body, chunks.len() as u64);
             body.extend(&chunks);
         }
+        metadata.encode(&mut body)?;
         let mut bytes = MAGIC.to_vec();
         let IndexedFile { size, modified, start } = state;
         for field in
@@ -196,7 +293,7 @@ impl Extents {
         let sum = checksum(&body);
         bytes.extend(body);
         bytes.extend(sum.to_le_bytes());
-        bytes
+        Ok(bytes)
     }
 
     /// Parses and checks an index. Every chunk lies inside a file of the size that the index
@@ -238,9 +335,14 @@ impl Extents {
         if u64::from_le_bytes(*sum) != checksum(body) {
             return Err(Fault::new(HEAD, "damaged datasets", "some with their checksum"));
         }
-        let (datasets, chunks) =
+        let (datasets, chunks, metadata) =
             entries(body, field(5), state.size).map_err(|fault| fault.shifted(HEAD))?;
-        Ok(Self { bytes, state, chunks, datasets })
+        Ok(Self { bytes, state, chunks, datasets, metadata })
+    }
+
+    /// Takes the metadata of the file out of the index.
+    pub fn take_metadata(&mut self) -> SavedMetadata {
+        std::mem::take(&mut self.metadata)
     }
 
     /// The state of the file that this index describes.
@@ -289,8 +391,13 @@ impl Extents {
     }
 }
 
-/// Parses the datasets of a file of `size` bytes. Also returns the number of their chunks.
-fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<IndexEntry>, u64), Fault> {
+/// Parses the datasets of a file of `size` bytes, and its metadata. Also returns the number of
+/// chunks.
+fn entries(
+    body: &[u8],
+    count: u64,
+    size: u64,
+) -> Result<(Vec<IndexEntry>, u64, SavedMetadata), Fault> {
     let mut numbers = Numbers { bytes: body, at: 0 };
     let (mut datasets, mut chunks, mut address) = (Vec::<IndexEntry>::new(), 0, 0u64);
     for _ in 0..count {
@@ -351,10 +458,7 @@ fn entries(body: &[u8], count: u64, size: u64) -> Result<(Vec<IndexEntry>, u64),
             at: HEAD + start..HEAD + end,
         });
     }
-    if numbers.at != body.len() {
-        return Err(Fault::new(numbers.at, "bytes behind the datasets", "none"));
-    }
-    Ok((datasets, chunks))
+    Ok((datasets, chunks, SavedMetadata::parse(numbers, size)?))
 }
 
 #[cfg(test)]

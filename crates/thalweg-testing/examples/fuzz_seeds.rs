@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use thalweg_codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
-use thalweg_hdf5::extents::{DatasetChunks, Extents, IndexedFile};
+use thalweg_hdf5::extents::{DatasetChunks, Extents, IndexedFile, SavedMetadata};
 use thalweg_hdf5::types::Chunk;
 use thalweg_nanopore::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg_nanopore::slow5::{
@@ -97,8 +97,11 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
         },
         DatasetChunks { address: 1 << 29, dimensions: vec![], chunks: vec![] },
     ];
-    put("hdf5_extents", "grids", &Extents::encode(state, grids))?;
-    put("hdf5_extents", "none", &Extents::encode(state, Vec::new()))
+    let encoded = |grids| {
+        Extents::encode(state, grids, &SavedMetadata::default()).map_err(|fault| fault.to_string())
+    };
+    put("hdf5_extents", "grids", &encoded(grids)?)?;
+    put("hdf5_extents", "none", &encoded(Vec::new())?)
 }
 
 /// Writes POD5 files in both codings. There are reads of several signal rows, empty reads, a file

@@ -597,7 +597,7 @@ fn virtual_values(store: &Arc<dyn Store>) -> Vec<String> {
 /// because otherwise most inputs fail at the checksums.
 pub fn hdf5_extents(data: &[u8]) {
     let _ = Extents::parse(data.to_vec());
-    let Ok(extents) = Extents::parse(hdf5_sealed(data)) else { return };
+    let Ok(mut extents) = Extents::parse(hdf5_sealed(data)) else { return };
     let grids: Vec<_> = extents.grids().collect();
     assert_eq!(grids.iter().map(|grid| grid.chunks.len() as u64).sum::<u64>(), extents.chunks());
     assert!(extents.chunks() <= data.len() as u64);
@@ -606,7 +606,10 @@ pub fn hdf5_extents(data: &[u8]) {
         assert!(grid.chunks.iter().all(|chunk| inside(chunk.offset.checked_add(chunk.size))));
         assert!(grid.chunks.is_sorted_by(|one, two| one.first < two.first));
     }
-    let again = Extents::parse(Extents::encode(extents.state(), grids.clone())).unwrap();
+    let metadata = extents.take_metadata();
+    let coded = Extents::encode(extents.state(), grids.clone(), &metadata).unwrap();
+    let mut again = Extents::parse(coded).unwrap();
+    assert_eq!(again.take_metadata(), metadata);
     assert_eq!(again.state(), extents.state());
     assert_eq!(again.grids().collect::<Vec<_>>(), grids);
 }

@@ -331,15 +331,28 @@ fn work_demand(arm: &Arm, session: &Session, outcomes: &[&Outcome]) -> WorkDeman
     let samples = report.and_then(|r| r.samples);
     let threads = report.and_then(|r| r.threads).map_or(f64::INFINITY, |n| n as f64);
     let own_cpu_s = |o: &Outcome| o.report.as_ref().and_then(|r| r.cpu_s).or(Some(o.usage.cpu_s()));
+    let cpu_s = middle(outcomes, &own_cpu_s);
+    let stages = stages(outcomes);
+    let busy = |name: &str| stages.iter().find(|s| s.name == name).and_then(|s| s.busy_s);
     WorkDemand {
         stored_bytes: None,
         requests: report.and_then(|r| r.requests),
         dependent_requests: report.and_then(|r| r.dependent_requests),
         decoded_bytes: decoded.or_else(|| samples.zip(arm.sample_bytes).map(|(n, b)| n * b)),
-        cpu_s: middle(outcomes, &own_cpu_s),
-        consumer_s: stages(outcomes).iter().find(|s| s.name == "deliver").and_then(|s| s.busy_s),
+        cpu_s,
+        consumer_s: consumer_s(busy("decode"), busy("deliver"), cpu_s),
         cores: cores(arm, session).min(threads),
     }
+}
+
+/// The CPU seconds of the consumer. It shares its threads with the decoder, and both are timed by a
+/// clock that goes on while another process has the core. So the consumer has at most its share of
+/// the CPU seconds.
+fn consumer_s(decode: Option<f64>, deliver: Option<f64>, cpu_s: Option<f64>) -> Option<f64> {
+    let deliver = deliver?;
+    let (Some(decode), Some(cpu_s)) = (decode, cpu_s) else { return Some(deliver) };
+    let both = decode + deliver;
+    Some(if both > 0.0 { deliver.min(cpu_s * deliver / both) } else { deliver })
 }
 
 /// The probe of the arm's first file. The throttle of the probe must equal that of the arm, because
@@ -416,5 +429,20 @@ impl std::fmt::Display for Ratio {
             Some((low, high)) => write!(f, " [{}..{}]", units::digits(low), units::digits(high)),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::consumer_s;
+
+    #[test]
+    fn other_load_is_not_the_consumers_work() {
+        assert_eq!(consumer_s(Some(0.5), Some(0.5), Some(1.1)), Some(0.5));
+        // The threads waited for a core nine tenths of the time.
+        assert_eq!(consumer_s(Some(8.0), Some(2.0), Some(1.0)), Some(0.2));
+        assert_eq!(consumer_s(None, Some(2.0), Some(1.0)), Some(2.0));
+        assert_eq!(consumer_s(Some(0.0), Some(0.0), Some(1.0)), Some(0.0));
+        assert_eq!(consumer_s(Some(1.0), None, Some(1.0)), None);
     }
 }

@@ -1,19 +1,27 @@
-//! Finds and saves the index beside a file, which says where the file's chunks lie.
+//! Finds and saves the index beside a file, which holds the file's metadata and says where its
+//! chunks lie.
 
 use std::fs::{self, File, Metadata};
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use thalweg_io::model::StoreModel;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::open::Options;
+use thalweg_io::plan::Budget;
 use thalweg_io::sidecar::index_places;
 use thalweg_io::store::Store;
-use thalweg_io::{Error, Result};
+use thalweg_io::{Error, InFile, Result};
 
-use super::ArrayFile;
+use super::{ArrayFile, METADATA_SHARE};
 use crate::array::{ElementPlace, Found};
-use crate::extents::{DatasetChunks, Extents, IndexedFile, MAGIC, START, checksum_of_start};
+use crate::extents::{
+    DatasetChunks, Extents, IndexedFile, MAGIC, MOST_METADATA, START, SavedMetadata,
+    checksum_of_start,
+};
+use crate::metadata::MetadataFile;
 
 /// Two changes within this time, a tick of the kernel's clock, may get the same modification time.
 const TICK: Duration = Duration::from_millis(20);
@@ -105,6 +113,31 @@ impl ArrayFile {
         self.note = notes.reduce(|all, note| format!("{all}; {note}"));
     }
 
+    /// The metadata of all objects and attributes, but for the indexes of these chunks. None if
+    /// they are too many.
+    fn metadata_to_save(
+        &self,
+        state: IndexedFile,
+        grids: &[DatasetChunks],
+    ) -> Result<SavedMetadata> {
+        let Options { control, model, budget: Budget { threads, memory }, .. } = &self.options;
+        let (model, kept) = (model.unwrap_or(StoreModel::LOCAL), memory / METADATA_SHARE);
+        let file = MetadataFile::open(self.store(), control, model, *threads, kept as u64)?;
+        let file = Arc::new(file.record());
+        let none = SavedMetadata::default();
+        let known = encoded(state, grids.to_vec(), &none, self.store())?;
+        if let Ok(extents) = Extents::parse(known) {
+            file.know(extents);
+        }
+        let entities = file.entities(vec![file.superblock().root])?;
+        for address in entities.into_keys() {
+            // Whoever asks for what cannot be read gets the error.
+            let _ = file.at(address, "").attributes();
+        }
+        let found = file.recorded()?;
+        Ok(if found.len() as u64 > MOST_METADATA { none } else { found })
+    }
+
     /// Saves an index that says where the chunks of all datasets lie. It goes to `place`; without
     /// one, to `FILE.idx` beside the file, or to the user's cache folder if the file's folder
     /// cannot be written. Returns the path of the index and the number of chunks.
@@ -146,10 +179,11 @@ impl ArrayFile {
             });
         }
         let chunks = grids.iter().map(|grid| grid.chunks.len() as u64).sum();
+        let metadata = self.metadata_to_save(before, &grids)?;
         if anew.file.is_unclosed() || state(path, &*self.store)? != Some(before) {
             return Err(changing());
         }
-        let bytes = Extents::encode(before, grids);
+        let bytes = encoded(before, grids, &metadata, &self.store)?;
         if let Some(place) = place {
             save(NewFile::replacing, place, &bytes)?;
             return Ok((place.to_owned(), chunks));
@@ -165,6 +199,17 @@ impl ArrayFile {
         }
         Err(failed.unwrap_or(Error::Cancelled))
     }
+}
+
+/// An index of the file in a store.
+fn encoded(
+    state: IndexedFile,
+    grids: Vec<DatasetChunks>,
+    metadata: &SavedMetadata,
+    store: &Arc<dyn Store>,
+) -> Result<Vec<u8>> {
+    Extents::encode(state, grids, metadata)
+        .map_err(|fault| fault.in_file(store.name(), 0, "the index"))
 }
 
 /// Whether a file that begins so is an index of arrays, as [`ArrayFile::write_index`] writes it.

@@ -24,7 +24,7 @@ use super::{NOWHERE, Object, Reader, Refused, Result, damaged, foreign, virtual_
 use crate::array::{Array, ElementPlace, ElementType, Found, Variable, longest_run};
 use crate::convert::Conversion;
 use crate::dtype::Dtype;
-use crate::extents::Extents;
+use crate::extents::{Extents, SavedMetadata};
 use crate::filter::{Filter, Pipeline};
 use crate::mapping::Mapping;
 use crate::other_files::OtherFiles;
@@ -134,8 +134,20 @@ impl MetadataFile {
 
     /// Uses saved extents for datasets that are described from now on. The file must be in the
     /// state that the extents name. If other extents are in use already, these stay.
-    pub fn know(&self, extents: Extents) -> &Extents {
+    pub fn know(&self, mut extents: Extents) -> &Extents {
+        self.rounds.know(extents.take_metadata());
         self.extents.get_or_init(|| extents)
+    }
+
+    /// Records which bytes of the file are read from now on.
+    pub(crate) fn record(mut self) -> Self {
+        self.rounds.record();
+        self
+    }
+
+    /// The metadata that were read since [`MetadataFile::record`].
+    pub(crate) fn recorded(&self) -> Result<SavedMetadata, Error> {
+        self.rounds.recorded()
     }
 
     /// Whether the file says that it is open for writing. That is also so if its writer was killed.

@@ -22,10 +22,11 @@ use thalweg_io::plan::{self, GapRule, side_depth};
 use thalweg_io::pool;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
-use thalweg_io::sync::{Mutex, MutexGuard, PoisonError};
+use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use thalweg_io::{Error, Result};
 
 use super::ByteSource;
+use crate::extents::SavedMetadata;
 
 /// The least and the most bytes of a block. Blocks are the unit of fetching and keeping.
 const BLOCKS: [u64; 2] = [4 << 10, 64 << 10];
@@ -64,6 +65,10 @@ pub struct Rounds {
     /// The most bytes of blocks that are kept or asked for in a round.
     most: u64,
     state: Mutex<State>,
+    /// Metadata that was saved earlier.
+    saved: OnceLock<SavedMetadata>,
+    /// What parsers have read, if that is recorded.
+    recorded: Option<Mutex<Vec<Range<u64>>>>,
     /// Held during a run, so that the blocks of its parsers are not dropped by another run.
     running: Mutex<()>,
 }
@@ -122,7 +127,48 @@ impl Rounds {
             block,
             most: most.max(block),
             state: Mutex::default(),
+            saved: OnceLock::new(),
+            recorded: None,
             running: Mutex::default(),
+        }
+    }
+
+    /// Uses metadata that was saved while the file was as it is now.
+    pub(crate) fn know(&self, saved: SavedMetadata) {
+        // What is in use stays.
+        let _ = self.saved.set(saved);
+    }
+
+    /// Records which ranges parsers read from now on.
+    pub(crate) fn record(&mut self) {
+        self.recorded = Some(Mutex::default());
+    }
+
+    /// What parsers have read since [`Rounds::record`].
+    pub(crate) fn recorded(&self) -> Result<SavedMetadata> {
+        let Some(recorded) = &self.recorded else { return Ok(SavedMetadata::default()) };
+        let mut ranges = recorded.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for range in ranges {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
+            }
+        }
+        let mut saved = SavedMetadata::default();
+        for range in joined {
+            let mut bytes = vec![0; (range.end - range.start) as usize];
+            self.store.read_at(range.start, &mut bytes)?;
+            saved.push(range.start, &bytes);
+        }
+        Ok(saved)
+    }
+
+    fn note(&self, ranges: &[Range<u64>]) {
+        if let Some(recorded) = &self.recorded {
+            let ranges = ranges.iter().filter(|range| !range.is_empty()).cloned();
+            recorded.lock().unwrap_or_else(PoisonError::into_inner).extend(ranges);
         }
     }
 
@@ -286,8 +332,15 @@ impl ByteSource for Rounds {
     }
 
     fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Vec<Cow<'_, [u8]>>>> {
+        let saved = self.saved.get();
+        let known = |range: &Range<u64>| saved.and_then(|saved| saved.get(range));
         if let Some(bytes) = self.store.bytes() {
+            self.note(ranges);
             let view = |range: &Range<u64>| {
+                // These bytes need not be fetched.
+                if let Some(known) = known(range) {
+                    return Ok(Cow::Borrowed(known));
+                }
                 self.store.touch(range.start, (range.end - range.start) as usize)?;
                 let view = bytes.get(range.start as usize..range.end as usize);
                 Ok(Cow::Borrowed(view.unwrap_or_default()))
@@ -298,7 +351,7 @@ impl ByteSource for Rounds {
         let state = &mut *state;
         let round = state.cost.rounds;
         let mut is_complete = true;
-        for range in ranges.iter().filter(|range| !range.is_empty()) {
+        for range in ranges.iter().filter(|range| !range.is_empty() && known(range).is_none()) {
             for number in range.start / self.block..=(range.end - 1) / self.block {
                 match state.blocks.get_mut(&number) {
                     Some(block) => block.used = round,
@@ -312,7 +365,11 @@ impl ByteSource for Rounds {
         if !is_complete {
             return Poll::Pending;
         }
+        self.note(ranges);
         let copy = |range: &Range<u64>| {
+            if let Some(known) = known(range) {
+                return Cow::Borrowed(known);
+            }
             let mut copied = Vec::with_capacity((range.end - range.start) as usize);
             while (copied.len() as u64) < range.end - range.start {
                 let at = range.start + copied.len() as u64;
@@ -331,8 +388,10 @@ impl ByteSource for Rounds {
         if self.store.bytes().is_some() {
             return;
         }
+        let saved = self.saved.get();
+        let known = |range: &&Range<u64>| saved.is_some_and(|saved| saved.get(range).is_some());
         let mut state = self.state();
-        for range in ranges.iter().filter(|range| !range.is_empty()) {
+        for range in ranges.iter().filter(|range| !range.is_empty() && !known(range)) {
             for number in range.start / self.block..=(range.end - 1) / self.block {
                 let asked = (state.wanted.len() + state.hinted.len()) as u64 * self.block;
                 if asked < self.most && !state.blocks.contains_key(&number) {
