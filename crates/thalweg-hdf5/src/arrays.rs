@@ -23,7 +23,6 @@ mod window;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use thalweg_codec::deflate;
 use thalweg_io::model::StoreModel;
@@ -36,7 +35,7 @@ use crate::array::Found;
 use crate::metadata::{Cost, MetadataFile, Node, NodeLink};
 use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
-use virtual_values::Sources;
+use virtual_values::{NestedAllowance, Sources};
 
 pub use crate::superblock::is_hdf5;
 pub use explain::Requests;
@@ -58,8 +57,8 @@ pub struct ArrayFile {
     sources: Sources,
     /// How many files show this one, each the next, through virtual datasets.
     level: usize,
-    /// Mappings of virtual datasets that may still be read for a tile of another one.
-    nested_left: Arc<AtomicU64>,
+    /// Mappings of virtual datasets that may still be read for tiles of others.
+    nested: Arc<NestedAllowance>,
     options: Options,
     note: Option<String>,
     path: Option<PathBuf>,
@@ -245,7 +244,7 @@ impl ArrayFile {
             joined,
             sources: Sources::default(),
             level: 0,
-            nested_left: Arc::default(),
+            nested: Arc::default(),
             options,
             note: None,
             path: None,

@@ -4,16 +4,17 @@
 //! through the engine, from each source file with all of its datasets at once.
 
 mod mapped;
+mod nested;
 mod resolve;
 mod sources;
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use thalweg_io::{Error, Result};
 
 use self::mapped::MappedElements;
+pub(super) use self::nested::NestedAllowance;
 use self::sources::SourceFile;
 pub(super) use self::sources::Sources;
 use super::cast::Cast;
@@ -25,11 +26,6 @@ use crate::metadata::Node;
 
 /// Mappings whose elements are read together. Each may be of a file that nothing else keeps open.
 const TOGETHER: usize = 32;
-/// The most mappings of virtual datasets that are read for one tile of another virtual dataset:
-/// so many, and so many more for each element of the tile. A tile reads whole rows of each dataset
-/// that it shows, so their number grows with every level.
-const MOST_NESTED: (u64, u64) = (1 << 16, 8);
-
 /// Elements of one source dataset, and their places among the rows of a virtual dataset.
 struct Shown {
     source: Arc<SourceFile>,
@@ -80,11 +76,7 @@ impl ArrayFile {
         f: &mut dyn FnMut(Vec<Shown>) -> Result<()>,
     ) -> Result<()> {
         let tile = (rows.end - rows.start) * shape.iter().skip(1).product::<u64>();
-        if self.level == 0 {
-            let (most, each) = MOST_NESTED;
-            self.nested_left
-                .store(each.saturating_mul(tile).saturating_add(most), Ordering::Relaxed);
-        }
+        let _tile = (self.level == 0).then(|| self.nested.of_tile(tile));
         let mut wanted = mappings
             .iter()
             .map(|mapping| (mapping, MappedElements::of(&mapping.target, shape, rows)))
@@ -111,10 +103,7 @@ impl ArrayFile {
 
     /// Counts mappings that are read for a tile of another virtual dataset.
     fn count_nested(&self, node: &Node, count: usize) -> Result<()> {
-        let take = |left: u64| left.checked_sub(count as u64);
-        let left = &self.nested_left;
-        if self.level == 0 || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
-        {
+        if self.level == 0 || self.nested.take(count as u64) {
             return Ok(());
         }
         Err(Error::Unsupported {

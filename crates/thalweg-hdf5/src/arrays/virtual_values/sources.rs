@@ -95,7 +95,7 @@ impl ArrayFile {
             let Some(path) = path else { return Ok(None) };
             self.other(&path, options)?
         };
-        Ok(Some(Self { level: self.level + 1, nested_left: self.nested_left.clone(), ..file }))
+        Ok(Some(Self { level: self.level + 1, nested: self.nested.clone(), ..file }))
     }
 
     /// Another file, as a source of this one.
