@@ -4,16 +4,19 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use thalweg::arrays::ArrayCheck;
+use thalweg::format::Format;
 use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::text::Shown;
-use thalweg::{Error, Options};
+use thalweg::{Error, Opened, Options};
+use thalweg_gauge::units::decimal_bytes;
 
 use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
 
-/// Check files: decode every record, list what is damaged, and save what is intact
+/// Check files: decode every record or array, list what is damaged, and save what is intact
 ///
 /// The exit code is 0 if all files are whole, and 1 if one is damaged, salvaged or not. Where a
 /// format has no checksums, as for the signal of POD5 and for uncompressed records of BLOW5, values
@@ -22,7 +25,8 @@ use crate::progress::FetchProgress;
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
+    /// Files of reads, folders of them, patterns such as 'runs/**/*.blow5', and HDF5 files of
+    /// arrays
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Write every intact record to OUT, as it is stored; of one file only
@@ -53,12 +57,20 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     let mut damaged = 0;
     for path in &files {
         match check(path, args, &options) {
-            Ok(report) => {
+            Ok(Outcome::Reads(report)) => {
                 damaged += usize::from(!report.is_whole());
                 if args.json {
                     writeln!(out, "{}", as_json(path, &report))?;
                 } else {
                     print(&mut out, path, &report, args.salvage.as_deref())?;
+                }
+            }
+            Ok(Outcome::Arrays(report)) => {
+                damaged += usize::from(!report.is_whole());
+                if args.json {
+                    writeln!(out, "{}", arrays_as_json(path, &report))?;
+                } else {
+                    print_arrays(&mut out, path, &report)?;
                 }
             }
             // One file that cannot be read must not hide what is wrong with the others.
@@ -90,14 +102,78 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     }
 }
 
-fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<CheckReport> {
-    // Not `thalweg::open`: it would refuse a damaged FAST5 file that libhdf5 cannot open, although
-    // reads can be salvaged from it.
-    let file = ReadFile::open(path, options.clone())?;
+/// What was found in a file.
+enum Outcome {
+    Reads(CheckReport),
+    Arrays(ArrayCheck),
+}
+
+fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Outcome> {
+    let file = if Format::of_path(path).is_some() {
+        // `thalweg::open` would refuse a damaged FAST5 file from which reads can be salvaged.
+        ReadFile::open(path, options.clone())?
+    } else {
+        match thalweg::open(path, options.clone())? {
+            Opened::Arrays(file) if args.salvage.is_none() => {
+                let _progress = FetchProgress::watch(&options.control, file.store().size());
+                return file.check().map(Outcome::Arrays);
+            }
+            other => other.into_reads()?,
+        }
+    };
     let _progress = FetchProgress::watch(&options.control, file.store().size());
-    match &args.salvage {
+    let report = match &args.salvage {
         Some(out) => file.salvage(out).inspect(|_| args.force.remove_old_index(out)),
         None => file.check(),
+    };
+    report.map(Outcome::Reads)
+}
+
+fn print_arrays(out: &mut impl Write, path: &Path, report: &ArrayCheck) -> std::io::Result<()> {
+    let verdict = if report.is_whole() { "whole" } else { "damaged" };
+    let datasets = counted(report.datasets, "dataset");
+    let bytes = decimal_bytes(report.bytes as f64);
+    writeln!(out, "{}: {verdict}; {datasets}, {bytes} decode", shown_path(path))?;
+    for defect in report.defects.iter().take(SHOWN) {
+        print_defect(out, path, defect)?;
+    }
+    if report.defects.len() > SHOWN {
+        writeln!(out, "  ... {} defects in all", report.defects.len())?;
+    }
+    for what in report.not_checked.iter().take(SHOWN) {
+        writeln!(out, "  not checked: {}", Shown(what))?;
+    }
+    if report.not_checked.len() > SHOWN {
+        writeln!(
+            out,
+            "  ... {} are not checked",
+            counted(report.not_checked.len() as u64, "dataset")
+        )?;
+    }
+    Ok(())
+}
+
+fn arrays_as_json(path: &Path, report: &ArrayCheck) -> Value {
+    json!({
+        "file": path.to_string_lossy(),
+        "whole": report.is_whole(),
+        "objects": report.objects,
+        "datasets": report.datasets,
+        "bytes_decoded": report.bytes,
+        "defects": report.defects.iter().map(defect_json).collect::<Vec<Value>>(),
+        "not_checked": report.not_checked,
+    })
+}
+
+fn print_defect(out: &mut impl Write, path: &Path, defect: &Error) -> std::io::Result<()> {
+    match defect {
+        Error::Malformed { file, what, offset, found, expected }
+            if **file == *path.to_string_lossy() =>
+        {
+            let found = format!("found {found}, expected {expected}");
+            writeln!(out, "  byte {offset}, {}: {}", Shown(what), Shown(found))
+        }
+        other => writeln!(out, "  {other}"),
     }
 }
 
@@ -112,15 +188,7 @@ fn print(
     let [reads, samples] = [counted(*reads, "read"), counted(*samples, "sample")];
     writeln!(out, "{}: {verdict}; {reads}, {samples} decode", shown_path(path))?;
     for defect in report.defects.iter().take(SHOWN) {
-        match defect {
-            Error::Malformed { file, what, offset, found, expected }
-                if **file == *path.to_string_lossy() =>
-            {
-                let found = format!("found {found}, expected {expected}");
-                writeln!(out, "  byte {offset}, {}: {}", Shown(what), Shown(found))?;
-            }
-            other => writeln!(out, "  {other}")?,
-        }
+        print_defect(out, path, defect)?;
     }
     if *defect_count > SHOWN as u64 {
         writeln!(out, "  ... {defect_count} defects in all")?;

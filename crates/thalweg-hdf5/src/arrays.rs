@@ -4,6 +4,7 @@
 //! engine fetches the bytes in the order of the file, and all threads decode them.
 
 mod cast;
+mod check;
 mod explain;
 mod fill;
 mod grid;
@@ -38,6 +39,7 @@ use crate::types::Value;
 use virtual_values::{NestedAllowance, Sources};
 
 pub use crate::superblock::is_hdf5;
+pub use check::ArrayCheck;
 pub use explain::Requests;
 pub use fill::{ArrayRequest, ArraySummary};
 pub use kerchunk::References;

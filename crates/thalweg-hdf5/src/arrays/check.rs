@@ -1,0 +1,147 @@
+//! Checks a file: reads every attribute, and decodes every dataset.
+
+use std::collections::HashSet;
+
+use thalweg_io::{Error, Result};
+
+use super::{ArrayFile, Dataset, is_likely};
+use crate::array::Found;
+
+/// The outcome of a check.
+#[derive(Debug, Default)]
+pub struct ArrayCheck {
+    /// The number of groups, datasets and committed types whose attributes are sound.
+    pub objects: u64,
+    /// The number of datasets whose values decode.
+    pub datasets: u64,
+    /// The bytes of these values.
+    pub bytes: u64,
+    /// What is damaged; each error names its object.
+    pub defects: Vec<Error>,
+    /// Datasets that are not decoded: `PATH: why`.
+    pub not_checked: Vec<String>,
+}
+
+impl ArrayCheck {
+    /// Whether nothing is damaged.
+    pub fn is_whole(&self) -> bool {
+        self.defects.is_empty()
+    }
+
+    /// Keeps a defect. An error that is none ends the check.
+    fn keep(&mut self, error: Error) -> Result<()> {
+        match error {
+            error @ (Error::Malformed { .. } | Error::Truncated { .. }) => {
+                self.defects.push(error);
+                Ok(())
+            }
+            Error::Unsupported { .. } => {
+                self.not_checked.push(error.to_string());
+                Ok(())
+            }
+            error => Err(error),
+        }
+    }
+}
+
+impl ArrayFile {
+    /// Reads every attribute of the file, and decodes every dataset of numbers, strings and lists.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; [`Error::Io`]. What is damaged is part of the outcome.
+    pub fn check(&self) -> Result<ArrayCheck> {
+        let survey = self.survey_below("/")?;
+        let mut check = ArrayCheck::default();
+        survey.unreadable.into_iter().try_for_each(|error| check.keep(error))?;
+        self.check_attributes(&mut check)?;
+        let (arrays, others): (Vec<&Dataset>, Vec<&Dataset>) =
+            survey.datasets.iter().partition(|dataset| dataset.not_read().is_none());
+        // Fill values would be counted for hours.
+        let (size, memory) = (self.store.size(), self.options.budget.memory as u64);
+        let can_be_stored = |dataset: &&Dataset| match &dataset.found {
+            Found::Array(array) => array.is_by_rows() || is_likely(array.bytes(), size, memory),
+            Found::Other(_) => false,
+        };
+        let (arrays, sparse): (Vec<&Dataset>, Vec<&Dataset>) =
+            arrays.into_iter().partition(can_be_stored);
+        let words = |dataset: &Dataset| {
+            format!("{}: far more values than the file can hold", dataset.path())
+        };
+        check.not_checked.extend(sparse.into_iter().map(words));
+        let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) = arrays.into_iter().partition(
+            |dataset| matches!(&dataset.found, Found::Array(array) if array.is_by_rows()),
+        );
+        self.check_arrays(&together, &mut check)?;
+        apart.into_iter().try_for_each(|dataset| self.check_arrays(&[dataset], &mut check))?;
+        for dataset in others {
+            match self.check_variable(dataset, &mut check) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let what = dataset.not_read().unwrap_or_default();
+                    check.not_checked.push(format!("{}: {what}", dataset.path()));
+                }
+                Err(error) => check.keep(error)?,
+            }
+        }
+        Ok(check)
+    }
+
+    /// Reads the attributes of all objects that hard links lead to.
+    fn check_attributes(&self, check: &mut ArrayCheck) -> Result<()> {
+        let root = self.file.root();
+        let mut seen = HashSet::from([root.address()]);
+        let mut left = vec![root];
+        while let Some(node) = left.pop() {
+            match node.attributes() {
+                Ok(_) => check.objects += 1,
+                Err(error) => check.keep(error)?,
+            }
+            // The survey has named what is neither.
+            let links = if node.is_group().unwrap_or(false) { node.links() } else { continue };
+            for link in links.unwrap_or_default() {
+                if seen.insert(link.address) {
+                    left.push(self.file.follow(&link));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Decodes arrays: all together, in the order of the file; one by one if something is damaged.
+    fn check_arrays(&self, arrays: &[&Dataset], check: &mut ArrayCheck) -> Result<()> {
+        let mut bytes = 0;
+        let together = self.each(arrays, &mut |_, part| {
+            bytes += part.len() as u64;
+            Ok(())
+        });
+        match together {
+            Ok(_) => {
+                check.datasets += arrays.len() as u64;
+                check.bytes += bytes;
+            }
+            Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
+            Err(error) if arrays.len() <= 1 => check.keep(error)?,
+            Err(_) => {
+                for array in arrays {
+                    self.check_arrays(&[array], check)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads strings or lists of any length. Returns false if the dataset holds something else.
+    fn check_variable(&self, dataset: &Dataset, check: &mut ArrayCheck) -> Result<bool> {
+        if self.variable(dataset)?.is_none() {
+            return Ok(false);
+        }
+        let mut bytes = 0;
+        self.each_variable(dataset, &mut |element| {
+            bytes += element.len() as u64;
+            Ok(())
+        })?;
+        check.datasets += 1;
+        check.bytes += bytes;
+        Ok(true)
+    }
+}
