@@ -117,7 +117,8 @@ fn damaged<T>(
     Err(Refused::Damaged(Fault { at, found: found.into(), expected: expected.into() }))
 }
 
-/// Runs two parsers side by side, so that a round fetches what both need next.
+/// Runs two parsers side by side, so that a round fetches what both need next. If both fail, the
+/// error is that of the first, whichever fails earlier.
 async fn both<A, B>(
     one: impl Future<Output = Result<A>>,
     other: impl Future<Output = Result<B>>,
@@ -133,10 +134,10 @@ async fn both<A, B>(
         if second.is_none()
             && let Poll::Ready(done) = other.as_mut().poll(context)
         {
-            second = Some(done?);
+            second = Some(done);
         }
         match (first.take(), second.take()) {
-            (Some(one), Some(other)) => Poll::Ready(Ok((one, other))),
+            (Some(one), Some(other)) => Poll::Ready(other.map(|other| (one, other))),
             (one, other) => {
                 (first, second) = (one, other);
                 Poll::Pending
