@@ -85,6 +85,14 @@ impl<T> OnceLock<T> {
         self.value.get_or_init(make)
     }
 
+    /// Writes the value if there is none.
+    ///
+    /// # Errors
+    /// With `value`, if there is one already.
+    pub fn set(&self, value: T) -> Result<(), T> {
+        self.value.set(value)
+    }
+
     /// The value, if it is made.
     pub fn into_inner(self) -> Option<T> {
         self.value.into_inner()
