@@ -1,9 +1,16 @@
 """What h5py finds in a file, in the words of `thalweg read FILE --digest`."""
 
+import ctypes
 import hashlib
+import pathlib
 
 import h5py
 import numpy as np
+
+
+def h5pys_library() -> ctypes.CDLL:
+    """h5py's own libhdf5, for calls that h5py has no names for."""
+    return ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
 
 
 def little_endian(values: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ import hdf5plugin
 import numpy as np
 import pytest
 
-from hdf5_rows import row, rows
+from hdf5_rows import h5pys_library, row, rows
 from nanopore import ONE_OF, SHARED, run
 
 HDF5 = SHARED.parent / "hdf5"
@@ -161,7 +161,7 @@ def test_layouts(thalweg, tmp_path, libver, userblock):
 
 def test_chunks_at_the_edge_that_skip_the_filters(thalweg, tmp_path):
     """An option of libhdf5's that h5py has no name for (`H5D_CHUNK_DONT_FILTER_PARTIAL_CHUNKS`)."""
-    libhdf5 = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    libhdf5 = h5pys_library()
     libhdf5.H5Pset_chunk_opts.argtypes = [ctypes.c_int64, ctypes.c_uint]
     path, repacked = tmp_path / "f.h5", tmp_path / "repacked.h5"
     with h5py.File(path, "w", libver="latest") as file:
@@ -695,7 +695,7 @@ def test_addresses_and_lengths_of_four_bytes(thalweg, tmp_path):
 
 def test_fill_values_whose_parts_differ(thalweg, tmp_path):
     """An element of an array type that is not stored has the parts of the fill value."""
-    libhdf5 = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    libhdf5 = h5pys_library()
     libhdf5.H5Pset_fill_value.argtypes = [ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p]
 
     def filled(kind, values):

@@ -3,7 +3,6 @@
 import ctypes
 import json
 import os
-import pathlib
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ import hdf5plugin
 import numpy as np
 import pytest
 
+from hdf5_rows import h5pys_library
 from hdf5_same import same
 from nanopore import SHARED
 from test_arrays import FILES, HUGE, SOUND, values, zfp_and_gzip
@@ -98,7 +98,7 @@ def test_other_files_stay_as_they_are(thalweg, tmp_path):
 
 def test_references_of_libhdf5_1_12(thalweg, tmp_path):
     """h5py does not know them (`H5T_STD_REF`). Those into another file are refused."""
-    library = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    library = h5pys_library()
     number = ctypes.c_int64
     for name in ("H5Dcreate2", "H5Dopen2", "H5Ropen_object", "H5Ropen_region", "H5Ropen_attr"):
         getattr(library, name).restype = number
@@ -425,7 +425,7 @@ def test_how_objects_are_stored_is_kept(thalweg, tmp_path):
     make.set_file_space_strategy(h5py.h5f.FSPACE_STRATEGY_PAGE, True, 10)
     make.set_file_space_page_size(8192)
     make.set_attr_phase_change(3, 2)
-    library = ctypes.CDLL(next(pathlib.Path(h5py.__path__[0]).parent.glob("h5py.libs/libhdf5-*.so*")))
+    library = h5pys_library()
     number = ctypes.c_int64
     # Types of 40 bytes and more, and fill values, are shared.
     assert library.H5Pset_sym_k(number(make.id), 7, 9) >= 0 and library.H5Pset_istore_k(number(make.id), 21) >= 0

@@ -57,20 +57,12 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     let mut damaged = 0;
     for path in &files {
         match check(path, args, &options) {
-            Ok(Outcome::Reads(report)) => {
-                damaged += usize::from(!report.is_whole());
+            Ok(outcome) => {
+                damaged += usize::from(!outcome.is_whole());
                 if args.json {
-                    writeln!(out, "{}", as_json(path, &report))?;
+                    writeln!(out, "{}", outcome.as_json(path))?;
                 } else {
-                    print(&mut out, path, &report, args.salvage.as_deref())?;
-                }
-            }
-            Ok(Outcome::Arrays(report)) => {
-                damaged += usize::from(!report.is_whole());
-                if args.json {
-                    writeln!(out, "{}", arrays_as_json(path, &report))?;
-                } else {
-                    print_arrays(&mut out, path, &report)?;
+                    outcome.print(&mut out, path, args.salvage.as_deref())?;
                 }
             }
             // One file that cannot be read must not hide what is wrong with the others.
@@ -108,6 +100,36 @@ enum Outcome {
     Arrays(ArrayCheck),
 }
 
+impl Outcome {
+    fn is_whole(&self) -> bool {
+        match self {
+            Self::Reads(report) => report.is_whole(),
+            Self::Arrays(report) => report.is_whole(),
+        }
+    }
+
+    fn as_json(&self, path: &Path) -> Value {
+        match self {
+            Self::Reads(report) => as_json(path, report),
+            Self::Arrays(report) => arrays_as_json(path, report),
+        }
+    }
+
+    fn print(
+        &self,
+        out: &mut impl Write,
+        path: &Path,
+        salvaged: Option<&Path>,
+    ) -> std::io::Result<()> {
+        let verdict = if self.is_whole() { "whole" } else { "damaged" };
+        write!(out, "{}: {verdict}; ", shown_path(path))?;
+        match self {
+            Self::Reads(report) => print(out, path, report, salvaged),
+            Self::Arrays(report) => print_arrays(out, path, report),
+        }
+    }
+}
+
 fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Outcome> {
     let file = if Format::of_path(path).is_some() {
         // `thalweg::open` would refuse a damaged FAST5 file from which reads can be salvaged.
@@ -130,16 +152,9 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ou
 }
 
 fn print_arrays(out: &mut impl Write, path: &Path, report: &ArrayCheck) -> std::io::Result<()> {
-    let verdict = if report.is_whole() { "whole" } else { "damaged" };
     let datasets = counted(report.datasets, "dataset");
-    let bytes = decimal_bytes(report.bytes as f64);
-    writeln!(out, "{}: {verdict}; {datasets}, {bytes} decode", shown_path(path))?;
-    for defect in report.defects.iter().take(SHOWN) {
-        print_defect(out, path, defect)?;
-    }
-    if report.defects.len() > SHOWN {
-        writeln!(out, "  ... {} defects in all", report.defects.len())?;
-    }
+    writeln!(out, "{datasets}, {} decode", decimal_bytes(report.bytes as f64))?;
+    print_defects(out, path, &report.defects, report.defects.len() as u64)?;
     for what in report.not_checked.iter().take(SHOWN) {
         writeln!(out, "  not checked: {}", Shown(what))?;
     }
@@ -165,16 +180,28 @@ fn arrays_as_json(path: &Path, report: &ArrayCheck) -> Value {
     })
 }
 
-fn print_defect(out: &mut impl Write, path: &Path, defect: &Error) -> std::io::Result<()> {
-    match defect {
-        Error::Malformed { file, what, offset, found, expected }
-            if **file == *path.to_string_lossy() =>
-        {
-            let found = format!("found {found}, expected {expected}");
-            writeln!(out, "  byte {offset}, {}: {}", Shown(what), Shown(found))
+/// Prints the first defects out of `count`.
+fn print_defects(
+    out: &mut impl Write,
+    path: &Path,
+    defects: &[Error],
+    count: u64,
+) -> std::io::Result<()> {
+    for defect in defects.iter().take(SHOWN) {
+        match defect {
+            Error::Malformed { file, what, offset, found, expected }
+                if **file == *path.to_string_lossy() =>
+            {
+                let found = format!("found {found}, expected {expected}");
+                writeln!(out, "  byte {offset}, {}: {}", Shown(what), Shown(found))?;
+            }
+            other => writeln!(out, "  {other}")?,
         }
-        other => writeln!(out, "  {other}"),
     }
+    if count > SHOWN as u64 {
+        writeln!(out, "  ... {count} defects in all")?;
+    }
+    Ok(())
 }
 
 fn print(
@@ -184,15 +211,9 @@ fn print(
     salvaged: Option<&Path>,
 ) -> std::io::Result<()> {
     let CheckReport { reads, samples, defect_count, .. } = report;
-    let verdict = if report.is_whole() { "whole" } else { "damaged" };
     let [reads, samples] = [counted(*reads, "read"), counted(*samples, "sample")];
-    writeln!(out, "{}: {verdict}; {reads}, {samples} decode", shown_path(path))?;
-    for defect in report.defects.iter().take(SHOWN) {
-        print_defect(out, path, defect)?;
-    }
-    if *defect_count > SHOWN as u64 {
-        writeln!(out, "  ... {defect_count} defects in all")?;
-    }
+    writeln!(out, "{reads}, {samples} decode")?;
+    print_defects(out, path, &report.defects, *defect_count)?;
     for lost in report.lost.iter().take(SHOWN) {
         writeln!(out, "  lost: bytes {} to {}", lost.start, lost.end)?;
     }

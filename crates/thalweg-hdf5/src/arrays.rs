@@ -91,6 +91,11 @@ impl Dataset {
         }
     }
 
+    /// Whether it is read row by row, and not by the offsets of its elements.
+    pub(crate) fn is_by_rows(&self) -> bool {
+        matches!(&self.found, Found::Array(array) if array.is_by_rows())
+    }
+
     /// Whether its elements are codes of an enumeration. The names of the codes are not read.
     ///
     /// # Errors

@@ -75,6 +75,7 @@
 //! | [`metadata`] | a reader of HDF5 metadata in safe Rust |
 //! | [`extents`] | the saved index of chunk offsets |
 //! | [`mapping`] | virtual datasets: which elements of other datasets they show |
+//! | `grid` | an array as a grid of tiles |
 //! | `stored` | how a dataset is stored, and how its copy is to be stored |
 //! | `libhdf5` | bindings, for writing only |
 //! | [`arrays`] | datasets read through the engine: selections, slices, strings |
@@ -94,6 +95,8 @@ pub mod dtype;
 pub mod encode;
 pub mod extents;
 pub mod filter;
+#[cfg(feature = "libhdf5")]
+mod grid;
 #[cfg(feature = "libhdf5")]
 pub mod libhdf5;
 pub mod mapping;

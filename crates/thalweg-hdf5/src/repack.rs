@@ -23,7 +23,6 @@
 //! ```
 
 mod copy_bytes;
-mod grid;
 mod reencode;
 mod slot_writer;
 mod target_layout;
@@ -44,12 +43,12 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::arrays::METADATA_SHARE;
+use crate::grid::RepackGrid;
 use crate::libhdf5::{Rewrite, RewrittenDataset};
 use crate::metadata::MetadataFile;
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 use copy_bytes::{ByteMove, OutputFile, copy_moves};
-use grid::RepackGrid;
 use reencode::{ReencodeJob, reencode};
 
 pub use crate::encode::Coder;

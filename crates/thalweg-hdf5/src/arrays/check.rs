@@ -68,9 +68,8 @@ impl ArrayFile {
             format!("{}: far more values than the file can hold", dataset.path())
         };
         check.not_checked.extend(sparse.into_iter().map(words));
-        let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) = arrays.into_iter().partition(
-            |dataset| matches!(&dataset.found, Found::Array(array) if array.is_by_rows()),
-        );
+        let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
+            arrays.into_iter().partition(|dataset| dataset.is_by_rows());
         self.check_arrays(&together, &mut check)?;
         apart.into_iter().try_for_each(|dataset| self.check_arrays(&[dataset], &mut check))?;
         for dataset in others {

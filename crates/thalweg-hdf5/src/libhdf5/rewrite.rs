@@ -40,10 +40,10 @@ use thalweg_io::{Error, Result};
 
 use super::driver::DriverFile;
 use super::handle::{Id, LibraryRefusal, access, locked, status};
-use crate::metadata::MetadataFile;
 use crate::metadata::dataset::DatasetHeader;
 use crate::metadata::datatype::TypeMessage;
 use crate::metadata::stored_object::{FileSpace, ObjectProperties, StoredGroup, StoredKind};
+use crate::metadata::{Link, MetadataFile};
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 
 pub(crate) use dataset::RewrittenDataset;
@@ -93,8 +93,8 @@ struct CopiedObject {
     from: u64,
     to: u64,
     path: String,
-    /// Whether it is a group whose links are still to be copied.
-    has_links: bool,
+    /// Links of a group that are still to be copied.
+    links: Vec<Link>,
 }
 
 /// A new file that is made from another.
@@ -153,7 +153,7 @@ impl<'a> Rewrite<'a> {
             });
         }
         let root = from.object(superblock.root, "/")?;
-        let StoredKind::Group(group) = &root.kind else {
+        let StoredKind::Group(group) = root.kind else {
             return Err(malformed(store, "/", "a root object that is no group", "a group"));
         };
         let space = from.file_space()?;
@@ -173,7 +173,7 @@ impl<'a> Rewrite<'a> {
                 let make = Id::new(H5Pcreate(*H5P_CLS_FILE_CREATE))?;
                 set_file_properties(&make, from, space)?;
                 // The properties of the root group belong to the file.
-                set_group_properties(&make, &root.properties, group)?;
+                set_group_properties(&make, &root.properties, &group)?;
                 let access = access()?;
                 keep_metadata(&access)?;
                 status(H5Pset_libver_bounds(access.raw(), low, H5F_LIBVER_LATEST))?;
@@ -196,7 +196,7 @@ impl<'a> Rewrite<'a> {
             to,
             low,
             copies: HashMap::from([(root, here)]),
-            made: vec![CopiedObject { from: root, to: here, path: "/".into(), has_links: true }],
+            made: vec![CopiedObject { from: root, to: here, path: "/".into(), links: group.links }],
             cleared: 0,
             blank: Vec::new(),
             control: control.clone(),
@@ -225,16 +225,14 @@ impl<'a> Rewrite<'a> {
         let mut datasets = Vec::new();
         let mut next = 0;
         // A group appends the objects that its links lead to.
-        while let Some(object) = self.made.get(next) {
-            if object.has_links {
-                let (from, to, path) = (object.from, object.to, object.path.clone());
+        while let Some(object) = self.made.get_mut(next) {
+            let links = std::mem::take(&mut object.links);
+            if !links.is_empty() {
+                let (to, path) = (object.to, object.path.clone());
                 self.step()?;
-                let StoredKind::Group(group) = self.from.object(from, &path)?.kind else {
-                    return Err(malformed(self.store, &path, "another object", "a group"));
-                };
                 self.run_locked(&path, |rewrite| {
                     let to = rewrite.open_to(to)?;
-                    rewrite.links(&group.links, &to, &path, plan, &mut datasets)
+                    rewrite.links(&links, &to, &path, plan, &mut datasets)
                 })?;
             }
             next += 1;
@@ -328,11 +326,11 @@ impl<'a> Rewrite<'a> {
         from: u64,
         to: &Id,
         path: &str,
-        has_links: bool,
+        links: Vec<Link>,
     ) -> Result<u64, LibraryRefusal> {
         let to = address_of(to)?;
         self.copies.insert(from, to);
-        self.made.push(CopiedObject { from, to, path: path.to_owned(), has_links });
+        self.made.push(CopiedObject { from, to, path: path.to_owned(), links });
         Ok(to)
     }
 
@@ -368,7 +366,7 @@ impl<'a> Rewrite<'a> {
             // A link, or an object of this type, keeps it in the file.
             status(H5Tcommit_anon(self.to.raw(), copy.raw(), make.raw(), H5P_DEFAULT))?;
         }
-        self.record_copy(from, &copy, path, false)?;
+        self.record_copy(from, &copy, path, Vec::new())?;
         Ok(copy)
     }
 }

@@ -145,9 +145,10 @@ impl MetadataFile {
         self
     }
 
-    /// The metadata that were read since [`MetadataFile::record`].
-    pub(crate) fn recorded(&self) -> Result<SavedMetadata, Error> {
-        self.rounds.recorded()
+    /// The metadata that were read since [`MetadataFile::record`]; none if they are more than
+    /// `most` bytes.
+    pub(crate) fn recorded(&self, most: u64) -> Result<SavedMetadata, Error> {
+        self.rounds.recorded(most)
     }
 
     /// Whether the file says that it is open for writing. That is also so if its writer was killed.

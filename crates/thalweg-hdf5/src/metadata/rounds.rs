@@ -144,9 +144,10 @@ impl Rounds {
         self.recorded = Some(Mutex::default());
     }
 
-    /// What parsers have read since [`Rounds::record`].
-    pub(crate) fn recorded(&self) -> Result<SavedMetadata> {
-        let Some(recorded) = &self.recorded else { return Ok(SavedMetadata::default()) };
+    /// What parsers have read since [`Rounds::record`]; nothing if it is more than `most` bytes.
+    pub(crate) fn recorded(&self, most: u64) -> Result<SavedMetadata> {
+        let mut saved = SavedMetadata::default();
+        let Some(recorded) = &self.recorded else { return Ok(saved) };
         let mut ranges = recorded.lock().unwrap_or_else(PoisonError::into_inner).clone();
         ranges.sort_unstable_by_key(|range| range.start);
         let mut joined: Vec<Range<u64>> = Vec::new();
@@ -156,11 +157,13 @@ impl Rounds {
                 _ => joined.push(range),
             }
         }
-        let mut saved = SavedMetadata::default();
-        for range in joined {
-            let mut bytes = vec![0; (range.end - range.start) as usize];
-            self.store.read_at(range.start, &mut bytes)?;
-            saved.push(range.start, &bytes);
+        if joined.iter().map(|range| range.end - range.start).sum::<u64>() > most {
+            return Ok(saved);
+        }
+        let depth = side_depth(&self.model, MOST_DEPTH);
+        let read = read_many(&*self.store, &joined, depth, &self.control)?;
+        for (range, bytes) in joined.iter().zip(read) {
+            saved.push(range.start, &bytes?);
         }
         Ok(saved)
     }

@@ -24,6 +24,11 @@ pub(crate) enum Selected {
     Points(Vec<Vec<u64>>),
 }
 
+/// How many elements a block has.
+pub(crate) fn block_len(block: &[Range<u64>]) -> u64 {
+    block.iter().map(|range| range.end - range.start).fold(1, u64::saturating_mul)
+}
+
 /// Parses a selection.
 pub(super) fn selection(cursor: &mut Cursor<'_>) -> Result<Selected> {
     let at = cursor.at();

@@ -10,7 +10,7 @@ use super::datatype::{Datatype, Referent, TypeMessage};
 use super::file::{COPIES, limit};
 use super::group::Link;
 use super::header::{DATATYPE, LINK_INFO, Object};
-use super::heap::{Collections, GlobalId};
+use super::heap::{Collections, GlobalId, reference};
 use super::selection::{Selected, selection};
 use super::superblock::Superblock;
 use super::virtual_layout::{StoredMapping, stored_mappings};
@@ -300,26 +300,46 @@ async fn regions<S: ByteSource + ?Sized>(
         let id: GlobalId = (cursor.address()?, cursor.u32()?);
         ids.push(Some(id).filter(|(at, _)| *at != 0 && *at != NOWHERE));
     }
-    let collections = Collections::read(reader, ids.iter().flatten().copied()).await?;
-    // Each object has one reference in practice.
-    let mut left = limit(collections.bytes(), COPIES);
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        let Some(id) = id else {
-            found.push(None);
-            continue;
-        };
-        let bytes = collections.object(id)?;
-        let Some(fewer) = left.checked_sub(bytes.len() as u64) else {
-            return damaged(id.0, "an object with very many references", "one for each");
-        };
-        left = fewer;
-        let mut cursor = reader.cursor(bytes, id.0);
+    let mut heaps = Heaps::read(reader, ids.iter().flatten().copied()).await?;
+    let mut region = |id| {
+        let mut cursor = heaps.object(reader, id)?;
         let object = cursor.address()?;
         let part = ReferencedPart::Region(selection(&mut cursor)?);
-        found.push(Some(StoredReference { object, part }));
+        Ok(StoredReference { object, part })
+    };
+    ids.into_iter().map(|id| id.map(&mut region).transpose()).collect()
+}
+
+/// Objects of global heaps that references lead to.
+struct Heaps {
+    collections: Collections,
+    /// Bytes of objects that may still be parsed. Each object has one reference in practice.
+    left: u64,
+}
+
+impl Heaps {
+    /// Reads the heaps that hold these objects.
+    async fn read<S: ByteSource + ?Sized>(
+        reader: &Reader<'_, S>,
+        ids: impl IntoIterator<Item = GlobalId>,
+    ) -> Result<Self> {
+        let collections = Collections::read(reader, ids).await?;
+        let left = limit(collections.bytes(), COPIES);
+        Ok(Self { collections, left })
     }
-    Ok(found)
+
+    fn object<S: ByteSource + ?Sized>(
+        &mut self,
+        reader: &Reader<'_, S>,
+        id: GlobalId,
+    ) -> Result<Cursor<'_>> {
+        let bytes = self.collections.object(id)?;
+        let Some(fewer) = self.left.checked_sub(bytes.len() as u64) else {
+            return damaged(id.0, "an object with very many references", "one for each");
+        };
+        self.left = fewer;
+        Ok(reader.cursor(bytes, id.0))
+    }
 }
 
 /// What references of any kind refer to (libhdf5 1.12, `H5R__encode` in H5Rint.c). Each element
@@ -334,37 +354,33 @@ async fn any<S: ByteSource + ?Sized>(
     const ATTRIBUTE: u8 = 4;
     const INTO_OTHER_FILE: u8 = 1;
     let mut found = Vec::new();
+    // Those whose bytes are in a heap: their place in `found`, kind, length and object.
+    let mut in_heaps = Vec::new();
     for element in elements.chunks_exact(ANY_REFERENCE) {
         let mut cursor = reader.cursor(element, 0);
         let (kind, flags) = (cursor.u8()?, cursor.u8()?);
-        if kind == 0 {
-            found.push(None);
-            continue;
-        }
-        if flags & INTO_OTHER_FILE != 0 {
-            let part = ReferencedPart::InOtherFile;
-            found.push(Some(StoredReference { object: NOWHERE, part }));
-            continue;
-        }
-        let part = match kind {
-            OBJECT => {
-                let object = token(&mut cursor)?;
-                found.push(Some(StoredReference { object, part: ReferencedPart::Whole }));
-                continue;
+        let some = |object, part| Some(StoredReference { object, part });
+        found.push(match kind {
+            0 => None,
+            _ if flags & INTO_OTHER_FILE != 0 => some(NOWHERE, ReferencedPart::InOtherFile),
+            OBJECT => some(token(&mut cursor)?, ReferencedPart::Whole),
+            REGION | ATTRIBUTE => {
+                in_heaps.push((found.len(), kind, reference(&mut cursor)?));
+                None
             }
-            REGION | ATTRIBUTE => kind,
             kind => return damaged(0, format!("a reference of kind {kind}"), "2 to 4"),
-        };
-        let (len, id) = super::heap::reference(&mut cursor)?;
-        let collections = Collections::read(reader, [id]).await?;
-        let mut cursor = reader.cursor(collections.object(id)?, id.0);
-        let at = cursor.at();
+        });
+    }
+    let ids = in_heaps.iter().map(|(_, _, (_, id))| *id);
+    let mut heaps = Heaps::read(reader, ids).await?;
+    for (place, kind, (len, id)) in in_heaps {
+        let mut cursor = heaps.object(reader, id)?;
         if (cursor.rest().len() as u64) < len {
             let words = format!("an object of {} bytes", cursor.rest().len());
-            return damaged(at, words, format!("{len}"));
+            return damaged(cursor.at(), words, format!("{len}"));
         }
         let object = token(&mut cursor)?;
-        let part = if part == REGION {
+        let part = if kind == REGION {
             // The bytes of the selection, and the dimensions of the dataset.
             cursor.skip(8)?;
             ReferencedPart::Region(selection(&mut cursor)?)
@@ -372,7 +388,7 @@ async fn any<S: ByteSource + ?Sized>(
             let len = usize::from(cursor.u16()?);
             ReferencedPart::Attribute(cursor.take(len)?.to_vec())
         };
-        found.push(Some(StoredReference { object, part }));
+        found[place] = Some(StoredReference { object, part });
     }
     Ok(found)
 }

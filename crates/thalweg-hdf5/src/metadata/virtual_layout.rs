@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::checksum::verified;
 use super::cursor::{Cursor, until_nul};
-use super::selection::{Selected, selection};
+use super::selection::{Selected, block_len, selection};
 use super::{Result, damaged, foreign};
 use crate::mapping::{Chosen, Mapping};
 use crate::slab::Slab;
@@ -99,10 +99,7 @@ fn chosen(selected: Selected, inner: &[u64], left: &mut u64) -> Result<Chosen> {
             Ok(Chosen::Slabs(slabs.chain(whole).collect()))
         }
         Selected::Blocks(blocks) => {
-            let elements = |block: &Vec<Range<u64>>| {
-                block.iter().map(|range| range.end - range.start).fold(1, u64::saturating_mul)
-            };
-            let sum = blocks.iter().map(elements).fold(0, u64::saturating_add);
+            let sum = blocks.iter().map(|block| block_len(block)).fold(0, u64::saturating_add);
             let Some(fewer) = left.checked_sub(sum).filter(|_| inner.is_empty()) else {
                 let count = blocks.len();
                 return foreign(format!("a virtual dataset of {count} blocks with {sum} elements"));

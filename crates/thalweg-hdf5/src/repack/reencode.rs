@@ -18,9 +18,9 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::copy_bytes::{OutputFile, WINDOW};
-use super::grid::RepackGrid;
 use crate::encode::{ChunkEncoder, Coder};
 use crate::filter::{Contexts, Pipeline};
+use crate::grid::RepackGrid;
 use crate::types::Chunk;
 
 /// A dataset whose tiles change.

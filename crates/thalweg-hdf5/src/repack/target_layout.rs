@@ -7,8 +7,8 @@ use thalweg_codec::deflate;
 use thalweg_io::{Error, Result};
 
 use super::Repack;
-use super::grid::RepackGrid;
 use crate::encode::Coder;
+use crate::grid::RepackGrid;
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 
 /// The requested layout of datasets.

@@ -72,7 +72,7 @@ pub(super) fn verify(
 fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
     let is_array = |dataset: &&Dataset| dataset.not_read().is_none();
     let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
-        datasets.iter().filter(is_array).partition(|dataset| is_elsewhere(dataset));
+        datasets.iter().filter(is_array).partition(|dataset| dataset.is_by_rows());
     let mut found: Vec<(&str, Option<Vec<u8>>)> = Vec::with_capacity(datasets.len());
     let mut states = vec![Sha256::new(); together.len()];
     file.each(&together, &mut |number, values| {
@@ -142,10 +142,6 @@ fn check_names(file: &ArrayFile, dataset: &Dataset, new: &NewFile) -> Result<()>
         what: format!("{}, whose values are in {name} beside the original,", dataset.path()).into(),
         advice: "give the new file a name in the folder of the original".into(),
     })
-}
-
-fn is_elsewhere(dataset: &Dataset) -> bool {
-    matches!(&dataset.found, Found::Array(array) if array.is_by_rows())
 }
 
 fn described(dataset: &Dataset) -> String {

@@ -15,21 +15,23 @@ use hdf5_metno_sys::h5p::{
     H5Pset_fill_time, H5Pset_fill_value, H5Pset_filter, H5Pset_fletcher32, H5Pset_layout,
     H5Pset_shuffle, H5Pset_virtual,
 };
-use hdf5_metno_sys::h5s::{H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
 use hdf5_metno_sys::h5z::{
     H5Z_CLASS_T_VERS, H5Z_FLAG_OPTIONAL, H5Z_class2_t, H5Zfilter_avail, H5Zregister,
 };
 use thalweg_io::Result;
 
 use super::memory::MemoryForm;
-use super::selection::{select, source_space, space_of};
+use super::selection::{select, simple, source_space, space_of};
 use super::{Plan, Rewrite, RewriteError, malformed, set_properties, type_in_memory};
 use crate::encode::Coder;
 use crate::filter::{self, Filter};
+use crate::grid::RepackGrid;
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::metadata::NOWHERE;
 use crate::metadata::dataset::{DatasetHeader, FilterMessage, Layout};
+use crate::metadata::selection::Selected;
 use crate::metadata::stored_object::ObjectProperties;
+use crate::slab::Slab;
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 
@@ -101,7 +103,7 @@ impl Rewrite<'_> {
                 self.check_filters(&made, header, path)?;
             }
             let places = self.places(&made, &form, &target, &memory)?;
-            let to = self.record_copy(address, &made, path, false)?;
+            let to = self.record_copy(address, &made, path, Vec::new())?;
             Ok((RewrittenDataset { form, target, places, from: address, to }, made))
         }
     }
@@ -280,21 +282,19 @@ impl Rewrite<'_> {
         target: &TargetStorage,
         stored: &Id,
     ) -> Result<Vec<u64>, RewriteError> {
-        let chunk_bytes = |chunk: &[u64]| chunk.iter().product::<u64>() * form.element as u64;
+        let grid = |chunk: &[u64]| RepackGrid::chunks(&form.shape, chunk, form.element);
         match (target, &form.storage) {
             (TargetStorage::Chunked { chunk, coders, numbers }, _) if coders.is_empty() => {
-                let size = chunk_bytes(chunk);
-                numbers
-                    .iter()
-                    .map(|&number| self.place(made, &form.shape, chunk, number, size, 0))
-                    .collect()
+                let grid = grid(chunk);
+                let size = grid.bytes(0);
+                numbers.iter().map(|&number| self.place(made, &grid, number, size, 0)).collect()
             }
-            (TargetStorage::Keep, ValueStorage::Chunked(chunk, chunks)) => chunks
-                .iter()
-                .map(|stored| {
-                    self.place(made, &form.shape, chunk, stored.first, stored.size, stored.mask)
-                })
-                .collect(),
+            (TargetStorage::Keep, ValueStorage::Chunked(chunk, chunks)) => {
+                let grid = grid(chunk);
+                let place =
+                    |chunk: &Chunk| self.place(made, &grid, chunk.first, chunk.size, chunk.mask);
+                chunks.iter().map(place).collect()
+            }
             (TargetStorage::Keep, ValueStorage::Contiguous(Some(_)))
             | (TargetStorage::Contiguous, ValueStorage::Contiguous(Some(_))) => {
                 // SAFETY: as the caller says.
@@ -316,9 +316,9 @@ impl Rewrite<'_> {
         let TargetStorage::Chunked { chunk, .. } = &made.target else { return Ok(Vec::new()) };
         self.run_locked(&made.form.path, |rewrite| {
             let to = rewrite.open_to(made.to)?;
-            let place = |stored: &Chunk| {
-                rewrite.place(&to, &made.form.shape, chunk, stored.first, stored.size, stored.mask)
-            };
+            let grid = RepackGrid::chunks(&made.form.shape, chunk, made.form.element);
+            let place =
+                |stored: &Chunk| rewrite.place(&to, &grid, stored.first, stored.size, stored.mask);
             stored.iter().map(place).collect()
         })
     }
@@ -326,8 +326,7 @@ impl Rewrite<'_> {
     fn place(
         &mut self,
         made: &Id,
-        shape: &[u64],
-        chunk: &[u64],
+        grid: &RepackGrid,
         number: u64,
         size: u64,
         mask: u32,
@@ -343,7 +342,7 @@ impl Rewrite<'_> {
             // These bytes are never read or written, so they take no physical memory.
             self.blank = vec![0; bytes as usize];
         }
-        let first = first_of(number, shape, chunk);
+        let first = grid.area(number).start;
         Ok(self.sink.reserve(|| {
             // SAFETY: under the lock, an open dataset with a coordinate for each dimension; the
             // buffer is long enough.
@@ -366,23 +365,12 @@ impl Rewrite<'_> {
         stored: &Id,
     ) -> Result<u64, RewriteError> {
         let element = vec![0_u8; form.element];
-        let start = vec![0; form.shape.len()];
-        let one = vec![1; form.shape.len()];
+        let here = simple(&[1], &[1])?;
         // SAFETY: as the caller says; the selection is the first element.
         unsafe {
             let space = Id::new(H5Dget_space(made.raw()))?;
-            let here = Id::new(H5Screate_simple(1, [1].as_ptr(), std::ptr::null()))?;
             if !form.shape.is_empty() {
-                let set = H5S_seloper_t::H5S_SELECT_SET;
-                let none = std::ptr::null();
-                status(H5Sselect_hyperslab(
-                    space.raw(),
-                    set,
-                    start.as_ptr(),
-                    none,
-                    one.as_ptr(),
-                    none,
-                ))?;
+                select(&space, &Selected::Slabs(vec![Slab::from(0..1); form.shape.len()]))?;
             }
             let bytes = element.as_ptr().cast();
             // The library writes the element. If there is a fill value, it also writes that
@@ -463,17 +451,6 @@ unsafe fn set_filter(make: &Id, filter: &FilterMessage) -> Result<(), LibraryRef
         let values = &filter.values;
         status(H5Pset_filter(make.raw(), id, flags, values.len(), values.as_ptr())).map(drop)
     }
-}
-
-/// The first element, in each dimension, of the chunk with this number in C order of the grid.
-pub(super) fn first_of(mut number: u64, shape: &[u64], chunk: &[u64]) -> Vec<u64> {
-    let mut first = vec![0; shape.len()];
-    for ((first, &length), &part) in first.iter_mut().zip(shape).zip(chunk).rev() {
-        let count = length.div_ceil(part).max(1);
-        *first = number % count * part;
-        number /= count;
-    }
-    first
 }
 
 /// Where the one run of a dataset starts, if it is stored. The lock is held.

@@ -94,20 +94,20 @@ impl Rewrite<'_> {
         } else {
             self.step()?;
             let object = self.from.object(from, path)?;
-            match &object.kind {
+            match object.kind {
                 StoredKind::Group(group) => {
-                    let made = self.group(&object.properties, group, link)?;
-                    self.record_copy(from, &made, path, true)?;
+                    let made = self.group(&object.properties, &group, link)?;
+                    self.record_copy(from, &made, path, group.links)?;
                     return Ok(());
                 }
                 // The library deletes an object that is closed before a link leads to it.
                 StoredKind::Dataset(header) => {
                     let (made, copied) =
-                        self.dataset(header, &object.properties, from, path, plan)?;
+                        self.dataset(&header, &object.properties, from, path, plan)?;
                     datasets.push(made);
                     copied
                 }
-                StoredKind::Type(message) => self.type_in_file(message, path)?,
+                StoredKind::Type(message) => self.type_in_file(&message, path)?,
             }
         };
         // SAFETY: under the lock, with objects that are open and a name that ends with NUL.

@@ -93,7 +93,7 @@ impl MemoryForm {
 fn parts(datatype: &Datatype, memory: &Id) -> Result<Vec<Part>, LibraryRefusal> {
     let whole = |kind| Ok(vec![Part { from: 0, to: 0, kind }]);
     // SAFETY: under the lock, an open type.
-    let base = |_: &Datatype| Id::new(unsafe { H5Tget_super(memory.raw()) });
+    let base = || Id::new(unsafe { H5Tget_super(memory.raw()) });
     match &datatype.class {
         _ if !holds(datatype, &|class| is_pointer(class) || is_reference(class)) => {
             whole(PartKind::Plain(datatype.size))
@@ -101,15 +101,15 @@ fn parts(datatype: &Datatype, memory: &Id) -> Result<Vec<Part>, LibraryRefusal> 
         Class::LongText { .. } => {
             // The library takes as many of these as there are bytes before the NUL.
             // SAFETY: under the lock, an open type.
-            let character = unsafe { H5Tget_size(base(datatype)?.raw()) };
+            let character = unsafe { H5Tget_size(base()?.raw()) };
             if character != 1 {
                 return Err(LibraryRefusal(format!("characters of {character} bytes")));
             }
             whole(PartKind::Text)
         }
-        Class::List { base: item } => whole(PartKind::List(MemoryForm::of(item, &base(item)?)?)),
+        Class::List { base: item } => whole(PartKind::List(MemoryForm::of(item, &base()?)?)),
         Class::Array { base: item, .. } => {
-            let form = MemoryForm::of(item, &base(item)?)?;
+            let form = MemoryForm::of(item, &base()?)?;
             whole(PartKind::Repeated(datatype.size / item.size.max(1), form))
         }
         Class::Reference(referent) => whole(PartKind::Reference(*referent)),

@@ -9,7 +9,7 @@ use hdf5_metno_sys::h5s::{
 use crate::libhdf5::handle::{Id, LibraryRefusal, status};
 use crate::mapping::{UNLIMITED, end_of};
 use crate::metadata::dataspace::Dataspace;
-use crate::metadata::selection::Selected;
+use crate::metadata::selection::{Selected, block_len};
 use crate::slab::Slab;
 
 /// The space of a dataset or an attribute. The lock is held.
@@ -130,10 +130,7 @@ fn elements(selected: &Selected, shape: &[u64]) -> u64 {
         Selected::Nothing => 0,
         Selected::Slabs(slabs) => slabs.iter().map(of_slab).fold(1, u64::saturating_mul),
         Selected::Blocks(blocks) => {
-            let sizes = blocks.iter().map(|block| {
-                block.iter().map(|range| range.end - range.start).fold(1, u64::saturating_mul)
-            });
-            sizes.fold(0, u64::saturating_add)
+            blocks.iter().map(|block| block_len(block)).fold(0, u64::saturating_add)
         }
         Selected::Points(points) => points.len() as u64,
     }

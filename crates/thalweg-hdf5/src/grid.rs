@@ -2,7 +2,7 @@
 
 /// The grid of tiles of an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RepackGrid {
+pub(crate) struct RepackGrid {
     shape: Vec<u64>,
     tile: Vec<u64>,
     /// Bytes of an element.
@@ -13,14 +13,16 @@ pub(super) struct RepackGrid {
 
 /// A box of elements in an array.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Area {
-    start: Vec<u64>,
-    extent: Vec<u64>,
+pub(crate) struct Area {
+    /// Its first element in each dimension.
+    pub(crate) start: Vec<u64>,
+    /// Its length in each dimension.
+    pub(crate) extent: Vec<u64>,
 }
 
 impl RepackGrid {
     /// The grid of the chunks of an array.
-    pub(super) fn chunks(shape: &[u64], chunk: &[u64], element: usize) -> Self {
+    pub(crate) fn chunks(shape: &[u64], chunk: &[u64], element: usize) -> Self {
         Self {
             shape: shape.to_vec(),
             tile: chunk.to_vec(),
@@ -30,7 +32,7 @@ impl RepackGrid {
     }
 
     /// The grid of a contiguous array, cut into slices of at most `bytes`, or of one element.
-    pub(super) fn run(shape: &[u64], element: usize, bytes: u64) -> Self {
+    pub(crate) fn run(shape: &[u64], element: usize, bytes: u64) -> Self {
         let mut shape = shape.to_vec();
         if shape.is_empty() {
             shape.push(1);
@@ -45,8 +47,15 @@ impl RepackGrid {
         Self { shape, tile, element: element as u64, is_padded: false }
     }
 
+    /// The elements of a stored tile that are in the array, without padding.
+    pub(crate) fn inside(&self, number: u64, tile: &[u8]) -> Vec<u8> {
+        let mut inside = vec![0; self.bytes_inside(number) as usize];
+        self.copy(number, tile, &Self { is_padded: false, ..self.clone() }, number, &mut inside);
+        inside
+    }
+
     /// The shape of a tile.
-    pub(super) fn tile(&self) -> &[u64] {
+    pub(crate) fn tile(&self) -> &[u64] {
         &self.tile
     }
 
@@ -55,12 +64,12 @@ impl RepackGrid {
     }
 
     /// The number of tiles.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.counts().fold(1, u64::saturating_mul)
     }
 
     /// The elements of a tile that are in the array.
-    pub(super) fn area(&self, mut number: u64) -> Area {
+    pub(crate) fn area(&self, mut number: u64) -> Area {
         let mut start = vec![0; self.shape.len()];
         for ((start, count), tile) in start.iter_mut().zip(self.counts()).zip(&self.tile).rev() {
             *start = number % count.max(1) * tile;
@@ -78,12 +87,12 @@ impl RepackGrid {
     }
 
     /// Bytes of a tile as stored, without filters.
-    pub(super) fn bytes(&self, number: u64) -> u64 {
+    pub(crate) fn bytes(&self, number: u64) -> u64 {
         self.stored(&self.area(number)).iter().product::<u64>() * self.element
     }
 
     /// Bytes from the start of a stored tile to the end of its last element in the array.
-    pub(super) fn needed_bytes(&self, number: u64) -> u64 {
+    pub(crate) fn needed_bytes(&self, number: u64) -> u64 {
         let area = self.area(number);
         let lengths = self.stored(&area);
         let last = |extent: &u64| extent.saturating_sub(1);
@@ -92,19 +101,19 @@ impl RepackGrid {
     }
 
     /// Bytes of the elements of a tile that are in the array, without padding.
-    pub(super) fn bytes_inside(&self, number: u64) -> u64 {
+    pub(crate) fn bytes_inside(&self, number: u64) -> u64 {
         self.area(number).extent.iter().product::<u64>() * self.element
     }
 
     /// Offset of a slice in the contiguous array.
-    pub(super) fn offset(&self, number: u64) -> u64 {
+    pub(crate) fn offset(&self, number: u64) -> u64 {
         let start = self.area(number).start;
         start.iter().zip(&self.shape).fold(0, |at, (start, length)| at * length + start)
             * self.element
     }
 
     /// The numbers of the tiles that share elements with an area.
-    pub(super) fn over(&self, area: &Area) -> Vec<u64> {
+    pub(crate) fn over(&self, area: &Area) -> Vec<u64> {
         let mut numbers = vec![0];
         let dimensions = area.start.iter().zip(&area.extent).zip(&self.tile).zip(self.counts());
         for (((&start, &extent), &tile), count) in dimensions {
@@ -120,13 +129,13 @@ impl RepackGrid {
 
     /// Bytes of a tile, if tiles hold consecutive bytes of the array: only the first dimension is
     /// cut.
-    pub(super) fn band(&self) -> Option<u64> {
+    pub(crate) fn band(&self) -> Option<u64> {
         let whole = self.shape.iter().zip(&self.tile).skip(1).all(|(length, tile)| length == tile);
         whole.then(|| self.tile.iter().product::<u64>() * self.element)
     }
 
     /// Copies the elements that a tile of this grid shares with a tile of another grid.
-    pub(super) fn copy(
+    pub(crate) fn copy(
         &self,
         number: u64,
         from: &[u8],
@@ -186,6 +195,17 @@ mod tests {
                 tile
             })
             .collect()
+    }
+
+    #[test]
+    fn a_chunk_at_the_edge_is_cut() {
+        let grid = RepackGrid::chunks(&[5, 7], &[3, 4], 2);
+        // The last chunk holds two rows and three columns of the array.
+        let area = grid.area(3);
+        assert_eq!((&area.start[..], &area.extent[..]), (&[3, 4][..], &[2, 3][..]));
+        let bytes: Vec<u8> = (0..24).collect();
+        assert_eq!(grid.inside(3, &bytes), [0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13]);
+        assert_eq!(grid.needed_bytes(3), 2 * (4 + 3));
     }
 
     proptest! {
