@@ -1,20 +1,41 @@
 //! Runs under many interleavings of their threads: `make schedules`.
 #![allow(clippy::unwrap_used)]
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::tests::{COUNT, Copied, Copies, LEN, planned};
 use super::{Delivery, Run, Shape};
 use crate::control::Control;
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::extent::{Framer, Source, Step};
 use crate::sync::explore;
+
+/// Finds extents of [`LEN`] bytes.
+struct Equals;
+
+impl Framer for Equals {
+    fn frame(
+        &mut self,
+        _: u64,
+        bytes: &[u8],
+        last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
+        let need = LEN as usize;
+        let used = bytes.len() / need * need;
+        found.extend((0..used).step_by(need).map(|start| start..start + need));
+        Ok(if last { Step::End } else { Step::More { used, need } })
+    }
+}
 
 fn shape(delivery: Delivery) -> Shape {
     Shape {
         threads: 2,
         depth: 2,
         max_depth: 3,
-        block: 4096,
+        // Extents lie across blocks of a streaming run.
+        block: 20,
         usual: None,
         headroom: 4096,
         buffers: 3,
@@ -25,10 +46,29 @@ fn shape(delivery: Delivery) -> Shape {
 }
 
 fn start(delivery: Delivery, bad: Option<u64>, horizon: u64) -> Run<Copies> {
-    let store = Arc::new(Copied { name: "store".into(), bad });
     let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
+    start_source(source, delivery, bad, horizon)
+}
+
+fn start_source(source: Source, delivery: Delivery, bad: Option<u64>, horizon: u64) -> Run<Copies> {
+    let store = Arc::new(Copied { name: "store".into(), bad });
     let (copies, control) = (Copies { bad: u64::MAX }, Control::new());
     Run::start_below(store, source, copies, shape(delivery), control, horizon).unwrap()
+}
+
+/// Checks that a run delivers every range once.
+fn check_all(mut run: Run<Copies>, delivery: Delivery) {
+    let mut seen = Vec::new();
+    while let Some(batch) = run.next() {
+        let batch = batch.unwrap();
+        seen.extend(ranges(&batch));
+        run.recycle(batch);
+    }
+    if delivery == Delivery::AsTheyCome {
+        seen.sort_unstable();
+    }
+    assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
+    run.finish().unwrap();
 }
 
 /// The ranges in a batch, each checked to be whole.
@@ -40,19 +80,16 @@ fn ranges(batch: &[Vec<u8>]) -> Vec<u64> {
 #[test]
 fn every_range_is_delivered_once() {
     for delivery in [Delivery::Ordered, Delivery::AsTheyCome] {
+        explore(move || check_all(start(delivery, None, u64::MAX), delivery));
+    }
+}
+
+#[test]
+fn every_range_that_is_found_while_streaming_is_delivered_once() {
+    for delivery in [Delivery::Ordered, Delivery::AsTheyCome] {
         explore(move || {
-            let mut run = start(delivery, None, u64::MAX);
-            let mut seen = Vec::new();
-            while let Some(batch) = run.next() {
-                let batch = batch.unwrap();
-                seen.extend(ranges(&batch));
-                run.recycle(batch);
-            }
-            if delivery == Delivery::AsTheyCome {
-                seen.sort_unstable();
-            }
-            assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
-            run.finish().unwrap();
+            let source = Source::Framed { range: 0..COUNT * LEN, framer: Box::new(Equals) };
+            check_all(start_source(source, delivery, None, u64::MAX), delivery);
         });
     }
 }
