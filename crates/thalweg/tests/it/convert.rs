@@ -212,11 +212,9 @@ fn losses_of_pod5_are_refused_or_listed() {
     lossless(&|_, _| {});
     lossless(&|_, r| r.digitisation = 2048.0);
     lossless(&|_, r| r.offset = -0.0);
+    let attribute =
+        |name: &str, value: &str| Attribute { name: name.into(), values: vec![Some(value.into())] };
     lossless(&|h, _| {
-        let attribute = |name: &str, value: &str| Attribute {
-            name: name.into(),
-            values: vec![Some(value.into())],
-        };
         h.attributes.extend([
             attribute("protocol_start_time", "yesterday"),
             attribute("acquisition_start_time", "2023-06-02T16:09:10.618973+02:00"),
@@ -286,6 +284,15 @@ fn losses_of_pod5_are_refused_or_listed() {
         h.read_groups = 2;
         h.attributes[0].values = vec![Some("run".into()), Some("run".into())];
     });
+    for (name, text) in [
+        ("pod5_columns", "{\"a\":"),
+        ("pod5_columns", "{\"a\":\"Int9\"}"),
+        ("pod5_run_info", "{\"a\":"),
+        ("pod5_run_info", "{\"a\":[1]}"),
+        ("pod5_tracking_id", "[a"),
+    ] {
+        lost(name, &|h, _| h.attributes.push(attribute(name, text)));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Converting reads of any format to rows of POD5, and listing content that POD5 cannot hold.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use arrow_array::new_empty_array;
 use arrow_schema::DataType;
@@ -104,13 +104,32 @@ const WIDEST: i32 = 1 << 12;
 /// Longest name of a type that is parsed. No type of these columns has a longer name.
 const LONGEST_TYPE: usize = 200;
 
-/// The Arrow types that a header has for columns that POD5 does not define, by column name.
-fn types(header: &Header) -> HashMap<String, DataType> {
-    let texts =
-        (0..header.read_groups).filter_map(|group| header.attribute(COLUMNS_ATTRIBUTE, group));
-    let maps = texts.filter_map(|text| serde_json::from_str::<HashMap<String, String>>(text).ok());
-    let kinds = maps.flatten().filter(|(_, kind)| kind.len() <= LONGEST_TYPE);
-    kinds.filter_map(|(name, kind)| Some((name, kind.parse().ok()?))).collect()
+/// The Arrow types that a header has for columns that POD5 does not define, by column name. What is
+/// no such type is described in `lost`.
+fn types(header: &Header, lost: &mut Vec<String>) -> HashMap<String, DataType> {
+    let mut types = HashMap::new();
+    for group in 0..header.read_groups {
+        let Some(text) = header.attribute(COLUMNS_ATTRIBUTE, group) else { continue };
+        let mut lose = |what: &str, expected: &str| {
+            lost.push(format!(
+                "attribute {COLUMNS_ATTRIBUTE} of read group {group} ({what}): expected {expected}"
+            ));
+        };
+        let Ok(kinds) = serde_json::from_str::<BTreeMap<String, String>>(text) else {
+            lose(text, "JSON, names of columns and their types");
+            continue;
+        };
+        for (name, kind) in kinds {
+            let known = if kind.len() <= LONGEST_TYPE { kind.parse().ok() } else { None };
+            match known {
+                Some(known) => {
+                    types.insert(name, known);
+                }
+                None => lose(&kind, "a type of Arrow"),
+            }
+        }
+    }
+    types
 }
 
 /// Whether a column of the type `kind` can hold values of this stored type.
@@ -182,7 +201,7 @@ impl Mapping {
         }
         let mut lost = Vec::new();
         let mut extra_columns = Vec::new();
-        let types = types(header);
+        let types = types(header, &mut lost);
         let mut places = Vec::with_capacity(header.aux.len());
         for field in &header.aux {
             let place = place(field, &types, &mut extra_columns);
