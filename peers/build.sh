@@ -254,9 +254,12 @@ build_basalt() {
         "$python" -c 'import json, os, sys; print(*[os.path.dirname(p["manifest_path"]) for p in json.load(sys.stdin)["packages"] if p["name"] == "librocksdb-sys"])')
     say "fetching the basalt sources"
     grep '^basalt' peers/basalt/source.txt >"$out/basalt/requirement.txt"
-    # its version comes from a tag, of which the package knows nothing
-    SETUPTOOLS_SCM_PRETEND_VERSION=0.2.9 "$python" -m pip download --quiet --disable-pip-version-check --no-deps \
-        --no-binary basalt --require-hashes --dest "$out/basalt/package" --requirement "$out/basalt/requirement.txt"
+    # Its version comes from a tag, of which the package knows nothing. pip asks for it by the tool that the package names.
+    "$python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: \
+        --target "$out/basalt/tools" --requirement peers/basalt/build.txt
+    SETUPTOOLS_SCM_PRETEND_VERSION=0.2.9 PYTHONPATH=$PWD/$out/basalt/tools "$python" -m pip download --quiet \
+        --disable-pip-version-check --no-deps --no-build-isolation --no-binary basalt --require-hashes \
+        --dest "$out/basalt/package" --requirement "$out/basalt/requirement.txt"
     tar -xzf "$out"/basalt/package/basalt-*.tar.gz -C "$source" --strip-components 1
     sed 's/@Basalt_VERSION_MAJOR@/0/; s/@Basalt_VERSION_MINOR@/2/; s/@Basalt_VERSION_PATCH@/9/' \
         "$source/src/basalt/version.hpp.in" >"$out/basalt/gen/basalt/version.hpp"
@@ -277,7 +280,7 @@ build_basalt() {
     "${CXX:-c++}" -shared "$out"/basalt/objects/*.o -L"$out/basalt" -l:"$library" -Wl,-rpath,'$ORIGIN' -lpthread \
         -o "$out/basalt/libbasalt_store.so"
     echo "basalt 0.2.9 on RocksDB $version" >"$out/basalt/version"
-    rm -rf "$out"/basalt/{package,source,objects,gen}
+    rm -rf "$out"/basalt/{package,source,objects,gen,tools}
     launcher basalt
     echo "$key" >"$out/basalt.key"
 }

@@ -29,5 +29,5 @@ if .venv/bin/python -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
 fi
 .venv/bin/python -m pip --disable-pip-version-check check >&2
 .venv/bin/python -c 'import pyslow5, pod5, escapepod, h5py, vbz_h5py_plugin, blue_crab.blue_crab, mpi4py.MPI'
-.venv/bin/python -c 'import sys; sys.version_info < (3, 11) or [__import__(name) for name in ("hidefix", "pyfive")]'
+.venv/bin/python -c 'import sys; sys.version_info < (3, 11) or __import__("pyfive")'
 echo "$key" >.venv/complete

@@ -4,6 +4,7 @@ import functools
 import json
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
@@ -17,7 +18,9 @@ from nanopore import REPOSITORY, run
 sys.path.insert(0, str(REPOSITORY / "peers/common"))
 import array_peer  # noqa: E402
 
-PEERS = ["h5py", "hidefix", "pyfive", "h5coro"]
+# hidefix is not installed on Linux on ARM.
+HAS_HIDEFIX = (sys.platform, platform.machine()) != ("linux", "aarch64")
+PEERS = ["h5py", *(["hidefix"] if HAS_HIDEFIX else []), "pyfive", "h5coro"]
 THROTTLED = REPOSITORY / "peers/throttled/run.sh"
 IDS = "/entry/bank*_events/event_id"
 
@@ -66,7 +69,7 @@ def test_the_checksum_is_what_the_page_says(dtype, count):
 def test_all_arms_agree(thalweg, file, options, paths):
     path = file(*options)
     # The readers in Python refuse what libhdf5 1.10 brought.
-    peers = PEERS[:2] if "latest" in options else PEERS
+    peers = PEERS[:-2] if "latest" in options else PEERS
     results = [told(peer(name, path, *paths)) for name in peers]
     results += [told(peer("h5py_mpi", path, *paths, "--ranks", ranks)) for ranks in (1, 2)]
     results += [told(thalweg("read", path, *paths, "--json", *more)) for more in ((), ("--arrays",))]
