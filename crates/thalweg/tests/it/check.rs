@@ -189,6 +189,15 @@ fn bytes_of_the_next_record_may_complete_a_signal() {
 }
 
 #[test]
+fn neighbours_between_damaged_records_are_recovered() {
+    let header = header(Encoding::Binary, RecordPress::Zstd, SignalPress::SvbZd);
+    let file = sample("zstd+svb-zd", &header, &LENGTHS);
+    let edits =
+        [(0.291_889_270_006_684_96, Edit::Flip(1)), (0.022_534_725_880_373_068, Edit::Delete(175))];
+    check_salvage(&file, &parse(&file.bytes), &edits);
+}
+
+#[test]
 fn whole_files_are_whole_and_salvaged_to_themselves() {
     for file in samples(&LENGTHS) {
         let report = open(&file.bytes).check().unwrap();

@@ -228,11 +228,14 @@ impl<'a> DamageScan<'a> {
     /// `records` is the number of frames in these bytes, if it is known.
     fn gap(&mut self, range: Range<u64>, mut records: Option<u64>) -> Result<()> {
         let mut at = range.start;
-        while let Some(found) = self.seeker.record(at + 1..range.end)? {
+        // What starts there does not decode. A record may start where another one ends.
+        let mut from = at + 1;
+        while let Some(found) = self.seeker.record(from..range.end)? {
             let frame = self.seeker.frame().to_vec();
             self.lose(at..found.offset, None)?;
             self.keep(found.offset, found.len, &found.whole, &frame)?;
             at = found.offset + found.len;
+            from = at;
             records = None;
         }
         self.lose(at..range.end, records)
