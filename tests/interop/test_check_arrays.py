@@ -55,3 +55,14 @@ def test_what_is_for_reads(thalweg, tmp_path):
     result = thalweg("check", path, "--salvage", tmp_path / "out.fast5", check=False)
     assert result.returncode == 1 and "an HDF5 file without reads" in result.stderr
     assert [entry.name for entry in tmp_path.iterdir()] == ["f.h5"]
+
+
+def test_fill_values_are_not_counted_through(thalweg, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        for name, dtype, value in (("numbers", "<i4", 7), ("strings", h5py.string_dtype(), "a")):
+            file.create_dataset(name, (1 << 40,), dtype, chunks=(1000,))[5] = value
+    row = json.loads(thalweg("check", path, "--json").stdout)
+    assert row["whole"] and sorted(row["not_checked"]) == [
+        f"/{name}: far more values than the file can hold" for name in ("numbers", "strings")
+    ]

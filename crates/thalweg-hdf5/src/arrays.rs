@@ -32,7 +32,7 @@ use thalweg_io::plan::Budget;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
-use crate::array::Found;
+use crate::array::{Array, Found};
 use crate::metadata::{Cost, MetadataFile, Node, NodeLink};
 use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
@@ -179,6 +179,11 @@ fn is_likely(decoded: u64, stored: u64, memory: u64) -> bool {
 const WINDOW_SHARE: usize = 8;
 
 impl ArrayFile {
+    /// Whether the file may hold all elements of an array. If not, most of them are fill values.
+    pub(crate) fn may_hold(&self, array: &Array) -> bool {
+        is_likely(array.bytes(), self.store.size(), self.options.budget.memory as u64)
+    }
+
     /// Opens a file. The offsets of chunks come from an index that [`ArrayFile::write_index`]
     /// saved, if there is one that matches the state of the file. If an index is not used,
     /// [`ArrayFile::note`] says why.

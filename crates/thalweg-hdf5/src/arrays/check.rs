@@ -4,8 +4,11 @@ use std::collections::HashSet;
 
 use thalweg_io::{Error, Result};
 
-use super::{ArrayFile, Dataset, is_likely};
+use super::{ArrayFile, Dataset};
 use crate::array::Found;
+
+/// Why a dataset of fill values is not decoded.
+const TOO_MANY: &str = "far more values than the file can hold";
 
 /// The outcome of a check.
 #[derive(Debug, Default)]
@@ -26,6 +29,10 @@ impl ArrayCheck {
     /// Whether nothing is damaged.
     pub fn is_whole(&self) -> bool {
         self.defects.is_empty()
+    }
+
+    fn skip(&mut self, dataset: &Dataset, why: &str) {
+        self.not_checked.push(format!("{}: {why}", dataset.path()));
     }
 
     /// Keeps a defect. An error that is none ends the check.
@@ -57,29 +64,20 @@ impl ArrayFile {
         let (arrays, others): (Vec<&Dataset>, Vec<&Dataset>) =
             survey.datasets.iter().partition(|dataset| dataset.not_read().is_none());
         // Fill values would be counted for hours.
-        let (size, memory) = (self.store.size(), self.options.budget.memory as u64);
         let can_be_stored = |dataset: &&Dataset| match &dataset.found {
-            Found::Array(array) => array.is_by_rows() || is_likely(array.bytes(), size, memory),
+            Found::Array(array) => array.is_by_rows() || self.may_hold(array),
             Found::Other(_) => false,
         };
         let (arrays, sparse): (Vec<&Dataset>, Vec<&Dataset>) =
             arrays.into_iter().partition(can_be_stored);
-        let words = |dataset: &Dataset| {
-            format!("{}: far more values than the file can hold", dataset.path())
-        };
-        check.not_checked.extend(sparse.into_iter().map(words));
+        sparse.into_iter().for_each(|dataset| check.skip(dataset, TOO_MANY));
         let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
             arrays.into_iter().partition(|dataset| dataset.is_by_rows());
         self.check_arrays(&together, &mut check)?;
         apart.into_iter().try_for_each(|dataset| self.check_arrays(&[dataset], &mut check))?;
         for dataset in others {
-            match self.check_variable(dataset, &mut check) {
-                Ok(true) => {}
-                Ok(false) => {
-                    let what = dataset.not_read().unwrap_or_default();
-                    check.not_checked.push(format!("{}: {what}", dataset.path()));
-                }
-                Err(error) => check.keep(error)?,
+            if let Err(error) = self.check_variable(dataset, &mut check) {
+                check.keep(error)?;
             }
         }
         Ok(check)
@@ -129,18 +127,21 @@ impl ArrayFile {
         Ok(())
     }
 
-    /// Reads strings or lists of any length. Returns false if the dataset holds something else.
-    fn check_variable(&self, dataset: &Dataset, check: &mut ArrayCheck) -> Result<bool> {
-        if self.variable(dataset)?.is_none() {
-            return Ok(false);
+    /// Reads strings or lists of any length.
+    fn check_variable(&self, dataset: &Dataset, check: &mut ArrayCheck) -> Result<()> {
+        match self.variable(dataset)? {
+            None => check.skip(dataset, dataset.not_read().unwrap_or_default()),
+            Some(variable) if !self.may_hold(&variable.references) => check.skip(dataset, TOO_MANY),
+            Some(_) => {
+                let mut bytes = 0;
+                self.each_variable(dataset, &mut |element| {
+                    bytes += element.len() as u64;
+                    Ok(())
+                })?;
+                check.datasets += 1;
+                check.bytes += bytes;
+            }
         }
-        let mut bytes = 0;
-        self.each_variable(dataset, &mut |element| {
-            bytes += element.len() as u64;
-            Ok(())
-        })?;
-        check.datasets += 1;
-        check.bytes += bytes;
-        Ok(true)
+        Ok(())
     }
 }

@@ -67,12 +67,14 @@ pub(super) fn verify(
     Ok(())
 }
 
-/// SHA-256 of the values of each dataset. `None` for datasets that are not arrays, that have a
-/// filter which this crate does not have, or that show what may not be read.
+/// SHA-256 of the values of each dataset. `None` for datasets of something else than numbers,
+/// strings and lists, that have a filter which this crate does not have, or that show what may not
+/// be read.
 fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
-    let is_array = |dataset: &&Dataset| dataset.not_read().is_none();
+    let (arrays, others): (Vec<&Dataset>, Vec<&Dataset>) =
+        datasets.iter().partition(|dataset| dataset.not_read().is_none());
     let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
-        datasets.iter().filter(is_array).partition(|dataset| dataset.is_by_rows());
+        arrays.into_iter().partition(|dataset| dataset.is_by_rows());
     let mut found: Vec<(&str, Option<Vec<u8>>)> = Vec::with_capacity(datasets.len());
     let mut states = vec![Sha256::new(); together.len()];
     file.each(&together, &mut |number, values| {
@@ -93,11 +95,10 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
             hash.update(values);
             Ok(())
         });
-        match read {
-            Ok(()) => found.push((dataset.path(), Some(hash.finalize().to_vec()))),
-            Err(Error::Unsupported { .. }) => found.push((dataset.path(), None)),
-            Err(error) => return Err(error),
-        }
+        found.push((dataset.path(), supported(read)?.map(|()| hash.finalize().to_vec())));
+    }
+    for dataset in others {
+        found.push((dataset.path(), hash_of_variable(file, dataset)?));
     }
     found.sort_unstable();
     let of = |dataset: &Dataset| {
@@ -105,6 +106,32 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
         found.get(at)?.1.clone()
     };
     Ok(datasets.iter().map(of).collect())
+}
+
+/// The outcome; `None` if the values cannot be read.
+fn supported<T>(read: Result<T>) -> Result<Option<T>> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Error::Unsupported { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The SHA-256 of strings or lists: of the shape of their dataset, and of each with its length.
+/// `None` if there are none, or nearly all of them are fill values.
+fn hash_of_variable(file: &ArrayFile, dataset: &Dataset) -> Result<Option<Vec<u8>>> {
+    let variable = supported(file.variable(dataset))?.flatten();
+    let Some(variable) = variable.filter(|variable| file.may_hold(&variable.references)) else {
+        return Ok(None);
+    };
+    let mut hash = Sha256::new();
+    hash.update(format!("{:?} {:?}", variable.shape, variable.item));
+    let read = file.each_variable(dataset, &mut |element| {
+        hash.update((element.len() as u64).to_le_bytes());
+        hash.update(element);
+        Ok(())
+    });
+    Ok(supported(read)?.map(|()| hash.finalize().to_vec()))
 }
 
 /// Checks that a dataset names no other file by a name that the new file, which lies in another
