@@ -607,7 +607,8 @@ def test_datasets_as_a_table(thalweg, tmp_path, kind):
         own = read[name].to_pylist()
         if values.dtype.kind == "c":
             own = [complex(*pair) for pair in own]
-        assert own == values.tolist(), name
+        wanted = values.astype(str) if values.dtype.kind == "S" else values
+        assert own == wanted.tolist(), name
     result = thalweg("read", path, "--to", out, "--force", check=False)
     assert result.returncode == 1 and "/other/short" in result.stderr and "5000 rows" in result.stderr
 

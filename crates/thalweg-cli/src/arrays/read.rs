@@ -154,9 +154,24 @@ impl WantedArrays {
     /// The arrays at or below the paths and patterns; without paths, all arrays. Prints what the
     /// other datasets are, and what could not be read.
     pub(super) fn at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
+        Self::among(file, paths, |_| false)
+    }
+
+    /// These, and the strings and lists of any length.
+    pub(super) fn with_variable(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
+        // Who reads a dataset that is damaged is told.
+        Self::among(file, paths, |dataset| !matches!(file.variable(dataset), Ok(None)))
+    }
+
+    /// The arrays, and the other datasets that `is_read` says are read.
+    fn among(
+        file: &ArrayFile,
+        paths: &[PathBuf],
+        is_read: impl Fn(&Dataset) -> bool,
+    ) -> Result<Self, Failure> {
         let (mut datasets, mut is_partial) = survey(file, paths)?;
         datasets.retain(|dataset| {
-            let Some(what) = dataset.not_read() else { return true };
+            let Some(what) = dataset.not_read().filter(|_| !is_read(dataset)) else { return true };
             complain(&format!("{}: not read: {what}", dataset.path()));
             // What is named must be read.
             is_partial |= paths.iter().any(|path| path == Path::new(dataset.path()));

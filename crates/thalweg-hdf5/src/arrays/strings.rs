@@ -62,16 +62,7 @@ impl ArrayFile {
             return Ok(());
         }
         let rows = variable.shape.first().copied().unwrap_or(1);
-        let row = variable.len() / rows;
-        let bytes = row.saturating_mul(variable.references.dtype.size() as u64);
-        if bytes > self.options.budget.memory as u64 {
-            return Err(Error::Unsupported {
-                file: self.store.name().clone(),
-                what: format!("{}: a row of {row} strings or lists", dataset.path()).into(),
-                advice: "give more --memory".into(),
-            });
-        }
-        let step = (AT_A_TIME.min(most) / (variable.len() / rows).max(1)).max(1);
+        let step = self.rows_at_a_time(dataset, &variable, most)?;
         let mut from = 0;
         let mut left = most;
         let mut f = |element: &[u8]| match left.checked_sub(1) {
@@ -90,6 +81,20 @@ impl ArrayFile {
             from += step;
         }
         Ok(())
+    }
+
+    /// Rows that are read at a time for `most` elements. The dataset is not empty.
+    fn rows_at_a_time(&self, dataset: &Dataset, variable: &Variable, most: u64) -> Result<u64> {
+        let row: u64 = variable.shape.iter().skip(1).product();
+        let bytes = row.saturating_mul(variable.references.dtype.size() as u64);
+        if bytes > self.options.budget.memory as u64 {
+            return Err(Error::Unsupported {
+                file: self.store.name().clone(),
+                what: format!("{}: a row of {row} strings or lists", dataset.path()).into(),
+                advice: "give more --memory".into(),
+            });
+        }
+        Ok((AT_A_TIME.min(most) / row.max(1)).max(1))
     }
 
     /// Calls `f` with each string or list of these rows.
@@ -149,28 +154,34 @@ impl ArrayFile {
         Ok(found)
     }
 
-    /// Calls `f` with a range of the strings or lists of a dataset of one dimension.
+    /// Calls `f` with the strings or lists of some rows of a dataset: of a range of its first
+    /// dimension. A single element is one row.
     ///
     /// # Errors
-    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] if the range is outside of the dataset.
+    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] if the rows are outside of the dataset.
     pub fn strings_of(
         &self,
         dataset: &Dataset,
-        elements: Range<u64>,
+        rows: Range<u64>,
         f: &mut dyn FnMut(&[u8]) -> Result<()>,
     ) -> Result<()> {
-        let outside =
-            || Error::Usage(format!("{}: the elements {elements:?}", dataset.path()).into());
+        let outside = || Error::Usage(format!("{}: the rows {rows:?}", dataset.path()).into());
         let variable = self.variable(dataset)?.ok_or_else(outside)?;
-        if variable.shape.len() != 1 || variable.len() < elements.end {
+        if variable.shape.first().copied().unwrap_or(1) < rows.end {
             return Err(outside());
         }
-        for from in elements.clone().step_by(AT_A_TIME as usize) {
+        if variable.is_empty() {
+            return Ok(());
+        }
+        let step = self.rows_at_a_time(dataset, &variable, u64::MAX)?;
+        let mut from = rows.start;
+        while from < rows.end {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let end = elements.end.min(from + AT_A_TIME);
+            let end = rows.end.min(from + step);
             self.variable_rows(dataset, &variable, from..end, f)?;
+            from = end;
         }
         Ok(())
     }

@@ -7,11 +7,13 @@ use arrow_array::types::{
     Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{
-    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, PrimitiveArray,
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, ListArray,
+    PrimitiveArray, StringArray,
 };
-use arrow_buffer::{BooleanBuffer, Buffer};
+use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
-use thalweg::hdf5::array::Array;
+use thalweg::hdf5::array::Variable;
+use thalweg::hdf5::dtype::Dtype;
 use thalweg::nexus::NumericType;
 
 /// Arrow's name of a type of numbers.
@@ -52,85 +54,186 @@ fn fixed<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(Buffer::from(bytes).into(), None))
 }
 
+/// Some rows of a dataset.
+pub(super) enum Part {
+    /// Little-endian elements of one size.
+    Elements(Vec<u8>),
+    /// Strings, or lists as the bytes of their little-endian elements.
+    Variable(Vec<Vec<u8>>),
+}
+
+impl Part {
+    pub(super) fn bytes(&self) -> u64 {
+        match self {
+            Self::Elements(bytes) => bytes.len() as u64,
+            Self::Variable(elements) => elements.iter().map(|element| element.len() as u64).sum(),
+        }
+    }
+}
+
+/// Why rows do not become a column.
+pub(super) enum ColumnRefusal {
+    /// A string is not UTF-8, and the column is one of text.
+    NotText,
+    /// So many bytes of strings or lists are more than Arrow counts.
+    TooLong(u64),
+    Arrow(ArrowError),
+}
+
+impl From<ArrowError> for ColumnRefusal {
+    fn from(error: ArrowError) -> Self {
+        Self::Arrow(error)
+    }
+}
+
 /// The type of a column.
 pub(super) struct Element {
     kind: ElementKind,
+    /// Whether the elements are lists of any length of these.
+    is_list: bool,
+    /// Bytes of an element or item; 1 for strings of any length.
+    size: usize,
     /// The shape of a row.
     inner: Vec<i32>,
 }
 
+#[derive(Clone, Copy)]
 enum ElementKind {
     Number(NumericType),
     Half,
     Boolean,
-    /// Strings of this size; zero bytes at their ends are left out.
-    Text(usize),
+    /// Strings. Zero bytes at the ends of those of a fixed size are left out.
+    Text,
+    /// Strings of which one is not UTF-8.
+    TextBytes,
     Bytes(i32),
     Complex(NumericType),
 }
 
-impl Element {
-    /// The type of an array; `None` if Arrow cannot hold it.
-    pub(super) fn new(array: &Array) -> Option<Self> {
-        let name = array.dtype.to_string();
-        let size = array.dtype.size();
-        let kind = match (NumericType::of(&array.dtype), name.as_str()) {
-            (Some(number), _) => ElementKind::Number(number),
-            (None, "<f2") => ElementKind::Half,
-            (None, "|b1") => ElementKind::Boolean,
-            (None, "<c8") => ElementKind::Complex(NumericType::F32),
-            (None, "<c16") => ElementKind::Complex(NumericType::F64),
-            (None, name) if name.starts_with("|S") => ElementKind::Text(size),
-            (None, name) if name.starts_with("|V") => ElementKind::Bytes(i32::try_from(size).ok()?),
+impl ElementKind {
+    fn of(dtype: &Dtype) -> Option<Self> {
+        let name = dtype.to_string();
+        Some(match (NumericType::of(dtype), name.as_str()) {
+            (Some(number), _) => Self::Number(number),
+            (None, "<f2") => Self::Half,
+            (None, "|b1") => Self::Boolean,
+            (None, "<c8") => Self::Complex(NumericType::F32),
+            (None, "<c16") => Self::Complex(NumericType::F64),
+            (None, name) if name.starts_with("|S") => Self::Text,
+            (None, name) if name.starts_with("|V") => {
+                Self::Bytes(i32::try_from(dtype.size()).ok()?)
+            }
             _ => return None,
-        };
-        let length = |&length: &u64| i32::try_from(length).ok().filter(|&length| length > 0);
-        let inner = array.shape.iter().skip(1).map(length).collect::<Option<_>>()?;
-        Some(Self { kind, inner })
-    }
-
-    fn element_type(&self) -> DataType {
-        match self.kind {
-            ElementKind::Number(number) => data_type(number),
-            ElementKind::Half => DataType::Float16,
-            ElementKind::Boolean => DataType::Boolean,
-            ElementKind::Text(_) => DataType::Binary,
-            ElementKind::Bytes(size) => DataType::FixedSizeBinary(size),
-            ElementKind::Complex(part) => DataType::FixedSizeList(item(data_type(part)), 2),
-        }
-    }
-
-    pub(super) fn data_type(&self) -> DataType {
-        self.inner.iter().rev().fold(self.element_type(), |inner, &length| {
-            DataType::FixedSizeList(item(inner), length)
         })
     }
 
-    /// Little-endian elements as a column.
-    pub(super) fn column(&self, bytes: &[u8]) -> Result<ArrayRef, ArrowError> {
-        let elements: ArrayRef = match self.kind {
-            ElementKind::Number(number) => array(number, bytes),
-            ElementKind::Half => fixed::<Float16Type>(bytes),
-            ElementKind::Boolean => {
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Number(number) => data_type(number),
+            Self::Half => DataType::Float16,
+            Self::Boolean => DataType::Boolean,
+            Self::Text => DataType::Utf8,
+            Self::TextBytes => DataType::Binary,
+            Self::Bytes(size) => DataType::FixedSizeBinary(size),
+            Self::Complex(part) => DataType::FixedSizeList(item(data_type(part)), 2),
+        }
+    }
+
+    /// Little-endian elements of `size` bytes as an array.
+    fn array(self, bytes: &[u8], size: usize) -> Result<ArrayRef, ColumnRefusal> {
+        Ok(match self {
+            Self::Number(number) => array(number, bytes),
+            Self::Half => fixed::<Float16Type>(bytes),
+            Self::Boolean => {
                 let bits = BooleanBuffer::collect_bool(bytes.len(), |at| {
                     bytes.get(at).is_some_and(|&byte| byte != 0)
                 });
                 Arc::new(BooleanArray::new(bits, None))
             }
-            ElementKind::Text(size) => {
-                Arc::new(BinaryArray::from_iter_values(bytes.chunks_exact(size).map(|element| {
+            Self::Text | Self::TextBytes => {
+                return self.strings(bytes.chunks_exact(size).map(|element| {
                     let end =
                         element.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
                     element.get(..end).unwrap_or_default()
-                })))
+                }));
             }
-            ElementKind::Bytes(size) => {
+            Self::Bytes(size) => {
                 Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(bytes), None)?)
             }
-            ElementKind::Complex(part) => list(array(part, bytes), 2)?,
-        };
-        self.inner.iter().rev().try_fold(elements, |inner, &length| list(inner, length))
+            Self::Complex(part) => list(array(part, bytes), 2)?,
+        })
     }
+
+    fn strings<'a>(self, texts: impl Iterator<Item = &'a [u8]>) -> Result<ArrayRef, ColumnRefusal> {
+        if matches!(self, Self::TextBytes) {
+            return Ok(Arc::new(BinaryArray::from_iter_values(texts)));
+        }
+        let texts: Result<Vec<&str>, _> = texts.map(std::str::from_utf8).collect();
+        let texts = texts.map_err(|_| ColumnRefusal::NotText)?;
+        Ok(Arc::new(StringArray::from_iter_values(texts)))
+    }
+}
+
+impl Element {
+    /// The type of an array of elements of one size; `None` if Arrow cannot hold it.
+    pub(super) fn new(dtype: &Dtype, shape: &[u64]) -> Option<Self> {
+        let kind = ElementKind::of(dtype)?;
+        Some(Self { kind, is_list: false, size: dtype.size(), inner: inner(shape)? })
+    }
+
+    /// The type of strings or lists of any length; `None` if Arrow cannot hold them.
+    pub(super) fn variable(variable: &Variable) -> Option<Self> {
+        let (kind, size) = match &variable.item {
+            Some(item) => (ElementKind::of(item)?, item.size()),
+            None => (ElementKind::Text, 1),
+        };
+        let inner = inner(&variable.shape)?;
+        Some(Self { kind, is_list: variable.item.is_some(), size, inner })
+    }
+
+    /// Makes a column of text one of bytes.
+    pub(super) fn make_bytes(&mut self) {
+        self.kind = ElementKind::TextBytes;
+    }
+
+    pub(super) fn data_type(&self) -> DataType {
+        let element = self.kind.data_type();
+        let element = if self.is_list { DataType::List(item(element)) } else { element };
+        self.inner
+            .iter()
+            .rev()
+            .fold(element, |inner, &length| DataType::FixedSizeList(item(inner), length))
+    }
+
+    /// Rows as a column.
+    pub(super) fn column(&self, part: &Part) -> Result<ArrayRef, ColumnRefusal> {
+        let elements = match part {
+            Part::Elements(bytes) => self.kind.array(bytes, self.size)?,
+            Part::Variable(elements) => {
+                let bytes = part.bytes();
+                if i32::try_from(bytes).is_err() {
+                    return Err(ColumnRefusal::TooLong(bytes));
+                }
+                if self.is_list {
+                    let lengths = elements.iter().map(|element| element.len() / self.size);
+                    let offsets = OffsetBuffer::from_lengths(lengths);
+                    let items = self.kind.array(&elements.concat(), self.size)?;
+                    let field = item(items.data_type().clone());
+                    Arc::new(ListArray::try_new(field, offsets, items, None)?)
+                } else {
+                    self.kind.strings(elements.iter().map(Vec::as_slice))?
+                }
+            }
+        };
+        let listed = |inner, &length: &i32| list(inner, length);
+        Ok(self.inner.iter().rev().try_fold(elements, listed)?)
+    }
+}
+
+/// The shape of a row; `None` if Arrow has no such list.
+fn inner(shape: &[u64]) -> Option<Vec<i32>> {
+    let length = |&length: &u64| i32::try_from(length).ok().filter(|&length| length > 0);
+    shape.iter().skip(1).map(length).collect()
 }
 
 fn item(of: DataType) -> Arc<Field> {

@@ -100,9 +100,14 @@ fn unwritten_chunks_hold_fill_values() {
     assert_eq!(file.strings(&dataset(&file, "/g/any")).unwrap(), vec![Vec::<u8>::new(); 6]);
     let (_folder, file) = written(&[0, 3], None, None);
     assert!(file.strings(&dataset(&file, "/g/any")).unwrap().is_empty());
-    // Parts can only be read of datasets of one dimension.
-    let (_folder, file) = written(&[2, 3], None, None);
-    assert!(matches!(some(&file, 0..1), Err(Error::Usage(_))));
+}
+
+#[test]
+fn parts_are_rows() {
+    let strings: Vec<Vec<u8>> = (0..6_u8).map(|i| vec![b'a' + i]).collect();
+    let (_folder, file) = written(&[2, 3], None, Some(&strings));
+    assert_eq!(some(&file, 1..2).unwrap(), strings[3..]);
+    assert!(matches!(some(&file, 1..3), Err(Error::Usage(_))));
 }
 
 #[test]
