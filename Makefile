@@ -126,14 +126,14 @@ schedules: system
 
 APART := $(CARGO_TARGET_DIR)/without-libhdf5
 
-# Without libhdf5, the command reads all formats. Apart from the other builds, whose features differ. Two of the tests repack
-# files, too.
+# Without libhdf5, the command reads all formats. Apart from the other builds, whose features differ. The tests leave out repacking
+# then.
 without-libhdf5: system
 	@peers/build.sh python
 	cargo clippy --package thalweg-cli --no-default-features --all-targets --locked --target-dir $(APART) -- -D warnings
 	cargo test --package thalweg-cli --no-default-features --locked --target-dir $(APART)
-	THALWEG_BIN=$(APART)/debug/thalweg .venv/bin/python -m pytest tests/interop/test_arrays.py --numprocesses=$$(nproc) \
-		-k "not skip_the_filters and not unlimited_virtual"
+	THALWEG_BIN=$(APART)/debug/thalweg WITHOUT_LIBHDF5=1 .venv/bin/python -m pytest tests/interop/test_arrays.py \
+		tests/interop/test_tables.py --numprocesses=$$(nproc)
 
 # With an MPI of the machine's where there is one (MPICC=mpicc, and a release build: PROFILE=release), else with the one from
 # peers/requirements.txt. One test is built too: without any, features differ.

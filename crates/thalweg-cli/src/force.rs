@@ -65,7 +65,8 @@ impl ForceArgs {
             if !is_index_file(&index) {
                 continue;
             }
-            let (name, output) = (index.display(), output.display());
+            let name = index.display();
+            let output = output.display();
             match fs::remove_file(&index) {
                 Ok(()) => {
                     complain(&format!("{name}: removed: it was the index of the old {output}"));

@@ -358,8 +358,9 @@ pub fn encode(samples: &[i16], out: &mut Vec<u8>) -> Result<(), Fault> {
     let mut previous = first >> shift;
     out.extend_from_slice(&zigzag_16(previous).to_le_bytes());
 
-    let (mut gaps, mut values, mut plain) =
-        (Vec::new(), Vec::new(), Vec::with_capacity(others.len()));
+    let mut gaps = Vec::new();
+    let mut values = Vec::new();
+    let mut plain = Vec::with_capacity(others.len());
     let mut after = 0;
     for (i, &sample) in others.iter().enumerate() {
         let sample = sample >> shift;

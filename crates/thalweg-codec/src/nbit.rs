@@ -63,13 +63,16 @@ impl Packed {
     /// Parses the form of an element.
     fn parse(rest: &mut impl Iterator<Item = usize>, level: usize) -> Result<Self, String> {
         let mut next = || rest.next().ok_or("the filter nbit with too few parameters".to_owned());
-        let (class, size) = (next()?, next()?);
+        let class = next()?;
+        let size = next()?;
         if level > MOST_LEVELS || size == 0 {
             return Err(format!("the filter nbit for elements of {size} bytes at level {level}"));
         }
         let form = match class {
             1 => {
-                let (order, precision, offset) = (next()?, next()?, next()?);
+                let order = next()?;
+                let precision = next()?;
+                let offset = next()?;
                 let bits = size.saturating_mul(8);
                 let end = precision.saturating_add(offset);
                 if size > MOST_BYTES || precision == 0 || end > bits {

@@ -42,7 +42,8 @@ impl SzipParams {
         let &[mask, block, bits, scanline, ..] = values else {
             return Err(format!("the filter szip with {} parameters", values.len()));
         };
-        let (block, scanline) = (block as usize, scanline as usize);
+        let block = block as usize;
+        let scanline = scanline as usize;
         let interval = scanline.checked_div(block).unwrap_or(0);
         if !(2..=MOST_BLOCK).contains(&block)
             || !block.is_multiple_of(2)

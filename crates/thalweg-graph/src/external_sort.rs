@@ -189,8 +189,9 @@ fn runs(bytes: &[u8], is_numbered: bool, f: &mut VisitList<'_>) -> Result<()> {
     let mut numbers = Vec::new();
     let mut at = 0;
     while let Some(head) = bytes.get(at..at + HEAD) {
-        let (other, upper, len) =
-            (word(&head[..8]), word(&head[8..12]) << 32, word(&head[12..]) as usize);
+        let other = word(&head[..8]);
+        let upper = word(&head[8..12]) << 32;
+        let len = word(&head[12..]) as usize;
         at += HEAD;
         keys.clear();
         numbers.clear();

@@ -185,7 +185,8 @@ pub fn seeds(disk: Arc<dyn Disk>) -> Vec<(&'static str, &'static str, Vec<u8>)> 
         writer.network().state.readers.last().map(|reader| reader.file.clone()).unwrap_or_default();
     let segment = bytes_of(&*disk, &file);
     let word = |at: usize| thalweg_codec::splitmix::word(&segment[at..at + 8]) as usize;
-    let (pages, json) = (word(segment.len() - 40), word(segment.len() - 32));
+    let pages = word(segment.len() - 40);
+    let json = word(segment.len() - 32);
     let footer = &segment[segment.len() - 40 - json..segment.len() - 40];
     let split = [footer, &[0], &segment[..pages * PAGE]].concat();
     vec![

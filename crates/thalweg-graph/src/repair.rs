@@ -74,7 +74,8 @@ fn check_is_outside(from: &Path, to: &Path) -> Result<()> {
     let is_inside =
         from.canonicalize().is_ok_and(|from| to_or_above.is_some_and(|to| to.starts_with(from)));
     if is_inside {
-        let (to, from) = (to.display(), from.display());
+        let to = to.display();
+        let from = from.display();
         let what = format!(
             "{to}: is inside the store {from}, which must not change; \
                             name a folder outside of it"

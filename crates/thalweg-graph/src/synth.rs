@@ -123,7 +123,9 @@ impl CircuitRecipe {
         let wrong = if !(1..=MOST_NEURONS).contains(&self.neurons) {
             format!("neurons is {}, expected 1 to {MOST_NEURONS}", self.neurons)
         } else if self.astrocytes() > self.room() {
-            let (astrocytes, neurons, room) = (self.astrocytes(), self.neurons, self.room());
+            let astrocytes = self.astrocytes();
+            let neurons = self.neurons;
+            let room = self.room();
             format!("astrocytes is {astrocytes}; among {neurons} neurons there is room for {room}")
         } else {
             return Ok(());

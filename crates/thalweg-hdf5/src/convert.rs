@@ -40,7 +40,8 @@ impl FloatForm {
             return f64::from(f32::from_bits(bits as u32));
         }
         let part = |part: Bits| bits >> part.offset & (u64::MAX >> (64 - part.precision.min(64)));
-        let (exponent, mantissa) = (part(self.exponent), part(self.mantissa));
+        let exponent = part(self.exponent);
+        let mantissa = part(self.mantissa);
         let most = u64::MAX >> (64 - self.exponent.precision.min(64));
         let sign = if bits >> self.sign & 1 == 0 { 1.0 } else { -1.0 };
         let precision = self.mantissa.precision as i32;
@@ -59,8 +60,8 @@ impl FloatForm {
 
     /// Whether it is the single precision of IEEE 754.
     fn is_single(&self) -> bool {
-        let (exponent, mantissa) =
-            (Bits { offset: 23, precision: 8 }, Bits { offset: 0, precision: 23 });
+        let exponent = Bits { offset: 23, precision: 8 };
+        let mantissa = Bits { offset: 0, precision: 23 };
         *self == Self { sign: 31, exponent, mantissa, bias: 127, is_implied: true }
     }
 }
@@ -163,7 +164,8 @@ impl Conversion {
             }
             Form::LongDouble => {
                 let raw = raw & (u128::MAX >> 48);
-                let (mantissa, above) = (raw as u64, raw >> 64 << 64);
+                let mantissa = raw as u64;
+                let above = raw >> 64 << 64;
                 let mantissa = match (above >> 64 & 0x7fff, mantissa << 1) {
                     (0x7fff, 0) => 1 << 63,
                     (0x7fff, _) => u64::MAX,

@@ -106,9 +106,11 @@ impl SavedMetadata {
         let start = numbers.at;
         let bad = |found: String| Fault::new(start, found, "ranges inside the file");
         let mut saved = Self::default();
-        let (mut end, mut sum) = (0u64, 0u64);
+        let mut end = 0u64;
+        let mut sum = 0u64;
         for _ in 0..numbers.next()? {
-            let (gap, len) = (numbers.next()?, numbers.next()?);
+            let gap = numbers.next()?;
+            let len = numbers.next()?;
             let first = end.checked_add(gap);
             let range = first.and_then(|first| Some(first..first.checked_add(len)?));
             let Some(range) = range.filter(|range| range.end <= size && len > 0) else {
@@ -251,7 +253,9 @@ impl Extents {
         grids.retain(|grid| {
             grid.dimensions.len() <= MOST_DIMENSIONS && cells(&grid.dimensions).is_some()
         });
-        let (mut body, mut chunks, mut address) = (Vec::new(), Vec::new(), 0);
+        let mut body = Vec::new();
+        let mut chunks = Vec::new();
+        let mut address = 0;
         for grid in &grids {
             push(&mut body, grid.address - address);
             address = grid.address;
@@ -399,7 +403,9 @@ fn entries(
     size: u64,
 ) -> Result<(Vec<IndexEntry>, u64, SavedMetadata), Fault> {
     let mut numbers = Numbers { bytes: body, at: 0 };
-    let (mut datasets, mut chunks, mut address) = (Vec::<IndexEntry>::new(), 0, 0u64);
+    let mut datasets = Vec::<IndexEntry>::new();
+    let mut chunks = 0;
+    let mut address = 0u64;
     for _ in 0..count {
         let at = numbers.at;
         let bad = |found: String, expected: &'static str| Fault::new(at, found, expected);

@@ -120,7 +120,9 @@ impl Bitshuffle {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         let short = |at: usize| Fault::new(at, format!("{} bytes in all", input.len()), "more");
-        let (mut at, mut bytes, mut block) = (0, input.len(), self.block * self.size);
+        let mut at = 0;
+        let mut bytes = input.len();
+        let mut block = self.block * self.size;
         if self.inner.is_some() {
             // The bytes of the chunk and of a block, big-endian.
             let Some(&[b0, b1, b2, b3, b4, b5, b6, b7, n0, n1, n2, n3]) = input.first_chunk()

@@ -123,8 +123,10 @@ async fn both<A, B>(
     one: impl Future<Output = Result<A>>,
     other: impl Future<Output = Result<B>>,
 ) -> Result<(A, B)> {
-    let (mut one, mut other) = (pin!(one), pin!(other));
-    let (mut first, mut second) = (None, None);
+    let mut one = pin!(one);
+    let mut other = pin!(other);
+    let mut first = None;
+    let mut second = None;
     poll_fn(|context| {
         if first.is_none()
             && let Poll::Ready(done) = one.as_mut().poll(context)
@@ -209,7 +211,8 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
     pub async fn open(source: &'a S, limit: u64) -> Result<Self> {
         let mut reader = Self::new(source, Superblock::default(), limit);
         superblock::parse(&mut reader).await?;
-        let (end, size) = (reader.superblock.end, source.size());
+        let end = reader.superblock.end;
+        let size = source.size();
         if end > size {
             let expected = format!("{end} bytes, as its header says");
             return damaged(reader.superblock.base, format!("a file of {size} bytes"), expected);

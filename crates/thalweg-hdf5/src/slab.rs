@@ -74,7 +74,8 @@ impl Slab {
         let Range { start: mut from, end } = places;
         std::iter::from_fn(move || {
             let left = end.checked_sub(from).filter(|&left| left > 0)?;
-            let (number, inside) = (from / block, from % block);
+            let number = from / block;
+            let inside = from % block;
             let begin = start + number * step + inside;
             let part = if inside == 0 && left >= block {
                 Self { start: begin, count: left / block, step, block }

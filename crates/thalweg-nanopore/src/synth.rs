@@ -167,7 +167,8 @@ impl Recipe {
             }
         }
         if self.min_length > self.max_length {
-            let (min, max) = (self.min_length, self.max_length);
+            let min = self.min_length;
+            let max = self.max_length;
             return Err(Error::Usage(
                 format!("recipe: min_length {min} exceeds max_length {max}").into(),
             ));

@@ -147,7 +147,8 @@ impl CrashDisk {
             synced: contents.now.clone(),
             dirty: Vec::new(),
         };
-        let (files, names) = (state.files.iter().map(file).collect(), state.names.clone());
+        let files = state.files.iter().map(file).collect();
+        let names = state.names.clone();
         let state =
             DiskState { files, durable: names.clone(), names, changes: Vec::new(), steps: 0 };
         Self {

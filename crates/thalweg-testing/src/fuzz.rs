@@ -135,7 +135,8 @@ pub fn vbz(data: &[u8]) {
     // chunk, and is at most `LIMIT`.
     let said = chunk.first_chunk().map_or(0, |size| u32::from_le_bytes(*size) as usize);
     let size = said.min(LIMIT);
-    let (mut bytes, mut samples) = (vec![7], BEFORE.to_vec());
+    let mut bytes = vec![7];
+    let mut samples = BEFORE.to_vec();
     let mut vbz = vbz_codec::VbzDecompressor::default();
     let whole = vbz.bytes(params, chunk, size, &mut bytes);
     let outcome = vbz.samples(params, chunk, size, &mut samples);
@@ -153,7 +154,8 @@ pub fn vbz(data: &[u8]) {
             .flat_map(|sample| sample.to_le_bytes())
             .eq(bytes[..size / 2 * 2].iter().copied())
     );
-    let (mut coded, mut again) = (Vec::new(), Vec::new());
+    let mut coded = Vec::new();
+    let mut again = Vec::new();
     vbz_codec::VbzCompressor::new(1).unwrap().chunk(&samples, &mut coded).unwrap();
     vbz.samples(vbz_codec::VbzParams::SIGNAL, &coded, samples.len() * 2, &mut again).unwrap();
     assert_eq!(again, samples);
@@ -172,7 +174,8 @@ pub fn hdf5_filters(data: &[u8]) {
             (5, vec![8, 0, bytes / size, 1, size, order, element >> 4, u32::from(pick >> 4 & 7)])
         }
         2 if pick & 8 != 0 => {
-            let (class, size) = (u32::from(pick >> 4 & 1), 1 << (element & 3));
+            let class = u32::from(pick >> 4 & 1);
+            let size = 1 << (element & 3);
             let mut values = vec![2 - 2 * class, element >> 4, bytes / size, class, size, 1];
             values.extend([u32::from(pick >> 7), u32::from(pick >> 6 & 1), 7]);
             values.resize(20, 0);
@@ -192,7 +195,8 @@ pub fn hdf5_filters(data: &[u8]) {
         _ => (32015, vec![]),
     };
     let Ok(filter) = Filter::new(number, "fuzzed", &values) else { return };
-    let (pipeline, size) = (Pipeline(vec![filter]), bytes as usize);
+    let pipeline = Pipeline(vec![filter]);
+    let size = bytes as usize;
     let mut contexts = Contexts::default();
     let mut read = || {
         let mut out = vec![7; size];
@@ -229,7 +233,8 @@ fn bytes(
             assert!(start.len() <= 64);
         }
     }
-    let (mut coded, mut again) = (Vec::new(), Vec::new());
+    let mut coded = Vec::new();
+    let mut again = Vec::new();
     compress(data, &mut coded).unwrap();
     decompress(&coded, &mut again).unwrap();
     assert_eq!(again, data);
@@ -237,7 +242,8 @@ fn bytes(
 
 /// Checks the decompression and compression of zstd frames.
 pub fn zstd(data: &[u8]) {
-    let (mut context, mut other) = (zstd::ZstdDecompressor::new(), zstd::ZstdDecompressor::new());
+    let mut context = zstd::ZstdDecompressor::new();
+    let mut other = zstd::ZstdDecompressor::new();
     let mut compressor = zstd::ZstdCompressor::new(1).unwrap();
     bytes(
         data,
@@ -249,8 +255,8 @@ pub fn zstd(data: &[u8]) {
 
 /// Checks the decompression and compression of zlib streams.
 pub fn deflate(data: &[u8]) {
-    let (mut context, mut other) =
-        (deflate::DeflateDecompressor::new(), deflate::DeflateDecompressor::new());
+    let mut context = deflate::DeflateDecompressor::new();
+    let mut other = deflate::DeflateDecompressor::new();
     let mut compressor = deflate::DeflateCompressor::new(6).unwrap();
     bytes(
         data,
@@ -258,7 +264,8 @@ pub fn deflate(data: &[u8]) {
         |coded, out, n| other.prefix(coded, out, n),
         |plain, out| compressor.compress(plain, out),
     );
-    let (mut coded, mut plain) = (Vec::new(), Vec::new());
+    let mut coded = Vec::new();
+    let mut plain = Vec::new();
     deflate::RunCompressor::default().compress(data, &mut coded);
     context.decompress(&coded, &mut plain, data.len()).unwrap();
     assert_eq!(plain, data);
@@ -371,7 +378,9 @@ pub fn slow5_row(data: &[u8]) {
 }
 
 fn rewrite(row: &[u8], header: &Header) -> Option<(Vec<i16>, Vec<u8>)> {
-    let (mut aux, mut samples, mut out) = (Vec::new(), BEFORE.to_vec(), Vec::new());
+    let mut aux = Vec::new();
+    let mut samples = BEFORE.to_vec();
+    let mut out = Vec::new();
     let Ok(record) = ascii::parse_row(row, header, &mut aux, &mut samples) else {
         assert_eq!(samples, BEFORE);
         return None;

@@ -16,9 +16,11 @@ pub fn file(layout: Pod5Layout, lengths: &[usize]) -> Vec<u8> {
     let mapping = Mapping::new(&header).unwrap();
     let mut runs = mapping.runs();
     let mut encoder = SignalEncoder::new(layout.coding, layout.row_samples).unwrap();
-    let (mut out, mut kept) = (Vec::new(), Vec::new());
+    let mut out = Vec::new();
+    let mut kept = Vec::new();
     let mut tables = Pod5Encoder::start(layout, mapping.extra_columns(), &mut out);
-    let (mut read, mut aux) = (SynthRead::default(), Vec::new());
+    let mut read = SynthRead::default();
+    let mut aux = Vec::new();
     for (i, &len) in lengths.iter().enumerate() {
         synth.read(i as u64, &mut read);
         let samples: Vec<i16> = read.samples.iter().copied().cycle().take(len).collect();

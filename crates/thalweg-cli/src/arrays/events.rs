@@ -113,7 +113,8 @@ fn forward<T: PartialOrd>(range: Range<T>) -> Result<Range<T>, String> {
 fn parse_time(text: &str) -> Result<(Option<Moment>, Option<Moment>), String> {
     let (from, to) = ends(text)?;
     let moment = |text: &str| Moment::parse(text).map_err(|e| e.to_string());
-    let (from, to) = (from.map(moment).transpose()?, to.map(moment).transpose()?);
+    let from = from.map(moment).transpose()?;
+    let to = to.map(moment).transpose()?;
     // Moments of two kinds can be compared only when the time of the first pulse is known.
     if let (Some(Moment::Into(from)), Some(Moment::Into(to)))
     | (Some(Moment::At(from)), Some(Moment::At(to))) = (from, to)

@@ -191,7 +191,8 @@ impl WantedArrays {
 /// Prints what could not be read. The second value is whether there is any such object.
 pub(crate) fn survey(file: &ArrayFile, paths: &[PathBuf]) -> Result<(Vec<Dataset>, bool), Failure> {
     let root = [PathBuf::from("/")];
-    let (mut datasets, mut is_partial) = (Vec::new(), false);
+    let mut datasets = Vec::new();
+    let mut is_partial = false;
     for path in if paths.is_empty() { &root[..] } else { paths } {
         let found = file.survey(&path.to_string_lossy());
         let found = found.map_err(|error| not_within(error, &[path]))?;

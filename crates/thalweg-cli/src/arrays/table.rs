@@ -211,7 +211,8 @@ fn rows_as(
     let step = rows_at_a_time(file, columns, length)?;
     let schema = Arc::new(Schema::new(fields));
     let mut sink = TableSink::create(&path, kind, &schema)?;
-    let (mut from, mut bytes) = (0, 0);
+    let mut from = 0;
+    let mut bytes = 0;
     while from < length {
         let count = step.min(length - from);
         let parts = read_rows(file, columns, length, from..from + count)?;

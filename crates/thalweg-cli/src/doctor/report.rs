@@ -82,7 +82,8 @@ fn time_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     );
     line("store", &words);
     let range = report.range().map_or_else(String::new, |(least, most)| {
-        let (least, most) = (seconds(least), seconds(most));
+        let least = seconds(least);
+        let most = seconds(most);
         if least == most {
             "; the speed of the store is assumed, and hardly matters".into()
         } else {

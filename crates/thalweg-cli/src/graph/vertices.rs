@@ -51,7 +51,8 @@ fn parse_range(part: &str, of: &str) -> Result<RangeInclusive<u64>, Failure> {
         let id = number(part, of)?;
         return Ok(id..=id);
     };
-    let (first, last) = (number(first, of)?, number(last, of)?);
+    let first = number(first, of)?;
+    let last = number(last, of)?;
     if last < first {
         let what = format!("the range {part} ends before it begins; {last}-{first} may be meant");
         return Err(Failure::Usage(what));

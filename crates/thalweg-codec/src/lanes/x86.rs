@@ -224,7 +224,8 @@ unsafe impl Lanes for Avx2 {
                     _mm256_and_si256(same, _mm256_cmpeq_epi16(d, _mm256_subs_epi16(here, before)));
                 _mm256_xor_si256(_mm256_slli_epi16::<1>(d), _mm256_srai_epi16::<15>(d))
             };
-            let (a, b) = (zigzag(0), zigzag(1));
+            let a = zigzag(0);
+            let b = zigzag(1);
             let halves = |z| (_mm256_castsi256_si128(z), _mm256_extracti128_si256::<1>(z));
             let ((a, b), (c, d)) = (halves(a), halves(b));
             Packed { flags: narrow([a, b, c, d], data), wrapped: _mm256_movemask_epi8(same) != -1 }
@@ -307,8 +308,8 @@ unsafe impl Lanes for Avx512 {
         // SAFETY: 32 samples are loaded twice, the second time from one earlier on, and 64 bytes
         // stored.
         unsafe {
-            let (here, before) =
-                (_mm512_loadu_si512(samples.cast()), _mm512_loadu_si512(samples.sub(1).cast()));
+            let here = _mm512_loadu_si512(samples.cast());
+            let before = _mm512_loadu_si512(samples.sub(1).cast());
             let d = _mm512_sub_epi16(here, before);
             let z = _mm512_xor_si512(_mm512_slli_epi16::<1>(d), _mm512_srai_epi16::<15>(d));
             let flags = _mm512_cmpgt_epu16_mask(z, _mm512_set1_epi16(0xff));

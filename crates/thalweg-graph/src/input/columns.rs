@@ -260,8 +260,8 @@ impl AttributeReader {
         let AttributeColumn { dataset, kind } = column;
         let bytes = |size: usize| {
             let mut bytes = MutableBuffer::from_len_zeroed(len * size);
-            let (selection, out) =
-                (Selection::Slab(vec![Slab::from(rows.clone())]), bytes.as_slice_mut());
+            let selection = Selection::Slab(vec![Slab::from(rows.clone())]);
+            let out = bytes.as_slice_mut();
             self.file.read(&mut [ArrayRequest { dataset, selection, out }]).map(|_| bytes)
         };
         Ok(match kind {

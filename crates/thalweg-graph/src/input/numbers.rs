@@ -115,8 +115,9 @@ fn whole(number: f64) -> Result<u64, String> {
 /// 4.2.2.)
 fn long_double(bytes: &[u8; 16]) -> Result<u64, String> {
     let bits = u128::from_le_bytes(*bytes);
-    let (mantissa, exponent, is_negative) =
-        (bits as u64, (bits >> 64) as u32 & 0x7fff, bits >> 79 & 1 == 1);
+    let mantissa = bits as u64;
+    let exponent = (bits >> 64) as u32 & 0x7fff;
+    let is_negative = bits >> 79 & 1 == 1;
     if mantissa == 0 && exponent < 0x7fff {
         return Ok(0);
     }

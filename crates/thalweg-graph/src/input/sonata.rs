@@ -21,8 +21,10 @@ use super::{EdgeBatch, EdgeSource, Input, InputOptions, Population, VertexBatch,
 /// The contents of a SONATA file; `None` for another HDF5 file.
 pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Option<Input>> {
     let root = file.metadata().root();
-    let (edges, nodes) = (root.child("edges")?, root.child("nodes")?);
-    let (edges, nodes) = (group(edges)?, group(nodes)?);
+    let edges = root.child("edges")?;
+    let nodes = root.child("nodes")?;
+    let edges = group(edges)?;
+    let nodes = group(nodes)?;
     if edges.is_none() && nodes.is_none() {
         return Ok(None);
     }
@@ -87,8 +89,8 @@ impl SonataPopulation<'_> {
                 .map_or(Ok(None), |dataset| dataset.attribute("node_population"))?;
             Ok(text(named).unwrap_or_else(|| format!("{}_{end}", self.name)))
         };
-        let (source, target) =
-            (kind("source_node_id", "source")?, kind("target_node_id", "target")?);
+        let source = kind("source_node_id", "source")?;
+        let target = kind("target_node_id", "target")?;
         let ends = match ends {
             (Some(sources), Some(targets)) if sources.rows == targets.rows => {
                 Some((sources, targets))

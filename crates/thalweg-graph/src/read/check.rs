@@ -121,7 +121,8 @@ impl Network {
 
     /// The defect of a type that has another number of vertices than the manifest and the log say.
     fn check_vertex_count(&self, vertex_type: usize) -> Result<Option<NetworkDefect>> {
-        let (expected, mut count) = (self.vertex_count(vertex_type), 0);
+        let expected = self.vertex_count(vertex_type);
+        let mut count = 0;
         let counted = self.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
             count += ids.len() as u64;
             // Counting ends early: a segment may claim more than can be counted.

@@ -64,7 +64,8 @@ impl Fetcher {
         let mut ranges: Vec<Range<u64>> = Vec::with_capacity(pages.len());
         for pages in pages {
             let bytes = reader.segment.bytes(&pages)?;
-            let (start, end) = (bytes.start as u64, bytes.end as u64);
+            let start = bytes.start as u64;
+            let end = bytes.end as u64;
             match ranges.last_mut() {
                 // Lists share pages: each is fetched once.
                 Some(last) if start <= last.end && end - last.start <= self.model.block as u64 => {

@@ -363,7 +363,8 @@ impl<'a> MergedLists<'a> {
         self.change.removed.clear();
         let mut ends = Vec::new();
         for stream in self.streams.iter_mut().filter(|stream| stream.vertex == Some(vertex)) {
-            let (ids, numbers) = (stream.cursor.ids(), stream.cursor.numbers());
+            let ids = stream.cursor.ids();
+            let numbers = stream.cursor.numbers();
             ends.clear();
             if numbers.is_empty() {
                 ends.extend(ids.iter().map(|id| (*id, 0)));

@@ -247,7 +247,9 @@ impl LogBytes {
             return Ok(None);
         };
         let head = self.range(begin, HEAD)?;
-        let (len, durable, hash) = (word(&head[..4]), word(&head[8..16]), word(&head[16..24]));
+        let len = word(&head[..4]);
+        let durable = word(&head[8..16]);
+        let hash = word(&head[16..24]);
         // The length is looked at before the change is read: other bytes may hold any number.
         if &head[4..8] != MARK || len > room {
             return Ok(None);

@@ -143,7 +143,8 @@ impl<'a> RecordReader<'a> {
         let len = usize::try_from(word(&head[5..13])).map_err(|_| self.short(here))?;
         let attribute_bytes = word(&head[13..21]);
         let is_edges = matches!(kind & !NUMBERED, EDGES_ADDED | EDGES_REMOVED);
-        let (populations, types) = (self.populations, self.types);
+        let populations = self.populations;
+        let types = self.types;
         if number >= if is_edges { populations } else { types } {
             let expected = format!("below {populations} populations or {types} types");
             return Err(Fault::new(here, format!("number {number}"), expected));

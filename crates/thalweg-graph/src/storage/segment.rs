@@ -257,7 +257,8 @@ impl SegmentPages {
     fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
         let sums = self.sums((page / PAGES_PER_SUM_PAGE) as usize)?;
         let at = (page % PAGES_PER_SUM_PAGE) as usize * 4;
-        let (found, expected) = (sum(bytes), word(&sums[at..at + 4]) as u32);
+        let found = sum(bytes);
+        let expected = word(&sums[at..at + 4]) as u32;
         if found == expected {
             return Ok(());
         }
@@ -306,7 +307,8 @@ impl SegmentPages {
         self.store.read_at(start, &mut bytes)?;
         let mut damage = Ok(());
         for (part, sums) in parts.zip(bytes.chunks(PAGE)) {
-            let (found, expected) = (sum(sums), word(&self.hashes[part * 4..part * 4 + 4]) as u32);
+            let found = sum(sums);
+            let expected = word(&self.hashes[part * 4..part * 4 + 4]) as u32;
             if found != expected {
                 let fault = Fault::new(
                     0,

@@ -228,7 +228,8 @@ impl SynthNetwork {
             let passing = |size: f64| {
                 near.iter().map(|(weight, count)| (weight * size).min(1.0) * count).sum::<f64>()
             };
-            let (mut low, mut high) = (0.0, 16.0);
+            let mut low = 0.0;
+            let mut high = 16.0;
             for _ in 0..24 {
                 let middle = f64::midpoint(low, high);
                 if passing(middle) < neurons * scale { low = middle } else { high = middle }
@@ -244,10 +245,8 @@ impl SynthNetwork {
         let mut first = 0;
         self.synapses.push(0);
         for neuron in 0..self.homes.len() {
-            let (rows, key) = (
-                self.grid.rows(&self.grid.to, self.homes[neuron] as usize),
-                self.key(neuron as u64),
-            );
+            let rows = self.grid.rows(&self.grid.to, self.homes[neuron] as usize);
+            let key = self.key(neuron as u64);
             let mut own = 0;
             for (number, step) in self.grid.steps.iter().enumerate() {
                 if number.is_multiple_of(BLOCK) {
@@ -332,15 +331,16 @@ impl SynthNetwork {
 
     /// Appends the synapses that a neuron has in one of the cells that it reaches.
     fn ids(&self, neuron: usize, number: usize, count: u32, out: &mut Vec<u64>) {
-        let (rows, key) =
-            (self.grid.rows(&self.grid.to, self.homes[neuron] as usize), self.key(neuron as u64));
+        let rows = self.grid.rows(&self.grid.to, self.homes[neuron] as usize);
+        let key = self.key(neuron as u64);
         let blocks = self.grid.steps.len().div_ceil(BLOCK);
         let from = number - number % BLOCK;
         let before = (from..number)
             .filter_map(|at| self.passes(key, at, target_cell(&rows, self.grid.steps[at])))
             .sum::<u32>();
         let start = u64::from(self.before[neuron * blocks + number / BLOCK] + before);
-        let (first, end) = (self.synapses[neuron], self.synapses[neuron + 1]);
+        let first = self.synapses[neuron];
+        let end = self.synapses[neuron + 1];
         let shuffle = Shuffle::new(key, (end - first) / 2);
         let mut known = (u64::MAX, 0);
         let ids = (start..start + u64::from(count)).map(|place| {
@@ -357,8 +357,9 @@ impl SynthNetwork {
     /// Appends the astrocytes of the recipe whose domains a neuron passes.
     pub fn neuron(&self, neuron: u64, astrocytes: &mut Vec<u64>) {
         let Some(&home) = self.homes.get(neuron as usize) else { return };
-        let (rows, key, own) =
-            (self.grid.rows(&self.grid.to, home as usize), self.key(neuron), astrocytes.len());
+        let rows = self.grid.rows(&self.grid.to, home as usize);
+        let key = self.key(neuron);
+        let own = astrocytes.len();
         for (number, step) in self.grid.steps.iter().enumerate() {
             let cell = target_cell(&rows, *step);
             let astrocyte = u64::from(self.astrocytes[cell]);

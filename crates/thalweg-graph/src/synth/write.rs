@@ -32,8 +32,8 @@ impl NeuroglialWriter {
     pub fn create(path: &Path, network: &SynthNetwork) -> Result<Self> {
         let file = NewFile::create(path)?;
         let writer = Hdf5Writer::create_for(file.temporary(), file.name(), false)?;
-        let (astrocytes, neurons) =
-            (writer.group(None, "Astrocyte")?, writer.group(None, "Neuron")?);
+        let astrocytes = writer.group(None, "Astrocyte")?;
+        let neurons = writer.group(None, "Neuron")?;
         let mut ends = [0, 0];
         let mut offsets: Vec<u8> = vec![0; 16];
         for astrocyte in 0..network.recipe().astrocytes() {

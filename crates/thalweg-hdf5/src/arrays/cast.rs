@@ -72,7 +72,8 @@ impl Cast {
         to: &Dtype,
         same: impl FnOnce() -> Result<bool>,
     ) -> Result<Option<Self>> {
-        let (own, other) = (Number::of(from), Number::of(to));
+        let own = Number::of(from);
+        let other = Number::of(to);
         if from.to_string() == to.to_string() {
             let is_same = own.kind != 'V' || same()?;
             return Ok(is_same.then_some(Self { from: own, to: None }));

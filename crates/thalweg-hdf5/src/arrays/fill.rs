@@ -219,7 +219,8 @@ impl ArrayFile {
         elements: &[Range<u64>],
         piece: u64,
     ) -> impl Iterator<Item = Result<Window>> + Send + use<> {
-        let (memory, size) = (self.options.budget.memory as u64, self.store.size());
+        let memory = self.options.budget.memory as u64;
+        let size = self.store.size();
         let subjects = subjects.clone();
         self.windows(&subjects, elements, piece).map(move |parts| {
             for part in &parts {

@@ -258,7 +258,9 @@ impl Grid {
         let Picks::Slabs(slabs) = &mut self.picks else { return };
         let mut kept = 0;
         for next in 0..slabs.len() {
-            let (length, tile, slab) = (self.shape[next], self.tile[next], slabs[next]);
+            let length = self.shape[next];
+            let tile = self.tile[next];
+            let slab = slabs[next];
             if next > 0 && tile == length && slab.is_whole(length) {
                 self.shape[kept - 1] *= length;
                 self.tile[kept - 1] *= length;
@@ -298,7 +300,8 @@ impl Grid {
 
     /// Bytes from the start of a decoded tile to the end of its last element inside the array.
     pub(super) fn needed_bytes(&self, tile: u64) -> u64 {
-        let (mut last, mut stride) = (0, 1);
+        let mut last = 0;
+        let mut stride = 1;
         for (dimension, origin, range) in self.area(tile, 0) {
             last += (range.end - origin).saturating_sub(1) * stride;
             stride *= self.tile[dimension];
@@ -398,8 +401,9 @@ impl Grid {
         let mut dimension = self.shape.len();
         std::iter::from_fn(move || {
             dimension = dimension.checked_sub(1)?;
-            let (length, size, cut) =
-                (self.shape[dimension], self.tile[dimension], self.part[dimension]);
+            let length = self.shape[dimension];
+            let size = self.tile[dimension];
+            let cut = self.part[dimension];
             let tiles = length.div_ceil(size);
             let parts = size.div_ceil(cut);
             let origin = tile % tiles * size;
@@ -413,7 +417,9 @@ impl Grid {
     /// The first wanted element of a tile's part and the end of the last, counted in the tile;
     /// `None` if none is wanted.
     fn span(&self, tile: u64, part: u64, slabs: &[Slab]) -> Option<(u64, u64)> {
-        let (mut low, mut high, mut stride) = (0, 0, 1);
+        let mut low = 0;
+        let mut high = 0;
+        let mut stride = 1;
         for (dimension, origin, range) in self.area(tile, part) {
             let wanted = slabs[dimension].within(range)?;
             low += (wanted.start - origin) * stride;
@@ -487,7 +493,9 @@ impl Grid {
     ) {
         // For each dimension, the last first: its runs, and its strides in the tile and in the
         // output.
-        let (mut runs, mut stride, mut out) = (Vec::new(), 1, 1);
+        let mut runs = Vec::new();
+        let mut stride = 1;
+        let mut out = 1;
         for (dimension, origin, range) in self.area(tile, part) {
             let slab = slabs[dimension];
             let here =
@@ -550,7 +558,8 @@ fn wanted_fill(array: &Array, selection: &Selection) -> Vec<u8> {
             points.iter().map(|point| point.iter().zip(&array.shape).fold(0, number)).collect()
         }
         Selection::Slab(slabs) => {
-            let (mut wanted, mut inner) = (vec![0], 1);
+            let mut wanted = vec![0];
+            let mut inner = 1;
             for (slab, &length) in slabs.iter().zip(&array.shape).rev() {
                 if inner == parts {
                     break;

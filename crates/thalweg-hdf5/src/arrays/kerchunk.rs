@@ -47,8 +47,9 @@ impl ArrayFile {
         let datasets = self.datasets()?;
         let names: HashMap<u64, &str> =
             datasets.iter().map(|dataset| (dataset.node.address(), dataset.path())).collect();
-        let (mut made, mut arrays, mut groups) =
-            (ReferenceSet::default(), 0, BTreeSet::from([String::new()]));
+        let mut made = ReferenceSet::default();
+        let mut arrays = 0;
+        let mut groups = BTreeSet::from([String::new()]);
         for dataset in &datasets {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);

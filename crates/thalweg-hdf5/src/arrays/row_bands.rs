@@ -80,7 +80,8 @@ impl Iterator for WindowParts {
     type Item = Vec<ElementRange>;
 
     fn next(&mut self) -> Option<Vec<ElementRange>> {
-        let (mut parts, mut bytes) = (Vec::<ElementRange>::new(), 0);
+        let mut parts = Vec::<ElementRange>::new();
+        let mut bytes = 0;
         while bytes < self.window
             && let Some(Reverse((_, dataset))) = self.heap.pop()
         {

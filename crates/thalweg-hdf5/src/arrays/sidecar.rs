@@ -121,7 +121,8 @@ impl ArrayFile {
         grids: &[DatasetChunks],
     ) -> Result<SavedMetadata> {
         let Options { control, model, budget: Budget { threads, memory }, .. } = &self.options;
-        let (model, kept) = (model.unwrap_or(StoreModel::LOCAL), memory / METADATA_SHARE);
+        let model = model.unwrap_or(StoreModel::LOCAL);
+        let kept = memory / METADATA_SHARE;
         let file = MetadataFile::open(self.store(), control, model, *threads, kept as u64)?;
         let file = Arc::new(file.record());
         let none = SavedMetadata::default();

@@ -442,8 +442,8 @@ impl Decoder for Filler {
     ) -> Result<()> {
         batch.clear();
         while let Some(extent) = group.get(*next) {
-            let (number, entry) =
-                (extent.ordinal >> ENTRY_BITS, extent.ordinal & ((1 << ENTRY_BITS) - 1));
+            let number = extent.ordinal >> ENTRY_BITS;
+            let entry = extent.ordinal & ((1 << ENTRY_BITS) - 1);
             let number = number as usize;
             let window = match &worker.window {
                 Some((known, window)) if *known == number => window.clone(),

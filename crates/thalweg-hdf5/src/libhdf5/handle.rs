@@ -21,7 +21,9 @@ use super::filter_plugins;
 
 /// The library's version, as in "2.2.0".
 pub fn version() -> String {
-    let (mut major, mut minor, mut release) = (0, 0, 0);
+    let mut major = 0;
+    let mut minor = 0;
+    let mut release = 0;
     // SAFETY: three numbers that outlive the call.
     locked(|| unsafe {
         hdf5_metno_sys::h5::H5get_libversion(&raw mut major, &raw mut minor, &raw mut release)

@@ -228,7 +228,8 @@ impl<'a> Rewrite<'a> {
         while let Some(object) = self.made.get_mut(next) {
             let links = std::mem::take(&mut object.links);
             if !links.is_empty() {
-                let (to, path) = (object.to, object.path.clone());
+                let to = object.to;
+                let path = object.path.clone();
                 self.step()?;
                 self.run_locked(&path, |rewrite| {
                     let to = rewrite.open_to(to)?;
@@ -240,7 +241,9 @@ impl<'a> Rewrite<'a> {
         // References can be set once all objects are copied. An attribute may bring in a type.
         let mut next = 0;
         while let Some(object) = self.made.get(next) {
-            let (from, to, path) = (object.from, object.to, object.path.clone());
+            let from = object.from;
+            let to = object.to;
+            let path = object.path.clone();
             self.step()?;
             let (attributes, comment) = self.from.stored_attributes(from, &path)?;
             self.run_locked(&path, |rewrite| {
@@ -345,7 +348,9 @@ impl<'a> Rewrite<'a> {
         unsafe {
             let make = Id::new(H5Pcreate(*H5P_CLS_GROUP_CREATE))?;
             set_group_properties(&make, properties, group)?;
-            let (parent, name, how) = (link.parent.raw(), &link.name, link.properties.raw());
+            let parent = link.parent.raw();
+            let name = &link.name;
+            let how = link.properties.raw();
             Id::new(H5Gcreate2(parent, name.as_ptr(), how, make.raw(), H5P_DEFAULT))
         }
     }
@@ -459,7 +464,8 @@ unsafe fn set_file_properties(
     // SAFETY: as the caller says.
     unsafe {
         status(H5Pset_userblock(list.raw(), superblock.base))?;
-        let (group, leaf) = (superblock.group_k.into(), superblock.leaf_k.into());
+        let group = superblock.group_k.into();
+        let leaf = superblock.leaf_k.into();
         status(H5Pset_sym_k(list.raw(), group, leaf))?;
         status(H5Pset_istore_k(list.raw(), superblock.chunk_k.into()))?;
         let indexes = &superblock.shared_messages;
@@ -469,7 +475,8 @@ unsafe fn set_file_properties(
                 let types = index.types.into();
                 status(H5Pset_shared_mesg_index(list.raw(), number, types, index.least))?;
             }
-            let (most, least) = (first.phases.0.into(), first.phases.1.into());
+            let most = first.phases.0.into();
+            let least = first.phases.1.into();
             status(H5Pset_shared_mesg_phase_change(list.raw(), most, least))?;
         }
         if let Some(space) = space {
@@ -479,7 +486,8 @@ unsafe fn set_file_properties(
                 2 => H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_AGGR,
                 _ => H5F_fspace_strategy_t::H5F_FSPACE_STRATEGY_NONE,
             };
-            let (persists, threshold) = (space.is_persistent.into(), space.threshold);
+            let persists = space.is_persistent.into();
+            let threshold = space.threshold;
             status(H5Pset_file_space_strategy(list.raw(), strategy, persists, threshold))?;
             if let Some(page) = space.page {
                 status(H5Pset_file_space_page_size(list.raw(), page))?;

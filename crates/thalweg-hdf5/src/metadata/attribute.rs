@@ -61,7 +61,8 @@ impl Object {
         if is_tracked {
             info.skip(2)?;
         }
-        let (heap, names) = (info.address()?, info.address()?);
+        let heap = info.address()?;
+        let names = info.address()?;
         if heap == NOWHERE {
             return Ok(found);
         }
@@ -233,7 +234,9 @@ async fn attribute<S: ByteSource + ?Sized>(
         Ok(cursor.same(bytes, at))
     };
     let [name, kind, space] = sizes;
-    let (name, kind, mut space) = (part(name)?, part(kind)?, part(space)?);
+    let name = part(name)?;
+    let kind = part(kind)?;
+    let mut space = part(space)?;
     let name = until_nul(name.rest()).to_vec();
     let type_message = if flags & 1 == 0 {
         TypeMessage { bytes: kind.rest().to_vec(), committed: None }
@@ -255,8 +258,10 @@ async fn attribute<S: ByteSource + ?Sized>(
         let found = format!("{} bytes of the attribute {name}", cursor.rest().len());
         return damaged(cursor.at(), found, format!("{space:?} of {} bytes", datatype.size));
     };
-    let (bytes, widths) = (bytes.to_vec(), cursor.widths());
-    let (at, order) = (cursor.at(), None);
+    let bytes = bytes.to_vec();
+    let widths = cursor.widths();
+    let at = cursor.at();
+    let order = None;
     Ok(Attribute { name, is_utf8, order, datatype, type_message, space, bytes, at, widths })
 }
 

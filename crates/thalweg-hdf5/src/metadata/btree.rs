@@ -43,7 +43,8 @@ impl Tree1 {
         let width = usize::from(reader.superblock().widths.address);
         let head = 8 + 2 * width;
         let node = (head + 2 * usize::from(self.k) * (self.key + width) + self.key) as u64;
-        let (mut level, mut all) = (expected, Vec::new());
+        let mut level = expected;
+        let mut all = Vec::new();
         for places in places.chunks(at_once(node)) {
             reader.hint(places, node);
             let heads: Vec<(u64, u64)> = places.iter().map(|&at| (at, head as u64)).collect();
@@ -88,9 +89,13 @@ pub(super) async fn version2<S: ByteSource + ?Sized>(
     cursor.magic("BTHD")?;
     cursor.version(0, "a B-tree")?;
     cursor.version(kind, "a B-tree's records")?;
-    let (node, record, depth) = (cursor.u32()?, cursor.u16()?, cursor.u16()?);
+    let node = cursor.u32()?;
+    let record = cursor.u16()?;
+    let depth = cursor.u16()?;
     cursor.skip(2)?;
-    let (root, count, total) = (cursor.address()?, cursor.u16()?, cursor.length()?);
+    let root = cursor.address()?;
+    let count = cursor.u16()?;
+    let total = cursor.length()?;
     let size = usize::from(record);
     if !sizes.contains(&size) || size == 0 {
         return damaged(at, format!("records of {record} bytes"), format!("{sizes:?}"));
@@ -163,7 +168,9 @@ impl NodeShape {
             );
         }
         let count = bytes_for(most);
-        let (mut levels, mut totals, mut below) = (vec![(most, 0)], vec![0], most);
+        let mut levels = vec![(most, 0)];
+        let mut totals = vec![0];
+        let mut below = most;
         for level in 0..usize::from(depth) {
             let pointer = address + count + totals[level];
             let most = node.saturating_sub(OVERHEAD + pointer as u64) / (record + pointer as u64);

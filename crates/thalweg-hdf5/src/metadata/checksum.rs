@@ -23,7 +23,9 @@ pub(super) fn verified(bytes: &[u8], at: u64) -> Result<&[u8]> {
 /// `H5_checksum_metadata`.
 pub(super) fn lookup3(data: &[u8]) -> u32 {
     let start = 0xdead_beef_u32.wrapping_add(data.len() as u32);
-    let (mut a, mut b, mut c) = (start, start, start);
+    let mut a = start;
+    let mut b = start;
+    let mut c = start;
     let word = |bytes: &[u8], i: usize| {
         let mut word = [0; 4];
         for (to, &from) in word.iter_mut().zip(bytes.iter().skip(i * 4)) {

@@ -179,7 +179,8 @@ impl ChunkGrid {
         let tree = Tree1 { kind: 1, key, k: reader.superblock().chunk_k };
         for (key, at) in tree.entries(reader, root).await? {
             let mut key = reader.cursor(&key, root);
-            let (size, mask) = (u64::from(key.u32()?), key.u32()?);
+            let size = u64::from(key.u32()?);
+            let mask = key.u32()?;
             let mut scaled = Vec::with_capacity(self.chunk.len());
             for &chunk in &self.chunk {
                 let first = key.u64()?;
@@ -333,7 +334,8 @@ impl Gathered<'_> {
         let fail = |expected: String| {
             damaged(index, format!("a chunk at the place {:?} of the grid", entry.scaled), expected)
         };
-        let (mut number, mut mask) = (0u64, entry.mask);
+        let mut number = 0u64;
+        let mut mask = entry.mask;
         for ((&at, &len), &chunk) in entry.scaled.iter().zip(self.shape).zip(self.chunk) {
             let first = at.saturating_mul(chunk);
             if first >= len {
@@ -438,14 +440,17 @@ async fn fixed<S: ByteSource + ?Sized>(
     filtered: bool,
 ) -> Result<Vec<(u64, ArrayEntry)>> {
     let widths = reader.superblock().widths;
-    let (address, length) = (u64::from(widths.address), u64::from(widths.length));
+    let address = u64::from(widths.address);
+    let length = u64::from(widths.length);
     let header = reader.get(at, 8 + length + address + 4).await?;
     let mut cursor = reader.cursor(verified(&header, at)?, at);
     cursor.magic("FAHD")?;
     cursor.version(0, "a fixed array")?;
     cursor.version(u8::from(filtered), "a fixed array's entries")?;
     let form = EntryForm::new(cursor.u8()?, filtered, widths.address, at)?;
-    let (bits, count, block) = (cursor.u8()?, cursor.length()?, cursor.address()?);
+    let bits = cursor.u8()?;
+    let count = cursor.length()?;
+    let block = cursor.address()?;
     let mut entries = Vec::new();
     if block == NOWHERE {
         return Ok(entries);
@@ -565,7 +570,8 @@ async fn extensible<S: ByteSource + ?Sized>(
     filtered: bool,
 ) -> Result<Vec<(u64, ArrayEntry)>> {
     let widths = reader.superblock().widths;
-    let (address, length) = (u64::from(widths.address), u64::from(widths.length));
+    let address = u64::from(widths.address);
+    let length = u64::from(widths.length);
     let header = reader.get(at, 12 + 6 * length + address + 4).await?;
     let mut cursor = reader.cursor(verified(&header, at)?, at);
     cursor.magic("EAHD")?;
@@ -574,7 +580,8 @@ async fn extensible<S: ByteSource + ?Sized>(
     let form = EntryForm::new(cursor.u8()?, filtered, widths.address, at)?;
     let bits = cursor.u8()?;
     let in_index = u64::from(cursor.u8()?);
-    let (least, least_blocks) = (u64::from(cursor.u8()?), u64::from(cursor.u8()?));
+    let least = u64::from(cursor.u8()?);
+    let least_blocks = u64::from(cursor.u8()?);
     let page = 1u64.checked_shl(cursor.u8()?.into()).unwrap_or(u64::MAX);
     cursor.skip(4 * widths.length as usize)?;
     let most_set = cursor.length()?;

@@ -249,7 +249,8 @@ fn layout_of(mut layout: Cursor<'_>, datatype: &Datatype, space: &Dataspace) -> 
             Ok(Layout::Compact(layout.take(size)?.to_vec()))
         }
         (3..=5, 1) => {
-            let (address, size) = (layout.address()?, layout.length()?);
+            let address = layout.address()?;
+            let size = layout.length()?;
             let wanted = space.count().and_then(|count| count.checked_mul(element));
             // Of a dataset in other files, the size is not set.
             if address != NOWHERE && wanted.is_none_or(|wanted| size < wanted) {
@@ -352,7 +353,8 @@ async fn external<S: ByteSource + ?Sized>(
     let mut pieces = Vec::new();
     for _ in 0..used {
         let file = names.text(message.length()?)?.to_vec();
-        let (offset, size) = (message.length()?, message.length()?);
+        let offset = message.length()?;
+        let size = message.length()?;
         pieces.push(ExternalPiece { file, offset, size });
     }
     Ok(pieces)

@@ -117,7 +117,8 @@ impl Datatype {
         }
         let at = cursor.at();
         let head = cursor.u8()?;
-        let (version, class) = (head >> 4, head & 15);
+        let version = head >> 4;
+        let class = head & 15;
         if !(1..=5).contains(&version) {
             return damaged(at, format!("version {version} of a type"), "1 to 5");
         }
@@ -192,7 +193,8 @@ impl Datatype {
 /// The bits of a number of `size` bytes.
 fn bits(cursor: &mut Cursor<'_>, size: usize) -> Result<Bits> {
     let at = cursor.at();
-    let (offset, precision) = (usize::from(cursor.u16()?), usize::from(cursor.u16()?));
+    let offset = usize::from(cursor.u16()?);
+    let precision = usize::from(cursor.u16()?);
     if precision == 0 || offset + precision > size.saturating_mul(8) {
         let found = format!("{precision} bits from bit {offset} on");
         return damaged(at, found, format!("bits of {size} bytes"));
@@ -212,7 +214,8 @@ fn float(cursor: &mut Cursor<'_>, size: usize, flags: [u8; 3]) -> Result<Class> 
     let part = |cursor: &mut Cursor<'_>| -> Result<Bits> {
         Ok(Bits { offset: usize::from(cursor.u8()?), precision: usize::from(cursor.u8()?) })
     };
-    let (exponent, mantissa) = (part(cursor)?, part(cursor)?);
+    let exponent = part(cursor)?;
+    let mantissa = part(cursor)?;
     let form = FloatForm {
         sign: usize::from(flags[1]),
         exponent,

@@ -136,7 +136,8 @@ pub(crate) fn integer(size: usize, order: ByteOrder, letter: char, bits: Bits) -
 
 /// Floating-point numbers of `size` bytes.
 pub(crate) fn float(size: usize, order: ByteOrder, form: &FloatForm) -> Outcome {
-    let (exponent, mantissa) = (form.exponent, form.mantissa);
+    let exponent = form.exponent;
+    let mantissa = form.mantissa;
     let at = [form.sign, exponent.offset, exponent.precision, mantissa.offset, mantissa.precision];
     let bias = form.bias as usize;
     match widened(size, at, bias, form.is_implied) {
@@ -206,7 +207,9 @@ pub(crate) type NamedElement = (String, usize, ElementType);
 
 /// A compound type of `size` bytes.
 pub(crate) fn record(size: usize, members: Vec<NamedElement>) -> Outcome {
-    let (mut fields, mut names, mut why) = (Vec::new(), Vec::new(), None);
+    let mut fields = Vec::new();
+    let mut names = Vec::new();
+    let mut why = None;
     for (name, offset, field) in members {
         names.push(name);
         why = why.or(field.converted.map(|conversion| conversion.to_string()));

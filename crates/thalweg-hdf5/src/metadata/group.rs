@@ -130,7 +130,9 @@ async fn symbols<S: ByteSource + ?Sized>(
             return damaged(at, found, format!("at most {most}"));
         }
         for _ in 0..count {
-            let (name, place, cached) = (cursor.length()?, cursor.address()?, cursor.u32()?);
+            let name = cursor.length()?;
+            let place = cursor.address()?;
+            let cached = cursor.u32()?;
             cursor.skip(4)?;
             let mut scratch = cursor.same(cursor.clone().take(16)?, cursor.at());
             cursor.skip(16)?;

@@ -208,7 +208,9 @@ impl Object {
         let mut cursor = self.cursor(start, at);
         // Bytes that are too few for a message are a gap.
         while cursor.rest().len() >= 8 {
-            let (kind, len, flags) = (cursor.u16()?, cursor.u16()?, cursor.u8()?);
+            let kind = cursor.u16()?;
+            let len = cursor.u16()?;
+            let flags = cursor.u8()?;
             cursor.skip(3)?;
             let here = cursor.at();
             if !len.is_multiple_of(8) {
@@ -243,7 +245,9 @@ impl Object {
         let mut cursor = self.cursor(start, at);
         // Bytes that are too few for a message are a gap.
         while cursor.rest().len() >= least {
-            let (kind, len, flags) = (cursor.u8()?, cursor.u16()?, cursor.u8()?);
+            let kind = cursor.u8()?;
+            let len = cursor.u16()?;
+            let flags = cursor.u8()?;
             let order = if is_tracked { Some(cursor.u16()?) } else { None };
             let here = cursor.at();
             let body = cursor.take(usize::from(len))?;
@@ -320,7 +324,9 @@ impl Object {
         if message.flags & SHARED != 0 {
             return Ok(Body { order, ..shared(reader, cursor, message.kind).await? });
         }
-        let (bytes, at, widths) = (Cow::Borrowed(cursor.rest()), message.at, self.widths);
+        let bytes = Cow::Borrowed(cursor.rest());
+        let at = message.at;
+        let widths = self.widths;
         Ok(Body { bytes, at, widths, order, holder: None })
     }
 }
@@ -361,7 +367,8 @@ pub(super) async fn shared<S: ByteSource + ?Sized>(
         return damaged(message.at, "a shared message that is shared again", "the message");
     }
     let bytes = object.body(message).rest().to_vec();
-    let (bytes, at) = (Cow::Owned(bytes), message.at);
+    let bytes = Cow::Owned(bytes);
+    let at = message.at;
     Ok(Body { bytes, at, widths, order: None, holder: Some(address) })
 }
 

@@ -27,7 +27,9 @@ impl Local {
         cursor.magic("HEAP")?;
         cursor.version(0, "a local heap")?;
         cursor.skip(3)?;
-        let (size, _, at) = (cursor.length()?, cursor.length()?, cursor.address()?);
+        let size = cursor.length()?;
+        let _ = cursor.length()?;
+        let at = cursor.address()?;
         if size > MOST_NAMES {
             return foreign(format!("names of {size} bytes in a symbol table"));
         }
@@ -81,7 +83,8 @@ impl Collections {
         let places: BTreeSet<u64> = ids.into_iter().map(|(at, _)| at).collect();
         let places: Vec<u64> = places.into_iter().collect();
         let heads = reader.get_up_to(&places, USUAL_COLLECTION).await?;
-        let (mut whole, mut long) = (Vec::new(), Vec::new());
+        let mut whole = Vec::new();
+        let mut long = Vec::new();
         for (head, &at) in heads.into_iter().zip(&places) {
             let mut cursor = reader.cursor(&head, at);
             cursor.magic("GCOL")?;
@@ -545,7 +548,8 @@ impl Fractal {
         let mut objects = HashMap::new();
         for record in records.chunks_exact(record) {
             let mut cursor = reader.cursor(record, self.huge);
-            let (at, len) = (cursor.address()?, cursor.length()?);
+            let at = cursor.address()?;
+            let len = cursor.length()?;
             objects.insert(cursor.length()?, (at, len));
         }
         Ok(objects)

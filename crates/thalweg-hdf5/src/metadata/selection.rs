@@ -132,8 +132,10 @@ fn regular(cursor: &mut Cursor<'_>, rank: usize, width: usize) -> Result<Vec<Sla
     let limit = |number: u64| if number == unlimited { UNLIMITED } else { number };
     let mut slabs = Vec::with_capacity(rank);
     for _ in 0..rank {
-        let (start, step) = (cursor.uint(width)?, cursor.uint(width)?);
-        let (count, block) = (limit(cursor.uint(width)?), limit(cursor.uint(width)?));
+        let start = cursor.uint(width)?;
+        let step = cursor.uint(width)?;
+        let count = limit(cursor.uint(width)?);
+        let block = limit(cursor.uint(width)?);
         // A single block has no next one.
         let step = if count <= 1 { block.max(1) } else { step.max(1) };
         let slab = Slab { start, count, step, block };

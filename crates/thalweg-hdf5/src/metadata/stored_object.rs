@@ -358,7 +358,8 @@ async fn any<S: ByteSource + ?Sized>(
     let mut in_heaps = Vec::new();
     for element in elements.chunks_exact(ANY_REFERENCE) {
         let mut cursor = reader.cursor(element, 0);
-        let (kind, flags) = (cursor.u8()?, cursor.u8()?);
+        let kind = cursor.u8()?;
+        let flags = cursor.u8()?;
         let some = |object, part| Some(StoredReference { object, part });
         found.push(match kind {
             0 => None,
@@ -421,7 +422,8 @@ fn file_space(mut message: Cursor<'_>) -> Result<FileSpace> {
                 return damaged(at, format!("strategy {strategy} of file space"), "0 to 3");
             }
             let is_persistent = message.u8()? != 0;
-            let (threshold, page) = (message.length()?, Some(message.length()?));
+            let threshold = message.length()?;
+            let page = Some(message.length()?);
             Ok(FileSpace { strategy, is_persistent, threshold, page })
         }
         version => foreign(format!("version {version} of file space")),

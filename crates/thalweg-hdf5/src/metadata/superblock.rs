@@ -155,7 +155,9 @@ fn modern(
     let flags = cursor.u8()?;
     found.is_open_for_writing = version == 3 && flags & 0x05 != 0;
     let mut rest = Cursor::new(cursor.rest(), cursor.at(), found.widths);
-    let (base, extension, end) = (rest.address()?, rest.address()?, rest.address()?);
+    let base = rest.address()?;
+    let extension = rest.address()?;
+    let end = rest.address()?;
     found.root = rest.address()?;
     let len = bytes.len() - rest.rest().len() + 4;
     verified(bytes.get(..len).unwrap_or_default(), found.base)?;
@@ -166,7 +168,8 @@ fn modern(
 /// Parses the widths of addresses and lengths.
 fn widths(cursor: &mut Cursor<'_>, found: &mut Superblock) -> Result<()> {
     let at = cursor.at();
-    let (address, length) = (cursor.u8()?, cursor.u8()?);
+    let address = cursor.u8()?;
+    let length = cursor.u8()?;
     let is_known = |width| matches!(width, 2 | 4 | 8);
     if !is_known(address) || !is_known(length) {
         let found = format!("addresses of {address} bytes and lengths of {length}");
@@ -193,7 +196,8 @@ async fn extend<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>, at: u64) -> 
     if let Some(table) = extension.find(SHARED_TABLE) {
         let mut table = table?;
         table.version(0, "the table of shared messages")?;
-        let (at, count) = (table.address()?, table.u8()?);
+        let at = table.address()?;
+        let count = table.u8()?;
         found.shared_messages = Arc::new(shared_messages(reader, at, count).await?);
     }
     reader.superblock = found;
@@ -217,7 +221,8 @@ async fn shared_messages<S: ByteSource + ?Sized>(
     for _ in 0..count {
         // The version and the kind of the index.
         cursor.skip(2)?;
-        let (types, least) = (cursor.u16()?, cursor.u32()?);
+        let types = cursor.u16()?;
+        let least = cursor.u32()?;
         let phases = (cursor.u16()?, cursor.u16()?);
         // The number of messages, and the address of the index.
         cursor.skip(2)?;

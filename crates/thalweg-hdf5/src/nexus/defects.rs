@@ -101,7 +101,9 @@ pub(super) fn finding(
     expected: impl Into<String>,
     done: impl Into<String>,
 ) -> EventFinding {
-    let (found, expected, done) = (found.into(), expected.into(), done.into());
+    let found = found.into();
+    let expected = expected.into();
+    let done = done.into();
     EventFinding { group: String::new(), defect, at, count: 1, found, expected, done }
 }
 

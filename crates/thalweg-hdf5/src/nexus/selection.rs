@@ -67,7 +67,8 @@ impl EventSelection {
         let ns = |moment: Option<Moment>, open| moment.map_or(open, |moment| moment.ns(start));
         let range = ns(from, i64::MIN)..ns(to, i64::MAX);
         if range.start > range.end {
-            let (from, to) = (iso(range.start), iso(range.end));
+            let from = iso(range.start);
+            let to = iso(range.end);
             let what = format!("a range of time from {from} to {to}, which is before its start");
             return Err(Error::Usage(what.into()));
         }

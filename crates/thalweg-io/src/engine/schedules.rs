@@ -52,7 +52,8 @@ fn start(delivery: Delivery, bad: Option<u64>, horizon: u64) -> Run<Copies> {
 
 fn start_source(source: Source, delivery: Delivery, bad: Option<u64>, horizon: u64) -> Run<Copies> {
     let store = Arc::new(Copied { name: "store".into(), bad });
-    let (copies, control) = (Copies { bad: u64::MAX }, Control::new());
+    let copies = Copies { bad: u64::MAX };
+    let control = Control::new();
     Run::start_below(store, source, copies, shape(delivery), control, horizon).unwrap()
 }
 

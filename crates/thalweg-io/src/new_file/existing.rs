@@ -123,7 +123,8 @@ fn number(meta: &Metadata) -> (u64, u64) {
 }
 
 fn is_input(output: &Path, input: &Path) -> Error {
-    let (output, input) = (output.display(), input.display());
+    let output = output.display();
+    let input = input.display();
     Error::Usage(format!("{output}: the output is the input {input}; give another name").into())
 }
 

@@ -82,7 +82,8 @@ impl NpyFolder {
         path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
         let file = BufWriter::with_capacity(BUFFER, File::create_new(&path).map_err(failed)?);
         let element = inner.iter().product::<u64>() * size as u64;
-        let (descr, inner) = (descr.to_owned(), inner.to_vec());
+        let descr = descr.to_owned();
+        let inner = inner.to_vec();
         let mut array =
             NpyArray { name: self.name.clone(), file, descr, inner, element, written: 0 };
         array.head(None)?;

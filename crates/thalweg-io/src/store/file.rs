@@ -82,8 +82,8 @@ impl FileStore {
     /// [`Error::Io`] if its size cannot be read or its descriptor cannot be duplicated.
     pub fn of(file: &File, name: Arc<str>) -> Result<Self> {
         let failed = |e| Error::io(&name, "asking the size of", e);
-        let (size, file) =
-            (file.metadata().map_err(failed)?.len(), file.try_clone().map_err(failed)?);
+        let size = file.metadata().map_err(failed)?.len();
+        let file = file.try_clone().map_err(failed)?;
         Ok(Self { name, size, file, direct: None })
     }
 

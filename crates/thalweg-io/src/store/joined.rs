@@ -110,7 +110,8 @@ impl JoinedStore {
         let first = pieces.list.partition_point(|piece| piece.at + piece.len <= offset);
         let here = pieces.list[first..].iter().take_while(|piece| piece.at < end);
         let cut = |piece: &JoinedPiece| {
-            let (from, to) = (piece.at.max(offset), (piece.at + piece.len).min(end));
+            let from = piece.at.max(offset);
+            let to = (piece.at + piece.len).min(end);
             JoinedPiece {
                 at: from,
                 offset: piece.offset + (from - piece.at),

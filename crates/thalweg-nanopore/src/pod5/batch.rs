@@ -167,7 +167,8 @@ impl<'a> BatchArray<'a> {
             }
             _ => None,
         };
-        let (start, end) = (offset(i), offset(i + 1));
+        let start = offset(i);
+        let end = offset(i + 1);
         start
             .zip(end)
             .filter(|(start, end)| start <= end)

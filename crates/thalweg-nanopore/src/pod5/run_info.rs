@@ -186,7 +186,8 @@ fn is_name(name: &str) -> bool {
 
 /// Milliseconds since 1970 as Python formats a time in UTC: `2023-03-27 04:54:59.593000+00:00`.
 fn time_text(millis: i64) -> String {
-    let (days, of_day) = (millis.div_euclid(86_400_000), millis.rem_euclid(86_400_000));
+    let days = millis.div_euclid(86_400_000);
+    let of_day = millis.rem_euclid(86_400_000);
     let (year, month, day) = civil(days);
     let hour = of_day / 3_600_000;
     let minute = of_day / 60_000 % 60;
@@ -202,7 +203,8 @@ fn time_text(millis: i64) -> String {
 /// every 400 years (146,097 days). Years are counted from March, so that the leap day is the last.
 fn civil(days: i64) -> (i64, i64, i64) {
     let from_march = days + 719_468;
-    let (era, day_of_era) = (from_march.div_euclid(146_097), from_march.rem_euclid(146_097));
+    let era = from_march.div_euclid(146_097);
+    let day_of_era = from_march.rem_euclid(146_097);
     let year_of_era =
         (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
@@ -425,7 +427,8 @@ fn parse_time(text: &str) -> Option<i64> {
 /// Converts a date to days since 1970: the inverse of [`civil`].
 fn days(year: i64, month: i64, day: i64) -> i64 {
     let year = year - i64::from(month <= 2);
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
     let march_month = (month + 9) % 12;
     let day_of_year = (153 * march_month + 2) / 5 + day - 1;
     era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468

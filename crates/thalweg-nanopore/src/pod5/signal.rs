@@ -197,7 +197,8 @@ impl SignalLayout {
         };
         let unit = if self.coding == RowCoding::Plain { size_of::<i16>() as u64 } else { 1 };
         let len = places.data.end - places.data.start;
-        let (start, end) = (offset(row), offset(row + 1));
+        let start = offset(row);
+        let end = offset(row + 1);
         let range = start.zip(end).filter(|(start, end)| start <= end);
         let range =
             range.and_then(|(start, end)| Some((start.checked_mul(unit)?, end.checked_mul(unit)?)));

@@ -128,7 +128,8 @@ fn adler32(bytes: &[u8]) -> u32 {
     const MODULUS: u32 = 65_521;
     // The most bytes that two 32-bit sums hold before they must be reduced (zlib's NMAX).
     const RUN: usize = 5552;
-    let (mut a, mut b) = (1u32, 0u32);
+    let mut a = 1u32;
+    let mut b = 0u32;
     for run in bytes.chunks(RUN) {
         for &byte in run {
             a += u32::from(byte);

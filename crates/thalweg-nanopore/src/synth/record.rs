@@ -95,7 +95,8 @@ pub(crate) fn describe(recipe: &Recipe, i: u64, read: &mut SynthRead) -> (Chance
     // Each round gives one read to every channel. The multiplier scatters consecutive reads over
     // the flow cell.
     let channels = u64::from(recipe.channels);
-    let (round, place) = (i / channels, i % channels);
+    let round = i / channels;
+    let place = i % channels;
     let channel = (u128::from(place) * u128::from(coprime(channels)) % u128::from(channels)) as u64;
     let jitter = |purpose| hash01(recipe.seed, purpose, channel) - 0.5;
     // The offset belongs to the channel, so it is the same in all reads of the channel.

@@ -91,7 +91,8 @@ fn print_row(
     array: &Array,
     hash: &str,
 ) -> std::io::Result<()> {
-    let (path, dtype) = (escaped(path), array.dtype.to_string());
+    let path = escaped(path);
+    let dtype = array.dtype.to_string();
     writeln!(out, "{path}\t{}\t{}\t{hash}", shape_in_words(shape), escaped(&dtype))
 }
 

@@ -41,7 +41,8 @@ impl ColumnFinder<'_> {
             let (mut at, mut place) = from;
             loop {
                 let len = pack::packed_len(bytes.get(at..).unwrap_or_default()).map_err(damaged)?;
-                let (next, later) = (at + len, place + GROUP as u64);
+                let next = at + len;
+                let later = place + GROUP as u64;
                 if later >= end
                     || !is_before(later, pack::base(bytes.get(next..).unwrap_or_default()))
                 {
@@ -150,7 +151,8 @@ impl ColumnReader {
             let Range { mut start, mut end } = from;
             // First find the page: the first number of a page is quickest to read.
             if self.meta.coding == NumberCoding::Packed && start < end {
-                let (mut low, mut high) = (self.page_of_place(start), self.page_of_place(end - 1));
+                let mut low = self.page_of_place(start);
+                let mut high = self.page_of_place(end - 1);
                 while low < high {
                     let middle = (low + high).div_ceil(2);
                     let place = self.first(middle);

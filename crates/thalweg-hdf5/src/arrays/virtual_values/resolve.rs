@@ -32,7 +32,8 @@ impl ArrayFile {
         let mut resolved: Vec<Mapping> = Vec::new();
         // In each dimension without a limit, the end of what the mappings show; and the end of
         // the other mappings.
-        let (mut ends, mut least) = (vec![None; rank], vec![0; rank]);
+        let mut ends = vec![None; rank];
+        let mut least = vec![0; rank];
         for mapping in mappings.iter() {
             let Some(limits) = mapping.target.ends(&array.shape) else {
                 return Err(wrong(format!("a mapping that has not {rank} dimensions")));
@@ -113,10 +114,12 @@ impl ArrayFile {
             return Ok(None);
         };
         let shown = end_of(&target).unwrap_or(0);
-        let (mut sources, mut targets) = (sources.clone(), targets.clone());
+        let mut sources = sources.clone();
+        let mut targets = targets.clone();
         sources[of_source] = slab;
         targets[dimension] = target;
-        let (source, target) = (Chosen::Slabs(sources), Chosen::Slabs(targets));
+        let source = Chosen::Slabs(sources);
+        let target = Chosen::Slabs(targets);
         // Only one dimension has no limit.
         if source.unlimited().is_some() || target.unlimited().is_some() {
             return Ok(None);
@@ -140,15 +143,16 @@ impl ArrayFile {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let (file, dataset) =
-                (with_number(&mapping.file, number), with_number(&mapping.dataset, number));
+            let file = with_number(&mapping.file, number);
+            let dataset = with_number(&mapping.dataset, number);
             if (file.is_none() && dataset.is_none()) || resolved.len() as u64 >= MOST_BLOCKS {
                 return Ok(None);
             }
             let name = |name: Option<Vec<u8>>, same: &Arc<[u8]>| {
                 name.map_or_else(|| same.clone(), Into::into)
             };
-            let (file, dataset) = (name(file, &mapping.file), name(dataset, &mapping.dataset));
+            let file = name(file, &mapping.file);
+            let dataset = name(dataset, &mapping.dataset);
             let Some(source) = self.source(&file)? else { break };
             if source.dataset(&dataset)?.is_none() {
                 break;
@@ -160,7 +164,8 @@ impl ArrayFile {
             end = start + slab.block;
             let mut targets = targets.clone();
             targets[dimension] = Slab::from(start..end);
-            let (source, target) = (mapping.source.clone(), Chosen::Slabs(targets));
+            let source = mapping.source.clone();
+            let target = Chosen::Slabs(targets);
             resolved.push(Mapping { file, dataset, source, target });
         }
         Ok(Some(end))

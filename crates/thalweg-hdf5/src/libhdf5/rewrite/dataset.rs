@@ -159,7 +159,8 @@ impl Rewrite<'_> {
                         let source = source_space(&mapping.source, &mapping.target, &form.shape)?;
                         let file = self.c_string(&*mapping.file, &form.path)?;
                         let dataset = self.c_string(&*mapping.dataset, &form.path)?;
-                        let (file, dataset) = (file.as_ptr(), dataset.as_ptr());
+                        let file = file.as_ptr();
+                        let dataset = dataset.as_ptr();
                         status(H5Pset_virtual(
                             make.raw(),
                             space.raw(),
@@ -240,7 +241,8 @@ impl Rewrite<'_> {
         // SAFETY: as the caller says.
         let make = Id::new(unsafe { H5Dget_create_plist(made.raw()) })?;
         for (place, before) in (0..).zip(&header.filters) {
-            let (mut flags, mut config) = (0, 0);
+            let mut flags = 0;
+            let mut config = 0;
             let mut values = vec![0; before.values.len() + MORE_VALUES];
             let mut count = values.len();
             // SAFETY: under the lock, an open list; the buffers have the sizes that the call is

@@ -49,7 +49,8 @@ impl Rewrite<'_> {
             // SAFETY: under the lock.
             let properties = Id::new(unsafe { H5Pcreate(*H5P_CLS_LINK_CREATE) })?;
             set_encoding(&properties, link.is_utf8)?;
-            let (at, how) = (to.raw(), properties.raw());
+            let at = to.raw();
+            let how = properties.raw();
             match &link.target {
                 &Target::Object(from) => {
                     let link = NewLink { parent: to, name, properties, path: &path };
@@ -67,7 +68,8 @@ impl Rewrite<'_> {
                     let target = self.c_string(target.clone(), &path)?;
                     // SAFETY: as above.
                     status(unsafe {
-                        let (file, target) = (file.as_ptr(), target.as_ptr());
+                        let file = file.as_ptr();
+                        let target = target.as_ptr();
                         H5Lcreate_external(file, target, at, name.as_ptr(), how, H5P_DEFAULT)
                     })?;
                 }

@@ -96,7 +96,9 @@ impl Rewrite<'_> {
     ) -> Result<H5R_ref_t, RewriteError> {
         let copied = self.open_to(copied)?;
         let mut made = H5R_ref_t::default();
-        let (at, here, set) = (copied.raw(), c".".as_ptr(), &raw mut made);
+        let at = copied.raw();
+        let here = c".".as_ptr();
+        let set = &raw mut made;
         // SAFETY: under the lock, with open identifiers and names that end with NUL.
         status(unsafe {
             match &reference.part {

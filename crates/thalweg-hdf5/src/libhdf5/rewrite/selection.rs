@@ -70,7 +70,8 @@ fn hyperslab(space: hid_t, how: H5S_seloper_t, slabs: &[Slab]) -> Result<(), Lib
     let (count, block) = (list(|slab| slab.count), list(|slab| slab.block));
     // SAFETY: under the lock; the lists are as long as the space has dimensions.
     status(unsafe {
-        let (start, step) = (start.as_ptr(), step.as_ptr());
+        let start = start.as_ptr();
+        let step = step.as_ptr();
         H5Sselect_hyperslab(space, how, start, step, count.as_ptr(), block.as_ptr())
     })
     .map(drop)

@@ -119,7 +119,8 @@ impl Rewrite<'_> {
             let what = format!("chunk {} of {}", chunk.first, written.path);
             fault.in_file(self.store.name(), chunk.offset, what)
         };
-        let (shape, element) = (tiles.tile(), written.form.stored as u64);
+        let shape = tiles.tile();
+        let element = written.form.stored as u64;
         let bytes = shape.iter().try_fold(element, |bytes, &n| bytes.checked_mul(n));
         let Some(bytes) = bytes.filter(|&bytes| bytes.max(chunk.size) <= MOST_CHUNK) else {
             let found = format!("a chunk of {shape:?} elements in {} bytes", chunk.size);

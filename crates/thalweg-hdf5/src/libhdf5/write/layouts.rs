@@ -37,7 +37,8 @@ impl Hdf5Writer {
         of: &str,
         len: usize,
     ) -> Result<()> {
-        let (name, of) = (self.c_string(name)?, self.c_string(of)?);
+        let name = self.c_string(name)?;
+        let of = self.c_string(of)?;
         let length = len as u64;
         let made = locked(|| {
             // SAFETY: under the lock, with an open group, and names that end with NUL. A dot stands
@@ -45,7 +46,8 @@ impl Hdf5Writer {
             unsafe {
                 let make = untimed(*H5P_CLS_DATASET_CREATE)?;
                 let space = Id::new(H5Screate_simple(1, &raw const length, std::ptr::null()))?;
-                let (here, there) = (space.raw(), space.raw());
+                let here = space.raw();
+                let there = space.raw();
                 let file = c".".as_ptr();
                 status(H5Pset_virtual(make.raw(), here, file, of.as_ptr(), there))?;
                 bytes_of(parent, &name, len, &make)
@@ -66,8 +68,10 @@ unsafe fn bytes_of(
     // SAFETY: under the lock, with open objects and a name that ends with NUL.
     unsafe {
         let space = Id::new(H5Screate_simple(1, &raw const len, std::ptr::null()))?;
-        let (kind, plain) = (*H5T_STD_U8LE, H5P_DEFAULT);
-        let (parent, space) = (parent.0.raw(), space.raw());
+        let kind = *H5T_STD_U8LE;
+        let plain = H5P_DEFAULT;
+        let parent = parent.0.raw();
+        let space = space.raw();
         Id::new(H5Dcreate2(parent, name.as_ptr(), kind, space, plain, make.raw(), plain))
     }
 }

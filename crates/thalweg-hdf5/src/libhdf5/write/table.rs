@@ -40,7 +40,9 @@ impl Hdf5Writer {
                 let space = Id::new(H5Screate_simple(2, shape.as_ptr(), std::ptr::null()))?;
                 let make = untimed(*H5P_CLS_DATASET_CREATE)?;
                 let plain = H5P_DEFAULT;
-                let (parent, kind, to) = (parent.0.raw(), kind.id(), space.raw());
+                let parent = parent.0.raw();
+                let kind = kind.id();
+                let to = space.raw();
                 let id = Id::new(H5Dcreate2(
                     parent,
                     c_name.as_ptr(),

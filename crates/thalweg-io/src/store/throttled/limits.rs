@@ -106,7 +106,8 @@ impl FromStr for Limits {
                 |wanted: &str| Error::Usage(format!("throttle {part:?}: expected {wanted}").into());
             let (key, value) =
                 part.split_once('=').ok_or_else(|| wrong("key=value, as in latency=2ms"))?;
-            let (key, value) = (key.trim(), value.trim());
+            let key = key.trim();
+            let value = value.trim();
             match key {
                 "bandwidth" => {
                     limits.bandwidth = quantity(value, BANDWIDTHS)

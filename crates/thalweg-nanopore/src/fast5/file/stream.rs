@@ -265,7 +265,8 @@ impl ByteSource for ExtentSource<'_> {
 
     fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>>> {
         let get = |range: &Range<u64>| {
-            let (at, len) = (range.start, (range.end - range.start) as usize);
+            let at = range.start;
+            let len = (range.end - range.start) as usize;
             let inside = at.checked_sub(self.extent.offset).and_then(|from| {
                 let from = usize::try_from(from).ok()?;
                 self.extent.bytes.get(from..from.checked_add(len)?)

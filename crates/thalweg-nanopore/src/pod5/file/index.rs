@@ -257,7 +257,8 @@ impl Pod5Index {
         }
         // The hash is in blocks `low..high`. The first guess is interpolated. The next ones move
         // to the adjacent block of the range that is left; later ones bisect that range.
-        let (mut low, mut high) = (0, self.blocks);
+        let mut low = 0;
+        let mut high = self.blocks;
         let mut guess = ((u128::from(hash) * u128::from(self.blocks)) >> 64) as u64;
         let mut tries = 0;
         while low < high {

@@ -266,7 +266,8 @@ impl Tables {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for &i in &absent {
             let range = self.signal_blocks[indices[i]].range();
-            let (start, end) = (self.signal_at + range.start, self.signal_at + range.end);
+            let start = self.signal_at + range.start;
+            let end = self.signal_at + range.end;
             let head = start..start.saturating_add(self.batch_margins.0).min(end);
             let tail = end.saturating_sub(self.batch_margins.1).max(start)..end;
             for part in [head, tail] {
