@@ -90,6 +90,7 @@ impl<T> OnceLock<T> {
     /// # Errors
     /// With `value`, if there is one already.
     pub fn set(&self, value: T) -> Result<(), T> {
+        let _making = self.making.lock();
         self.value.set(value)
     }
 

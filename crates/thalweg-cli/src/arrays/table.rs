@@ -254,9 +254,8 @@ fn refused(name: &str, dataset: &Dataset, found: &str, expected: &str) -> Failur
 /// The type of the elements of each column. Fails if a column does not have `length` rows.
 fn elements(name: &str, columns: &[Column<'_>], length: u64) -> Result<Vec<Element>, Failure> {
     let element = |column: &Column<'_>| {
-        if column.shape().first().is_some_and(|rows| *rows != length)
-            || column.shape().is_empty() && length != 1
-        {
+        // A single element is one row.
+        if column.shape().first().copied().unwrap_or(1) != length {
             let found = format!("the shape {}", shape_in_words(column.shape()));
             let expected = format!("{length} rows, as the first has");
             return Err(refused(name, column.dataset, &found, &expected));

@@ -61,9 +61,6 @@ impl ArrayFile {
         if variable.is_empty() {
             return Ok(());
         }
-        let rows = variable.shape.first().copied().unwrap_or(1);
-        let step = self.rows_at_a_time(dataset, &variable, most)?;
-        let mut from = 0;
         let mut left = most;
         let mut f = |element: &[u8]| match left.checked_sub(1) {
             Some(fewer) => {
@@ -72,13 +69,30 @@ impl ArrayFile {
             }
             None => Ok(()),
         };
-        while from < rows.min(most) {
+        // Each row has an element at least.
+        let rows = variable.shape.first().copied().unwrap_or(1).min(most);
+        self.in_steps(dataset, &variable, 0..rows, most, &mut f)
+    }
+
+    /// Calls `f` with each string or list of these rows, of which a few thousand elements, or the
+    /// rows of `most` elements, are read at a time. The dataset is not empty.
+    fn in_steps(
+        &self,
+        dataset: &Dataset,
+        variable: &Variable,
+        rows: Range<u64>,
+        most: u64,
+        f: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let step = self.rows_at_a_time(dataset, variable, most)?;
+        let mut from = rows.start;
+        while from < rows.end {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            let step = step.min(rows - from);
-            self.variable_rows(dataset, &variable, from..from + step, &mut f)?;
-            from += step;
+            let end = rows.end.min(from.saturating_add(step));
+            self.variable_rows(dataset, variable, from..end, f)?;
+            from = end;
         }
         Ok(())
     }
@@ -173,17 +187,7 @@ impl ArrayFile {
         if variable.is_empty() {
             return Ok(());
         }
-        let step = self.rows_at_a_time(dataset, &variable, u64::MAX)?;
-        let mut from = rows.start;
-        while from < rows.end {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
-            let end = rows.end.min(from + step);
-            self.variable_rows(dataset, &variable, from..end, f)?;
-            from = end;
-        }
-        Ok(())
+        self.in_steps(dataset, &variable, rows, u64::MAX, f)
     }
 
     /// The pieces of other files that hold an array's values; empty if the values are in this file.
