@@ -126,13 +126,18 @@ def test_what_an_import_leaves_out_is_said(graph, tmp_path):  # noqa: F811
         nodes["0/@library/fixed"] = np.array([b"no", b"yes"])
         nodes["0/coded"] = np.array([1, 0, 0, 1], "<u4")
         nodes["0/@library/coded"] = np.array([1.5, 2.5])
+        nodes["0/latin"] = np.array([b"caf\xe9", b"the", b"\xfc", b"x"])
+        nodes.create_dataset("0/layer", data=[b"L1", b"\xff", b"L2", b"L3"], dtype=h5py.string_dtype())
         nodes["0/matrix"] = np.zeros((4, 3))
         # All attributes of this population are in another group.
         other = file.create_group("nodes/others")
         other["node_type_id"] = np.zeros(2, "<i8")
         other["1/x"] = np.zeros(2)
     told = graph("import", path, tmp_path / "s").stderr
-    for what in ("0/colour: the names of an enumeration", "0/kind: 1 codes without a name", "0/coded: the names", "0/matrix", "others/1"):
+    for what in (
+        "0/colour: the names of an enumeration", "0/kind: 1 codes without a name", "0/coded: the names", "0/matrix", "others/1",
+        "0/latin: 2 strings that are not UTF-8", "0/layer: 1 strings that are not UTF-8",
+    ):
         assert what in told, told
     again = json.loads(graph("import", path, tmp_path / "t", "--json").stdout)
     assert len(again["left_out"]) == len(told.splitlines())
@@ -141,4 +146,5 @@ def test_what_an_import_leaves_out_is_said(graph, tmp_path):  # noqa: F811
     found = [line.split(",") for line in out.read_text().splitlines()]
     columns = dict(zip(found[0], zip(*found[1:], strict=True), strict=True))
     assert columns["kind"] == ("first", "second", "", "second") and columns["fixed"] == ("yes", "no", "no", "yes")
+    assert columns["latin"] == ("caf\ufffd", "the", "\ufffd", "x") and columns["layer"] == ("L1", "\ufffd", "L2", "L3")
     assert columns["colour"] == ("0", "1", "1", "0") and columns["coded"] == ("1", "0", "0", "1")

@@ -7,6 +7,7 @@ pub mod ngv;
 mod numbers;
 mod sonata;
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -122,32 +123,51 @@ pub struct Input {
     pub edges: Vec<Box<dyn EdgeSource>>,
     /// Descriptions of what is not imported, and why.
     pub left_out: Vec<String>,
-    /// Counts of codes without a name, which are known once the input was read.
-    pub unnamed_codes: Vec<Arc<UnnamedCodes>>,
+    /// Values that the network does not hold as they are, by dataset. They are counted while the
+    /// input is read.
+    pub lost: Vec<Arc<LostValues>>,
 }
 
-/// The codes of a dataset for which the file has no name. Their values are missing in the network.
+/// Counts of the values of a dataset that the network does not hold as they are.
 #[derive(Debug)]
-pub struct UnnamedCodes {
+pub struct LostValues {
     path: String,
-    count: AtomicU64,
+    /// Codes for which the file has no name. They become null.
+    unnamed: AtomicU64,
+    /// Strings with bytes that are not UTF-8. U+FFFD replaces these bytes.
+    not_utf8: AtomicU64,
 }
 
-impl UnnamedCodes {
+impl LostValues {
     pub(crate) fn new(path: &str) -> Arc<Self> {
-        Arc::new(Self { path: path.to_owned(), count: AtomicU64::new(0) })
+        let (unnamed, not_utf8) = Default::default();
+        Arc::new(Self { path: path.to_owned(), unnamed, not_utf8 })
     }
 
-    pub(crate) fn add(&self, count: u64) {
-        self.count.fetch_add(count, Ordering::Relaxed);
+    pub(crate) fn add_unnamed(&self, codes: u64) {
+        self.unnamed.fetch_add(codes, Ordering::Relaxed);
     }
 
-    /// A description, if there were such codes.
-    pub fn words(&self) -> Option<String> {
-        match self.count.load(Ordering::Relaxed) {
-            0 => None,
-            count => Some(format!("{}: {count} codes without a name in @library", self.path)),
+    /// The string of these bytes. It is counted if it is not UTF-8.
+    pub(crate) fn text<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
+        let text = String::from_utf8_lossy(bytes);
+        if matches!(text, Cow::Owned(_)) {
+            self.not_utf8.fetch_add(1, Ordering::Relaxed);
         }
+        text
+    }
+
+    /// Descriptions of what was lost so far.
+    pub fn words(&self) -> impl Iterator<Item = String> {
+        let counts = [
+            (&self.unnamed, "codes without a name in @library"),
+            (&self.not_utf8, "strings that are not UTF-8; U+FFFD replaces the bytes at fault"),
+        ];
+        counts
+            .map(|(count, what)| (count.load(Ordering::Relaxed), what))
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{}: {count} {what}", self.path))
     }
 }
 

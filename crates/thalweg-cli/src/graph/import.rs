@@ -80,10 +80,10 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
         writer.forget_import()?;
     }
     let mut left_out = input.left_out.clone();
-    let unnamed_codes = input.unnamed_codes.clone();
+    let lost = input.lost.clone();
     let added_to = added_to(writer.network(), &input);
     let report = import(&mut writer, input)?;
-    left_out.extend(unnamed_codes.iter().filter_map(|codes| codes.words()));
+    left_out.extend(lost.iter().flat_map(|values| values.words()));
     let seconds = began.elapsed().as_secs_f64();
     let cpu_s = process_cpu().as_secs_f64();
     let mut out = output();

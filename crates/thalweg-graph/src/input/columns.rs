@@ -18,7 +18,7 @@ use thalweg_hdf5::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
 use thalweg_hdf5::types::Value;
 use thalweg_io::{Error, Result};
 
-use super::UnnamedCodes;
+use super::LostValues;
 
 /// The assumed size of a string in bytes, for the number of rows that are read at a time.
 const TEXT: u64 = 64;
@@ -34,6 +34,7 @@ const MOST_NAMES: u64 = 1 << 20;
 struct AttributeColumn {
     dataset: Dataset,
     kind: AttributeStorage,
+    lost: Arc<LostValues>,
 }
 
 #[derive(Debug)]
@@ -45,7 +46,7 @@ enum AttributeStorage {
     /// Strings of any length.
     Texts,
     /// Integer codes with these names.
-    Codes(DataType, usize, Vec<String>, Arc<UnnamedCodes>),
+    Codes(DataType, usize, Vec<String>),
 }
 
 /// Reads datasets as columns.
@@ -80,6 +81,7 @@ impl AttributeReaderBuilder {
         names: Option<&Dataset>,
     ) -> Result<Option<String>> {
         let mut left_out = None;
+        let lost = LostValues::new(dataset.path());
         let kind = match &dataset.found {
             Found::Array(array) if array.shape != [self.rows] => {
                 return Ok(Some(format!(
@@ -91,16 +93,14 @@ impl AttributeReaderBuilder {
                 let name = array.dtype.to_string();
                 let size = array.dtype.size();
                 match (number(&name), names) {
-                    (Some(kind), Some(names)) if kind.is_integer() => match self.names(names)? {
-                        Some(names) => {
-                            let unnamed = UnnamedCodes::new(dataset.path());
-                            AttributeStorage::Codes(kind, size, names, unnamed)
-                        }
-                        None => {
+                    (Some(kind), Some(names)) if kind.is_integer() => {
+                        if let Some(names) = self.names(names, &lost)? {
+                            AttributeStorage::Codes(kind, size, names)
+                        } else {
                             left_out = Some("the names of its codes, which are no strings".into());
                             AttributeStorage::Number(kind, size)
                         }
-                    },
+                    }
                     (Some(kind), _) => {
                         left_out = dataset
                             .is_enumeration()?
@@ -132,12 +132,12 @@ impl AttributeReaderBuilder {
             AttributeStorage::Codes(..) => (DataType::Utf8, true),
         };
         self.fields.push(Field::new(name, of, nullable));
-        self.columns.push(AttributeColumn { dataset, kind });
+        self.columns.push(AttributeColumn { dataset, kind, lost });
         Ok(left_out)
     }
 
     /// The names of codes, if the dataset holds strings.
-    fn names(&self, dataset: &Dataset) -> Result<Option<Vec<String>>> {
+    fn names(&self, dataset: &Dataset, lost: &LostValues) -> Result<Option<Vec<String>>> {
         if let Found::Array(array) = &dataset.found {
             let size = array.dtype.size();
             let is_text = array.dtype.to_string().starts_with("|S") && array.shape.len() == 1;
@@ -147,7 +147,7 @@ impl AttributeReaderBuilder {
             let mut bytes = vec![0; array.bytes() as usize];
             let out = &mut bytes[..];
             self.file.read(&mut [ArrayRequest { dataset, selection: Selection::All, out }])?;
-            let names = bytes.chunks_exact(size.max(1)).map(padded_text);
+            let names = bytes.chunks_exact(size.max(1)).map(|name| lost.text(unpadded(name)));
             return Ok(Some(names.map(Cow::into_owned).collect()));
         }
         let Some(texts) = self.file.variable(dataset)? else { return Ok(None) };
@@ -155,7 +155,7 @@ impl AttributeReaderBuilder {
             return Ok(None);
         }
         let names = self.file.strings(dataset)?;
-        Ok(Some(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()))
+        Ok(Some(names.iter().map(|name| lost.text(name).into_owned()).collect()))
     }
 
     pub(super) fn done(self) -> AttributeReader {
@@ -212,19 +212,16 @@ fn code(bytes: &[u8], is_signed: bool) -> Option<usize> {
     if is_negative { None } else { usize::try_from(u64::from_le_bytes(wide)).ok() }
 }
 
-/// A string that is filled up with NUL.
-fn padded_text(text: &[u8]) -> Cow<'_, str> {
+/// A string without the NULs that fill it up.
+fn unpadded(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    String::from_utf8_lossy(&text[..end])
+    &text[..end]
 }
 
 impl AttributeReader {
-    /// The counts of codes without a name, of columns of codes.
-    pub(super) fn unnamed_codes(&self) -> impl Iterator<Item = Arc<UnnamedCodes>> {
-        self.columns.iter().filter_map(|column| match &column.kind {
-            AttributeStorage::Codes(.., unnamed) => Some(unnamed.clone()),
-            _ => None,
-        })
+    /// Counts of lost values, by column.
+    pub(super) fn lost(&self) -> impl Iterator<Item = Arc<LostValues>> {
+        self.columns.iter().map(|column| column.lost.clone())
     }
 
     /// How many rows are read at a time.
@@ -257,7 +254,7 @@ impl AttributeReader {
     }
 
     fn column(&self, column: &AttributeColumn, rows: &Range<u64>, len: usize) -> Result<ArrayRef> {
-        let AttributeColumn { dataset, kind } = column;
+        let AttributeColumn { dataset, kind, lost } = column;
         let bytes = |size: usize| {
             let mut bytes = MutableBuffer::from_len_zeroed(len * size);
             let selection = Selection::Slab(vec![Slab::from(rows.clone())]);
@@ -277,25 +274,26 @@ impl AttributeReader {
             }
             AttributeStorage::Text(size) => {
                 let bytes = bytes(*size)?;
-                let texts = bytes.chunks_exact((*size).max(1)).map(padded_text);
+                let texts =
+                    bytes.chunks_exact((*size).max(1)).map(|text| lost.text(unpadded(text)));
                 Arc::new(StringArray::from_iter_values(texts))
             }
             AttributeStorage::Texts => {
                 let mut texts = Vec::with_capacity(len);
                 self.file.strings_of(dataset, rows.clone(), &mut |text| {
-                    texts.push(String::from_utf8_lossy(text).into_owned());
+                    texts.push(lost.text(text).into_owned());
                     Ok(())
                 })?;
                 Arc::new(StringArray::from_iter_values(texts))
             }
-            AttributeStorage::Codes(kind, size, names, unnamed) => {
+            AttributeStorage::Codes(kind, size, names) => {
                 let bytes = bytes(*size)?;
                 // A code without a name is null.
                 let name = |bytes: &[u8]| {
                     names.get(code(bytes, kind.is_signed_integer())?).map(String::as_str)
                 };
                 let texts: StringArray = bytes.chunks_exact((*size).max(1)).map(name).collect();
-                unnamed.add(texts.null_count() as u64);
+                lost.add_unnamed(texts.null_count() as u64);
                 Arc::new(texts)
             }
         })

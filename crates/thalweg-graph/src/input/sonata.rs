@@ -39,11 +39,11 @@ pub(super) fn input(file: &Arc<ArrayFile>, options: &InputOptions) -> Result<Opt
             let found = SonataPopulation { file, node, name: &link.name };
             if is_edges {
                 let edges = found.edges(options, &mut input.left_out)?;
-                input.unnamed_codes.extend(edges.columns.unnamed_codes());
+                input.lost.extend(edges.columns.lost());
                 input.edges.push(Box::new(edges));
             } else {
                 let nodes = found.nodes(&mut input.left_out)?;
-                input.unnamed_codes.extend(nodes.columns.unnamed_codes());
+                input.lost.extend(nodes.columns.lost());
                 input.vertices.push(Box::new(nodes));
             }
         }
