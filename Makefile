@@ -78,7 +78,8 @@ unit:
 	@$(MAKE) --jobs=2 unit-tests unit-src
 
 unit-tests:
-	cargo test --workspace --locked --test '*' -- --test-threads=$$(($$(nproc) * 3 / 2))
+	$(if $(CI),ulimit -c unlimited;) \
+		cargo test --workspace --locked --test '*' -- --test-threads=$$(($$(nproc) * 3 / 2)) $(if $(CI),|| { .ci/backtraces; false; })
 
 unit-src:
 	cargo test --workspace --locked --lib --bins
