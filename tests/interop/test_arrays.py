@@ -36,6 +36,7 @@ CODED = {
     "gzip-fletcher32": {"compression": "gzip", "shuffle": True, "fletcher32": True},
     "lzf": {"compression": "lzf"},
     "shuffle-lzf": {"compression": "lzf", "shuffle": True},
+    "bzip2": hdf5plugin.BZip2(),
     "lz4": hdf5plugin.LZ4(),
     "lz4-blocks": hdf5plugin.LZ4(nbytes=64),
     "zstd": hdf5plugin.Zstd(),
@@ -47,6 +48,9 @@ CODED = {
 for compressor in ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"):
     for name, shuffle in (("", 0), ("-shuffle", 1), ("-bitshuffle", 2)):
         CODED[f"blosc-{compressor}{name}"] = hdf5plugin.Blosc(cname=compressor, clevel=5, shuffle=shuffle)
+for compressor in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):
+    for name, filters in (("", 0), ("-shuffle", 1), ("-bitshuffle", 2), ("-delta", 3)):
+        CODED[f"blosc2-{compressor}{name}"] = hdf5plugin.Blosc2(cname=compressor, clevel=5, filters=filters)
 
 TYPES = ["<u1", "<i2", ">i2", "<u4", ">f4", "<i8", "<f8", ">f8", "<c16", "?", "S7"]
 # Shapes and chunks: even, with edges, of one chunk, of more dimensions.
@@ -103,6 +107,18 @@ def test_filters(thalweg, tmp_path, name):
             for number, (shape, chunks) in enumerate(SHAPES):
                 file.create_dataset(f"{dtype.strip('<>?')}{dtype[0] == '>'}/{number}", data=values(dtype, shape), chunks=chunks, **CODED[name])
     assert len(same(thalweg, path)) == len(TYPES) * len(SHAPES)
+
+
+@pytest.mark.parametrize("how", [{}, {"rate": 8}, {"precision": 12}, {"accuracy": 0.5}, {"reversible": True}], ids=str)
+def test_zfp(thalweg, tmp_path, how):
+    path = tmp_path / "f.h5"
+    dtypes = ("<f4", "<f8") if "accuracy" in how else ("<f4", "<f8", "<i4", "<i8")
+    shapes = [*SHAPES, ((3, 4, 5, 6), (2, 3, 4, 5)), ((50, 1, 20), (10, 1, 5))]
+    with h5py.File(path, "w") as file:
+        for dtype in dtypes:
+            for number, (shape, chunks) in enumerate(shapes):
+                file.create_dataset(f"{dtype[1:]}/{number}", data=values(dtype, shape), chunks=chunks, **hdf5plugin.Zfp(**how))
+    assert len(same(thalweg, path)) == len(dtypes) * len(shapes)
 
 
 @pytest.mark.parametrize("how", ["nn", "ec"])
@@ -765,10 +781,10 @@ def test_damaged_coordinates_of_chunks(thalweg, tmp_path, place):
     assert result.returncode == 1 and result.stdout == "" and "a chunk at the place" in result.stderr
 
 
-def zfp_and_gzip(path):
+def sz3_and_gzip(path):
     data = np.arange(10_000, dtype="<f4")
     with h5py.File(path, "w") as file:
-        file.create_dataset("zfp", data=data, chunks=(1000,), **hdf5plugin.Zfp(reversible=True))
+        file.create_dataset("sz3", data=data, chunks=(1000,), **hdf5plugin.SZ3(absolute=0.001))
         file.create_dataset("other", data=data, chunks=(1000,), compression="gzip")
     return data
 
@@ -776,19 +792,19 @@ def zfp_and_gzip(path):
 def test_filters_that_are_not_known(thalweg, tmp_path):
     """They are named, and everything else is read."""
     path = tmp_path / "f.h5"
-    zfp_and_gzip(path)
+    sz3_and_gzip(path)
     result = thalweg("read", path, "--digest")
     assert result.stdout.startswith("/other\t") and len(result.stdout.splitlines()) == 1
-    assert "/zfp: not read: the HDF5 filter 32013" in result.stderr
+    assert "/sz3: not read: the HDF5 filter 32024" in result.stderr
     info = {row["path"]: row for row in json.loads(thalweg("info", path, "--json").stdout)["datasets"]}
-    zfp, other = info["/zfp"], info["/other"]
-    assert (zfp["shape"], zfp["dtype"], zfp["chunk"], zfp["chunks"]) == ([10_000], "<f4", [1000], 10)
-    assert zfp["bytes_stored"] > 0 and "32013" in zfp["not_read"] and other["not_read"] is None
+    sz3, other = info["/sz3"], info["/other"]
+    assert (sz3["shape"], sz3["dtype"], sz3["chunk"], sz3["chunks"]) == ([10_000], "<f4", [1000], 10)
+    assert sz3["bytes_stored"] > 0 and "32024" in sz3["not_read"] and other["not_read"] is None
     assert "1 more are virtual, or cannot be read" in thalweg("doctor", path).stdout
     for arguments in (["--digest"], ["--to", tmp_path / "x.npy"], ["--select", "0:5", "--digest"]):
-        result = thalweg("read", path, "/zfp", *arguments, check=False)
-        assert result.returncode == 1 and "/zfp" in result.stderr and "32013" in result.stderr, arguments
-    result = thalweg("read", path, "/zfp", "/other", "--digest", check=False)
+        result = thalweg("read", path, "/sz3", *arguments, check=False)
+        assert result.returncode == 1 and "/sz3" in result.stderr and "32024" in result.stderr, arguments
+    result = thalweg("read", path, "/sz3", "/other", "--digest", check=False)
     assert result.returncode == 1 and result.stdout.startswith("/other\t")
     assert not (tmp_path / "x.npy").exists()
 

@@ -59,7 +59,7 @@ def test_real_files(thalweg, shared, tmp_path, path):
     compare(thalweg, path, tmp_path)
 
 
-@pytest.mark.parametrize("coded", ["none", "gzip", "fletcher", "zstd", "blosc"])
+@pytest.mark.parametrize("coded", ["none", "gzip", "fletcher", "zstd", "blosc", "bzip2"])
 def test_layouts(thalweg, tmp_path, coded):
     how = {
         "none": {},
@@ -67,6 +67,7 @@ def test_layouts(thalweg, tmp_path, coded):
         "fletcher": {"compression": "gzip", "fletcher32": True},
         "zstd": hdf5plugin.Zstd(),
         "blosc": hdf5plugin.Blosc(cname="zstd"),
+        "bzip2": hdf5plugin.BZip2(),
     }[coded]
     path = tmp_path / "f.h5"
     with h5py.File(path, "w") as file:

@@ -26,12 +26,63 @@ const NEAR: usize = 8191;
 
 /// The compressor of a part.
 #[derive(Debug, Clone, Copy)]
-enum PartFormat {
+pub(super) enum PartFormat {
     BloscLz,
     Lz4,
     Snappy,
     Deflate,
     Zstd,
+}
+
+impl PartFormat {
+    /// The compressor that the flags of a chunk name.
+    pub(super) fn of(flags: u8) -> Result<Self, Fault> {
+        Ok(match flags >> 5 {
+            0 => Self::BloscLz,
+            1 => Self::Lz4,
+            2 => Self::Snappy,
+            3 => Self::Deflate,
+            4 => Self::Zstd,
+            other => {
+                return Err(Fault::new(
+                    2,
+                    format!("the compressor {other} of Blosc"),
+                    "BloscLZ, LZ4, snappy, zlib or zstd",
+                ));
+            }
+        })
+    }
+}
+
+/// Decodes parts for one thread.
+#[derive(Debug, Default)]
+pub(super) struct PartDecompressor {
+    deflate: deflate::DeflateDecompressor,
+    zstd: zstd::ZstdDecompressor,
+    part: Vec<u8>,
+}
+
+impl PartDecompressor {
+    /// The `len` bytes of a part.
+    pub(super) fn decompress(
+        &mut self,
+        format: PartFormat,
+        coded: &[u8],
+        len: usize,
+    ) -> Result<&[u8], Fault> {
+        let Self { deflate, zstd, part } = self;
+        match format {
+            PartFormat::BloscLz => blosc_lz(coded, len, part),
+            PartFormat::Lz4 => super::lz4::block(coded, len, part),
+            PartFormat::Snappy => snappy(coded, len, part),
+            PartFormat::Deflate => deflate.decompress(coded, part, len),
+            PartFormat::Zstd => zstd.decompress(coded, part, len),
+        }?;
+        if part.len() != len {
+            return Err(Fault::new(0, format!("a part of {} bytes", part.len()), format!("{len}")));
+        }
+        Ok(part)
+    }
 }
 
 /// What a block's decoding depends on.
@@ -62,10 +113,10 @@ impl BlockHeader {
 /// Decodes chunks for one thread.
 #[derive(Debug, Default)]
 pub struct BloscDecompressor {
-    deflate: deflate::DeflateDecompressor,
-    zstd: zstd::ZstdDecompressor,
-    part: Vec<u8>,
+    parts: PartDecompressor,
+    /// The block that is being decoded, still shuffled.
     block: Vec<u8>,
+    plain: Vec<u8>,
 }
 
 impl BloscDecompressor {
@@ -102,20 +153,7 @@ impl BloscDecompressor {
             out.extend_from_slice(plain.ok_or_else(|| short(HEADER, coded.len() - HEADER, bytes))?);
             return Ok(());
         }
-        let format = match flags >> 5 {
-            0 => PartFormat::BloscLz,
-            1 => PartFormat::Lz4,
-            2 => PartFormat::Snappy,
-            3 => PartFormat::Deflate,
-            4 => PartFormat::Zstd,
-            other => {
-                return Err(Fault::new(
-                    2,
-                    format!("the compressor {other} of Blosc"),
-                    "BloscLZ, LZ4, snappy, zlib or zstd",
-                ));
-            }
-        };
+        let format = PartFormat::of(flags)?;
         if bytes == 0 {
             return Ok(());
         }
@@ -141,11 +179,11 @@ impl BloscDecompressor {
     /// Appends the values of `self.block` to `out`, in the order before the shuffling.
     fn unshuffle(&mut self, header: &BlockHeader, out: &mut Vec<u8>) {
         let &BlockHeader { flags, size, len, .. } = header;
-        let Self { part, block, .. } = self;
+        let Self { plain, block, .. } = self;
         if flags & SHUFFLED != 0 && size > 1 {
-            part.resize(block.len(), 0);
-            shuffle::undo(block, size, part);
-            out.extend_from_slice(part);
+            plain.resize(block.len(), 0);
+            shuffle::undo(block, size, plain);
+            out.extend_from_slice(plain);
         } else if flags & BITSHUFFLED != 0 && (len / size).is_multiple_of(bitshuffle::GROUP) {
             let whole = len / size * size;
             let start = out.len();
@@ -159,11 +197,11 @@ impl BloscDecompressor {
     /// Replaces `self.block` by the decompressed block at `at`, still shuffled.
     fn block(&mut self, coded: &[u8], mut at: usize, header: &BlockHeader) -> Result<(), Fault> {
         let &BlockHeader { format, len, .. } = header;
-        let Self { deflate, zstd, part, block } = self;
+        let Self { parts, block, .. } = self;
         block.clear();
-        let parts = header.parts();
-        let each = len / parts;
-        for _ in 0..parts {
+        let count = header.parts();
+        let each = len / count;
+        for _ in 0..count {
             let stored = u32_at(coded, at)?;
             at += 4;
             let bytes = coded.get(at..at.saturating_add(stored));
@@ -171,22 +209,8 @@ impl BloscDecompressor {
             if stored == each {
                 block.extend_from_slice(bytes);
             } else {
-                let decoded = match format {
-                    PartFormat::BloscLz => blosc_lz(bytes, each, part),
-                    PartFormat::Lz4 => super::lz4::block(bytes, each, part),
-                    PartFormat::Snappy => snappy(bytes, each, part),
-                    PartFormat::Deflate => deflate.decompress(bytes, part, each),
-                    PartFormat::Zstd => zstd.decompress(bytes, part, each),
-                };
-                decoded.map_err(|fault| fault.shifted(at))?;
-                if part.len() != each {
-                    return Err(Fault::new(
-                        at,
-                        format!("a part of {} bytes", part.len()),
-                        format!("{each}"),
-                    ));
-                }
-                block.extend_from_slice(part);
+                let part = parts.decompress(format, bytes, each);
+                block.extend_from_slice(part.map_err(|fault| fault.shifted(at))?);
             }
             at += stored;
         }
@@ -201,14 +225,14 @@ impl BloscDecompressor {
     }
 }
 
-fn u32_at(coded: &[u8], at: usize) -> Result<usize, Fault> {
+pub(super) fn u32_at(coded: &[u8], at: usize) -> Result<usize, Fault> {
     let bytes = coded.get(at..).and_then(<[u8]>::first_chunk::<4>);
     bytes
         .map(|bytes| u32::from_le_bytes(*bytes) as usize)
         .ok_or_else(|| short(at, coded.len().saturating_sub(at), 4))
 }
 
-fn short(at: usize, found: usize, expected: usize) -> Fault {
+pub(super) fn short(at: usize, found: usize, expected: usize) -> Fault {
     Fault::new(at, format!("{found} bytes to the end of the chunk"), format!("{expected}"))
 }
 
@@ -261,6 +285,7 @@ fn blosc_lz(coded: &[u8], most: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     }
     Ok(())
 }
+
 /// Replaces `out` by the `len` decoded bytes of a snappy stream.
 fn snappy(coded: &[u8], len: usize, out: &mut Vec<u8>) -> Result<(), Fault> {
     let failed = |error: snap::Error| Fault::new(0, error.to_string(), "snappy's format");

@@ -1,8 +1,8 @@
 //! Turns stored bytes into values and back: pure functions, no I/O, no threads.
 //!
 //! The codecs are those of nanopore signal ([`svb`], [`svb16`], [`ex_zd`], [`vbz`]), the filters of
-//! HDF5 ([`shuffle`], [`bitshuffle`], [`blosc`], [`lz4`], [`lzf`], [`szip`]), and general byte
-//! codecs ([`zstd`], [`deflate`]).
+//! HDF5 ([`shuffle`], [`bitshuffle`], [`blosc`], [`blosc2`], [`lz4`], [`lzf`], [`szip`], [`zfp`]),
+//! and general byte codecs ([`zstd`], [`deflate`], [`bzip2`]).
 //!
 //! ```
 //! use thalweg_codec::svb::zd;
@@ -27,6 +27,8 @@
 mod bits;
 pub mod bitshuffle;
 pub mod blosc;
+pub mod blosc2;
+pub mod bzip2;
 pub mod deflate;
 pub mod ex_zd;
 mod fault;
@@ -42,6 +44,7 @@ pub mod svb;
 pub mod svb16;
 pub mod szip;
 pub mod vbz;
+pub mod zfp;
 pub mod zigzag;
 pub mod zstd;
 

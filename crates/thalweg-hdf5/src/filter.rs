@@ -3,7 +3,8 @@
 use std::fmt;
 
 use thalweg_codec::{
-    bitshuffle, blosc, deflate, lz4, lzf, nbit, scale_offset, shuffle, szip, vbz, zstd,
+    bitshuffle, blosc, blosc2, bzip2, deflate, lz4, lzf, nbit, scale_offset, shuffle, szip, vbz,
+    zfp, zstd,
 };
 use thalweg_io::Fault;
 
@@ -18,16 +19,20 @@ const SZIP: i32 = 4;
 const NBIT: i32 = 5;
 const SCALE_OFFSET: i32 = 6;
 /// Filters that are registered with the HDF Group.
+const BZIP2: i32 = 307;
 const LZF: i32 = 32000;
 const BLOSC: i32 = 32001;
 pub(super) const LZ4: i32 = 32004;
 const BITSHUFFLE: i32 = 32008;
 pub(super) const ZSTD: i32 = 32015;
+const ZFP: i32 = 32013;
+const BLOSC2: i32 = 32026;
 
 /// Filters that this crate decodes and this build of libhdf5 does not. VBZ is not in the list,
 /// because its decoder needs to know the size of the chunk.
 #[cfg(feature = "libhdf5")]
-pub(super) const OUTSIDE: [i32; 7] = [DEFLATE, SZIP, LZF, BLOSC, LZ4, BITSHUFFLE, ZSTD];
+pub(super) const OUTSIDE: [i32; 10] =
+    [DEFLATE, SZIP, BZIP2, LZF, BLOSC, LZ4, BITSHUFFLE, ZFP, ZSTD, BLOSC2];
 
 /// Bytes of the Fletcher-32 checksum at the end of a chunk.
 const SUM_BYTES: usize = 4;
@@ -53,6 +58,12 @@ pub enum Filter {
     Zstd,
     /// Blosc 1.
     Blosc,
+    /// A frame of Blosc 2.
+    Blosc2,
+    /// A bzip2 stream.
+    Bzip2,
+    /// A ZFP stream.
+    Zfp(zfp::ZfpParams),
     /// The bits of elements, sorted by significance.
     Bitshuffle(Bitshuffle),
     /// The significant bits of numbers.
@@ -206,6 +217,9 @@ impl fmt::Display for Filter {
             Self::Lz4 => "lz4",
             Self::Zstd => "zstd",
             Self::Blosc => "blosc",
+            Self::Blosc2 => "blosc 2",
+            Self::Bzip2 => "bzip2",
+            Self::Zfp(_) => "zfp",
             Self::Bitshuffle(Bitshuffle { inner: None, .. }) => "bitshuffle",
             Self::Bitshuffle(Bitshuffle { inner: Some(Inner::Lz4), .. }) => "bitshuffle with lz4",
             Self::Bitshuffle(Bitshuffle { inner: Some(Inner::Zstd), .. }) => "bitshuffle with zstd",
@@ -240,6 +254,9 @@ impl Filter {
             LZ4 => Ok(Self::Lz4),
             ZSTD => Ok(Self::Zstd),
             BLOSC => Ok(Self::Blosc),
+            BLOSC2 => Ok(Self::Blosc2),
+            BZIP2 => Ok(Self::Bzip2),
+            ZFP => zfp::ZfpParams::parse(values).map(Self::Zfp),
             BITSHUFFLE => Bitshuffle::parse(values).map(Self::Bitshuffle),
             _ => Err(format!("the HDF5 filter {number} ({name:?})")),
         }
@@ -289,6 +306,7 @@ pub struct Contexts {
     vbz: vbz::VbzDecompressor,
     zstd: zstd::ZstdDecompressor,
     blosc: blosc::BloscDecompressor,
+    blosc2: blosc2::Blosc2Decompressor,
     part: Vec<u8>,
     front: Vec<u8>,
     back: Vec<u8>,
@@ -418,7 +436,7 @@ impl Contexts {
         bytes: usize,
         most: usize,
     ) -> Result<(), Fault> {
-        let Self { deflate, vbz, zstd, blosc, part, back, .. } = self;
+        let Self { deflate, vbz, zstd, blosc, blosc2, part, back, .. } = self;
         match filter {
             Filter::Deflate => deflate.decompress(input, back, most),
             Filter::Vbz(params) => vbz.bytes(*params, input, bytes, back),
@@ -431,6 +449,9 @@ impl Contexts {
             Filter::Lz4 => lz4::chunk(input, most, back, part),
             Filter::Zstd => zstd.decompress(input, back, most),
             Filter::Blosc => blosc.decompress(input, most, back),
+            Filter::Blosc2 => blosc2.decompress(input, most, back),
+            Filter::Bzip2 => bzip2::decompress(input, most, back),
+            Filter::Zfp(params) => zfp::decompress(params, input, most, back),
             Filter::Bitshuffle(how) => how.undo(input, most, zstd, part, back),
             Filter::Nbit(params) => nbit::decompress(params, input, most, back),
             Filter::ScaleOffset(params) => scale_offset::decompress(params, input, most, back),

@@ -162,9 +162,10 @@ pub fn vbz(data: &[u8]) {
 }
 
 /// Checks the HDF5 filters. The first input byte selects the filter, the second is the size of an
-/// element, and the next two are the decoded size of the chunk. The rest is the chunk.
+/// element, and the next two are the decoded size of the chunk. The rest is the chunk; ZFP's header
+/// precedes it.
 pub fn hdf5_filters(data: &[u8]) {
-    let Some((&[pick, element, low, high], stored)) = data.split_first_chunk() else { return };
+    let Some((&[pick, element, low, high], mut stored)) = data.split_first_chunk() else { return };
     let element = u32::from(element);
     let bytes = u32::from(u16::from_le_bytes([low, high]));
     let (number, values) = match pick & 7 {
@@ -181,6 +182,14 @@ pub fn hdf5_filters(data: &[u8]) {
             values.resize(20, 0);
             (6, values)
         }
+        3 if pick & 8 != 0 => {
+            let Some((header, rest)) = stored.split_first_chunk::<20>() else { return };
+            stored = rest;
+            let words = header.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word));
+            (32013, std::iter::once(0).chain(words).collect())
+        }
+        4 if pick & 8 != 0 => (32026, vec![]),
+        5 if pick & 8 != 0 => (307, vec![9]),
         0 => (1, vec![6]),
         1 => (2, vec![element]),
         2 => (3, vec![]),

@@ -267,6 +267,7 @@ fn numcodecs(filter: &Filter) -> Result<Json, String> {
         Filter::Shuffle(size) => json!({ "id": "shuffle", "elementsize": size }),
         Filter::Fletcher32 => json!({ "id": "fletcher32" }),
         Filter::Zstd => json!({ "id": "zstd", "level": 1 }),
+        Filter::Bzip2 => json!({ "id": "bz2", "level": 9 }),
         Filter::Blosc => {
             json!({ "id": "blosc", "cname": "lz4", "clevel": 5, "shuffle": 1, "blocksize": 0 })
         }

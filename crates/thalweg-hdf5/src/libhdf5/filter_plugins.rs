@@ -39,15 +39,18 @@ pub(super) fn take_refused() -> Option<String> {
 
 /// Registers the filters. The lock is held, and the library is open.
 pub(super) fn register() {
-    let [deflate, szip, lzf, blosc, lz4, bitshuffle, zstd] = OUTSIDE;
+    let [deflate, szip, bzip2, lzf, blosc, lz4, bitshuffle, zfp, zstd, blosc2] = OUTSIDE;
     let filters: [(i32, Function); OUTSIDE.len()] = [
         (deflate, apply::<{ OUTSIDE[0] }>),
         (szip, apply::<{ OUTSIDE[1] }>),
-        (lzf, apply::<{ OUTSIDE[2] }>),
-        (blosc, apply::<{ OUTSIDE[3] }>),
-        (lz4, apply::<{ OUTSIDE[4] }>),
-        (bitshuffle, apply::<{ OUTSIDE[5] }>),
-        (zstd, apply::<{ OUTSIDE[6] }>),
+        (bzip2, apply::<{ OUTSIDE[2] }>),
+        (lzf, apply::<{ OUTSIDE[3] }>),
+        (blosc, apply::<{ OUTSIDE[4] }>),
+        (lz4, apply::<{ OUTSIDE[5] }>),
+        (bitshuffle, apply::<{ OUTSIDE[6] }>),
+        (zfp, apply::<{ OUTSIDE[7] }>),
+        (zstd, apply::<{ OUTSIDE[8] }>),
+        (blosc2, apply::<{ OUTSIDE[9] }>),
     ];
     for (id, function) in filters {
         let class = H5Z_class2_t {
