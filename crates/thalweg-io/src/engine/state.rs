@@ -43,8 +43,11 @@ struct RunState<B> {
     buffers_out: usize,
     in_flight: usize,
     depth: Depth,
-    /// Size of a pooled buffer in bytes.
+    /// Size of a pooled buffer in bytes. It grows with the longest request so far, because a run
+    /// may read less than a block.
     pooled: usize,
+    /// The greatest size of a pooled buffer. Buffers that are longer hold one extent each.
+    most_pooled: usize,
     ready: VecDeque<Group>,
     spare: Vec<Vec<Place>>,
     next_group: u64,
@@ -98,10 +101,10 @@ impl<B> RunState<B> {
         match block.data {
             Data::Buf(buf) => {
                 self.buffers_out -= 1;
-                if buf.len() == self.pooled {
-                    self.buffers.push(buf);
-                } else {
+                if buf.len() > self.most_pooled {
                     self.oversize -= buf.len() as u64;
+                } else if buf.len() == self.pooled {
+                    self.buffers.push(buf);
                 }
             }
             Data::View(_) => self.buffers_out -= 1,
@@ -125,7 +128,8 @@ impl<D: Decoder> Shared<D> {
             buffers_out: 0,
             in_flight: 0,
             depth: Depth::new(shape.depth, shape.max_depth),
-            pooled: shape.headroom + shape.block,
+            pooled: shape.headroom,
+            most_pooled: shape.headroom + shape.block,
             ready: VecDeque::new(),
             spare: Vec::new(),
             next_group: 0,
@@ -259,12 +263,17 @@ impl<D: Decoder> Shared<D> {
         len: usize,
     ) -> Option<(AlignedBuf, usize)> {
         if len > self.shape.block {
-            let size = len.next_multiple_of(PAGE);
+            let size = len.max(state.most_pooled + 1).next_multiple_of(PAGE);
             state.oversize += size as u64;
             state.clocks.peak_oversize = state.clocks.peak_oversize.max(state.oversize);
             // Memory is allocated outside of the lock, because that takes a while.
             drop(state);
             return Some((AlignedBuf::try_new(size)?, 0));
+        }
+        let headroom = self.shape.headroom;
+        if headroom + len > state.pooled {
+            state.pooled = (headroom + len.next_power_of_two().max(PAGE)).min(state.most_pooled);
+            state.buffers.clear();
         }
         let size = state.pooled;
         let pooled = state.buffers.pop();
@@ -272,7 +281,7 @@ impl<D: Decoder> Shared<D> {
             state.clocks.peak_buffers += size as u64;
         }
         drop(state);
-        Some((pooled.unwrap_or_else(|| AlignedBuf::new(size)), self.shape.headroom))
+        Some((pooled.unwrap_or_else(|| AlignedBuf::new(size)), headroom))
     }
 
     /// Wakes all threads that may wait for more requests, because none will follow.
