@@ -64,6 +64,13 @@ struct Known {
     datasets: HashMap<u64, Found>,
 }
 
+impl Known {
+    fn entity(&self, address: u64) -> Option<Entity> {
+        let group = self.groups.get(&address).map(|links| Entity::Group(links.clone()));
+        group.or_else(|| self.datasets.get(&address).map(|found| Entity::Dataset(found.clone())))
+    }
+}
+
 /// What is at an address.
 #[derive(Debug)]
 pub enum Entity {
@@ -353,6 +360,9 @@ impl MetadataFile {
     }
 
     async fn entity(&self, address: u64) -> Result<Entity> {
+        if let Some(known) = self.known().entity(address) {
+            return Ok(known);
+        }
         let reader = self.reader();
         let object = Object::read(&reader, address).await?;
         if object.is_group() {
@@ -360,8 +370,12 @@ impl MetadataFile {
             links.sort_by(|a, b| a.name.cmp(&b.name));
             return Ok(Entity::Group(Arc::new(links)));
         }
-        match object.dataset(&reader).await? {
-            Some(header) => self.found_array(&reader, header, address).await.map(Entity::Dataset),
+        // Boxed, because thousands of parsers may wait, and those of groups do not come here.
+        match Box::pin(object.dataset(&reader)).await? {
+            Some(header) => {
+                let found = Box::pin(self.found_array(&reader, header, address)).await;
+                found.map(Entity::Dataset)
+            }
             None => Ok(Entity::Type),
         }
     }

@@ -74,15 +74,8 @@ impl Object {
             links.push(link(body.cursor())?);
         }
         if heap != NOWHERE {
-            let (heap, size, records) = dense(reader, (heap, names), LINKS_BY_NAME, RECORD).await?;
-            let ids: Vec<&[u8]> =
-                records.chunks_exact(size).map(|record| &record[HASH..]).collect();
-            let mut objects = heap.objects(reader, &ids, names).await?;
-            // The tree has them in the order of their hashes.
-            objects.sort_by_key(|(_, at)| *at);
-            for (bytes, at) in objects {
-                links.push(link(reader.cursor(&bytes, at))?);
-            }
+            // Boxed, because thousands of parsers may wait, and few of them come here.
+            links.append(&mut Box::pin(dense_links(reader, (heap, names))).await?);
         }
         Ok(links)
     }
@@ -103,6 +96,19 @@ impl Object {
             _ => None,
         }))
     }
+}
+
+/// The links in dense storage: in the heap, with their names in the tree.
+async fn dense_links<S: ByteSource + ?Sized>(
+    reader: &Reader<'_, S>,
+    (heap, names): (u64, u64),
+) -> Result<Vec<Link>> {
+    let (heap, size, records) = dense(reader, (heap, names), LINKS_BY_NAME, RECORD).await?;
+    let ids: Vec<&[u8]> = records.chunks_exact(size).map(|record| &record[HASH..]).collect();
+    let mut objects = heap.objects(reader, &ids, names).await?;
+    // The tree has them in the order of their hashes.
+    objects.sort_by_key(|(_, at)| *at);
+    objects.into_iter().map(|(bytes, at)| link(reader.cursor(&bytes, at))).collect()
 }
 
 /// The links of a symbol table.

@@ -29,7 +29,10 @@ use super::ByteSource;
 use crate::extents::SavedMetadata;
 
 /// The least and the most bytes of a block. Blocks are the unit of fetching and keeping.
-const BLOCKS: [u64; 2] = [4 << 10, 64 << 10];
+const BLOCKS: [u64; 2] = [1 << 10, 64 << 10];
+/// A file in the page cache. A byte costs more here than the engine pays for it: it comes into
+/// memory that was not used before.
+const CACHED: StoreModel = StoreModel { bandwidth: 2e9, ..StoreModel::MEMORY };
 /// Around each block that a round wants, so many bytes are fetched at most, if the transfer of all
 /// takes no more than this part of the latency. What is found next is often near: on a store that
 /// answers late, that saves whole rounds.
@@ -39,8 +42,10 @@ const NEAR_SHARE: f64 = 0.25;
 const MOST_DEPTH: usize = 64;
 /// A thread is started for so many parsers.
 const PARSERS_PER_THREAD: usize = 16;
-/// The most parsers that have begun and are not done.
+/// The most parsers that have begun and are not done. Where rounds cost little, there are fewer of
+/// them, so that they stay in the processor's cache.
 const MOST_PARSERS: usize = 1 << 14;
+const MOST_CACHED_PARSERS: usize = 1 << 9;
 
 /// What finding has cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,6 +65,8 @@ pub struct Rounds {
     control: Control,
     model: StoreModel,
     threads: usize,
+    /// The most parsers that have begun and are not done.
+    most_parsers: usize,
     /// Bytes of a block.
     block: u64,
     /// The most bytes of blocks that are kept or asked for in a round.
@@ -86,9 +93,26 @@ struct State {
 
 #[derive(Debug)]
 struct Block {
-    bytes: Vec<u8>,
+    /// The bytes of the request that it came with.
+    request: Arc<Vec<u8>>,
+    /// Its own bytes of these.
+    range: Range<usize>,
     /// The round in which it was last used.
     used: u64,
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        self.request.get(self.range.clone()).unwrap_or_default()
+    }
+
+    /// Gives up the other bytes of the request.
+    fn detach(&mut self) {
+        if self.range.len() < self.request.len() {
+            self.request = Arc::new(self.bytes().to_vec());
+            self.range = 0..self.request.len();
+        }
+    }
 }
 
 /// A parser, and what it makes in the end.
@@ -113,7 +137,7 @@ impl Rounds {
         // Where the bytes are in memory, a request costs less than the bytes that it copies.
         // The start of the file was read to find its format.
         let is_cached = [2, 3].iter().all(|part| store.is_at_hand(store.size() / part));
-        let model = if is_cached { StoreModel::MEMORY } else { model };
+        let model = if is_cached { CACHED } else { model };
         // A block of the break-even length costs as much as another request. Nodes are shorter, and
         // what is near them is often not wanted: a quarter was quickest for a live file.
         let [least, longest] = BLOCKS;
@@ -124,6 +148,7 @@ impl Rounds {
             control: control.clone(),
             model,
             threads,
+            most_parsers: if is_cached { MOST_CACHED_PARSERS } else { MOST_PARSERS },
             block,
             most: most.max(block),
             state: Mutex::default(),
@@ -198,8 +223,8 @@ impl Rounds {
         let mut ready = Vec::new();
         let mut left = VecDeque::from(items);
         loop {
-            while !ready.is_empty() || (waiting.len() < MOST_PARSERS && !left.is_empty()) {
-                let room = MOST_PARSERS.saturating_sub(waiting.len() + ready.len());
+            while !ready.is_empty() || (waiting.len() < self.most_parsers && !left.is_empty()) {
+                let room = self.most_parsers.saturating_sub(waiting.len() + ready.len());
                 ready.extend(left.drain(..room.min(left.len())).map(begin));
                 for turn in self.turns(std::mem::take(&mut ready)) {
                     match turn {
@@ -274,22 +299,24 @@ impl Rounds {
         state.cost.requests += requests.len() as u64;
         let round = state.cost.rounds;
         for (request, bytes) in requests.iter().zip(fetched) {
-            let bytes = bytes?;
+            let bytes = Arc::new(bytes?);
             state.cost.bytes += bytes.len() as u64;
             let first = request.start / self.block;
-            for (number, bytes) in (first..).zip(bytes.chunks(self.block as usize)) {
+            for (number, start) in (first..).zip((0..bytes.len()).step_by(self.block as usize)) {
                 // Blocks in gaps may be useful later.
-                let block = Block { bytes: bytes.to_vec(), used: round };
-                state.kept += bytes.len() as u64;
+                let range = start..bytes.len().min(start + self.block as usize);
+                state.kept += range.len() as u64;
+                let block = Block { request: bytes.clone(), range, used: round };
                 if let Some(before) = state.blocks.insert(number, block) {
-                    state.kept -= before.bytes.len() as u64;
+                    state.kept -= before.range.len() as u64;
                 }
             }
         }
         if state.kept > self.most {
             // A suspended parser has used the blocks that it needs in the round before.
             state.blocks.retain(|_, block| block.used + 1 >= round);
-            state.kept = state.blocks.values().map(|block| block.bytes.len() as u64).sum();
+            state.blocks.values_mut().for_each(Block::detach);
+            state.kept = state.blocks.values().map(|block| block.range.len() as u64).sum();
         }
         Ok(())
     }
@@ -379,7 +406,7 @@ impl ByteSource for Rounds {
                 let Some(block) = state.blocks.get(&(at / self.block)) else { break };
                 let from = (at % self.block) as usize;
                 let len = (range.end - at).min(self.block - from as u64) as usize;
-                let Some(bytes) = block.bytes.get(from..from + len) else { break };
+                let Some(bytes) = block.bytes().get(from..from + len) else { break };
                 copied.extend_from_slice(bytes);
             }
             Cow::Owned(copied)
