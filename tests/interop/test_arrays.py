@@ -809,6 +809,30 @@ def test_filters_that_are_not_known(thalweg, tmp_path):
     assert not (tmp_path / "x.npy").exists()
 
 
+@pytest.mark.parametrize("checksums", [False, True])
+def test_groups_whose_links_are_compressed(thalweg, tmp_path, checksums):
+    """One direct block, many, and links that are too long for blocks; those are in a tree of their own."""
+    path = tmp_path / "f.h5"
+    library = h5pys_library()
+    properties = h5py.h5p.create(h5py.h5p.GROUP_CREATE)
+    assert library.H5Pset_deflate(ctypes.c_int64(properties.id), 6) >= 0
+    if checksums:
+        assert library.H5Pset_fletcher32(ctypes.c_int64(properties.id)) >= 0
+    with h5py.File(path, "w", libver="latest") as file:
+        for name, count, width in (("one block", 20, 10), ("many blocks", 3000, 40), ("large", 30, 6000)):
+            group = h5py.Group(h5py.h5g.create(file.id, name.encode(), gcpl=properties))
+            for number in range(count):
+                group[f"{number:0{width}}"] = np.arange(number % 5)
+    assert path.read_bytes().count(b"FRHP") == 3
+    assert len(same(thalweg, path)) == 3050
+    damaged = bytearray(path.read_bytes())
+    # In the first zlib stream, which is that of a block.
+    damaged[damaged.index(b"\x78\x9c") + 9] ^= 0xFF
+    path.write_bytes(damaged)
+    result = thalweg("read", path, "--digest", check=False)
+    assert result.returncode == 1 and "/many blocks, byte " in result.stderr and len(result.stdout.splitlines()) == 50
+
+
 def test_links(thalweg, tmp_path):
     """Symbolic links are followed on the way to a path. Links to other files are named, and refused on the way to a path."""
     path = tmp_path / "f.h5"

@@ -91,12 +91,17 @@ impl DatasetHeader {
 
     /// The pipeline.
     pub(crate) fn pipeline(&self) -> Pipeline {
-        let filter = |filter: &FilterMessage| {
-            Filter::new(i32::from(filter.number), &filter.name, &filter.values)
-                .unwrap_or_else(Filter::Unknown)
-        };
-        Pipeline(self.filters.iter().map(filter).collect())
+        pipeline(&self.filters)
     }
+}
+
+/// The pipeline of these filters.
+pub(super) fn pipeline(filters: &[FilterMessage]) -> Pipeline {
+    let filter = |filter: &FilterMessage| {
+        Filter::new(i32::from(filter.number), &filter.name, &filter.values)
+            .unwrap_or_else(Filter::Unknown)
+    };
+    Pipeline(filters.iter().map(filter).collect())
 }
 
 impl Object {
@@ -311,8 +316,8 @@ fn fill(mut message: Cursor<'_>) -> Result<FillMessage> {
     Ok(FillMessage { value, allocation_time: Some(times.0), write_time: Some(times.1) })
 }
 
-/// The filters of a dataset.
-fn filters(mut cursor: Cursor<'_>) -> Result<Vec<FilterMessage>> {
+/// The filters of a dataset, or of a heap.
+pub(super) fn filters(mut cursor: Cursor<'_>) -> Result<Vec<FilterMessage>> {
     let at = cursor.at();
     let version = cursor.u8()?;
     let count = cursor.u8()?;

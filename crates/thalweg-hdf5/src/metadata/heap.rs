@@ -1,13 +1,16 @@
 //! Heaps: local ones for the names of symbol tables (section III.D), global ones for strings and
 //! lists of any length (III.E), fractal ones for dense storage (III.G).
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::btree::{bytes_for, version2};
 use super::checksum::{lookup3, verified};
-use super::cursor::Cursor;
+use super::cursor::{Cursor, Widths};
+use super::dataset::{filters, pipeline};
 use super::{ByteSource, NOWHERE, Reader, Result, at_once, both, damaged, foreign};
+use crate::filter::{Contexts, Pipeline};
 
 /// The names of a symbol table.
 pub(super) struct Local {
@@ -43,7 +46,7 @@ impl Local {
             .and_then(|offset| self.bytes.get(offset..))
             .unwrap_or_default();
         let at = self.at.saturating_add(offset);
-        Cursor::new(rest, at, super::cursor::Widths::default()).text()
+        Cursor::new(rest, at, Widths::default()).text()
     }
 }
 
@@ -175,6 +178,8 @@ pub(super) struct Fractal {
     summed: bool,
     /// The tree of the objects that are too large for blocks.
     huge: u64,
+    /// The filters of direct blocks and of objects that are too large for them.
+    filters: Option<Pipeline>,
     /// The direct blocks, in the order of their offsets in the heap.
     blocks: Vec<HeapBlock>,
 }
@@ -184,10 +189,19 @@ pub(super) struct Fractal {
 struct HeapBlock {
     /// Its offset in the heap.
     first: u64,
-    /// Its address.
-    at: u64,
-    /// Its bytes.
+    /// Its bytes, once its filters are undone.
     size: u64,
+    stored: Stored,
+}
+
+/// Where a block or an object is in the file.
+#[derive(Debug, Clone, Copy)]
+struct Stored {
+    at: u64,
+    /// Stored bytes.
+    len: u64,
+    /// A bit for each filter that was skipped.
+    mask: u32,
 }
 
 /// How the blocks of a heap double from row to row.
@@ -204,6 +218,11 @@ impl Doubling {
     /// The bytes of a block of a row.
     fn size(&self, row: u64) -> Option<u64> {
         1u64.checked_shl(u32::try_from(row.saturating_sub(1)).ok()?)?.checked_mul(self.start)
+    }
+
+    /// The first rows, whose blocks are direct. The first two rows have blocks of the same size.
+    fn direct_rows(&self) -> u64 {
+        u64::from(self.direct.ilog2() - self.start.ilog2()) + 2
     }
 
     /// The rows of an indirect block of this size.
@@ -226,8 +245,8 @@ enum Place {
     Tiny(Vec<u8>),
     /// In a direct block: the offset in the heap.
     Managed(u64, u64),
-    /// Alone in the file: the address.
-    Huge(u64, u64),
+    /// Alone in the file: where, and its bytes once its filters are undone.
+    Huge(Stored, u64),
 }
 
 /// Reads dense storage: the heap at `heap` with the objects, and the records of the version 2
@@ -242,7 +261,7 @@ pub(super) async fn dense<S: ByteSource + ?Sized>(
         let heap = Fractal::open(reader, heap).await?;
         // They come with the next node of the tree.
         if heap.blocks.iter().map(|block| block.size).sum::<u64>() <= MOST_HINTED {
-            heap.blocks.iter().for_each(|block| reader.hint(&[block.at], block.size));
+            heap.blocks.iter().for_each(|block| reader.hint(&[block.stored.at], block.stored.len));
         }
         Ok(heap)
     };
@@ -258,13 +277,18 @@ impl Fractal {
     ) -> Result<Self> {
         let widths = reader.superblock().widths;
         let len = 26 + 12 * u64::from(widths.length) + 3 * u64::from(widths.address);
-        let bytes = reader.get(at, len).await?;
+        let mut bytes = reader.get(at, len).await?;
         let mut cursor = reader.cursor(&bytes, at);
         cursor.magic("FRHP")?;
         cursor.version(0, "a fractal heap")?;
         let id = usize::from(cursor.u16()?);
-        if cursor.u16()? != 0 {
-            return foreign("dense storage that is compressed");
+        // The list of filters comes last, so the header is longer than it seemed.
+        let listed = usize::from(cursor.u16()?);
+        if listed > 0 {
+            let more = u64::from(widths.length) + 4 + listed as u64;
+            bytes = reader.get(at, len + more).await?;
+            cursor = reader.cursor(&bytes, at);
+            cursor.skip(4 + 1 + 2 + 2)?;
         }
         let flags = cursor.u8()?;
         let most = u64::from(cursor.u32()?);
@@ -283,6 +307,17 @@ impl Fractal {
         let root = cursor.address()?;
         let rows = u64::from(cursor.u16()?);
         verified(&bytes, at)?;
+        let mut root = Stored { at: root, len: doubling.start, mask: 0 };
+        let mut pipeline_of_heap = None;
+        if listed > 0 {
+            (root.len, root.mask) = (cursor.length()?, cursor.u32()?);
+            let list = Cursor::new(cursor.take(listed)?, at, widths);
+            let pipeline = pipeline(&filters(list)?);
+            if let Some(unknown) = pipeline.unknown() {
+                return foreign(format!("dense storage with {unknown}"));
+            }
+            pipeline_of_heap = Some(pipeline);
+        }
         let sound = doubling.start.is_power_of_two()
             && doubling.direct.is_power_of_two()
             && doubling.width.is_power_of_two()
@@ -300,12 +335,13 @@ impl Fractal {
             length: (doubling.direct.ilog2() as usize).div_ceil(8).min(bytes_for(most)),
             summed: flags & 2 != 0,
             huge,
+            filters: pipeline_of_heap,
             blocks: Vec::new(),
         };
         drop(bytes);
-        match (root, rows) {
+        match (root.at, rows) {
             (NOWHERE, _) => {}
-            (at, 0) => heap.blocks.push(HeapBlock { first: 0, at, size: doubling.start }),
+            (_, 0) => heap.blocks.push(HeapBlock { first: 0, size: doubling.start, stored: root }),
             (at, rows) => heap.find_blocks(reader, &doubling, (at, rows)).await?,
         }
         heap.blocks.sort_unstable_by_key(|block| block.first);
@@ -319,8 +355,12 @@ impl Fractal {
         doubling: &Doubling,
         (root, rows): (u64, u64),
     ) -> Result<()> {
-        let address = u64::from(reader.superblock().widths.address);
+        let widths = reader.superblock().widths;
+        let address = u64::from(widths.address);
         let before = 4 + 1 + address + self.offset as u64;
+        // An entry for a direct block also has its stored bytes and its mask.
+        let more = if self.filters.is_some() { u64::from(widths.length) + 4 } else { 0 };
+        let direct_rows = doubling.direct_rows();
         let mut level = vec![(root, rows, 0u64)];
         // The blocks of a level are smaller than those above, so the loop ends.
         while !level.is_empty() {
@@ -331,7 +371,8 @@ impl Fractal {
                     let found = format!("{entries} blocks below one");
                     return damaged(at, found, format!("at most {MOST_ENTRIES}"));
                 }
-                places.push((at, before + entries * address + 4));
+                let direct = rows.min(direct_rows) * doubling.width;
+                places.push((at, before + entries * address + direct * more + 4));
             }
             let all = reader.get_all(&places).await?;
             let mut below = Vec::new();
@@ -346,13 +387,17 @@ impl Fractal {
                     };
                     for _ in 0..doubling.width {
                         let child = cursor.address()?;
+                        let mut stored = Stored { at: child, len: size, mask: 0 };
+                        if row < direct_rows && self.filters.is_some() {
+                            (stored.len, stored.mask) = (cursor.length()?, cursor.u32()?);
+                        }
                         let here = next;
                         next = next.saturating_add(size);
                         if child == NOWHERE {
                             continue;
                         }
-                        if size <= doubling.direct {
-                            self.blocks.push(HeapBlock { first: here, at: child, size });
+                        if row < direct_rows {
+                            self.blocks.push(HeapBlock { first: here, size, stored });
                         } else {
                             below.push((child, doubling.rows(size), here));
                         }
@@ -422,30 +467,55 @@ impl Fractal {
                 }
             }
         }
-        let huge: Vec<(u64, u64)> = alone.iter().map(|(_, place)| *place).collect();
-        for (bytes, (number, (at, _))) in reader.get_all(&huge).await?.into_iter().zip(alone) {
-            objects[number] = (bytes.into_owned(), at);
+        let mut contexts = Contexts::default();
+        let huge: Vec<(u64, u64)> =
+            alone.iter().map(|(_, (stored, _))| (stored.at, stored.len)).collect();
+        for (bytes, (number, (stored, len))) in reader.get_all(&huge).await?.into_iter().zip(alone)
+        {
+            let object = self.unfiltered(&mut contexts, &bytes, stored, len)?;
+            objects[number] = (object.into_owned(), stored.at);
         }
         let in_blocks: Vec<(usize, Vec<usize>)> = in_blocks.into_iter().collect();
         let largest = self.blocks.iter().map(|block| block.size).max().unwrap_or(1);
         for blocks in in_blocks.chunks(at_once(largest)) {
             let asked: Vec<(u64, u64)> = blocks
                 .iter()
-                .map(|(block, _)| (self.blocks[*block].at, self.blocks[*block].size))
+                .map(|(block, _)| self.blocks[*block].stored)
+                .map(|stored| (stored.at, stored.len))
                 .collect();
             let all = reader.get_all(&asked).await?;
             for (bytes, (block, numbers)) in all.iter().zip(blocks) {
                 let block = self.blocks[*block];
-                self.check_block(reader.cursor(bytes, block.at), block, bytes)?;
+                let at = block.stored.at;
+                let bytes = self.unfiltered(&mut contexts, bytes, block.stored, block.size)?;
+                self.check_block(reader.cursor(&bytes, at), &bytes, block.first)?;
                 for &number in numbers {
                     let Place::Managed(offset, len) = places[number] else { continue };
                     let start = (offset - block.first) as usize;
                     let object = bytes.get(start..start + len as usize).unwrap_or_default();
-                    objects[number] = (object.to_vec(), block.at + start as u64);
+                    objects[number] = (object.to_vec(), at.saturating_add(start as u64));
                 }
             }
         }
         Ok(objects)
+    }
+
+    /// The `len` bytes of a block or an object, with its filters undone.
+    fn unfiltered<'b>(
+        &self,
+        contexts: &mut Contexts,
+        bytes: &'b [u8],
+        stored: Stored,
+        len: u64,
+    ) -> Result<Cow<'b, [u8]>> {
+        let Some(pipeline) = &self.filters else { return Ok(Cow::Borrowed(bytes)) };
+        if len > MOST_BLOCK {
+            return foreign(format!("{len} bytes of dense storage that are compressed together"));
+        }
+        match contexts.undo(pipeline, stored.mask, bytes, len as usize) {
+            Ok(plain) => Ok(Cow::Owned(plain.to_vec())),
+            Err(fault) => damaged(stored.at.saturating_add(fault.at), fault.found, fault.expected),
+        }
     }
 
     /// The number of the block that holds an object.
@@ -466,13 +536,14 @@ impl Fractal {
     }
 
     /// Checks the head and the checksum of a direct block.
-    fn check_block(&self, mut cursor: Cursor<'_>, block: HeapBlock, bytes: &[u8]) -> Result<()> {
+    fn check_block(&self, mut cursor: Cursor<'_>, bytes: &[u8], first: u64) -> Result<()> {
+        let at = cursor.at();
         cursor.magic("FHDB")?;
-        self.check_head(&mut cursor, block.first)?;
+        self.check_head(&mut cursor, first)?;
         if !self.summed {
             return Ok(());
         }
-        let place = (cursor.at() - block.at) as usize;
+        let place = (cursor.at() - at) as usize;
         let stored = cursor.u32()?;
         let mut bytes = bytes.to_vec();
         if let Some(sum) = bytes.get_mut(place..place + 4) {
@@ -483,7 +554,7 @@ impl Fractal {
             return Ok(());
         }
         damaged(
-            block.at,
+            at,
             format!("the checksum {stored:08x}"),
             format!("{computed:08x}, as of the block"),
         )
@@ -497,8 +568,9 @@ impl Fractal {
         at: u64,
     ) -> Result<Vec<Place>> {
         let mut places = Vec::with_capacity(ids.len());
-        let mut huge: Option<HashMap<u64, (u64, u64)>> = None;
+        let mut huge: Option<HashMap<u64, (Stored, u64)>> = None;
         let widths = reader.superblock().widths;
+        let filtered = if self.filters.is_some() { 4 + widths.length } else { 0 };
         for id in ids {
             let mut cursor = reader.cursor(id, at);
             if id.len() != self.id {
@@ -508,8 +580,9 @@ impl Fractal {
             let head = cursor.u8()?;
             places.push(match head >> 4 {
                 0 => Place::Managed(cursor.uint(self.offset)?, cursor.uint(self.length)?),
-                1 if self.id > usize::from(widths.address + widths.length) => {
-                    Place::Huge(cursor.address()?, cursor.length()?)
+                1 if self.id > usize::from(widths.address + widths.length + filtered) => {
+                    let (stored, len) = self.huge_object(&mut cursor)?;
+                    Place::Huge(stored, len)
                 }
                 1 => {
                     if huge.is_none() {
@@ -517,7 +590,7 @@ impl Fractal {
                     }
                     let number = cursor.uint((self.id - 1).min(8))?;
                     match huge.as_ref().and_then(|huge| huge.get(&number)) {
-                        Some(&(at, len)) => Place::Huge(at, len),
+                        Some(&(stored, len)) => Place::Huge(stored, len),
                         None => {
                             return damaged(at, format!("the large object {number}"), "another");
                         }
@@ -540,18 +613,35 @@ impl Fractal {
     async fn huge_objects<S: ByteSource + ?Sized>(
         &self,
         reader: &Reader<'_, S>,
-    ) -> Result<HashMap<u64, (u64, u64)>> {
+    ) -> Result<HashMap<u64, (Stored, u64)>> {
         const NUMBERED: u8 = 1;
+        const NUMBERED_AND_FILTERED: u8 = 2;
         let widths = reader.superblock().widths;
-        let record = usize::from(widths.address) + 2 * usize::from(widths.length);
-        let (_, records) = version2(reader, self.huge, NUMBERED, record..=record).await?;
+        let (address, length) = (usize::from(widths.address), usize::from(widths.length));
+        let (kind, record) = match self.filters {
+            None => (NUMBERED, address + 2 * length),
+            Some(_) => (NUMBERED_AND_FILTERED, address + 3 * length + 4),
+        };
+        let (_, records) = version2(reader, self.huge, kind, record..=record).await?;
         let mut objects = HashMap::new();
         for record in records.chunks_exact(record) {
             let mut cursor = reader.cursor(record, self.huge);
-            let at = cursor.address()?;
-            let len = cursor.length()?;
-            objects.insert(cursor.length()?, (at, len));
+            let place = self.huge_object(&mut cursor)?;
+            objects.insert(cursor.length()?, place);
         }
         Ok(objects)
+    }
+
+    /// Parses where an object is that is too large for blocks, and its bytes once its filters are
+    /// undone.
+    fn huge_object(&self, cursor: &mut Cursor<'_>) -> Result<(Stored, u64)> {
+        let (at, len) = (cursor.address()?, cursor.length()?);
+        match self.filters {
+            None => Ok((Stored { at, len, mask: 0 }, len)),
+            Some(_) => {
+                let mask = cursor.u32()?;
+                Ok((Stored { at, len, mask }, cursor.length()?))
+            }
+        }
     }
 }
