@@ -28,12 +28,13 @@ const APART: [(&str, &str); 4] = [
 
 /// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
 /// script that ends in `.sh` runs without Python.
-const SCRIPTS: [(&str, &str); 16] = [
+const SCRIPTS: [(&str, &str); 17] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
     ("escapepod", "peers/escapepod/peer.py"),
     ("h5py", "peers/fast5/peer.py"),
     ("h5py-arrays", "peers/h5py/peer.py"),
+    ("h5py-groups", "peers/h5py_groups/peer.py"),
     ("h5py-mpi", "peers/h5py_mpi/peer.py"),
     ("hidefix", "peers/hidefix/peer.py"),
     ("pyfive", "peers/pyfive/peer.py"),
