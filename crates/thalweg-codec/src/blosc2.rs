@@ -42,7 +42,7 @@ const OFFSET: usize = 8;
 /// The index of a frame may have so many bytes, however few values the frame has.
 const LEAST_INDEX: usize = 4096;
 
-/// Takes the number and the decoded bytes of each block of a chunk.
+/// Takes the offset in its chunk and the decoded bytes of each block.
 type Blocks<'a> = &'a mut dyn FnMut(usize, &[u8]);
 
 /// Decodes frames for one thread.
@@ -172,10 +172,10 @@ impl Blosc2Decompressor {
                 Some(tiling) => tiling.chunk_bytes,
                 None => frame.chunk.min(frame.len - number * frame.chunk),
             };
-            let mut put = |block: usize, bytes: &[u8]| match &frame.tiling {
-                Some(tiling) => tiling.put(number, block, bytes, out),
+            let mut put = |at: usize, bytes: &[u8]| match &frame.tiling {
+                Some(tiling) => tiling.put(number, at, bytes, out),
                 None => {
-                    let at = number * frame.chunk + block;
+                    let at = number * frame.chunk + at;
                     out[at..at + bytes.len()].copy_from_slice(bytes);
                 }
             };

@@ -117,10 +117,14 @@ impl ZstdDecompressor {
         self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
         let mut input = InBuffer::around(coded);
         out.reserve(coded.len().saturating_mul(GUESS_BYTES_PER_BYTE).min(limit));
+        let mut frame = OpenFrame::at(coded, 0, out)?;
         loop {
             let read = input.pos();
             let had = out.len();
             let pending = self.step(&mut input, out, limit)?;
+            if pending == 0 {
+                frame = frame.ended(coded, input.pos(), out)?;
+            }
             if input.pos() == coded.len() && pending == 0 {
                 return Ok(());
             }
@@ -164,10 +168,14 @@ impl ZstdDecompressor {
         }
         self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
         let mut input = InBuffer::around(coded);
+        let mut frame = OpenFrame::at(coded, 0, out)?;
         while out.len() < n.min(out.capacity()) {
             let read = input.pos();
             let had = out.len();
             let pending = self.step(&mut input, out, n)?;
+            if pending == 0 {
+                frame = frame.ended(coded, input.pos(), out)?;
+            }
             if pending == 0 && input.pos() == coded.len() {
                 break;
             }
@@ -176,6 +184,40 @@ impl ZstdDecompressor {
             }
         }
         Ok(())
+    }
+}
+
+/// A frame that is being decoded. Where a frame ends with an empty block, libzstd does not always
+/// compare the declared size with that of the decoded bytes.
+struct OpenFrame {
+    /// Its offset.
+    at: usize,
+    declared: Option<u64>,
+    /// The decoded bytes of the frames before.
+    before: usize,
+}
+
+impl OpenFrame {
+    /// The frame at an offset of `coded`. No frame starts at the end.
+    fn at(coded: &[u8], at: usize, out: &[u8]) -> Result<Self, Fault> {
+        let declared = match coded.get(at..) {
+            None | Some([]) => None,
+            Some(rest) => declared_size(rest).map_err(|fault| fault.shifted(at))?,
+        };
+        Ok(Self { at, declared, before: out.len() })
+    }
+
+    /// The frame after this one, which has ended before the offset `next`.
+    fn ended(self, coded: &[u8], next: usize, out: &[u8]) -> Result<Self, Fault> {
+        let decoded = out.len() - self.before;
+        match self.declared {
+            Some(size) if size != decoded as u64 => Err(Fault::new(
+                self.at,
+                format!("{decoded} decoded bytes"),
+                format!("the {size} bytes that the frame declares"),
+            )),
+            _ => Self::at(coded, next, out),
+        }
     }
 }
 
