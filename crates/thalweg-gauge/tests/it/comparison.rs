@@ -307,7 +307,7 @@ fn failing_peers_are_left_out_and_reported() {
     let peer = |name: &str, script: &str| Arm::new(name, ["sh", "-c", script], &file);
     let arms = vec![
         arm("works", &file, 0.01, "d").level(CacheLevel::Lukewarm),
-        peer("crashes", "kill -SEGV $$"),
+        peer("crashes", "ulimit -c 0; kill -SEGV $$"),
         peer("hangs", "sleep 60").timeout(Duration::from_millis(300)),
         peer("garbage", "head -c 5000 /dev/urandom"),
         peer("no digest", "echo '{\"open_to_last_s\":0.0001}'"),
