@@ -786,7 +786,6 @@ def sz3_and_gzip(path):
     with h5py.File(path, "w") as file:
         file.create_dataset("sz3", data=data, chunks=(1000,), **hdf5plugin.SZ3(absolute=0.001))
         file.create_dataset("other", data=data, chunks=(1000,), compression="gzip")
-    return data
 
 
 def test_filters_that_are_not_known(thalweg, tmp_path):

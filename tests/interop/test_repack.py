@@ -16,7 +16,7 @@ import pytest
 from hdf5_rows import h5pys_library
 from hdf5_same import same
 from nanopore import SHARED
-from test_arrays import FILES, HUGE, SOUND, values, sz3_and_gzip
+from test_arrays import FILES, HUGE, SOUND, sz3_and_gzip, values
 
 WISHES = {
     "order": [],

@@ -11,10 +11,10 @@ const HEADER: usize = 16;
 const VERSIONS: std::ops::RangeInclusive<u8> = 1..=2;
 
 /// Flags.
-const SHUFFLED: u8 = 0x01;
-const PLAIN: u8 = 0x02;
-const BITSHUFFLED: u8 = 0x04;
-const WHOLE_BLOCKS: u8 = 0x10;
+pub(super) const SHUFFLED: u8 = 0x01;
+pub(super) const PLAIN: u8 = 0x02;
+pub(super) const BITSHUFFLED: u8 = 0x04;
+pub(super) const WHOLE_BLOCKS: u8 = 0x10;
 
 /// Blocks are compressed in parts only if an element has at most [`MOST_PARTS`] bytes and a part
 /// has at least [`LEAST_PART`] bytes.

@@ -5,6 +5,7 @@
 //! metalayer `b2nd` (README_B2ND_METALAYER.rst), the values are an array: its chunks are parts of
 //! the array, and their blocks are parts of the chunk, padded to full size at the upper edges.
 
+use super::blosc::{BITSHUFFLED, PLAIN, SHUFFLED, WHOLE_BLOCKS};
 use super::blosc::{PartDecompressor, PartFormat, short, u32_at};
 use super::{bitshuffle, shuffle};
 use crate::Fault;
@@ -18,10 +19,8 @@ const HEADER: usize = 32;
 /// The versions of the format of chunks that this decoder reads.
 const VERSIONS: std::ops::RangeInclusive<u8> = 3..=5;
 
-/// Flags of a chunk. One that is shuffled in both ways has the header of Blosc 2.
-const EXTENDED: u8 = 0x05;
-const PLAIN: u8 = 0x02;
-const WHOLE_BLOCKS: u8 = 0x10;
+/// The flags of a chunk with the header of Blosc 2: shuffled in both ways.
+const EXTENDED: u8 = SHUFFLED | BITSHUFFLED;
 
 /// The filters of a block.
 const SHUFFLE: u8 = 1;
