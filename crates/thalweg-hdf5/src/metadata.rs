@@ -153,7 +153,7 @@ async fn both<A, B>(
 pub type Views<'a> = Vec<Cow<'a, [u8]>>;
 
 /// A file whose bytes are read by their offsets.
-pub trait ByteSource {
+pub trait ByteSource: Sync {
     /// The size of the file in bytes.
     fn size(&self) -> u64;
 
@@ -193,22 +193,21 @@ pub fn now<T>(parser: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 /// Reads at most a limited number of bytes of a source.
-#[derive(Debug)]
-pub struct Reader<'a, S: ?Sized> {
-    source: &'a S,
+pub struct Reader<'a> {
+    source: &'a dyn ByteSource,
     left: AtomicU64,
     /// What is left for all objects together, if that is limited.
     left_for_all: Option<&'a AtomicU64>,
     superblock: Superblock,
 }
 
-impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
+impl<'a> Reader<'a> {
     /// Parses the superblock of a file with a reader of at most `limit` bytes, and returns the
     /// reader for the rest.
     ///
     /// # Errors
     /// [`Refused`].
-    pub async fn open(source: &'a S, limit: u64) -> Result<Self> {
+    pub async fn open(source: &'a dyn ByteSource, limit: u64) -> Result<Self> {
         let mut reader = Self::new(source, Superblock::default(), limit);
         superblock::parse(&mut reader).await?;
         let end = reader.superblock.end;
@@ -221,7 +220,7 @@ impl<'a, S: ByteSource + ?Sized> Reader<'a, S> {
     }
 
     /// A reader of at most `limit` bytes of a file with this superblock.
-    pub fn new(source: &'a S, superblock: Superblock, limit: u64) -> Self {
+    pub fn new(source: &'a dyn ByteSource, superblock: Superblock, limit: u64) -> Self {
         Self { source, left: AtomicU64::new(limit), left_for_all: None, superblock }
     }
 

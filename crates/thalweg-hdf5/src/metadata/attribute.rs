@@ -7,7 +7,7 @@ use super::dataspace::Dataspace;
 use super::datatype::{ByteOrder, Class, Datatype, Referent, TypeMessage};
 use super::header::{ATTRIBUTE, ATTRIBUTE_INFO, DATASPACE, DATATYPE, Object, SHARED, shared};
 use super::heap::{Collections, Fractal, GlobalId, dense, reference};
-use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+use super::{NOWHERE, Reader, Result, damaged, foreign};
 use crate::array::MOST_RANK;
 use crate::types::Value;
 
@@ -45,10 +45,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub async fn attributes<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<Vec<Attribute>> {
+    pub async fn attributes(&self, reader: &Reader<'_>) -> Result<Vec<Attribute>> {
         let mut found = Vec::new();
         for body in self.get_all(reader, ATTRIBUTE).await? {
             let order = body.order.map(u32::from);
@@ -106,10 +103,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub async fn values<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<Vec<(String, Value)>> {
+    pub async fn values(&self, reader: &Reader<'_>) -> Result<Vec<(String, Value)>> {
         let attributes = self.attributes(reader).await?;
         let mut ids = Vec::new();
         for attribute in attributes.iter().filter(|attribute| attribute.is_one()) {
@@ -126,11 +120,7 @@ impl Object {
 
 impl Object {
     /// The value of the attribute of this name; `None` if there is none.
-    pub(super) async fn value<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        name: &str,
-    ) -> Result<Option<Value>> {
+    pub(super) async fn value(&self, reader: &Reader<'_>, name: &str) -> Result<Option<Value>> {
         let Some(attribute) = self.named(reader, name).await? else { return Ok(None) };
         let ids = if attribute.is_one() { attribute.global_ids()? } else { Vec::new() };
         attribute.value(&Collections::read(reader, ids).await?).map(Some)
@@ -138,9 +128,9 @@ impl Object {
 
     /// The strings of the attribute of this name; `None` if there is none, or if it is of another
     /// type or too large.
-    pub(super) async fn texts<S: ByteSource + ?Sized>(
+    pub(super) async fn texts(
         &self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         name: &str,
     ) -> Result<Option<Vec<String>>> {
         let Some(attribute) = self.named(reader, name).await? else { return Ok(None) };
@@ -172,10 +162,7 @@ impl Object {
     }
 
     /// The address in the first reference of each list of the attribute `DIMENSION_LIST`.
-    pub(super) async fn scales<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<Vec<Option<u64>>> {
+    pub(super) async fn scales(&self, reader: &Reader<'_>) -> Result<Vec<Option<u64>>> {
         let Some(attribute) = self.named(reader, "DIMENSION_LIST").await? else {
             return Ok(Vec::new());
         };
@@ -201,21 +188,14 @@ impl Object {
     }
 
     /// The attribute of this name.
-    async fn named<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        name: &str,
-    ) -> Result<Option<Attribute>> {
+    async fn named(&self, reader: &Reader<'_>, name: &str) -> Result<Option<Attribute>> {
         let attributes = self.attributes(reader).await?;
         Ok(attributes.into_iter().find(|attribute| attribute.name == name.as_bytes()))
     }
 }
 
 /// Parses the body of an attribute message.
-async fn attribute<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    mut cursor: Cursor<'_>,
-) -> Result<Attribute> {
+async fn attribute(reader: &Reader<'_>, mut cursor: Cursor<'_>) -> Result<Attribute> {
     let at = cursor.at();
     let version = cursor.u8()?;
     if !(1..=3).contains(&version) {

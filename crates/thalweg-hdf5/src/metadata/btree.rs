@@ -2,7 +2,7 @@
 //! storage, chunks and large objects of heaps (section III.A.2).
 
 use super::checksum::verified;
-use super::{ByteSource, Reader, Result, at_once, damaged};
+use super::{Reader, Result, at_once, damaged};
 
 /// The kind of a version 1 tree.
 #[derive(Debug, Clone, Copy)]
@@ -17,9 +17,9 @@ pub(super) struct Tree1 {
 
 impl Tree1 {
     /// Walks the tree level by level, and returns the keys of the last level with their children.
-    pub(super) async fn entries<S: ByteSource + ?Sized>(
+    pub(super) async fn entries(
         self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         root: u64,
     ) -> Result<Vec<(Vec<u8>, u64)>> {
         let mut below = None;
@@ -34,9 +34,9 @@ impl Tree1 {
 
     /// The level of the nodes at `places`, and their keys and children. `expected` is the level,
     /// except for the root.
-    async fn level<S: ByteSource + ?Sized>(
+    async fn level(
         self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         places: &[u64],
         expected: Option<u8>,
     ) -> Result<(u8, Vec<(Vec<u8>, u64)>)> {
@@ -76,8 +76,8 @@ impl Tree1 {
 
 /// The records of a version 2 tree of records of this type, level by level, and the bytes of each.
 /// Records may have `sizes` bytes.
-pub(super) async fn version2<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+pub(super) async fn version2(
+    reader: &Reader<'_>,
     at: u64,
     kind: u8,
     sizes: std::ops::RangeInclusive<usize>,

@@ -5,7 +5,7 @@ use super::btree::{Tree1, version2};
 use super::checksum::verified;
 use super::cursor::Cursor;
 use super::dataspace::Dataspace;
-use super::{ByteSource, NOWHERE, Reader, Result, at_once, damaged, foreign};
+use super::{NOWHERE, Reader, Result, at_once, damaged, foreign};
 use crate::types::Chunk;
 
 /// The most chunks whose addresses are computed, not read.
@@ -105,9 +105,9 @@ impl ChunkGrid {
 
     /// The chunks that are stored, by their place in the grid, with `first` as that place. Their
     /// offsets are those in the file. `filters` is the number of filters.
-    pub(super) async fn chunks<S: ByteSource + ?Sized>(
+    pub(super) async fn chunks(
         &self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         space: &Dataspace,
         filters: usize,
     ) -> Result<Vec<Chunk>> {
@@ -169,9 +169,9 @@ impl ChunkGrid {
         at
     }
 
-    async fn tree1<S: ByteSource + ?Sized>(
+    async fn tree1(
         &self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         root: u64,
         gathered: &mut Gathered<'_>,
     ) -> Result<()> {
@@ -195,9 +195,9 @@ impl ChunkGrid {
         Ok(())
     }
 
-    async fn tree2<S: ByteSource + ?Sized>(
+    async fn tree2(
         &self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         at: u64,
         filtered: bool,
         gathered: &mut Gathered<'_>,
@@ -420,12 +420,7 @@ impl EntryForm {
 }
 
 /// The most entries of an array in a file of `size` bytes, as each takes a byte or more.
-fn check_count<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: u64,
-    count: u64,
-    bytes: u64,
-) -> Result<()> {
+fn check_count(reader: &Reader<'_>, at: u64, count: u64, bytes: u64) -> Result<()> {
     if count.checked_mul(bytes).is_some_and(|bytes| bytes <= reader.size()) {
         return Ok(());
     }
@@ -434,11 +429,7 @@ fn check_count<S: ByteSource + ?Sized>(
 }
 
 /// The entries of a fixed array (section VII.C).
-async fn fixed<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: u64,
-    filtered: bool,
-) -> Result<Vec<(u64, ArrayEntry)>> {
+async fn fixed(reader: &Reader<'_>, at: u64, filtered: bool) -> Result<Vec<(u64, ArrayEntry)>> {
     let widths = reader.superblock().widths;
     let address = u64::from(widths.address);
     let length = u64::from(widths.length);
@@ -488,8 +479,8 @@ fn is_set(bitmap: &[u8], number: u64) -> bool {
 }
 
 /// Parses pages: the address, the number of the first entry, and the number of entries of each.
-async fn pages_of<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+async fn pages_of(
+    reader: &Reader<'_>,
     form: EntryForm,
     pages: &[(u64, u64, u64)],
     entries: &mut Vec<(u64, ArrayEntry)>,
@@ -564,8 +555,8 @@ impl Growth {
 }
 
 /// The entries of an extensible array.
-async fn extensible<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+async fn extensible(
+    reader: &Reader<'_>,
     at: u64,
     filtered: bool,
 ) -> Result<Vec<(u64, ArrayEntry)>> {
@@ -606,8 +597,8 @@ async fn extensible<S: ByteSource + ?Sized>(
 
 /// Parses the index block, and returns the data blocks below it. Blocks whose entries are all
 /// beyond `most_set` were never written.
-async fn index_block<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+async fn index_block(
+    reader: &Reader<'_>,
     growth: &Growth,
     index: u64,
     most_set: u64,
@@ -688,8 +679,8 @@ async fn index_block<S: ByteSource + ?Sized>(
 }
 
 /// Parses data blocks, with or without pages.
-async fn data_blocks<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+async fn data_blocks(
+    reader: &Reader<'_>,
     growth: &Growth,
     blocks: &[DataBlock],
     entries: &mut Vec<(u64, ArrayEntry)>,

@@ -8,7 +8,7 @@ use super::header::{
     DATASPACE, DATATYPE, EXTERNAL_FILES, FILL, LAYOUT, OLD_FILL, Object, PIPELINE,
 };
 use super::heap::{GlobalId, Local};
-use super::{ByteSource, NOWHERE, Reader, Refused, Result, damaged, foreign};
+use super::{NOWHERE, Reader, Refused, Result, damaged, foreign};
 use crate::filter::{Filter, Pipeline};
 use crate::types::{Chunk, SampleDataset, Storage};
 
@@ -109,10 +109,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`].
-    pub async fn dataset<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<Option<DatasetHeader>> {
+    pub async fn dataset(&self, reader: &Reader<'_>) -> Result<Option<DatasetHeader>> {
         if !self.has(LAYOUT) {
             return Ok(None);
         }
@@ -161,10 +158,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`].
-    pub async fn samples<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<SampleDataset> {
+    pub async fn samples(&self, reader: &Reader<'_>) -> Result<SampleDataset> {
         let Some(header) = self.dataset(reader).await? else {
             let found = if self.is_group() { "a group" } else { "an object of another kind" };
             return damaged(self.address, found, "a dataset");
@@ -347,10 +341,7 @@ pub(super) fn filters(mut cursor: Cursor<'_>) -> Result<Vec<FilterMessage>> {
 }
 
 /// The pieces of an external file list (section IV.A.2.h).
-async fn external<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    mut message: Cursor<'_>,
-) -> Result<Vec<ExternalPiece>> {
+async fn external(reader: &Reader<'_>, mut message: Cursor<'_>) -> Result<Vec<ExternalPiece>> {
     message.version(1, "a list of external files")?;
     message.skip(3 + 2)?;
     let used = message.u16()?;

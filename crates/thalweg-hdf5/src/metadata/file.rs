@@ -164,12 +164,12 @@ impl MetadataFile {
     }
 
     /// A reader of one object.
-    pub(super) fn reader(&self) -> Reader<'_, Rounds> {
+    pub(super) fn reader(&self) -> Reader<'_> {
         self.reader_of_values().within(&self.left)
     }
 
     /// A reader of values that are in heaps. These may be read again and again.
-    pub(super) fn reader_of_values(&self) -> Reader<'_, Rounds> {
+    pub(super) fn reader_of_values(&self) -> Reader<'_> {
         let most = limit(self.rounds.size(), MOST_OF_OBJECT);
         Reader::new(&self.rounds, self.superblock.clone(), most)
     }
@@ -383,7 +383,7 @@ impl MetadataFile {
     /// What a dataset holds, and where. Every range in the file that it names is inside the file.
     async fn found_array(
         &self,
-        reader: &Reader<'_, Rounds>,
+        reader: &Reader<'_>,
         header: DatasetHeader,
         address: u64,
     ) -> Result<Found> {
@@ -399,7 +399,7 @@ impl MetadataFile {
     /// The array of elements of this kind.
     async fn array_of(
         &self,
-        reader: &Reader<'_, Rounds>,
+        reader: &Reader<'_>,
         header: DatasetHeader,
         kind: ElementType,
         address: u64,
@@ -515,11 +515,7 @@ impl MetadataFile {
 }
 
 /// The mappings of a virtual dataset.
-async fn mappings_at(
-    reader: &Reader<'_, Rounds>,
-    id: GlobalId,
-    inner: &[u64],
-) -> Result<Arc<[Mapping]>> {
+async fn mappings_at(reader: &Reader<'_>, id: GlobalId, inner: &[u64]) -> Result<Arc<[Mapping]>> {
     if id.0 == NOWHERE {
         return Ok(Arc::default());
     }

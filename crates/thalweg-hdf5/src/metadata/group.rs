@@ -4,7 +4,7 @@ use super::btree::Tree1;
 use super::cursor::Cursor;
 use super::header::{LINK, LINK_INFO, Object, SYMBOL_TABLE};
 use super::heap::{Local, dense};
-use super::{ByteSource, NOWHERE, Reader, Result, both, damaged};
+use super::{NOWHERE, Reader, Result, both, damaged};
 
 /// The type of the records of a version 2 tree of a group's links by name.
 const LINKS_BY_NAME: u8 = 5;
@@ -54,7 +54,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub async fn links<S: ByteSource + ?Sized>(&self, reader: &Reader<'_, S>) -> Result<Vec<Link>> {
+    pub async fn links(&self, reader: &Reader<'_>) -> Result<Vec<Link>> {
         if let Some(table) = self.find(SYMBOL_TABLE) {
             let mut table = table?;
             return symbols(reader, (table.address()?, table.address()?)).await;
@@ -85,11 +85,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub async fn child<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        name: &str,
-    ) -> Result<Option<u64>> {
+    pub async fn child(&self, reader: &Reader<'_>, name: &str) -> Result<Option<u64>> {
         let links = self.links(reader).await?;
         Ok(links.into_iter().find_map(|link| match link.target {
             Target::Object(at) if link.name == name.as_bytes() => Some(at),
@@ -99,10 +95,7 @@ impl Object {
 }
 
 /// The links in dense storage: in the heap, with their names in the tree.
-async fn dense_links<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    (heap, names): (u64, u64),
-) -> Result<Vec<Link>> {
+async fn dense_links(reader: &Reader<'_>, (heap, names): (u64, u64)) -> Result<Vec<Link>> {
     let (heap, size, records) = dense(reader, (heap, names), LINKS_BY_NAME, RECORD).await?;
     let ids: Vec<&[u8]> = records.chunks_exact(size).map(|record| &record[HASH..]).collect();
     let mut objects = heap.objects(reader, &ids, names).await?;
@@ -112,10 +105,7 @@ async fn dense_links<S: ByteSource + ?Sized>(
 }
 
 /// The links of a symbol table.
-async fn symbols<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    (tree, heap): (u64, u64),
-) -> Result<Vec<Link>> {
+async fn symbols(reader: &Reader<'_>, (tree, heap): (u64, u64)) -> Result<Vec<Link>> {
     /// The type of an entry that caches the place of a symbolic link's path.
     const SYMBOLIC: u32 = 2;
     let superblock = reader.superblock();

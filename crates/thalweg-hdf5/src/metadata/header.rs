@@ -6,7 +6,7 @@ use super::checksum::verified;
 use super::cursor::{Cursor, Widths};
 use super::datatype::TypeMessage;
 use super::heap::Fractal;
-use super::{ByteSource, Reader, Result, damaged, foreign};
+use super::{Reader, Result, damaged, foreign};
 
 /// The most bytes of all parts of an object header together.
 const MOST_HEADER: usize = 4 << 20;
@@ -100,7 +100,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
-    pub async fn read<S: ByteSource + ?Sized>(reader: &Reader<'_, S>, at: u64) -> Result<Self> {
+    pub async fn read(reader: &Reader<'_>, at: u64) -> Result<Self> {
         reader.check(at, 16)?;
         let mut head = reader.get_up_to(&[at], FIRST_BYTES).await?;
         let head = head.pop().unwrap_or_default();
@@ -164,9 +164,9 @@ impl Object {
 
     /// Appends a part to the header's bytes, and returns where it starts in them. `known` holds the
     /// bytes at the part's address, as far as they are known.
-    async fn append<S: ByteSource + ?Sized>(
+    async fn append(
         &mut self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         at: u64,
         len: u64,
         known: &[u8],
@@ -290,11 +290,7 @@ impl Object {
     }
 
     /// The body of the first message of a kind, wherever it is stored.
-    pub(super) async fn get<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        kind: u16,
-    ) -> Result<Option<Body<'_>>> {
+    pub(super) async fn get(&self, reader: &Reader<'_>, kind: u16) -> Result<Option<Body<'_>>> {
         match self.of_kind(kind).next() {
             Some(message) => self.resolved(reader, message).await.map(Some),
             None => Ok(None),
@@ -302,11 +298,7 @@ impl Object {
     }
 
     /// The bodies of all messages of a kind, wherever they are stored.
-    pub(super) async fn get_all<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        kind: u16,
-    ) -> Result<Vec<Body<'_>>> {
+    pub(super) async fn get_all(&self, reader: &Reader<'_>, kind: u16) -> Result<Vec<Body<'_>>> {
         let mut bodies = Vec::new();
         for message in self.of_kind(kind) {
             bodies.push(self.resolved(reader, message).await?);
@@ -314,11 +306,7 @@ impl Object {
         Ok(bodies)
     }
 
-    async fn resolved<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        message: &HeaderMessage,
-    ) -> Result<Body<'_>> {
+    async fn resolved(&self, reader: &Reader<'_>, message: &HeaderMessage) -> Result<Body<'_>> {
         let cursor = self.body(message);
         let order = message.order;
         if message.flags & SHARED != 0 {
@@ -332,8 +320,8 @@ impl Object {
 }
 
 /// The message of a kind that a shared message stands for (section IV.A.2.a.2).
-pub(super) async fn shared<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+pub(super) async fn shared(
+    reader: &Reader<'_>,
     mut cursor: Cursor<'_>,
     kind: u16,
 ) -> Result<Body<'static>> {

@@ -9,7 +9,7 @@ use super::btree::{bytes_for, version2};
 use super::checksum::{lookup3, verified};
 use super::cursor::{Cursor, Widths};
 use super::dataset::{filters, pipeline};
-use super::{ByteSource, NOWHERE, Reader, Result, at_once, both, damaged, foreign};
+use super::{NOWHERE, Reader, Result, at_once, both, damaged, foreign};
 use crate::filter::{Contexts, Pipeline};
 
 /// The names of a symbol table.
@@ -19,10 +19,7 @@ pub(super) struct Local {
 }
 
 impl Local {
-    pub(super) async fn read<S: ByteSource + ?Sized>(
-        reader: &Reader<'_, S>,
-        at: u64,
-    ) -> Result<Self> {
+    pub(super) async fn read(reader: &Reader<'_>, at: u64) -> Result<Self> {
         let widths = reader.superblock().widths;
         let len = 8 + 2 * u64::from(widths.length) + u64::from(widths.address);
         let head = reader.get(at, len).await?;
@@ -79,8 +76,8 @@ struct Collection {
 
 impl Collections {
     /// Reads the collections that hold these objects.
-    pub(super) async fn read<S: ByteSource + ?Sized>(
-        reader: &Reader<'_, S>,
+    pub(super) async fn read(
+        reader: &Reader<'_>,
         ids: impl IntoIterator<Item = GlobalId>,
     ) -> Result<Self> {
         let places: BTreeSet<u64> = ids.into_iter().map(|(at, _)| at).collect();
@@ -251,8 +248,8 @@ enum Place {
 
 /// Reads dense storage: the heap at `heap` with the objects, and the records of the version 2
 /// B-tree at `tree`, which says what is in the heap. Returns also the bytes of a record.
-pub(super) async fn dense<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
+pub(super) async fn dense(
+    reader: &Reader<'_>,
     (heap, tree): (u64, u64),
     kind: u8,
     sizes: std::ops::RangeInclusive<usize>,
@@ -271,10 +268,7 @@ pub(super) async fn dense<S: ByteSource + ?Sized>(
 
 impl Fractal {
     /// Reads the header, and the addresses of all direct blocks.
-    pub(super) async fn open<S: ByteSource + ?Sized>(
-        reader: &Reader<'_, S>,
-        at: u64,
-    ) -> Result<Self> {
+    pub(super) async fn open(reader: &Reader<'_>, at: u64) -> Result<Self> {
         let widths = reader.superblock().widths;
         let len = 26 + 12 * u64::from(widths.length) + 3 * u64::from(widths.address);
         let mut bytes = reader.get(at, len).await?;
@@ -349,9 +343,9 @@ impl Fractal {
     }
 
     /// Finds the direct blocks below an indirect block, level by level.
-    async fn find_blocks<S: ByteSource + ?Sized>(
+    async fn find_blocks(
         &mut self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         doubling: &Doubling,
         (root, rows): (u64, u64),
     ) -> Result<()> {
@@ -426,9 +420,9 @@ impl Fractal {
     }
 
     /// The bytes of the object with this id, and their address. The id is at `at`.
-    pub(super) async fn object<S: ByteSource + ?Sized>(
+    pub(super) async fn object(
         &self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         id: &[u8],
         at: u64,
     ) -> Result<(Vec<u8>, u64)> {
@@ -437,9 +431,9 @@ impl Fractal {
     }
 
     /// The bytes of the object with each of these ids, and their addresses. The ids are at `at`.
-    pub(super) async fn objects<S: ByteSource + ?Sized>(
+    pub(super) async fn objects(
         &self,
-        reader: &Reader<'_, S>,
+        reader: &Reader<'_>,
         ids: &[&[u8]],
         at: u64,
     ) -> Result<Vec<(Vec<u8>, u64)>> {
@@ -561,12 +555,7 @@ impl Fractal {
     }
 
     /// Where the objects with these ids are.
-    async fn places<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-        ids: &[&[u8]],
-        at: u64,
-    ) -> Result<Vec<Place>> {
+    async fn places(&self, reader: &Reader<'_>, ids: &[&[u8]], at: u64) -> Result<Vec<Place>> {
         let mut places = Vec::with_capacity(ids.len());
         let mut huge: Option<HashMap<u64, (Stored, u64)>> = None;
         let widths = reader.superblock().widths;
@@ -610,10 +599,7 @@ impl Fractal {
     }
 
     /// The addresses and lengths of the objects that are too large for blocks, by their numbers.
-    async fn huge_objects<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<HashMap<u64, (Stored, u64)>> {
+    async fn huge_objects(&self, reader: &Reader<'_>) -> Result<HashMap<u64, (Stored, u64)>> {
         const NUMBERED: u8 = 1;
         const NUMBERED_AND_FILTERED: u8 = 2;
         let widths = reader.superblock().widths;

@@ -7,7 +7,7 @@ use thalweg_io::Error;
 use super::datatype::{Class, Datatype};
 use super::file::MetadataFile;
 use super::group::{Link, Target};
-use super::{Object, Reader, Refused, Result, Rounds};
+use super::{Object, Reader, Refused, Result};
 use crate::array::{Found, Variable};
 use crate::types::Value;
 
@@ -72,7 +72,7 @@ impl Node {
     }
 
     /// The header.
-    async fn object(&self, reader: &Reader<'_, Rounds>) -> Result<Object> {
+    async fn object(&self, reader: &Reader<'_>) -> Result<Object> {
         Object::read(reader, self.address).await
     }
 

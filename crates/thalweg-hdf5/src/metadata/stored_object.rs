@@ -14,7 +14,7 @@ use super::heap::{Collections, GlobalId, reference};
 use super::selection::{Selected, selection};
 use super::superblock::Superblock;
 use super::virtual_layout::{StoredMapping, stored_mappings};
-use super::{ByteSource, MetadataFile, NOWHERE, Reader, Result, damaged, foreign};
+use super::{MetadataFile, NOWHERE, Reader, Result, damaged, foreign};
 use crate::types::Chunk;
 
 /// Message types that only copies need.
@@ -252,10 +252,7 @@ impl Object {
         ObjectProperties { has_times, attribute_order, attribute_phases: self.attribute_phases }
     }
 
-    async fn stored_group<S: ByteSource + ?Sized>(
-        &self,
-        reader: &Reader<'_, S>,
-    ) -> Result<StoredGroup> {
+    async fn stored_group(&self, reader: &Reader<'_>) -> Result<StoredGroup> {
         let mut links = self.links(reader).await?;
         if links.iter().all(|link| link.order.is_some()) {
             links.sort_by_key(|link| link.order);
@@ -290,10 +287,7 @@ pub(crate) const ANY_REFERENCE: usize = 18;
 
 /// What references to regions refer to. Each element is the place of an object in a global heap:
 /// the address of the dataset, and the elements (section VIII.B).
-async fn regions<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    elements: &[u8],
-) -> Result<Vec<Option<StoredReference>>> {
+async fn regions(reader: &Reader<'_>, elements: &[u8]) -> Result<Vec<Option<StoredReference>>> {
     let mut ids = Vec::new();
     for element in elements.chunks_exact(REGION_REFERENCE) {
         let mut cursor = reader.cursor(element, 0);
@@ -319,20 +313,13 @@ struct Heaps {
 
 impl Heaps {
     /// Reads the heaps that hold these objects.
-    async fn read<S: ByteSource + ?Sized>(
-        reader: &Reader<'_, S>,
-        ids: impl IntoIterator<Item = GlobalId>,
-    ) -> Result<Self> {
+    async fn read(reader: &Reader<'_>, ids: impl IntoIterator<Item = GlobalId>) -> Result<Self> {
         let collections = Collections::read(reader, ids).await?;
         let left = limit(collections.bytes(), COPIES);
         Ok(Self { collections, left })
     }
 
-    fn object<S: ByteSource + ?Sized>(
-        &mut self,
-        reader: &Reader<'_, S>,
-        id: GlobalId,
-    ) -> Result<Cursor<'_>> {
+    fn object(&mut self, reader: &Reader<'_>, id: GlobalId) -> Result<Cursor<'_>> {
         let bytes = self.collections.object(id)?;
         let Some(fewer) = self.left.checked_sub(bytes.len() as u64) else {
             return damaged(id.0, "an object with very many references", "one for each");
@@ -345,10 +332,7 @@ impl Heaps {
 /// What references of any kind refer to (libhdf5 1.12, `H5R__encode` in H5Rint.c). Each element
 /// has a kind, flags, and either the address of an object or the place of more bytes in a global
 /// heap.
-async fn any<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    elements: &[u8],
-) -> Result<Vec<Option<StoredReference>>> {
+async fn any(reader: &Reader<'_>, elements: &[u8]) -> Result<Vec<Option<StoredReference>>> {
     const OBJECT: u8 = 2;
     const REGION: u8 = 3;
     const ATTRIBUTE: u8 = 4;

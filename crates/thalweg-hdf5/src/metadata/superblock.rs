@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::checksum::verified;
 use super::cursor::{Cursor, Widths};
 use super::header::{BTREE_K, DRIVER_INFO, Object, SHARED_TABLE};
-use super::{ByteSource, NOWHERE, Reader, Result, damaged, foreign};
+use super::{NOWHERE, Reader, Result, damaged, foreign};
 use crate::superblock::{SIGNATURE, offsets};
 
 /// Enough for the fields of every version.
@@ -81,7 +81,7 @@ impl Superblock {
 }
 
 /// Finds the signature, and parses what is behind it into the reader's superblock.
-pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) -> Result<()> {
+pub(super) async fn parse(reader: &mut Reader<'_>) -> Result<()> {
     let base = signature(reader).await?;
     let mut found = Superblock { base, ..Superblock::default() };
     let bytes = reader.get(base, MOST_BYTES.min(reader.size() - base)).await?;
@@ -108,7 +108,7 @@ pub(super) async fn parse<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>) ->
 }
 
 /// The offset of the signature.
-async fn signature<S: ByteSource + ?Sized>(reader: &Reader<'_, S>) -> Result<u64> {
+async fn signature(reader: &Reader<'_>) -> Result<u64> {
     for at in offsets(reader.size()) {
         if *reader.get(at, SIGNATURE.len() as u64).await? == SIGNATURE {
             return Ok(at);
@@ -180,7 +180,7 @@ fn widths(cursor: &mut Cursor<'_>, found: &mut Superblock) -> Result<()> {
 }
 
 /// Parses the superblock's extension.
-async fn extend<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>, at: u64) -> Result<()> {
+async fn extend(reader: &mut Reader<'_>, at: u64) -> Result<()> {
     let extension = Object::read(reader, at).await?;
     if extension.find(DRIVER_INFO).is_some() {
         return foreign("a file of a driver that splits it");
@@ -205,11 +205,7 @@ async fn extend<S: ByteSource + ?Sized>(reader: &mut Reader<'_, S>, at: u64) -> 
 }
 
 /// The indexes in the master table of shared messages (section III.H).
-async fn shared_messages<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: u64,
-    count: u8,
-) -> Result<Vec<SharedMessages>> {
+async fn shared_messages(reader: &Reader<'_>, at: u64, count: u8) -> Result<Vec<SharedMessages>> {
     if count > MOST_INDEXES {
         return damaged(at, format!("{count} indexes"), format!("at most {MOST_INDEXES}"));
     }

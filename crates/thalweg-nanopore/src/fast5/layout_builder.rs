@@ -31,11 +31,7 @@ impl LayoutBuilder {
     /// # Errors
     /// [`Refused`](meta::Refused): a defect of a group that it shares with others, or a field that
     /// contradicts those of the reads before it.
-    pub fn read<S: ByteSource + ?Sized>(
-        &mut self,
-        source: &S,
-        found: FoundRead,
-    ) -> meta::Result<()> {
+    pub fn read(&mut self, source: &dyn ByteSource, found: FoundRead) -> meta::Result<()> {
         let superblock = self.0.superblock().clone();
         self.0.read(found, &mut |at| Root::attributes_at(source, &superblock, at))
     }
@@ -95,9 +91,9 @@ impl KnownFields {
     ///
     /// # Errors
     /// [`Refused`](meta::Refused).
-    pub fn take<S: ByteSource + ?Sized>(
+    pub fn take(
         &mut self,
-        source: &S,
+        source: &dyn ByteSource,
         found: FoundRead,
     ) -> meta::Result<(Fast5Row, bool)> {
         let before = self.extent();

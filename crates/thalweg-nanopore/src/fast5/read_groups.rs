@@ -130,7 +130,7 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn parse<S: ByteSource + ?Sized>(source: &S, limit: u64) -> meta::Result<Self> {
+    pub fn parse(source: &dyn ByteSource, limit: u64) -> meta::Result<Self> {
         now(async {
             let reader = &Reader::open(source, limit).await?;
             let root = Object::read(reader, reader.superblock().root).await?;
@@ -138,10 +138,7 @@ impl Root {
         })
     }
 
-    async fn of<S: ByteSource + ?Sized>(
-        reader: &Reader<'_, S>,
-        root: &Object,
-    ) -> meta::Result<Self> {
+    async fn of(reader: &Reader<'_>, root: &Object) -> meta::Result<Self> {
         let superblock = reader.superblock().clone();
         let mut reads = Vec::new();
         let mut others = Vec::new();
@@ -221,11 +218,7 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub fn read<S: ByteSource + ?Sized>(
-        &self,
-        source: &S,
-        number: usize,
-    ) -> meta::Result<FoundRead> {
+    pub fn read(&self, source: &dyn ByteSource, number: usize) -> meta::Result<FoundRead> {
         let reader = &Reader::new(source, self.superblock.clone(), MOST_OF_READ);
         let none = || Refused::Foreign("a read number beyond the last read".into());
         match &self.reads {
@@ -256,8 +249,8 @@ impl Root {
     ///
     /// # Errors
     /// [`Refused`].
-    pub(super) fn attributes_at<S: ByteSource + ?Sized>(
-        source: &S,
+    pub(super) fn attributes_at(
+        source: &dyn ByteSource,
         superblock: &Superblock,
         at: u64,
     ) -> meta::Result<Attributes> {
@@ -274,11 +267,7 @@ fn children(links: Vec<Link>) -> impl Iterator<Item = (Vec<u8>, u64)> {
 }
 
 /// Parses the group of a read.
-async fn group<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: u64,
-    id: Option<&str>,
-) -> meta::Result<FoundRead> {
+async fn group(reader: &Reader<'_>, at: u64, id: Option<&str>) -> meta::Result<FoundRead> {
     let read = Object::read(reader, at).await?;
     let mut raw = None;
     let mut channel_id = None;
@@ -321,20 +310,14 @@ fn without(at: u64, group: &str, part: &str) -> Refused {
     })
 }
 
-async fn signal<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    raw: &Object,
-) -> meta::Result<SampleDataset> {
+async fn signal(reader: &Reader<'_>, raw: &Object) -> meta::Result<SampleDataset> {
     let Some(signal) = raw.child(reader, "Signal").await? else {
         return Err(without(raw.address, "a group Raw", "a dataset Signal"));
     };
     Object::read(reader, signal).await?.samples(reader).await
 }
 
-async fn attributes<S: ByteSource + ?Sized>(
-    reader: &Reader<'_, S>,
-    at: Option<u64>,
-) -> meta::Result<Attributes> {
+async fn attributes(reader: &Reader<'_>, at: Option<u64>) -> meta::Result<Attributes> {
     match at {
         Some(at) => Object::read(reader, at).await?.values(reader).await,
         None => Ok(Vec::new()),

@@ -1,10 +1,10 @@
 //! Reads metadata through a store in windows, because related metadata lie close together.
 
 use std::borrow::Cow;
-use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use thalweg_hdf5::metadata::{ByteSource, Views};
@@ -31,10 +31,10 @@ pub(super) struct Pages {
     /// Requests in flight while expected ranges are fetched.
     depth: usize,
     /// The windows in the order of their use: offset and bytes.
-    windows: RefCell<VecDeque<(u64, Vec<u8>)>>,
+    windows: Mutex<VecDeque<(u64, Vec<u8>)>>,
     /// The expected bytes, by offset.
-    ahead: RefCell<Vec<(u64, Vec<u8>)>>,
-    requests: Cell<u64>,
+    ahead: Mutex<Vec<(u64, Vec<u8>)>>,
+    requests: AtomicU64,
 }
 
 impl Pages {
@@ -49,15 +49,15 @@ impl Pages {
             control: control.clone(),
             rule,
             depth,
-            windows: RefCell::default(),
-            ahead: RefCell::default(),
-            requests: Cell::new(0),
+            windows: Mutex::default(),
+            ahead: Mutex::default(),
+            requests: AtomicU64::new(0),
         }
     }
 
     /// Successive requests so far. Those for expected ranges count as one.
     pub(super) fn requests(&self) -> u64 {
-        self.requests.get()
+        self.requests.load(Ordering::Relaxed)
     }
 
     fn known(&self, at: u64, len: usize) -> Option<Vec<u8>> {
@@ -65,10 +65,10 @@ impl Pages {
             let from = usize::try_from(at.checked_sub(*start)?).ok()?;
             bytes.get(from..from.checked_add(len)?).map(<[u8]>::to_vec)
         };
-        if let Some(found) = self.windows.borrow().iter().rev().find_map(inside) {
+        if let Some(found) = lock(&self.windows).iter().rev().find_map(inside) {
             return Some(found);
         }
-        let ahead = self.ahead.borrow();
+        let ahead = lock(&self.ahead);
         let before = ahead.partition_point(|(start, _)| *start <= at);
         inside(ahead.get(before.checked_sub(1)?)?)
     }
@@ -88,13 +88,13 @@ impl Pages {
                 bytes.get(start..start.saturating_add(len)).unwrap_or_default(),
             ));
         }
-        self.requests.set(self.requests.get() + 1);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         if len as u64 > WINDOW {
             let mut bytes = vec![0; len];
             self.store.read_at(at, &mut bytes)?;
             return Ok(Cow::Owned(bytes));
         }
-        let mut windows = self.windows.borrow_mut();
+        let mut windows = lock(&self.windows);
         let mut bytes = if windows.len() < KEPT {
             Vec::new()
         } else {
@@ -125,9 +125,9 @@ impl Pages {
             }
             None => false,
         });
-        self.requests.set(self.requests.get() + 1);
+        self.requests.fetch_add(1, Ordering::Relaxed);
         let fetched = read_many(&*self.store, &merged, self.depth, &self.control)?;
-        let mut ahead = self.ahead.borrow_mut();
+        let mut ahead = lock(&self.ahead);
         ahead.clear();
         for (range, bytes) in merged.into_iter().zip(fetched) {
             ahead.push((range.start, bytes?));
@@ -152,4 +152,8 @@ impl ByteSource for Pages {
             drop(self.expect(ranges.to_vec()));
         }
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

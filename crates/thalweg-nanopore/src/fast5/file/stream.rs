@@ -11,7 +11,6 @@
 //! appended.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::Poll;
@@ -70,7 +69,7 @@ struct Reach {
 /// Records the ranges that are asked for.
 struct RecordingSource<'a> {
     pages: &'a Pages,
-    requested: RefCell<Vec<Range<u64>>>,
+    requested: Mutex<Vec<Range<u64>>>,
 }
 
 impl ByteSource for RecordingSource<'_> {
@@ -79,7 +78,7 @@ impl ByteSource for RecordingSource<'_> {
     }
 
     fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>>> {
-        self.requested.borrow_mut().extend_from_slice(ranges);
+        self.requested.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(ranges);
         self.pages.poll(ranges)
     }
 }
@@ -109,12 +108,14 @@ impl Stream {
                 .collect(),
         )?;
         for number in numbers() {
-            let recording = RecordingSource { pages, requested: RefCell::default() };
+            let recording = RecordingSource { pages, requested: Mutex::default() };
             let found = root.read(&recording, number)?;
             if !found.is_named_rightly() {
                 return Ok(Err(root));
             }
-            needed.extend(reach.widen(&root, number, &recording.requested.take(), &found.signal()));
+            let requested =
+                recording.requested.into_inner().unwrap_or_else(PoisonError::into_inner);
+            needed.extend(reach.widen(&root, number, &requested, &found.signal()));
             if number < FIRST {
                 known.take(pages, found)?;
             }
