@@ -165,10 +165,11 @@ impl<W: Write> TextTable<W> {
             .map(|column| ArrayFormatter::try_new(column, &options))
             .collect();
         let columns = columns.map_err(|e| Failure::Said(e.to_string()))?;
+        let mut cell = String::new();
         for row in 0..batch.num_rows() {
             for column in &columns {
-                let cell =
-                    column.value(row).try_to_string().map_err(|e| Failure::Said(e.to_string()))?;
+                cell.clear();
+                column.value(row).write(&mut cell).map_err(|e| Failure::Said(e.to_string()))?;
                 self.cell(&cell)?;
             }
             self.end_row()?;
