@@ -40,29 +40,44 @@ pub struct Attribute {
     widths: super::cursor::Widths,
 }
 
+/// Dense storage of attributes (section III.G).
+struct DenseStorage {
+    /// The address of the heap.
+    heap: u64,
+    /// The address of the tree of names.
+    names: u64,
+    /// Whether the order of creation is kept.
+    is_tracked: bool,
+}
+
 impl Object {
     /// The attributes of the object, in no particular order.
     ///
     /// # Errors
     /// [`Refused`](super::Refused).
     pub async fn attributes(&self, reader: &Reader<'_>) -> Result<Vec<Attribute>> {
+        self.attributes_named(reader, None).await
+    }
+
+    /// The attribute of this name, or all attributes. Those in dense storage may include others.
+    async fn attributes_named(
+        &self,
+        reader: &Reader<'_>,
+        wanted: Option<&str>,
+    ) -> Result<Vec<Attribute>> {
         let mut found = Vec::new();
         for body in self.get_all(reader, ATTRIBUTE).await? {
+            if let Some(wanted) = wanted
+                && name_of(body.cursor()).is_ok_and(|name| name != wanted.as_bytes())
+            {
+                continue;
+            }
             let order = body.order.map(u32::from);
             found.push(Attribute { order, ..attribute(reader, body.cursor()).await? });
         }
-        let Some(info) = self.find(ATTRIBUTE_INFO) else { return Ok(found) };
-        let mut info = info?;
-        info.version(0, "attribute info")?;
-        let is_tracked = info.u8()? & 1 != 0;
-        if is_tracked {
-            info.skip(2)?;
-        }
-        let heap = info.address()?;
-        let names = info.address()?;
-        if heap == NOWHERE {
+        let Some(DenseStorage { heap, names, is_tracked }) = self.dense_attributes()? else {
             return Ok(found);
-        }
+        };
         let (heap, size, records) =
             dense(reader, (heap, names), ATTRIBUTES_BY_NAME, RECORD..=RECORD).await?;
         let is_shared = |record: &[u8]| record.get(ID).is_some_and(|flags| flags & SHARED != 0);
@@ -119,6 +134,24 @@ impl Object {
 }
 
 impl Object {
+    /// Where attributes are that are not in the header.
+    fn dense_attributes(&self) -> Result<Option<DenseStorage>> {
+        let Some(info) = self.find(ATTRIBUTE_INFO) else { return Ok(None) };
+        let mut info = info?;
+        info.version(0, "attribute info")?;
+        let is_tracked = info.u8()? & 1 != 0;
+        if is_tracked {
+            info.skip(2)?;
+        }
+        let found = DenseStorage { heap: info.address()?, names: info.address()?, is_tracked };
+        Ok((found.heap != NOWHERE).then_some(found))
+    }
+
+    /// Whether all attributes are in the header.
+    pub(super) fn has_compact_attributes(&self) -> bool {
+        self.dense_attributes().is_ok_and(|dense| dense.is_none())
+    }
+
     /// The value of the attribute of this name; `None` if there is none.
     pub(super) async fn value(&self, reader: &Reader<'_>, name: &str) -> Result<Option<Value>> {
         let Some(attribute) = self.named(reader, name).await? else { return Ok(None) };
@@ -189,22 +222,44 @@ impl Object {
 
     /// The attribute of this name.
     async fn named(&self, reader: &Reader<'_>, name: &str) -> Result<Option<Attribute>> {
-        let attributes = self.attributes(reader).await?;
+        let attributes = self.attributes_named(reader, Some(name)).await?;
         Ok(attributes.into_iter().find(|attribute| attribute.name == name.as_bytes()))
     }
 }
 
+/// The start of an attribute message.
+struct MessageStart {
+    version: u8,
+    flags: u8,
+    /// Bytes of the name, the type and the space.
+    sizes: [usize; 3],
+    is_utf8: bool,
+}
+
+impl MessageStart {
+    fn parse(cursor: &mut Cursor<'_>) -> Result<Self> {
+        let at = cursor.at();
+        let version = cursor.u8()?;
+        if !(1..=3).contains(&version) {
+            return damaged(at, format!("version {version} of an attribute"), "1 to 3");
+        }
+        let flags = cursor.u8()?;
+        let flags = if version == 1 { 0 } else { flags };
+        let sizes = [cursor.u16()?, cursor.u16()?, cursor.u16()?].map(usize::from);
+        let is_utf8 = version == 3 && cursor.u8()? == 1;
+        Ok(Self { version, flags, sizes, is_utf8 })
+    }
+}
+
+/// The name of the attribute of a message.
+fn name_of(mut cursor: Cursor<'_>) -> Result<&[u8]> {
+    let [name, ..] = MessageStart::parse(&mut cursor)?.sizes;
+    Ok(until_nul(cursor.take(name)?))
+}
+
 /// Parses the body of an attribute message.
 async fn attribute(reader: &Reader<'_>, mut cursor: Cursor<'_>) -> Result<Attribute> {
-    let at = cursor.at();
-    let version = cursor.u8()?;
-    if !(1..=3).contains(&version) {
-        return damaged(at, format!("version {version} of an attribute"), "1 to 3");
-    }
-    let flags = cursor.u8()?;
-    let flags = if version == 1 { 0 } else { flags };
-    let sizes = [cursor.u16()?, cursor.u16()?, cursor.u16()?].map(usize::from);
-    let is_utf8 = version == 3 && cursor.u8()? == 1;
+    let MessageStart { version, flags, sizes, is_utf8 } = MessageStart::parse(&mut cursor)?;
     let mut part = |size: usize| -> Result<_> {
         let at = cursor.at();
         let bytes = cursor.take(size)?;

@@ -28,7 +28,7 @@ use crate::extents::{Extents, SavedMetadata};
 use crate::filter::{Filter, Pipeline};
 use crate::mapping::Mapping;
 use crate::other_files::OtherFiles;
-use crate::types::Chunk;
+use crate::types::{Chunk, Value};
 
 /// The most bytes of metadata that are read for one object: so many times the size of the file, and
 /// so many more. The structures of an object do not overlap, and those that lead to themselves end.
@@ -62,6 +62,8 @@ pub struct MetadataFile {
 struct Known {
     groups: HashMap<u64, Arc<Vec<Link>>>,
     datasets: HashMap<u64, Found>,
+    /// The attribute `NX_class` of groups, `None` for a group without it.
+    classes: HashMap<u64, Option<Value>>,
 }
 
 impl Known {
@@ -185,6 +187,12 @@ impl MetadataFile {
 
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The attribute `NX_class` of the group at `address`, if [`MetadataFile::entities`] has found
+    /// it; `Some(None)` if the group has no such attribute.
+    pub(super) fn known_class(&self, address: u64) -> Option<Option<Value>> {
+        self.known().classes.get(&address).cloned()
     }
 
     /// Whether the object at `address` is a group.
@@ -341,19 +349,7 @@ impl MetadataFile {
         for (address, entity) in found {
             match entity {
                 Err(Refused::Store(error)) => return Err(error),
-                entity => {
-                    let mut known = self.known();
-                    match &entity {
-                        Ok(Entity::Group(links)) => {
-                            drop(known.groups.insert(address, links.clone()));
-                        }
-                        Ok(Entity::Dataset(found)) => {
-                            drop(known.datasets.insert(address, found.clone()));
-                        }
-                        _ => {}
-                    }
-                    drop(entities.insert(address, entity));
-                }
+                entity => drop(entities.insert(address, entity)),
             }
         }
         Ok(entities)
@@ -368,13 +364,24 @@ impl MetadataFile {
         if object.is_group() {
             let mut links = object.links(&reader).await?;
             links.sort_by(|a, b| a.name.cmp(&b.name));
-            return Ok(Entity::Group(Arc::new(links)));
+            let links = Arc::new(links);
+            // Whoever looks for the objects of a NeXus file asks for it next. Dense storage takes
+            // more rounds, and damage matters only to those who ask.
+            let class = match object.has_compact_attributes() {
+                true => Box::pin(object.value(&reader, "NX_class")).await.ok(),
+                false => None,
+            };
+            let mut known = self.known();
+            known.groups.insert(address, links.clone());
+            known.classes.extend(class.map(|class| (address, class)));
+            return Ok(Entity::Group(links));
         }
         // Boxed, because thousands of parsers may wait, and those of groups do not come here.
         match Box::pin(object.dataset(&reader)).await? {
             Some(header) => {
-                let found = Box::pin(self.found_array(&reader, header, address)).await;
-                found.map(Entity::Dataset)
+                let found = Box::pin(self.found_array(&reader, header, address)).await?;
+                self.known().datasets.insert(address, found.clone());
+                Ok(Entity::Dataset(found))
             }
             None => Ok(Entity::Type),
         }

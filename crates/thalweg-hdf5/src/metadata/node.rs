@@ -222,6 +222,17 @@ impl Node {
         self.file.wait(&self.path, async { self.object(&reader).await?.value(&reader, name).await })
     }
 
+    /// The attribute `NX_class` of a group.
+    ///
+    /// # Errors
+    /// As [`Node::attributes`].
+    pub(crate) fn class(&self) -> Result<Option<Value>, Error> {
+        match self.file.known_class(self.address) {
+            Some(class) => Ok(class),
+            None => self.attribute("NX_class"),
+        }
+    }
+
     /// The strings of one of its attributes; `None` if no attribute has that name, or if it is of
     /// another type or too large.
     ///

@@ -65,7 +65,7 @@ impl<'a> Nexus<'a> {
     }
 
     fn group(&mut self, node: &Node, links: &[NodeLink], events: &mut HashSet<u64>) -> Result<()> {
-        let class = words(node.attribute("NX_class")?);
+        let class = words(node.class()?);
         let group = NexusGroup { file: self.file, path: node.path(), class, links };
         let has = |name: &str| group.link(name).is_some();
         match group.class.as_deref() {
