@@ -45,6 +45,7 @@ mod discovery;
 mod event_windows;
 mod log;
 mod number;
+mod pulse_numbers;
 mod pulses;
 mod read;
 mod selection;
@@ -53,8 +54,9 @@ mod time;
 use thalweg_io::{Error, Result};
 
 use crate::array::{ElementPlace, Found};
-use crate::arrays::{ArrayFile, Dataset};
-use defects::finding;
+use crate::arrays::{ArrayFile, ArrayRequest, Dataset};
+use number::ExactNumber;
+use pulse_numbers::{PULSE_BYTES, PulseNumbers};
 
 pub use defects::{Defect, EventFinding};
 pub use log::{Log, LogColumn, LogValues};
@@ -231,39 +233,10 @@ impl<'a> Nexus<'a> {
     /// The first defect of the file; [`Error::Unsupported`] if the pulses do not fit into the
     /// memory budget.
     pub fn pulses(&self, bank: &Bank) -> Result<(Pulses, Vec<EventFinding>)> {
-        let mut found = bank.findings.clone();
-        let times = |list: &Option<ColumnDataset>| -> Result<_> {
-            let Some(list) = list else { return Ok(None) };
-            self.numbers(list, |number| bank.zero_unit.after(bank.epoch, number)).map(Some)
-        };
-        let places = |list: &ColumnDataset| self.numbers(list, number::ExactNumber::place);
-        let pulses = match (&bank.event_index, &bank.cue_index) {
-            (Some(index), _) => {
-                let (pulses, more) =
-                    Pulses::new(places(index)?, times(&bank.event_time_zero)?, bank.events);
-                found.extend(more);
-                pulses
-            }
-            (None, Some(cues)) => {
-                found.push(no_index("cue_index and cue_timestamp_zero stand in: times are coarse"));
-                let (pulses, more) =
-                    Pulses::new(places(cues)?, times(&bank.cue_timestamp_zero)?, bank.events);
-                found.extend(
-                    more.into_iter()
-                        .map(|finding| EventFinding { defect: Defect::Cues, ..finding }),
-                );
-                pulses
-            }
-            (None, None) => {
-                found.push(no_index("no event belongs to a pulse"));
-                Pulses::none(bank.events)
-            }
-        };
-        if let (Some(_), Some(cues)) = (&bank.event_index, &bank.cue_index) {
-            found.extend(check_cues(&places(cues)?, bank));
-        }
-        found.iter_mut().for_each(|finding| finding.group.clone_from(&bank.path));
-        Ok((pulses, found))
+        let mut one = [(bank, PulseNumbers::default())];
+        self.read_pulses(&mut one)?;
+        let [(_, numbers)] = one;
+        Ok(bank.pulses_from(numbers))
     }
 
     /// The earliest time of a bank's first pulse, in nanoseconds since 1970. [`Moment::Into`]
@@ -272,16 +245,25 @@ impl<'a> Nexus<'a> {
     /// # Errors
     /// The first defect of the file.
     pub fn start(&self) -> Result<Option<i64>> {
-        let mut start = None;
+        let mut firsts = Vec::new();
         for bank in &self.banks {
             let zeros = if bank.event_index.is_some() {
                 &bank.event_time_zero
             } else {
                 &bank.cue_timestamp_zero
             };
-            let Some(list) = zeros.as_ref().filter(|list| list.len > 0) else { continue };
-            let bytes = read::part(self.file, list, 0..1)?;
-            list.number.scalars(&bytes, |first| {
+            if let Some(list) = zeros.as_ref().filter(|list| list.len > 0) {
+                firsts.push((bank, list, vec![0; list.number.size()]));
+            }
+        }
+        let mut wanted: Vec<ArrayRequest<'_>> = firsts
+            .iter_mut()
+            .map(|(_, list, out)| read::want(&list.dataset, &(0..1), out))
+            .collect();
+        self.file.read(&mut wanted)?;
+        let mut start = None;
+        for (bank, list, bytes) in &firsts {
+            list.number.scalars(bytes, |first| {
                 let first = bank.zero_unit.after(bank.epoch, first);
                 if first != NO_TIME {
                     start = Some(start.map_or(first, |start: i64| start.min(first)));
@@ -295,23 +277,9 @@ impl<'a> Nexus<'a> {
     fn numbers<T>(
         &self,
         list: &ColumnDataset,
-        convert: impl Fn(number::ExactNumber) -> T,
+        convert: impl Fn(ExactNumber) -> T,
     ) -> Result<Vec<T>> {
-        let memory = self.file.options().budget.memory as u64;
-        // The index and the times take eight bytes per entry each.
-        let needed = list.len.saturating_mul(2 * size_of::<u64>() as u64);
-        if needed > memory {
-            return Err(Error::Unsupported {
-                file: self.file.store().name().clone(),
-                what: format!(
-                    "{}: reading {} pulses, which need {needed} bytes of memory,",
-                    list.dataset.path(),
-                    list.len
-                )
-                .into(),
-                advice: "raise --memory above that".into(),
-            });
-        }
+        self.check_room(list)?;
         let mut numbers = Vec::new();
         self.file.values(&list.dataset, &mut |part| {
             list.number.scalars(part, |number| numbers.push(convert(number)));
@@ -319,28 +287,24 @@ impl<'a> Nexus<'a> {
         })?;
         Ok(numbers)
     }
-}
 
-/// The finding that a bank has no index, and how the reader handled it.
-fn no_index(done: &str) -> EventFinding {
-    finding(Defect::NoIndex, None, "no event_index", "the first event of each pulse", done)
-}
-
-/// Checks the cues, which this crate does not use.
-fn check_cues(cues: &[u64], bank: &Bank) -> Option<EventFinding> {
-    let done = "the cues are not used: event_index says the same in detail";
-    let times = bank.cue_timestamp_zero.as_ref().map_or(0, |list| list.len);
-    let (at, words, expected) = if let Some(at) = cues.iter().position(|&cue| cue > bank.events) {
-        (at, cues.get(at)?.to_string(), format!("at most {}, the number of events", bank.events))
-    } else if let Some(at) = cues.windows(2).position(|pair| pair[1] < pair[0]) {
-        (at + 1, cues.get(at + 1)?.to_string(), format!("at least {}", cues.get(at)?))
-    } else if cues.len() as u64 != times {
-        let expected = format!("{times}, one for each entry of cue_timestamp_zero");
-        (cues.len().min(times as usize), format!("{} entries of cue_index", cues.len()), expected)
-    } else {
-        return None;
-    };
-    Some(finding(Defect::Cues, Some(at as u64), words, expected, done))
+    /// Checks that a list with a number for each pulse fits into the memory budget.
+    fn check_room(&self, list: &ColumnDataset) -> Result<()> {
+        let needed = list.len.saturating_mul(PULSE_BYTES);
+        if needed <= self.file.options().budget.memory as u64 {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            file: self.file.store().name().clone(),
+            what: format!(
+                "{}: reading {} pulses, which need {needed} bytes of memory,",
+                list.dataset.path(),
+                list.len
+            )
+            .into(),
+            advice: "raise --memory above that".into(),
+        })
+    }
 }
 
 impl NexusEntry {

@@ -9,11 +9,12 @@ use thalweg_io::{Error, Result, pool};
 use super::columns::PendingColumns;
 use super::defects::{Defect, EventFinding, finding};
 use super::event_windows::{EventWindow, EventWindows, WindowValues};
+use super::pulse_numbers::{PULSE_BYTES, PulseNumbers};
 use super::pulses::Pulses;
 use super::selection::EventSelection;
-use super::{Bank, ColumnDataset, EventColumn, Nexus};
+use super::{Bank, EventColumn, Nexus};
 use crate::array::{ElementPlace, Found};
-use crate::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
+use crate::arrays::{ArrayRequest, Dataset, Selection, Slab};
 
 /// Some events of a bank, in the order of the file.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +153,8 @@ impl Nexus<'_> {
         let room = self.room();
         for &place in banks {
             let bank = &self.banks[place];
-            let (pulses, ranges) = self.of_bank(bank, wanted, times, &mut findings)?;
+            let of_bank = self.pulses(bank)?;
+            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings);
             let bytes = pulses.len() as u64 * PULSE_BYTES;
             let size = bank.event_bytes();
             let step = step(room / size, bank.chunk(), 2 * room / size);
@@ -183,9 +185,12 @@ impl Nexus<'_> {
         let mut window = EventWindow::default();
         let mut parts = Vec::new();
         let room = self.room();
-        for &place in banks {
-            let bank = &self.banks[place];
-            let (pulses, ranges) = self.of_bank(bank, wanted, times, &mut findings)?;
+        let mut numbers: Vec<(&Bank, PulseNumbers)> =
+            banks.iter().map(|&place| (&self.banks[place], PulseNumbers::default())).collect();
+        self.read_pulses(&mut numbers)?;
+        for (&place, (bank, numbers)) in banks.iter().zip(numbers) {
+            let of_bank = bank.pulses_from(numbers);
+            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings);
             let step = step(GRAIN, bank.chunk(), 2 * room / bank.event_bytes());
             let mut at = 0;
             for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
@@ -218,30 +223,26 @@ impl Nexus<'_> {
         let rule = self.file.gap_rule(&self.file.model());
         bank.chunk().max(rule.break_even() / bank.event_bytes())
     }
-
-    /// The pulses of a bank, and the ranges of its selected events.
-    fn of_bank(
-        &self,
-        bank: &Bank,
-        wanted: &EventSelection,
-        times: Option<&Range<i64>>,
-        findings: &mut Vec<EventFinding>,
-    ) -> Result<(Arc<Pulses>, Vec<Range<u64>>)> {
-        let (pulses, mut found) = self.pulses(bank)?;
-        if wanted.flight.is_some() && bank.list(EventColumn::Offset).is_none() && bank.events > 0 {
-            let done = "none of its events is in a range of times of flight";
-            let missing =
-                finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
-            found.push(EventFinding { group: bank.path.clone(), ..missing });
-        }
-        findings.extend(found);
-        let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
-        Ok((Arc::new(pulses), ranges))
-    }
 }
 
-/// Bytes per pulse: the index of its first event, and its time.
-const PULSE_BYTES: u64 = 2 * size_of::<u64>() as u64;
+/// The pulses of a bank, and the ranges of its selected events.
+fn selected(
+    bank: &Bank,
+    (pulses, found): (Pulses, Vec<EventFinding>),
+    wanted: &EventSelection,
+    times: Option<&Range<i64>>,
+    findings: &mut Vec<EventFinding>,
+) -> (Arc<Pulses>, Vec<Range<u64>>) {
+    findings.extend(found);
+    if wanted.flight.is_some() && bank.list(EventColumn::Offset).is_none() && bank.events > 0 {
+        let done = "none of its events is in a range of times of flight";
+        let missing =
+            finding(Defect::Unusable, None, "no event_time_offset", "one for each event", done);
+        findings.push(EventFinding { group: bank.path.clone(), ..missing });
+    }
+    let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
+    (Arc::new(pulses), ranges)
+}
 
 impl Bank {
     /// The number of events in the longest chunk.
@@ -310,13 +311,6 @@ pub(super) fn want<'a>(
     out: &'a mut [u8],
 ) -> ArrayRequest<'a> {
     ArrayRequest { dataset, selection: Selection::Slab(vec![Slab::from(range.clone())]), out }
-}
-
-/// Reads a part of a list into memory.
-pub(super) fn part(file: &ArrayFile, list: &ColumnDataset, range: Range<u64>) -> Result<Vec<u8>> {
-    let mut out = vec![0; (range.end - range.start) as usize * list.number.size()];
-    file.read(&mut [want(&list.dataset, &range, &mut out)])?;
-    Ok(out)
 }
 
 #[cfg(test)]
