@@ -10,7 +10,7 @@ REPOSITORY = HERE.parent.parent
 SHARED = pathlib.Path(os.environ.get("THALWEG_SHARED", REPOSITORY.parent / "shared")) / "data/nanopore"
 
 # One of how many cases a long test tries; all of them with THOROUGH=1, as in CI.
-ONE_OF = 1 if os.environ.get("THOROUGH") else 5
+ONE_OF = 1 if os.environ.get("THOROUGH") else 7
 
 RECORD = ["none", "zlib", "zstd"]
 SIGNAL = ["none", "svb-zd", "ex-zd"]

@@ -33,10 +33,10 @@ pub use disk::{CrashDisk, Failing};
 pub use faulty::{Faulty, StoreFault};
 pub use feed::Script;
 
-/// One of how many cases a long test tries: one of five, or each with `THOROUGH=1`, as in CI. Five
-/// has no factor in common with the sizes of numbers, so that all their bytes have their turn.
+/// One of how many cases a long test tries: one of seven, or each with `THOROUGH=1`, as in CI.
+/// Seven shares no factor with the sizes of numbers, so that all their bytes have their turn.
 pub fn one_of() -> usize {
-    if std::env::var_os("THOROUGH").is_some() { 1 } else { 5 }
+    if std::env::var_os("THOROUGH").is_some() { 1 } else { 7 }
 }
 
 /// Makes a store that holds the given bytes.
