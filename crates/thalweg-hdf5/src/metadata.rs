@@ -181,10 +181,11 @@ impl ByteSource for &[u8] {
     }
 }
 
-/// Runs a parser over a source whose bytes are always there.
+/// Runs a parser that needs no bytes but those that are in memory.
 ///
 /// # Errors
-/// Those of the parser; [`Refused::Foreign`] if the source has bytes that are not there.
+/// Those of the parser; [`Refused::Foreign`] if it needs other bytes, which the source may fetch
+/// with the next ones.
 pub fn now<T>(parser: impl Future<Output = Result<T>>) -> Result<T> {
     match pin!(parser).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,

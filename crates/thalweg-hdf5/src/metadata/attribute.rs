@@ -40,16 +40,6 @@ pub struct Attribute {
     widths: super::cursor::Widths,
 }
 
-/// Dense storage of attributes (section III.G).
-struct DenseStorage {
-    /// The address of the heap.
-    heap: u64,
-    /// The address of the tree of names.
-    names: u64,
-    /// Whether the order of creation is kept.
-    is_tracked: bool,
-}
-
 impl Object {
     /// The attributes of the object, in no particular order.
     ///
@@ -75,9 +65,18 @@ impl Object {
             let order = body.order.map(u32::from);
             found.push(Attribute { order, ..attribute(reader, body.cursor()).await? });
         }
-        let Some(DenseStorage { heap, names, is_tracked }) = self.dense_attributes()? else {
+        let Some(info) = self.find(ATTRIBUTE_INFO) else { return Ok(found) };
+        let mut info = info?;
+        info.version(0, "attribute info")?;
+        let is_tracked = info.u8()? & 1 != 0;
+        if is_tracked {
+            info.skip(2)?;
+        }
+        let heap = info.address()?;
+        let names = info.address()?;
+        if heap == NOWHERE {
             return Ok(found);
-        };
+        }
         let (heap, size, records) =
             dense(reader, (heap, names), ATTRIBUTES_BY_NAME, RECORD..=RECORD).await?;
         let is_shared = |record: &[u8]| record.get(ID).is_some_and(|flags| flags & SHARED != 0);
@@ -134,24 +133,6 @@ impl Object {
 }
 
 impl Object {
-    /// Where attributes are that are not in the header.
-    fn dense_attributes(&self) -> Result<Option<DenseStorage>> {
-        let Some(info) = self.find(ATTRIBUTE_INFO) else { return Ok(None) };
-        let mut info = info?;
-        info.version(0, "attribute info")?;
-        let is_tracked = info.u8()? & 1 != 0;
-        if is_tracked {
-            info.skip(2)?;
-        }
-        let found = DenseStorage { heap: info.address()?, names: info.address()?, is_tracked };
-        Ok((found.heap != NOWHERE).then_some(found))
-    }
-
-    /// Whether all attributes are in the header.
-    pub(super) fn has_compact_attributes(&self) -> bool {
-        self.dense_attributes().is_ok_and(|dense| dense.is_none())
-    }
-
     /// The value of the attribute of this name; `None` if there is none.
     pub(super) async fn value(&self, reader: &Reader<'_>, name: &str) -> Result<Option<Value>> {
         let Some(attribute) = self.named(reader, name).await? else { return Ok(None) };

@@ -20,7 +20,7 @@ use super::group::{Link, Target};
 use super::heap::{Collections, GlobalId, reference};
 use super::rounds::Rounds;
 use super::superblock::{self, Superblock};
-use super::{NOWHERE, Object, Reader, Refused, Result, damaged, foreign, virtual_layout};
+use super::{NOWHERE, Object, Reader, Refused, Result, damaged, foreign, now, virtual_layout};
 use crate::array::{Array, ElementPlace, ElementType, Found, Variable, longest_run};
 use crate::convert::Conversion;
 use crate::dtype::Dtype;
@@ -365,12 +365,9 @@ impl MetadataFile {
             let mut links = object.links(&reader).await?;
             links.sort_by(|a, b| a.name.cmp(&b.name));
             let links = Arc::new(links);
-            // Whoever looks for the objects of a NeXus file asks for it next. Dense storage takes
-            // more rounds, and damage matters only to those who ask.
-            let class = match object.has_compact_attributes() {
-                true => Box::pin(object.value(&reader, "NX_class")).await.ok(),
-                false => None,
-            };
+            // Whoever looks for the objects of a NeXus file asks for it next. To wait for more bytes
+            // would delay the objects below. Damage matters only to those who ask.
+            let class = now(object.value(&reader, "NX_class")).ok();
             let mut known = self.known();
             known.groups.insert(address, links.clone());
             known.classes.extend(class.map(|class| (address, class)));

@@ -84,7 +84,8 @@ pub struct Rounds {
 struct State {
     blocks: HashMap<u64, Block>,
     kept: u64,
-    /// The numbers of the blocks that suspended parsers wait for.
+    /// The numbers of the blocks that suspended parsers wait for, or that [`now`](super::now) did
+    /// not find.
     wanted: BTreeSet<u64>,
     /// The numbers of the blocks that will probably be wanted.
     hinted: BTreeSet<u64>,
