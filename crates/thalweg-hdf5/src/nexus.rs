@@ -247,12 +247,7 @@ impl<'a> Nexus<'a> {
     pub fn start(&self) -> Result<Option<i64>> {
         let mut firsts = Vec::new();
         for bank in &self.banks {
-            let zeros = if bank.event_index.is_some() {
-                &bank.event_time_zero
-            } else {
-                &bank.cue_timestamp_zero
-            };
-            if let Some(list) = zeros.as_ref().filter(|list| list.len > 0) {
+            if let Some(list) = bank.pulse_times().filter(|list| list.len > 0) {
                 firsts.push((bank, list, vec![0; list.number.size()]));
             }
         }

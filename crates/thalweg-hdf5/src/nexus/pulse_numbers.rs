@@ -38,7 +38,7 @@ impl Nexus<'_> {
             if let Some(list) = &bank.cue_index {
                 lists.push((list, Box::new(|number| cues.push(number.place()))));
             }
-            if let Some(list) = bank.pulse_times() {
+            if let Some(list) = bank.pulse_times().filter(|_| bank.has_pulses()) {
                 let time = |number| bank.zero_unit.after(bank.epoch, number);
                 lists.push((list, Box::new(move |number| times.push(time(number)))));
             }
@@ -55,12 +55,16 @@ impl Nexus<'_> {
 }
 
 impl Bank {
+    /// Whether its events have pulses, from an index of events or from that of its cues.
+    fn has_pulses(&self) -> bool {
+        self.event_index.is_some() || self.cue_index.is_some()
+    }
+
     /// The times of its pulses; without an index of events, those of its cues.
-    fn pulse_times(&self) -> Option<&ColumnDataset> {
-        match (&self.event_index, &self.cue_index) {
-            (Some(_), _) => self.event_time_zero.as_ref(),
-            (None, Some(_)) => self.cue_timestamp_zero.as_ref(),
-            (None, None) => None,
+    pub(super) fn pulse_times(&self) -> Option<&ColumnDataset> {
+        match &self.event_index {
+            Some(_) => self.event_time_zero.as_ref(),
+            None => self.cue_timestamp_zero.as_ref(),
         }
     }
 
