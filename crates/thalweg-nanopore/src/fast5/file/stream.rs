@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::Poll;
 
 use thalweg_hdf5::metadata as meta;
@@ -25,7 +25,7 @@ use thalweg_io::store::Store;
 use thalweg_io::{Error, InFile, Result};
 
 use super::open::{OpenContext, all};
-use super::pages::{Pages, WINDOW};
+use super::pages::{Pages, WINDOW, lock};
 use crate::fast5::{Fast5Row, Fast5RowDecoder, KnownFields, KnownReads, Root, WantedRows};
 use crate::record::{Entry, Header, Index, Record, Version};
 
@@ -78,7 +78,7 @@ impl ByteSource for RecordingSource<'_> {
     }
 
     fn poll(&self, ranges: &[Range<u64>]) -> Poll<Result<Views<'_>>> {
-        self.requested.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(ranges);
+        lock(&self.requested).extend_from_slice(ranges);
         self.pages.poll(ranges)
     }
 }
@@ -113,8 +113,7 @@ impl Stream {
             if !found.is_named_rightly() {
                 return Ok(Err(root));
             }
-            let requested =
-                recording.requested.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let requested = std::mem::take(&mut *lock(&recording.requested));
             needed.extend(reach.widen(&root, number, &requested, &found.signal()));
             if number < FIRST {
                 known.take(pages, found)?;
@@ -171,7 +170,7 @@ impl Stream {
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
-        let _one = self.walking.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = lock(&self.walking);
         if let Some(whole) = self.whole.get() {
             return Ok(whole);
         }
