@@ -365,7 +365,7 @@ impl MetadataFile {
             let mut links = object.links(&reader).await?;
             links.sort_by(|a, b| a.name.cmp(&b.name));
             let links = Arc::new(links);
-            // Whoever looks for the objects of a NeXus file asks for it next. To wait for more bytes
+            // Whoever looks for the objects of a NeXus file asks for it next. To wait for bytes
             // would delay the objects below. Damage matters only to those who ask.
             let class = now(object.value(&reader, "NX_class")).ok();
             let mut known = self.known();
