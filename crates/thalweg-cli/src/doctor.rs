@@ -114,7 +114,7 @@ impl DoctorReport<'_> {
 
 pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
-    let mut options = Options { own_index: true, ..args.read.options() };
+    let mut options = Options { own_index: true, finds_in_rounds: true, ..args.read.options() };
     let path = &args.file;
     let started = Instant::now();
     let opened = OpenedStore::unthrottled(path, &options)?;

@@ -85,6 +85,7 @@ impl ReadArgs {
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
             gap: self.gap,
             own_index: self.no_index,
+            finds_in_rounds: false,
         }
     }
 

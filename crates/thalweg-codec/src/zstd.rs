@@ -34,8 +34,10 @@ pub fn version() -> &'static str {
 }
 
 /// A decompression context for one thread.
+#[derive(Default)]
 pub struct ZstdDecompressor {
-    context: DCtx<'static>,
+    /// About 100 kB, made when the first data are decoded.
+    context: Option<DCtx<'static>>,
 }
 
 impl std::fmt::Debug for ZstdDecompressor {
@@ -44,17 +46,15 @@ impl std::fmt::Debug for ZstdDecompressor {
     }
 }
 
-impl Default for ZstdDecompressor {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl ZstdDecompressor {
-    /// A new context: about 100 kB.
+    /// A new context.
     #[must_use]
     pub fn new() -> Self {
-        Self { context: DCtx::create() }
+        Self::default()
+    }
+
+    fn context(&mut self) -> &mut DCtx<'static> {
+        self.context.get_or_insert_with(DCtx::create)
     }
 
     /// Replaces `out` by the decoded bytes, at most `limit`.
@@ -100,7 +100,7 @@ impl ZstdDecompressor {
         out.reserve(size as usize);
         let mut window = Limited { out, limit: size as usize };
         let decoded =
-            self.context.decompress(&mut window, coded).map_err(|code| refused(0, code))?;
+            self.context().decompress(&mut window, coded).map_err(|code| refused(0, code))?;
         if decoded as u64 != size {
             let found = format!("{decoded} decoded bytes");
             return Err(Fault::new(0, found, format!("the {size} bytes that the frame declares")));
@@ -114,7 +114,7 @@ impl ZstdDecompressor {
         out: &mut Vec<u8>,
         limit: usize,
     ) -> Result<(), Fault> {
-        self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
+        self.context().reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
         let mut input = InBuffer::around(coded);
         out.reserve(coded.len().saturating_mul(GUESS_BYTES_PER_BYTE).min(limit));
         let mut frame = OpenFrame::at(coded, 0, out)?;
@@ -154,7 +154,7 @@ impl ZstdDecompressor {
         let at = out.len();
         let mut window = Limited { out, limit };
         let mut output = OutBuffer::around_pos(&mut window, at);
-        let result = self.context.decompress_stream(&mut output, input);
+        let result = self.context().decompress_stream(&mut output, input);
         result.map_err(|code| refused(input.pos(), code))
     }
 
@@ -166,7 +166,7 @@ impl ZstdDecompressor {
         if coded.is_empty() {
             return Err(cut_short(coded, 0));
         }
-        self.context.reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
+        self.context().reset(ResetDirective::SessionOnly).map_err(|code| refused(0, code))?;
         let mut input = InBuffer::around(coded);
         let mut frame = OpenFrame::at(coded, 0, out)?;
         while out.len() < n.min(out.capacity()) {

@@ -33,7 +33,7 @@ use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
 use crate::array::{Array, Found};
-use crate::metadata::{Cost, MetadataFile, Node, NodeLink};
+use crate::metadata::{Cost, Entity, FetchOptions, MetadataFile, Node, NodeLink};
 use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
 use virtual_values::{NestedAllowance, Sources};
@@ -139,23 +139,20 @@ impl Survey {
         self.unreadable.into_iter().next().map_or(Ok(self.datasets), Err)
     }
 
-    /// Takes a result; `None` if its error is about a single object.
+    /// Keeps the error about an object.
     ///
     /// # Errors
     /// Errors about the whole file.
-    fn take<T>(&mut self, outcome: Result<T>) -> Result<Option<T>> {
-        match outcome {
-            Ok(value) => Ok(Some(value)),
-            Err(
-                error @ (Error::Malformed { .. }
-                | Error::Truncated { .. }
-                | Error::Unsupported { .. }
-                | Error::NotFound { .. }),
-            ) => {
+    fn keep(&mut self, error: Error) -> Result<()> {
+        match error {
+            Error::Malformed { .. }
+            | Error::Truncated { .. }
+            | Error::Unsupported { .. }
+            | Error::NotFound { .. } => {
                 self.unreadable.push(error);
-                Ok(None)
+                Ok(())
             }
-            Err(error) => Err(error),
+            error => Err(error),
         }
     }
 }
@@ -248,8 +245,10 @@ impl ArrayFile {
         let main = joined.main();
         let model = options.model.unwrap_or(StoreModel::LOCAL);
         let Budget { threads, memory } = options.budget;
-        let kept = (memory / METADATA_SHARE) as u64;
-        let file = MetadataFile::open(main, &options.control, model, threads, kept)?;
+        let memory = (memory / METADATA_SHARE) as u64;
+        let in_rounds = options.finds_in_rounds;
+        let fetch = FetchOptions { model, threads, memory, in_rounds };
+        let file = MetadataFile::open(main, &options.control, fetch)?;
         Ok(Self {
             store: joined.clone(),
             file: Arc::new(file.joined(&joined, other_files)),
@@ -319,7 +318,7 @@ impl ArrayFile {
         };
         let node = self.node(path)?.ok_or_else(missing)?;
         // All objects below are found together.
-        self.file.entities(vec![node.address()])?;
+        self.file.find_below(node.address())?;
         let mut survey = Survey::default();
         let mut seen = HashSet::from([node.address()]);
         let mut links: Vec<(NodeLink, usize)> = Vec::new();
@@ -328,15 +327,8 @@ impl ArrayFile {
             if self.options.control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if let Ok(true) = node.is_group() {
-                let external = survey.take(node.external_links())?.unwrap_or_default();
-                let words =
-                    |[at, file, path]: [String; 3]| format!("{at}: a link to {path} of {file}");
-                survey.external.extend(external.into_iter().map(words));
-            }
-            let outcome = self.visit(node, level, &mut links);
-            if let Some(dataset) = survey.take(outcome)? {
-                survey.datasets.extend(dataset);
+            if let Err(error) = self.visit(node, level, &mut survey, &mut links) {
+                survey.keep(error)?;
             }
             while next.is_none()
                 && let Some((link, level)) = links.pop()
@@ -371,26 +363,35 @@ impl ArrayFile {
     /// # Errors
     /// [`Error::Malformed`] if its header is damaged.
     pub fn dataset(&self, node: &Node) -> Result<Option<Dataset>> {
-        let Some(mut found) = node.array()? else { return Ok(None) };
-        if let Found::Array(array) = &mut found {
-            *array = self.resolved(node, array)?;
-        }
-        Ok(Some(Dataset { node: node.clone(), found }))
+        node.array()?.map(|found| self.dataset_of(node.clone(), found)).transpose()
     }
 
-    /// The dataset at a node. If the node is a group, its links are added to `links` instead.
+    /// The dataset at a node, which holds this.
+    fn dataset_of(&self, node: Node, mut found: Found) -> Result<Dataset> {
+        if let Found::Array(array) = &mut found {
+            *array = self.resolved(&node, array)?;
+        }
+        Ok(Dataset { node, found })
+    }
+
+    /// Adds the object at a node to `survey`, and its links to `links`.
     fn visit(
         &self,
         node: Node,
         level: usize,
+        survey: &mut Survey,
         links: &mut Vec<(NodeLink, usize)>,
-    ) -> Result<Option<Dataset>> {
-        if let Some(dataset) = self.dataset(&node)? {
-            return Ok(Some(dataset));
-        }
-        if !node.is_group()? {
-            return Ok(None);
-        }
+    ) -> Result<()> {
+        let all = match node.entity()? {
+            Entity::Group(all) => all,
+            Entity::Dataset(found) => {
+                survey.datasets.push(self.dataset_of(node, found)?);
+                return Ok(());
+            }
+            Entity::Type => return Ok(()),
+        };
+        let words = |[at, file, path]: [String; 3]| format!("{at}: a link to {path} of {file}");
+        survey.external.extend(node.external_links(&all).into_iter().map(words));
         if level >= MOST_GROUP_LEVELS {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),
@@ -398,10 +399,8 @@ impl ArrayFile {
                 advice: "name a group further down".into(),
             });
         }
-        let mut below = node.links()?;
         // Links are popped from the end, so they are in reverse order.
-        below.sort_by(|a, b| b.name.cmp(&a.name));
-        links.extend(below.into_iter().map(|link| (link, level + 1)));
-        Ok(None)
+        links.extend(node.hard_links(&all).into_iter().rev().map(|link| (link, level + 1)));
+        Ok(())
     }
 }

@@ -50,7 +50,7 @@ pub use file::{Entities, Entity, MetadataFile};
 pub use group::{Link, Target};
 pub use header::Object;
 pub use node::{Node, NodeLink};
-pub use rounds::{Cost, Rounds};
+pub use rounds::{Cost, FetchOptions, Rounds};
 pub use superblock::Superblock;
 pub(crate) use virtual_layout::with_number;
 

@@ -45,7 +45,7 @@ use thalweg_io::{Error, Result};
 use crate::arrays::METADATA_SHARE;
 use crate::grid::RepackGrid;
 use crate::libhdf5::{Rewrite, RewrittenDataset};
-use crate::metadata::MetadataFile;
+use crate::metadata::{FetchOptions, MetadataFile};
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 use copy_bytes::{ByteMove, OutputFile, copy_moves};
@@ -226,8 +226,13 @@ fn fill(
     how: &Repack,
 ) -> Result<RepackReport> {
     let OutputFile { model, budget: Budget { threads, memory }, control, .. } = output;
-    let found =
-        MetadataFile::open(store, control, *model, *threads, (*memory / METADATA_SHARE) as u64)?;
+    let fetch = FetchOptions {
+        model: *model,
+        threads: *threads,
+        memory: (*memory / METADATA_SHARE) as u64,
+        in_rounds: false,
+    };
+    let found = MetadataFile::open(store, control, fetch)?;
     let out = output.out.try_clone().map_err(|e| Error::io(&output.name, "creating", e))?;
     let metadata = store.size() / BETWEEN_CHUNKS * ENTRY;
     let mut rewrite =

@@ -33,6 +33,9 @@ pub struct Options {
     /// Finds chunks of arrays in the file itself, even if an index beside the file lists their
     /// locations.
     pub own_index: bool,
+    /// Finds what is in an HDF5 file in rounds of requests, even if the file is in the page cache,
+    /// to learn what that costs on a store that has to be waited for.
+    pub finds_in_rounds: bool,
 }
 
 /// How the bytes are read.
@@ -122,8 +125,9 @@ impl OpenedStore {
         match options.store {
             StoreKind::Auto => {
                 let store = FileStore::open(path)?;
-                let cached = resident(store.file(), 0..store.size()).map(|pages| pages.fraction());
-                if better_direct(store.size(), cached, cache_room()) {
+                let cached =
+                    || resident(store.file(), 0..store.size()).map(|pages| pages.fraction());
+                if better_direct(store.size(), cache_room(), cached) {
                     return plain(FileStore::open_direct(path)?, None);
                 }
                 plain(store, None)

@@ -71,6 +71,12 @@ pub fn scope<'env, T>(f: impl for<'scope> FnOnce(&Threads<'scope, 'env>) -> T) -
     thread::scope(|scope| f(&Threads(scope)))
 }
 
+/// A thread takes its share of the items that are left divided by this number, so that all threads
+/// end at about the same time.
+const SHARES: usize = 4;
+/// The most items that a thread takes at once.
+const MOST_TAKEN: usize = 64;
+
 /// `f` of each of `items`, in their order, on up to `threads` threads; the caller's is one of them.
 ///
 /// ```
@@ -102,20 +108,30 @@ pub fn try_map<T: Send, R: Send, E: Send>(
     let others = threads.min(items.size_hint().1.unwrap_or(threads)).saturating_sub(1);
     let items = Mutex::new(items.enumerate());
     let is_over = AtomicBool::new(false);
+    let take = || {
+        let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = items.size_hint().0 / (threads.max(1) * SHARES);
+        items.by_ref().take(count.clamp(1, MOST_TAKEN)).collect::<Vec<_>>()
+    };
     let work = || {
         // Stops the other threads if `f` panics.
         let stop = Raise(&is_over);
         let mut done = Vec::new();
-        while !is_over.load(Ordering::Relaxed) {
-            let Some((place, item)) = items.lock().unwrap_or_else(PoisonError::into_inner).next()
-            else {
+        loop {
+            let taken = take();
+            if taken.is_empty() {
                 break;
-            };
-            let result = f(item);
-            let has_failed = result.is_err();
-            done.push((place, result));
-            if has_failed {
-                return done;
+            }
+            for (place, item) in taken {
+                if is_over.load(Ordering::Relaxed) {
+                    return done;
+                }
+                let result = f(item);
+                let has_failed = result.is_err();
+                done.push((place, result));
+                if has_failed {
+                    return done;
+                }
             }
         }
         std::mem::forget(stop);

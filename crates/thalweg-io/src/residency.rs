@@ -87,11 +87,16 @@ fn available(meminfo: &str) -> Option<u64> {
 
 /// Whether reads of a file should go past the page cache. This is the case if the file is too large
 /// to stay there: caching it would help no later read and would evict pages that others need.
-/// Unknown room counts as enough.
-pub(crate) fn better_direct(size: u64, cached: Option<f64>, room: Option<u64>) -> bool {
+/// Unknown room counts as enough. `cached` determines the share of the file that is cached: to ask
+/// for the pages of a large file takes milliseconds.
+pub(crate) fn better_direct(
+    size: u64,
+    room: Option<u64>,
+    cached: impl FnOnce() -> Option<f64>,
+) -> bool {
     /// A file that is mostly cached is best read from the cache, however large it is.
     const MOSTLY: f64 = 0.5;
-    cached.unwrap_or(0.0) < MOSTLY && room.is_some_and(|room| size > room)
+    room.is_some_and(|room| size > room) && cached().unwrap_or(0.0) < MOSTLY
 }
 
 #[cfg(test)]
@@ -105,11 +110,11 @@ mod tests {
 
     #[test]
     fn only_files_too_large_to_stay_go_past_the_cache() {
-        assert!(!better_direct(1 << 30, None, Some(2 << 30)));
-        assert!(better_direct(3 << 30, None, Some(2 << 30)));
-        assert!(better_direct(3 << 30, Some(0.1), Some(2 << 30)));
-        assert!(!better_direct(3 << 30, Some(0.9), Some(2 << 30)));
-        assert!(!better_direct(u64::MAX, None, None));
+        assert!(!better_direct(1 << 30, Some(2 << 30), || None));
+        assert!(better_direct(3 << 30, Some(2 << 30), || None));
+        assert!(better_direct(3 << 30, Some(2 << 30), || Some(0.1)));
+        assert!(!better_direct(3 << 30, Some(2 << 30), || Some(0.9)));
+        assert!(!better_direct(u64::MAX, None, || None));
     }
 
     #[test]

@@ -55,10 +55,16 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
-    /// Whether the byte at `offset` can be read without waiting for a device. `false` if that is
-    /// unknown.
-    fn is_at_hand(&self, _offset: u64) -> bool {
+    /// Fills `buf` from byte `offset` on if that needs no waiting for a device. Returns whether
+    /// `buf` is full; `false` if the store cannot tell.
+    fn read_at_hand(&self, _offset: u64, _buf: &mut [u8]) -> bool {
         false
+    }
+
+    /// Whether the byte at `offset` can be read without waiting for a device. `false` if the store
+    /// cannot tell.
+    fn is_at_hand(&self, offset: u64) -> bool {
+        self.read_at_hand(offset, &mut [0])
     }
 
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.
@@ -228,6 +234,18 @@ impl AlignedBuf {
         bytes.resize(len + PAGE, 0);
         let start = bytes.as_ptr().align_offset(PAGE);
         Some(Self { bytes, start, len })
+    }
+
+    /// These bytes, at whatever address they are: for a store whose alignment is 1.
+    pub(crate) fn unaligned(bytes: Vec<u8>) -> Self {
+        Self { len: bytes.len(), bytes, start: 0 }
+    }
+
+    /// Its bytes.
+    pub(crate) fn into_vec(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.start + self.len);
+        self.bytes.drain(..self.start);
+        self.bytes
     }
 }
 

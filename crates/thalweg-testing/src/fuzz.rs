@@ -19,7 +19,7 @@ use thalweg_hdf5::array::{ElementPlace, Found};
 use thalweg_hdf5::arrays::ArrayFile;
 use thalweg_hdf5::extents::Extents;
 use thalweg_hdf5::filter::{Contexts, Filter, Pipeline};
-use thalweg_hdf5::metadata::MetadataFile;
+use thalweg_hdf5::metadata::{FetchOptions, MetadataFile};
 use thalweg_io::Fault;
 use thalweg_io::condition::Condition;
 use thalweg_io::control::Control;
@@ -538,8 +538,20 @@ pub fn hdf5_meta(data: &[u8]) {
 pub fn hdf5_file(data: &[u8]) {
     let name: Arc<str> = "fuzz".into();
     let memory: Arc<dyn Store> = Arc::new(MemoryStore::new("fuzz", data.to_vec()));
-    let fetched: Arc<dyn Store> = Arc::new(Fetched { name, bytes: data.to_vec() });
-    assert_eq!(hdf5_objects(&memory, 1 << 20), hdf5_objects(&fetched, 4096));
+    let expected = hdf5_objects(&memory, 1 << 20);
+    for at_hand in [AtHand::Nothing, AtHand::Half] {
+        let (name, bytes) = (name.clone(), data.to_vec());
+        let fetched: Arc<dyn Store> = Arc::new(Fetched { name, bytes, at_hand });
+        assert_eq!(expected, hdf5_objects(&fetched, 4096), "{at_hand:?}");
+    }
+}
+
+/// What of a store need not be waited for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum AtHand {
+    Nothing,
+    /// Every second page, and every single byte, so that the file seems to be at hand.
+    Half,
 }
 
 /// A store whose bytes have to be fetched.
@@ -547,6 +559,7 @@ pub fn hdf5_file(data: &[u8]) {
 struct Fetched {
     name: Arc<str>,
     bytes: Vec<u8>,
+    at_hand: AtHand,
 }
 
 impl Store for Fetched {
@@ -562,12 +575,22 @@ impl Store for Fetched {
         buf.copy_from_slice(&self.bytes[offset as usize..][..buf.len()]);
         Ok(())
     }
+
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        let is_at_hand = buf.len() == 1 || (offset / 4096).is_multiple_of(2);
+        let Some(bytes) = self.bytes.get(offset as usize..offset as usize + buf.len()) else {
+            return false;
+        };
+        buf.copy_from_slice(bytes);
+        self.at_hand == AtHand::Half && is_at_hand
+    }
 }
 
 /// All objects of an HDF5 file in words. Keeps `memory` bytes of metadata.
 fn hdf5_objects(store: &Arc<dyn Store>, memory: u64) -> Vec<String> {
     let control = Control::new();
-    let file = match MetadataFile::open(store, &control, StoreModel::LOCAL, 1, memory) {
+    let fetch = FetchOptions { model: StoreModel::LOCAL, threads: 1, memory, in_rounds: false };
+    let file = match MetadataFile::open(store, &control, fetch) {
         Ok(file) => Arc::new(file),
         Err(error) => return vec![error.to_string()],
     };

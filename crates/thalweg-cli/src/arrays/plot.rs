@@ -98,8 +98,7 @@ impl EventHistograms {
         let start = nexus.start()?.unwrap_or(0);
         let since = |time: i64| (i128::from(time) - i128::from(start)) as f64;
         let mut findings = Vec::new();
-        for bank in banks {
-            let (pulses, found) = nexus.pulses(bank)?;
+        nexus.each_pulses(banks.iter().copied(), &mut |bank, pulses, found| {
             findings.extend(found);
             self.timeless += pulses.before();
             for pulse in 0..pulses.len() {
@@ -109,7 +108,7 @@ impl EventHistograms {
             if pulses.is_empty() {
                 self.timeless += bank.events();
             }
-        }
+        })?;
         Ok(findings)
     }
 

@@ -102,7 +102,8 @@ fn without_counting<T>(started: &mut Started, work: impl FnOnce() -> T) -> T {
 
 /// Reads events, or writes a table.
 fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<ReadFile>, Failure> {
-    let file = match identified.open(job.options.clone())? {
+    let options = Options { finds_in_rounds: job.explain, ..job.options.clone() };
+    let file = match identified.open(options)? {
         Opened::Arrays(file) => file,
         other => return Ok(Some(other.into_reads()?)),
     };

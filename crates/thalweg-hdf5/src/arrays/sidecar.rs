@@ -21,7 +21,7 @@ use crate::extents::{
     DatasetChunks, Extents, IndexedFile, MAGIC, MOST_METADATA, START, SavedMetadata,
     checksum_of_start,
 };
-use crate::metadata::MetadataFile;
+use crate::metadata::{FetchOptions, MetadataFile};
 
 /// Two changes within this time, a tick of the kernel's clock, may get the same modification time.
 const TICK: Duration = Duration::from_millis(20);
@@ -120,10 +120,11 @@ impl ArrayFile {
         state: IndexedFile,
         grids: &[DatasetChunks],
     ) -> Result<SavedMetadata> {
-        let Options { control, model, budget: Budget { threads, memory }, .. } = &self.options;
+        let Options { model, budget: Budget { threads, memory }, .. } = self.options;
         let model = model.unwrap_or(StoreModel::LOCAL);
-        let kept = memory / METADATA_SHARE;
-        let file = MetadataFile::open(self.store(), control, model, *threads, kept as u64)?;
+        let memory = (memory / METADATA_SHARE) as u64;
+        let fetch = FetchOptions { model, threads, memory, in_rounds: false };
+        let file = MetadataFile::open(self.store(), &self.options.control, fetch)?;
         let file = Arc::new(file.record());
         let none = SavedMetadata::default();
         let known = encoded(state, grids.to_vec(), &none, self.store())?;

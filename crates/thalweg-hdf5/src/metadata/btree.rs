@@ -16,30 +16,33 @@ pub(super) struct Tree1 {
 }
 
 impl Tree1 {
-    /// Walks the tree level by level, and returns the keys of the last level with their children.
-    pub(super) async fn entries(
-        self,
-        reader: &Reader<'_>,
-        root: u64,
-    ) -> Result<Vec<(Vec<u8>, u64)>> {
+    /// Walks the tree level by level, and returns the entries of the last level and the bytes of
+    /// each: a key, and the address of a child.
+    pub(super) async fn entries(self, reader: &Reader<'_>, root: u64) -> Result<(usize, Vec<u8>)> {
+        let entry = self.key + usize::from(reader.superblock().widths.address);
         let mut below = None;
         let mut places = vec![root];
         loop {
             let (level, entries) = self.level(reader, &places, below).await?;
-            let Some(next) = level.checked_sub(1) else { return Ok(entries) };
+            let Some(next) = level.checked_sub(1) else { return Ok((entry, entries)) };
             below = Some(next);
-            places = entries.into_iter().map(|(_, child)| child).collect();
+            let child = |entry: &[u8]| {
+                let mut cursor = reader.cursor(entry, root);
+                cursor.skip(self.key)?;
+                cursor.address()
+            };
+            places = entries.chunks_exact(entry).map(child).collect::<Result<_>>()?;
         }
     }
 
-    /// The level of the nodes at `places`, and their keys and children. `expected` is the level,
-    /// except for the root.
+    /// The level of the nodes at `places`, and their entries. `expected` is the level, except for
+    /// the root.
     async fn level(
         self,
         reader: &Reader<'_>,
         places: &[u64],
         expected: Option<u8>,
-    ) -> Result<(u8, Vec<(Vec<u8>, u64)>)> {
+    ) -> Result<(u8, Vec<u8>)> {
         let width = usize::from(reader.superblock().widths.address);
         let head = 8 + 2 * width;
         let node = (head + 2 * usize::from(self.k) * (self.key + width) + self.key) as u64;
@@ -62,12 +65,8 @@ impl Tree1 {
                 level = Some(found);
                 entries.push((at + head as u64, used * (self.key + width) as u64));
             }
-            for (bytes, &(at, len)) in reader.get_all(&entries).await?.iter().zip(&entries) {
-                let mut cursor = reader.cursor(bytes, at);
-                for _ in 0..len / (self.key + width) as u64 {
-                    let key = cursor.take(self.key)?.to_vec();
-                    all.push((key, cursor.address()?));
-                }
+            for bytes in reader.get_all(&entries).await? {
+                all.extend_from_slice(&bytes);
             }
         }
         Ok((level.unwrap_or(0), all))

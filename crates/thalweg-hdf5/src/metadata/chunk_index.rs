@@ -69,9 +69,9 @@ impl ChunkIndex {
 }
 
 /// A chunk as an index has it.
-struct Entry {
+struct Entry<'a> {
     /// For each dimension, the number of the chunk along it.
-    scaled: Vec<u64>,
+    scaled: &'a [u64],
     at: u64,
     size: u64,
     mask: u32,
@@ -122,6 +122,7 @@ impl ChunkGrid {
             edge_mask: if self.are_edges_plain { all } else { 0 },
             is_tree1: false,
             base: reader.superblock().base,
+            cells: cells(shape, &self.chunk),
             chunks: Vec::new(),
         };
         let filtered = filters > 0;
@@ -138,7 +139,7 @@ impl ChunkGrid {
                     return foreign("a single chunk whose filters are unclear");
                 }
                 let (size, mask) = stored.unwrap_or((self.bytes, 0));
-                gathered.take(at, Entry { scaled: vec![0; shape.len()], at, size, mask })?;
+                gathered.take(at, Entry { scaled: &vec![0; shape.len()], at, size, mask })?;
             }
             ChunkIndex::Implicit(at) => {
                 self.implicit(at, most, reader.size(), &mut gathered)?;
@@ -177,20 +178,25 @@ impl ChunkGrid {
     ) -> Result<()> {
         let key = 4 + 4 + 8 * (self.chunk.len() + 1);
         let tree = Tree1 { kind: 1, key, k: reader.superblock().chunk_k };
-        for (key, at) in tree.entries(reader, root).await? {
-            let mut key = reader.cursor(&key, root);
-            let size = u64::from(key.u32()?);
-            let mask = key.u32()?;
-            let mut scaled = Vec::with_capacity(self.chunk.len());
-            for &chunk in &self.chunk {
-                let first = key.u64()?;
+        let (size, entries) = tree.entries(reader, root).await?;
+        gathered.chunks.reserve_exact(entries.len() / size);
+        let mut scaled = vec![0; self.chunk.len()];
+        for entry in entries.chunks_exact(size) {
+            let mut entry = reader.cursor(entry, root);
+            let size = u64::from(entry.u32()?);
+            let mask = entry.u32()?;
+            for (scaled, &chunk) in scaled.iter_mut().zip(&self.chunk) {
+                let first = entry.u64()?;
                 if !first.is_multiple_of(chunk) {
                     let found = format!("a chunk at the element {first} of a dimension");
                     return damaged(root, found, format!("a multiple of {chunk}"));
                 }
-                scaled.push(first / chunk);
+                *scaled = first / chunk;
             }
-            gathered.take(root, Entry { scaled, at, size, mask })?;
+            // The last offset counts the bytes of an element.
+            entry.skip(8)?;
+            let at = entry.address()?;
+            gathered.take(root, Entry { scaled: &scaled, at, size, mask })?;
         }
         Ok(())
     }
@@ -212,6 +218,7 @@ impl ChunkGrid {
             (PLAIN, plain..=plain)
         };
         let (size, records) = version2(reader, at, kind, sizes).await?;
+        let mut scaled = vec![0; rank];
         for record in records.chunks_exact(size) {
             let mut cursor = reader.cursor(record, at);
             let address = cursor.address()?;
@@ -220,8 +227,10 @@ impl ChunkGrid {
             } else {
                 (self.bytes, 0)
             };
-            let scaled = (0..rank).map(|_| cursor.u64()).collect::<Result<_>>()?;
-            gathered.take(at, Entry { scaled, at: address, size: stored, mask })?;
+            for scaled in &mut scaled {
+                *scaled = cursor.u64()?;
+            }
+            gathered.take(at, Entry { scaled: &scaled, at: address, size: stored, mask })?;
         }
         Ok(())
     }
@@ -243,13 +252,14 @@ impl ChunkGrid {
             let found = format!("{count} chunks of {} bytes, one after the other", self.bytes);
             return damaged(at, found, format!("chunks in the {size} bytes of the file"));
         }
+        let mut scaled = vec![0; self.chunk.len()];
         for number in 0..count {
             let offset = number.checked_mul(self.bytes).and_then(|after| after.checked_add(at));
             let Some(offset) = offset else {
                 return damaged(at, "chunks beyond all addresses", "chunks");
             };
-            let scaled = places.scaled(number);
-            gathered.take(at, Entry { scaled, at: offset, size: self.bytes, mask: 0 })?;
+            places.scale(number, &mut scaled);
+            gathered.take(at, Entry { scaled: &scaled, at: offset, size: self.bytes, mask: 0 })?;
         }
         Ok(())
     }
@@ -264,13 +274,19 @@ impl ChunkGrid {
         gathered: &mut Gathered<'_>,
     ) -> Result<()> {
         let places = Places::new(most, &self.chunk, grows);
+        let mut scaled = vec![0; self.chunk.len()];
         for (number, entry) in entries {
             let (size, mask) = entry.stored.unwrap_or((self.bytes, 0));
-            let scaled = places.scaled(number);
-            gathered.take(at, Entry { scaled, at: entry.at, size, mask })?;
+            places.scale(number, &mut scaled);
+            gathered.take(at, Entry { scaled: &scaled, at: entry.at, size, mask })?;
         }
         Ok(())
     }
+}
+
+/// How many chunks there are in each dimension: one at least.
+fn cells(lengths: &[u64], chunk: &[u64]) -> Vec<u64> {
+    lengths.iter().zip(chunk).map(|(length, chunk)| length.div_ceil(*chunk).max(1)).collect()
 }
 
 /// The places of the chunks that an array or no index numbers.
@@ -283,8 +299,7 @@ struct Places {
 
 impl Places {
     fn new(most: &[u64], chunk: &[u64], grows: Option<usize>) -> Self {
-        let cells = most.iter().zip(chunk).map(|(most, chunk)| most.div_ceil(*chunk).max(1));
-        Self { grows, cells: cells.collect() }
+        Self { grows, cells: cells(most, chunk) }
     }
 
     /// The number of places; `None` if 64 bits do not hold it.
@@ -292,9 +307,8 @@ impl Places {
         self.cells.iter().try_fold(1u64, |count, &cells| count.checked_mul(cells))
     }
 
-    /// The place of the chunk with this number.
-    fn scaled(&self, number: u64) -> Vec<u64> {
-        let mut scaled = vec![0; self.cells.len()];
+    /// Sets `scaled` to the place of the chunk with this number.
+    fn scale(&self, number: u64, scaled: &mut [u64]) {
         let mut rest = number;
         for dimension in (0..scaled.len()).rev().filter(|&dimension| Some(dimension) != self.grows)
         {
@@ -307,7 +321,6 @@ impl Places {
         if let Some(grows) = self.grows {
             scaled[grows] = rest;
         }
-        scaled
     }
 }
 
@@ -322,12 +335,14 @@ struct Gathered<'a> {
     is_tree1: bool,
     /// The offset of address 0 in the file.
     base: u64,
+    /// How many chunks there are in each dimension.
+    cells: Vec<u64>,
     chunks: Vec<Chunk>,
 }
 
 impl Gathered<'_> {
     /// Takes the next chunk of the index at `index`.
-    fn take(&mut self, index: u64, entry: Entry) -> Result<()> {
+    fn take(&mut self, index: u64, entry: Entry<'_>) -> Result<()> {
         if entry.at == NOWHERE {
             return Ok(());
         }
@@ -336,7 +351,8 @@ impl Gathered<'_> {
         };
         let mut number = 0u64;
         let mut mask = entry.mask;
-        for ((&at, &len), &chunk) in entry.scaled.iter().zip(self.shape).zip(self.chunk) {
+        let dimensions = self.shape.iter().zip(self.chunk).zip(&self.cells);
+        for (&at, ((&len, &chunk), &cells)) in entry.scaled.iter().zip(dimensions) {
             let first = at.saturating_mul(chunk);
             if first >= len {
                 // The other indexes are those of files that are read while they are written. Their
@@ -347,7 +363,7 @@ impl Gathered<'_> {
                 return Ok(());
             }
             mask |= if len - first < chunk { self.edge_mask } else { 0 };
-            number = number.wrapping_mul(len.div_ceil(chunk)).wrapping_add(at);
+            number = number.wrapping_mul(cells).wrapping_add(at);
         }
         if self.is_tree1 && self.chunks.last().is_some_and(|last| last.first >= number) {
             return fail("chunks in C order, each once".into());

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use thalweg_io::control::Control;
-use thalweg_io::model::StoreModel;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use thalweg_io::{Error, Fault};
@@ -18,7 +17,7 @@ use super::datatype::Class;
 use super::elements::element_type;
 use super::group::{Link, Target};
 use super::heap::{Collections, GlobalId, reference};
-use super::rounds::Rounds;
+use super::rounds::{FetchOptions, Rounds};
 use super::superblock::{self, Superblock};
 use super::{NOWHERE, Object, Reader, Refused, Result, damaged, foreign, now, virtual_layout};
 use crate::array::{Array, ElementPlace, ElementType, Found, Variable, longest_run};
@@ -57,24 +56,19 @@ pub struct MetadataFile {
     left: AtomicU64,
 }
 
-/// Objects that are known already, by the addresses of their headers.
+/// Objects that are known already.
 #[derive(Debug, Default)]
 struct Known {
-    groups: HashMap<u64, Arc<Vec<Link>>>,
-    datasets: HashMap<u64, Found>,
-    /// The attribute `NX_class` of groups, `None` for a group without it.
+    /// By the addresses of their headers.
+    entities: HashMap<u64, Entity>,
+    /// The attribute `NX_class` of groups; `None` for a group without it.
     classes: HashMap<u64, Option<Value>>,
-}
-
-impl Known {
-    fn entity(&self, address: u64) -> Option<Entity> {
-        let group = self.groups.get(&address).map(|links| Entity::Group(links.clone()));
-        group.or_else(|| self.datasets.get(&address).map(|found| Entity::Dataset(found.clone())))
-    }
+    /// Whether all objects that hard links lead to from the root were looked for.
+    is_complete: bool,
 }
 
 /// What is at an address.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Entity {
     /// A group, and its links in the order of their names.
     Group(Arc<Vec<Link>>),
@@ -88,18 +82,16 @@ pub enum Entity {
 pub type Entities = HashMap<u64, Result<Entity>>;
 
 impl MetadataFile {
-    /// Opens the file in a store. Keeps about `memory` bytes of metadata.
+    /// Opens the file in a store.
     ///
     /// # Errors
     /// [`Error::Malformed`] for what is not HDF5; the errors of the store.
     pub fn open(
         store: &Arc<dyn Store>,
         control: &Control,
-        model: StoreModel,
-        threads: usize,
-        memory: u64,
+        options: FetchOptions,
     ) -> Result<Self, Error> {
-        let rounds = Rounds::new(store.clone(), control, model, threads, memory);
+        let rounds = Rounds::new(store.clone(), control, options);
         let opened = rounds.one(async {
             let start = Superblock::default();
             let mut reader = Reader::new(&rounds, start, MOST_OF_SUPERBLOCK);
@@ -195,21 +187,32 @@ impl MetadataFile {
         self.known().classes.get(&address).cloned()
     }
 
+    /// The object at `address`, if [`MetadataFile::entities`] has found it.
+    fn known_entity(&self, address: u64) -> Option<Entity> {
+        self.known().entities.get(&address).cloned()
+    }
+
+    /// The object at `address`.
+    pub(super) fn entity_at(&self, address: u64, path: &str) -> Result<Entity, Error> {
+        match self.known_entity(address) {
+            Some(known) => Ok(known),
+            None => self.wait(path, async { Ok(self.entity(address).await?.0) }),
+        }
+    }
+
     /// Whether the object at `address` is a group.
     pub(super) fn is_group(&self, address: u64, path: &str) -> Result<bool, Error> {
-        let known = self.known();
-        if known.groups.contains_key(&address) || known.datasets.contains_key(&address) {
-            return Ok(known.groups.contains_key(&address));
+        if let Some(known) = self.known_entity(address) {
+            return Ok(matches!(known, Entity::Group(_)));
         }
-        drop(known);
         let reader = self.reader();
         self.wait(path, async { Ok(Object::read(&reader, address).await?.is_group()) })
     }
 
     /// The links of the group at `address`.
     pub(super) fn links(&self, address: u64, path: &str) -> Result<Arc<Vec<Link>>, Error> {
-        if let Some(links) = self.known().groups.get(&address) {
-            return Ok(links.clone());
+        if let Some(Entity::Group(links)) = self.known_entity(address) {
+            return Ok(links);
         }
         let reader = self.reader();
         self.wait(path, async {
@@ -219,8 +222,10 @@ impl MetadataFile {
 
     /// What the dataset at `address` holds, and where; `None` if the object is not a dataset.
     pub(super) fn array(&self, address: u64, path: &str) -> Result<Option<Found>, Error> {
-        if let Some(found) = self.known().datasets.get(&address) {
-            return Ok(Some(found.clone()));
+        match self.known_entity(address) {
+            Some(Entity::Dataset(found)) => return Ok(Some(found)),
+            Some(Entity::Group(_) | Entity::Type) => return Ok(None),
+            None => {}
         }
         self.wait(path, async {
             let reader = self.reader();
@@ -322,6 +327,19 @@ impl MetadataFile {
         error(&self.name, &self.superblock, refused, what)
     }
 
+    /// Looks for the object at an address, and all that hard links lead to from there, unless they
+    /// were looked for before.
+    ///
+    /// # Errors
+    /// As [`MetadataFile::entities`].
+    pub(crate) fn find_below(&self, address: u64) -> Result<(), Error> {
+        if !self.known().is_complete {
+            self.entities(vec![address])?;
+            self.known().is_complete |= address == self.superblock.root;
+        }
+        Ok(())
+    }
+
     /// Parses the objects at these addresses, and all that hard links lead to from there. An object
     /// that cannot be parsed does not prevent the others.
     ///
@@ -331,7 +349,15 @@ impl MetadataFile {
         let seen: Mutex<HashSet<u64>> = Mutex::new(from.iter().copied().collect());
         let seen = &seen;
         let found = self.rounds.run(from, |address| async move {
-            let entity = self.entity(address).await;
+            let entity = match self.known_entity(address) {
+                Some(known) => Ok(known),
+                None => self.entity(address).await.map(|(entity, class)| {
+                    let mut known = self.known();
+                    known.entities.insert(address, entity.clone());
+                    known.classes.extend(class.map(|class| (address, class)));
+                    entity
+                }),
+            };
             let mut next = Vec::new();
             if let Ok(Entity::Group(links)) = &entity {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -355,33 +381,27 @@ impl MetadataFile {
         Ok(entities)
     }
 
-    async fn entity(&self, address: u64) -> Result<Entity> {
-        if let Some(known) = self.known().entity(address) {
-            return Ok(known);
-        }
+    /// Parses the object at an address. Also returns the attribute `NX_class` of a group, if its
+    /// bytes are in memory; `Some(None)` if the group has no such attribute.
+    async fn entity(&self, address: u64) -> Result<(Entity, Option<Option<Value>>)> {
         let reader = self.reader();
         let object = Object::read(&reader, address).await?;
         if object.is_group() {
             let mut links = object.links(&reader).await?;
             links.sort_by(|a, b| a.name.cmp(&b.name));
-            let links = Arc::new(links);
             // Whoever looks for the objects of a NeXus file asks for it next. To wait for bytes
             // would delay the objects below. Damage matters only to those who ask.
             let class = now(object.value(&reader, "NX_class")).ok();
-            let mut known = self.known();
-            known.groups.insert(address, links.clone());
-            known.classes.extend(class.map(|class| (address, class)));
-            return Ok(Entity::Group(links));
+            return Ok((Entity::Group(Arc::new(links)), class));
         }
         // Boxed, because thousands of parsers may wait, and those of groups do not come here.
-        match Box::pin(object.dataset(&reader)).await? {
+        let entity = match Box::pin(object.dataset(&reader)).await? {
             Some(header) => {
-                let found = Box::pin(self.found_array(&reader, header, address)).await?;
-                self.known().datasets.insert(address, found.clone());
-                Ok(Entity::Dataset(found))
+                Entity::Dataset(Box::pin(self.found_array(&reader, header, address)).await?)
             }
-            None => Ok(Entity::Type),
-        }
+            None => Entity::Type,
+        };
+        Ok((entity, None))
     }
 
     /// What a dataset holds, and where. Every range in the file that it names is inside the file.

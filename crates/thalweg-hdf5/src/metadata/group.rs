@@ -110,8 +110,10 @@ async fn symbols(reader: &Reader<'_>, (tree, heap): (u64, u64)) -> Result<Vec<Li
     const SYMBOLIC: u32 = 2;
     let superblock = reader.superblock();
     let tree1 = Tree1 { kind: 0, key: superblock.widths.length.into(), k: superblock.group_k };
-    let (names, leaves) = both(Local::read(reader, heap), tree1.entries(reader, tree)).await?;
-    let leaves: Vec<u64> = leaves.into_iter().map(|(_, leaf)| leaf).collect();
+    let (names, (size, entries)) =
+        both(Local::read(reader, heap), tree1.entries(reader, tree)).await?;
+    let leaf = |entry: &[u8]| reader.cursor(&entry[tree1.key..], tree).address();
+    let leaves: Vec<u64> = entries.chunks_exact(size).map(leaf).collect::<Result<_>>()?;
     let entry = u64::from(superblock.widths.length) + u64::from(superblock.widths.address) + 24;
     let most = 2 * u64::from(superblock.leaf_k);
     let mut links = Vec::new();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thalweg_io::Error;
 
 use super::datatype::{Class, Datatype};
-use super::file::MetadataFile;
+use super::file::{Entity, MetadataFile};
 use super::group::{Link, Target};
 use super::{Object, Reader, Refused, Result};
 use crate::array::{Found, Variable};
@@ -76,6 +76,14 @@ impl Node {
         Object::read(reader, self.address).await
     }
 
+    /// The object: a group with its links, or what a dataset holds.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`]; the errors of the store.
+    pub(crate) fn entity(&self) -> Result<Entity, Error> {
+        self.file.entity_at(self.address, &self.path)
+    }
+
     /// Whether it is a group.
     ///
     /// # Errors
@@ -89,6 +97,11 @@ impl Node {
     /// # Errors
     /// [`Error::Malformed`] for damage, and for what is not a group; the errors of the store.
     pub fn links(&self) -> Result<Vec<NodeLink>, Error> {
+        self.all_links().map(|links| self.hard_links(&links))
+    }
+
+    /// The hard links among `links`, which are those of this group, in the order of their names.
+    pub(crate) fn hard_links(&self, links: &[Link]) -> Vec<NodeLink> {
         let hard = |link: &Link| match link.target {
             Target::Object(address) => {
                 let name = String::from_utf8_lossy(&link.name).into_owned();
@@ -96,17 +109,14 @@ impl Node {
             }
             _ => None,
         };
-        let mut links: Vec<NodeLink> = self.all_links()?.iter().filter_map(hard).collect();
+        let mut links: Vec<NodeLink> = links.iter().filter_map(hard).collect();
         links.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(links)
+        links
     }
 
-    /// The group's links to other files: for each its path, the name of the file, and the path in
-    /// that file.
-    ///
-    /// # Errors
-    /// As [`Node::links`].
-    pub fn external_links(&self) -> Result<Vec<[String; 3]>, Error> {
+    /// The links to other files among `links`, which are those of this group: for each its path,
+    /// the name of the file, and the path in that file.
+    pub(crate) fn external_links(&self, links: &[Link]) -> Vec<[String; 3]> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let external = |link: &Link| match &link.target {
             Target::External { file, path } => {
@@ -114,7 +124,7 @@ impl Node {
             }
             _ => None,
         };
-        Ok(self.all_links()?.iter().filter_map(external).collect())
+        links.iter().filter_map(external).collect()
     }
 
     fn all_links(&self) -> Result<Arc<Vec<Link>>, Error> {

@@ -5,14 +5,15 @@
 //! of them are suspended, it fetches everything that they wait for in one set of requests, which is
 //! called a round, and resumes them. So the time of finding is the number of dependent rounds, not
 //! the number of objects. There is no reactor and no timer: a suspended parser waits for bytes of
-//! the file and for nothing else.
+//! the file and for nothing else. Bytes that are in the page cache are read at once, and no parser
+//! waits for them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::ops::Range;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::{Range, RangeInclusive};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use thalweg_io::control::Control;
@@ -22,7 +23,7 @@ use thalweg_io::plan::{self, GapRule, side_depth};
 use thalweg_io::pool;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
-use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use thalweg_io::{Error, Result};
 
 use super::ByteSource;
@@ -30,9 +31,8 @@ use crate::extents::SavedMetadata;
 
 /// The least and the most bytes of a block. Blocks are the unit of fetching and keeping.
 const BLOCKS: [u64; 2] = [1 << 10, 64 << 10];
-/// A file in the page cache. A byte costs more here than the engine pays for it: it comes into
-/// memory that was not used before.
-const CACHED: StoreModel = StoreModel { bandwidth: 2e9, ..StoreModel::MEMORY };
+/// Bytes of a block of a file in the page cache.
+const CACHED_BLOCK: u64 = 4 << 10;
 /// Around each block that a round wants, so many bytes are fetched at most, if the transfer of all
 /// takes no more than this part of the latency. What is found next is often near: on a store that
 /// answers late, that saves whole rounds.
@@ -42,17 +42,30 @@ const NEAR_SHARE: f64 = 0.25;
 const MOST_DEPTH: usize = 64;
 /// A thread is started for so many parsers.
 const PARSERS_PER_THREAD: usize = 16;
-/// The most parsers that have begun and are not done. Where rounds cost little, there are fewer of
-/// them, so that they stay in the processor's cache.
+/// The most parsers that have begun and are not done.
 const MOST_PARSERS: usize = 1 << 14;
-const MOST_CACHED_PARSERS: usize = 1 << 9;
+
+/// How metadata are fetched.
+#[derive(Debug, Clone, Copy)]
+pub struct FetchOptions {
+    /// The model of the store.
+    pub model: StoreModel,
+    /// The threads that parse.
+    pub threads: usize,
+    /// About the most bytes of metadata that are kept.
+    pub memory: u64,
+    /// Whether they are fetched in rounds even if the file is in the page cache: to learn what
+    /// finding costs where it is not.
+    pub in_rounds: bool,
+}
 
 /// What finding has cost so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cost {
-    /// Rounds of requests, one after the other.
+    /// Rounds of requests, one after the other. There are none for a file in the page cache, unless
+    /// [`FetchOptions::in_rounds`] is set.
     pub rounds: u64,
-    /// Requests in all rounds.
+    /// All requests.
     pub requests: u64,
     /// Bytes of these requests.
     pub bytes: u64,
@@ -65,12 +78,13 @@ pub struct Rounds {
     control: Control,
     model: StoreModel,
     threads: usize,
-    /// The most parsers that have begun and are not done.
-    most_parsers: usize,
+    /// Whether the file seems to be in the page cache. Then blocks are read when they are needed.
+    is_cached: bool,
     /// Bytes of a block.
     block: u64,
     /// The most bytes of blocks that are kept or asked for in a round.
     most: u64,
+    blocks: RwLock<Blocks>,
     state: Mutex<State>,
     /// Metadata that was saved earlier.
     saved: OnceLock<SavedMetadata>,
@@ -82,8 +96,6 @@ pub struct Rounds {
 
 #[derive(Debug, Default)]
 struct State {
-    blocks: HashMap<u64, Block>,
-    kept: u64,
     /// The numbers of the blocks that suspended parsers wait for, or that [`now`](super::now) did
     /// not find.
     wanted: BTreeSet<u64>,
@@ -92,14 +104,23 @@ struct State {
     cost: Cost,
 }
 
+/// The blocks that are kept, by their numbers.
+#[derive(Debug, Default)]
+struct Blocks {
+    by_number: HashMap<u64, Block>,
+    bytes: u64,
+    /// Counts the rounds, and how often blocks were dropped between them.
+    clock: u64,
+}
+
 #[derive(Debug)]
 struct Block {
     /// The bytes of the request that it came with.
     request: Arc<Vec<u8>>,
     /// Its own bytes of these.
     range: Range<usize>,
-    /// The round in which it was last used.
-    used: u64,
+    /// When it was last used, by the clock of [`Blocks`].
+    used: AtomicU64,
 }
 
 impl Block {
@@ -107,51 +128,103 @@ impl Block {
         self.request.get(self.range.clone()).unwrap_or_default()
     }
 
-    /// Gives up the other bytes of the request.
+    /// Gives up the other bytes of the request, if most of them belong to no block any more.
     fn detach(&mut self) {
-        if self.range.len() < self.request.len() {
+        if self.range.len() * Arc::strong_count(&self.request) < self.request.len() / 2 {
             self.request = Arc::new(self.bytes().to_vec());
             self.range = 0..self.request.len();
         }
     }
 }
 
+impl Blocks {
+    /// Adds the blocks that are at `bytes` of a request. The first has this number. Blocks in gaps
+    /// between those that are wanted may be useful later.
+    fn insert(&mut self, first: u64, size: u64, request: &Arc<Vec<u8>>, bytes: Range<usize>) {
+        for (number, start) in (first..).zip(bytes.clone().step_by(size as usize)) {
+            let range = start..bytes.end.min(start + size as usize);
+            self.bytes += range.len() as u64;
+            let block = Block { request: request.clone(), range, used: self.clock.into() };
+            if let Some(before) = self.by_number.insert(number, block) {
+                self.bytes -= before.range.len() as u64;
+            }
+        }
+    }
+
+    /// Lets the clock go on. If more than `most` bytes are kept, drops the blocks that were not
+    /// used since it went on last: a suspended parser has used the blocks that it needs in the
+    /// round before.
+    fn tick(&mut self, most: u64) {
+        self.clock += 1;
+        if self.bytes > most {
+            let now = self.clock;
+            self.by_number.retain(|_, block| block.used.load(Ordering::Relaxed) + 1 >= now);
+            self.by_number.values_mut().for_each(Block::detach);
+            self.bytes = self.by_number.values().map(|block| block.range.len() as u64).sum();
+        }
+    }
+
+    /// The block with this number, if it is kept. Notes that it is in use.
+    fn get(&self, number: u64) -> Option<&Block> {
+        let block = self.by_number.get(&number)?;
+        block.used.store(self.clock, Ordering::Relaxed);
+        Some(block)
+    }
+
+    /// The bytes of a range; `None` if some of its blocks are not kept.
+    fn copy(&self, range: &Range<u64>, size: u64) -> Option<Vec<u8>> {
+        let mut copied = Vec::with_capacity((range.end - range.start) as usize);
+        let mut at = range.start;
+        while at < range.end {
+            let block = self.get(at / size)?;
+            let from = (at % size) as usize;
+            let len = (range.end - at).min(size - from as u64) as usize;
+            copied.extend_from_slice(block.bytes().get(from..from + len)?);
+            at += len as u64;
+        }
+        Some(copied)
+    }
+}
+
 /// A parser, and what it makes in the end.
 type Parser<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// The state of a parser after its turn.
-enum Turn<'a, T> {
+/// An item, or the parser of it.
+enum Task<'a, I, T> {
+    /// Its parser has not begun.
+    Item(I),
+    /// Its parser is suspended.
+    Suspended(Parser<'a, T>),
+}
+
+/// The state of a task after its turn.
+enum Turn<'a, I, T> {
     Done(T),
     /// It waits for bytes, or did not have its turn yet.
-    Waits(Parser<'a, T>),
+    Waits(Task<'a, I, T>),
 }
 
 impl Rounds {
-    /// The metadata of the file in `store`. Keeps about `most` bytes of it in memory.
-    pub fn new(
-        store: Arc<dyn Store>,
-        control: &Control,
-        model: StoreModel,
-        threads: usize,
-        most: u64,
-    ) -> Self {
-        // Where the bytes are in memory, a request costs less than the bytes that it copies.
+    /// The metadata of the file in `store`.
+    pub fn new(store: Arc<dyn Store>, control: &Control, options: FetchOptions) -> Self {
+        let FetchOptions { model, threads, memory, in_rounds } = options;
         // The start of the file was read to find its format.
-        let is_cached = [2, 3].iter().all(|part| store.is_at_hand(store.size() / part));
-        let model = if is_cached { CACHED } else { model };
+        let is_at_hand = |part| store.is_at_hand(store.size() / part);
+        let is_cached = !in_rounds && [2, 3].into_iter().all(is_at_hand);
         // A block of the break-even length costs as much as another request. Nodes are shorter, and
         // what is near them is often not wanted: a quarter was quickest for a live file.
         let [least, longest] = BLOCKS;
         let block = (GapRule::new(&model).break_even() / 4).next_power_of_two();
-        let block = block.clamp(least, longest);
+        let block = if is_cached { CACHED_BLOCK } else { block.clamp(least, longest) };
         Self {
             store,
             control: control.clone(),
             model,
             threads,
-            most_parsers: if is_cached { MOST_CACHED_PARSERS } else { MOST_PARSERS },
+            is_cached,
             block,
-            most: most.max(block),
+            most: memory.max(block),
+            blocks: RwLock::default(),
             state: Mutex::default(),
             saved: OnceLock::new(),
             recorded: None,
@@ -207,41 +280,45 @@ impl Rounds {
     }
 
     /// Runs `parse` of each of `items`, and of the items that it returns. Returns the other results
-    /// in an order that depends on the file only.
+    /// in no particular order.
     ///
     /// # Errors
     /// [`Error::Cancelled`]; the errors of the store.
-    pub fn run<'a, I, T, F>(&'a self, items: Vec<I>, parse: impl Fn(I) -> F) -> Result<Vec<T>>
+    pub fn run<'a, I, T, F>(
+        &'a self,
+        items: Vec<I>,
+        parse: impl Fn(I) -> F + Sync,
+    ) -> Result<Vec<T>>
     where
         I: Send,
         T: Send,
         F: Future<Output = (T, Vec<I>)> + Send + 'a,
     {
-        let begin = |item| -> Parser<'a, (T, Vec<I>)> { Box::pin(parse(item)) };
         let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done = Vec::new();
-        let mut waiting = Vec::new();
-        let mut ready = Vec::new();
-        let mut left = VecDeque::from(items);
+        let mut suspended = Vec::new();
+        let mut tasks: Vec<_> = items.into_iter().map(Task::Item).collect();
         loop {
-            while !ready.is_empty() || (waiting.len() < self.most_parsers && !left.is_empty()) {
-                let room = self.most_parsers.saturating_sub(waiting.len() + ready.len());
-                ready.extend(left.drain(..room.min(left.len())).map(begin));
-                for turn in self.turns(std::mem::take(&mut ready)) {
+            let mut put_off = Vec::new();
+            while !tasks.is_empty() {
+                let mut more = Vec::new();
+                for turn in self.turns(std::mem::take(&mut tasks), suspended.len(), &parse) {
                     match turn {
-                        Turn::Done((result, more)) => {
+                        Turn::Done((result, items)) => {
                             done.push(result);
-                            left.extend(more);
+                            more.extend(items.into_iter().map(Task::Item));
                         }
-                        Turn::Waits(parser) => waiting.push(parser),
+                        Turn::Waits(Task::Suspended(parser)) => suspended.push(parser),
+                        Turn::Waits(task) => put_off.push(task),
                     }
                 }
+                tasks = more;
             }
-            if waiting.is_empty() {
+            if suspended.is_empty() {
                 return Ok(done);
             }
             self.fetch()?;
-            std::mem::swap(&mut ready, &mut waiting);
+            tasks = suspended.drain(..).map(Task::Suspended).chain(put_off).collect();
         }
     }
 
@@ -253,28 +330,44 @@ impl Rounds {
         let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut parser: Parser<'a, T> = Box::pin(parser);
         loop {
-            match turn(parser) {
-                Turn::Done(result) => return Ok(result),
-                Turn::Waits(suspended) => parser = suspended,
+            match poll(&mut parser) {
+                Poll::Ready(result) => return Ok(result),
+                Poll::Pending => self.fetch()?,
             }
-            self.fetch()?;
         }
     }
 
-    /// Gives each parser a turn, until they wait for as many bytes as a round may fetch.
-    fn turns<'a, T: Send>(&self, parsers: Vec<Parser<'a, T>>) -> Vec<Turn<'a, T>> {
-        let threads = self.threads.min(parsers.len().div_ceil(PARSERS_PER_THREAD));
-        let is_full = AtomicBool::new(false);
-        pool::map(threads, parsers, |parser| {
-            if is_full.load(Ordering::Relaxed) {
-                return Turn::Waits(parser);
+    /// Gives each task a turn, until they wait for as many bytes as a round may fetch. `suspended`
+    /// more parsers are suspended.
+    fn turns<'a, I, T, F>(
+        &self,
+        tasks: Vec<Task<'a, I, T>>,
+        suspended: usize,
+        parse: &(impl Fn(I) -> F + Sync),
+    ) -> Vec<Turn<'a, I, T>>
+    where
+        I: Send,
+        T: Send,
+        F: Future<Output = T> + Send + 'a,
+    {
+        let threads = self.threads.min(tasks.len().div_ceil(PARSERS_PER_THREAD));
+        let suspended = AtomicUsize::new(suspended);
+        pool::map(threads, tasks, |task| {
+            let mut parser = match task {
+                task if suspended.load(Ordering::Relaxed) >= MOST_PARSERS => {
+                    return Turn::Waits(task);
+                }
+                Task::Item(item) => Box::pin(parse(item)),
+                Task::Suspended(parser) => parser,
+            };
+            if let Poll::Ready(result) = poll(&mut parser) {
+                return Turn::Done(result);
             }
-            let turn = turn(parser);
-            if matches!(turn, Turn::Waits(_)) {
-                let asked = self.state().wanted.len() as u64 * self.block;
-                is_full.store(asked >= self.most, Ordering::Relaxed);
-            }
-            turn
+            let asked = self.state().wanted.len() as u64 * self.block;
+            // Enough bytes for a round are as good as enough parsers.
+            let more = if asked >= self.most { MOST_PARSERS } else { 1 };
+            suspended.fetch_add(more, Ordering::Relaxed);
+            Turn::Waits(Task::Suspended(parser))
         })
     }
 
@@ -286,8 +379,8 @@ impl Rounds {
         let mut state = self.state();
         let mut wanted = std::mem::take(&mut state.wanted);
         wanted.append(&mut state.hinted);
-        self.widen(&mut wanted, &state.blocks);
         drop(state);
+        self.widen(&mut wanted);
         let want = |(ordinal, number): (u64, &u64)| Wanted { range: self.range(*number), ordinal };
         let wanted: Vec<Wanted> = (0..).zip(&wanted).map(want).collect();
         let rule = GapRule::new(&self.model);
@@ -295,35 +388,73 @@ impl Rounds {
             plan::in_order(wanted, &rule, self.model.block).map(|fetch| fetch.range).collect();
         let depth = side_depth(&self.model, MOST_DEPTH);
         let fetched = read_many(&*self.store, &requests, depth, &self.control)?;
-        let mut state = self.state();
-        state.cost.rounds += 1;
-        state.cost.requests += requests.len() as u64;
-        let round = state.cost.rounds;
-        for (request, bytes) in requests.iter().zip(fetched) {
-            let bytes = Arc::new(bytes?);
-            state.cost.bytes += bytes.len() as u64;
-            let first = request.start / self.block;
-            for (number, start) in (first..).zip((0..bytes.len()).step_by(self.block as usize)) {
-                // Blocks in gaps may be useful later.
-                let range = start..bytes.len().min(start + self.block as usize);
-                state.kept += range.len() as u64;
-                let block = Block { request: bytes.clone(), range, used: round };
-                if let Some(before) = state.blocks.insert(number, block) {
-                    state.kept -= before.range.len() as u64;
-                }
-            }
+        let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = 0;
+        for (request, fetched) in requests.iter().zip(fetched) {
+            bytes += request.end - request.start;
+            let fetched = Arc::new(fetched?);
+            blocks.insert(request.start / self.block, self.block, &fetched, 0..fetched.len());
         }
-        if state.kept > self.most {
-            // A suspended parser has used the blocks that it needs in the round before.
-            state.blocks.retain(|_, block| block.used + 1 >= round);
-            state.blocks.values_mut().for_each(Block::detach);
-            state.kept = state.blocks.values().map(|block| block.range.len() as u64).sum();
-        }
+        blocks.tick(self.most);
+        drop(blocks);
+        self.count(Cost { rounds: 1, requests: requests.len() as u64, bytes });
         Ok(())
     }
 
+    /// Reads those of the blocks with these numbers that are in the page cache. Returns the others.
+    fn read_cached(&self, numbers: BTreeSet<u64>) -> Result<BTreeSet<u64>> {
+        if self.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        // Blocks next to each other are one request.
+        let mut runs: Vec<Range<u64>> = Vec::new();
+        for &number in &numbers {
+            match runs.last_mut() {
+                Some(run) if run.end == number => run.end += 1,
+                _ => runs.push(number..number + 1),
+            }
+        }
+        // One buffer for all: threads would get memory a page at a time.
+        let mut bytes = vec![0; numbers.len() * self.block as usize];
+        let mut read = Vec::new();
+        let mut others = BTreeSet::new();
+        let mut end = 0;
+        for run in runs {
+            let start = run.start * self.block;
+            let place = end..end + (self.range(run.end - 1).end - start) as usize;
+            end = place.end;
+            if let Some(room) = bytes.get_mut(place.clone())
+                && self.store.read_at_hand(start, room)
+            {
+                read.push((run, place));
+            } else {
+                others.extend(run);
+            }
+        }
+        let bytes = Arc::new(bytes);
+        let mut cost = Cost { requests: read.len() as u64, ..Cost::default() };
+        let mut blocks = self.blocks.write().unwrap_or_else(PoisonError::into_inner);
+        if blocks.bytes > self.most {
+            blocks.tick(self.most);
+        }
+        for (run, place) in read {
+            cost.bytes += place.len() as u64;
+            blocks.insert(run.start, self.block, &bytes, place);
+        }
+        drop(blocks);
+        self.count(cost);
+        Ok(others)
+    }
+
+    fn count(&self, more: Cost) {
+        let cost = &mut self.state().cost;
+        cost.rounds += more.rounds;
+        cost.requests += more.requests;
+        cost.bytes += more.bytes;
+    }
+
     /// Adds the blocks around those that are wanted, as far as they hardly delay the answer.
-    fn widen(&self, wanted: &mut BTreeSet<u64>, kept: &HashMap<u64, Block>) {
+    fn widen(&self, wanted: &mut BTreeSet<u64>) {
         let room = self.model.latency_s * NEAR_SHARE * self.model.bandwidth;
         let room = (room as u64).min(self.most / 2) / (wanted.len() as u64).max(1);
         let near = room.min(NEAR) / self.block;
@@ -332,9 +463,10 @@ impl Rounds {
             return;
         }
         let all = self.store.size().div_ceil(self.block);
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
         for first in wanted.iter().map(|number| number / near * near).collect::<BTreeSet<u64>>() {
             let more = first..(first + near).min(all);
-            wanted.extend(more.filter(|number| !kept.contains_key(number)));
+            wanted.extend(more.filter(|number| !blocks.by_number.contains_key(number)));
         }
     }
 
@@ -344,17 +476,19 @@ impl Rounds {
         start..start.saturating_add(self.block).min(self.store.size())
     }
 
+    /// The numbers of the blocks that hold a range with bytes.
+    fn numbers(&self, range: &Range<u64>) -> RangeInclusive<u64> {
+        range.start / self.block..=(range.end - 1) / self.block
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Lets a parser go on until it is done, or waits for bytes.
-fn turn<T>(mut parser: Parser<'_, T>) -> Turn<'_, T> {
-    match parser.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(result) => Turn::Done(result),
-        Poll::Pending => Turn::Waits(parser),
-    }
+fn poll<T>(parser: &mut Parser<'_, T>) -> Poll<T> {
+    parser.as_mut().poll(&mut Context::from_waker(Waker::noop()))
 }
 
 impl ByteSource for Rounds {
@@ -378,56 +512,45 @@ impl ByteSource for Rounds {
             };
             return Poll::Ready(ranges.iter().map(view).collect());
         }
-        let mut state = self.state();
-        let state = &mut *state;
-        let round = state.cost.rounds;
-        let mut is_complete = true;
-        for range in ranges.iter().filter(|range| !range.is_empty() && known(range).is_none()) {
-            for number in range.start / self.block..=(range.end - 1) / self.block {
-                match state.blocks.get_mut(&number) {
-                    Some(block) => block.used = round,
-                    None => {
-                        state.wanted.insert(number);
-                        is_complete = false;
-                    }
-                }
+        loop {
+            let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
+            let copy = |range: &Range<u64>| match known(range) {
+                Some(known) => Some(Cow::Borrowed(known)),
+                None => blocks.copy(range, self.block).map(Cow::Owned),
+            };
+            if let Some(copies) = ranges.iter().map(copy).collect() {
+                self.note(ranges);
+                return Poll::Ready(Ok(copies));
+            }
+            let unknown = |range: &&Range<u64>| !range.is_empty() && known(range).is_none();
+            let numbers = ranges.iter().filter(unknown).flat_map(|range| self.numbers(range));
+            // The blocks that are kept have to stay until the others are there.
+            let is_missing = |number: &u64| blocks.get(*number).is_none();
+            let mut missing: BTreeSet<u64> = numbers.filter(is_missing).collect();
+            drop(blocks);
+            if self.is_cached {
+                missing = self.read_cached(missing)?;
+            }
+            if !missing.is_empty() {
+                self.state().wanted.append(&mut missing);
+                return Poll::Pending;
             }
         }
-        if !is_complete {
-            return Poll::Pending;
-        }
-        self.note(ranges);
-        let copy = |range: &Range<u64>| {
-            if let Some(known) = known(range) {
-                return Cow::Borrowed(known);
-            }
-            let mut copied = Vec::with_capacity((range.end - range.start) as usize);
-            while (copied.len() as u64) < range.end - range.start {
-                let at = range.start + copied.len() as u64;
-                let Some(block) = state.blocks.get(&(at / self.block)) else { break };
-                let from = (at % self.block) as usize;
-                let len = (range.end - at).min(self.block - from as u64) as usize;
-                let Some(bytes) = block.bytes().get(from..from + len) else { break };
-                copied.extend_from_slice(bytes);
-            }
-            Cow::Owned(copied)
-        };
-        Poll::Ready(Ok(ranges.iter().map(copy).collect()))
     }
 
     fn hint(&self, ranges: &[Range<u64>]) {
-        if self.store.bytes().is_some() {
+        if self.is_cached || self.store.bytes().is_some() {
             return;
         }
         let saved = self.saved.get();
         let known = |range: &&Range<u64>| saved.is_some_and(|saved| saved.get(range).is_some());
+        let unknown = |range: &&Range<u64>| !range.is_empty() && !known(range);
+        let blocks = self.blocks.read().unwrap_or_else(PoisonError::into_inner);
         let mut state = self.state();
-        for range in ranges.iter().filter(|range| !range.is_empty() && !known(range)) {
-            for number in range.start / self.block..=(range.end - 1) / self.block {
-                let asked = (state.wanted.len() + state.hinted.len()) as u64 * self.block;
-                if asked < self.most && !state.blocks.contains_key(&number) {
-                    state.hinted.insert(number);
-                }
+        for number in ranges.iter().filter(unknown).flat_map(|range| self.numbers(range)) {
+            let asked = (state.wanted.len() + state.hinted.len()) as u64 * self.block;
+            if asked < self.most && !blocks.by_number.contains_key(&number) {
+                state.hinted.insert(number);
             }
         }
     }

@@ -36,7 +36,7 @@ impl<'a> Nexus<'a> {
         };
         let root = file.metadata().root();
         // All groups and datasets are found together.
-        file.metadata().entities(vec![root.address()])?;
+        file.metadata().find_below(root.address())?;
         // Addresses of groups that hold a bank's events, because links may lead to datasets too.
         let mut seen = HashSet::from([root.address()]);
         let mut events = HashSet::new();
@@ -47,10 +47,10 @@ impl<'a> Nexus<'a> {
                 return Err(Error::Cancelled);
             }
             if level < MOST_GROUP_LEVELS && node.is_group()? {
-                let mut below = node.links()?;
-                below.sort_by(|a, b| b.name.cmp(&a.name));
+                let below = node.links()?;
                 nexus.group(&node, &below, &mut events)?;
-                links.extend(below.into_iter().map(|link| (link, level + 1)));
+                // Links are popped from the end, so they are in reverse order.
+                links.extend(below.into_iter().rev().map(|link| (link, level + 1)));
             }
             next = loop {
                 let Some((link, level)) = links.pop() else { break None };

@@ -19,10 +19,43 @@ pub(super) struct PulseNumbers {
     times: Vec<i64>,
 }
 
+/// The pulses of banks that are read together may take the memory budget divided by this number.
+pub(super) const PULSES_SHARE: usize = 4;
+
 /// Bytes per pulse: the index of its first event, and its time.
 pub(super) const PULSE_BYTES: u64 = 2 * size_of::<u64>() as u64;
 
 impl Nexus<'_> {
+    /// Calls `f` with the pulses and all defects of each of these banks, in this order. Banks are
+    /// read together as far as their pulses fit into a share of the memory budget.
+    ///
+    /// # Errors
+    /// As [`Nexus::pulses`].
+    pub fn each_pulses<'b>(
+        &self,
+        banks: impl IntoIterator<Item = &'b Bank>,
+        f: &mut dyn FnMut(&'b Bank, Pulses, Vec<EventFinding>),
+    ) -> Result<()> {
+        let most = (self.file.options().budget.memory / PULSES_SHARE) as u64;
+        let mut banks = banks.into_iter().peekable();
+        while let Some(first) = banks.next() {
+            let mut bytes = first.pulses().saturating_mul(PULSE_BYTES);
+            let mut together = vec![(first, PulseNumbers::default())];
+            while let Some(bank) = banks.next_if(|bank| {
+                bytes = bytes.saturating_add(bank.pulses().saturating_mul(PULSE_BYTES));
+                bytes <= most
+            }) {
+                together.push((bank, PulseNumbers::default()));
+            }
+            self.read_pulses(&mut together)?;
+            for (bank, numbers) in together {
+                let (pulses, found) = bank.pulses_from(numbers);
+                f(bank, pulses, found);
+            }
+        }
+        Ok(())
+    }
+
     /// Reads the lists that the pulses of banks are made of, all together.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use thalweg_io::{Error, Result, pool};
 use super::columns::PendingColumns;
 use super::defects::{Defect, EventFinding, finding};
 use super::event_windows::{EventWindow, EventWindows, WindowValues};
-use super::pulse_numbers::{PULSE_BYTES, PulseNumbers};
+use super::pulse_numbers::{PULSE_BYTES, PULSES_SHARE, PulseNumbers};
 use super::pulses::Pulses;
 use super::selection::EventSelection;
 use super::{Bank, EventColumn, Nexus};
@@ -56,9 +56,6 @@ pub struct EventsSummary {
 /// A window may take the memory budget divided by this number. One window is delivered while the
 /// next is read.
 const SHARE: usize = 8;
-
-/// The pulses of all banks together may take the memory budget divided by this number.
-const PULSES_SHARE: usize = 4;
 
 /// If chunks are shorter than this number of events, this many events are ordered by offset
 /// together.

@@ -198,13 +198,12 @@ impl Store for FileStore {
         Ok(())
     }
 
-    /// Tests by preadv2(2) with RWF_NOWAIT (Linux 4.14). For a byte that is not cached, the call
+    /// Reads by preadv2(2) with RWF_NOWAIT (Linux 4.14). For bytes that are not cached, the call
     /// may start a read in the background.
-    fn is_at_hand(&self, offset: u64) -> bool {
-        let mut byte = [0];
-        let read =
-            preadv2(&self.file, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT);
-        self.direct().is_none() && matches!(read, Ok(1))
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        let len = buf.len();
+        let read = preadv2(&self.file, &mut [IoSliceMut::new(buf)], offset, ReadWriteFlags::NOWAIT);
+        self.direct().is_none() && read == Ok(len)
     }
 
     fn answer(&self, request: &mut Request) -> Result<()> {

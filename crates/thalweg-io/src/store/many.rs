@@ -1,27 +1,45 @@
 //! Small reads outside of the engine, many at a time to hide the store's latency.
 
 use std::ops::Range;
+use std::time::Instant;
 
-use super::Store;
+use super::{AlignedBuf, Feed, Next, Request, Store};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::pool;
+use crate::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Small requests have fewer bytes than this: see [`Feed::usual`].
+const SMALL: u64 = 64 << 10;
+/// The least number of small requests in flight. They reach the device in groups, which a device
+/// without much latency answers quicker than one after the other.
+const SMALL_DEPTH: usize = 64;
+/// The least number of small requests for which a store may set up a ring.
+const LEAST_SMALL: usize = 16;
 
 /// Reads the bytes of `range`, which must lie within the store.
 pub fn read(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
+    let mut bytes = room(store, range)?;
+    store.read_at(range.start, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Room for the bytes of `range`.
+fn room(store: &dyn Store, range: &Range<u64>) -> Result<Vec<u8>> {
+    /// The most bytes that are taken without asking whether there is so much memory.
+    const FEW: usize = 1 << 20;
     let len = (range.end - range.start) as usize;
+    if len <= FEW {
+        // The system's zeros need no clearing.
+        return Ok(vec![0; len]);
+    }
     let mut bytes = Vec::new();
     if bytes.try_reserve_exact(len).is_err() {
         let doing = "making room for a part of a table";
-        return Err(Error::io_at(
-            store.name(),
-            doing,
-            range.start,
-            std::io::ErrorKind::OutOfMemory,
-        ));
+        let kind = std::io::ErrorKind::OutOfMemory;
+        return Err(Error::io_at(store.name(), doing, range.start, kind));
     }
     bytes.resize(len, 0);
-    store.read_at(range.start, &mut bytes)?;
     Ok(bytes)
 }
 
@@ -36,10 +54,79 @@ pub fn read_many(
     depth: usize,
     control: &Control,
 ) -> Result<Vec<Result<Vec<u8>>>> {
-    pool::try_map(depth, ranges, |range| {
-        if control.is_cancelled() {
-            return Err(Error::Cancelled);
+    // One thread needs no ring. A store that wants aligned requests reads these ranges through
+    // buffers of its own.
+    if depth.min(ranges.len()) < 2 || store.alignment() > 1 {
+        return pool::try_map(depth, ranges, |range| {
+            if control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            Ok(read(store, range))
+        });
+    }
+    let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+    let usual = bytes / ranges.len() as u64;
+    let is_small = usual < SMALL && ranges.len() >= LEAST_SMALL;
+    let depth = if is_small { depth.max(SMALL_DEPTH) } else { depth };
+    let usual = is_small.then_some(usual as usize);
+    let outcomes = Mutex::new(ranges.iter().map(|_| None).collect());
+    let reads = Reads { store, ranges, usual, control, next: Mutex::new(0), outcomes };
+    store.serve(depth, &reads);
+    let outcomes = reads.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    // Ranges that were not asked for have no outcome.
+    outcomes.into_iter().map(|outcome| outcome.ok_or(Error::Cancelled)).collect()
+}
+
+/// The reads of [`read_many`], as a feed for the store.
+struct Reads<'a> {
+    store: &'a dyn Store,
+    ranges: &'a [Range<u64>],
+    usual: Option<usize>,
+    control: &'a Control,
+    /// The index of the range that is asked for next.
+    next: Mutex<usize>,
+    outcomes: Mutex<Vec<Option<Result<Vec<u8>>>>>,
+}
+
+impl Reads<'_> {
+    fn outcomes(&self) -> MutexGuard<'_, Vec<Option<Result<Vec<u8>>>>> {
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Feed for Reads<'_> {
+    fn next(&self, _wait: bool) -> Next {
+        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some(range) = self.ranges.get(*next)
+            && !self.control.is_cancelled()
+        {
+            let index = *next;
+            *next += 1;
+            match room(self.store, range) {
+                Ok(bytes) => {
+                    return Next::Read(Request {
+                        offset: range.start,
+                        len: bytes.len(),
+                        buf: Some(AlignedBuf::unaligned(bytes)),
+                        at: 0,
+                        tag: index as u64,
+                        issued: Instant::now(),
+                    });
+                }
+                Err(error) => self.outcomes()[index] = Some(Err(error)),
+            }
         }
-        Ok(read(store, range))
-    })
+        Next::End
+    }
+
+    fn done(&self, request: Request, outcome: Result<()>) {
+        let bytes = request.buf.map(AlignedBuf::into_vec).unwrap_or_default();
+        if let Some(place) = self.outcomes().get_mut(request.tag as usize) {
+            *place = Some(outcome.map(|()| bytes));
+        }
+    }
+
+    fn usual(&self) -> Option<usize> {
+        self.usual
+    }
 }

@@ -160,8 +160,8 @@ impl Store for MmapStore {
         Some(self.map.as_ref().map_or(&[], |map| &map[..len]))
     }
 
-    fn is_at_hand(&self, offset: u64) -> bool {
-        self.file.is_at_hand(offset)
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        self.file.read_at_hand(offset, buf)
     }
 
     fn touch(&self, offset: u64, len: usize) -> Result<()> {

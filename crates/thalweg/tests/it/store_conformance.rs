@@ -58,6 +58,10 @@ fn recent_changes_are_in_memory() {
             [expected, expected, false],
             "{store:?}"
         );
+        let mut bytes = [0; 100];
+        assert_eq!(store.read_at_hand(9_900, &mut bytes), expected, "{store:?}");
+        assert!(!expected || bytes == [7; 100], "{store:?}");
+        assert!(!store.read_at_hand(9_901, &mut bytes), "{store:?}: beyond the end");
     }
 }
 

@@ -39,11 +39,10 @@ fn found(file: &ArrayFile) -> thalweg::Result<Option<EventSummary>> {
     }
     let mut findings: Vec<EventFinding> = Vec::new();
     let mut spans: Vec<Option<(i64, i64)>> = Vec::new();
-    for bank in nexus.banks() {
-        let (pulses, found) = nexus.pulses(bank)?;
+    nexus.each_pulses(nexus.banks(), &mut |_, pulses, found| {
         spans.push(pulses.span());
         findings.extend(found);
-    }
+    })?;
     let from = spans.iter().flatten().map(|span| span.0).min();
     let to = spans.iter().flatten().map(|span| span.1).max();
     let span = from.zip(to);
