@@ -16,6 +16,7 @@ mod selection;
 mod shared_buffer;
 mod sidecar;
 mod slice;
+mod spare_memory;
 mod strings;
 mod tally;
 mod virtual_values;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use thalweg_io::engine::{Clocks, Delivery, Run, Shape};
 use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::GapRule;
+use thalweg_io::plan::{Budget, GapRule};
 use thalweg_io::{Error, Result, plan};
 
 use super::grid::Grid;
@@ -45,6 +45,14 @@ pub struct ArraySummary {
 /// The least size in bytes of the parts in which a tile is read.
 const LEAST_PIECE: u64 = 256 << 10;
 
+/// A window holds so many times as many bytes as the store's model has in flight, and so many tiles
+/// for each thread: the store and the threads are busy while a window is delivered. Longer windows
+/// take longer, because their memory does not stay in the processor's cache.
+const WINDOW_FLIGHTS: usize = 4;
+const WINDOW_TILES: u64 = 2;
+/// The least size in bytes of a window, where the memory budget allows it.
+const LEAST_WINDOW: u64 = 8 << 20;
+
 /// The most batches of a run. A batch only says which entries are filled, so it is small; the
 /// number of open windows bounds the memory.
 const MOST_BATCHES: usize = 1 << 16;
@@ -71,7 +79,14 @@ impl ArrayFile {
         elements: &[Range<u64>],
         piece: u64,
     ) -> WindowParts {
-        let window = (self.options.budget.memory / WINDOW_SHARE) as u64;
+        let model = self.model();
+        let Budget { threads, memory } = self.options.budget;
+        let flights = WINDOW_FLIGHTS.saturating_mul(model.depth.saturating_mul(model.block)) as u64;
+        let tile =
+            |subject: &Subject| Grid::new(&subject.array, &Selection::All, piece).tile_bytes();
+        let tile = subjects.iter().map(tile).max().unwrap_or(0);
+        let tiles = tile.saturating_mul(threads as u64 * WINDOW_TILES);
+        let window = flights.max(tiles).max(LEAST_WINDOW).min((memory / WINDOW_SHARE) as u64);
         WindowParts::new(subjects, elements, window, piece)
     }
 

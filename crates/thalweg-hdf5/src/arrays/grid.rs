@@ -295,7 +295,7 @@ impl Grid {
 
     /// Bytes of a decoded tile.
     pub(super) fn tile_bytes(&self) -> u64 {
-        self.tile.iter().product::<u64>() * self.size
+        self.tile.iter().fold(self.size, |bytes, &length| bytes.saturating_mul(length))
     }
 
     /// Bytes from the start of a decoded tile to the end of its last element inside the array.

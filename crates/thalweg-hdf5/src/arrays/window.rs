@@ -13,6 +13,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use super::grid::{Grid, TileEntry};
 use super::selection::Selection;
 use super::shared_buffer::SharedBuffer;
+use super::spare_memory::SpareMemory;
 use super::tally::Tally;
 use super::{LIKELY_RATIO, is_likely};
 use crate::array::{Array, ElementPlace};
@@ -187,8 +188,7 @@ struct WindowState {
     end: Option<usize>,
     /// Why no more windows come.
     failed: Option<Error>,
-    /// Memory for reuse.
-    spare: Vec<Vec<u8>>,
+    spare: SpareMemory,
 }
 
 impl WindowState {
@@ -224,7 +224,7 @@ impl Windows {
             head: 0,
             end: None,
             failed: None,
-            spare: Vec::new(),
+            spare: SpareMemory::default(),
         }))
     }
 
@@ -261,12 +261,14 @@ impl Windows {
     pub(super) fn buffer<'a>(&self, target: &'a WindowTarget) -> &'a SharedBuffer {
         target.buffer_or(|| {
             let len = target.grid.bytes() as usize;
-            let mut bytes = self.lock().spare.pop().unwrap_or_default();
-            if bytes.capacity() < len {
-                bytes = Vec::new();
-            }
-            bytes.resize(len, 0);
-            SharedBuffer::new(bytes)
+            let spare = self.lock().spare.take(len);
+            SharedBuffer::new(match spare {
+                Some(mut bytes) => {
+                    bytes.resize(len, 0);
+                    bytes
+                }
+                None => vec![0; len],
+            })
         })
     }
 
@@ -333,7 +335,7 @@ impl Windows {
             // Without this error, values would be lost silently.
             Some(Err(_)) | None => return Err(Error::Usage(STILL_FILLED.into())),
         };
-        self.lock().spare.extend(spare);
+        self.lock().spare.give(spare);
         Ok(())
     }
 }

@@ -31,6 +31,8 @@ mod hdf5_cut;
 mod hostile;
 mod measuring;
 mod memory;
+#[cfg(feature = "hdf5")]
+mod nexus;
 mod pod5_hostile;
 mod pod5_real;
 mod pod5_salvage;
