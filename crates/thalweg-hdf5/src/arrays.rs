@@ -92,11 +92,6 @@ impl Dataset {
         }
     }
 
-    /// Whether it is read row by row, and not by the offsets of its elements.
-    pub(crate) fn is_by_rows(&self) -> bool {
-        matches!(&self.found, Found::Array(array) if array.is_by_rows())
-    }
-
     /// Whether its elements are codes of an enumeration. The names of the codes are not read.
     ///
     /// # Errors
@@ -176,10 +171,39 @@ fn is_likely(decoded: u64, stored: u64, memory: u64) -> bool {
 /// The size of a window of decoded bytes is the memory budget divided by this number.
 const WINDOW_SHARE: usize = 8;
 
+/// Datasets by how all their values are read.
+#[derive(Debug, Default)]
+pub(crate) struct ByReading<'a> {
+    /// Arrays, all in one pass.
+    pub(crate) together: Vec<&'a Dataset>,
+    /// Virtual datasets, each by itself.
+    pub(crate) apart: Vec<&'a Dataset>,
+    /// Arrays of far more values than the file can hold.
+    pub(crate) sparse: Vec<&'a Dataset>,
+    /// Strings, lists, and what is not read.
+    pub(crate) others: Vec<&'a Dataset>,
+}
+
 impl ArrayFile {
-    /// Whether the file may hold all elements of an array. If not, most of them are fill values.
-    pub(crate) fn may_hold(&self, array: &Array) -> bool {
-        is_likely(array.bytes(), self.store.size(), self.options.budget.memory as u64)
+    /// Whether a file of `size` bytes may hold all elements of an array. If not, most of them are
+    /// fill values, which may take hours to count.
+    pub(crate) fn may_hold(&self, array: &Array, size: u64) -> bool {
+        is_likely(array.bytes(), size, self.options.budget.memory as u64)
+    }
+
+    /// Divides datasets by how all their values are read. The file has `size` bytes.
+    pub(crate) fn by_reading<'a>(&self, datasets: &'a [Dataset], size: u64) -> ByReading<'a> {
+        let mut divided = ByReading::default();
+        for dataset in datasets {
+            let part = match dataset.array().filter(|_| dataset.not_read().is_none()) {
+                None => &mut divided.others,
+                Some(array) if array.is_by_rows() => &mut divided.apart,
+                Some(array) if !self.may_hold(array, size) => &mut divided.sparse,
+                Some(_) => &mut divided.together,
+            };
+            part.push(dataset);
+        }
+        divided
     }
 
     /// Opens a file. The offsets of chunks come from an index that [`ArrayFile::write_index`]

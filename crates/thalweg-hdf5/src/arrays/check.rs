@@ -4,8 +4,7 @@ use std::collections::HashSet;
 
 use thalweg_io::{Error, Result};
 
-use super::{ArrayFile, Dataset};
-use crate::array::Found;
+use super::{ArrayFile, ByReading, Dataset};
 
 /// Why a dataset of fill values is not decoded.
 const TOO_MANY: &str = "far more values than the file can hold";
@@ -61,18 +60,9 @@ impl ArrayFile {
         let mut check = ArrayCheck::default();
         survey.unreadable.into_iter().try_for_each(|error| check.keep(error))?;
         self.check_attributes(&mut check)?;
-        let (arrays, others): (Vec<&Dataset>, Vec<&Dataset>) =
-            survey.datasets.iter().partition(|dataset| dataset.not_read().is_none());
-        // Fill values would be counted for hours.
-        let can_be_stored = |dataset: &&Dataset| match &dataset.found {
-            Found::Array(array) => array.is_by_rows() || self.may_hold(array),
-            Found::Other(_) => false,
-        };
-        let (arrays, sparse): (Vec<&Dataset>, Vec<&Dataset>) =
-            arrays.into_iter().partition(can_be_stored);
+        let ByReading { together, apart, sparse, others } =
+            self.by_reading(&survey.datasets, self.store.size());
         sparse.into_iter().for_each(|dataset| check.skip(dataset, TOO_MANY));
-        let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
-            arrays.into_iter().partition(|dataset| dataset.is_by_rows());
         self.check_arrays(&together, &mut check)?;
         apart.into_iter().try_for_each(|dataset| self.check_arrays(&[dataset], &mut check))?;
         for dataset in others {
@@ -131,7 +121,9 @@ impl ArrayFile {
     fn check_variable(&self, dataset: &Dataset, check: &mut ArrayCheck) -> Result<()> {
         match self.variable(dataset)? {
             None => check.skip(dataset, dataset.not_read().unwrap_or_default()),
-            Some(variable) if !self.may_hold(&variable.references) => check.skip(dataset, TOO_MANY),
+            Some(variable) if !self.may_hold(&variable.references, self.store.size()) => {
+                check.skip(dataset, TOO_MANY);
+            }
             Some(_) => {
                 let mut bytes = 0;
                 self.each_variable(dataset, &mut |element| {

@@ -50,6 +50,8 @@ const LEAST_PIECE: u64 = 256 << 10;
 /// take longer, because their memory does not stay in the processor's cache.
 const WINDOW_FLIGHTS: usize = 4;
 const WINDOW_TILES: u64 = 2;
+/// The bytes that are fetched and not decoded yet are at most so many windows.
+const WINDOWS_AHEAD: u64 = 3;
 /// The least size in bytes of a window, where the memory budget allows it.
 const LEAST_WINDOW: u64 = 8 << 20;
 
@@ -79,6 +81,11 @@ impl ArrayFile {
         elements: &[Range<u64>],
         piece: u64,
     ) -> WindowParts {
+        WindowParts::new(subjects, elements, self.window_bytes(subjects, piece), piece)
+    }
+
+    /// The decoded bytes of a window, unless a band of chunks is longer.
+    fn window_bytes(&self, subjects: &[Subject], piece: u64) -> u64 {
         let model = self.model();
         let Budget { threads, memory } = self.options.budget;
         let flights = WINDOW_FLIGHTS.saturating_mul(model.depth.saturating_mul(model.block)) as u64;
@@ -86,8 +93,7 @@ impl ArrayFile {
             |subject: &Subject| Grid::new(&subject.array, &Selection::All, piece).tile_bytes();
         let tile = subjects.iter().map(tile).max().unwrap_or(0);
         let tiles = tile.saturating_mul(threads as u64 * WINDOW_TILES);
-        let window = flights.max(tiles).max(LEAST_WINDOW).min((memory / WINDOW_SHARE) as u64);
-        WindowParts::new(subjects, elements, window, piece)
+        flights.max(tiles).max(LEAST_WINDOW).min((memory / WINDOW_SHARE) as u64)
     }
 
     fn subject(&self, dataset: &Dataset) -> Result<Subject> {
@@ -211,6 +217,7 @@ impl ArrayFile {
             summary: ArraySummary::default(),
             f,
         };
+        let ahead = (self.window_bytes(&subjects, piece) * WINDOWS_AHEAD) as usize;
         while let Some((_, window)) = each.windows.head()? {
             if window.entries.is_empty() {
                 each.deliver(window)?;
@@ -218,7 +225,9 @@ impl ArrayFile {
             }
             let shape = self.shape(&window, &model, Delivery::AsTheyCome);
             drop(window);
-            let shape = Shape { batches: MOST_BATCHES, ..shape };
+            let buffers = (ahead / shape.block).clamp(shape.depth + 1, shape.buffers);
+            let max_depth = shape.max_depth.min(buffers - 1);
+            let shape = Shape { batches: MOST_BATCHES, buffers, max_depth, ..shape };
             let mut run = self.start(&each.windows, model, shape)?;
             each.deliver_run(&mut run)?;
             each.summary.clocks = each.summary.clocks.then(run.finish()?.clocks);

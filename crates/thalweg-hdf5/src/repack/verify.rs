@@ -10,8 +10,8 @@ use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
 use super::RepackReport;
-use crate::array::{ElementPlace, Found};
-use crate::arrays::{ArrayFile, Dataset};
+use crate::array::{ElementPlace, Found, Variable};
+use crate::arrays::{ArrayFile, ByReading, Dataset};
 use crate::other_files::{ExternalAccess, OtherFiles};
 
 /// Compares the datasets of both files, their shapes, types and fill values. With `values`, also
@@ -58,7 +58,10 @@ pub(super) fn verify(
     if !values {
         return Ok(());
     }
-    for ((old, was), is) in old.iter().zip(hashes(&before, &old)?).zip(hashes(&after, &all)?) {
+    let size = before.store().size().min(after.store().size());
+    let was = hashes(&before, &old, size)?;
+    let is = hashes(&after, &all, size)?;
+    for ((old, was), is) in old.iter().zip(was).zip(is) {
         if is != was {
             return Err(other(new, old.path(), "other values", "those of the original"));
         }
@@ -68,13 +71,10 @@ pub(super) fn verify(
 }
 
 /// SHA-256 of the values of each dataset. `None` for datasets of something else than numbers,
-/// strings and lists, that have a filter which this crate does not have, or that show what may not
-/// be read.
-fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>> {
-    let (arrays, others): (Vec<&Dataset>, Vec<&Dataset>) =
-        datasets.iter().partition(|dataset| dataset.not_read().is_none());
-    let (apart, together): (Vec<&Dataset>, Vec<&Dataset>) =
-        arrays.into_iter().partition(|dataset| dataset.is_by_rows());
+/// strings and lists, of far more values than a file of `size` bytes can hold, with a filter that
+/// this crate does not have, or that show what may not be read.
+fn hashes(file: &ArrayFile, datasets: &[Dataset], size: u64) -> Result<Vec<Option<Vec<u8>>>> {
+    let ByReading { together, apart, others, .. } = file.by_reading(datasets, size);
     let mut found: Vec<(&str, Option<Vec<u8>>)> = Vec::with_capacity(datasets.len());
     let mut states = vec![Sha256::new(); together.len()];
     file.each(&together, &mut |number, values| {
@@ -98,7 +98,7 @@ fn hashes(file: &ArrayFile, datasets: &[Dataset]) -> Result<Vec<Option<Vec<u8>>>
         found.push((dataset.path(), supported(read)?.map(|()| hash.finalize().to_vec())));
     }
     for dataset in others {
-        found.push((dataset.path(), hash_of_variable(file, dataset)?));
+        found.push((dataset.path(), hash_of_variable(file, dataset, size)?));
     }
     found.sort_unstable();
     let of = |dataset: &Dataset| {
@@ -118,12 +118,11 @@ fn supported<T>(read: Result<T>) -> Result<Option<T>> {
 }
 
 /// The SHA-256 of strings or lists: of the shape of their dataset, and of each with its length.
-/// `None` if there are none, or nearly all of them are fill values.
-fn hash_of_variable(file: &ArrayFile, dataset: &Dataset) -> Result<Option<Vec<u8>>> {
+/// `None` if there are none, or far more than a file of `size` bytes can hold.
+fn hash_of_variable(file: &ArrayFile, dataset: &Dataset, size: u64) -> Result<Option<Vec<u8>>> {
     let variable = supported(file.variable(dataset))?.flatten();
-    let Some(variable) = variable.filter(|variable| file.may_hold(&variable.references)) else {
-        return Ok(None);
-    };
+    let can_be_stored = |variable: &Variable| file.may_hold(&variable.references, size);
+    let Some(variable) = variable.filter(can_be_stored) else { return Ok(None) };
     let mut hash = Sha256::new();
     hash.update(format!("{:?} {:?}", variable.shape, variable.item));
     let read = file.each_variable(dataset, &mut |element| {
