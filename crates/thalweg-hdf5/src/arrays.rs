@@ -198,7 +198,9 @@ impl ArrayFile {
             let part = match dataset.array().filter(|_| dataset.not_read().is_none()) {
                 None => &mut divided.others,
                 Some(array) if array.is_by_rows() => &mut divided.apart,
-                Some(array) if !self.may_hold(array, size) => &mut divided.sparse,
+                Some(array) if !array.is_stored() && !self.may_hold(array, size) => {
+                    &mut divided.sparse
+                }
                 Some(_) => &mut divided.together,
             };
             part.push(dataset);

@@ -16,7 +16,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::mpsc::{SyncSender, sync_channel};
 use crate::sync::thread::{self, Builder, JoinHandle, ScopedJoinHandle};
 use crate::sync::{Mutex, PoisonError, RwLock, spawn_scoped};
@@ -95,10 +95,10 @@ pub fn map<T: Send, R: Send>(
 }
 
 /// `f` of each of `items`, in their order, on up to `threads` threads; the caller's is one of them.
-/// After an error no thread begins with another item.
+/// After an error no thread begins with a later item.
 ///
 /// # Errors
-/// The first error of `f`, in the order of the items, among those that were begun.
+/// The first error of `f`, in the order of the items.
 pub fn try_map<T: Send, R: Send, E: Send>(
     threads: usize,
     items: impl IntoIterator<Item = T, IntoIter: Send>,
@@ -108,6 +108,8 @@ pub fn try_map<T: Send, R: Send, E: Send>(
     let others = threads.min(items.size_hint().1.unwrap_or(threads)).saturating_sub(1);
     let items = Mutex::new(items.enumerate());
     let is_over = AtomicBool::new(false);
+    // The place of the first item that has failed.
+    let failed = AtomicUsize::new(usize::MAX);
     let take = || {
         let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
         let count = items.size_hint().0 / (threads.max(1) * SHARES);
@@ -117,21 +119,21 @@ pub fn try_map<T: Send, R: Send, E: Send>(
         // Stops the other threads if `f` panics.
         let stop = Raise(&is_over);
         let mut done = Vec::new();
-        loop {
+        while failed.load(Ordering::Relaxed) == usize::MAX {
             let taken = take();
             if taken.is_empty() {
                 break;
             }
             for (place, item) in taken {
-                if is_over.load(Ordering::Relaxed) {
-                    return done;
+                // Items before one that failed are not left out: the first error is returned.
+                if is_over.load(Ordering::Relaxed) || place > failed.load(Ordering::Relaxed) {
+                    break;
                 }
                 let result = f(item);
-                let has_failed = result.is_err();
-                done.push((place, result));
-                if has_failed {
-                    return done;
+                if result.is_err() {
+                    failed.fetch_min(place, Ordering::Relaxed);
                 }
+                done.push((place, result));
             }
         }
         std::mem::forget(stop);
@@ -313,7 +315,6 @@ impl<T: Send + 'static> Background<T> {
 mod tests {
     use super::*;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::AtomicUsize;
 
     fn panic_of(f: impl FnOnce()) -> Option<&'static str> {
         let panic = catch_unwind(AssertUnwindSafe(f)).err()?;
@@ -347,6 +348,14 @@ mod tests {
         for threads in [1, 3] {
             let error = try_map(threads, 0..1_000_000, |i| if i < 10 { Ok(i) } else { Err(i) });
             assert_eq!(error, Err(10));
+            // The item that fails first is not the first that fails.
+            let slow = |i| {
+                if i == 0 {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                if (5..300).contains(&i) { Ok(i) } else { Err(i) }
+            };
+            assert_eq!(try_map(threads, 0..1000, slow), Err(0));
         }
         let made = AtomicBool::new(false);
         let make = || {

@@ -45,10 +45,11 @@ pub struct ArraySummary {
 /// The least size in bytes of the parts in which a tile is read.
 const LEAST_PIECE: u64 = 256 << 10;
 
-/// A window holds so many times as many bytes as the store's model has in flight, and so many tiles
-/// for each thread: the store and the threads are busy while a window is delivered. Longer windows
-/// take longer, because their memory does not stay in the processor's cache.
+/// A window holds this many times the bytes that the store's model keeps in flight, so that the
+/// store is busy while a window is delivered. Longer windows take longer, because their memory does
+/// not stay in the processor's cache.
 const WINDOW_FLIGHTS: usize = 4;
+/// A window holds at least this many tiles for each thread, so that all threads are busy.
 const WINDOW_TILES: u64 = 2;
 /// The bytes that are fetched and not decoded yet are at most so many windows.
 const WINDOWS_AHEAD: u64 = 3;

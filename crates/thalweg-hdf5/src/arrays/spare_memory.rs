@@ -11,7 +11,7 @@ pub(super) struct SpareMemory {
     /// The number of buffers that were ever given.
     given: u64,
     /// That number before the last call of [`SpareMemory::give`].
-    before: u64,
+    given_before_last: u64,
 }
 
 impl SpareMemory {
@@ -35,10 +35,10 @@ impl SpareMemory {
         }
         self.bytes += bytes;
         if self.bytes > 2 * bytes {
-            self.buffers.retain(|(_, number), _| *number >= self.before);
+            self.buffers.retain(|(_, number), _| *number >= self.given_before_last);
             self.bytes = self.buffers.keys().map(|(capacity, _)| capacity).sum();
         }
-        self.before = before;
+        self.given_before_last = before;
     }
 }
 

@@ -382,7 +382,7 @@ impl MetadataFile {
     }
 
     /// Parses the object at an address. Also returns the attribute `NX_class` of a group, if its
-    /// bytes are in memory; `Some(None)` if the group has no such attribute.
+    /// bytes need not be waited for; `Some(None)` if the group has no such attribute.
     async fn entity(&self, address: u64) -> Result<(Entity, Option<Option<Value>>)> {
         let reader = self.reader();
         let object = Object::read(&reader, address).await?;

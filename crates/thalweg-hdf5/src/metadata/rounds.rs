@@ -9,7 +9,7 @@
 //! waits for them.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::{Range, RangeInclusive};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -109,7 +109,7 @@ struct State {
 struct Blocks {
     by_number: HashMap<u64, Block>,
     bytes: u64,
-    /// Counts the rounds, and how often blocks were dropped between them.
+    /// The number of calls of [`Blocks::tick`].
     clock: u64,
 }
 
@@ -152,8 +152,8 @@ impl Blocks {
     }
 
     /// Lets the clock go on. If more than `most` bytes are kept, drops the blocks that were not
-    /// used since it went on last: a suspended parser has used the blocks that it needs in the
-    /// round before.
+    /// used since it went on last. A suspended parser has used its blocks in the round before; one
+    /// that was put off may have to fetch its blocks again.
     fn tick(&mut self, most: u64) {
         self.clock += 1;
         if self.bytes > most {
@@ -297,28 +297,32 @@ impl Rounds {
         let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done = Vec::new();
         let mut suspended = Vec::new();
-        let mut tasks: Vec<_> = items.into_iter().map(Task::Item).collect();
+        let mut left = VecDeque::from(items);
         loop {
+            let mut tasks: Vec<_> = suspended.drain(..).map(Task::Suspended).collect();
             let mut put_off = Vec::new();
-            while !tasks.is_empty() {
-                let mut more = Vec::new();
+            while put_off.is_empty() {
+                let room = MOST_PARSERS.saturating_sub(suspended.len() + tasks.len());
+                tasks.extend(left.drain(..room.min(left.len())).map(Task::Item));
+                if tasks.is_empty() {
+                    break;
+                }
                 for turn in self.turns(std::mem::take(&mut tasks), suspended.len(), &parse) {
                     match turn {
-                        Turn::Done((result, items)) => {
+                        Turn::Done((result, more)) => {
                             done.push(result);
-                            more.extend(items.into_iter().map(Task::Item));
+                            left.extend(more);
                         }
                         Turn::Waits(Task::Suspended(parser)) => suspended.push(parser),
-                        Turn::Waits(task) => put_off.push(task),
+                        Turn::Waits(Task::Item(item)) => put_off.push(item),
                     }
                 }
-                tasks = more;
             }
+            put_off.into_iter().rev().for_each(|item| left.push_front(item));
             if suspended.is_empty() {
                 return Ok(done);
             }
             self.fetch()?;
-            tasks = suspended.drain(..).map(Task::Suspended).chain(put_off).collect();
         }
     }
 
@@ -365,8 +369,8 @@ impl Rounds {
             }
             let asked = self.state().wanted.len() as u64 * self.block;
             // Enough bytes for a round are as good as enough parsers.
-            let more = if asked >= self.most { MOST_PARSERS } else { 1 };
-            suspended.fetch_add(more, Ordering::Relaxed);
+            let weight = if asked >= self.most { MOST_PARSERS } else { 1 };
+            suspended.fetch_add(weight, Ordering::Relaxed);
             Turn::Waits(Task::Suspended(parser))
         })
     }
@@ -528,6 +532,10 @@ impl ByteSource for Rounds {
             let is_missing = |number: &u64| blocks.get(*number).is_none();
             let mut missing: BTreeSet<u64> = numbers.filter(is_missing).collect();
             drop(blocks);
+            if missing.is_empty() {
+                // A range ends beyond the file. The reader says so about views that are too short.
+                return Poll::Ready(Ok(ranges.iter().map(|_| Cow::default()).collect()));
+            }
             if self.is_cached {
                 missing = self.read_cached(missing)?;
             }

@@ -73,8 +73,12 @@ pub fn read_many(
     let reads = Reads { store, ranges, usual, control, next: Mutex::new(0), outcomes };
     store.serve(depth, &reads);
     let outcomes = reads.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    // Ranges that were not asked for have no outcome.
-    outcomes.into_iter().map(|outcome| outcome.ok_or(Error::Cancelled)).collect()
+    if control.is_cancelled() {
+        return Err(Error::Cancelled);
+    }
+    // A store that gave up early has not answered all requests.
+    let outcomes = ranges.iter().zip(outcomes);
+    Ok(outcomes.map(|(range, outcome)| outcome.unwrap_or_else(|| read(store, range))).collect())
 }
 
 /// The reads of [`read_many`], as a feed for the store.
