@@ -163,7 +163,8 @@ fn small_depth(model: &StoreModel, usual: usize) -> usize {
     (model.block * model.depth / usual.max(1)).clamp(LEAST_SMALL, MOST_SMALL)
 }
 
-/// The number of requests that a reader outside of the engine keeps in flight, at most `most`. Such readers read tables of metadata before a run can start.
+/// The number of requests that a reader outside of the engine keeps in flight, at most `most`. Such
+/// readers read tables of metadata before a run can start.
 ///
 /// ```
 /// use thalweg_io::model::StoreModel;
