@@ -213,7 +213,10 @@ impl ArrayFile {
         let mut each = Each {
             file: self,
             datasets,
-            windows: Arc::new(Windows::new(self.coming(&subjects, elements, piece))),
+            windows: Arc::new(Windows::new(
+                self.coming(&subjects, elements, piece),
+                self.options.budget.memory,
+            )),
             delivered: Delivered::new(&subjects, elements),
             summary: ArraySummary::default(),
             f,

@@ -73,6 +73,11 @@ impl Window {
         Self { targets: Vec::new(), entries: Vec::new() }
     }
 
+    /// The decoded bytes of its targets.
+    fn bytes(&self) -> u64 {
+        self.targets.iter().map(|target| target.grid.bytes()).sum()
+    }
+
     /// The stored bytes of its entries.
     pub(super) fn stored(&self) -> u64 {
         self.entries.iter().map(|(_, entry)| entry.stored.end - entry.stored.start).sum()
@@ -175,7 +180,11 @@ impl WindowTarget {
 
 /// The windows of a read. A window is made when the first of its requests goes out, or when its
 /// turn to be delivered comes. The caller gets the windows in order.
-pub(super) struct Windows(Mutex<WindowState>);
+pub(super) struct Windows {
+    state: Mutex<WindowState>,
+    /// The memory budget in bytes.
+    memory: u64,
+}
 
 struct WindowState {
     /// The windows that are not made yet.
@@ -217,24 +226,29 @@ const MOST_EMPTY: usize = 64;
 const MOST_WINDOWS: usize = 1 << (u64::BITS - ENTRY_BITS - 1);
 
 impl Windows {
-    pub(super) fn new(coming: impl Iterator<Item = Result<Window>> + Send + 'static) -> Self {
-        Self(Mutex::new(WindowState {
+    /// Windows within a memory budget.
+    pub(super) fn new(
+        coming: impl Iterator<Item = Result<Window>> + Send + 'static,
+        memory: usize,
+    ) -> Self {
+        let state = Mutex::new(WindowState {
             coming: Box::new(coming),
             open: VecDeque::new(),
             head: 0,
             end: None,
             failed: None,
             spare: SpareMemory::default(),
-        }))
+        });
+        Self { state, memory: memory as u64 }
     }
 
     /// The windows of a run that has one window.
     pub(super) fn of(window: Window) -> Self {
-        Self::new(std::iter::once(Ok(window)))
+        Self::new(std::iter::once(Ok(window)), usize::MAX)
     }
 
     fn lock(&self) -> MutexGuard<'_, WindowState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The next window to deliver, after its number in the run; `None` if all are delivered.
@@ -316,9 +330,13 @@ impl Windows {
     }
 
     /// The first ordinal that may not be decoded yet. Only the head and the window after it are
-    /// filled; more windows would take too much memory.
+    /// filled; more windows would take too much memory. A head that takes more than the memory
+    /// budget, because its chunks are that long, is filled alone.
     pub(super) fn horizon(&self) -> u64 {
-        ordinal(self.lock().head + 2, 0)
+        let mut state = self.lock();
+        let head = state.head;
+        let is_long = state.at(head).is_some_and(|window| window.bytes() > self.memory);
+        ordinal(head + if is_long { 1 } else { 2 }, 0)
     }
 
     /// Removes the head, which is complete, and passes it to `f`. Then the next window is the head.

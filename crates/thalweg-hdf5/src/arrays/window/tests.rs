@@ -212,6 +212,21 @@ proptest! {
 
 /// Windows that are delivered while later ones are planned, under many interleavings of the two:
 /// `make schedules`.
+#[test]
+fn a_window_beyond_the_budget_is_filled_alone() {
+    let window = || {
+        let array = StoredArray::new(&[6], Some(&[3]), false, 0b11, 0);
+        let grid = Grid::new(&array.subject.array, &Selection::All, 100);
+        let mut window = Window::new();
+        window.add(0, array.subject, grid);
+        Ok(window)
+    };
+    for (memory, horizon) in [(11, 1), (12, 2)] {
+        let windows = Windows::new([window(), window()].into_iter(), memory);
+        assert_eq!(windows.horizon(), ordinal(horizon, 0), "{memory} bytes of memory");
+    }
+}
+
 #[cfg(feature = "schedules")]
 #[test]
 fn windows_are_delivered_under_all_schedules() {
@@ -235,7 +250,7 @@ fn windows_are_delivered_under_all_schedules() {
             );
             Ok(window)
         });
-        let windows = Arc::new(Windows::new(coming));
+        let windows = Arc::new(Windows::new(coming, usize::MAX));
         let fetches = windows.fetches(GapRule::new(&StoreModel::MEMORY), 4096);
         let (sender, receiver) = sync_channel(1);
         scope(|threads| {
