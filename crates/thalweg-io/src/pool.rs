@@ -110,6 +110,8 @@ pub fn try_map<T: Send, R: Send, E: Send>(
     let is_over = AtomicBool::new(false);
     // The place of the first item that has failed.
     let failed = AtomicUsize::new(usize::MAX);
+    let is_stopped =
+        |place| is_over.load(Ordering::Relaxed) || place > failed.load(Ordering::Relaxed);
     let take = || {
         let mut items = items.lock().unwrap_or_else(PoisonError::into_inner);
         let count = items.size_hint().0 / (threads.max(1) * SHARES);
@@ -119,14 +121,14 @@ pub fn try_map<T: Send, R: Send, E: Send>(
         // Stops the other threads if `f` panics.
         let stop = Raise(&is_over);
         let mut done = Vec::new();
-        while failed.load(Ordering::Relaxed) == usize::MAX {
+        while !is_stopped(usize::MAX) {
             let taken = take();
             if taken.is_empty() {
                 break;
             }
             for (place, item) in taken {
                 // Items before one that failed are not left out: the first error is returned.
-                if is_over.load(Ordering::Relaxed) || place > failed.load(Ordering::Relaxed) {
+                if is_stopped(place) {
                     break;
                 }
                 let result = f(item);

@@ -33,6 +33,10 @@ pub use uring::UringStore;
 /// page size suits every device.
 pub const PAGE: usize = 4096;
 
+/// In bytes. For requests that are smaller, the system call or a thread that waits costs as much as
+/// the read: a store that can submits them together.
+pub(crate) const SMALL: usize = 64 << 10;
+
 /// A source of bytes with a fixed size that can be read at any offset.
 pub trait Store: Send + Sync + fmt::Debug {
     /// Its name in messages: the path of a file.

@@ -6,6 +6,7 @@ use thalweg_io::plan;
 use thalweg_io::{Error, Result};
 
 use super::fill::{whole, window};
+use super::row_bands::WindowParts;
 use super::window::Window;
 use super::{ArrayFile, Dataset};
 
@@ -32,8 +33,9 @@ impl ArrayFile {
     pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
         let subjects = self.subjects(datasets)?;
         let piece = Self::piece_of(model);
+        let bytes = self.window_bytes(&subjects, model);
         let windows = || {
-            let parts = self.windows(&subjects, &whole(&subjects), piece);
+            let parts = WindowParts::new(&subjects, &whole(&subjects), bytes, piece);
             parts.map(|parts| window(&subjects, &parts, piece))
         };
         let first = windows().next().unwrap_or_else(Window::new);

@@ -75,19 +75,9 @@ impl ArrayFile {
         datasets.iter().map(|dataset| self.subject(dataset)).collect()
     }
 
-    /// Divides these elements into windows that are read one after the other.
-    pub(super) fn windows(
-        &self,
-        subjects: &[Subject],
-        elements: &[Range<u64>],
-        piece: u64,
-    ) -> WindowParts {
-        WindowParts::new(subjects, elements, self.window_bytes(subjects, piece), piece)
-    }
-
-    /// The decoded bytes of a window, unless a band of chunks is longer.
-    fn window_bytes(&self, subjects: &[Subject], piece: u64) -> u64 {
-        let model = self.model();
+    /// The decoded bytes of a window on a store with this model, unless a band of chunks is longer.
+    pub(super) fn window_bytes(&self, subjects: &[Subject], model: &StoreModel) -> u64 {
+        let piece = Self::piece_of(model);
         let Budget { threads, memory } = self.options.budget;
         let flights = WINDOW_FLIGHTS.saturating_mul(model.depth.saturating_mul(model.block)) as u64;
         let tile =
@@ -210,18 +200,19 @@ impl ArrayFile {
         for (subject, elements) in subjects.iter().zip(elements) {
             subject.check(elements, piece)?;
         }
+        let window = self.window_bytes(&subjects, &model);
         let mut each = Each {
             file: self,
             datasets,
             windows: Arc::new(Windows::new(
-                self.coming(&subjects, elements, piece),
+                self.coming(&subjects, elements, window, piece),
                 self.options.budget.memory,
             )),
             delivered: Delivered::new(&subjects, elements),
             summary: ArraySummary::default(),
             f,
         };
-        let ahead = (self.window_bytes(&subjects, piece) * WINDOWS_AHEAD) as usize;
+        let ahead = (window * WINDOWS_AHEAD) as usize;
         while let Some((_, window)) = each.windows.head()? {
             if window.entries.is_empty() {
                 each.deliver(window)?;
@@ -245,12 +236,13 @@ impl ArrayFile {
         &self,
         subjects: &Arc<[Subject]>,
         elements: &[Range<u64>],
+        window_bytes: u64,
         piece: u64,
     ) -> impl Iterator<Item = Result<Window>> + Send + use<> {
         let memory = self.options.budget.memory as u64;
         let size = self.store.size();
         let subjects = subjects.clone();
-        self.windows(&subjects, elements, piece).map(move |parts| {
+        WindowParts::new(&subjects, elements, window_bytes, piece).map(move |parts| {
             for part in &parts {
                 check_room(&subjects[part.dataset], part, piece, memory, size)?;
             }

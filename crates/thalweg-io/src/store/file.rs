@@ -232,7 +232,7 @@ impl Store for FileStore {
             // All wanted bytes are requested, so that read-ahead by the kernel only reads unwanted
             // bytes: a third more for arrays of 20 MB.
             let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::Random);
-            if usual < super::uring::SMALL && super::uring::serve(self, depth, feed) {
+            if usual < super::SMALL && super::uring::serve(self, depth, feed) {
                 return;
             }
         }

@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use super::{AlignedBuf, Feed, Next, Request, Store};
+use super::{AlignedBuf, Feed, Next, Request, SMALL, Store};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::pool;
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Small requests have fewer bytes than this: see [`Feed::usual`].
-const SMALL: u64 = 64 << 10;
 /// The least number of small requests in flight. They reach the device in groups, which a device
 /// without much latency answers quicker than one after the other.
 const SMALL_DEPTH: usize = 64;
@@ -65,12 +64,12 @@ pub fn read_many(
         });
     }
     let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
-    let usual = bytes / ranges.len() as u64;
+    let usual = (bytes / ranges.len() as u64) as usize;
     let is_small = usual < SMALL && ranges.len() >= LEAST_SMALL;
     let depth = if is_small { depth.max(SMALL_DEPTH) } else { depth };
-    let usual = is_small.then_some(usual as usize);
+    let usual = is_small.then_some(usual);
     let outcomes = Mutex::new(ranges.iter().map(|_| None).collect());
-    let reads = Reads { store, ranges, usual, control, next: Mutex::new(0), outcomes };
+    let reads = Reads { store, ranges, usual, control, next: AtomicUsize::new(0), outcomes };
     store.serve(depth, &reads);
     let outcomes = reads.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     if control.is_cancelled() {
@@ -88,7 +87,7 @@ struct Reads<'a> {
     usual: Option<usize>,
     control: &'a Control,
     /// The index of the range that is asked for next.
-    next: Mutex<usize>,
+    next: AtomicUsize,
     outcomes: Mutex<Vec<Option<Result<Vec<u8>>>>>,
 }
 
@@ -100,12 +99,9 @@ impl Reads<'_> {
 
 impl Feed for Reads<'_> {
     fn next(&self, _wait: bool) -> Next {
-        let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(range) = self.ranges.get(*next)
-            && !self.control.is_cancelled()
-        {
-            let index = *next;
-            *next += 1;
+        while !self.control.is_cancelled() {
+            let index = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(range) = self.ranges.get(index) else { break };
             match room(self.store, range) {
                 Ok(bytes) => {
                     return Next::Read(Request {

@@ -12,17 +12,12 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Feed, FileStore, Next, Request, Store, check_inside, serve_with_threads};
+use super::{Feed, FileStore, Next, Request, SMALL, Store, check_inside, serve_with_threads};
 use crate::error::{Error, Result};
 use ring::Ring;
 
 /// The most entries of a ring that the kernel allows (IORING_MAX_ENTRIES of io_uring.c).
 const MAX_DEPTH: usize = 32_768;
-
-/// In bytes. Requests of this size or more go to the kernel one by one, so that the first is under
-/// way while the buffer of the next is made. For smaller requests, the system call costs as much as
-/// the read, so that they are submitted together.
-pub(super) const SMALL: usize = 64 << 10;
 
 /// A file read with io_uring, where io_uring is allowed.
 ///
@@ -157,6 +152,7 @@ fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Fee
     if request.len == 0 {
         return feed.done(request, Ok(()));
     }
+    // The first long request is under way while the buffer of the next is made.
     let alone = request.len >= SMALL;
     ring.start(request);
     if alone && ring.submit().is_ok() {
