@@ -66,3 +66,27 @@ def test_fill_values_are_not_counted_through(thalweg, tmp_path):
     assert row["whole"] and sorted(row["not_checked"]) == [
         f"/{name}: far more values than the file can hold" for name in ("numbers", "strings")
     ]
+
+
+def test_missing_sources_are_named(thalweg, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["there"] = np.arange(5)
+        layout = h5py.VirtualLayout((20,), "i8")
+        layout[:5] = h5py.VirtualSource(".", "there", (5,))
+        layout[5:10] = h5py.VirtualSource(".", "gone", (5,))
+        layout[10:15] = h5py.VirtualSource("gone.h5", "a", (5,))
+        file.create_virtual_dataset("virtual", layout, fillvalue=7)
+        layout = h5py.VirtualLayout((5,), h5py.string_dtype())
+        layout[:] = h5py.VirtualSource("gone.h5", "words", (5,))
+        file.create_virtual_dataset("words", layout)
+    assert thalweg("check", path).stdout.splitlines() == [
+        f"{path}: whole; 3 datasets, 200 B decode",
+        "  not checked: /virtual: it shows gone of ., which does not exist",
+        "  not checked: /virtual: it shows a of gone.h5, which does not exist",
+        "  not checked: /words: it shows words of gone.h5, which does not exist",
+    ]
+    result = thalweg("read", path, "/virtual", "--digest")
+    assert "/virtual: 2 datasets that it shows not found (gone of ., ...): fill values take the place" in result.stderr
+    with h5py.File(path) as file:
+        assert list(file["virtual"][:12]) == [0, 1, 2, 3, 4] + [7] * 7

@@ -19,7 +19,7 @@ use super::events::{self, EventArgs};
 use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
-use crate::common::{Failure, VerbResult, alone, complain, ended, output};
+use crate::common::{Failure, VerbResult, alone, complain, counted, ended, output};
 use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::timing::Started;
@@ -179,6 +179,9 @@ impl WantedArrays {
             false
         });
         is_partial |= datasets.is_empty() && !paths.is_empty();
+        for dataset in &datasets {
+            warn_of_missing_sources(file, dataset);
+        }
         Ok(Self { datasets, is_partial })
     }
 
@@ -186,6 +189,19 @@ impl WantedArrays {
     pub(super) fn end(&self) -> VerbResult {
         ended(self.is_partial)
     }
+}
+
+/// Says which elements of a virtual dataset have the fill value because their sources are missing.
+fn warn_of_missing_sources(file: &ArrayFile, dataset: &Dataset) {
+    // Reading the dataset meets the same error.
+    let missing = file.missing_sources(dataset).unwrap_or_default();
+    let Some(first) = missing.first() else { return };
+    let others = if missing.len() > 1 { ", ..." } else { "" };
+    complain(&format!(
+        "{}: {} that it shows not found ({first}{others}): fill values take the place",
+        dataset.path(),
+        counted(missing.len() as u64, "dataset"),
+    ));
 }
 
 /// The datasets at or below paths in the file, or that match patterns; without paths, all datasets.

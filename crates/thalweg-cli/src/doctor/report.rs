@@ -11,7 +11,7 @@ use thalweg_gauge::units::{bandwidth, decimal_bytes, digits, seconds};
 use super::DoctorReport;
 use super::stripes::Stripes;
 use crate::arrays::shape_in_words;
-use crate::common::shown_path;
+use crate::common::{counted, shown_path};
 
 /// Datasets that are listed in words; JSON has all of them.
 const SHOWN: usize = 6;
@@ -39,12 +39,11 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     let diagnosis = &report.diagnosis;
     let layouts = &diagnosis.layouts;
     let words = format!(
-        "{}, {} in {} stored, {} pieces, {:.0} % in order, {:.0} % of the bytes in pieces below \
-         64 KiB",
+        "{}, {} in {} stored, {}, {:.0} % in order, {:.0} % of the bytes in chunks below 64 KiB",
         layouts.len(),
         size(diagnosis.bytes),
         size(diagnosis.stored),
-        diagnosis.chunks,
+        counted(diagnosis.chunks, "piece"),
         diagnosis.sequential_share * 100.0,
         diagnosis.small * 100.0,
     );
@@ -142,10 +141,10 @@ fn finding_lines(report: &DoctorReport<'_>, line: Line<'_>) {
 
 fn time(time: &Predicted) -> String {
     format!(
-        "{} predicted: {} requests ({} jumps), {}; store {}, processor {} by {}, index {}",
+        "{} predicted: {} ({}), {}; store {}, processor {} by {}, index {}",
         seconds(time.total_s),
-        time.requests,
-        time.jumps,
+        counted(time.requests, "request"),
+        counted(time.jumps, "jump"),
         decimal_bytes(time.bytes as f64),
         seconds(time.store_s),
         seconds(time.cpu_s),

@@ -70,6 +70,7 @@ impl ArrayFile {
                 check.keep(error)?;
             }
         }
+        survey.datasets.iter().try_for_each(|dataset| self.check_sources(dataset, &mut check))?;
         Ok(check)
     }
 
@@ -115,6 +116,21 @@ impl ArrayFile {
             }
         }
         Ok(())
+    }
+
+    /// Names what a virtual dataset shows and does not exist.
+    fn check_sources(&self, dataset: &Dataset, check: &mut ArrayCheck) -> Result<()> {
+        match self.missing_sources(dataset) {
+            Ok(missing) => {
+                for source in missing {
+                    check.skip(dataset, &format!("it shows {source}, which does not exist"));
+                }
+                Ok(())
+            }
+            // Reading the dataset met the same error.
+            Err(error @ (Error::Cancelled | Error::Io { .. })) => Err(error),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Reads strings or lists of any length.

@@ -8,6 +8,7 @@ mod nested;
 mod resolve;
 mod sources;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,12 +21,13 @@ pub(super) use self::sources::Sources;
 use super::cast::Cast;
 use super::selection::Selection;
 use super::{ArrayFile, ArrayRequest, Dataset, is_likely};
-use crate::array::{Array, Found, Variable};
+use crate::array::{Array, ElementPlace, Found, Variable};
 use crate::mapping::Mapping;
 use crate::metadata::Node;
 
 /// Mappings whose elements are read together. Each may be of a file that nothing else keeps open.
 const TOGETHER: usize = 32;
+
 /// Elements of one source dataset, and their places among the rows of a virtual dataset.
 struct Shown {
     source: Arc<SourceFile>,
@@ -37,6 +39,43 @@ struct Shown {
 }
 
 impl ArrayFile {
+    /// The datasets that a virtual dataset shows and that do not exist, as `PATH of FILE`. Its
+    /// elements have the fill value in their places, as libhdf5 has it. Numbered datasets and
+    /// datasets that grow are not expected to exist.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] or [`Error::Io`] for a file that cannot be opened, and
+    /// [`Error::Cancelled`].
+    pub fn missing_sources(&self, dataset: &Dataset) -> Result<Vec<String>> {
+        let variable;
+        let array = match &dataset.found {
+            Found::Array(array) => array,
+            Found::Other(_) => {
+                variable = self.variable(dataset)?;
+                let Some(variable) = &variable else { return Ok(Vec::new()) };
+                &variable.references
+            }
+        };
+        let ElementPlace::Virtual(mappings) = &array.place else { return Ok(Vec::new()) };
+        let shown: BTreeSet<_> =
+            mappings.iter().map(|mapping| (&mapping.file, &mapping.dataset)).collect();
+        let mut missing = Vec::new();
+        for (file, path) in shown {
+            if self.options.control.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let exists = match self.source(file)? {
+                Some(source) => source.dataset(path)?.is_some(),
+                None => false,
+            };
+            if !exists {
+                let [path, file] = [path, file].map(|name| String::from_utf8_lossy(name));
+                missing.push(format!("{path} of {file}"));
+            }
+        }
+        Ok(missing)
+    }
+
     /// The elements that mappings show, of which these are wanted.
     fn shown<'a>(
         &self,

@@ -87,7 +87,8 @@ fn coder(text: &str) -> Result<Coder, String> {
         "fletcher32" => Coder::Fletcher32,
         _ => {
             return Err(format!(
-                "`{name}` is none of none, gzip, shuffle, zstd, lz4, fletcher32, keep"
+                "`{name}` is no filter: use none, keep, gzip, zstd, lz4, shuffle or fletcher32, or \
+                 several in their order, as in shuffle+zstd:3"
             ));
         }
     })

@@ -47,7 +47,8 @@ impl Header {
             Err(Fault::new(
                 0,
                 quoted(head),
-                "\"BLOW5\" or \"#slow5_version\", the start of a BLOW5 or SLOW5 file",
+                "\"BLOW5\" or \"#slow5_version\", the start of a BLOW5 or SLOW5 file; thalweg also \
+                 reads POD5, FAST5 and other HDF5 files",
             ))
         }
     }
