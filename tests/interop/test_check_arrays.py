@@ -1,6 +1,8 @@
 """`thalweg check` of HDF5 files of arrays."""
 
 import json
+import resource
+import subprocess
 
 import h5py
 import numpy as np
@@ -90,3 +92,61 @@ def test_missing_sources_are_named(thalweg, tmp_path):
     assert "/virtual: 2 datasets that it shows not found (gone of ., ...): fill values take the place" in result.stderr
     with h5py.File(path) as file:
         assert list(file["virtual"][:12]) == [0, 1, 2, 3, 4] + [7] * 7
+
+
+def test_claims_of_other_files_are_said_at_once(thalweg, tmp_path):
+    path = tmp_path / "f.h5"
+    (tmp_path / "few.bin").write_bytes(b"abc")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("external", (1 << 40,), "u1", external=[("few.bin", 0, h5py.h5f.UNLIMITED)])
+        layout = h5py.VirtualLayout((1 << 40,), "u1")
+        file["few"] = np.arange(3, dtype="u1")
+        layout[:3] = h5py.VirtualSource(".", "few", (3,))
+        file.create_virtual_dataset("virtual", layout)
+        file.create_dataset("external of its size", (3,), "u1", external=[("few.bin", 0, 3)])
+    why = "far more values than the file can hold"
+    assert thalweg("check", path).stdout.splitlines() == [
+        f"{path}: whole; 2 datasets, 6 B decode",
+        f"  not checked: /external: {why}",
+        f"  not checked: /virtual: {why}",
+    ]
+    for name in ("external", "virtual"):
+        selected = thalweg("read", path, f"/{name}", "--select", "0:3", "--digest")
+        assert f"/{name}: {why}" in selected.stderr and selected.stdout.count("\n") == 1
+    done = thalweg("doctor", path, "/external", "/virtual", check=False)
+    assert done.returncode == 1 and f"/external: {why}" in done.stderr
+    assert "/virtual: not diagnosed: a virtual dataset" in done.stderr
+
+
+def test_a_repack_of_values_that_may_not_be_read(thalweg, tmp_path):
+    """Why they are not read names the file, which is another one after the repack."""
+    inner, outside = tmp_path / "inner", tmp_path / "outside.bin"
+    inner.mkdir()
+    outside.write_bytes(bytes(40))
+    with h5py.File(inner / "f.h5", "w") as file:
+        file["a"] = np.arange(5)
+        file.create_dataset("outside", (10,), "i4", external=[(str(outside), 0, 40)])
+    thalweg("convert", "--repack", inner / "f.h5", inner / "out.h5", "--verify")
+    with h5py.File(inner / "out.h5") as file:
+        assert list(file["a"]) == list(range(5)) and file["outside"].external[0][0] == str(outside)
+
+
+def test_few_open_files_suffice(thalweg_binary, tmp_path):
+    """Sources of virtual datasets and arrays of a folder are not all open at the same time."""
+    count = 200
+    layout = h5py.VirtualLayout((5 * count,), "i8")
+    with h5py.File(tmp_path / "many.h5", "w") as many:
+        for i in range(count):
+            with h5py.File(tmp_path / f"{i}.h5", "w") as file:
+                file["x"] = np.arange(5 * i, 5 * i + 5)
+            layout[5 * i : 5 * i + 5] = h5py.VirtualSource(f"{i}.h5", "x", (5,))
+            many[f"d{i}"] = np.arange(i)
+        many.create_virtual_dataset("virtual", layout)
+
+    def few():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+
+    for args in (["read", "many.h5", "/virtual", "--to", "v.npy"], ["check", "many.h5"], ["read", "many.h5", "--to", "all.npy"]):
+        subprocess.run([thalweg_binary, *args], cwd=tmp_path, check=True, preexec_fn=few)
+    assert (np.load(tmp_path / "v.npy/virtual.npy") == np.arange(5 * count)).all()
+    assert all((np.load(tmp_path / f"all.npy/d{i}.npy") == np.arange(i)).all() for i in range(count))

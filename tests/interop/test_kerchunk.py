@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import zlib
 
 import h5py
 import hdf5plugin
@@ -124,3 +125,13 @@ def test_only_files_of_arrays(thalweg, tmp_path):
     path = tmp_path / "f.txt"
     path.write_text("text")
     assert thalweg("index", path, "--kerchunk", tmp_path / "out.json", check=False).returncode == 2
+
+
+def test_a_chunk_that_ends_with_the_dataset_is_left_out(thalweg, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        short = file.create_dataset("short", (10,), "<i2", chunks=(100,), compression="gzip", maxshape=(None,))
+        short.id.write_direct_chunk((0,), zlib.compress(np.arange(10, dtype="<i2").tobytes()))
+        file.create_dataset("whole", data=np.arange(10, dtype="<i2"), chunks=(100,), compression="gzip", maxshape=(None,))
+    read, left_out = compare(thalweg, path, tmp_path)
+    assert read == 1 and left_out == {"/short": ["a chunk that ends with the dataset, before its own end"]}

@@ -641,7 +641,17 @@ def test_logs_that_cannot_be_read_are_named(thalweg, tmp_path):
         words = file.create_group("entry/words")
         words.attrs["NX_class"] = "NXlog"
         words["time"], words["value"] = np.array([b"now"]), np.arange(1.0)
-    wanted = {"/entry/timeless": "no dataset time", "/entry/empty": "no dataset value", "/entry/words": "not a list of numbers"}
+        parsecs = file.create_group("entry/parsecs")
+        parsecs.attrs["NX_class"] = "NXlog"
+        parsecs["time"], parsecs["value"] = np.arange(3.0), np.arange(3.0)
+        parsecs["time"].attrs["units"] = "parsec"
+    wanted = {
+        "/entry/timeless": "no dataset time",
+        "/entry/empty": "no dataset value",
+        "/entry/average": "no dataset time",
+        "/entry/words": "not a list of numbers",
+        "/entry/parsecs": 'the units "parsec"',
+    }
     told, listed = thalweg("info", path).stdout, json.loads(thalweg("info", path, "--json").stdout)
     unread = {log["path"]: log["why"] for log in listed["nexus"]["logs_not_read"]}
     assert unread.keys() == wanted.keys()
@@ -649,3 +659,41 @@ def test_logs_that_cannot_be_read_are_named(thalweg, tmp_path):
     for log, why in wanted.items():
         assert why in unread[log] and f"the log {log}: " in told and f"{log}: not read: " in done.stderr
     assert len(done.stdout.splitlines()) == 4
+
+
+def test_times_of_logs_in_all_units(thalweg, tmp_path):
+    path = tmp_path / "f.nxs"
+    units = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "minute": 60 * 10**9, "hours": 3600 * 10**9, "day": 86400 * 10**9}
+    with h5py.File(path, "w") as file:
+        for name in units:
+            log = file.create_group(f"entry/{name}")
+            log.attrs["NX_class"] = "NXlog"
+            log["time"], log["value"] = np.array([0.0, 1.5]), np.arange(2.0)
+            log["time"].attrs.update(units=name, start="2026-03-01T00:00:00Z")
+    start = np.datetime64("2026-03-01T00:00:00", "ns")
+    for name, nanoseconds in units.items():
+        out = tmp_path / f"{name}.arrow"
+        thalweg("read", path, "--logs", f"/entry/{name}", "--to", out)
+        times = pyarrow.ipc.open_file(out).read_all().column("time").cast(pyarrow.timestamp("ns")).to_numpy()
+        assert list(times - start) == [np.timedelta64(0), np.timedelta64(round(1.5 * nanoseconds), "ns")], name
+
+
+def test_a_damaged_group_hides_no_events(thalweg, tmp_path):
+    path = tmp_path / "f.nxs"
+    with h5py.File(path, "w") as file:
+        bank = file.create_group("entry/bank")
+        bank.attrs["NX_class"] = "NXevent_data"
+        bank["event_id"], bank["event_time_offset"] = np.arange(5, dtype="u4"), np.arange(5.0)
+        bank["event_time_zero"], bank["event_index"] = np.array([0.0]), np.array([0], "u8")
+        log = file.create_group("entry/log")
+        log.attrs["NX_class"] = "NXlog"
+        log["time"], log["value"] = np.arange(3.0), np.arange(3.0)
+        address = h5py.h5o.get_info(file.create_group("entry/junk").id).addr
+    data = bytearray(path.read_bytes())
+    data[address] = 0xFF
+    path.write_bytes(data)
+    for args, found in [(["--events"], "5 events of 1 bank"), (["--logs"], "/entry/log,")]:
+        done = thalweg("read", path, *args, check=False)
+        assert done.returncode == 1 and "/entry/junk, byte " in done.stderr and found in done.stdout, done
+    assert "/entry/junk, byte " in thalweg("plot", path, "--to", tmp_path / "f.svg").stderr
+    assert "5 events" in (tmp_path / "f.svg").read_text()

@@ -23,7 +23,7 @@ pub(crate) use info::describe;
 #[cfg(not(feature = "hdf5"))]
 pub(crate) use no_libhdf5::{RepackArgs, check_fast5, repack};
 pub(crate) use plot::event_panels;
-pub(crate) use read::{ArrayArgs, ReadJob, read, survey};
+pub(crate) use read::{ArrayArgs, ReadJob, read, survey, warn_of_fill_values};
 #[cfg(feature = "hdf5")]
 pub(crate) use repack::{RepackArgs, repack};
 pub(crate) use thalweg::arrays::is_index;

@@ -175,7 +175,7 @@ fn of_arrays(
     options: &Options,
 ) -> VerbResult {
     let throttled = options.throttle.is_some();
-    let (datasets, is_partial) = arrays::survey(file, &args.paths)?;
+    let (datasets, mut is_partial) = arrays::survey(file, &args.paths)?;
     let found = started.elapsed();
     if let Some(note) = file.note() {
         complain(&note);
@@ -185,6 +185,15 @@ fn of_arrays(
             Found::Array(array) => !array.is_by_rows() && dataset.not_read().is_none(),
             Found::Other(_) => false,
         });
+    for dataset in left_out
+        .iter()
+        .filter(|dataset| args.paths.iter().any(|path| path == Path::new(dataset.path())))
+    {
+        let why = dataset.not_read().unwrap_or("a virtual dataset");
+        complain(&format!("{}: not diagnosed: {why}", dataset.path()));
+        is_partial = true;
+    }
+    all.iter().for_each(|dataset| arrays::warn_of_fill_values(file, dataset));
     let here = file.options().model.unwrap_or(StoreModel::LOCAL);
     let (model, origin, assumed) = match &args.model {
         Some(asked) => (asked.model, asked.origin.clone(), asked.assumed),

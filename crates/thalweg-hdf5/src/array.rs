@@ -58,11 +58,6 @@ impl Array {
         matches!(self.place, ElementPlace::Virtual(_))
     }
 
-    /// Whether all its elements are stored one after the other, here or in other files.
-    pub(crate) fn is_stored(&self) -> bool {
-        matches!(self.place, ElementPlace::Inline(_) | ElementPlace::Contiguous(Some(_)))
-    }
-
     /// Bytes of all elements.
     pub fn bytes(&self) -> u64 {
         self.len() * self.dtype.size() as u64

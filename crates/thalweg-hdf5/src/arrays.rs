@@ -23,6 +23,7 @@ mod virtual_values;
 mod window;
 
 use std::collections::HashSet;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,10 +31,11 @@ use thalweg_codec::deflate;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::plan::Budget;
+use thalweg_io::store::joined::JoinedPiece;
 use thalweg_io::store::{JoinedStore, Store};
 use thalweg_io::{Error, Result};
 
-use crate::array::{Array, Found};
+use crate::array::{Array, ElementPlace, Found};
 use crate::metadata::{Cost, Entity, FetchOptions, MetadataFile, Node, NodeLink};
 use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::types::Value;
@@ -191,16 +193,45 @@ impl ArrayFile {
         is_likely(array.bytes(), size, self.options.budget.memory as u64)
     }
 
+    /// The bytes of the files that hold an array's elements, or all of them if that is not known.
+    /// This file has `size` bytes.
+    fn room(&self, dataset: &Dataset, array: &Array, size: u64) -> u64 {
+        match &array.place {
+            ElementPlace::Inline(_) => u64::MAX,
+            ElementPlace::Chunked(..) | ElementPlace::Contiguous(None) => size,
+            ElementPlace::Contiguous(Some(_)) => match &*self.elsewhere(dataset) {
+                // They lie in this file, which was checked.
+                [] => u64::MAX,
+                pieces => {
+                    let bytes = |piece: &JoinedPiece| {
+                        fs::metadata(&piece.path).map_or(u64::MAX, |meta| meta.len().min(piece.len))
+                    };
+                    pieces.iter().map(bytes).fold(0, u64::saturating_add)
+                }
+            },
+            ElementPlace::Virtual(mappings) => self.room_of_sources(mappings),
+        }
+    }
+
+    /// Whether an array has far more values than its files can hold. Most of them are fill values,
+    /// which may take hours to count.
+    pub fn is_sparse(&self, dataset: &Dataset) -> bool {
+        let array = dataset.array().filter(|_| dataset.not_read().is_none());
+        array.is_some_and(|array| {
+            !self.may_hold(array, self.room(dataset, array, self.store.size()))
+        })
+    }
+
     /// Divides datasets by how all their values are read. The file has `size` bytes.
     pub(crate) fn by_reading<'a>(&self, datasets: &'a [Dataset], size: u64) -> ByReading<'a> {
         let mut divided = ByReading::default();
         for dataset in datasets {
             let part = match dataset.array().filter(|_| dataset.not_read().is_none()) {
                 None => &mut divided.others,
-                Some(array) if array.is_by_rows() => &mut divided.apart,
-                Some(array) if !array.is_stored() && !self.may_hold(array, size) => {
+                Some(array) if !self.may_hold(array, self.room(dataset, array, size)) => {
                     &mut divided.sparse
                 }
+                Some(array) if array.is_by_rows() => &mut divided.apart,
                 Some(_) => &mut divided.together,
             };
             part.push(dataset);

@@ -74,6 +74,7 @@ pub struct Nexus<'a> {
     banks: Vec<Bank>,
     logs: Vec<Log>,
     unread_logs: Vec<(String, String)>,
+    unreadable: Vec<Error>,
     entries: Vec<NexusEntry>,
 }
 
@@ -203,6 +204,11 @@ impl<'a> Nexus<'a> {
     /// The paths of logs that cannot be read, and why, as for a log without times.
     pub fn unread_logs(&self) -> &[(String, String)] {
         &self.unread_logs
+    }
+
+    /// The defects of groups, banks and logs that cannot be read. Each error names its object.
+    pub fn unreadable(&self) -> &[Error] {
+        &self.unreadable
     }
 
     /// The measurements, in the order of their paths.

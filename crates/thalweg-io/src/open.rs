@@ -12,6 +12,13 @@ use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MemoryStore, MmapStore, Store};
 
+/// How many files one part of a program may keep open: `most`, or a quarter of what the process may
+/// open, if that is less.
+pub fn open_files(most: usize) -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(most, |limit| usize::try_from(limit / 4).unwrap_or(most).clamp(1, most))
+}
+
 /// How to read a file. The defaults suit most uses.
 #[derive(Debug, Clone, Default)]
 pub struct Options {

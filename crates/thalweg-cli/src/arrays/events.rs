@@ -19,7 +19,7 @@ use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
 use super::read::not_within;
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, counted, output, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, ended, output, print_json};
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 use crate::timing::Started;
@@ -240,13 +240,33 @@ pub(super) fn run(
     json: bool,
     started: &Started,
 ) -> VerbResult {
+    let nexus = find(file)?;
+    match &args.logs {
+        Some(pattern) => logs(&nexus, pattern, to)?,
+        None => events(&nexus, within, args, to, json, started)?,
+    }
+    ended(!nexus.unreadable().is_empty())
+}
+
+/// Finds the banks and logs of a file, and prints what cannot be read.
+pub(super) fn find(file: &ArrayFile) -> Result<Nexus<'_>, Failure> {
     if let Some(note) = file.note() {
         complain(&note);
     }
     let nexus = Nexus::find(file)?;
-    if let Some(pattern) = &args.logs {
-        return logs(&nexus, pattern, to);
-    }
+    nexus.unreadable().iter().for_each(|error| complain(error));
+    Ok(nexus)
+}
+
+/// Reads events.
+fn events(
+    nexus: &Nexus<'_>,
+    within: &[PathBuf],
+    args: &EventArgs,
+    to: Option<&Path>,
+    json: bool,
+    started: &Started,
+) -> VerbResult {
     let names = within.iter().map(|path| path.to_string_lossy().into_owned());
     let wanted = EventSelection {
         banks: args.bank.iter().cloned().chain(names).collect(),
@@ -254,11 +274,11 @@ pub(super) fn run(
         time: args.time,
         flight: args.tof.clone(),
     };
-    let numbers = wanted.banks(&nexus).map_err(|error| not_within(error, within))?;
+    let numbers = wanted.banks(nexus).map_err(|error| not_within(error, within))?;
     let banks = nexus.banks().iter().enumerate();
     let banks: Vec<&Bank> =
         banks.filter(|(number, _)| numbers.contains(number)).map(|(_, bank)| bank).collect();
-    let name = file.store().name();
+    let name = nexus.file().store().name();
     if banks.is_empty() {
         return Err(Failure::Said(format!(
             "{name}: found no group of events, expected one of class NXevent_data; \
@@ -267,12 +287,13 @@ pub(super) fn run(
     }
     let order = args.order(to, banks.len());
     let mut sink = EventSink::create(to, &banks, order, name)?;
-    let _progress = FetchProgress::watch(&file.options().control, nexus.stored_bytes(&numbers));
-    let summary = write_events(&nexus, &wanted, order, &mut sink)?;
+    let _progress =
+        FetchProgress::watch(&nexus.file().options().control, nexus.stored_bytes(&numbers));
+    let summary = write_events(nexus, &wanted, order, &mut sink)?;
     sink.finish(&banks)?;
     print_findings(name, &summary.findings);
     if json {
-        print_json(&in_json(&nexus, &summary, name, to, started))
+        print_json(&in_json(nexus, &summary, name, to, started))
     } else {
         print_in_words(&summary, banks.len(), started)
     }

@@ -4,7 +4,7 @@ use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::nexus::{Bank, EventColumn, EventFinding, EventSelection, Nexus};
 use thalweg::text::escaped;
 
-use super::events::print_findings;
+use super::events::{find, print_findings};
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
 use crate::common::{Failure, VerbResult, complain};
 use crate::progress::FetchProgress;
@@ -46,10 +46,7 @@ pub(crate) fn event_panels(
     banks: &[String],
     bars: usize,
 ) -> Result<(String, Vec<Panel>), Failure> {
-    if let Some(note) = file.note() {
-        complain(&note);
-    }
-    let nexus = Nexus::find(file)?;
+    let nexus = find(file)?;
     let wanted = EventSelection { banks: banks.to_vec(), ..EventSelection::default() };
     let places = wanted.banks(&nexus).map_err(Failure::of_argument)?;
     let name = file.store().name();

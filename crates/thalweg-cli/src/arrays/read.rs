@@ -179,9 +179,7 @@ impl WantedArrays {
             false
         });
         is_partial |= datasets.is_empty() && !paths.is_empty();
-        for dataset in &datasets {
-            warn_of_missing_sources(file, dataset);
-        }
+        datasets.iter().for_each(|dataset| warn_of_fill_values(file, dataset));
         Ok(Self { datasets, is_partial })
     }
 
@@ -191,8 +189,13 @@ impl WantedArrays {
     }
 }
 
-/// Says which elements of a virtual dataset have the fill value because their sources are missing.
-fn warn_of_missing_sources(file: &ArrayFile, dataset: &Dataset) {
+/// Says where fill values stand for what is missing, and where there are so many that reading them
+/// takes long.
+pub(crate) fn warn_of_fill_values(file: &ArrayFile, dataset: &Dataset) {
+    if file.is_sparse(dataset) {
+        let path = dataset.path();
+        complain(&format!("{path}: far more values than the file can hold: most are fill values"));
+    }
     // Reading the dataset meets the same error.
     let missing = file.missing_sources(dataset).unwrap_or_default();
     let Some(first) = missing.first() else { return };

@@ -14,6 +14,7 @@ use serde_json::json;
 use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
 use thalweg::hdf5::array::{Array, ElementPlace, Found, Variable};
 use thalweg::new_file::{NpyArray, NpyFolder};
+use thalweg_io::open::open_files;
 
 use self::numbers::{ColumnRefusal, Element, Part};
 use super::events::{is_npy, table};
@@ -91,6 +92,9 @@ impl<'a> Column<'a> {
     }
 }
 
+/// The most arrays that are written at the same time. Each takes an open file and a buffer.
+const MOST_OPEN: usize = 256;
+
 /// Writes the datasets at or below the paths.
 pub(super) fn run(
     file: &ArrayFile,
@@ -156,11 +160,15 @@ fn arrays(file: &ArrayFile, datasets: &[Dataset], to: &Path) -> Result<u64, Fail
         let inner = array.shape.get(1..).unwrap_or_default();
         folder.array(dataset.path(), &array.dtype.to_string(), array.dtype.size(), inner)
     };
-    let mut out: Vec<NpyArray> = arrays.iter().map(create).collect::<thalweg::Result<_>>()?;
-    let datasets: Vec<&Dataset> = arrays.iter().map(|(dataset, _)| *dataset).collect();
-    file.each(&datasets, &mut |at, part| out.get_mut(at).map_or(Ok(()), |array| array.push(part)))?;
-    for (array, (_, own)) in out.into_iter().zip(arrays) {
-        array.finish(Some(&own.shape))?;
+    for together in arrays.chunks(open_files(MOST_OPEN)) {
+        let mut out: Vec<NpyArray> = together.iter().map(create).collect::<thalweg::Result<_>>()?;
+        let datasets: Vec<&Dataset> = together.iter().map(|(dataset, _)| *dataset).collect();
+        file.each(&datasets, &mut |at, part| {
+            out.get_mut(at).map_or(Ok(()), |array| array.push(part))
+        })?;
+        for (array, (_, own)) in out.into_iter().zip(together) {
+            array.finish(Some(&own.shape))?;
+        }
     }
     folder.finish()?;
     Ok(bytes)

@@ -8,7 +8,7 @@ use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset};
 use crate::array::{Array, ElementPlace, Found};
-use crate::filter::Filter;
+use crate::filter::{Contexts, Filter};
 use crate::metadata::Node;
 use crate::types::{Chunk, Value};
 
@@ -145,6 +145,9 @@ impl ArrayFile {
             ElementPlace::Chunked(_, stored) if stored.iter().any(|chunk| chunk.mask != 0) => {
                 return Ok(Err("chunks that skipped filters".into()));
             }
+            ElementPlace::Chunked(chunk, stored) if self.ends_early(array, chunk, stored)? => {
+                return Ok(Err("a chunk that ends with the dataset, before its own end".into()));
+            }
             ElementPlace::Chunked(chunk, stored) => {
                 chunks.clone_from(chunk);
                 for one in stored {
@@ -169,6 +172,27 @@ impl ArrayFile {
         });
         refs.insert(format!("{path}/.zarray"), about.to_string().into());
         Ok(Ok(refs))
+    }
+
+    /// Whether the last chunk holds the elements of the dataset alone, and not what of the chunk
+    /// lies outside of it. libhdf5 reads such chunks, and zarr does not. They are decoded only in
+    /// this one place, so that references are quick to make.
+    fn ends_early(&self, array: &Array, chunk: &[u64], stored: &[Chunk]) -> Result<bool> {
+        let Some(last) = stored.iter().max_by_key(|chunk| chunk.first) else { return Ok(false) };
+        let reaches_outside =
+            array.shape.iter().zip(chunk).any(|(length, chunk)| !length.is_multiple_of(*chunk));
+        let bytes = chunk.iter().product::<u64>().saturating_mul(array.dtype.size() as u64);
+        let fits = last.size.max(bytes) <= self.options.budget.memory as u64;
+        if array.pipeline.0.is_empty() || !reaches_outside || !fits {
+            return Ok(false);
+        }
+        let mut coded = vec![0; last.size as usize];
+        self.store.read_at(last.offset, &mut coded)?;
+        let mut contexts = Contexts::default();
+        let (pipeline, bytes) = (&array.pipeline, bytes as usize);
+        // A damaged chunk is not this one's concern.
+        let is_short = contexts.undo(pipeline, last.mask, &coded, bytes).is_err();
+        Ok(is_short && contexts.undo_needed(pipeline, last.mask, &coded, 0, bytes).is_ok())
     }
 
     /// The reference of values that lie in one run, or why there is none.

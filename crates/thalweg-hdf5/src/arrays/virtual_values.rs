@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use thalweg_io::open::open_files;
 use thalweg_io::{Error, Result};
 
 use self::mapped::MappedElements;
@@ -76,6 +77,31 @@ impl ArrayFile {
         Ok(missing)
     }
 
+    /// The bytes of the files that mappings show. All, if one of them cannot be opened, or if one
+    /// shows elements of others again.
+    pub(super) fn room_of_sources(&self, mappings: &[Mapping]) -> u64 {
+        let shown: BTreeSet<_> =
+            mappings.iter().map(|mapping| (&mapping.file, &mapping.dataset)).collect();
+        let mut room = 0u64;
+        let mut before = None;
+        for (file, path) in shown {
+            let Ok(source) = self.source(file) else { return u64::MAX };
+            let Some(source) = source else { continue };
+            match source.dataset(path) {
+                Ok(None) => continue,
+                Ok(Some(dataset))
+                    if !dataset.array().is_some_and(|array| array.is_by_rows())
+                        && source.file.elsewhere(&dataset).is_empty() => {}
+                Ok(Some(_)) | Err(_) => return u64::MAX,
+            }
+            if before != Some(file) {
+                room = room.saturating_add(source.file.store().size());
+            }
+            before = Some(file);
+        }
+        room
+    }
+
     /// The elements that mappings show, of which these are wanted.
     fn shown<'a>(
         &self,
@@ -132,7 +158,7 @@ impl ArrayFile {
                 elements += next.1.places.iter().map(|(_, count)| count).sum::<u64>();
                 Some(next)
             })
-            .take(TOGETHER)
+            .take(open_files(TOGETHER))
             .collect();
             self.count_nested(node, together.len())?;
             f(self.shown(node, together.into_iter())?)?;

@@ -22,16 +22,17 @@ struct NexusGroup<'a> {
 
 impl<'a> Nexus<'a> {
     /// Finds the banks, logs and measurements of a file. A group with several names counts once,
-    /// under the first name.
+    /// under the first name. [`Nexus::unreadable`] has the defects of groups, which hide no others.
     ///
     /// # Errors
-    /// The first defect of the file's groups.
+    /// [`Error::Io`] and [`Error::Cancelled`].
     pub fn find(file: &'a ArrayFile) -> Result<Self> {
         let mut nexus = Self {
             file,
             banks: Vec::new(),
             logs: Vec::new(),
             unread_logs: Vec::new(),
+            unreadable: Vec::new(),
             entries: Vec::new(),
         };
         let root = file.metadata().root();
@@ -46,11 +47,15 @@ impl<'a> Nexus<'a> {
             if file.options().control.is_cancelled() {
                 return Err(Error::Cancelled);
             }
-            if level < MOST_GROUP_LEVELS && node.is_group()? {
-                let below = node.links()?;
-                nexus.group(&node, &below, &mut events)?;
-                // Links are popped from the end, so they are in reverse order.
-                links.extend(below.into_iter().rev().map(|link| (link, level + 1)));
+            if level < MOST_GROUP_LEVELS {
+                match nexus.look(&node, &mut events) {
+                    // Links are popped from the end, so they are in reverse order.
+                    Ok(below) => {
+                        links.extend(below.into_iter().rev().map(|link| (link, level + 1)))
+                    }
+                    Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
+                    Err(error) => nexus.unreadable.push(error),
+                }
             }
             next = loop {
                 let Some((link, level)) = links.pop() else { break None };
@@ -62,6 +67,21 @@ impl<'a> Nexus<'a> {
         nexus.name_banks();
         nexus.count_from_starts();
         Ok(nexus)
+    }
+
+    /// Looks into a node, and returns its links; none if it is no group.
+    fn look(&mut self, node: &Node, events: &mut HashSet<u64>) -> Result<Vec<NodeLink>> {
+        if !node.is_group()? {
+            return Ok(Vec::new());
+        }
+        let links = node.links()?;
+        // What is below a bank or log with a defect is looked at all the same.
+        match self.group(node, &links, events) {
+            Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
+            Err(error) => self.unreadable.push(error),
+            Ok(()) => {}
+        }
+        Ok(links)
     }
 
     fn group(&mut self, node: &Node, links: &[NodeLink], events: &mut HashSet<u64>) -> Result<()> {
@@ -78,7 +98,7 @@ impl<'a> Nexus<'a> {
             _ if has("event_time_offset") && (has("event_id") || has("event_index")) => {
                 self.bank(&group, events)?;
             }
-            Some("NXlog") if has("time") || has("value") => self.add_log(&group)?,
+            Some("NXlog") => self.add_log(&group)?,
             None if has("time") && has("value") => self.add_log(&group)?,
             _ => {}
         }
@@ -274,17 +294,23 @@ impl NexusGroup<'_> {
             return Ok(Err("it has no dataset value".into()));
         };
         let of_time = |name| time.dataset.attribute(name).map(words);
-        let named = of_time("units")?;
+        let unit = match of_time("units")? {
+            None => usual(time.number, Unit::Second),
+            Some(named) => match Unit::parse(&named) {
+                Some(unit) => unit,
+                None => {
+                    let names = Unit::NAMES;
+                    return Ok(Err(format!("its times have the units {named:?}, not {names}")));
+                }
+            },
+        };
         let start = match of_time("start")? {
             None => of_time("offset")?,
             start => start,
         };
         Ok(Ok(Log {
             path: self.path.to_owned(),
-            unit: named
-                .as_deref()
-                .and_then(Unit::parse)
-                .unwrap_or(usual(time.number, Unit::Second)),
+            unit,
             // Integers without a start count nanoseconds from 1970 (ESS).
             start: start
                 .and_then(|start| parse_iso(&start))
@@ -313,13 +339,7 @@ fn unit(
     Ok(Unit::parse(&named).unwrap_or_else(|| {
         let name = list.dataset.path().rsplit('/').next().unwrap_or_default();
         let what = format!("units {named:?} of {name}");
-        found.push(finding(
-            Defect::Unit,
-            None,
-            what,
-            "s, ms, us or ns",
-            format!("taken for {usual}"),
-        ));
+        found.push(finding(Defect::Unit, None, what, Unit::NAMES, format!("taken for {usual}")));
         usual
     }))
 }

@@ -16,6 +16,9 @@ pub const NO_TIME: i64 = i64::MIN;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Unit {
+    Day,
+    Hour,
+    Minute,
     Second,
     Millisecond,
     Microsecond,
@@ -23,11 +26,17 @@ pub enum Unit {
 }
 
 impl Unit {
+    /// The names of units, for messages.
+    pub(super) const NAMES: &'static str = "d, h, min, s, ms, us or ns";
+
     /// Parses an attribute `units`.
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text.trim().to_lowercase().as_str() {
+            "d" | "day" | "days" => Self::Day,
+            "h" | "hr" | "hour" | "hours" => Self::Hour,
+            "min" | "minute" | "minutes" => Self::Minute,
             "s" | "sec" | "second" | "seconds" => Self::Second,
-            "ms" | "millisecond" | "milliseconds" => Self::Millisecond,
+            "ms" | "msec" | "millisecond" | "milliseconds" => Self::Millisecond,
             // With a micro sign, or with the Greek letter mu.
             "us" | "usec" | "\u{b5}s" | "\u{3bc}s" | "microsecond" | "microseconds" => {
                 Self::Microsecond
@@ -40,6 +49,9 @@ impl Unit {
     /// Nanoseconds per unit.
     pub fn ns(self) -> i64 {
         match self {
+            Self::Day => 86_400_000_000_000,
+            Self::Hour => 3_600_000_000_000,
+            Self::Minute => 60_000_000_000,
             Self::Second => 1_000_000_000,
             Self::Millisecond => 1_000_000,
             Self::Microsecond => 1000,
@@ -66,6 +78,9 @@ impl Unit {
 impl fmt::Display for Unit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Day => "d",
+            Self::Hour => "h",
+            Self::Minute => "min",
             Self::Second => "s",
             Self::Millisecond => "ms",
             Self::Microsecond => "us",
@@ -133,6 +148,9 @@ mod tests {
     #[test]
     fn units_have_many_names() {
         for (names, unit) in [
+            (["d", "day", "Days"], Unit::Day),
+            (["h", "hour", "hours"], Unit::Hour),
+            (["min", "minute", "minutes"], Unit::Minute),
             (["s", "second", " Seconds"], Unit::Second),
             (["us", "µs", "microsecond"], Unit::Microsecond),
             (["ns", "nanoseconds", "NS"], Unit::Nanosecond),

@@ -49,8 +49,8 @@ pub(super) fn verify(
         return Err(other(new, "datasets", &format!("{}", all.len()), &format!("{}", old.len())));
     }
     for (old, new_one) in old.iter().zip(&all) {
-        let is = described(new_one);
-        let was = described(old);
+        let is = described(&after, new_one);
+        let was = described(&before, old);
         if is != was {
             return Err(other(new, old.path(), &is, &was));
         }
@@ -170,12 +170,15 @@ fn check_names(file: &ArrayFile, dataset: &Dataset, new: &NewFile) -> Result<()>
     })
 }
 
-fn described(dataset: &Dataset) -> String {
+fn described(file: &ArrayFile, dataset: &Dataset) -> String {
     match &dataset.found {
         Found::Array(array) => {
             format!("{}: {:?} {}, fill {:?}", dataset.path(), array.shape, array.dtype, array.fill)
         }
-        Found::Other(what) => format!("{}: {what}", dataset.path()),
+        // Why it cannot be read may name the file.
+        Found::Other(what) => {
+            format!("{}: {}", dataset.path(), what.replace(&**file.store().name(), ""))
+        }
     }
 }
 

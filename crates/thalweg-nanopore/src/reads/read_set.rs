@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::{fs, io};
 
 use arrow_schema::SchemaRef;
+use thalweg_io::open::open_files;
 use thalweg_io::{Error, Result};
 
 use super::columns::Table;
@@ -18,16 +19,9 @@ use crate::file::missing_reads;
 use crate::format::Format;
 use crate::record::Header;
 
-/// The most files that stay open; a quarter of those that the process may open, if that is less.
-/// For other files only the header is kept, and they are opened again when they are read, because a
+/// The most files that stay open. For other files only the header is kept, and they are opened again when they are read, because a
 /// data set may have more files than a process may open.
-const OPEN_FILES: u64 = 64;
-
-/// How many files of a data set stay open.
-fn open_files() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.map_or(OPEN_FILES, |limit| OPEN_FILES.min(limit / 4)) as usize
-}
+const MOST_OPEN: usize = 64;
 
 /// The header, or the one `before` it if the two are equal. The files of a run often have equal
 /// headers, which would take most of the memory of a data set of many files.
@@ -145,7 +139,7 @@ impl ReadSet {
     ) -> Result<Self> {
         let found = find(paths)?;
         let mut files: Vec<SetMember> = Vec::with_capacity(found.len());
-        let most_open = open_files();
+        let most_open = open_files(MOST_OPEN);
         for path in found {
             let file = match known.take_if(|file| file.file.path.as_deref() == Some(&path)) {
                 Some(file) => file,

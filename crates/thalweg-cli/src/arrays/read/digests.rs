@@ -38,11 +38,11 @@ pub(super) fn print(file: &ArrayFile, datasets: &[Dataset], were_named: bool) ->
             }
             (Err(thalweg::Error::Cancelled), _) => return Err(thalweg::Error::Cancelled.into()),
             // A file has no defect only because another file is not there.
-            (Err(error), Some(why)) => {
+            (Err(error), Some(why)) if !matches!(error, thalweg::Error::Io { .. }) => {
                 complain(&format!("{}: not read: {why}; {error}", dataset.path()));
             }
             // A defect in one dataset does not prevent the digests of the others.
-            (Err(error), None) => {
+            (Err(error), _) => {
                 if let Some(before) = failed.replace(error) {
                     complain(&before);
                 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::open::{OpenedStore, Options, open_files};
 use thalweg_io::plan::Budget;
 use thalweg_io::sync::{Mutex, PoisonError};
 use thalweg_io::{Error, Result};
@@ -65,7 +65,7 @@ impl SourceFile {
 impl ArrayFile {
     /// The source file with this name; `None` if it does not exist.
     pub(super) fn source(&self, name: &Arc<[u8]>) -> Result<Option<Arc<SourceFile>>> {
-        known_or(&self.sources.0, name, MOST_OPEN, || {
+        known_or(&self.sources.0, name, open_files(MOST_OPEN), || {
             let found = self.open_source(name)?;
             Ok(found.map(|file| SourceFile { file, datasets: Mutex::default() }))
         })
