@@ -51,7 +51,7 @@ impl<'a> Nexus<'a> {
                 match nexus.look(&node, &mut events) {
                     // Links are popped from the end, so they are in reverse order.
                     Ok(below) => {
-                        links.extend(below.into_iter().rev().map(|link| (link, level + 1)))
+                        links.extend(below.into_iter().rev().map(|link| (link, level + 1)));
                     }
                     Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
                     Err(error) => nexus.unreadable.push(error),

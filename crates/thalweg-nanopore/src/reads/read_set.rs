@@ -19,8 +19,8 @@ use crate::file::missing_reads;
 use crate::format::Format;
 use crate::record::Header;
 
-/// The most files that stay open. For other files only the header is kept, and they are opened again when they are read, because a
-/// data set may have more files than a process may open.
+/// The most files that stay open. For other files only the header is kept, and they are opened
+/// again when they are read, because a data set may have more files than a process may open.
 const MOST_OPEN: usize = 64;
 
 /// The header, or the one `before` it if the two are equal. The files of a run often have equal
