@@ -114,7 +114,8 @@ impl NewFile {
             state: State::Open(file),
             buffer: Vec::with_capacity(BUFFER),
             written: 0,
-            replaces: permissions.is_some(),
+            // A link that leads nowhere is replaced itself.
+            replaces: permissions.is_some() || target.is_symlink(),
             permissions,
         })
     }

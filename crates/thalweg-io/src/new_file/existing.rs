@@ -90,7 +90,7 @@ impl Inputs {
         // What is not there cannot be destroyed. A link that leads nowhere is there.
         let Ok(meta) = fs::metadata(output) else {
             return match fs::symlink_metadata(output) {
-                Ok(_) if matches!(existing, Existing::Keep) => Err(exists(output)),
+                Ok(_) if !matches!(existing, Existing::Replace) => Err(exists(output)),
                 _ => Ok(()),
             };
         };

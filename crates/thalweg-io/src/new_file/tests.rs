@@ -50,6 +50,11 @@ fn links_lead_to_the_file_that_is_replaced_but_not_from_a_sidecar() {
     new.finish().unwrap();
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(fs::read(&path).unwrap(), b"new");
+    // A link that leads nowhere is replaced itself.
+    fs::remove_file(&path).unwrap();
+    NewFile::create(&link).unwrap().finish_with(b"new").unwrap();
+    assert!(!link.is_symlink() && !path.exists());
+    assert_eq!(fs::read(&link).unwrap(), b"new");
 }
 
 #[test]
@@ -103,6 +108,7 @@ fn an_output_is_no_input_and_replaces_nothing_unless_told_to() {
         check(name, Existing::Replace).unwrap();
     }
     assert!(check("other", Existing::ReplaceKind(is_index)).is_err());
+    assert!(check("loose", Existing::ReplaceKind(|_| true)).is_err());
     assert!(check("other", Existing::Sidecar(is_index)).is_err());
     assert!(check("loose", Existing::Sidecar(|_| true)).is_err());
     check("empty", Existing::ReplaceKind(is_index)).unwrap();
