@@ -65,7 +65,10 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
     let found =
         identify(path, false, options)?.filter(Identified::is_hdf5).ok_or_else(not_arrays)?;
     match found.open(options.clone())? {
-        Opened::Arrays(file) => arrays::write_references(path, &file, out),
+        Opened::Arrays(file) => {
+            file.check_output(out).map_err(Failure::of_argument)?;
+            arrays::write_references(path, &file, out)
+        }
         _ => Err(not_arrays()),
     }
 }
@@ -76,7 +79,9 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
         Opened::Arrays(file) => {
             let beside = index_path(path);
             let out = args.output.as_deref();
-            check_place(path, out.unwrap_or(&beside), args, arrays::is_index)?;
+            let place = out.unwrap_or(&beside);
+            check_place(path, place, args, arrays::is_index)?;
+            file.check_output(place).map_err(Failure::of_argument)?;
             let out = out.or(args.force.is_given().then_some(&*beside));
             return arrays::write_index(path, &file, out);
         }

@@ -76,6 +76,7 @@ fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failur
         match identified.open(options.clone())? {
             Opened::Arrays(file) => {
                 check_options(path, Kind::Arrays)?;
+                file.check_output(&args.to).map_err(Failure::of_argument)?;
                 return arrays::event_panels(&file, &args.bank, points / 4);
             }
             other => known = Some(other.into_reads()?),
@@ -86,6 +87,7 @@ fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failur
     }
     let control = options.control.clone();
     let set = open_set_with(&args.paths, known, options)?;
+    args.force.check(&args.to, set.paths())?;
     let _progress = FetchProgress::watch(&control, set.bytes());
     match &args.read {
         Some(id) => read::panels(&set, id, args.pa, points),

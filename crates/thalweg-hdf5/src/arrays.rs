@@ -19,6 +19,7 @@ mod slice;
 mod spare_memory;
 mod strings;
 mod tally;
+mod value_files;
 mod virtual_values;
 mod window;
 

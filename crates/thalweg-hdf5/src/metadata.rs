@@ -31,6 +31,7 @@ pub(crate) mod selection;
 #[cfg(feature = "libhdf5")]
 pub(crate) mod stored_object;
 mod superblock;
+mod value_files;
 mod virtual_layout;
 
 use std::borrow::Cow;

@@ -54,18 +54,17 @@ impl OtherFiles {
     /// [`Error::Unsupported`] for a file outside of the folders that may be read, and if this file
     /// has no path.
     pub(crate) fn find(&self, name: &[u8], of: &Arc<str>) -> Result<Option<PathBuf>> {
-        let name = Path::new(OsStr::from_bytes(name));
         let refused = |what: String, advice: &'static str| {
             Err(Error::Unsupported { file: of.clone(), what: what.into(), advice: advice.into() })
         };
-        let Some(folder) = self.path.as_deref().and_then(Path::parent) else {
+        let Some(folder) = self.folder() else {
+            let name = Path::new(OsStr::from_bytes(name)).display();
             return refused(
-                format!("values in another file ({})", name.display()),
+                format!("values in another file ({name})"),
                 "open the file by its path",
             );
         };
-        let real = folder.join(name).canonicalize().or_else(|_| name.canonicalize());
-        let Ok(real) = real else { return Ok(None) };
+        let Some(real) = self.real(name) else { return Ok(None) };
         if self.reach == ExternalAccess::Folder && !real.starts_with(folder) {
             let what = format!(
                 "values in another file, {}, outside the folder of this one",
@@ -75,6 +74,29 @@ impl OtherFiles {
         }
         Ok(Some(real))
     }
+
+    /// The path of the other file with this name, whether it may be read or not; `None` if there is
+    /// no such file. As for a source of a virtual dataset, libhdf5 looks for a file with an
+    /// absolute name beside this one, too.
+    pub(crate) fn place(&self, name: &[u8]) -> Option<PathBuf> {
+        self.real(name).or_else(|| self.real(last_part(name)?))
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        self.path.as_deref().and_then(Path::parent)
+    }
+
+    /// The path with this name, relative to the folder of the file or to the working directory,
+    /// with symbolic links resolved.
+    fn real(&self, name: &[u8]) -> Option<PathBuf> {
+        let name = Path::new(OsStr::from_bytes(name));
+        self.folder()?.join(name).canonicalize().or_else(|_| name.canonicalize()).ok()
+    }
+}
+
+/// The last part of an absolute name; `None` for a relative one.
+pub(crate) fn last_part(name: &[u8]) -> Option<&[u8]> {
+    if name.first() == Some(&b'/') { name.rsplit(|&byte| byte == b'/').next() } else { None }
 }
 
 #[cfg(test)]

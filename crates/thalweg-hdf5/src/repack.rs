@@ -35,17 +35,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::model::StoreModel;
-use thalweg_io::new_file::{NewFile, nameless};
+use thalweg_io::new_file::{Existing, NewFile, check_output, nameless};
 use thalweg_io::open::{OpenedStore, Options, StoreKind};
 use thalweg_io::plan::Budget;
 use thalweg_io::residency::resident;
 use thalweg_io::store::{FileStore, Store};
 use thalweg_io::{Error, Result};
 
-use crate::arrays::METADATA_SHARE;
+use crate::arrays::{ArrayFile, METADATA_SHARE};
 use crate::grid::RepackGrid;
 use crate::libhdf5::{Rewrite, RewrittenDataset};
 use crate::metadata::{FetchOptions, MetadataFile};
+use crate::other_files::{ExternalAccess, OtherFiles};
 use crate::stored::{DatasetForm, TargetStorage, ValueStorage};
 use crate::types::Chunk;
 use copy_bytes::{ByteMove, OutputFile, copy_moves};
@@ -117,15 +118,11 @@ pub struct LayoutChange {
 /// The first defect of the original; [`Error::Unsupported`] for objects that cannot be rewritten;
 /// [`Error::Usage`] for options that do not fit a dataset that they name; [`Error::Io`].
 pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<RepackReport> {
-    if let (Ok(a), Ok(b)) = (fs::canonicalize(path), fs::canonicalize(out))
-        && a == b
-    {
-        return Err(Error::Usage(
-            format!("{}: the output is the input; give another name", out.display()).into(),
-        ));
-    }
+    check_output(out, [path], Existing::Replace)?;
     let state = FileState::of(path)?;
     let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, &options)?;
+    let other_files = OtherFiles::new(path, ExternalAccess::Folder)?;
+    ArrayFile::of(store.clone(), other_files, options.clone())?.check_output(out)?;
     let new = NewFile::create(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);

@@ -112,6 +112,9 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
         return Err(Failure::Usage("events and tables are read by one process".into()));
     }
     alone()?;
+    if let Some(to) = job.to {
+        file.check_output(to).map_err(Failure::of_argument)?;
+    }
     match job.to {
         None if job.explain => plan::print(&file, job.within, job.as_json)?,
         Some(to) if !job.events.asked() => {

@@ -11,7 +11,7 @@ use thalweg_io::{Error, Result};
 
 use crate::array::Found;
 use crate::arrays::{ArrayFile, Dataset};
-use crate::other_files::OtherFiles;
+use crate::other_files::{OtherFiles, last_part};
 
 /// The most levels of virtual datasets that show elements of virtual datasets.
 const MOST_LEVELS: usize = 8;
@@ -29,8 +29,8 @@ pub(in crate::arrays) struct Sources(Named<SourceFile>);
 
 /// A source file, and its datasets by their paths.
 #[derive(Debug)]
-pub(super) struct SourceFile {
-    pub(super) file: ArrayFile,
+pub(in crate::arrays) struct SourceFile {
+    pub(in crate::arrays) file: ArrayFile,
     datasets: Named<Dataset>,
 }
 
@@ -64,7 +64,7 @@ impl SourceFile {
 
 impl ArrayFile {
     /// The source file with this name; `None` if it does not exist.
-    pub(super) fn source(&self, name: &Arc<[u8]>) -> Result<Option<Arc<SourceFile>>> {
+    pub(in crate::arrays) fn source(&self, name: &Arc<[u8]>) -> Result<Option<Arc<SourceFile>>> {
         known_or(&self.sources.0, name, open_files(MOST_OPEN), || {
             let found = self.open_source(name)?;
             Ok(found.map(|file| SourceFile { file, datasets: Mutex::default() }))
@@ -87,9 +87,10 @@ impl ArrayFile {
             Self::of(self.store().clone(), other_files.clone(), options)?
         } else {
             let mut path = other_files.find(name, self.store.name())?;
-            if path.is_none() && name.first() == Some(&b'/') {
+            if path.is_none()
+                && let Some(last) = last_part(name)
+            {
                 // libhdf5 then looks for a file of that name beside this one.
-                let last = name.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
                 path = other_files.find(last, self.store.name())?;
             }
             let Some(path) = path else { return Ok(None) };
