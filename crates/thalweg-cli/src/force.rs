@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use thalweg::new_file::{Existing, Inputs};
 use thalweg::reads::{index_path, is_index};
@@ -97,4 +97,10 @@ fn is_index_file(path: &Path) -> bool {
 /// output that it names, and not about this one.
 pub(crate) fn check_sidecar(sidecar: &Path, file: &Path, is_kind: fn(&[u8]) -> bool) -> VerbResult {
     Inputs::new([file]).check(sidecar, Existing::Sidecar(is_kind)).map_err(Failure::of_argument)
+}
+
+/// A path, and the files in it if it is a folder, as a network is: none of them can be an output.
+pub(crate) fn files_of(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = fs::read_dir(path).into_iter().flatten();
+    files.filter_map(|file| Some(file.ok()?.path())).chain([path.to_owned()])
 }

@@ -7,11 +7,11 @@ use serde_json::json;
 use thalweg::graph::Network;
 
 use super::neighbors::DirectionChoice;
-use super::open::{OpenArgs, files_of};
+use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, counted, ended, listing};
-use crate::force::ForceArgs;
+use crate::force::{ForceArgs, files_of};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
 ///
@@ -51,7 +51,8 @@ const VERTICES_AT_ONCE: usize = 1 << 14;
 pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     if let Some(plot) = &args.plot {
         crate::chart::format_of(plot)?;
-        args.force.check(plot, inputs(args))?;
+        let list = vertices::files_in(&args.from);
+        args.force.check(plot, files_of(&args.store).chain(list))?;
     }
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from)?;
@@ -91,12 +92,6 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         crate::chart::degrees(path, &title, &tally.values)?;
     }
     ended(is_missing)
-}
-
-/// The files of the store, and the list of ids, if there is one.
-fn inputs(args: &GraphDegreeArgs) -> Vec<PathBuf> {
-    let list = args.from.split_once(':').map(|(_, list)| PathBuf::from(list));
-    files_of(&args.store).chain(list).collect()
 }
 
 /// Shows the ids of the chosen vertices in ascending order, each once, many in a call. Returns

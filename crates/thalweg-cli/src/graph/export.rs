@@ -10,11 +10,11 @@ use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
 
-use super::open::{OpenArgs, files_of};
+use super::open::OpenArgs;
 use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, counted, ended, output, shown_path};
-use crate::force::ForceArgs;
+use crate::force::{ForceArgs, files_of};
 use crate::table_sink::{TableKind, TableSink};
 
 /// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA),
@@ -72,7 +72,8 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         .map(Condition::parse)
         .transpose()
         .map_err(Failure::of_argument)?;
-    args.force.check(&args.out, files_of(&args.store))?;
+    let lists = args.between.iter().chain(&args.and).flat_map(|ids| vertices::files_in(ids));
+    args.force.check(&args.out, files_of(&args.store).chain(lists))?;
     let network = args.open.read(&args.store)?;
     let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
     let population = args.edges.as_ref().map(|name| network.population_of(name)).transpose()?;

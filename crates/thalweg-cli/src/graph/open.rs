@@ -1,6 +1,6 @@
 //! How the verbs open networks.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
@@ -88,10 +88,4 @@ impl From<CodingChoice> for NumberCoding {
             CodingChoice::Raw => Self::Raw,
         }
     }
-}
-
-/// The files of a store: none of them can be an output.
-pub(super) fn files_of(store: &Path) -> impl Iterator<Item = PathBuf> {
-    let files = std::fs::read_dir(store).into_iter().flatten();
-    files.filter_map(|file| Some(file.ok()?.path())).chain([store.to_owned()])
 }

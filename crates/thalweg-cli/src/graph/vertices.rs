@@ -1,7 +1,7 @@
 //! Parses vertices and edges that are named on the command line.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg::graph::Network;
@@ -34,6 +34,12 @@ pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Fai
             .map_err(Failure::from);
     };
     Ok(ChosenVertices { vertex_type: network.type_of(name)?, ids: Some(parse_ids(ids)?) })
+}
+
+/// The paths that `TYPE:FILE` may name, before the types are known: the name of a type may contain
+/// a colon, and so may a path.
+pub(super) fn files_in(text: &str) -> impl Iterator<Item = PathBuf> {
+    text.match_indices(':').map(|(at, _)| PathBuf::from(&text[at + 1..]))
 }
 
 /// Parses `0-9,17`, or reads a file with one id per line.

@@ -1,6 +1,7 @@
 //! Networks: what the verbs write, and what they refuse.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use crate::common::Folder;
 
@@ -179,6 +180,32 @@ fn vertices_of_an_export_that_are_not_there_are_named() {
     let said = folder.fails(1, &[&export[..], &["--between", "A:1,77", "--and", "A:2"]].concat());
     assert!(said.contains("not there: 77 of A:1,77"), "{said}");
     assert_eq!(fs::read_to_string(folder.path("part.csv")).unwrap(), "source,target\n1,2\n");
+}
+
+#[test]
+fn no_output_replaces_a_list_of_ids_that_is_read() {
+    let folder = Folder::new();
+    fs::write(folder.path("e.csv"), "source,target\n1,2\n1,3\n").unwrap();
+    // The name of a type may hold a colon.
+    folder.ok(&["graph", "import", "e.csv", "net", "--from-type", "A:1", "--to-type", "B"]);
+    fs::write(folder.path("list.csv"), "1\n2\n").unwrap();
+    fs::hard_link(folder.path("list.csv"), folder.path("hard.svg")).unwrap();
+    symlink("list.csv", folder.path("soft.csv")).unwrap();
+    let export = ["graph", "export", "net"];
+    let edges = ["--edges", "e", "--force"];
+    for (out, ends) in [
+        ("list.csv", ["--between", "A:1:list.csv"]),
+        ("soft.csv", ["--between", "A:1:list.csv"]),
+        ("list.csv", ["--and", "B:list.csv"]),
+        ("list.csv", ["--and", "B:./list.csv"]),
+    ] {
+        let told = folder.fails(2, &[&export[..], &[out], &edges, &ends].concat());
+        assert!(told.contains("the output is the input"), "{told}");
+    }
+    let plot =
+        ["graph", "degree", "net", "--from", "A:1:list.csv", "--force", "--plot", "hard.svg"];
+    assert!(folder.fails(2, &plot).contains("the output is the input"));
+    assert_eq!(fs::read(folder.path("list.csv")).unwrap(), b"1\n2\n");
 }
 
 /// The verbs named a manifest that is lost a store that is not there, and an import made a new one
