@@ -9,7 +9,7 @@ use thalweg_gauge::cross_run::{
     Compared, ConditionVerdict, CrossRunOptions, ResultCondition, compare,
 };
 use thalweg_gauge::report::{compared_html, compared_text, is_page};
-use thalweg_gauge::results::ResultRun;
+use thalweg_gauge::results::{ResultRun, result_files};
 
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::force::ForceArgs;
@@ -63,7 +63,9 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
         ));
     }
     if let Some(path) = &args.html {
-        args.force.check_kind(path, &args.results, is_page)?;
+        let files: Vec<Vec<PathBuf>> =
+            args.results.iter().map(|path| result_files(path)).collect::<Result<_, _>>()?;
+        args.force.check_kind(path, files.iter().flatten(), is_page)?;
     }
     let mut runs: Vec<ResultRun> =
         args.results.iter().map(|path| ResultRun::read(path)).collect::<Result<_, _>>()?;

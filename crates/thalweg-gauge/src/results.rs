@@ -33,7 +33,7 @@ impl ResultRun {
     /// When a file can't be read, is damaged before its last line, or has no results.
     pub fn read(path: &Path) -> Result<Self> {
         let mut run = Self { name: short_name(path), ..Self::default() };
-        for file in files(path)? {
+        for file in result_files(path)? {
             let text = comparison::read_text(&file)?;
             let records = comparison::parse(&file, &text)?;
             run.comparisons.extend(records.comparisons);
@@ -69,7 +69,10 @@ impl ResultRun {
 }
 
 /// The result files of a path: the file itself, or those in the folder, sorted by name.
-fn files(path: &Path) -> Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// When the folder can't be listed, or has no result file.
+pub fn result_files(path: &Path) -> Result<Vec<PathBuf>> {
     if !path.is_dir() {
         return Ok(vec![path.to_path_buf()]);
     }
