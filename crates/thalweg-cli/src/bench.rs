@@ -10,16 +10,15 @@ mod run;
 mod shipped;
 mod show;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use thalweg_gauge::comparison::PairCount;
-use thalweg_gauge::report::is_page;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
 
 use crate::common::{Failure, VerbResult};
-use crate::force::ForceArgs;
+use crate::force::{ForceArgs, files_of};
 use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
@@ -118,24 +117,23 @@ struct PlannedSuite {
     record: SuiteRecord,
 }
 
+impl PlannedSuite {
+    /// The files that its commands read, and what is in those that are folders.
+    fn files(&self) -> impl Iterator<Item = PathBuf> {
+        self.jobs.iter().flat_map(|job| &job.needed).flat_map(|needed| files_of(&needed.path))
+    }
+}
+
 pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if args.list && args.suite.is_none() {
         return show::shipped();
     }
-    if let Some(page) = &args.html {
-        let files =
-            [args.resume.as_deref(), args.json.as_deref(), args.suite.as_deref().map(Path::new)];
-        let inputs = files.into_iter().flatten();
-        args.force.check_kind(page, inputs, is_page)?;
-    }
     if let Some(path) = &args.resume {
         let outputs = Outputs::earlier(path, args.html.as_ref());
-        if let Some(page) = &args.html {
-            args.force.check_kind(page, [&outputs.lines], is_page)?;
-        }
         let record = outputs.recorded()?;
         let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
         let work = work(suite, record)?;
+        outputs.check(args.force, work.files())?;
         if args.dry_run {
             return show::plan(&work.suite, &work.jobs);
         }
@@ -170,13 +168,14 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if args.list {
         return show::comparisons(&work.jobs);
     }
+    let outputs = Outputs::new(&args.out, args.json.as_ref(), args.html.as_ref())?;
+    outputs.check(args.force, work.files().chain(suite_file.clone()))?;
     if args.dry_run {
         return show::plan(&work.suite, &work.jobs);
     }
     if let Some(suite) = &suite_file {
         consent::agreed(suite, &work, args.yes)?;
     }
-    let outputs = Outputs::new(&args.out, args.json.as_ref(), args.html.as_ref())?;
     let (lines, earlier) = outputs.open(Some(&work.record))?;
     run::run(work, lines, earlier, &outputs, args.markdown)
 }

@@ -14,6 +14,6 @@ mod table;
 pub use compared::{html as compared_html, text as compared_text};
 pub use figure::{Figure, plotly_text};
 pub use html::html;
-pub use markdown::markdown;
+pub use markdown::{is_markdown_file, markdown, markdown_file};
 pub use page::{figures_page, is_page};
 pub use table::{machine, text};

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use thalweg::new_file::NewFile;
 use thalweg::reads::{Options, ReadFile};
 use thalweg::text::escaped;
 use thalweg_gauge::suite::{FileOrigin, NeededFile};
@@ -27,7 +28,7 @@ pub(super) fn make(needed: &NeededFile, stop: &AtomicBool) -> VerbResult {
             let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
             folder(path)?;
             let lines: String = list.of(&ids).iter().map(|id| escaped(id) + "\n").collect();
-            std::fs::write(path, lines).map_err(|e| io(path, "writing", e))?;
+            NewFile::sidecar(path, |_| true)?.finish_with(lines.as_bytes())?;
         }
         FileOrigin::Command { workload, partial } if !path.exists() => {
             folder(path)?;

@@ -3,6 +3,20 @@
 use super::facts;
 use crate::comparison::Comparison;
 
+/// The first line of a file of reports, which Markdown does not show. It says who made the file.
+const MARK: &str = "<!-- made by thalweg bench -->\n";
+
+/// A file with the reports of comparisons.
+pub fn markdown_file(comparisons: &[Comparison]) -> String {
+    let reports: Vec<String> = comparisons.iter().map(markdown).collect();
+    format!("{MARK}{}", reports.join("\n"))
+}
+
+/// Whether a file that begins so is one of [`markdown_file`].
+pub fn is_markdown_file(head: &[u8]) -> bool {
+    head.starts_with(MARK.as_bytes())
+}
+
 /// The comparison as Markdown.
 pub fn markdown(c: &Comparison) -> String {
     let mut out = format!("## {}\n\n", escape(&c.session.name));
@@ -54,6 +68,12 @@ fn escape(s: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_reports_is_told_from_other_markdown() {
+        assert!(is_markdown_file(markdown_file(&[]).as_bytes()));
+        assert!(!is_markdown_file(b"## one\n\n| arm | caches |\n"));
+    }
 
     #[test]
     fn cells_can_hold_anything() {
