@@ -27,6 +27,10 @@ pub(crate) fn exit_code() -> u8 {
 /// calls may be in an endless loop over a malformed file. The next run removes what is left over.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// What a process says that ends because the verb did not.
+const UNHEEDED: &str = "interrupted; the work did not stop within 5 s, so temporary files may be \
+                        left, which the next run that writes there removes";
+
 /// A handle that a signal cancels; a second signal, or five more seconds, end the process at once.
 pub(crate) fn cancel_on_signal() -> Control {
     let cancel = Control::new();
@@ -76,7 +80,9 @@ fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send +
                     std::process::exit(exit_code().into());
                 }
                 if let Some(patience) = patience {
-                    wait_for_another(&mut signals, patience);
+                    if !comes_another(&mut signals, patience) {
+                        complain(&UNHEEDED);
+                    }
                     std::process::exit(exit_code().into());
                 }
             }
@@ -87,12 +93,16 @@ fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send +
     }
 }
 
-/// Waits until another signal comes, or until `patience` is over.
-fn wait_for_another(signals: &mut Signals, patience: Duration) {
+/// Waits until another signal comes, or until `patience` is over. Returns whether one came.
+fn comes_another(signals: &mut Signals, patience: Duration) -> bool {
     let started = Instant::now();
-    while signals.pending().next().is_none() && started.elapsed() < patience {
+    while started.elapsed() < patience {
+        if signals.pending().next().is_some() {
+            return true;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
+    false
 }
 
 /// Whether the process that started this one has it ignore a signal.
