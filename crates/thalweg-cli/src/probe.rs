@@ -1,7 +1,6 @@
 //! `thalweg probe`: measures the store model of a device, and saves it.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +10,12 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use serde_json::json;
 use thalweg::model::{StoreModel, saved};
+use thalweg::new_file::NewFile;
 use thalweg::store::FileStore;
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
 use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
 
-use crate::common::{Failure, VerbResult, complain, output, parse_bytes, shown_path};
+use crate::common::{Failure, VerbResult, output, parse_bytes, shown_path};
 use crate::signals::flag_on_signal;
 
 /// Measure the device under a file or folder, and save its model for later reads
@@ -44,12 +44,9 @@ pub(crate) struct ProbeArgs {
 pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
     let stop = flag_on_signal();
     let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
-    let temporary = if meta.is_dir() {
-        Some(Temporary::write(&args.path, args.file_size, &stop)?)
-    } else {
-        None
-    };
-    let path = temporary.as_ref().map_or(&args.path, |t| &t.0);
+    let temporary =
+        meta.is_dir().then(|| temporary(&args.path, args.file_size, &stop)).transpose()?;
+    let path = temporary.as_ref().map_or(&*args.path, NewFile::temporary);
     // A pipe without a writer would have this wait for ever.
     let device = saved::device(FileStore::open(path)?.file());
     let options = ProbeOptions::sweep_within(Duration::from_secs(args.budget_s.into()));
@@ -87,39 +84,25 @@ fn io_error(path: &Path, doing: &'static str, error: io::Error) -> Failure {
     Failure::Failed(thalweg::Error::io(&path.to_string_lossy().into(), doing, error))
 }
 
-/// A temporary file of bytes that no device can compress. It is removed when this is dropped.
-struct Temporary(PathBuf);
+/// The name of the temporary file in messages; it never gets it.
+const TEMPORARY: &str = ".thalweg-probe";
 
-impl Temporary {
-    fn write(folder: &Path, size: u64, stop: &AtomicBool) -> Result<Self, Failure> {
-        let path = folder.join(format!(".thalweg-probe.{}.tmp", std::process::id()));
-        let failed = |e| io_error(&path, "writing", e);
-        let mut file = File::create_new(&path).map_err(failed)?;
-        let temporary = Self(path.clone());
-        // The seed does not matter: no block of the stream repeats.
-        let mut random = SmallRng::seed_from_u64(1);
-        let mut block = vec![0; 4 << 20];
-        let mut remaining = size;
-        while remaining > 0 {
-            if stop.load(Ordering::Relaxed) {
-                return Err(Failure::Failed(thalweg::Error::Cancelled));
-            }
-            random.fill_bytes(&mut block);
-            let n = block.len().min(usize::try_from(remaining).unwrap_or(usize::MAX));
-            file.write_all(&block[..n]).map_err(failed)?;
-            remaining -= n as u64;
+/// Writes a temporary file of bytes that no device can compress. It is removed when it is dropped.
+fn temporary(folder: &Path, size: u64, stop: &AtomicBool) -> thalweg::Result<NewFile> {
+    let mut file = NewFile::create(&folder.join(TEMPORARY))?;
+    // The seed does not matter: no block of the stream repeats.
+    let mut random = SmallRng::seed_from_u64(1);
+    let mut block = vec![0; 4 << 20];
+    while file.len() < size {
+        if stop.load(Ordering::Relaxed) {
+            return Err(thalweg::Error::Cancelled);
         }
-        file.sync_all().map_err(failed)?;
-        Ok(temporary)
+        random.fill_bytes(&mut block);
+        let n = block.len().min(usize::try_from(size - file.len()).unwrap_or(usize::MAX));
+        file.push(&block[..n])?;
     }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_file(&self.0) {
-            complain(&format!("{}: removing: {error}", self.0.display()));
-        }
-    }
+    file.seal()?;
+    Ok(file)
 }
 
 fn as_json(
