@@ -1,15 +1,10 @@
-//! System calls that no safe crate wraps: `cachestat(2)`, `wait4(2)`, what a child does before it
-//! runs its program, and the version of the C library.
+//! System calls that no safe crate wraps: `cachestat(2)`, `wait4(2)`, and the version of the C
+//! library.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::time::Duration;
-
-use rustix::io::Errno;
-use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 /// `struct cachestat` of `linux/mman.h`.
 #[repr(C)]
@@ -51,21 +46,6 @@ pub(crate) fn cachestat(file: BorrowedFd<'_>) -> io::Result<CacheStat> {
         )
     };
     if rc == 0 { Ok(stat) } else { Err(io::Error::last_os_error()) }
-}
-
-/// Has the process that `command` starts killed when the calling thread ends, however it ends. What
-/// that process starts in turn is not killed.
-pub(crate) fn end_with_this_thread(command: &mut Command) {
-    let parent = getpid();
-    let tie = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
-        // A parent that ended before the call above sends no signal.
-        if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
-    };
-    // SAFETY: between `fork` and `exec`, a child may only do what a handler of signals may do.
-    // `tie` makes two system calls. It allocates nothing, takes no lock and cannot panic: the
-    // error is a number.
-    unsafe { command.pre_exec(tie) };
 }
 
 /// How a child process exited, and the resources that it used. They include those of the

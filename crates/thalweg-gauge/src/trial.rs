@@ -202,7 +202,7 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
     // started.
     command.process_group(0);
     // This thread waits for the child. If this process is killed, the child must not go on.
-    syscalls::end_with_this_thread(&mut command);
+    thalweg_io::end_with_this_thread(&mut command);
     let unpin = workload.cpus.as_deref().map(pin).transpose()?;
     let start = Instant::now();
     let child = command.spawn();

@@ -93,7 +93,7 @@ mod sys;
 pub mod text;
 
 pub use error::{Error, Fault, InFile, Result};
-pub use sys::return_large_blocks;
+pub use sys::{end_with_this_thread, return_large_blocks};
 
 /// The user's cache folder for this program. It holds indexes of files in read-only folders, store
 /// models and synthetic files. The path is `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`;

@@ -4,6 +4,11 @@
 use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 /// `cachestat(2)`, the same number on every architecture (include/uapi/asm-generic/unistd.h, Linux
 /// 6.5).
@@ -36,6 +41,21 @@ pub fn return_large_blocks() {
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
     }
+}
+
+/// Has the process that `command` starts killed when the calling thread ends, however it ends. What
+/// that process starts in turn is not killed.
+pub fn end_with_this_thread(command: &mut Command) {
+    let parent = getpid();
+    let tie = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // A parent that ended before the call above sends no signal.
+        if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+    };
+    // SAFETY: between `fork` and `exec`, a child may only do what a handler of signals may do.
+    // `tie` makes two system calls. It allocates nothing, takes no lock and cannot panic: the
+    // error is a number.
+    unsafe { command.pre_exec(tie) };
 }
 
 /// The kernel's page cache counts for `range`, which must not be empty. `None` if the call fails.

@@ -4,8 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::str::FromStr;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use thalweg::arrays::ArraySummary;
+use thalweg::control::Control;
 
 use crate::common::{Failure, VerbResult};
 
@@ -271,6 +274,9 @@ fn println_now(line: &str) -> VerbResult {
     Ok(())
 }
 
+/// Signals are looked for this often while a process has nothing to say.
+const BETWEEN_SIGNALS: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
 /// A process that this one has started, with its standard input and output.
 struct MemberProcess {
     child: Child,
@@ -290,7 +296,10 @@ impl MemberProcess {
         let failed =
             |e| Failure::Failed(thalweg::Error::io(&"thalweg".into(), "starting a process of", e));
         let own = std::env::args_os().skip(1);
-        let mut child = Command::new(std::env::current_exe().map_err(failed)?)
+        let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+        // This thread leads until all have ended. If this process is killed, none must go on.
+        thalweg_io::end_with_this_thread(&mut command);
+        let mut child = command
             .args(own)
             .args(["--member", "--slice", &format!("{}/{}", place.rank, place.size)])
             .stdin(Stdio::piped())
@@ -305,8 +314,15 @@ impl MemberProcess {
         }
     }
 
-    /// Waits for a line that the process prints.
-    fn line(&mut self) -> Result<String, Failure> {
+    /// Waits for a line that the process prints, unless a signal cancels `control`.
+    fn line(&mut self, control: &Control) -> Result<String, Failure> {
+        // Nothing is in the reader's buffer: a process prints one line, and then waits or ends.
+        let mut printed = [PollFd::new(self.stdout.get_ref(), PollFlags::IN)];
+        while matches!(poll(&mut printed, Some(&BETWEEN_SIGNALS)), Ok(0) | Err(Errno::INTR)) {
+            if control.is_cancelled() {
+                return Err(thalweg::Error::Cancelled.into());
+            }
+        }
         let mut line = String::new();
         let read = self.stdout.read_line(&mut line);
         match (read, line.is_empty()) {
@@ -323,19 +339,19 @@ impl MemberProcess {
 }
 
 /// Starts processes that each read a slice, and returns the tally of all.
-pub(super) fn lead(size: usize) -> Result<ReadTally, Failure> {
+pub(super) fn lead(size: usize, control: &Control) -> Result<ReadTally, Failure> {
     let mut members = (0..size)
         .map(|rank| MemberProcess::start(SliceNumber { rank, size }))
         .collect::<Result<Vec<_>, _>>()?;
     // The two barriers: before the clock starts, and before it is read.
     for _ in 0..2 {
         for member in &mut members {
-            member.line()?;
+            member.line(control)?;
         }
         members.iter_mut().try_for_each(MemberProcess::go)?;
     }
     let mut tallies = members.iter_mut().map(|member| {
-        let line = member.line()?;
+        let line = member.line(control)?;
         serde_json::from_str(&line)
             .map_err(|e| Failure::Said(format!("a process said {line:?}: {e}")))
     });

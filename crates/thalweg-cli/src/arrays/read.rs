@@ -142,7 +142,10 @@ fn by_ranks(
     };
     check_options(job.path, Kind::Arrays)?;
     match leads {
-        Some(size) => timed::print(&file, &lead(size)?, job, size, None)?,
+        Some(size) => {
+            let tally = lead(size, &job.options.control)?;
+            timed::print(&file, &tally, job, size, None)?;
+        }
         None => arrays(&file, job, ranks)?,
     }
     Ok(None)
