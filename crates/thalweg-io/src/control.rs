@@ -12,6 +12,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::error::{Error, Result};
+
 /// Cancels runs from outside and reports their progress. Clones share one state.
 #[derive(Debug, Clone, Default)]
 pub struct Control(Arc<ControlState>);
@@ -37,6 +39,14 @@ impl Control {
     /// Whether [`Control::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Relaxed)
+    }
+
+    /// Fails once [`Control::cancel`] was called: for loops that take long.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check(&self) -> Result<()> {
+        if self.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 
     /// Bytes that runs with this handle have fetched so far.

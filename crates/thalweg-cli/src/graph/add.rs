@@ -52,7 +52,10 @@ pub(super) struct GraphAddArgs {
 pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
     let options = args.open.options();
     let most_bytes = options.budget.memory;
-    let mut writer = open::new_or_existing(&args.store, options)?;
+    open::change_or_make(&args.store, options, |writer| add(args, writer, most_bytes))
+}
+
+fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResult {
     let mut changes = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
@@ -67,7 +70,7 @@ pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
         let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
         let edges = parse_pairs(pairs)?;
         let population = match &args.between {
-            Some(between) => new_population(args, &mut writer, name, between)?,
+            Some(between) => new_population(args, writer, name, between)?,
             None => writer.network().population_of(name)?,
         };
         changes.push(Change::AddEdges { population, edges, attributes: None });

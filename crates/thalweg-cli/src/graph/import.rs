@@ -73,7 +73,18 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     let options = args.open.options();
     let input = open_input(args, &options)?;
     // Opened after the input: a file that cannot be opened makes no store.
-    let mut writer = open::new_or_existing(&args.store, options.clone())?;
+    open::change_or_make(&args.store, options.clone(), |writer| {
+        import_and_report(args, writer, input, began, &options)
+    })
+}
+
+fn import_and_report(
+    args: &GraphImportArgs,
+    writer: &mut Writer,
+    input: Input,
+    began: Instant,
+    options: &NetworkOptions,
+) -> VerbResult {
     writer.set_coding(args.ids.into());
     writer.set_checkpoint_interval(Duration::from_secs(args.keep_every));
     if args.anew {
@@ -82,7 +93,7 @@ pub(super) fn run(args: &GraphImportArgs) -> VerbResult {
     let mut left_out = input.left_out.clone();
     let lost = input.lost.clone();
     let added_to = added_to(writer.network(), &input);
-    let report = import(&mut writer, input)?;
+    let report = import(writer, input)?;
     left_out.extend(lost.iter().flat_map(|values| values.words()));
     let seconds = began.elapsed().as_secs_f64();
     let cpu_s = process_cpu().as_secs_f64();

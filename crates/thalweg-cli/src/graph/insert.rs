@@ -9,7 +9,7 @@ use serde_json::json;
 use thalweg::graph::{Adjacency, Change, Side};
 
 use super::neighbors::digest;
-use super::open::OpenArgs;
+use super::open::{self, OpenArgs};
 use crate::common::{MEASURING, VerbResult, counted, output};
 use crate::timing::{Started, with_build};
 
@@ -48,12 +48,14 @@ const FIRST_NEW_SYNAPSE: u64 = 1 << 40;
 const HASH_MULTIPLIER: u64 = 2_654_435_761;
 
 pub(super) fn run(args: &GraphInsertArgs) -> VerbResult {
-    let mut writer = args.open.write(&args.store)?;
+    let options = args.open.options();
+    let mut writer = open::to_change(&args.store, options.clone())?;
     let population = writer.network().population_of("Astrocyte-Synapse")?;
     let astrocytes = writer.network().vertex_count(writer.network().type_of("Astrocyte")?).max(1);
     let mut seconds_per_edge = Vec::new();
     let started = Started::now();
     for first in (0..args.edges).step_by(args.batch as usize) {
+        options.control.check()?;
         let last = (first + args.batch).min(args.edges);
         let edges: Vec<(u64, u64)> =
             (first..last).map(|i| (source(i, astrocytes), FIRST_NEW_SYNAPSE + i)).collect();

@@ -43,10 +43,7 @@ impl OpenArgs {
 
     /// Opens an existing network for changes.
     pub(super) fn write(&self, store: &Path) -> Result<Writer, Failure> {
-        let options = self.options();
-        // The network must exist already: a mistyped name must not create a new network.
-        existing(store, options.clone())?;
-        Ok(Writer::open(store, options)?)
+        to_change(store, self.options())
     }
 }
 
@@ -56,10 +53,31 @@ pub(super) fn existing(store: &Path, options: NetworkOptions) -> Result<Network,
     Ok(Network::open(store, options)?)
 }
 
-/// Opens a network for changes. It is made if there is none.
-pub(super) fn new_or_existing(store: &Path, options: NetworkOptions) -> Result<Writer, Failure> {
+/// Opens an existing network for changes.
+pub(super) fn to_change(store: &Path, options: NetworkOptions) -> Result<Writer, Failure> {
+    // The network must exist already: a mistyped name must not create a new network.
+    existing(store, options.clone())?;
+    Ok(Writer::open(store, options)?)
+}
+
+/// Changes a network, which is made if there is none. What was made is removed again if nothing
+/// comes into it because the change fails.
+pub(super) fn change_or_make(
+    store: &Path,
+    options: NetworkOptions,
+    change: impl FnOnce(&mut Writer) -> VerbResult,
+) -> VerbResult {
     check_is_no_file(store, "a store is a folder")?;
-    Writer::open(store, options).map_err(Failure::of_argument)
+    let missing: Vec<&Path> = store.ancestors().take_while(|folder| !folder.exists()).collect();
+    let mut writer = Writer::open(store, options).map_err(Failure::of_argument)?;
+    let changed = change(&mut writer);
+    if changed.is_err() {
+        // The failure that is told is the first one.
+        let _ = writer.undo_new();
+        // A folder that holds something stays.
+        missing.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+    }
+    changed
 }
 
 /// Refuses a file in the place of a store.

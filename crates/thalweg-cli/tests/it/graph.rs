@@ -124,6 +124,24 @@ fn imports_that_cannot_be_meant_are_refused() {
     folder.ok(&["graph", "import", "e.csv", "empty"]);
 }
 
+/// What a verb made for a change is removed if the change fails, and nothing else.
+#[test]
+fn a_change_that_fails_leaves_no_new_store() {
+    let folder = network("source,target\n1,2\n");
+    fs::write(folder.path("bad.csv"), "source,target\n1,2\n3,x\n").unwrap();
+    fs::create_dir(folder.path("kept")).unwrap();
+    let types = ["--from-type", "A", "--to-type", "B"];
+    for store in ["new", "folder/new", "kept", "net"] {
+        let args = [&["graph", "import", "bad.csv", store], &types[..]].concat();
+        assert_eq!(folder.run(&args).status.code(), Some(1), "{store}");
+        let args = ["graph", "add", store, "--vertices", "C:1", "--edges", "none:1-2"];
+        assert_ne!(folder.run(&args).status.code(), Some(0), "{store}");
+    }
+    assert!(!folder.path("new").exists() && !folder.path("folder").exists());
+    assert_eq!(fs::read_dir(folder.path("kept")).unwrap().count(), 0);
+    assert!(folder.ok(&["graph", "info", "net"]).contains("1 edge"));
+}
+
 #[cfg(feature = "hdf5")]
 #[test]
 fn options_of_lists_are_refused_for_hdf5() {

@@ -229,6 +229,15 @@ pub(crate) fn is_of_network(name: &str) -> bool {
     [FILE, NEW, COPY, LOCK].contains(&name) || is_sort_file(name) || number_of(name).is_some()
 }
 
+/// Removes all files of a network. The copy of the manifest is the first: without its manifest, it
+/// would mean that the manifest was lost.
+pub(crate) fn remove_all(disk: &dyn Disk) -> Result<()> {
+    disk.remove(COPY)?;
+    let mut names = disk.list()?;
+    names.retain(|name| is_of_network(name));
+    names.iter().try_for_each(|name| disk.remove(name))
+}
+
 /// Whether a file is a sort file that is left over: its process ended before it removed the name.
 fn is_sort_file(name: &str) -> bool {
     ["sort.", ".thalweg-"].iter().any(|start| name.starts_with(start)) && name.ends_with(".tmp")

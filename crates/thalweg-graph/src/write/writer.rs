@@ -27,6 +27,8 @@ pub struct Writer {
     pub(crate) background: Option<BackgroundCompaction>,
     /// The time between two checkpoints of an import.
     pub(crate) checkpoint_interval: Duration,
+    /// Whether there was no network before.
+    is_new: bool,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -99,7 +101,8 @@ impl Writer {
                 format!("{}: another process writes to it; only one can at a time", disk.name());
             return Err(Error::Usage(what.into()));
         };
-        if Manifest::load(&*disk)?.is_none() {
+        let is_new = Manifest::load(&*disk)?.is_none();
+        if is_new {
             let mut manifest = Manifest::new();
             drop(LogWriter::create(&*disk, &manifest.log_file(), manifest.log)?);
             manifest.save(&*disk)?;
@@ -120,8 +123,23 @@ impl Writer {
             coding: crate::storage::column::NumberCoding::Packed,
             background: None,
             checkpoint_interval: CHECKPOINT_INTERVAL,
+            is_new,
             _lock: lock,
         })
+    }
+
+    /// Removes the network's files if this writer made the network and nothing has come into it:
+    /// after an import that failed. A checkpoint, from which an import goes on, is something.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn undo_new(self) -> Result<()> {
+        let Snapshot { manifest, memtable, .. } = &self.network.state;
+        let is_empty = manifest.segments.is_empty() && memtable.weight == 0;
+        if !self.is_new || !is_empty || manifest.unfinished.is_some() {
+            return Ok(());
+        }
+        manifest::remove_all(&*self.network.disk)
     }
 
     /// The network with all changes of this writer.
