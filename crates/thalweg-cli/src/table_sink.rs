@@ -95,9 +95,7 @@ impl TableSink {
     pub(crate) fn push_long(&mut self, batch: &RecordBatch, control: &Control) -> VerbResult {
         let rows = batch.num_rows();
         for from in (0..rows).step_by(ROWS_BETWEEN_SIGNALS) {
-            if control.is_cancelled() {
-                return Err(thalweg::Error::Cancelled.into());
-            }
+            control.check()?;
             self.push(&batch.slice(from, ROWS_BETWEEN_SIGNALS.min(rows - from)))?;
         }
         Ok(())

@@ -8,9 +8,10 @@ use arrow_schema::SchemaRef;
 use indicatif::ProgressBar;
 use serde_json::json;
 use thalweg::condition::Condition;
+use thalweg::control::Control;
 use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
 
-use super::open::OpenArgs;
+use super::open::{OpenArgs, existing};
 use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, counted, ended, output, shown_path};
@@ -74,7 +75,8 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         .map_err(Failure::of_argument)?;
     let lists = args.between.iter().chain(&args.and).flat_map(|ids| vertices::files_in(ids));
     args.force.check(&args.out, files_of(&args.store).chain(lists))?;
-    let network = args.open.read(&args.store)?;
+    let options = args.open.options();
+    let network = existing(&args.store, options.clone())?;
     let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
     let population = args.edges.as_ref().map(|name| network.population_of(name)).transpose()?;
     let (from, to) = match population {
@@ -90,7 +92,7 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
     let tally = if matches!(format, "h5" | "hdf5") {
         sonata(args, &network, vertex_type, population, wanted)?
     } else {
-        table(args, &network, vertex_type, population, wanted)?
+        table(args, &network, &options.control, vertex_type, population, wanted)?
     };
     let bytes = std::fs::metadata(&args.out)?.len();
     let ExportTally { edges, vertices, left_out } = tally;
@@ -201,6 +203,7 @@ impl TablePart {
 fn table(
     args: &GraphExportArgs,
     network: &Network,
+    control: &Control,
     vertex_type: Option<usize>,
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
@@ -219,7 +222,7 @@ fn table(
     let shown = part.show(network, wanted, &mut |batch| {
         rows += batch.num_rows() as u64;
         progress.add(batch.num_rows() as u64);
-        failure.keep(table.push(batch))
+        failure.keep(table.push_long(batch, control))
     });
     failure.or(shown.map_err(Failure::of_argument))?;
     table.finish()?;

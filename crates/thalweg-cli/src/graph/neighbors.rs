@@ -200,9 +200,7 @@ impl NeighbourLists<'_> {
                 first += here.len();
                 self.read(here, &mut lists)?;
                 for (place, vertex) in here.iter().enumerate() {
-                    if control.is_cancelled() {
-                        return Err(thalweg::Error::Cancelled.into());
-                    }
+                    control.check()?;
                     self.print_vertex(out, *vertex, lists.of(place))?;
                 }
             }

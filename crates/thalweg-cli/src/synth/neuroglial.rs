@@ -45,7 +45,7 @@ pub(super) fn write(
 ) -> thalweg::Result<()> {
     use thalweg::synth::neuroglial::{NeuroglialWriter, SynthNetwork};
 
-    let network = SynthNetwork::new(recipe)?;
+    let network = SynthNetwork::stoppable(recipe, stopped)?;
     let mut out = NeuroglialWriter::create(path, &network)?;
     let bar = super::bar(network.bytes());
     let make = || |number| network.piece(number);

@@ -15,6 +15,8 @@ impl Network {
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed), [`Error::Io`](thalweg_io::Error::Io).
     pub fn has_vertex(&self, vertex_type: usize, id: u64) -> Result<bool> {
+        // Changes look millions of vertices up, and as many edges.
+        self.fetcher.control.check()?;
         let memtable = self.state.memtable.vertices(vertex_type);
         if let Some(is_there) = memtable.and_then(|changes| changes.exists.get(&id)) {
             return Ok(*is_there);
@@ -37,6 +39,7 @@ impl Network {
     /// # Errors
     /// [`Error::Malformed`](thalweg_io::Error::Malformed), [`Error::Io`](thalweg_io::Error::Io).
     pub fn edges_between(&self, population: usize, source: u64, target: u64) -> Result<Vec<u64>> {
+        self.fetcher.control.check()?;
         let (source, target) = self.stored_ends(population, source, target);
         let mut found: Vec<u64> = Vec::new();
         for reader in &self.state.readers {
@@ -112,6 +115,7 @@ impl Network {
                 let Some(column) = column else { continue };
                 let mut finder = column.finder(&reader.segment);
                 for (there, id) in there.iter_mut().zip(ids).filter(|(there, _)| there.is_none()) {
+                    self.fetcher.control.check()?;
                     *there = finder.find(*id)?.ok().map(|_| is_there);
                 }
             }

@@ -174,6 +174,7 @@ impl Network {
         let mut rest = &found.parts[first..];
         let mut vertex = vertices.start;
         while vertex < vertices.end {
+            self.fetcher.control.check()?;
             if let Some((count, reader, lists, range)) = found.run(vertex..vertices.end, rest) {
                 // The buffer only grows; its old contents are overwritten.
                 let len = (range.end - range.start) as usize;
@@ -219,6 +220,7 @@ impl Network {
         out.offsets.push(0);
         let mut buffers = MergeBuffers::default();
         for vertex in 0..vertices.len() {
+            self.fetcher.control.check()?;
             let list: &[(u64, u64)] = self.combine(&found, vertex, &mut buffers)?;
             out.ids.extend(list.iter().map(|end| end.0));
             out.numbers.extend(list.iter().map(|end| end.1));
@@ -287,6 +289,7 @@ impl Network {
         let mut rest = &found.parts[first..];
         let mut vertex = vertices.start;
         while vertex < vertices.end {
+            self.fetcher.control.check()?;
             if let Some((count, reader, lists, range)) = found.run(vertex..vertices.end, rest) {
                 let out = &mut out
                     [(offsets[vertex] - base) as usize..(offsets[vertex + count] - base) as usize];

@@ -86,12 +86,10 @@ impl Network {
         let most = self.room(&self.populations()[adjacency.population].population.attributes);
         let mut list = Neighbours::default();
         for vertices in vertices.chunks(VERTICES_AT_ONCE) {
-            if self.fetcher.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
             let degrees = self.degrees(&[adjacency], vertices)?;
             let mut first = 0;
             while first < vertices.len() {
+                self.fetcher.control.check()?;
                 let mut sum = 0;
                 let fits = degrees[first..].iter().take_while(|degree| {
                     sum += **degree;

@@ -6,8 +6,8 @@
 //! maps to ids.
 
 use thalweg_codec::splitmix::{STEP, mix};
-use thalweg_io::Result;
 use thalweg_io::random::{hash01, quantile};
+use thalweg_io::{Error, Result};
 
 use super::CircuitRecipe;
 
@@ -146,8 +146,17 @@ impl SynthNetwork {
     /// Checks the recipe and computes its tables: half a second and 25 MB for the default circuit.
     ///
     /// # Errors
-    /// [`Error::Usage`](thalweg_io::Error::Usage) for a recipe that is not possible.
+    /// [`Error::Usage`] for a recipe that is not possible.
     pub fn new(recipe: CircuitRecipe) -> Result<Self> {
+        Self::stoppable(recipe, &|| false)
+    }
+
+    /// [`SynthNetwork::new`], unless `stopped` returns true meanwhile: the largest circuit takes a
+    /// quarter of a minute.
+    ///
+    /// # Errors
+    /// Those of [`SynthNetwork::new`]; [`Error::Cancelled`].
+    pub fn stoppable(recipe: CircuitRecipe, stopped: &dyn Fn() -> bool) -> Result<Self> {
         recipe.check()?;
         let seed = recipe.seed;
         let room = recipe.room();
@@ -173,8 +182,8 @@ impl SynthNetwork {
             network.astrocytes[*cell as usize] = astrocyte;
         }
         network.gather();
-        network.sizes();
-        network.count();
+        network.sizes(stopped)?;
+        network.count(stopped)?;
         Ok(network)
     }
 
@@ -196,7 +205,7 @@ impl SynthNetwork {
     }
 
     /// Chooses the size of each domain so that the right number of neurons pass it.
-    fn sizes(&mut self) {
+    fn sizes(&mut self, stopped: &dyn Fn() -> bool) -> Result<()> {
         let reaching =
             self.recipe.neurons as f64 * self.grid.steps.len() as f64 / self.grid.len() as f64;
         // In a small tissue, fewer neurons are within reach.
@@ -213,6 +222,9 @@ impl SynthNetwork {
         let all: f64 = each.iter().map(|neurons| neurons * power(*neurons)).sum();
         let per_neuron = SYNAPSES * each.len() as f64 / all;
         for (neurons, cell) in each.iter().zip(&self.cells) {
+            if stopped() {
+                return Err(Error::Cancelled);
+            }
             let rows = self.grid.rows(&self.grid.from, *cell as usize);
             let near = self.grid.steps.iter().map(|step| {
                 let home = target_cell(&rows, *step);
@@ -238,13 +250,17 @@ impl SynthNetwork {
             self.more[*cell as usize] =
                 ((per_neuron * power(*neurons) - 1.0).max(0.0) * FIXED) as u32;
         }
+        Ok(())
     }
 
     /// Numbers the synapses.
-    fn count(&mut self) {
+    fn count(&mut self, stopped: &dyn Fn() -> bool) -> Result<()> {
         let mut first = 0;
         self.synapses.push(0);
         for neuron in 0..self.homes.len() {
+            if stopped() {
+                return Err(Error::Cancelled);
+            }
             let rows = self.grid.rows(&self.grid.to, self.homes[neuron] as usize);
             let key = self.key(neuron as u64);
             let mut own = 0;
@@ -264,6 +280,7 @@ impl SynthNetwork {
             first += u64::from(own.next_multiple_of(2));
             self.synapses.push(first);
         }
+        Ok(())
     }
 
     fn key(&self, neuron: u64) -> u64 {

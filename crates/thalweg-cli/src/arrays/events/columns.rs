@@ -169,6 +169,7 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> VerbR
     for (key, log) in (0..).zip(&logs) {
         let Some(read) = read(nexus, log)? else { continue };
         for from in (0..read.times.len()).step_by(LOG_BATCH_ROWS) {
+            nexus.file().options().control.check()?;
             let rows = from..(from + LOG_BATCH_ROWS).min(read.times.len());
             sink.push(&columns.batch(key, log, &read, rows)?)?;
         }

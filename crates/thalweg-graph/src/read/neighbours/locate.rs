@@ -133,6 +133,7 @@ impl Network {
         let mut parts = Vec::new();
         for (number, adjacency) in adjacencies.iter().enumerate() {
             for reader in &self.state.readers {
+                self.fetcher.control.check()?;
                 self.find_in_segment(number, *adjacency, reader, vertices, &mut parts)?;
             }
         }
