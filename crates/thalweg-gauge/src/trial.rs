@@ -5,6 +5,7 @@
 //! 20 ms, and more often at the start. It is summed over the process tree, separately for private
 //! and file-backed memory.
 
+mod guard;
 mod tail;
 
 use std::io;
@@ -22,6 +23,7 @@ use thalweg_io::pool;
 
 use crate::workload::{Workload, WorkloadReport};
 use crate::{Error, Result, procfs, syscalls};
+use guard::GuardedGroup;
 use tail::Tail;
 
 /// The resources of one process and its descendants.
@@ -109,9 +111,11 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
     }
+    guard::start();
     let before = MachineCounters::now();
     let own_device_bytes = procfs::own_device_bytes();
     let (mut child, start) = spawn(workload)?;
+    let guarded = GuardedGroup::new(child.id());
     let accounts = procfs::Accounts::of(child.id());
     // A time limit that exceeds the range of `Duration` means no limit.
     let timeout = workload.timeout_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
@@ -124,6 +128,7 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         // reused before the child is reaped.
         let _ = kill_process_group(group, Signal::KILL);
     }
+    drop(guarded);
     let ended = syscalls::wait4(child.id())
         .map_err(|e| Error::io(program(workload), "waiting for it", e))?;
     let Observed { stdout, stderr, watched } = observed?;
@@ -201,7 +206,8 @@ fn spawn(workload: &Workload) -> Result<(Child, Instant)> {
     // The child gets its own process group, so that it can be killed with all processes that it
     // started.
     command.process_group(0);
-    // This thread waits for the child. If this process is killed, the child must not go on.
+    // This thread waits for the child. If this process is killed, the child must not go on, even
+    // if there is no guard.
     thalweg_io::end_with_this_thread(&mut command);
     let unpin = workload.cpus.as_deref().map(pin).transpose()?;
     let start = Instant::now();

@@ -611,12 +611,12 @@ fn commands_of_another_user_run_only_if_that_is_agreed() {
 }
 
 #[test]
-fn a_trial_ends_with_the_run_that_is_killed() {
+fn a_trial_and_what_it_started_end_with_the_run_that_is_killed() {
     const LONG: &str = r#"
 name = "long"
 pairs = 1
 [workload.long]
-command = ["sh", "-c", "echo $$ > pid.new; mv pid.new pid; exec sleep 100000"]
+command = ["sh", "-c", "sleep 100000 & echo $$ $! > pid.new; mv pid.new pid; wait"]
 [[comparison]]
 name = "long"
 arms = ["long"]
@@ -637,12 +637,14 @@ arms = ["long"]
         assert!(child.try_wait().unwrap().is_none());
         wait();
     }
-    let trial = std::fs::read_to_string(folder.path("pid")).unwrap();
+    let pids = std::fs::read_to_string(folder.path("pid")).unwrap();
     kill_process(Pid::from_child(&child), Signal::KILL).unwrap();
     child.wait().unwrap();
     // A process that has ended, but that nobody waited for, has no command line.
-    let command = format!("/proc/{}/cmdline", trial.trim());
-    while std::fs::read(&command).is_ok_and(|command| !command.is_empty()) {
-        wait();
+    for pid in pids.split_whitespace() {
+        let command = format!("/proc/{pid}/cmdline");
+        while std::fs::read(&command).is_ok_and(|command| !command.is_empty()) {
+            wait();
+        }
     }
 }
