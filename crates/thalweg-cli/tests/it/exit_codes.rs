@@ -122,12 +122,23 @@ fn long_file(path: &Path, distinct_ids: bool) -> String {
     write(path, &bytes)
 }
 
-/// A file of eight million events, which take long to write as text.
-fn live_file(path: &Path) -> String {
+/// What a command that must succeed has written at `path`.
+fn made(path: &Path, args: &[&str]) -> String {
     let path = path.to_str().unwrap();
-    let ended = thalweg(&["synth", path, "--kind", "nexus-live", "--size", "100MB"]);
+    let args: Vec<&str> = args.iter().map(|arg| if *arg == "OUT" { path } else { arg }).collect();
+    let ended = thalweg(&args);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     path.to_owned()
+}
+
+/// A file of eight million events, which take long to write as text.
+fn live_file(path: &Path) -> String {
+    made(path, &["synth", "OUT", "--kind", "nexus-live", "--size", "100MB"])
+}
+
+/// A file of a network of millions of edges, which take long to import.
+fn network_file(path: &Path) -> String {
+    made(path, &["synth", "OUT", "--kind", "neuroglial", "--neurons", "20000"])
 }
 
 /// The state of a process, and the processor time that it and its threads have taken. This works
@@ -203,17 +214,20 @@ fn interrupted_commands_leave_nothing() {
     let work = tempfile::tempdir().unwrap();
     let again = long_file(&folder.path().join("again.blow5"), false);
     let long = long_file(&folder.path().join("long.blow5"), true);
-    let live = if cfg!(feature = "hdf5") {
-        live_file(&folder.path().join("live.nxs"))
-    } else {
-        String::new()
-    };
+    let mut live = String::new();
+    let mut network = String::new();
+    let mut store = String::new();
+    if cfg!(feature = "hdf5") {
+        live = live_file(&folder.path().join("live.nxs"));
+        network = network_file(&folder.path().join("network.h5"));
+        store = made(&folder.path().join("store"), &["graph", "import", &network, "OUT"]);
+    }
     let parts = work.path().join("parts");
     let writing =
         || names(work.path()).iter().any(|name| name != "parts") || !names(&parts).is_empty();
     let at_once = || true;
     // Each command, and whether it is interrupted only once there is an output in progress.
-    let cases: [(&str, bool); 27] = [
+    let cases = [
         ("read AGAIN", false),
         ("check AGAIN", false),
         ("check AGAIN --salvage OUT/salvaged.blow5", true),
@@ -237,26 +251,52 @@ fn interrupted_commands_leave_nothing() {
         ("read LIVE --events --to OUT/events.csv", true),
         ("read LIVE --events --to OUT/events.parquet", true),
         ("read LIVE --events --order file --to OUT/events.tsv", true),
+        ("read LIVE --events --to OUT/events.npy", true),
+        ("read LIVE --to OUT/arrays.npy", true),
+        ("read LIVE --ranks 2 --throttle bandwidth=1MB/s", false),
+        ("index AGAIN -o OUT/again.idx --throttle bandwidth=100kB/s", false),
+        ("graph import NETWORK OUT/store --keep-every 1000", true),
+        ("graph import NETWORK OUT/folder/store --keep-every 1000", true),
+        ("graph export STORE OUT/edges.csv --edges Astrocyte-Synapse", true),
+        ("graph export STORE OUT/edges.parquet --edges Astrocyte-Synapse", true),
+        ("graph export STORE OUT/some.csv --edges Astrocyte-Neuron --where to>3", true),
+        (
+            "graph export STORE OUT/part.csv --edges Astrocyte-Neuron --between Astrocyte:0-900",
+            true,
+        ),
+        ("graph export STORE OUT/network.h5", true),
+        ("graph neighbors STORE --from Astrocyte --measured --repeat 60000", false),
+        ("graph neighbors STORE --from Astrocyte --measured --arrays --repeat 60000", false),
+        ("graph insert STORE --edges 2000000", false),
         ("plot AGAIN --to OUT/run.html", false),
         ("plot AGAIN --to OUT/run.png", false),
         ("synth OUT/made.blow5 --samples 2G", true),
         ("synth OUT/made.pod5 --kind pod5 --samples 2G", true),
+        ("synth OUT/made.h5 --kind neuroglial --neurons 40000", true),
+        ("probe OUT --file-size 2GB", true),
     ];
     let mut signals = vec![(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
     // So it is below nohup(1).
     signals.retain(|(signal, _)| !has_signal("self", "SigIgn:", *signal));
-    for ((case, when_writing), (signal, code)) in cases.into_iter().zip(signals.iter().cycle()) {
-        let needs_hdf5 = case.contains("fast5") || case.contains("LIVE");
-        if needs_hdf5 && cfg!(not(feature = "hdf5")) {
+    for (case, when_writing) in cases {
+        let needs_hdf5 = ["fast5", "LIVE", "NETWORK", "STORE", "neuroglial"];
+        if cfg!(not(feature = "hdf5")) && needs_hdf5.iter().any(|word| case.contains(word)) {
             continue;
         }
         let place = work.path().to_str().unwrap();
-        let named = [("AGAIN", &*again), ("LONG", &*long), ("LIVE", &*live), ("OUT", place)];
+        let named = [
+            ("AGAIN", &*again),
+            ("LONG", &*long),
+            ("LIVE", &*live),
+            ("NETWORK", &*network),
+            ("STORE", &*store),
+            ("OUT", place),
+        ];
         let fill = |word: &str| {
             named.iter().fold(word.to_owned(), |word, (name, path)| word.replace(name, path))
         };
         let mut args: Vec<String> = case.split(' ').map(fill).collect();
-        if !case.starts_with("synth") {
+        if !case.starts_with("synth") && !case.starts_with("probe") {
             args.extend(["-t".into(), "1".into()]);
         }
         // The calibration of these reads loses digits in POD5.
@@ -265,23 +305,101 @@ fn interrupted_commands_leave_nothing() {
         }
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let ready: &dyn Fn() -> bool = if when_writing { &writing } else { &at_once };
-        // A command that ends when the signal comes has another exit code, and outputs.
-        let interrupted = (0..ATTEMPTS).find_map(|_| {
-            std::fs::remove_dir_all(work.path()).unwrap();
-            std::fs::create_dir_all(&parts).unwrap();
-            interrupt(&args, *signal, ready).filter(|(ended, _)| ended.code == Some(*code))
-        });
-        let (ended, took) = interrupted.unwrap_or_else(|| panic!("{case}: never interrupted"));
-        assert_eq!(ended.err, "thalweg: interrupted\n", "{case}");
-        // Commands must stop within a second. In that second, two threads take at most two seconds
-        // of processor time.
-        assert!(took < Duration::from_secs(2), "{case}: {took:?} of processor time");
-        assert_eq!(
-            (names(work.path()), names(&parts)),
-            (vec!["parts".to_owned()], Vec::new()),
-            "{case}"
-        );
+        for (signal, code) in &signals {
+            // A command that ends when the signal comes has another exit code, and outputs.
+            let interrupted = (0..ATTEMPTS).find_map(|_| {
+                std::fs::remove_dir_all(work.path()).unwrap();
+                std::fs::create_dir_all(&parts).unwrap();
+                interrupt(&args, *signal, ready).filter(|(ended, _)| ended.code == Some(*code))
+            });
+            let (ended, took) = interrupted.unwrap_or_else(|| panic!("{case}: never interrupted"));
+            // A command that does not stop is ended, and says so.
+            let said = ended.err.lines().filter(|line| !line.starts_with("thalweg: left out: "));
+            assert_eq!(said.collect::<Vec<_>>(), ["thalweg: interrupted"], "{case}");
+            // Commands must stop within a second. In that second, two threads take at most two
+            // seconds of processor time.
+            assert!(took < Duration::from_secs(2), "{case}: {took:?} of processor time");
+            assert_eq!(
+                (names(work.path()), names(&parts)),
+                (vec!["parts".to_owned()], Vec::new()),
+                "{case}"
+            );
+        }
     }
+}
+
+/// The processes that a process has started and that have not ended.
+fn children(parent: u32) -> Vec<u32> {
+    let pids = fs::read_dir("/proc").unwrap();
+    let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let is_child = |pid: &u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        // The state and the parent follow the name of the program.
+        let fields: Option<Vec<&str>> =
+            stat.rsplit_once(") ").map(|(_, fields)| fields.split(' ').take(2).collect());
+        fields.is_some_and(|fields| fields[0] != "Z" && fields[1] == parent.to_string())
+    };
+    pids.filter(is_child).collect()
+}
+
+/// However a read by several processes ends, none of them goes on.
+#[test]
+#[cfg(feature = "hdf5")]
+fn the_processes_of_a_read_end_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let live = live_file(&folder.path().join("live.nxs"));
+    let args = ["read", &live, "--ranks", "2", "--throttle", "bandwidth=1MB/s", "-t", "1"];
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP, Signal::KILL];
+    for signal in signals.into_iter().filter(|signal| !has_signal("self", "SigIgn:", *signal)) {
+        let mut command = Command::new(THALWEG);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let started = Instant::now();
+        let wait = || {
+            assert!(started.elapsed() < PATIENCE, "{signal:?}");
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let mut ranks = Vec::new();
+        while ranks.len() < 2 {
+            ranks = children(child.id());
+            wait();
+        }
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), signal).unwrap();
+        child.wait().unwrap();
+        // A process that has ended, but that nobody waited for, has no command line.
+        let runs = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|command| !command.is_empty())
+        };
+        while ranks.iter().any(runs) {
+            wait();
+        }
+    }
+}
+
+/// What a killed probe leaves is removed by the next one, whatever their process ids are.
+#[test]
+fn a_probe_removes_what_a_killed_one_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let work = tempfile::tempdir().unwrap();
+    let place = work.path().to_str().unwrap();
+    let probe = |size: &str| {
+        let mut command = Command::new(THALWEG);
+        command.args(["probe", place, "--budget-s", "1", "--file-size", size]);
+        command.env("XDG_CACHE_HOME", folder.path());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    let mut child = probe("2GB").spawn().unwrap();
+    let started = Instant::now();
+    while !names(work.path()).iter().any(|name| name.ends_with(".tmp")) {
+        assert!(started.elapsed() < PATIENCE);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_ne!(names(work.path()), [""; 0]);
+    run(probe("1MB"));
+    assert_eq!(names(work.path()), [""; 0]);
 }
 
 /// nohup(1) has its command ignore SIGHUP, so that it goes on after the terminal is closed.

@@ -139,7 +139,7 @@ fn a_change_that_fails_leaves_no_new_store() {
     }
     assert!(!folder.path("new").exists() && !folder.path("folder").exists());
     assert_eq!(fs::read_dir(folder.path("kept")).unwrap().count(), 0);
-    assert!(folder.ok(&["graph", "info", "net"]).contains("1 edge"));
+    assert!(folder.ok(&["graph", "info", "net"]).contains("e: 1 (A -> B)"));
 }
 
 #[cfg(feature = "hdf5")]
