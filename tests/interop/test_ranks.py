@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 import h5py
@@ -117,3 +118,13 @@ def test_without_mpi_it_says_so(thalweg_binary, file):
     done = run(MPIEXEC, "-n", 2, thalweg_binary, "read", file, "--json", check=False, timeout=600)
     assert done.returncode != 0
     assert "built without MPI" in done.stderr
+
+
+def test_what_is_not_read_is_said_once_and_fails(thalweg_binary, tmp_path):
+    path = tmp_path / "f.h5"
+    with h5py.File(path, "w") as file:
+        file["a"] = np.arange(10)
+        file.create_dataset("lists", (2,), h5py.vlen_dtype("i4"))
+    done = subprocess.run([thalweg_binary, "read", path, "/a", "/lists", "--ranks", "2"], capture_output=True, text=True)
+    assert done.returncode == 1 and done.stdout.startswith("1 dataset, ")
+    assert done.stderr == "thalweg: /lists: not read: lists of any length\n"

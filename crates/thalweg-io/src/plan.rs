@@ -71,10 +71,15 @@ impl Default for Budget {
     }
 }
 
+/// Bytes of the budget for each decode worker. A worker that also encodes takes about as much, with
+/// its batch and the state of its codecs.
+const THREAD: usize = 4 << 20;
+
 /// The sizes of a run that keeps the depth of `model` in flight and stays within `budget`.
 ///
 /// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. If the
 /// budget is too small for the model's block and depth, the blocks shrink first, then the depth.
+/// If it is too small for the threads, there are fewer.
 ///
 /// ```
 /// use thalweg_io::engine::Delivery;
@@ -87,7 +92,7 @@ impl Default for Budget {
 /// assert!(shape.buffers * (shape.block + shape.headroom) <= 32 << 20);
 /// ```
 pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
-    let threads = budget.threads.max(1);
+    let threads = budget.threads.clamp(1, (budget.memory / THREAD).max(1));
     let share = budget.memory / 2;
     let mut block = model.block.max(MIN_BLOCK).next_multiple_of(MIN_BLOCK);
     // Headroom of a quarter of a block lets all but the longest extents be completed without

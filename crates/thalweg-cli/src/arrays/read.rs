@@ -4,6 +4,7 @@ mod digests;
 mod plan;
 mod timed;
 
+use std::fmt::Display;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -143,8 +144,10 @@ fn by_ranks(
     check_options(job.path, Kind::Arrays)?;
     match leads {
         Some(size) => {
+            let wanted = WantedArrays::at(&file, job.within)?;
             let tally = lead(size, &job.options.control)?;
             timed::print(&file, &tally, job, size, None)?;
+            wanted.end()?;
         }
         None => arrays(&file, job, ranks)?,
     }
@@ -161,13 +164,18 @@ impl WantedArrays {
     /// The arrays at or below the paths and patterns; without paths, all arrays. Prints what the
     /// other datasets are, and what could not be read.
     pub(super) fn at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
-        Self::among(file, paths, |_| false)
+        Self::among(file, paths, |_| false, complain)
+    }
+
+    /// The arrays, for a process whose leader has printed what is not read.
+    fn of_member(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
+        Self::among(file, paths, |_| false, |_| {})
     }
 
     /// These, and the strings and lists of any length.
     pub(super) fn with_variable(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
         // Who reads a dataset that is damaged is told.
-        Self::among(file, paths, |dataset| !matches!(file.variable(dataset), Ok(None)))
+        Self::among(file, paths, |dataset| !matches!(file.variable(dataset), Ok(None)), complain)
     }
 
     /// The arrays, and the other datasets that `is_read` says are read.
@@ -175,17 +183,18 @@ impl WantedArrays {
         file: &ArrayFile,
         paths: &[PathBuf],
         is_read: impl Fn(&Dataset) -> bool,
+        say: fn(&dyn Display),
     ) -> Result<Self, Failure> {
-        let (mut datasets, mut is_partial) = survey(file, paths)?;
+        let (mut datasets, mut is_partial) = surveyed(file, paths, say)?;
         datasets.retain(|dataset| {
             let Some(what) = dataset.not_read().filter(|_| !is_read(dataset)) else { return true };
-            complain(&format!("{}: not read: {what}", dataset.path()));
+            say(&format!("{}: not read: {what}", dataset.path()));
             // What is named must be read.
             is_partial |= paths.iter().any(|path| path == Path::new(dataset.path()));
             false
         });
         is_partial |= datasets.is_empty() && !paths.is_empty();
-        datasets.iter().for_each(|dataset| warn_of_fill_values(file, dataset));
+        datasets.iter().for_each(|dataset| of_fill_values(file, dataset, say));
         Ok(Self { datasets, is_partial })
     }
 
@@ -198,15 +207,19 @@ impl WantedArrays {
 /// Says where fill values stand for what is missing, and where there are so many that reading them
 /// takes long.
 pub(crate) fn warn_of_fill_values(file: &ArrayFile, dataset: &Dataset) {
+    of_fill_values(file, dataset, complain);
+}
+
+fn of_fill_values(file: &ArrayFile, dataset: &Dataset, say: fn(&dyn Display)) {
     if file.is_sparse(dataset) {
         let path = dataset.path();
-        complain(&format!("{path}: far more values than the file can hold: most are fill values"));
+        say(&format!("{path}: far more values than the file can hold: most are fill values"));
     }
     // Reading the dataset meets the same error.
     let missing = file.missing_sources(dataset).unwrap_or_default();
     let Some(first) = missing.first() else { return };
     let others = if missing.len() > 1 { ", ..." } else { "" };
-    complain(&format!(
+    say(&format!(
         "{}: {} that it shows not found ({first}{others}): fill values take the place",
         dataset.path(),
         counted(missing.len() as u64, "dataset"),
@@ -216,6 +229,14 @@ pub(crate) fn warn_of_fill_values(file: &ArrayFile, dataset: &Dataset) {
 /// The datasets at or below paths in the file, or that match patterns; without paths, all datasets.
 /// Prints what could not be read. The second value is whether there is any such object.
 pub(crate) fn survey(file: &ArrayFile, paths: &[PathBuf]) -> Result<(Vec<Dataset>, bool), Failure> {
+    surveyed(file, paths, complain)
+}
+
+fn surveyed(
+    file: &ArrayFile,
+    paths: &[PathBuf],
+    say: fn(&dyn Display),
+) -> Result<(Vec<Dataset>, bool), Failure> {
     let root = [PathBuf::from("/")];
     let mut datasets = Vec::new();
     let mut is_partial = false;
@@ -223,8 +244,8 @@ pub(crate) fn survey(file: &ArrayFile, paths: &[PathBuf]) -> Result<(Vec<Dataset
         let found = file.survey(&path.to_string_lossy());
         let found = found.map_err(|error| not_within(error, &[path]))?;
         is_partial |= !found.unreadable.is_empty();
-        found.unreadable.iter().for_each(|error| complain(error));
-        found.external.iter().for_each(|link| complain(&format!("{link}, which is not followed")));
+        found.unreadable.iter().for_each(|error| say(error));
+        found.external.iter().for_each(|link| say(&format!("{link}, which is not followed")));
         datasets.extend(found.datasets);
     }
     Ok((datasets, is_partial))
@@ -255,7 +276,11 @@ fn arrays(file: &ArrayFile, job: &ReadJob<'_>, ranks: &Ranks) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let wanted = WantedArrays::at(file, job.within)?;
+    let wanted = if job.arrays.member {
+        WantedArrays::of_member(file, job.within)?
+    } else {
+        WantedArrays::at(file, job.within)?
+    };
     read_arrays(file, &wanted.datasets, job, ranks)?;
     wanted.end()
 }
