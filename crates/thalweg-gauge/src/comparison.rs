@@ -28,6 +28,7 @@ use crate::workload::Workload;
 pub use crate::stats::PairCount;
 pub use flags::Flag;
 pub use plan::{ComparisonPlan, InSuite};
+pub(crate) use read::schema_of;
 pub use read::{Earlier, Records, parse, read, read_text};
 pub use record::{FilePlace, ProbeRecord, ProgramVersion, Resumed, Session, TRIAL_SCHEMA, Trial};
 pub use resume::reopen;

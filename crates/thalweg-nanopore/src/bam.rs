@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
+use thalweg_io::store::FileStore;
 use thalweg_io::{Error, Result};
 
 /// The last bytes of every BAM file: an empty BGZF block. Without this check, a file that was cut
@@ -46,7 +47,9 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
     /// is not a BAM file.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
-        let mut file = File::open(path).map_err(|e| Error::io(&name, "opening", e))?;
+        // A pipe without a writer would have this wait for ever, and has no end to look at.
+        let store = FileStore::open(path)?;
+        let mut file = store.file().try_clone().map_err(|e| Error::io(&name, "opening", e))?;
         let last = (|| {
             let size = file.seek(SeekFrom::End(0))?;
             let mut last = Vec::new();

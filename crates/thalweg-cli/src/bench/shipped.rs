@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use thalweg::store::FileStore;
+use thalweg::{Fault, InFile};
 use thalweg_gauge::suite::Suite;
 
 use crate::common::Failure;
@@ -20,6 +22,9 @@ pub(super) const SHIPPED: [(&str, &str); 9] = [
     ("pipeline", include_str!("../../suites/pipeline.toml")),
     ("scaling", include_str!("../../suites/scaling.toml")),
 ];
+
+/// The most bytes of a suite. The shipped ones have some ten thousand.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// A suite, the folder that its relative paths start from, and the files that the argument gives.
 pub(super) struct NamedSuite {
@@ -40,8 +45,15 @@ pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     }
     let path = Path::new(what);
     if path.extension().is_some_and(|e| e == "toml") {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| thalweg::Error::io(&what.to_owned().into(), "reading", e))?;
+        let text = FileStore::open(path)?.contents("a suite", MOST_BYTES)?;
+        let text = String::from_utf8(text).map_err(|e| {
+            let at = e.utf8_error().valid_up_to();
+            Fault::new(at, "bytes that are not UTF-8", "text").in_file(
+                &what.to_owned().into(),
+                0,
+                "a suite",
+            )
+        })?;
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
         let suite = parsed(what.to_owned(), &text, folder, BTreeMap::new())?;
         return Ok(NamedSuite { file: Some(path.to_owned()), ..suite });

@@ -4,8 +4,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use thalweg_io::store::FileStore;
 
 use super::record::{COMPARISON_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, SESSION_SCHEMA};
@@ -27,22 +27,25 @@ pub fn read(path: &Path) -> Result<Vec<Comparison>> {
     Ok(parse(path, &read_text(path)?)?.comparisons)
 }
 
-/// The most bytes that a gzip file of results may hold. A trial takes less than a kilobyte.
-const MOST_UNPACKED: u64 = 64 << 20;
+/// The most bytes that results may have, unpacked. A trial takes less than a kilobyte.
+pub(super) const MOST_BYTES: u64 = 64 << 20;
+
+/// The most bytes of a line. The longest is that of a suite, which holds the suite's text. A value
+/// takes up to a hundred times the memory of its JSON.
+const MOST_LINE: usize = 2 << 20;
 
 /// The text of a results file, unpacked if it is a gzip file. A truncated gzip file gives its
 /// intact part.
 pub fn read_text(path: &Path) -> Result<String> {
     // A pipe without a writer would have this wait for ever.
     let store = FileStore::open(path)?;
-    let mut bytes = Vec::new();
-    store.file().read_to_end(&mut bytes).map_err(|e| Error::io(path, "reading", e))?;
+    let mut bytes = store.contents("results", MOST_BYTES)?;
     if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
         let decoder = flate2::read::MultiGzDecoder::new(bytes.as_slice());
-        match decoder.take(MOST_UNPACKED + 1).read_to_end(&mut unpacked) {
-            Ok(len) if len as u64 > MOST_UNPACKED => {
-                let what = format!("more than {} MiB, too many for results", MOST_UNPACKED >> 20);
+        match decoder.take(MOST_BYTES + 1).read_to_end(&mut unpacked) {
+            Ok(len) if len as u64 > MOST_BYTES => {
+                let what = format!("more than {} MiB, too many for results", MOST_BYTES >> 20);
                 return Err(Error::io(path, "unpacking", std::io::Error::other(what)));
             }
             Err(e) if e.kind() != std::io::ErrorKind::UnexpectedEof => {
@@ -85,6 +88,55 @@ pub fn parse(path: &Path, text: &str) -> Result<Records> {
     Ok(Records { comparisons: earlier.into_iter().map(summarise).collect(), notes })
 }
 
+/// A field that should be text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Text {
+    Text(String),
+    Other(IgnoredAny),
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self::Other(IgnoredAny)
+    }
+}
+
+impl Text {
+    fn into_string(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Other(_) => String::new(),
+        }
+    }
+}
+
+/// The fields that say what a line is. The other fields are read only where they are needed.
+#[derive(Deserialize)]
+struct LineHead {
+    #[serde(default)]
+    schema: Text,
+    #[serde(default)]
+    id: Text,
+    #[serde(default)]
+    comparison: Text,
+    #[serde(default)]
+    name: Text,
+}
+
+/// The schema of a line of results; `None` if it is no JSON object or has none.
+pub(crate) fn schema_of(line: &str) -> Option<String> {
+    serde_json::from_str::<LineHead>(line).ok().map(|head| head.schema.into_string())
+}
+
+/// Refuses a line that would take too much memory.
+fn check_length(line: &str) -> Result<(), String> {
+    if line.len() > MOST_LINE {
+        return Err(format!("has {} bytes, more than {MOST_LINE}", line.len()));
+    }
+    Ok(())
+}
+
 /// The comparisons before they are summarised, and notes on skipped lines.
 pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<String>)> {
     let mut notes = Vec::new();
@@ -93,17 +145,19 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
     let count = text.lines().count();
     for (i, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let wrong = |what: String| Error::Results { path: path.to_path_buf(), line: i + 1, what };
-        let value: Value = match serde_json::from_str(line) {
-            Ok(value) => value,
+        check_length(line).map_err(wrong)?;
+        let head: LineHead = match serde_json::from_str(line) {
+            Ok(head) => head,
+            Err(e) if e.is_data() && !line.trim_start().starts_with('{') => continue,
             Err(_) if i + 1 == count && !text.ends_with('\n') => {
                 notes.push(format!("line {} is cut short, and was left out", i + 1));
                 break;
             }
             Err(e) => return Err(wrong(e.to_string())),
         };
-        let schema = text_of(&value, "schema");
+        let schema = head.schema.into_string();
         if schema == SESSION_SCHEMA {
-            let session = typed(value).map_err(wrong)?;
+            let session = typed(line).map_err(wrong)?;
             open.push(Earlier {
                 session,
                 trials: Vec::new(),
@@ -114,16 +168,17 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
             continue;
         }
         if schema.starts_with("thalweg.session/") {
-            let name = text_of(&value, "name");
+            let name = head.name.into_string();
             notes.push(format!(
                 "{name:?} was left out: {schema} is not a version that this thalweg can read"
             ));
-            foreign.push(text_of(&value, "id"));
+            foreign.push(head.id.into_string());
             continue;
         }
         let known = [TRIAL_SCHEMA, PROBE_SCHEMA, RESUMED_SCHEMA, COMPARISON_SCHEMA]
             .contains(&schema.as_str());
-        let id = text_of(&value, if schema == COMPARISON_SCHEMA { "id" } else { "comparison" });
+        let id = if schema == COMPARISON_SCHEMA { head.id } else { head.comparison };
+        let id = id.into_string();
         if !known || foreign.contains(&id) {
             continue;
         }
@@ -132,32 +187,43 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
         let Some(of) = open.iter_mut().rev().find(|o| o.session.id == id) else {
             return Err(wrong(format!("belongs to comparison {id:?}, which has no session line")));
         };
-        add_line(of, &schema, value).map_err(wrong)?;
+        add_line(of, &schema, line).map_err(wrong)?;
     }
     Ok((open, notes))
 }
 
 /// Adds the line of a trial, probe, resumption or end to its comparison.
-fn add_line(of: &mut Earlier, schema: &str, value: Value) -> Result<(), String> {
+fn add_line(of: &mut Earlier, schema: &str, line: &str) -> Result<(), String> {
     match schema {
-        TRIAL_SCHEMA => of.trials.push(typed(value)?),
-        PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(value)?.probe),
-        RESUMED_SCHEMA => of.resumed.push(typed(value)?),
-        // Versions that knew only a fixed number of rounds did not say how it ended.
-        _ => {
-            let ended = value.get("ended").cloned();
-            of.ended = Some(ended.map_or(Ok(EndReason::AllRounds), typed)?);
+        TRIAL_SCHEMA => {
+            let mut trial: Trial = typed(line)?;
+            // Nothing asks for these fields of earlier trials, and they may be large.
+            if let Some(report) = trial.outcome.as_mut().and_then(|o| o.report.as_mut()) {
+                report.other.clear();
+            }
+            of.trials.push(trial);
         }
+        PROBE_SCHEMA => of.probes.push(typed::<ProbeRecord>(line)?.probe),
+        RESUMED_SCHEMA => of.resumed.push(typed(line)?),
+        _ => of.ended = Some(typed::<ComparisonEnd>(line)?.ended),
     }
     Ok(())
 }
 
-fn text_of(value: &Value, field: &str) -> String {
-    value.get(field).and_then(Value::as_str).unwrap_or_default().to_owned()
+/// How a comparison ended.
+#[derive(Deserialize)]
+struct ComparisonEnd {
+    /// Versions that knew only a fixed number of rounds did not say it.
+    #[serde(default = "all_rounds")]
+    ended: EndReason,
 }
 
-fn typed<T: DeserializeOwned>(value: Value) -> Result<T, String> {
-    serde_json::from_value(value).map_err(|e| e.to_string())
+fn all_rounds() -> EndReason {
+    EndReason::AllRounds
+}
+
+fn typed<T: DeserializeOwned>(line: &str) -> Result<T, String> {
+    serde_json::from_str(line).map_err(|e| e.to_string())
 }
 
 #[cfg(test)]
@@ -210,6 +276,17 @@ mod tests {
     }
 
     #[test]
+    fn lines_are_short_or_refused_and_only_objects_count() {
+        let long = format!("{{\"kind\":[{}0]}}\n", "0,".repeat(MOST_LINE / 2));
+        let error = parsed(&long).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("r.jsonl: line 1: has 2097164 bytes"), "{error}");
+        let text = lines(&["3", "[1]", "\"word\"", r#"{"schema":[{"a":1}],"id":2}"#, SESSION]);
+        assert_eq!(parsed(&text).map_or(0, |records| records.comparisons.len()), 1);
+        let twice = r#"{"schema":"thalweg.trial/1","schema":"thalweg.trial/1"}"#;
+        assert!(parsed(&lines(&[twice])).is_err());
+    }
+
+    #[test]
     #[allow(clippy::unwrap_used)]
     fn a_gzip_file_that_unpacks_to_too_much_is_refused() {
         let folder = tempfile::tempdir().unwrap();
@@ -217,9 +294,9 @@ mod tests {
         let file = std::fs::File::create(&path).unwrap();
         let mut packed = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
         let line = vec![b' '; 1 << 20];
-        (0..MOST_UNPACKED >> 20).for_each(|_| packed.write_all(&line).unwrap());
+        (0..MOST_BYTES >> 20).for_each(|_| packed.write_all(&line).unwrap());
         packed.try_finish().unwrap();
-        assert_eq!(read_text(&path).unwrap().len() as u64, MOST_UNPACKED);
+        assert_eq!(read_text(&path).unwrap().len() as u64, MOST_BYTES);
         packed.finish().unwrap();
         let more = std::fs::File::options().append(true).open(&path).unwrap();
         let mut more = flate2::write::GzEncoder::new(more, flate2::Compression::fast());
@@ -227,5 +304,9 @@ mod tests {
         more.finish().unwrap();
         let error = read_text(&path).unwrap_err().to_string();
         assert!(error.contains("results.jsonl.gz") && error.contains("64 MiB"), "{error}");
+        let plain = folder.path().join("results.jsonl");
+        std::fs::File::create(&plain).unwrap().set_len(3 << 30).unwrap();
+        let error = read_text(&plain).unwrap_err().to_string();
+        assert!(error.contains("found 3221225472 bytes, expected at most 67108864"), "{error}");
     }
 }

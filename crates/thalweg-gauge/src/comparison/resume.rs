@@ -1,11 +1,13 @@
 //! Reopens a results file to continue its comparisons.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde::de::IgnoredAny;
+
+use thalweg_io::store::FileStore;
 
 use super::{Earlier, read};
 use crate::{Error, Result};
@@ -27,8 +29,8 @@ pub fn reopen(path: &Path) -> Result<(File, Vec<Earlier>)> {
     if !lock(&file) {
         return Err(Error::Usage(format!("{}: another run is writing to it", path.display())));
     }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(io("reading"))?;
+    let store = FileStore::of(&file, path.to_string_lossy().into())?;
+    let bytes = store.contents("results", read::MOST_BYTES)?;
     let whole = whole_lines(&bytes);
     let text = std::str::from_utf8(whole).map_err(|e| io("reading")(std::io::Error::other(e)))?;
     let (earlier, _) = read::earlier(path, text)?;
@@ -60,5 +62,5 @@ fn lock(file: &File) -> bool {
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     let start = bytes.iter().rposition(|&b| b == b'\n').map_or(0, |i| i + 1);
     let (lines, last) = bytes.split_at(start);
-    if serde_json::from_slice::<Value>(last).is_ok() { bytes } else { lines }
+    if serde_json::from_slice::<IgnoredAny>(last).is_ok() { bytes } else { lines }
 }

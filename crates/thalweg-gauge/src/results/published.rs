@@ -10,6 +10,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::comparison::schema_of;
 use crate::{Error, Result};
 
 const SOURCE_SCHEMA: &str = "thalweg.published/1";
@@ -172,15 +173,14 @@ pub fn parse(path: &Path, text: &str) -> Result<Vec<Published>> {
     let mut all: Vec<Published> = Vec::new();
     for (i, line) in text.lines().enumerate() {
         let wrong = |what: String| Error::Results { path: path.to_path_buf(), line: i + 1, what };
-        let Ok(value) = serde_json::from_str::<Value>(line) else { continue };
-        match value.get("schema").and_then(Value::as_str) {
+        match schema_of(line).as_deref() {
             Some(SOURCE_SCHEMA) => {
-                let source = serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+                let source = serde_json::from_str(line).map_err(|e| wrong(e.to_string()))?;
                 all.push(Published { source, figures: Vec::new() });
             }
             Some(FIGURE_SCHEMA) => {
                 let figure: PublishedFigure =
-                    serde_json::from_value(value).map_err(|e| wrong(e.to_string()))?;
+                    serde_json::from_str(line).map_err(|e| wrong(e.to_string()))?;
                 if !(figure.time_s > 0.0 && figure.time_s.is_finite()) {
                     return Err(wrong(format!(
                         "time_s is {}, not a positive number of seconds",

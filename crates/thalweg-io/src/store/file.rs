@@ -1,7 +1,7 @@
 //! A local file, read through the page cache or past it.
 
 use std::fs::File;
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSliceMut, Read};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::{AlignedBuf, Feed, PAGE, Request, Store, check_inside};
-use crate::error::{Error, Result};
+use crate::error::{Error, Fault, InFile, Result};
 
 /// A file read with `pread(2)`.
 #[derive(Debug)]
@@ -85,6 +85,26 @@ impl FileStore {
         let size = file.metadata().map_err(failed)?.len();
         let file = file.try_clone().map_err(failed)?;
         Ok(Self { name, size, file, direct: None })
+    }
+
+    /// The whole contents of a file that should be small. `what` names what it holds.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] if it has more than `most` bytes, [`Error::Io`] if the system fails a
+    /// read.
+    pub fn contents(&self, what: &'static str, most: u64) -> Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        // The file may grow meanwhile, and some file systems give no sizes.
+        if self.size <= most {
+            let read = (&self.file).take(most.saturating_add(1)).read_to_end(&mut bytes);
+            read.map_err(|e| Error::io(&self.name, "reading", e))?;
+        }
+        let found = self.size.max(bytes.len() as u64);
+        if found > most {
+            let fault = Fault::new(0, format!("{found} bytes"), format!("at most {most}"));
+            return Err(fault.in_file(&self.name, 0, what));
+        }
+        Ok(bytes)
     }
 
     /// Whether reads go past the page cache.
