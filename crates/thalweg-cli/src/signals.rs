@@ -52,6 +52,18 @@ pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
     flag
 }
 
+/// Whether the verb waits for input that cannot be cancelled.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+
+/// Does something that waits for a pipe or a terminal. Meanwhile a signal ends the process at once:
+/// nothing has been written yet.
+pub(crate) fn end_at_once<T>(wait: impl FnOnce() -> T) -> T {
+    IS_WAITING.store(true, Ordering::Relaxed);
+    let done = wait();
+    IS_WAITING.store(false, Ordering::Relaxed);
+    done
+}
+
 /// Has a write beyond the limit of file sizes (`ulimit -f`) fail, as one on a full disk does. By
 /// default, a signal ends the process there, before it can say why and remove what is unfinished.
 /// The handler does nothing, and programs that this one starts do not inherit it.
@@ -76,7 +88,7 @@ fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send +
             loop {
                 let Some(signal) = signals.wait().next() else { continue };
                 SIGNAL.store(signal as u8, Ordering::Relaxed);
-                if stop() {
+                if stop() || IS_WAITING.load(Ordering::Relaxed) {
                     std::process::exit(exit_code().into());
                 }
                 if let Some(patience) = patience {

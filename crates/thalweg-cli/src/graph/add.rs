@@ -51,7 +51,7 @@ pub(super) struct GraphAddArgs {
 
 pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
     let options = args.open.options();
-    let most_bytes = options.budget.memory;
+    let most_bytes = args.open.memory();
     open::change_or_make(&args.store, options, |writer| add(args, writer, most_bytes))
 }
 
@@ -59,7 +59,7 @@ fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResul
     let mut changes = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
-        let ids = parse_ids(ids)?.expand(most_bytes)?;
+        let ids = parse_ids(ids, most_bytes)?.expand(most_bytes)?;
         let vertex_type = match writer.network().type_of(name) {
             Ok(number) => number,
             Err(_) => writer.vertex_type(name, &Arc::new(Schema::empty()))?,
@@ -68,7 +68,7 @@ fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResul
     }
     for text in &args.edges {
         let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
-        let edges = parse_pairs(pairs)?;
+        let edges = parse_pairs(pairs, most_bytes)?;
         let population = match &args.between {
             Some(between) => new_population(args, writer, name, between)?,
             None => writer.network().population_of(name)?,

@@ -55,7 +55,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         args.force.check(plot, files_of(&args.store).chain(list))?;
     }
     let network = args.open.read(&args.store)?;
-    let from = vertices::parse(&network, &args.from)?;
+    let from = vertices::parse(&network, &args.from, args.open.memory())?;
     let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
     let adjacencies = network.adjacencies(from.vertex_type, to, args.direction.into());
     if adjacencies.is_empty() {

@@ -237,7 +237,7 @@ fn ends(args: &GraphExportArgs, network: &Network, population: usize) -> Result<
     let ids_of =
         |text: &Option<String>, vertex_type: &str| -> Result<Option<FoundVertices>, Failure> {
             let Some(text) = text else { return Ok(None) };
-            let chosen = vertices::parse(network, text)?;
+            let chosen = vertices::parse(network, text, args.open.memory())?;
             if network.types()[chosen.vertex_type].name != vertex_type {
                 let Population { name, source, target, .. } = edges;
                 return Err(Failure::Usage(format!(

@@ -120,7 +120,7 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
         .map_err(Failure::of_argument)?;
     let options = NetworkOptions { throttle: args.throttle, ..args.open.options() };
     let network = open::existing(&args.store, options.clone())?;
-    let from = vertices::parse(&network, &args.from)?;
+    let from = vertices::parse(&network, &args.from, args.open.memory())?;
     let adjacencies = adjacencies(args, &network, from.vertex_type)?;
     if args.measured {
         let found = found_vertices(&network, &from)?;

@@ -29,11 +29,16 @@ impl OpenArgs {
     pub(super) fn options(&self) -> NetworkOptions {
         let threads = self.threads.map_or_else(thalweg::engine::default_threads, usize::from);
         NetworkOptions {
-            budget: Budget { threads, memory: self.memory.unwrap_or(DEFAULT_MEMORY) },
+            budget: Budget { threads, memory: self.memory() },
             control: cancel_on_signal(),
             is_mapped: !self.no_map,
             ..NetworkOptions::default()
         }
+    }
+
+    /// The memory that may be used, in bytes.
+    pub(super) fn memory(&self) -> usize {
+        self.memory.unwrap_or(DEFAULT_MEMORY)
     }
 
     /// Opens an existing network for reading.

@@ -45,12 +45,13 @@ pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
                 let (name, pairs) = split_form(text, "POPULATION or POPULATION:PAIRS")?;
                 let population = writer.network().population_of(name)?;
                 names_edges = true;
-                Change::RemoveEdges { population, edges: vertices::parse_pairs(pairs)? }
+                let edges = vertices::parse_pairs(pairs, args.open.memory())?;
+                Change::RemoveEdges { population, edges }
             }
         });
     }
     for text in &args.vertices {
-        let chosen = vertices::parse(writer.network(), text)?;
+        let chosen = vertices::parse(writer.network(), text, args.open.memory())?;
         let vertex_type = chosen.vertex_type;
         changes.push(match chosen.ids {
             Some(ids) => {

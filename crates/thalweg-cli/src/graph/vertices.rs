@@ -1,13 +1,14 @@
 //! Parses vertices and edges that are named on the command line.
 
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use thalweg::graph::Network;
 
 pub(super) use super::id_ranges::{FoundVertices, IdRanges};
 use crate::common::Failure;
+use crate::id_list::for_each_line;
 
 /// The vertices of a type that are named on the command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -19,7 +20,12 @@ pub(super) struct ChosenVertices {
 
 /// Parses `TYPE`, `TYPE:0-9,17`, or `TYPE:FILE` with one id per line. The name of a type may
 /// contain a colon.
-pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Failure> {
+/// `most_bytes`: what a list may take.
+pub(super) fn parse(
+    network: &Network,
+    text: &str,
+    most_bytes: usize,
+) -> Result<ChosenVertices, Failure> {
     if let Ok(vertex_type) = network.type_of(text) {
         return Ok(ChosenVertices { vertex_type, ids: None });
     }
@@ -33,7 +39,8 @@ pub(super) fn parse(network: &Network, text: &str) -> Result<ChosenVertices, Fai
             .map(|vertex_type| ChosenVertices { vertex_type, ids: None })
             .map_err(Failure::from);
     };
-    Ok(ChosenVertices { vertex_type: network.type_of(name)?, ids: Some(parse_ids(ids)?) })
+    let vertex_type = network.type_of(name)?;
+    Ok(ChosenVertices { vertex_type, ids: Some(parse_ids(ids, most_bytes)?) })
 }
 
 /// The paths that `TYPE:FILE` may name, before the types are known: the name of a type may contain
@@ -42,11 +49,11 @@ pub(super) fn files_in(text: &str) -> impl Iterator<Item = PathBuf> {
     text.match_indices(':').map(|(at, _)| PathBuf::from(&text[at + 1..]))
 }
 
-/// Parses `0-9,17`, or reads a file with one id per line.
-pub(super) fn parse_ids(text: &str) -> Result<IdRanges, Failure> {
+/// Parses `0-9,17`, or reads a file with one id per line, which may take `most_bytes`.
+pub(super) fn parse_ids(text: &str, most_bytes: usize) -> Result<IdRanges, Failure> {
     if names_file(text) {
-        let ids = lines(text)?.iter().map(|line| number(line, text)).collect::<Result<Vec<_>, _>>();
-        return Ok(IdRanges::new(ids?.into_iter().map(|id| id..=id).collect()));
+        let ids = items(text, most_bytes, |line| number(line, text).map(|id| id..=id))?;
+        return Ok(IdRanges::new(ids));
     }
     text.split(',').map(|part| parse_range(part, text)).collect::<Result<_, _>>().map(IdRanges::new)
 }
@@ -66,8 +73,8 @@ fn parse_range(part: &str, of: &str) -> Result<RangeInclusive<u64>, Failure> {
     Ok(first..=last)
 }
 
-/// Parses `1-2,3-4`, or reads a file with two ids per line.
-pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
+/// Parses `1-2,3-4`, or reads a file with two ids per line, which may take `most_bytes`.
+pub(super) fn parse_pairs(text: &str, most_bytes: usize) -> Result<Vec<(u64, u64)>, Failure> {
     let pair = |part: &str, of: &str| {
         let ends =
             part.split(['-', ',', '\t', ' ']).filter(|end| !end.is_empty()).collect::<Vec<_>>();
@@ -77,7 +84,7 @@ pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
         }
     };
     if names_file(text) {
-        return lines(text)?.iter().map(|line| pair(line, text)).collect();
+        return items(text, most_bytes, |line| pair(line, text));
     }
     text.split(',').map(|part| pair(part, text)).collect()
 }
@@ -85,24 +92,31 @@ pub(super) fn parse_pairs(text: &str) -> Result<Vec<(u64, u64)>, Failure> {
 /// Whether a text names a file rather than a list of ids.
 fn names_file(text: &str) -> bool {
     let is_list = text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b',' | b'-'));
-    text.is_empty() || !is_list || Path::new(text).is_file()
+    text == "-" || text.is_empty() || !is_list || Path::new(text).is_file()
 }
 
-/// The lines of a file that are not empty.
-fn lines(path: &str) -> Result<Vec<String>, Failure> {
-    let name: Arc<str> = path.into();
-    let text = if path == "-" {
-        std::io::read_to_string(std::io::stdin())
-    } else {
-        std::fs::read_to_string(path)
-    };
-    let text = text.map_err(|e| match e.kind() {
-        std::io::ErrorKind::NotFound => Failure::Usage(format!(
+/// What the lines of a file say, if it takes no more memory than `most_bytes`.
+fn items<T>(
+    path: &str,
+    most_bytes: usize,
+    parse: impl Fn(&str) -> Result<T, Failure>,
+) -> Result<Vec<T>, Failure> {
+    if path != "-" && std::fs::metadata(path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
+        return Err(Failure::Usage(format!(
             "{path:?} is neither ids, as in 0-9,17 or 1-2,3-4, nor a file with ids"
-        )),
-        _ => thalweg::Error::io(&name, "reading ids from", e).into(),
+        )));
+    }
+    let most = most_bytes / size_of::<T>();
+    let mut items = Vec::new();
+    for_each_line(Path::new(path), "list of ids", |line| {
+        if items.len() == most {
+            let what = format!("more than {most} lines need more than {most_bytes} bytes");
+            return Err(Failure::Usage(format!("{path:?}: {what}; give more --memory")));
+        }
+        items.push(parse(line)?);
+        Ok(())
     })?;
-    Ok(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect())
+    Ok(items)
 }
 
 /// Parses an id in the argument `of`.
@@ -119,20 +133,22 @@ mod tests {
 
     #[test]
     fn ids_and_pairs_are_lists_and_ranges() {
-        let ids = |text| parse_ids(text).unwrap().expand(usize::MAX).unwrap();
+        let ids = |text| parse_ids(text, usize::MAX).unwrap().expand(usize::MAX).unwrap();
         assert_eq!(ids("3"), [3]);
         assert_eq!(ids("0-2,9,7-7,1-3,8"), [0, 1, 2, 3, 7, 8, 9]);
         for (wrong, why) in [("5-2", "before it begins"), ("abc", "neither ids")] {
-            match parse_ids(wrong) {
+            match parse_ids(wrong, usize::MAX) {
                 Err(Failure::Usage(message)) => assert!(message.contains(why), "{message}"),
                 other => panic!("{other:?}"),
             }
         }
-        assert!(matches!(parse_ids("1,,2"), Err(Failure::Usage(_))));
-        assert_eq!(parse_pairs("1-2,3-4").unwrap(), [(1, 2), (3, 4)]);
-        assert!(matches!(parse_pairs("1-2-3"), Err(Failure::Usage(_))));
+        assert!(matches!(parse_ids("1,,2", usize::MAX), Err(Failure::Usage(_))));
+        assert_eq!(parse_pairs("1-2,3-4", usize::MAX).unwrap(), [(1, 2), (3, 4)]);
+        assert!(matches!(parse_pairs("1-2-3", usize::MAX), Err(Failure::Usage(_))));
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "1 2\n\n3,4\n5\t6\n").unwrap();
-        assert_eq!(parse_pairs(file.path().to_str().unwrap()).unwrap(), [(1, 2), (3, 4), (5, 6)]);
+        let path = file.path().to_str().unwrap();
+        assert_eq!(parse_pairs(path, 48).unwrap(), [(1, 2), (3, 4), (5, 6)]);
+        assert!(matches!(parse_pairs(path, 47), Err(Failure::Usage(_))));
     }
 }
