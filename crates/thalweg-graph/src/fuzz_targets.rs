@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Schema};
+use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
 use twox_hash::XxHash3_64;
 
@@ -42,7 +43,7 @@ pub fn change(data: &[u8]) {
 /// Replays a log. The replay must end for any bytes.
 pub fn log(data: &[u8], disk: &dyn Disk) {
     put(disk, "00000000.log", data);
-    let _ = log::replay(disk, "00000000.log", 0, &mut |_, change| {
+    let _ = log::replay(disk, "00000000.log", 0, &Control::new(), &mut |_, change| {
         log_record::of_bytes(change, 3, 3).map(drop)
     });
 }

@@ -123,7 +123,7 @@ impl Network {
             let manifest = Manifest::load(&*disk)?.ok_or_else(|| no_manifest(&*disk))?;
             let number = manifest.number;
             let log = manifest.log_file();
-            match Snapshot::open(&*disk, manifest) {
+            match Snapshot::open(&*disk, manifest, &options.control) {
                 Ok((state, _)) => {
                     let fetcher = Fetcher {
                         model: options.model.unwrap_or_else(|| disk.model()),

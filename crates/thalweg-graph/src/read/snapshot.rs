@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
 use thalweg_io::{Error, Fault, InFile, Result};
 
@@ -23,7 +24,11 @@ pub(crate) struct Snapshot {
 impl Snapshot {
     /// Opens the files that a manifest names. Also returns the length of the log up to the end of
     /// its last whole change.
-    pub(crate) fn open(disk: &dyn Disk, manifest: Manifest) -> Result<(Self, u64)> {
+    pub(crate) fn open(
+        disk: &dyn Disk,
+        manifest: Manifest,
+        control: &Control,
+    ) -> Result<(Self, u64)> {
         let readers = manifest
             .segments
             .iter()
@@ -46,12 +51,13 @@ impl Snapshot {
         let mut memtable = Memtable::default();
         let populations = manifest.edges.len();
         let types = manifest.types.len();
-        let whole = log::replay(disk, &manifest.log_file(), manifest.log, &mut |_, change| {
-            log_record::of_bytes(change, populations, types)?
-                .iter()
-                .for_each(|record| memtable.apply(record));
-            Ok(())
-        })?;
+        let whole =
+            log::replay(disk, &manifest.log_file(), manifest.log, control, &mut |_, change| {
+                log_record::of_bytes(change, populations, types)?
+                    .iter()
+                    .for_each(|record| memtable.apply(record));
+                Ok(())
+            })?;
         Ok((Self { manifest: Arc::new(manifest), readers, memtable: Arc::new(memtable) }, whole))
     }
 }

@@ -116,8 +116,9 @@ impl<'a> DamagedNetwork<'a> {
         let file = self.manifest.log_file();
         let populations = self.manifest.edges.len();
         let types = self.manifest.types.len();
-        let Self { logged, memtable, .. } = self;
-        let lost = log::replay_damaged(from, &file, &mut |_, change| {
+        let Self { logged, memtable, options, .. } = self;
+        let control = &options.control;
+        let lost = log::replay_damaged(from, &file, control, &mut |_, change| {
             for record in log_record::of_bytes(change, populations, types)? {
                 match record {
                     LogRecord::EdgesAdded { population, edges, attributes } => {

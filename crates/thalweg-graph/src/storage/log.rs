@@ -10,14 +10,18 @@
 //! An incomplete change that a later change names as durable was damaged afterwards: that is an
 //! error.
 
+use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::Arc;
 
+use memchr::memmem;
 use thalweg_codec::splitmix::word;
+use thalweg_io::control::Control;
 use thalweg_io::disk::{Disk, Sink};
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Fault, InFile, Result};
 use twox_hash::XxHash3_64;
+use twox_hash::xxhash3_64::Hasher;
 
 const MAGIC: &[u8; 8] = b"THALWLOG";
 const MARK: &[u8; 4] = b"chg!";
@@ -118,14 +122,20 @@ pub(crate) fn replay(
     disk: &dyn Disk,
     file: &str,
     number: u64,
+    control: &Control,
     f: &mut VisitChange<'_>,
 ) -> Result<u64> {
-    replay_store(disk.open(file)?, number, f)
+    replay_store(disk.open(file)?, number, control, f)
 }
 
-fn replay_store(store: Arc<dyn Store>, number: u64, f: &mut VisitChange<'_>) -> Result<u64> {
+fn replay_store(
+    store: Arc<dyn Store>,
+    number: u64,
+    control: &Control,
+    f: &mut VisitChange<'_>,
+) -> Result<u64> {
     let name = store.name().clone();
-    let mut log = LogBytes::new(store);
+    let mut log = LogBytes::new(store, control);
     let head = log.range(0, log.size.min(START) as usize)?;
     if head != [MAGIC.as_slice(), &number.to_le_bytes()].concat() {
         let found = format!("{head:02x?}");
@@ -149,9 +159,10 @@ fn replay_store(store: Arc<dyn Store>, number: u64, f: &mut VisitChange<'_>) -> 
 pub(crate) fn replay_damaged(
     disk: &dyn Disk,
     file: &str,
+    control: &Control,
     f: &mut VisitChange<'_>,
 ) -> Result<Vec<Range<u64>>> {
-    let mut log = LogBytes::new(disk.open(file)?);
+    let mut log = LogBytes::new(disk.open(file)?, control);
     let mut lost = Vec::new();
     let head = log.range(0, log.size.min(START) as usize)?;
     if head.len() < START as usize || !head.starts_with(MAGIC) {
@@ -204,11 +215,14 @@ struct LogBytes {
     /// The offset of `window` in the log.
     start: u64,
     window: Vec<u8>,
+    /// Cancels the reading, which may take long.
+    control: Control,
 }
 
 impl LogBytes {
-    fn new(store: Arc<dyn Store>) -> Self {
-        Self { size: store.size(), store, start: 0, window: Vec::new() }
+    fn new(store: Arc<dyn Store>, control: &Control) -> Self {
+        let control = control.clone();
+        Self { size: store.size(), store, start: 0, window: Vec::new(), control }
     }
 
     /// Some bytes of the log.
@@ -226,6 +240,9 @@ impl LogBytes {
     }
 
     fn load(&mut self, at: u64, least: usize) -> Result<()> {
+        if self.control.is_cancelled() {
+            return Err(Error::Cancelled);
+        }
         let len = least.max(self.size.saturating_sub(at).min(WINDOW) as usize);
         let mut window = std::mem::take(&mut self.window);
         window.clear();
@@ -250,15 +267,21 @@ impl LogBytes {
         let len = word(&head[..4]);
         let durable = word(&head[8..16]);
         let hash = word(&head[16..24]);
-        // The length is looked at before the change is read: other bytes may hold any number.
+        // The length is looked at before the change is read: other bytes may hold any number. The
+        // change is hashed before it is taken into memory as a whole.
         if &head[4..8] != MARK || len > room {
             return Ok(None);
         }
         let whole = WholeChange { begin, durable, len: len as usize };
-        let bytes = self.range(begin, HEAD + whole.len)?;
-        let seed = XxHash3_64::oneshot(&bytes[..16]);
-        let is_whole = XxHash3_64::oneshot_with_seed(seed, &bytes[HEAD..]) == hash;
-        Ok(is_whole.then_some(whole))
+        let mut hasher = Hasher::with_seed(XxHash3_64::oneshot(&head[..16]));
+        let mut at = begin + HEAD as u64;
+        while at < whole.end() {
+            let bytes = self.ahead(at, 1)?;
+            let len = bytes.len().min((whole.end() - at) as usize);
+            hasher.write(&bytes[..len]);
+            at += len as u64;
+        }
+        Ok((hasher.finish() == hash).then_some(whole))
     }
 
     /// The bytes of a change, without its head.
@@ -271,7 +294,7 @@ impl LogBytes {
         let mut from = after.saturating_add(1 + BEFORE_MARK);
         while from.saturating_add(MARK.len() as u64) <= self.size {
             let bytes = self.ahead(from, MARK.len())?;
-            if let Some(place) = bytes.windows(MARK.len()).position(|four| four == MARK) {
+            if let Some(place) = memmem::find(bytes, MARK) {
                 return Ok(Some(from + place as u64 - BEFORE_MARK));
             }
             // A mark may begin in this window and end in the next one.

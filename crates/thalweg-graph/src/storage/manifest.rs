@@ -4,6 +4,7 @@
 //! It is replaced in one step, by a rename.
 
 use std::collections::HashSet;
+use std::io::ErrorKind;
 
 use serde::{Deserialize, Serialize};
 use thalweg_io::disk::Disk;
@@ -21,6 +22,8 @@ const COPY: &str = "manifest.copy";
 /// The file that [`Disk::lock`] makes.
 const LOCK: &str = "lock";
 const VERSION: u32 = 1;
+/// The most bytes of a manifest: room for 300,000 segments.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// A segment, as the manifest lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +89,10 @@ impl Manifest {
         let wrong = |at: usize, found: String, expected: &'static str| {
             Fault::new(at, found, expected).in_file(store.name(), 0, "the manifest of a network")
         };
+        if store.size() > MOST_BYTES {
+            let expected = "at most 16 MiB";
+            return Err(wrong(0, format!("{} bytes", store.size()), expected));
+        }
         let mut bytes = vec![0; store.size() as usize];
         store.read_at(0, &mut bytes)?;
         let Some((line, sum)) = bytes.strip_suffix(b"\n").and_then(|bytes| {
@@ -144,6 +151,9 @@ impl Manifest {
         let mut bytes = serde_json::to_vec(self).map_err(failed)?;
         let sum = XxHash3_64::oneshot(&bytes);
         bytes.extend_from_slice(format!("\n{sum:016x}\n").as_bytes());
+        if bytes.len() as u64 > MOST_BYTES {
+            return Err(Error::io(&disk.path_of(FILE), "writing", ErrorKind::FileTooLarge));
+        }
         let mut sink = disk.create(NEW)?;
         sink.write(&bytes)?;
         sink.sync()?;
@@ -297,6 +307,15 @@ mod tests {
             ),
         );
         assert!(told(folder.path()).contains(r#"a segment in the file "../x""#));
+    }
+
+    #[test]
+    fn a_manifest_is_small() {
+        let folder = tempfile::tempdir().unwrap();
+        let sparse = fs::File::create(folder.path().join("manifest")).unwrap();
+        sparse.set_len(3 << 30).unwrap();
+        let told = told(folder.path());
+        assert!(told.contains("found 3221225472 bytes, expected at most 16 MiB"), "{told}");
     }
 
     #[test]

@@ -115,7 +115,8 @@ impl Writer {
             disk.remove(&stray)?;
         }
         // The log is replayed once more, to find where its whole changes end.
-        let (_, whole) = Snapshot::open(&*disk, (**manifest).clone())?;
+        let control = &network.fetcher.control;
+        let (_, whole) = Snapshot::open(&*disk, (**manifest).clone(), control)?;
         let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
         Ok(Self {
             network,
@@ -257,8 +258,9 @@ impl Writer {
     /// Undoes changes that were made in memory only, by replaying the log.
     fn restore(&mut self, done: &[LogRecord]) -> Result<()> {
         if !done.is_empty() {
-            let (state, _) =
-                Snapshot::open(&*self.network.disk, (*self.network.state.manifest).clone())?;
+            let Network { disk, state, fetcher } = &self.network;
+            let manifest = (*state.manifest).clone();
+            let (state, _) = Snapshot::open(&**disk, manifest, &fetcher.control)?;
             self.network.state.memtable = state.memtable;
         }
         Ok(())

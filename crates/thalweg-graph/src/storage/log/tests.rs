@@ -6,12 +6,19 @@ use thalweg_testing::{CrashDisk, Failing};
 
 use super::*;
 
-/// A log of zeros after its head, of any length. It keeps the length of the longest read.
+/// A log of zeros after its first bytes, of any length. It keeps the length of the longest read.
 #[derive(Debug)]
 struct SparseLog {
     name: Arc<str>,
     size: u64,
+    first: Vec<u8>,
     longest: AtomicU64,
+}
+
+/// A log of 64 MiB that has `change` after its head.
+fn sparse(change: &[u8]) -> Arc<SparseLog> {
+    let first = [MAGIC.as_slice(), &7_u64.to_le_bytes(), change].concat();
+    Arc::new(SparseLog { name: "log".into(), size: 64 << 20, first, longest: AtomicU64::new(0) })
 }
 
 impl Store for SparseLog {
@@ -25,9 +32,8 @@ impl Store for SparseLog {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         self.longest.fetch_max(buf.len() as u64, Ordering::Relaxed);
-        let head = [MAGIC.as_slice(), &7_u64.to_le_bytes()].concat();
         for (place, byte) in buf.iter_mut().enumerate() {
-            *byte = head.get(offset as usize + place).copied().unwrap_or(0);
+            *byte = self.first.get(offset as usize + place).copied().unwrap_or(0);
         }
         Ok(())
     }
@@ -35,11 +41,18 @@ impl Store for SparseLog {
 
 #[test]
 fn a_long_log_is_not_held_in_memory() {
-    let log = SparseLog { name: "log".into(), size: 64 << 20, longest: AtomicU64::new(0) };
-    let log = Arc::new(log);
-    let end = replay_store(log.clone(), 7, &mut |_, _| Ok(())).unwrap();
-    assert_eq!(end, START);
-    assert!(log.longest.load(Ordering::Relaxed) <= WINDOW);
+    // A head of a change may name any length.
+    let claim = [&(60_u32 << 20).to_le_bytes(), MARK.as_slice()].concat();
+    for change in [&[][..], &claim] {
+        let log = sparse(change);
+        let control = Control::new();
+        let end = replay_store(log.clone(), 7, &control, &mut |_, _| Ok(())).unwrap();
+        assert_eq!(end, START);
+        assert!(log.longest.load(Ordering::Relaxed) <= WINDOW);
+        control.cancel();
+        let cancelled = replay_store(log, 7, &control, &mut |_, _| Ok(()));
+        assert!(matches!(cancelled, Err(Error::Cancelled)));
+    }
 }
 
 /// A log with changes of these lengths, each durable before the next.
@@ -56,7 +69,7 @@ fn written(lens: &[usize]) -> Arc<CrashDisk> {
 /// The lengths of the changes in a log.
 fn lens(disk: &CrashDisk) -> Vec<usize> {
     let mut lens = Vec::new();
-    replay(disk, "a.log", 7, &mut |_, change| {
+    replay(disk, "a.log", 7, &Control::new(), &mut |_, change| {
         assert!(change.iter().all(|byte| usize::from(*byte) == lens.len()));
         lens.push(change.len());
         Ok(())
@@ -78,10 +91,10 @@ fn damage_before_an_intact_change_is_found_beyond_the_window() {
     for len in [window - HEAD - 6, window - HEAD - 1, window, 2 * window + 3] {
         let disk = written(&[3, len, 5]);
         disk.damage("a.log", |bytes| bytes[START as usize + 3 + 2 * HEAD + 9] ^= 1);
-        let error = replay(&*disk, "a.log", 7, &mut |_, _| Ok(())).unwrap_err();
+        let error = replay(&*disk, "a.log", 7, &Control::new(), &mut |_, _| Ok(())).unwrap_err();
         assert!(error.to_string().contains("before an intact one"), "{error}");
         let mut kept = Vec::new();
-        let lost = replay_damaged(&*disk, "a.log", &mut |_, change| {
+        let lost = replay_damaged(&*disk, "a.log", &Control::new(), &mut |_, change| {
             kept.push(change.len());
             Ok(())
         });
