@@ -2,6 +2,7 @@
 //! folder is read-only.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use thalweg_codec::splitmix::checksum;
@@ -14,10 +15,21 @@ pub fn index_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The paths where the index of a file may be, preferred first: beside the file, then in the user's
-/// cache folder.
+/// The paths where the index of a file may be, preferred first: beside the file, unless its name is
+/// too long there, then in the user's cache folder.
 pub fn index_places(path: &Path) -> impl Iterator<Item = PathBuf> {
-    [Some(index_path(path)), in_cache(path)].into_iter().flatten()
+    [Some(index_path(path)).filter(|place| fits(place)), in_cache(path)].into_iter().flatten()
+}
+
+/// The path where the index of a file belongs: the first of [`index_places`].
+pub fn index_place(path: &Path) -> PathBuf {
+    index_places(path).next().unwrap_or_else(|| index_path(path))
+}
+
+/// Whether the file system allows a name of this length.
+fn fits(path: &Path) -> bool {
+    let found = fs::symlink_metadata(path);
+    !found.is_err_and(|error| error.kind() == ErrorKind::InvalidFilename)
 }
 
 /// The path of the index in the user's cache folder.
@@ -48,7 +60,7 @@ pub fn is_current(index: &Path, data: &Path) -> bool {
 mod tests {
     use std::path::Path;
 
-    use super::name_in_cache;
+    use super::{index_path, index_places, name_in_cache};
 
     #[test]
     fn each_path_has_an_index_of_its_own() {
@@ -56,6 +68,18 @@ mod tests {
         assert_ne!(name("/d/a%b.blow5"), name("/d/a/b.blow5"));
         assert_ne!(name("/d/a/b.blow5"), name("/d/c/b.blow5"));
         assert!(name("/d/b.blow5").ends_with("-b.blow5.idx"), "{}", name("/d/b.blow5"));
+    }
+
+    #[test]
+    fn an_index_is_not_beside_a_file_where_its_name_is_too_long() -> std::io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        for (len, is_beside) in [(251, true), (252, false), (255, false)] {
+            let path = folder.path().join("x".repeat(len));
+            std::fs::write(&path, "")?;
+            let found = index_places(&path).any(|place| place == index_path(&path));
+            assert_eq!(found, is_beside, "{len}");
+        }
+        Ok(())
     }
 
     #[test]

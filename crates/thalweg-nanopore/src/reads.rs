@@ -63,7 +63,7 @@ pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};
-pub use thalweg_io::sidecar::{index_path, index_places};
+pub use thalweg_io::sidecar::{index_path, index_place, index_places};
 
 /// One decoded read.
 #[derive(Debug, Clone, Copy)]

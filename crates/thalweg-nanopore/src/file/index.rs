@@ -1,7 +1,7 @@
 //! The index beside a file: loading, building, saving, and locating a list of reads.
 
 use std::fs;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +47,8 @@ pub fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
     write(index, NewFile::sidecar(path, Index::is_start)?)
 }
 
-fn make_folder(path: &Path) -> Result<()> {
+/// Creates the folder of an index file if necessary.
+pub(crate) fn make_folder(path: &Path) -> Result<()> {
     path.parent().map_or(Ok(()), |folder| {
         fs::create_dir_all(folder)
             .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))
@@ -65,7 +66,7 @@ fn write(index: &Index, mut file: NewFile) -> Result<()> {
 pub(super) fn load_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>> {
     for place in index_places(path) {
         if is_current(&place, path)
-            && let Some(index) = load_index_file(&place)?
+            && let Some(index) = load_index_file(&place, file.store.size())?
         {
             let name: Arc<str> = place.to_string_lossy().into();
             index
@@ -131,15 +132,15 @@ pub(crate) fn missing_reads(missing: &[&str], of: usize) -> String {
     format!("{} of {of} reads ({named}{more})", missing.len())
 }
 
-/// The index at `place`; `None` if the file does not exist.
-pub(crate) fn load_index_file(place: &Path) -> Result<Option<Index>> {
+/// The index at `place` of a file of `data_bytes`; `None` if the file does not exist.
+pub(crate) fn load_index_file(place: &Path, data_bytes: u64) -> Result<Option<Index>> {
     let name: Arc<str> = place.to_string_lossy().into();
     // A pipe without a writer would have this wait for ever.
     let store = match FileStore::open(place) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
         store => store?,
     };
-    let mut bytes = Vec::new();
-    store.file().read_to_end(&mut bytes).map_err(|e| Error::io(&name, "reading", e))?;
-    Index::parse(bytes).map(Some).map_err(|fault| fault.in_file(&name, 0, "index"))
+    let index = Index::read(store.file(), data_bytes);
+    let index = index.map_err(|e| Error::io(&name, "reading", e))?;
+    index.map(Some).map_err(|fault| fault.in_file(&name, 0, "index"))
 }

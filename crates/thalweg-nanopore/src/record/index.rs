@@ -16,6 +16,7 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Read};
 
 use thalweg_io::Fault;
 
@@ -41,6 +42,12 @@ const FILE_END_BYTES: u64 = 5;
 
 /// Least size of a BLOW5 record in an index, which includes the 8 bytes of the stored size.
 const LEAST_RECORD_BYTES: u64 = 8;
+
+/// Bytes of an index that are read at a time.
+const PIECE: u64 = 1 << 20;
+
+/// What to do about an index of other reads.
+const REBUILD: &str = "the index does not belong to this file or is out of date; build it again";
 
 /// Low bits of a slot that hold an entry's position plus one. The high bits hold the top bits of
 /// the id's hash, so that most searches for other ids need not compare ids. An index of 2^48 bytes
@@ -102,6 +109,35 @@ impl Index {
     /// Whether a file that begins so is an index.
     pub fn is_start(head: &[u8]) -> bool {
         head.starts_with(MAGIC)
+    }
+
+    /// Reads the index of a file of `data_bytes`. The memory that this takes grows with the entries
+    /// that fit this file, and not with what else is in the index.
+    ///
+    /// # Errors
+    ///
+    /// [`io::Error`] if reading fails. The fault is one of [`Index::parse`], or records of more
+    /// bytes than the file has.
+    pub fn read(mut file: impl Read, data_bytes: u64) -> io::Result<Result<Self, Fault>> {
+        let mut bytes = Vec::new();
+        let mut at = ENTRIES_AT;
+        let mut total = 0u64;
+        while Self::is_start(&bytes) || bytes.len() < MAGIC.len() {
+            if (&mut file).take(PIECE).read_to_end(&mut bytes)? == 0 {
+                break;
+            }
+            while let Some((id, place, next)) = entry(&bytes, at) {
+                total = total.saturating_add(place.size);
+                if place.size == 0 || total > data_bytes {
+                    let found =
+                        format!("read {} of {} bytes, {total} in all", quoted(id), place.size);
+                    let expected = format!("reads in {data_bytes} bytes of data; {REBUILD}");
+                    return Ok(Err(Fault::new(at, found, expected)));
+                }
+                at = next;
+            }
+        }
+        Ok(Self::parse(bytes))
     }
 
     /// Parses the bytes of an index file. [`Index::check`] compares the index with its data file.
@@ -180,8 +216,6 @@ impl Index {
     ///
     /// When the index belongs to another file, or to an older state of the file.
     pub fn check(&self, header: &Header, file_size: u64) -> Result<(), Fault> {
-        const REBUILD: &str =
-            "the index does not belong to this file or is out of date; build it again";
         if self.version != header.version {
             let expected = format!("version {}, the data file's; {REBUILD}", header.version);
             return Err(Fault::new(

@@ -12,7 +12,7 @@ use super::index::{Owner, Pod5Index};
 use super::look_ahead::WantedReads;
 use super::lookup::{Lookup, Needed};
 use super::work_list::WorkList;
-use crate::file::{IndexOrigin, OpenFile, Selection};
+use crate::file::{IndexOrigin, OpenFile, Selection, make_folder};
 use crate::pod5::{UUID_BYTES, format_uuid, parse_uuid};
 use crate::record::{Entry, Index};
 
@@ -73,6 +73,7 @@ impl Pod5File {
     pub(crate) fn write_row_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
         let memory = file.options.budget.memory;
         let control = &file.options.control;
+        make_folder(place)?;
         let new = NewFile::replacing(place)?;
         Pod5Index::build(&self.tables, self.owner(file), Some(new), memory, control).map(|_| ())
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_io::engine::{Delivery, Run};
 use thalweg_io::extent::Source;
-use thalweg_io::sidecar::index_path;
+use thalweg_io::sidecar::{index_path, index_place, is_current};
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::seeker::Seeker;
@@ -298,12 +298,16 @@ pub(super) fn check(file: &OpenFile, out: Option<ReadWriter>) -> Result<CheckRep
     Ok(report)
 }
 
-/// Compares the index beside the file with the intact reads.
+/// Compares the index beside the file with the intact reads. Where that name would be too long, the
+/// index is in the cache folder, and counts if it is current.
 fn check_index(file: &OpenFile, report: &mut CheckReport, found: &Index) {
     let Some(path) = &file.path else { return };
-    let place = index_path(path);
+    let place = index_place(path);
+    if place != index_path(path) && !is_current(&place, path) {
+        return;
+    }
     let name: Arc<str> = place.to_string_lossy().into();
-    let index = match load_index_file(&place) {
+    let index = match load_index_file(&place, file.store.size()) {
         Ok(None) => return,
         Ok(Some(index)) => index,
         Err(error) => {
