@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use thalweg::reads::{index_path, is_index};
+use thalweg::reads::{index_path, index_place, is_index};
 use thalweg::{Identified, Opened, Options};
 
 use crate::arrays::{self, KerchunkArgs};
-use crate::common::{Failure, VerbResult, for_each_file};
+use crate::common::{Failure, VerbResult, complain, for_each_file, shown_path};
 use crate::force::{ForceArgs, check_sidecar};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
 use crate::progress::FetchProgress;
@@ -77,21 +77,32 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
 fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
-            let beside = index_path(path);
+            let beside = index_place(path);
             let out = args.output.as_deref();
             let place = out.unwrap_or(&beside);
             check_place(path, place, args, arrays::is_index)?;
             file.check_output(place).map_err(Failure::of_argument)?;
             let out = out.or(args.force.is_given().then_some(&*beside));
-            return arrays::write_index(path, &file, out);
+            let place = arrays::write_index(&file, out)?;
+            note_place(path, &place, args);
+            return Ok(());
         }
         other => other.into_reads()?,
     };
     print_note(path, &file);
     let _progress = FetchProgress::watch(&options.control, file.store().size());
-    let place = args.output.clone().unwrap_or_else(|| index_path(path));
+    let place = args.output.clone().unwrap_or_else(|| index_place(path));
     check_place(path, &place, args, is_index)?;
-    Ok(file.write_index(&place)?)
+    file.write_index(&place)?;
+    note_place(path, &place, args);
+    Ok(())
+}
+
+/// Says where the index is, if it is neither beside the file nor where the user has put it.
+fn note_place(path: &Path, place: &Path, args: &IndexArgs) {
+    if args.output.is_none() && place != index_path(path) {
+        complain(&format!("the index is {}: beside the file is no room", shown_path(place)));
+    }
 }
 
 /// Checks that the index of a file may be written at `place`. A link is followed only if the path

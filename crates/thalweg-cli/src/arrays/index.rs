@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use thalweg::ArrayFile;
 use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
-use thalweg::reads::index_path;
 
 use crate::common::{VerbResult, complain, output, shown_path};
 
@@ -28,10 +27,15 @@ impl KerchunkArgs {
 
 /// Writes a file's arrays as references to it, and prints which arrays are left out.
 pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> VerbResult {
-    let full = path
-        .canonicalize()
-        .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "finding", e))?;
-    let References { set, arrays, left_out } = file.references(&full.to_string_lossy())?;
+    let name = path.to_string_lossy().into();
+    let full = path.canonicalize().map_err(|e| thalweg::Error::io(&name, "finding", e))?;
+    // Another name in its place would be that of another file, or of none.
+    let Some(url) = full.to_str() else {
+        let what = "a reference to a path that is not UTF-8".into();
+        let advice = "JSON has no such names: rename the file or its folder".into();
+        return Err(thalweg::Error::Unsupported { file: name, what, advice }.into());
+    };
+    let References { set, arrays, left_out } = file.references(url)?;
     NewFile::create(out)?.finish_with(set.to_string().as_bytes())?;
     for what in &left_out {
         complain(&format!("left out: {what}"));
@@ -41,13 +45,7 @@ pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Ver
 }
 
 /// Saves where the chunks of a file lie: at `out`, or else beside the file, or in the cache folder.
-pub(crate) fn write_index(path: &Path, file: &ArrayFile, out: Option<&Path>) -> VerbResult {
-    let (place, _) = file.write_index(out)?;
-    if out.is_none() && place != index_path(path) {
-        complain(&format!(
-            "the index is {}: the folder of the file cannot be written",
-            place.display()
-        ));
-    }
-    Ok(())
+/// Returns the path of the index.
+pub(crate) fn write_index(file: &ArrayFile, out: Option<&Path>) -> thalweg::Result<PathBuf> {
+    file.write_index(out).map(|(place, _)| place)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use thalweg::codec::deflate;
 use thalweg::format::slow5::Header;
 use thalweg::new_file::NewFile;
-use thalweg::reads::index_path;
+use thalweg::reads::index_place;
 use thalweg::synth::{Basecalls, Synth, SynthRead};
 use thalweg::write::Coding;
 use thalweg::{Error, Fault, Result};
@@ -46,7 +46,7 @@ pub(super) fn signal(
         Ok(())
     })?;
     if let Some(index) = out.finish()?.index {
-        thalweg::write::save_sidecar(&index, &index_path(path))?;
+        thalweg::write::save_sidecar(&index, &index_place(path))?;
     }
     Ok(())
 }

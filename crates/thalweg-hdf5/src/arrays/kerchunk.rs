@@ -206,7 +206,10 @@ impl ArrayFile {
         Ok(Ok(match &self.elsewhere(dataset)[..] {
             [] if bytes <= INLINE => self.stored(offset, bytes)?,
             [] => json!([url, offset, bytes]),
-            [one] if one.len == bytes => json!([one.path.to_string_lossy(), one.offset, one.len]),
+            [one] if one.len == bytes => match one.path.to_str() {
+                Some(path) => json!([path, one.offset, one.len]),
+                None => return Ok(Err("values in a file whose path is not UTF-8".into())),
+            },
             pieces => {
                 return Ok(Err(format!("values in {} pieces of other files", pieces.len())));
             }
