@@ -114,12 +114,18 @@ pub fn host() -> Host {
 pub fn allocator() -> String {
     let library = crate::syscalls::glibc_version()
         .map_or("the C library's".into(), |v| format!("glibc {v} malloc"));
-    let preloaded = std::env::var("LD_PRELOAD").ok().filter(|v| !v.is_empty());
+    // Variables of programs need not be UTF-8.
+    let variables: Vec<(String, String)> = std::env::vars_os()
+        .map(|(name, value)| {
+            (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
+        })
+        .collect();
+    let preloaded = variables.iter().find(|(k, v)| k == "LD_PRELOAD" && !v.is_empty());
     // Folders are left out, because they may contain names of people and machines.
     let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let preloaded =
-        preloaded.map(|list| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
-    let tuned = std::env::vars().filter(|(k, _)| k.starts_with("MALLOC_") || k == "GLIBC_TUNABLES");
+        preloaded.map(|(_, list)| list.split([':', ' ']).map(name).collect::<Vec<_>>().join(" "));
+    let tuned = variables.iter().filter(|(k, _)| k.starts_with("MALLOC_") || k == "GLIBC_TUNABLES");
     let mut words = vec![library];
     words.extend(preloaded.map(|names| format!("LD_PRELOAD {names}")));
     words.extend(tuned.map(|(k, v)| format!("{k}={v}")));

@@ -64,7 +64,7 @@ fn as_json(store: &Path, network: &Network) -> Value {
         })
     };
     json!({
-        "store": store,
+        "store": store.display().to_string(),
         "types": network.types().iter().enumerate().map(vertices).collect::<Vec<_>>(),
         "populations": network.populations().iter().enumerate().map(edges).collect::<Vec<_>>(),
         "segments": storage.segments,
