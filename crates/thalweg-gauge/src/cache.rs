@@ -214,7 +214,9 @@ impl Eviction {
     /// Whether the file is proved to be out of memory: at most 1 % of its pages remain. A cold
     /// trial has the same slack in the bytes that it must read from the device.
     pub fn proved(&self) -> bool {
-        self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
+        // Nothing of an empty file can be cached.
+        self.after.pages_total == 0
+            || self.after.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK)
     }
 
     /// Why the file is not proved cold; `None` if it is.
@@ -233,7 +235,7 @@ impl Eviction {
                 };
                 format!("{pages} of {} pages stayed in memory; {who}", self.after.pages_total)
             }
-            _ => "the file is empty".into(),
+            _ => "residency is unknown".into(),
         })
     }
 }
@@ -307,6 +309,14 @@ mod tests {
         assert_eq!(both.and(unknown).pages_resident, None);
         assert_eq!(counted.fraction(), Some(0.75));
         assert_eq!(of(Some(0), 0, Method::Cachestat).fraction(), None);
+    }
+
+    #[test]
+    fn an_empty_file_is_cold() -> Result<(), Box<dyn std::error::Error>> {
+        let file = tempfile::NamedTempFile::new()?;
+        let eviction = evict(file.path(), EvictOptions::default())?;
+        assert!(eviction.proved() && eviction.objection().is_none(), "{eviction:?}");
+        Ok(())
     }
 
     #[test]

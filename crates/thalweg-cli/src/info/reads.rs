@@ -62,8 +62,8 @@ fn look(
         Some(_) => "index",
         None => "unknown",
     };
-    let is_wrong = findings.iter().any(|(code, _)| *code != "no_index");
-    if count && reads.is_none() && !is_wrong {
+    // Counting reads the file, whatever its index says.
+    if count && reads.is_none() && !is_damaged(&findings) {
         let _progress = FetchProgress::watch(control, file.store().size());
         reads = Some(file.build_index()?.len() as u64);
         reads_from = "count";
@@ -81,6 +81,11 @@ fn look(
         cached,
         findings,
     })
+}
+
+/// Whether the reads of the file itself cannot be listed.
+fn is_damaged(findings: &[LayoutFinding]) -> bool {
+    findings.iter().any(|(code, _)| *code == "damaged")
 }
 
 /// How the tables of a POD5 file are stored.
@@ -209,7 +214,8 @@ fn reads_in_words(info: &ReadsInfo) -> String {
             format!("{n} (by {from}), {} each in the mean", decimal_bytes(mean))
         }
         (Some(n), None) => format!("{n} (by {from})"),
-        (None, _) => "unknown, for there is no index; --count reads the file".into(),
+        (None, _) if is_damaged(&info.findings) => "unknown".into(),
+        (None, _) => "unknown, for there is no index to use; --count reads the file".into(),
     }
 }
 
