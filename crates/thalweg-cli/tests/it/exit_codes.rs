@@ -427,12 +427,31 @@ fn a_closed_pipe_hides_no_damage() {
     let kind = header(Encoding::Binary, RecordPress::None, SignalPress::SvbZd);
     let file = sample("cut", &kind, &[10; 50]).bytes;
     let cut = write(&folder.path().join("cut.blow5"), &file[..file.len() - 9]);
-    for more in ["", "--json"] {
-        let script = "set -o pipefail; (sleep 0.3; exec \"$0\" check \"$1\" $2) | true";
-        let status = Command::new("bash").args(["-c", script, THALWEG, &cut, more]).output();
-        assert_eq!(status.unwrap().status.code(), Some(1), "{more}");
+    let list = write(&folder.path().join("e.csv"), b"source,target\n1,2\n");
+    let net = folder.path().join("net").to_str().unwrap().to_owned();
+    assert_eq!(thalweg(&["graph", "import", &list, &net]).code, Some(0));
+    let segment = folder.path().join("net/00000001.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[100] ^= 1;
+    fs::write(segment, bytes).unwrap();
+    let runs = write(&folder.path().join("runs.jsonl"), PUBLISHED.as_bytes());
+    let compare = ["compare", &runs, "--fail-if", "time_s > 0"];
+    for (code, args) in [(1, &["check", &cut][..]), (1, &["graph", "check", &net]), (3, &compare)] {
+        for more in [&[][..], &["--json"]] {
+            let script = "set -o pipefail; (sleep 0.3; exec \"$0\" \"$@\") | true";
+            let args = [args, more].concat();
+            let output = Command::new("bash").args(["-c", script, THALWEG]).args(&args).output();
+            let output = output.unwrap();
+            assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+        }
     }
 }
+
+/// Results in which the condition `time_s > 0` holds.
+const PUBLISHED: &str = r#"{"schema":"thalweg.published/1","id":"a","name":"A","title":"T"}
+{"schema":"thalweg.figure/1","source":"a","experiment":"e","arm":"x","time_s":1}
+{"schema":"thalweg.figure/1","source":"a","experiment":"e","arm":"y","time_s":2}
+"#;
 
 #[test]
 fn a_closed_pipe_is_no_failure() {

@@ -18,6 +18,7 @@ mod exit_codes;
 mod extents;
 mod graph;
 mod hostile;
+mod named_files;
 mod opened_once;
 mod outputs;
 mod plot;
