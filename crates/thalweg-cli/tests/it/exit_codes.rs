@@ -329,6 +329,7 @@ fn interrupted_commands_leave_nothing() {
 }
 
 /// The processes that a process has started and that have not ended.
+#[cfg(feature = "hdf5")]
 fn children(parent: u32) -> Vec<u32> {
     let pids = fs::read_dir("/proc").unwrap();
     let pids = pids.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());

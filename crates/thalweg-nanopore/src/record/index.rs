@@ -129,9 +129,10 @@ impl Index {
             while let Some((id, place, next)) = entry(&bytes, at) {
                 total = total.saturating_add(place.size);
                 if place.size == 0 || total > data_bytes {
+                    let size = place.size;
                     let found =
-                        format!("read {} of {} bytes, {total} in all", quoted(id), place.size);
-                    let expected = format!("reads in {data_bytes} bytes of data; {REBUILD}");
+                        format!("a record of {size} bytes (read {}), {total} in all", quoted(id));
+                    let expected = format!("records in {data_bytes} bytes of data; {REBUILD}");
                     return Ok(Err(Fault::new(at, found, expected)));
                 }
                 at = next;
