@@ -116,11 +116,11 @@ fn a_mapping_keeps_the_file_and_its_holder_is_named() {
 }
 
 #[test]
-fn an_empty_file_is_neither_cold_nor_hot() {
+fn an_empty_file_has_no_share_and_nothing_to_evict() {
     let dir = scratch();
     let path = data_file(&dir, "empty", 0);
     assert_eq!(residency(&path).unwrap().fraction(), None);
-    assert!(!evict(&path, EvictOptions::default()).unwrap().proved());
+    assert!(evict(&path, EvictOptions::default()).unwrap().proved());
     assert!(evict(&dir.path().join("absent"), EvictOptions::default()).is_err());
 }
 
