@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::reads::{index_path, index_place, is_index};
 use thalweg::{Identified, Opened, Options};
+use thalweg_io::urls::url;
 
 use crate::arrays::{self, KerchunkArgs};
 use crate::common::{Failure, VerbResult, complain, for_each_file, shown_path};
@@ -100,7 +101,9 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
 
 /// Says where the index is, if it is neither beside the file nor where the user has put it.
 fn note_place(path: &Path, place: &Path, args: &IndexArgs) {
-    if args.output.is_none() && place != index_path(path) {
+    if args.output.is_none() && url(path).is_some() {
+        complain(&format!("the index is {}", shown_path(place)));
+    } else if args.output.is_none() && place != index_path(path) {
         complain(&format!("the index is {}: beside the file is no room", shown_path(place)));
     }
 }

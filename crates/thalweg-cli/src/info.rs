@@ -9,7 +9,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use thalweg::{Identified, Opened, OpenedStore, Options};
-use thalweg_gauge::cache::{Residency, residency, residency_of};
+use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
+use thalweg_io::urls::url;
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain, ended, output};
@@ -97,6 +98,13 @@ fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<(String,
 
 /// How much of a file is in memory.
 fn cached(path: &Path, opened: &OpenedStore) -> Result<Residency, Failure> {
+    if url(path).is_some() {
+        return Ok(Residency {
+            pages_total: 0,
+            pages_resident: None,
+            method: Method::Unknown("an object has no page cache".into()),
+        });
+    }
     let Some(file) = &opened.file else { return Ok(residency(path)?) };
     let asked = residency_of(file);
     Ok(asked.map_err(|e| {
@@ -106,5 +114,5 @@ fn cached(path: &Path, opened: &OpenedStore) -> Result<Residency, Failure> {
 
 /// Whether a path is a pattern for a data set.
 pub(crate) fn is_pattern(path: &Path) -> bool {
-    !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
+    url(path).is_none() && !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
 }

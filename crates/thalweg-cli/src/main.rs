@@ -73,6 +73,7 @@ fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     options::note(&matches);
+    thalweg::open_urls();
     // Only `read` shares its work among the ranks of MPI.
     let alone = if matches!(cli.verb, Verb::Read(_)) { Ok(()) } else { common::alone() };
     let outcome = alone.and_then(|()| match cli.verb {

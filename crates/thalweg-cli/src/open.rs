@@ -10,6 +10,7 @@ use thalweg::plan::{Budget, DEFAULT_MEMORY};
 use thalweg::reads::{ReadFile, ReadSet, find};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
+use thalweg_io::urls::url;
 
 use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};
 use crate::signals::cancel_on_signal;
@@ -109,7 +110,7 @@ pub(crate) fn identify(
     is_trusted: bool,
     options: &Options,
 ) -> thalweg::Result<Option<Identified>> {
-    if !path.is_file() {
+    if url(path).is_none() && !path.is_file() {
         return Ok(None);
     }
     Ok(Some(Identified::new(path, options)?.trusted(is_trusted)))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use thalweg::new_file::ArrowWriter;
 use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoampere_schema};
 use thalweg::{Identified, Options, StoreKind};
+use thalweg_io::urls::url;
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};
@@ -125,6 +126,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     }
     if let Some(path) = args.paths.first()
         && !is_pattern(path)
+        && url(path).is_none()
     {
         std::fs::metadata(path)
             .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "opening", e))?;

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
 /// What a user can do about values that are refused here.
@@ -30,11 +31,14 @@ pub struct OtherFiles {
 }
 
 impl OtherFiles {
-    /// The other files of the file at `path`.
+    /// The other files of the file at `path`. Those of an object at a URL are not read.
     ///
     /// # Errors
     /// [`Error::Io`] if there is no file at the path.
     pub fn new(path: &Path, reach: ExternalAccess) -> Result<Self> {
+        if url(path).is_some() {
+            return Ok(Self { path: None, reach });
+        }
         let real = path
             .canonicalize()
             .map_err(|e| Error::io(&path.to_string_lossy().into(), "finding", e))?;
@@ -61,7 +65,7 @@ impl OtherFiles {
             let name = Path::new(OsStr::from_bytes(name)).display();
             return refused(
                 format!("values in another file ({name})"),
-                "open the file by its path",
+                "copy both files, and open the copy by its path",
             );
         };
         let Some(real) = self.real(name) else { return Ok(None) };

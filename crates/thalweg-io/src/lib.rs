@@ -91,6 +91,7 @@ pub mod store;
 pub mod sync;
 mod sys;
 pub mod text;
+pub mod urls;
 
 pub use error::{Error, Fault, InFile, Result};
 pub use sys::{end_with_this_thread, return_large_blocks};

@@ -1,16 +1,17 @@
-//! Opens a path as a store and determines the model of its device.
+//! Opens a path or URL as a store and determines the model of its device.
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::control::Control;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{Origin, StoreModel};
 use crate::plan::Budget;
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MemoryStore, MmapStore, Store};
+use crate::urls::url;
 
 /// How many files one part of a program may keep open: `most`, or a quarter of what the process may
 /// open, if that is less.
@@ -68,6 +69,22 @@ pub enum StoreKind {
     Memory,
 }
 
+/// Opens objects at URLs. A crate above this one does it, so that this one needs no network.
+pub trait OpenUrl: Send + Sync + std::fmt::Debug {
+    /// Opens an object without the throttle of `options`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Usage`] about the URL.
+    fn open(&self, url: &str, options: &Options) -> Result<OpenedStore>;
+}
+
+static URLS: OnceLock<&dyn OpenUrl> = OnceLock::new();
+
+/// Sets what opens URLs in this process. Only the first call has an effect.
+pub fn open_urls_with(opener: &'static dyn OpenUrl) {
+    let _ = URLS.set(opener);
+}
+
 /// The consequence, in messages, if io_uring is not available.
 const INSTEAD: &str = "going on through the page cache";
 
@@ -89,7 +106,7 @@ impl OpenedStore {
     /// Opens a file as `options` say.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about
+    /// [`Error::Io`] and [`Error::Unsupported`] about
     /// the path.
     pub fn new(path: &Path, options: &Options) -> Result<Self> {
         Ok(Self::unthrottled(path, options)?.apply(options))
@@ -117,9 +134,17 @@ impl OpenedStore {
     /// file should not count in throttled measurements.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) and [`Error::Unsupported`](crate::Error::Unsupported) about
+    /// [`Error::Io`] and [`Error::Unsupported`] about
     /// the path.
     pub fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
+        if let Some(url) = url(path) {
+            let opener = URLS.get().ok_or_else(|| Error::Unsupported {
+                file: url.into(),
+                what: "a URL".into(),
+                advice: "register what opens URLs: `thalweg_object::register()`".into(),
+            })?;
+            return opener.open(url, options);
+        }
         let given = options.model;
         let known = |file: &File| {
             given.map_or_else(|| StoreModel::known(file), |model| (model, Origin::Given))
@@ -170,5 +195,18 @@ impl OpenedStore {
                 Some(format!("{INSTEAD}: this system has no io_uring")),
             ),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{OpenedStore, Options};
+
+    #[test]
+    fn without_an_opener_a_url_is_an_error() {
+        let error = OpenedStore::new(Path::new("s3://b/k"), &Options::default()).map(drop);
+        assert!(error.is_err_and(|error| error.to_string().contains("a URL is not supported")));
     }
 }

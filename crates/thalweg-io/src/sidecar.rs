@@ -1,11 +1,31 @@
 //! Paths of index files: beside the data file, or in the user's cache folder if the data file's
-//! folder is read-only.
+//! folder is read-only. The index of an object at a URL is in the cache folder, too; its name has
+//! the version of the object.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use thalweg_codec::splitmix::checksum;
+
+use crate::urls::url;
+
+/// The versions of the objects that were opened, by their URLs.
+static VERSIONS: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
+
+/// Notes the version of the object at a URL, such as its tag, when it is opened. Only an index of
+/// this version is current.
+pub fn note_version(url: &str, version: &str) {
+    let mut versions = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    versions.insert(url.to_owned(), version.to_owned());
+}
+
+/// The version that was noted last.
+pub fn version(url: &str) -> Option<String> {
+    VERSIONS.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
+}
 
 /// The path where slow5tools and thalweg look for the index of a file: beside the file, such as
 /// `reads.blow5.idx`.
@@ -18,7 +38,8 @@ pub fn index_path(path: &Path) -> PathBuf {
 /// The paths where the index of a file may be, preferred first: beside the file, unless its name is
 /// too long there, then in the user's cache folder.
 pub fn index_places(path: &Path) -> impl Iterator<Item = PathBuf> {
-    [Some(index_path(path)).filter(|place| fits(place)), in_cache(path)].into_iter().flatten()
+    let beside = Some(index_path(path)).filter(|place| url(path).is_none() && fits(place));
+    [beside, in_cache(path)].into_iter().flatten()
 }
 
 /// The path where the index of a file belongs: the first of [`index_places`].
@@ -34,7 +55,14 @@ fn fits(path: &Path) -> bool {
 
 /// The path of the index in the user's cache folder.
 fn in_cache(path: &Path) -> Option<PathBuf> {
-    let full = fs::canonicalize(path).ok()?;
+    let full = match url(path) {
+        // What follows the path of a URL may be a signature, which is another one each time.
+        Some(url) => {
+            let plain = if url.starts_with("http") { url.split('?').next()? } else { url };
+            PathBuf::from(format!("{}/{plain}", version(url)?))
+        }
+        None => fs::canonicalize(path).ok()?,
+    };
     Some(crate::cache_folder()?.join("index").join(name_in_cache(&full)))
 }
 
@@ -50,8 +78,12 @@ fn name_in_cache(full: &Path) -> String {
     format!("{hash:016x}-{name}.idx")
 }
 
-/// Whether `index` was modified no earlier than `data`, the file that it indexes.
+/// Whether `index` was modified no earlier than `data`, the file that it indexes. The name of the
+/// index of an object says which version it is of.
 pub fn is_current(index: &Path, data: &Path) -> bool {
+    if url(data).is_some() {
+        return index.is_file();
+    }
     let changed = |path: &Path| fs::metadata(path).and_then(|meta| meta.modified()).ok();
     changed(index).zip(changed(data)).is_some_and(|(index, data)| index >= data)
 }

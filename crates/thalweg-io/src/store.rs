@@ -273,7 +273,10 @@ impl fmt::Debug for AlignedBuf {
 }
 
 /// Fails unless `len` bytes from `offset` on lie inside a store of `size` bytes.
-pub(crate) fn check_inside(name: &Arc<str>, size: u64, offset: u64, len: usize) -> Result<()> {
+///
+/// # Errors
+/// [`Error::Truncated`].
+pub fn check_inside(name: &Arc<str>, size: u64, offset: u64, len: usize) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(end) if end <= size => Ok(()),
         _ => Err(Error::Truncated {

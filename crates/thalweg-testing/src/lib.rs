@@ -16,6 +16,7 @@ mod faulty;
 mod feed;
 pub mod fuzz;
 pub mod fuzz_corpus;
+pub mod http_server;
 pub mod pod5;
 pub mod real_files;
 pub mod slow5;

@@ -34,7 +34,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg-hdf5", &["codec", "io"]),
     ("thalweg-nanopore", &["codec", "io", "hdf5"]),
     ("thalweg-graph", &["codec", "io", "hdf5"]),
-    ("thalweg", &["codec", "io", "hdf5", "nanopore", "graph"]),
+    ("thalweg-object", &["io"]),
+    ("thalweg", &["codec", "io", "hdf5", "nanopore", "graph", "object"]),
     ("thalweg-gauge", &["io"]),
     ("thalweg-cli", &["", "codec", "io", "hdf5", "nanopore", "graph", "gauge"]),
 ];

@@ -164,7 +164,7 @@
 
 mod open;
 
-pub use open::{ArrayFile, Identified, Opened, open};
+pub use open::{ArrayFile, Identified, Opened, open, open_urls};
 
 #[doc(inline)]
 pub use thalweg_io::open::{OpenedStore, Options, StoreKind};
@@ -184,6 +184,10 @@ pub use thalweg_hdf5::{arrays, doctor, nexus};
 
 #[doc(inline)]
 pub use thalweg_graph as graph;
+
+#[cfg(feature = "object")]
+#[doc(inline)]
+pub use thalweg_object as object;
 
 #[doc(inline)]
 pub use thalweg_codec as codec;

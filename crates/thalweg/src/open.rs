@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg_graph::Network;
 use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 use thalweg_nanopore::format::Format;
 use thalweg_nanopore::reads::ReadFile;
@@ -23,7 +24,15 @@ pub enum Opened {
     Network(Network),
 }
 
-/// Opens a path according to its content. A file is opened once, whatever it contains.
+/// Lets all functions of this process that open a path open URLs, too, such as `s3://bucket/key`
+/// ([`object`](crate::object)). [`open`] does it by itself. Without the feature `object` it does
+/// nothing, and a URL is an error.
+pub fn open_urls() {
+    #[cfg(feature = "object")]
+    thalweg_object::register();
+}
+
+/// Opens a path or URL according to its content. A file is opened once, whatever it contains.
 ///
 /// A folder with the manifest of a network is a network. A file with a name of a format of reads
 /// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is a file of reads, but for a `.fast5` file that holds
@@ -38,6 +47,7 @@ pub enum Opened {
 /// [`Error::Io`] about the path, [`Error::Malformed`] about the content; [`Error::Unsupported`] for
 /// a folder that is not a network.
 pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Opened> {
+    open_urls();
     Identified::new(path.as_ref(), &options)?.open(options)
 }
 
@@ -63,7 +73,7 @@ impl Identified {
     /// # Errors
     /// [`Error::Io`] about the path; [`Error::Unsupported`] for a folder that is not a network.
     pub fn new(path: &Path, options: &Options) -> Result<Self> {
-        if Network::is_at(path) {
+        if url(path).is_none() && Network::is_at(path) {
             return Ok(Self::of(path, Content::Network));
         }
         Self::from_store(path, OpenedStore::unthrottled(path, options)?)

@@ -28,4 +28,6 @@ mod read_paths;
 mod real_verbs;
 mod scan;
 mod terminal;
+#[cfg(feature = "object")]
+mod urls;
 mod verbs;

@@ -13,6 +13,7 @@ use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::sidecar::index_places;
 use thalweg_io::store::Store;
+use thalweg_io::urls::url;
 use thalweg_io::{Error, InFile, Result};
 
 use super::{ArrayFile, METADATA_SHARE};
@@ -37,9 +38,18 @@ fn modified(meta: &Metadata) -> Option<i64> {
 
 /// The state of an open file; `None` if the file at its path has another size by now.
 fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
-    let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
     let size = store.size();
-    let Some(modified) = modified(&meta).filter(|_| meta.len() == size) else { return Ok(None) };
+    let modified = match url(path) {
+        // A store reads one version of an object only, whose tag is in the name of the index.
+        Some(_) => 0,
+        None => {
+            let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
+            let Some(modified) = modified(&meta).filter(|_| meta.len() == size) else {
+                return Ok(None);
+            };
+            modified
+        }
+    };
     let mut start = vec![0; size.min(START) as usize];
     store.read_at(0, &mut start)?;
     Ok(Some(IndexedFile { size, modified, start: checksum_of_start(&start) }))

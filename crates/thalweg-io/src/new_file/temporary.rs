@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use crate::urls::url;
 use rustix::fs::{CWD, OFlags, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
@@ -124,6 +125,10 @@ impl Owner {
 
     /// The owner of a new temporary file beside a path, its number, and its path.
     fn place(beside: &Path) -> io::Result<(Arc<Self>, u64, PathBuf)> {
+        if url(beside).is_some() {
+            let why = "nothing is written to URLs yet: write a file, and copy it there";
+            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
+        }
         let owner = Self::of(parent(beside))?;
         let number = owner.next.fetch_add(1, Ordering::Relaxed);
         let path = owner.folder.join(temporary_name(owner.id, number));

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::store::FileStore;
+use thalweg_io::urls::url;
 use thalweg_io::{Error, InFile, Result};
 
 use super::{FormatFile, OpenFile};
@@ -49,7 +50,8 @@ pub fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
 
 /// Creates the folder of an index file if necessary.
 pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    path.parent().map_or(Ok(()), |folder| {
+    // Nothing is written to URLs.
+    path.parent().filter(|_| url(path).is_none()).map_or(Ok(()), |folder| {
         fs::create_dir_all(folder)
             .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))
     })

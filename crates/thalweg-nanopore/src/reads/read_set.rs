@@ -8,6 +8,7 @@ use std::{fs, io};
 
 use arrow_schema::SchemaRef;
 use thalweg_io::open::open_files;
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
 use super::columns::Table;
@@ -441,7 +442,8 @@ pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<Pa
 
 /// The path as a pattern, if it is one.
 fn pattern(path: &Path) -> Option<&str> {
-    path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists())
+    let is_pattern = |text: &&str| text.contains(['*', '?', '[']) && !path.exists();
+    path.to_str().filter(|text| url(path).is_none() && is_pattern(text))
 }
 
 fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {

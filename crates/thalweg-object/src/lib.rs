@@ -1,0 +1,23 @@
+//! Stores on object stores and HTTP servers.
+//!
+//! [`open`] opens the object at a URL as a [`Store`](thalweg_io::store::Store). The engine reads it
+//! like a file: in ranges, many at a time. Every range is of the version of the object that was
+//! opened; an object that is replaced meanwhile is an error.
+//!
+//! The `object_store` crate knows the protocols: addresses, credentials, signatures, lists. Its
+//! requests go through a transport of this crate, which keeps connections, and [`Object`] decides
+//! what is asked again.
+//!
+//! A read waits in the calling thread. It must not be called from an asynchronous task, only from a
+//! thread that may wait (`spawn_blocking` in tokio).
+
+mod address;
+mod object;
+mod refusal;
+mod retries;
+mod transport;
+mod urls;
+
+pub use object::{Counts, Object, open};
+pub use retries::Patience;
+pub use urls::register;

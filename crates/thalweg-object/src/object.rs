@@ -1,0 +1,477 @@
+//! One object as a store.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::future::{self, Either};
+use futures_util::{Stream, StreamExt};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt};
+use thalweg_io::control::Control;
+use thalweg_io::random::hash01;
+use thalweg_io::store::{Store, check_inside};
+use thalweg_io::{Error, Result};
+use tokio::runtime::Runtime;
+use tokio::time::{sleep, timeout};
+
+use crate::address::Address;
+use crate::refusal::Refusal;
+use crate::retries::{Patience, Tally, wait_before};
+use crate::transport::{Trouble, runtime, with_trouble};
+
+/// How often a wait looks whether the read was cancelled.
+const POLL: Duration = Duration::from_millis(100);
+/// The first bytes of an object, which come with the answer that says how long it is. They suffice
+/// to tell its format, and for most headers.
+const HEAD: u64 = 64 << 10;
+
+/// What reading an object took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counts {
+    /// Requests, all tries included.
+    pub requests: u64,
+    /// Requests that were tries after a failure.
+    pub retries: u64,
+    /// Requests that were made a second time because the answer was slow.
+    pub hedges: u64,
+    /// Bytes that were received.
+    pub bytes: u64,
+}
+
+/// An object of an object store or of an HTTP server.
+pub struct Object {
+    name: Arc<str>,
+    service: Arc<dyn ObjectStore>,
+    key: Path,
+    version: Version,
+    head: Vec<u8>,
+    runtime: &'static Runtime,
+    control: Control,
+    patience: Patience,
+    tally: Tally,
+}
+
+/// What tells one version of an object from another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Version {
+    size: u64,
+    etag: Option<String>,
+    /// In seconds since 1970; 0 if the server does not say.
+    modified: i64,
+}
+
+impl Version {
+    fn of(meta: &object_store::ObjectMeta) -> Self {
+        Self { size: meta.size, etag: meta.e_tag.clone(), modified: meta.last_modified.timestamp() }
+    }
+
+    /// Whether an answer is of this version. Where there is a tag, it decides.
+    fn is_same(&self, found: &Self) -> bool {
+        let tags = self.etag.as_ref().zip(found.etag.as_ref());
+        self.size == found.size
+            && tags.map_or(self.modified == found.modified, |(was, is)| was == is)
+    }
+
+    /// The tag to ask for. A weak one never matches (RFC 9110, section 13.1.1).
+    fn condition(&self) -> Option<String> {
+        self.etag.clone().filter(|tag| !tag.starts_with("W/"))
+    }
+}
+
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Object({}, {:?})", self.name, self.version)
+    }
+}
+
+/// Why a try ended.
+enum Ended {
+    /// The read fails.
+    Failed(Error),
+    /// Another try may succeed. The words say why this one did not; the server may ask for a wait.
+    Passing { why: String, kind: io::ErrorKind, wait: Option<Duration> },
+}
+
+/// Opens the object at a URL.
+///
+/// # Errors
+/// [`Error::Usage`] for a URL that names no object, and where the environment does not fit;
+/// [`Error::Io`] if the server refuses it or does not answer; [`Error::Cancelled`].
+pub fn open(url: &str, control: &Control, patience: Patience) -> Result<Object> {
+    let Address { service, key, shown } = Address::parse(url)?;
+    let runtime = runtime(&shown)?;
+    let mut object = Object {
+        name: shown,
+        service,
+        key,
+        version: Version { size: 0, etag: None, modified: 0 },
+        head: Vec::new(),
+        runtime,
+        control: control.clone(),
+        patience,
+        tally: Tally::default(),
+    };
+    let (version, head) = runtime.block_on(object.look())?;
+    object.version = version;
+    object.head = head;
+    Ok(object)
+}
+
+impl Object {
+    /// What reading it took so far.
+    pub fn counts(&self) -> Counts {
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let Tally { requests, retries, hedges, bytes, .. } = &self.tally;
+        Counts {
+            requests: of(requests),
+            retries: of(retries),
+            hedges: of(hedges),
+            bytes: of(bytes),
+        }
+    }
+
+    /// The tag of its version (RFC 9110, section 8.8.3), if the server gives one.
+    pub fn etag(&self) -> Option<&str> {
+        self.version.etag.as_deref()
+    }
+
+    /// What tells its version from others: its tag, or else when it was changed. `None` if the
+    /// server gives neither.
+    pub fn version(&self) -> Option<String> {
+        let Version { size, etag, modified } = &self.version;
+        let changed = (*modified != 0).then(|| format!("{size} bytes of {modified}"));
+        etag.clone().or(changed)
+    }
+
+    /// Asks for the first bytes, and with them for the version.
+    async fn look(&self) -> Result<(Version, Vec<u8>)> {
+        let mut tries = Tries::new(self, 0);
+        loop {
+            let outcome = match self.answer(0..HEAD, tries.last).await {
+                Ok(answer) => {
+                    let version = Version::of(&answer.meta);
+                    let mut head = vec![0; version.size.min(HEAD) as usize];
+                    let mut filled = 0;
+                    let body = answer.into_stream();
+                    let received = self.receive(body, &mut head, &mut filled, &mut tries).await;
+                    received.map(|()| (version, head))
+                }
+                Err(Refused::Server(refusal)) if refusal.is_outside() => self.look_at_empty().await,
+                Err(refused) => Err(self.ended(refused, 0)),
+            };
+            match outcome {
+                Ok(found) => return Ok(found),
+                Err(ended) => tries.again(ended).await?,
+            }
+        }
+    }
+
+    /// An object without bytes has no range.
+    async fn look_at_empty(&self) -> Result<(Version, Vec<u8>), Ended> {
+        self.tally.requests.fetch_add(1, Ordering::Relaxed);
+        let (answer, trouble) = with_trouble(self.service.head(&self.key)).await;
+        match answer {
+            Ok(meta) if meta.size == 0 => Ok((Version::of(&meta), Vec::new())),
+            Ok(meta) => Err(Ended::Failed(self.failed(
+                0,
+                io::ErrorKind::InvalidData,
+                format!("the server has {} bytes, and gives no range of them", meta.size),
+            ))),
+            Err(error) => Err(self.ended(Refused::of(trouble, &error), 0)),
+        }
+    }
+
+    /// Fills `buf` from `offset` on. What has come stays when a request fails: the next one goes on
+    /// from there.
+    async fn fill(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        let mut tries = Tries::new(self, offset);
+        let mut filled = 0;
+        while filled < buf.len() {
+            let range = offset + filled as u64..offset + buf.len() as u64;
+            let at = range.start;
+            let outcome = match self.answer(range, tries.last).await {
+                Ok(answer) => match self.check(&answer, at) {
+                    Ok(()) => {
+                        let body = answer.into_stream();
+                        self.receive(body, buf, &mut filled, &mut tries).await
+                    }
+                    Err(error) => Err(Ended::Failed(error)),
+                },
+                Err(refused) => Err(self.ended(refused, at)),
+            };
+            if let Err(ended) = outcome {
+                tries.again(ended).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails unless an answer is of the version that was opened.
+    fn check(&self, answer: &GetResult, offset: u64) -> Result<()> {
+        let found = Version::of(&answer.meta);
+        if self.version.is_same(&found) { Ok(()) } else { Err(self.replaced(offset)) }
+    }
+
+    fn replaced(&self, offset: u64) -> Error {
+        let why = "the object was replaced after it was opened: open it again";
+        self.failed(offset, io::ErrorKind::StaleNetworkFileHandle, why.into())
+    }
+
+    fn failed(&self, offset: u64, kind: io::ErrorKind, why: String) -> Error {
+        Error::io_at(&self.name, "fetching", offset, io::Error::new(kind, why))
+    }
+
+    /// What a refused request means for a read at `offset`.
+    fn ended(&self, refused: Refused, offset: u64) -> Ended {
+        match refused {
+            Refused::Server(refusal) if refusal.is_passing() => Ended::Passing {
+                why: refusal.to_string(),
+                kind: io::ErrorKind::ConnectionAborted,
+                wait: refusal.wait,
+            },
+            Refused::Server(refusal) if refusal.is_other_version() && self.is_open() => {
+                Ended::Failed(self.replaced(offset))
+            }
+            Refused::Server(refusal) => {
+                Ended::Failed(Error::io_at(&self.name, "fetching", offset, refusal.as_error()))
+            }
+            Refused::NoAnswer(why) => {
+                Ended::Passing { why, kind: io::ErrorKind::NotConnected, wait: None }
+            }
+            Refused::Late => Ended::Passing {
+                why: format!("no answer in {} s", self.patience.request.as_secs()),
+                kind: io::ErrorKind::TimedOut,
+                wait: None,
+            },
+            Refused::Cancelled => Ended::Failed(Error::Cancelled),
+            Refused::NoCredentials => {
+                let why = "no credentials were found: set AWS_ACCESS_KEY_ID and \
+                           AWS_SECRET_ACCESS_KEY, or for public data AWS_SKIP_SIGNATURE=true";
+                Ended::Failed(self.failed(offset, io::ErrorKind::PermissionDenied, why.into()))
+            }
+            Refused::Invalid(why) => {
+                Ended::Failed(self.failed(offset, io::ErrorKind::InvalidData, why))
+            }
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.version.size > 0
+    }
+
+    /// The answer to a request for a range. A slow request is made a second time, and the answer
+    /// that comes first counts. `since`: when the last byte came.
+    async fn answer(
+        &self,
+        range: std::ops::Range<u64>,
+        since: Instant,
+    ) -> Result<GetResult, Refused> {
+        let late = Instant::now() + self.patience.request;
+        let deadline = late.min(since + self.patience.read);
+        let started = Instant::now();
+        let get = || {
+            self.tally.requests.fetch_add(1, Ordering::Relaxed);
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range.clone())),
+                if_match: self.version.condition(),
+                ..GetOptions::default()
+            };
+            Box::pin(with_trouble(self.service.get_opts(&self.key, options)))
+        };
+        let both = async {
+            let first = get();
+            let Some(hedge_after) = self.tally.hedge_after() else { return first.await };
+            let late = match future::select(first, pin!(sleep(hedge_after))).await {
+                Either::Left((answer, _)) => return answer,
+                Either::Right(((), late)) => late,
+            };
+            self.tally.hedges.fetch_add(1, Ordering::Relaxed);
+            match future::select(late, get()).await {
+                Either::Left((answer, other)) | Either::Right((answer, other)) => {
+                    if answer.0.is_ok() { answer } else { other.await }
+                }
+            }
+        };
+        let (answer, trouble) = self.patiently(pin!(both), deadline).await?;
+        match answer {
+            Ok(answer) => {
+                self.tally.answered(started.elapsed());
+                Ok(answer)
+            }
+            Err(error) => Err(Refused::of(trouble, &error)),
+        }
+    }
+
+    /// Puts the bytes of an answer into `buf`, from `filled` on.
+    async fn receive(
+        &self,
+        mut body: Pin<Box<dyn Stream<Item = object_store::Result<Bytes>> + Send>>,
+        buf: &mut [u8],
+        filled: &mut usize,
+        tries: &mut Tries<'_>,
+    ) -> Result<(), Ended> {
+        let offset = tries.offset;
+        let at = |filled: usize| offset + filled as u64;
+        loop {
+            let deadline = Instant::now() + self.patience.request;
+            let (next, trouble) =
+                match self.patiently(pin!(with_trouble(body.next())), deadline).await {
+                    Ok(next) => next,
+                    Err(refused) => return Err(self.ended(refused, at(*filled))),
+                };
+            match next {
+                Some(Ok(bytes)) => {
+                    let Some(room) = buf.get_mut(*filled..*filled + bytes.len()) else {
+                        let why = "the server sent more bytes than were asked for";
+                        let kind = io::ErrorKind::InvalidData;
+                        return Err(Ended::Failed(self.failed(at(*filled), kind, why.into())));
+                    };
+                    room.copy_from_slice(&bytes);
+                    *filled += bytes.len();
+                    self.tally.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+                    tries.progress();
+                }
+                Some(Err(error)) => {
+                    return Err(self.ended(Refused::of(trouble, &error), at(*filled)));
+                }
+                None if *filled == buf.len() => return Ok(()),
+                None => {
+                    let why = format!("the answer ended {} bytes early", buf.len() - *filled);
+                    return Err(Ended::Passing {
+                        why,
+                        kind: io::ErrorKind::UnexpectedEof,
+                        wait: None,
+                    });
+                }
+            }
+        }
+    }
+
+    /// Waits for something until a deadline, or until the read is cancelled.
+    async fn patiently<F: Future>(
+        &self,
+        mut wanted: Pin<&mut F>,
+        deadline: Instant,
+    ) -> Result<F::Output, Refused> {
+        loop {
+            if self.control.is_cancelled() {
+                return Err(Refused::Cancelled);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(Refused::Late);
+            }
+            if let Ok(output) = timeout(left.min(POLL), &mut wanted).await {
+                return Ok(output);
+            }
+        }
+    }
+}
+
+/// Why there is no answer.
+enum Refused {
+    Server(Refusal),
+    NoAnswer(String),
+    /// Nothing came for as long as a request may take.
+    Late,
+    Cancelled,
+    NoCredentials,
+    /// The answer is not one to the request.
+    Invalid(String),
+}
+
+impl Refused {
+    fn of(trouble: Option<Trouble>, error: &object_store::Error) -> Self {
+        match trouble {
+            Some(Trouble::Refused(refusal)) => Self::Server(refusal),
+            Some(Trouble::NoAnswer(why)) => Self::NoAnswer(why),
+            Some(Trouble::NoCredentials) => Self::NoCredentials,
+            None if error.to_string().contains("non-partial") => Self::Invalid(
+                "the server gives whole objects only, and no ranges of them: copy the object, and \
+                 read the copy"
+                    .into(),
+            ),
+            None => Self::Invalid(error.to_string()),
+        }
+    }
+}
+
+/// The tries of one read.
+struct Tries<'a> {
+    object: &'a Object,
+    /// The first byte of the read.
+    offset: u64,
+    /// Tries since the last byte came.
+    count: u32,
+    /// When the last byte came.
+    last: Instant,
+}
+
+impl<'a> Tries<'a> {
+    fn new(object: &'a Object, offset: u64) -> Self {
+        Self { object, offset, count: 0, last: Instant::now() }
+    }
+
+    fn progress(&mut self) {
+        self.count = 0;
+        self.last = Instant::now();
+    }
+
+    /// Waits until another try makes sense, or returns the error of the last one.
+    async fn again(&mut self, ended: Ended) -> Result<()> {
+        let (why, kind, wait) = match ended {
+            Ended::Failed(error) => return Err(error),
+            Ended::Passing { why, kind, wait } => (why, kind, wait),
+        };
+        let object = self.object;
+        self.count += 1;
+        let waited = self.last.elapsed();
+        if waited >= object.patience.read || !object.tally.may_retry(self.count) {
+            let tries = if self.count == 1 { "try" } else { "tries" };
+            let why = format!(
+                "{why}; given up after {} {tries} and {:.1} s without a byte",
+                self.count,
+                waited.as_secs_f64()
+            );
+            return Err(object.failed(self.offset, kind, why));
+        }
+        let requests = object.tally.requests.load(Ordering::Relaxed);
+        let usual = wait_before(self.count, hash01(self.offset, requests, self.count.into()));
+        let until = Instant::now() + wait.unwrap_or_default().max(usual);
+        let end = until.min(self.last + object.patience.read);
+        match object.patiently(pin!(future::pending::<()>()), end).await {
+            Err(Refused::Cancelled) => Err(Error::Cancelled),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Store for Object {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        self.version.size
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_inside(&self.name, self.version.size, offset, buf.len())?;
+        if buf.is_empty() || self.read_at_hand(offset, buf) {
+            return Ok(());
+        }
+        self.runtime.block_on(self.fill(offset, buf))
+    }
+
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        let end = offset.checked_add(buf.len() as u64);
+        let known = end.filter(|&end| end <= self.head.len() as u64);
+        let Some(end) = known else { return false };
+        buf.copy_from_slice(&self.head[offset as usize..end as usize]);
+        true
+    }
+}

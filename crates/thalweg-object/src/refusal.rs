@@ -1,0 +1,188 @@
+//! What servers say when they refuse a request.
+
+use std::io;
+use std::time::Duration;
+
+use http::StatusCode;
+use http::header::{HeaderMap, RETRY_AFTER};
+
+/// The most characters of a server's message that are passed on.
+const MOST_CHARS: usize = 200;
+/// The longest time that a server may ask us to wait.
+const MOST_WAIT: Duration = Duration::from_secs(60);
+
+/// A refused request.
+#[derive(Debug, Clone)]
+pub(crate) struct Refusal {
+    status: StatusCode,
+    /// The service's name for the reason, such as `NoSuchKey`.
+    code: String,
+    message: String,
+    /// Where the bucket is.
+    region: Option<String>,
+    /// How long the server asks us to wait.
+    pub(crate) wait: Option<Duration>,
+}
+
+impl Refusal {
+    /// Takes the reason from the answer: from the XML of S3, Google and Azure, or from headers.
+    pub(crate) fn new(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+        let body = String::from_utf8_lossy(body);
+        let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
+        let tag = |name: &str| {
+            let (_, rest) = body.split_once(&format!("<{name}>"))?;
+            let (text, _) = rest.split_once('<')?;
+            Some(text.chars().take(MOST_CHARS).collect::<String>())
+        };
+        let wait = header(RETRY_AFTER.as_str()).and_then(|text| text.trim().parse().ok());
+        Self {
+            status,
+            code: tag("Code").or_else(|| header("x-ms-error-code")).unwrap_or_default(),
+            message: tag("Message").unwrap_or_default(),
+            region: header("x-amz-bucket-region").or_else(|| tag("Region")),
+            wait: wait.map(|seconds| Duration::from_secs(seconds).min(MOST_WAIT)),
+        }
+    }
+
+    /// Whether the request may succeed later.
+    pub(crate) fn is_passing(&self) -> bool {
+        self.status.is_server_error() && self.status != StatusCode::NOT_IMPLEMENTED
+            || matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+            || self.code == "RequestTimeout"
+    }
+
+    /// Whether the range is not in the object.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.status == StatusCode::RANGE_NOT_SATISFIABLE
+    }
+
+    /// Whether the object is not the one that was opened.
+    pub(crate) fn is_other_version(&self) -> bool {
+        self.status == StatusCode::PRECONDITION_FAILED || self.is_outside()
+    }
+
+    /// As an error, with what to do about it.
+    pub(crate) fn as_error(&self) -> io::Error {
+        let kind = match self.status {
+            StatusCode::NOT_FOUND => io::ErrorKind::NotFound,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => io::ErrorKind::PermissionDenied,
+            status if status.is_server_error() => io::ErrorKind::ConnectionAborted,
+            _ => io::ErrorKind::Other,
+        };
+        io::Error::new(kind, self.to_string())
+    }
+
+    fn advice(&self) -> String {
+        match (self.code.as_str(), self.status) {
+            ("NoSuchBucket" | "ContainerNotFound", _) => "there is no such bucket".into(),
+            ("RequestTimeTooSkewed", _) => {
+                "this machine's clock is wrong: set it, and try again".into()
+            }
+            ("ExpiredToken" | "ExpiredTokenException", _) => {
+                "the credentials have expired: get new ones".into()
+            }
+            ("InvalidAccessKeyId" | "InvalidClientTokenId" | "XAdminUserNotFound", _) => {
+                "the service does not know this access key: check AWS_ACCESS_KEY_ID".into()
+            }
+            ("SignatureDoesNotMatch", _) => {
+                "the secret key does not belong to the access key: check AWS_SECRET_ACCESS_KEY"
+                    .into()
+            }
+            ("AuthorizationHeaderMalformed" | "PermanentRedirect", _)
+            | (_, StatusCode::MOVED_PERMANENTLY) => match &self.region {
+                Some(region) => format!("the bucket is in {region}: set AWS_REGION={region}"),
+                None => "the bucket is in another region, or at another end point: set \
+                             AWS_REGION or AWS_ENDPOINT_URL"
+                    .into(),
+            },
+            (_, StatusCode::NOT_FOUND) => "there is no such object".into(),
+            (_, StatusCode::UNAUTHORIZED) => "the service wants credentials".into(),
+            (_, StatusCode::FORBIDDEN) => {
+                "these credentials may not read it; for public data, set \
+                 AWS_SKIP_SIGNATURE=true, and for data whose reader pays, AWS_REQUEST_PAYER=true"
+                    .into()
+            }
+            (_, StatusCode::RANGE_NOT_SATISFIABLE) => "the object is shorter".into(),
+            (_, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
+                "the service is overloaded".into()
+            }
+            (_, status) if status.is_server_error() => "the service has a fault".into(),
+            _ => String::new(),
+        }
+    }
+}
+
+impl std::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the server answered {}", self.status.as_u16())?;
+        if !self.code.is_empty() {
+            write!(f, " {}", self.code)?;
+        }
+        if !self.message.is_empty() {
+            write!(f, " ({})", self.message)?;
+        }
+        let advice = self.advice();
+        if advice.is_empty() { Ok(()) } else { write!(f, ": {advice}") }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::HeaderMap;
+    use http::{HeaderValue, StatusCode};
+
+    use super::Refusal;
+
+    fn refusal(status: u16, body: &str) -> Refusal {
+        let status = StatusCode::from_u16(status).unwrap_or_default();
+        Refusal::new(status, &HeaderMap::new(), body.as_bytes())
+    }
+
+    #[test]
+    fn each_reason_has_its_own_words() {
+        let xml = |code: &str| format!("<?xml?><Error><Code>{code}</Code><Message>m</Message>");
+        for (status, code, words) in [
+            (404, "NoSuchKey", "there is no such object"),
+            (404, "NoSuchBucket", "there is no such bucket"),
+            (403, "AccessDenied", "AWS_SKIP_SIGNATURE"),
+            (403, "RequestTimeTooSkewed", "clock"),
+            (403, "InvalidAccessKeyId", "AWS_ACCESS_KEY_ID"),
+            (403, "SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"),
+            (400, "ExpiredToken", "expired"),
+            (401, "Unauthorized", "wants credentials"),
+            (301, "PermanentRedirect", "another region"),
+            (429, "TooMany", "overloaded"),
+            (503, "SlowDown", "overloaded"),
+            (500, "InternalError", "has a fault"),
+        ] {
+            let shown = refusal(status, &xml(code)).to_string();
+            assert!(shown.contains(&format!("{status} {code} (m): ")), "{shown}");
+            assert!(shown.contains(words), "{shown}");
+        }
+        let mut headers = HeaderMap::new();
+        headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-north-1"));
+        let moved = Refusal::new(StatusCode::MOVED_PERMANENTLY, &headers, b"");
+        assert!(moved.to_string().contains("AWS_REGION=eu-north-1"), "{moved}");
+    }
+
+    #[test]
+    fn only_what_may_pass_is_passing() {
+        for status in [408, 429, 500, 502, 503, 504] {
+            assert!(refusal(status, "").is_passing(), "{status}");
+        }
+        for status in [400, 401, 403, 404, 412, 416, 501] {
+            assert!(!refusal(status, "").is_passing(), "{status}");
+        }
+    }
+
+    #[test]
+    fn a_server_cannot_make_us_wait_for_long() {
+        let mut headers = HeaderMap::new();
+        headers.insert("retry-after", HeaderValue::from_static("99999999"));
+        let slow = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
+        assert_eq!(slow.wait.map(|wait| wait.as_secs()), Some(60));
+        let words = "x".repeat(100_000);
+        let long = refusal(500, &format!("<Message>{words}</Message>"));
+        assert!(long.to_string().len() < 400);
+    }
+}

@@ -1,0 +1,52 @@
+//! Opens URLs for whoever opens paths.
+
+use std::sync::Arc;
+
+use thalweg_io::model::{Origin, StoreModel};
+use thalweg_io::open::{OpenUrl, OpenedStore, Options, StoreKind};
+use thalweg_io::sidecar::note_version;
+use thalweg_io::store::MemoryStore;
+use thalweg_io::{Error, Result};
+use url::Url;
+
+use crate::object::open;
+use crate::retries::Patience;
+
+/// Lets every function that opens a path open URLs, too.
+pub fn register() {
+    thalweg_io::open::open_urls_with(&Urls);
+}
+
+#[derive(Debug)]
+struct Urls;
+
+impl OpenUrl for Urls {
+    fn open(&self, url: &str, options: &Options) -> Result<OpenedStore> {
+        if url.starts_with("file://") {
+            let path = Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
+            let path =
+                path.ok_or_else(|| Error::Usage(format!("{url}: no path of a file").into()))?;
+            return OpenedStore::unthrottled(&path, options);
+        }
+        let object = open(url, &options.control, Patience::default())?;
+        if let Some(version) = object.version() {
+            note_version(url, &version);
+        }
+        let model =
+            options.model.map_or((StoreModel::S3, Origin::Prior), |model| (model, Origin::Given));
+        let note = match options.store {
+            StoreKind::Auto | StoreKind::Buffered => None,
+            StoreKind::Memory => {
+                let store = MemoryStore::load(&object, &options.control)?;
+                let model = options.model.unwrap_or(StoreModel::MEMORY);
+                let origin = options.model.map_or(Origin::Prior, |_| Origin::Given);
+                let store = Arc::new(store);
+                return Ok(OpenedStore { store, model: (model, origin), note: None, file: None });
+            }
+            StoreKind::Direct | StoreKind::Uring | StoreKind::Mmap => {
+                Some("an object is read by HTTP, whatever --store says".to_owned())
+            }
+        };
+        Ok(OpenedStore { store: Arc::new(object), model, note, file: None })
+    }
+}

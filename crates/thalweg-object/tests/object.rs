@@ -1,0 +1,299 @@
+//! Objects on a server that behaves well, badly, and hostilely.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use thalweg_codec::splitmix::{STEP, mix};
+use thalweg_io::control::Control;
+use thalweg_io::store::Store;
+use thalweg_io::{Error, Result};
+use thalweg_object::{Object, Patience, open};
+use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
+use thalweg_testing::{no_hang, sample, store_suite};
+
+const PATH: &str = "/bucket/key";
+
+/// Short waits, so that tests of servers that never answer end soon.
+const SHORT: Patience =
+    Patience { read: Duration::from_secs(2), request: Duration::from_millis(500) };
+/// Longer than any answer of these servers takes, even on a busy machine.
+const LONG: Patience =
+    Patience { read: Duration::from_secs(600), request: Duration::from_secs(600) };
+
+fn at(server: &ObjectServer, patience: Patience) -> Result<Object> {
+    open(&server.url(PATH), &Control::new(), patience)
+}
+
+fn server(
+    bytes: &[u8],
+    behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+) -> ObjectServer {
+    ObjectServer::start([(PATH, bytes.to_vec())], behaviour)
+}
+
+/// A store that keeps its server alive.
+#[derive(Debug)]
+struct Served(Object, #[expect(dead_code, reason = "it is dropped last")] ServerOf);
+
+struct ServerOf(#[expect(dead_code, reason = "it is dropped last")] ObjectServer);
+
+impl std::fmt::Debug for ServerOf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a server")
+    }
+}
+
+impl Store for Served {
+    fn name(&self) -> &Arc<str> {
+        self.0.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.0.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        self.0.read_at(offset, buf)
+    }
+}
+
+#[test]
+fn an_object_is_a_store() {
+    store_suite(&|bytes| {
+        let server = server(bytes, |_| Answer::Right);
+        Arc::new(Served(at(&server, LONG).unwrap(), ServerOf(server)))
+    });
+}
+
+/// Of each hundred requests, some are refused, torn, closed or answered late.
+fn noisy(seed: u64) -> impl Fn(&Asked) -> Answer + Send + Sync + 'static {
+    move |asked| match mix((seed << 32 | asked.number).wrapping_add(STEP)) % 100 {
+        0..5 => Answer::Refused(503, "SlowDown"),
+        5..8 => Answer::Torn((asked.number % 10) as f64 / 10.0),
+        8..10 => Answer::Closed,
+        10..12 => Answer::Refused(500, "InternalError"),
+        12 => Answer::Late(Duration::from_millis(20)),
+        13 => Answer::Refused(429, "TooManyRequests"),
+        _ => Answer::Right,
+    }
+}
+
+#[test]
+fn an_object_of_a_noisy_server_is_a_store() {
+    let seed = AtomicU64::new(0);
+    store_suite(&|bytes| {
+        let server = server(bytes, noisy(seed.fetch_add(1, Ordering::SeqCst)));
+        Arc::new(Served(at(&server, LONG).unwrap(), ServerOf(server)))
+    });
+}
+
+#[test]
+fn opening_takes_one_request() {
+    let bytes = sample(200_000);
+    let server = server(&bytes, |_| Answer::Right);
+    let object = at(&server, LONG).unwrap();
+    assert_eq!((object.size(), object.counts().requests), (200_000, 1));
+    let mut buf = vec![0; 60_000];
+    object.read_at(100, &mut buf).unwrap();
+    assert!(
+        buf == bytes[100..60_100] && object.counts().requests == 1,
+        "the first bytes are known"
+    );
+    object.read_at(70_000, &mut buf).unwrap();
+    assert!(buf == bytes[70_000..130_000]);
+    let asked = server.asked();
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[1].range, Some(70_000..130_000));
+    assert_eq!(asked[1].headers.get("if-match").map(String::as_str), object.etag());
+}
+
+#[test]
+fn a_torn_body_is_resumed() {
+    let bytes = sample(1 << 20);
+    let server = server(&bytes, |asked| match asked.number {
+        1 | 2 => Answer::Torn(0.5),
+        _ => Answer::Right,
+    });
+    let object = at(&server, LONG).unwrap();
+    let mut buf = vec![0; 1 << 19];
+    object.read_at(1 << 19, &mut buf).unwrap();
+    assert!(buf == bytes[1 << 19..]);
+    let ranges: Vec<_> = server.asked().into_iter().filter_map(|asked| asked.range).collect();
+    assert_eq!(ranges[1..], [1 << 19..1 << 20, 3 << 18..1 << 20, 7 << 17..1 << 20]);
+    assert_eq!(object.counts().retries, 2);
+}
+
+#[test]
+fn a_replaced_object_is_an_error() {
+    let bytes = sample(300_000);
+    let server = server(&bytes, |_| Answer::Right);
+    let object = at(&server, LONG).unwrap();
+    server.put(PATH, sample(299_999));
+    let mut buf = vec![0; 1000];
+    let error = object.read_at(200_000, &mut buf).unwrap_err().to_string();
+    assert!(error.contains("replaced") && error.contains("at byte 200000"), "{error}");
+}
+
+#[test]
+fn a_server_that_ignores_conditions_cannot_mix_versions() {
+    let bytes = sample(300_000);
+    let server = server(&bytes, |asked| match asked.number {
+        0 => Answer::Right,
+        1 => Answer::Torn(0.5),
+        _ => Answer::OtherVersion,
+    });
+    let object = at(&server, LONG).unwrap();
+    let mut buf = vec![0; 100_000];
+    let error = object.read_at(200_000, &mut buf).unwrap_err().to_string();
+    assert!(error.contains("replaced") && error.contains("at byte 250000"), "{error}");
+}
+
+/// The error of opening an object, and the number of requests that it took.
+fn refused(behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Error, usize) {
+    let server = server(&sample(100), behaviour);
+    let error = at(&server, SHORT).unwrap_err();
+    (error, server.asked().len())
+}
+
+#[test]
+fn what_cannot_pass_is_not_tried_again() {
+    for (status, code, words) in [
+        (403, "AccessDenied", "AWS_SKIP_SIGNATURE"),
+        (403, "RequestTimeTooSkewed", "clock"),
+        (400, "ExpiredToken", "expired"),
+        (404, "NoSuchBucket", "no such bucket"),
+        (301, "PermanentRedirect", "another region"),
+        (501, "NotImplemented", "501"),
+    ] {
+        let (error, tries) = refused(move |_| Answer::Refused(status, code));
+        assert!(error.to_string().contains(words), "{error}");
+        assert_eq!(tries, 1, "{error}");
+    }
+    let error = open(&server(b"", |_| Answer::Right).url("/no"), &Control::new(), SHORT);
+    let Err(Error::Io { source, .. }) = error else { panic!("{error:?}") };
+    assert_eq!(source.kind(), std::io::ErrorKind::NotFound);
+}
+
+#[test]
+fn what_may_pass_is_tried_again_and_given_up() {
+    for (answer, words) in [
+        (Answer::Refused(503, "SlowDown"), "503 SlowDown"),
+        (Answer::Refused(500, "InternalError"), "500 InternalError"),
+        (Answer::Closed, "given up after 3 tries"),
+        (Answer::Torn(0.0), "given up after"),
+        (Answer::Never, "no answer"),
+        (Answer::Stuck(0.0), "no answer"),
+    ] {
+        let repeated = answer.clone();
+        let (error, tries) = refused(move |_| repeated.clone());
+        assert!(error.to_string().contains(words), "{answer:?}: {error}");
+        assert!(tries > 1, "{answer:?}: {error}");
+    }
+}
+
+#[test]
+fn answers_that_lie_are_errors() {
+    for answer in [
+        Answer::OtherRange(1),
+        Answer::Whole,
+        Answer::Headers(206, "Content-Range: bytes 0-99/100\r\nETag: \"x\""),
+        Answer::Headers(206, "Content-Range: bytes 0-99/18446744073709551615\r\nETag: \"x\""),
+        Answer::Headers(206, "Content-Range: bytes 99-0/100\r\nETag: \"x\""),
+        Answer::Headers(206, "Content-Range: bytes 0-18446744073709551615/7\r\nETag: \"x\""),
+        Answer::Headers(206, "Content-Range: nonsense\r\nETag: \"x\""),
+        Answer::Headers(206, "ETag: \"x\""),
+        Answer::Headers(204, "ETag: \"x\""),
+        Answer::Headers(302, "Location: /bucket/key"),
+        Answer::Raw(b"HTTP/1.1 206 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcde"),
+        Answer::Raw(b"HTTP/1.1 206 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n"),
+        Answer::Raw(b"HTTP/1.1 999999 OK\r\n\r\n"),
+        Answer::Raw(b"not HTTP at all"),
+        Answer::Raw(b"\0\0\0\0"),
+        Answer::Raw(b""),
+    ] {
+        let repeated = answer.clone();
+        let error = no_hang(move || refused(move |_| repeated.clone()).0);
+        assert!(error.to_string().contains(PATH), "{answer:?}: {error}");
+    }
+}
+
+#[test]
+fn bytes_beyond_the_length_are_not_taken_for_the_next_answer() {
+    let bytes = sample(500_000);
+    let server = server(&bytes, |asked| match asked.number % 2 {
+        0 => Answer::Right,
+        _ => Answer::TooLong(1000),
+    });
+    let object = at(&server, LONG).unwrap();
+    let mut buf = vec![0; 1000];
+    for offset in (100_000..400_000).step_by(1000) {
+        object.read_at(offset, &mut buf).unwrap();
+        assert!(buf == bytes[offset as usize..offset as usize + 1000]);
+    }
+}
+
+#[test]
+fn a_server_that_goes_away_is_an_error() {
+    let bytes = sample(1 << 20);
+    let mut server = server(&bytes, |asked| match asked.number {
+        0..3 => Answer::Right,
+        _ => Answer::Stuck(0.5),
+    });
+    let object = at(&server, SHORT).unwrap();
+    let mut buf = vec![0; 1000];
+    object.read_at(500_000, &mut buf).unwrap();
+    server.end();
+    let error = no_hang(move || object.read_at(600_000, &mut buf).unwrap_err());
+    assert!(error.to_string().contains("given up after"), "{error}");
+}
+
+#[test]
+fn a_read_is_cancelled_while_it_waits() {
+    for stuck in [Answer::Never, Answer::Stuck(0.3), Answer::Refused(503, "SlowDown")] {
+        let server = server(&sample(1 << 20), move |asked| match asked.number {
+            0 => Answer::Right,
+            _ => stuck.clone(),
+        });
+        let control = Control::new();
+        let object = open(&server.url(PATH), &control, LONG).unwrap();
+        let canceller = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            control.cancel();
+        });
+        let error = no_hang(move || object.read_at(500_000, &mut [0; 1000]).unwrap_err());
+        assert!(matches!(error, Error::Cancelled), "{error:?}");
+        canceller.join().unwrap();
+    }
+}
+
+#[test]
+fn a_slow_request_is_made_twice() {
+    let bytes = sample(1 << 20);
+    let server = server(&bytes, |asked| match asked.number {
+        100 => Answer::Never,
+        _ => Answer::Right,
+    });
+    // No retry can help: requests may take ten minutes.
+    let object = at(&server, LONG).unwrap();
+    let read = no_hang(move || {
+        let mut buf = vec![0; 1000];
+        for offset in (100_000..1_000_000).step_by(5000) {
+            object.read_at(offset, &mut buf).unwrap();
+            assert!(buf == bytes[offset as usize..offset as usize + 1000]);
+        }
+        object.counts()
+    });
+    assert!(read.hedges >= 1 && read.retries == 0, "{read:?}");
+}
+
+#[test]
+fn weak_tags_are_compared_and_not_sent() {
+    let answer = |tag: &'static str| move |_: &Asked| Answer::Headers(206, tag);
+    let server = server(b"", answer("Content-Range: bytes 0-0/1\r\nETag: W/\"weak\""));
+    // The body is missing; what matters is the request.
+    assert!(at(&server, SHORT).is_err());
+    assert!(server.asked().iter().all(|asked| !asked.headers.contains_key("if-match")));
+}

@@ -1,0 +1,275 @@
+//! An HTTP server for tests, which has objects and behaves badly on request.
+//!
+//! It works on sockets, and not with a library for HTTP, because such a library would not send what
+//! a broken server sends: bodies that end early, lengths that lie, answers that never come.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// A request that the server got.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Its number, counted from 0.
+    pub number: u64,
+    /// `GET` or `HEAD`.
+    pub method: String,
+    /// The path and the query.
+    pub target: String,
+    /// The bytes that are asked for, if not all.
+    pub range: Option<Range<u64>>,
+    /// The headers, with names in lower case.
+    pub headers: HashMap<String, String>,
+}
+
+/// How the server answers a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// As it should.
+    Right,
+    /// As it should, after this time.
+    Late(Duration),
+    /// Not at all, as long as the server lives.
+    Never,
+    /// By closing the connection.
+    Closed,
+    /// With this status, and this code in an XML body.
+    Refused(u16, &'static str),
+    /// With this status and these header lines, without a body.
+    Headers(u16, &'static str),
+    /// With only this part of the body, and then a closed connection.
+    Torn(f64),
+    /// With this part of the body, and then with nothing, as long as the server lives.
+    Stuck(f64),
+    /// With all bytes of the object, as a server that knows no ranges.
+    Whole,
+    /// With a range that starts so many bytes further on.
+    OtherRange(u64),
+    /// With so many bytes beyond those that the header says.
+    TooLong(usize),
+    /// As if the object had been replaced by one of other bytes, even if its old tag is asked for.
+    OtherVersion,
+    /// With these bytes in place of an answer.
+    Raw(&'static [u8]),
+}
+
+type Behaviour = dyn Fn(&Asked) -> Answer + Send + Sync;
+
+struct Shared {
+    objects: Mutex<HashMap<String, Vec<u8>>>,
+    behaviour: Box<Behaviour>,
+    asked: Mutex<Vec<Asked>>,
+    next: AtomicU64,
+    sent: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// A server on a port of this machine. It ends when it is dropped.
+pub struct ObjectServer {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    listener: Option<JoinHandle<()>>,
+}
+
+impl ObjectServer {
+    /// Starts a server with objects by their paths, such as `/bucket/key`.
+    pub fn start(
+        objects: impl IntoIterator<Item = (&'static str, Vec<u8>)>,
+        behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let objects = objects.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect();
+        let shared = Arc::new(Shared {
+            objects: Mutex::new(objects),
+            behaviour: Box::new(behaviour),
+            asked: Mutex::default(),
+            next: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        });
+        let of_server = shared.clone();
+        let accept = move || {
+            for stream in listener.incoming() {
+                if of_server.ended.load(Ordering::SeqCst) {
+                    break;
+                }
+                let of_connection = of_server.clone();
+                std::thread::spawn(move || {
+                    stream.ok().and_then(|stream| connection(&of_connection, stream))
+                });
+            }
+        };
+        Self { address, shared, listener: Some(std::thread::spawn(accept)) }
+    }
+
+    /// The URL of an object.
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// Replaces an object.
+    pub fn put(&self, path: &str, bytes: Vec<u8>) {
+        self.shared.objects.lock().unwrap().insert(path.to_owned(), bytes);
+    }
+
+    /// The requests so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().unwrap().clone()
+    }
+
+    /// The bytes of bodies that were sent so far.
+    pub fn sent(&self) -> u64 {
+        self.shared.sent.load(Ordering::SeqCst)
+    }
+
+    /// Ends the server: no connection is accepted or answered any more.
+    pub fn end(&mut self) {
+        self.shared.ended.store(true, Ordering::SeqCst);
+        // Wakes the listener.
+        drop(TcpStream::connect(self.address));
+        if let Some(listener) = self.listener.take() {
+            listener.join().unwrap();
+        }
+    }
+}
+
+impl Drop for ObjectServer {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The tag of the version of an object with these bytes.
+fn tag(bytes: &[u8]) -> String {
+    format!("\"{:016x}\"", thalweg_codec::splitmix::checksum(bytes))
+}
+
+/// Reads the next request of a connection; `None` at its end.
+fn next_request(reader: &mut BufReader<TcpStream>, shared: &Shared) -> Option<Asked> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|&len| len > 0)?;
+    let mut words = line.split(' ');
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = HashMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|&len| len > 0)?;
+        let Some((name, value)) = line.trim().split_once(':') else { break };
+        headers.insert(name.to_lowercase(), value.trim().to_owned());
+    }
+    let range = headers.get("range").and_then(|range: &String| {
+        let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
+        Some(from.parse().ok()?..to.parse::<u64>().ok()? + 1)
+    });
+    let number = shared.next.fetch_add(1, Ordering::SeqCst);
+    Some(Asked { number, method, target, range, headers })
+}
+
+fn connection(shared: &Shared, stream: TcpStream) -> Option<()> {
+    stream.set_nodelay(true).ok()?;
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut out = stream;
+    while let Some(asked) = next_request(&mut reader, shared) {
+        shared.asked.lock().unwrap().push(asked.clone());
+        let answer = (shared.behaviour)(&asked);
+        if shared.ended.load(Ordering::SeqCst) {
+            return None;
+        }
+        respond(shared, &asked, answer, &mut out)?;
+    }
+    None
+}
+
+fn wait_for_the_end(shared: &Shared) {
+    while !shared.ended.load(Ordering::SeqCst) {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Answers a request. `None` if the connection is to be closed.
+fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) -> Option<()> {
+    let path = asked.target.split('?').next()?;
+    let bytes = shared.objects.lock().unwrap().get(path).cloned();
+    let mut refuse = |status: u16, code: &str| {
+        let body = format!("<Error><Code>{code}</Code><Message>a message</Message></Error>");
+        let body = if asked.method == "HEAD" { String::new() } else { body };
+        let len = body.len();
+        let text = format!("HTTP/1.1 {status} No\r\nContent-Length: {len}\r\n\r\n{body}");
+        out.write_all(text.as_bytes()).ok()
+    };
+    match answer {
+        Answer::Late(time) => std::thread::sleep(time),
+        Answer::Never => {
+            wait_for_the_end(shared);
+            return None;
+        }
+        Answer::Closed => return None,
+        Answer::Refused(status, code) => return refuse(status, code),
+        Answer::Headers(status, lines) => {
+            let text = format!("HTTP/1.1 {status} No\r\n{lines}\r\nContent-Length: 0\r\n\r\n");
+            return out.write_all(text.as_bytes()).ok();
+        }
+        Answer::Raw(bytes) => {
+            out.write_all(bytes).ok()?;
+            return None;
+        }
+        _ => {}
+    }
+    let Some(mut bytes) = bytes else { return refuse(404, "NoSuchKey") };
+    if answer == Answer::OtherVersion {
+        bytes.iter_mut().for_each(|byte| *byte ^= 0xff);
+    }
+    let is_other = asked.headers.get("if-match").is_some_and(|wanted| *wanted != tag(&bytes));
+    if is_other && answer != Answer::OtherVersion {
+        return refuse(412, "PreconditionFailed");
+    }
+    let size = bytes.len() as u64;
+    let range = asked.range.clone().filter(|_| answer != Answer::Whole);
+    let (status, range) = match range {
+        Some(range) if range.start >= size => return refuse(416, "InvalidRange"),
+        Some(range) => (206, range.start..range.end.min(size)),
+        None => (200, 0..size),
+    };
+    let body = &bytes[range.start as usize..range.end as usize];
+    let mut said = range.clone();
+    if let Answer::OtherRange(further) = answer {
+        said = said.start + further..said.end + further;
+    }
+    let mut head = format!(
+        "HTTP/1.1 {status} OK\r\nETag: {}\r\nContent-Length: {}\r\nAccept-Ranges: bytes\r\n",
+        tag(&bytes),
+        body.len(),
+    );
+    if status == 206 {
+        let last = said.end - 1;
+        head += &format!("Content-Range: bytes {}-{last}/{size}\r\n", said.start);
+    }
+    out.write_all(format!("{head}\r\n").as_bytes()).ok()?;
+    if asked.method == "HEAD" {
+        return Some(());
+    }
+    let sent = match answer {
+        Answer::Torn(part) | Answer::Stuck(part) => (body.len() as f64 * part) as usize,
+        _ => body.len(),
+    };
+    out.write_all(&body[..sent]).ok()?;
+    shared.sent.fetch_add(sent as u64, Ordering::SeqCst);
+    match answer {
+        Answer::Torn(_) => None,
+        Answer::Stuck(_) => {
+            wait_for_the_end(shared);
+            None
+        }
+        Answer::TooLong(more) => {
+            out.write_all(&vec![7; more]).ok()?;
+            None
+        }
+        _ => Some(()),
+    }
+}
