@@ -58,17 +58,22 @@ class Attacker:
     def run(self, number: int) -> dict:
         chance = random.Random(f"{self.seed}:{number}")
         kind = self.wheel[number % len(self.wheel)]
-        known = verbs.VERBS[kind]
         turn = number // len(self.wheel) * verbs.SHARES[kind] + self.wheel[: number % len(self.wheel)].count(kind)
-        pairs = [(name, verb) for name in self.of_kind[kind] for verb in known for _ in range(verbs.OFTEN.get(verb, 1))]
+        pairs = [(name, verb) for name in self.of_kind[kind] for verb in self.verbs_of(name) for _ in range(verbs.OFTEN.get(verb, 1))]
         random.Random(kind).shuffle(pairs)
         name, verb = pairs[turn % len(pairs)]
+        known = self.verbs_of(name)
+        # What stands for a format is used as that format.
+        drawn, kind = kind, self.maps[name].get("as", kind)
         case = self.work / str(number)
         shutil.rmtree(case, ignore_errors=True)
-        places = self.lay_out(case, name, kind, known[verb])
+        places = self.lay_out(case, name, kind, known[verb], chance)
         made = mutants.make(self.seeds, name, self.maps, chance, places["file"])
         if kind == "index":
-            os.utime(places["file"], ns=(time.time_ns(), time.time_ns()))
+            os.utime(places["file"], ns=(time.time_ns(), time.time_ns()), follow_symlinks=False)
+        if "resumed" in places and places["file"].is_file() and drawn != "odd":
+            # An earlier run left something by the name of the output.
+            shutil.copy(places["file"], places["resumed"] / "mutant.blow5")
         argv = [str(self.binary), *(word.format(**places) for word in known[verb])]
         environment = {"PATH": os.environ["PATH"], "HOME": str(case / "home"), "XDG_CACHE_HOME": str(case / "cache"), "TMPDIR": str(case / "tmp"), "TERM": "dumb"}
         before = rules.snapshot(case)
@@ -82,35 +87,46 @@ class Attacker:
         if outcome.code == 0 and not outcome.stopped:
             compared, wrong = self.values(kind, name, verb, places, outcome.out.decode(errors="replace"), made, environment)
             found += wrong
-        row = {"run": number, "kind": kind, "file": name, "verb": verb, "code": outcome.code, "cpu": round(outcome.cpu, 2), "memory": outcome.memory, "compared": compared}
+        row = {"run": number, "kind": drawn, "file": name, "verb": verb, "code": outcome.code, "cpu": round(outcome.cpu, 2), "memory": outcome.memory, "compared": compared}
         if found:
             row |= {"found": found, "what": made.what, "sums_right": made.sums_right, "argv": argv[1:], "stderr": outcome.err.decode(errors="replace")[-1500:]}
             kept = self.findings / str(number)
             shutil.rmtree(kept, ignore_errors=True)
-            shutil.copytree(case / "in", kept, symlinks=True)
+            # What is odd is made again by the number of the run.
+            shutil.copytree(case / "in", kept, symlinks=True) if drawn != "odd" else kept.mkdir(parents=True)
             (kept / "finding.json").write_text(json.dumps(row, indent=1))
         shutil.rmtree(case)
         return row
 
-    def lay_out(self, case: pathlib.Path, name: str, kind: str, words: list[str]) -> dict:
+    def verbs_of(self, name: str) -> dict:
+        info = self.maps[name]
+        return verbs.VERBS[info.get("as", info["kind"])]
+
+    def lay_out(self, case: pathlib.Path, name: str, kind: str, words: list[str], chance: random.Random) -> dict:
         """The folder of a run: the mutant is among other files, and there are others around."""
         for folder in ("in", "out", "home", "cache", "tmp", "cwd", "beside"):
             (case / folder).mkdir(parents=True)
         for place in ("in/bystander.blow5", "in/bystander.idx", "out/bystander", "beside/neighbour.h5", "bystander", "cwd/bystander"):
             (case / place).write_bytes(b"somebody's")
-        places = {"out": case / "out/new", "ids": case / "in/list.txt", "ending": verbs.ENDINGS.get(kind, "")}
+        places = {"out": case / "out/new", "ids": case / "in/list.txt", "ending": verbs.ENDINGS.get(kind, ""), "beside": case / "beside"}
+        places |= {"number": chance.choice(mutants.NUMBERS), "small": chance.choice(mutants.SMALL)} if kind == "alone" else {}
         shutil.copy(self.seeds / "ids.txt", places["ids"])
         text = " ".join(words)
-        for word, source in (("store", "store"), ("reads", "zstd_svb-zd.blow5"), ("edges", "edges.csv")):
+        for word, source in (("store", "store"), ("reads", "zstd_svb-zd.blow5"), ("edges", "edges.csv"), ("arrays", "latest.h5")):
             if f"{{{word}}}" in text or f":{{{word}}}" in text:
                 places[word] = case / "in" / source
                 shutil.copytree(self.seeds / source, places[word]) if source == "store" else shutil.copy2(self.seeds / source, places[word])
         if kind == "index":
             places["of"] = case / "in" / self.maps[name]["of"]
             shutil.copy2(self.seeds / places["of"].name, places["of"])
-            places["file"] = case / "in" / name
+            places["file"] = places["of"].with_name(f"{places['of'].name}.idx")
         else:
-            places["file"] = case / "in" / f"mutant{verbs.ENDINGS[kind]}"
+            # 252 bytes: with the ending of an index, a name is longer than file systems allow.
+            stem = {"bytes": "m\udcff\udc9b\udc80", "long": "m" * (252 - len(verbs.ENDINGS[kind]))}.get(self.maps[name].get("odd"), "mutant")
+            places["file"] = case / "in" / f"{stem}{verbs.ENDINGS[kind]}"
+        if "{resumed}" in text:
+            places["resumed"] = case / "out/new"
+            places["resumed"].mkdir()
         return places
 
     @staticmethod
@@ -118,9 +134,11 @@ class Attacker:
         relative = lambda path: str(path.relative_to(case))  # noqa: E731
         paths = [relative(places["out"]), "cache", "cwd/std"]
         if verb in verbs.CHANGE_STORE:
-            paths += [relative(places["file" if kind == "store" else "store"]) + "/"] if kind == "store" or "store" in places else []
+            paths += [relative(places["file" if kind in ("store", "glia") else "store"]) + "/"] if kind in ("store", "glia") or "store" in places else []
+        if verb == "bench --resume":
+            paths.append(relative(places["file"]))
         # An index that does not fit is built anew by verbs that look for reads by their ids.
-        for one in ("file", "of", "reads"):
+        for one in ("file", "of", "reads", "arrays"):
             if one in places:
                 paths.append(relative(places[one]) + ".idx")
         return paths
@@ -128,22 +146,29 @@ class Attacker:
     def values(self, kind: str, name: str, verb: str, places: dict, out: str, made, environment: dict) -> tuple[str, list]:
         """Compares what both accept."""
         rows = {unescaped(line.split("\t")[0]): line.split("\t")[1:] for line in out.splitlines()}
+        like = self.maps[name].get("like")
+        if self.maps[name]["kind"] in ("odd", "alone") and kind != "index":
+            # A name that is odd changes no value.
+            if not verb.startswith("digest") or self.maps[name].get("odd") not in ("bytes", "long"):
+                return "no", []
+            true = {line.split("\t")[0]: line.split("\t")[1:] for line in self.truth[like].splitlines()}
+            return "yes", [("value", "other values by this name")] if rows != true else []
         if kind in ("index", "ids"):
             of = self.maps[name].get("of", "zstd_svb-zd.blow5")
-            if verb not in ("digest", "read --ids") or (of.endswith(".h5") and made.sums_right):
+            if verb not in ("digest", "digest --no-index", "read --ids") or (of.endswith(".h5") and made.sums_right):
                 return "no", []
             true = {line.split("\t")[0]: line.split("\t")[1:] for line in self.truth[of].splitlines()}
-            wrong = [key for key in rows if rows[key] != true.get(key)] + ([key for key in true if key not in rows] if verb == "digest" else [])
+            wrong = [key for key in rows if rows[key] != true.get(key)] + ([key for key in true if key not in rows] if verb.startswith("digest") else [])
             return "yes", [("value", f"{wrong[:3]} with this index")] if wrong else []
         if verb == "import" and kind == "sonata":
             return self.edges(places, environment)
-        if verb != "digest":
+        if not verb.startswith("digest"):
             return "no", []
         answer = self.peer(kind, places["file"])
         if "refused" in answer:
             return "the peer refuses", []
         peer = answer["rows"]
-        if name in self.truth and any(what.startswith("TREE") for what in made.what):
+        if kind in ("hdf5", "nexus", "sonata") and name in self.truth and any(what.startswith("TREE") for what in made.what):
             # Where a key is damaged, libhdf5 does not find the chunk and gives fill values; it is right to find it.
             for line in self.truth[name].splitlines():
                 key, *row = line.split("\t")
@@ -220,7 +245,7 @@ def summary(rows: dict[int, dict]) -> int:
         print(line)
     print("\t".join(("kind", "verbs", *columns)))
     for kind, tally in sorted(kinds.items()):
-        print("\t".join([kind, str(len(verbs.VERBS[kind])), *(str(tally[column]) for column in columns)]))
+        print("\t".join([kind, str(len(verbs.VERBS.get(kind, ()))), *(str(tally[column]) for column in columns)]))
     total = sum(kinds.values(), collections.Counter())
     print("\t".join(["all", str(len({verb for known in verbs.VERBS.values() for verb in known})), *(str(total[column]) for column in columns)]))
     return total["findings"]

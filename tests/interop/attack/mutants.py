@@ -1,6 +1,7 @@
 """Mutants that know the structure of what they damage. All chance comes from the generator that is handed in."""
 
 import json
+import os
 import pathlib
 import random
 import re
@@ -10,6 +11,10 @@ import zlib
 
 import sums
 
+# Numbers of options. The small ones say how much is written.
+NUMBERS = ["0", "1", "-1", "7", "1000", "65537", "2147483648", "4294967295", "9223372036854775807", "18446744073709551615", "18446744073709551616", "1e999", "nan", "-inf", "0.001", "", "é", "1Ei", "0x10", "9" * 400]
+SMALL = ["0", "1", "2", "3", "37", "1000", "20000", "-1", "nan", ""]
+TOML_VALUES = ["0", "1", "-1", "9223372036854775807", "1.5", "true", "[]", '""', '"x"', '"0 s"', '"auto"', '"cold"', '"data"', '"plain"', '"{word}"', '"{file}"', '"{out}"', '"{folder}"', '"../x"', '"exit 3"', '"\\u001b[31m"', '"echo \\u202e"', '"cat"', '"kill -9 $$"', '"sleep 0.1"', '"yes | head -c 3000000"']
 # Of ten mutants of formats with checksums, nine have right ones.
 RIGHT_SUMS = 0.9
 WORDS = ["", ".", "-1", "0", "1e999", "nan", "-inf", "18446744073709551615", "18446744073709551616", "9" * 400, "0x10", "é", "\udcff", "\0", "\x1b[31m", "a,b", "\t", '"', "../../x", "A" * 70000, "\u202e", "\r", "1.5", "true", "null", "char*", "uint8_t", "enum{}", "int16_t*"]
@@ -137,6 +142,13 @@ def tokens(text: str, chance: random.Random, made: Mutant) -> str:
     return text
 
 
+def toml_value(text: str, chance: random.Random, made: Mutant) -> str:
+    """A suite in which one value is another: most of them are still TOML, so that commands run."""
+    place = chance.choice(list(re.finditer(r'"[^"\n]*"|\b[0-9]+\b', text)))
+    made.what.append(f"{place.group()} -> {(value := chance.choice(TOML_VALUES))}")
+    return text[: place.start()] + value + text[place.end() :]
+
+
 def raw_zstd(body: bytes) -> bytes:
     """A frame of zstd whose blocks are stored as they are."""
     frame = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", len(body))
@@ -248,8 +260,8 @@ def store(folder: pathlib.Path, name: str, info: dict, chance: random.Random, ma
             if chance.random() > RIGHT_SUMS:
                 raise ValueError("its sums are left as they are")
             data = inner(data, info["files"][file], chance, made)
-        except (ValueError, struct.error):
-            # So it is with what the first change left without a structure.
+        except (ValueError, struct.error, IndexError):
+            # So it is with what the first change left without a structure, and with segments without pages.
             data = binary(data, info["files"][file], chance, made)
             made.sums_right = False
         (place / file).write_bytes(data)
@@ -265,19 +277,49 @@ def bgzf(body: bytes) -> bytes:
     return out
 
 
+def odd(folder: pathlib.Path, name: str, info: dict, made: Mutant, place: pathlib.Path) -> None:
+    """What is no mutant: the kinds of file that nobody expects, and whole files with names that nobody expects."""
+    made.what.append(name)
+    match info["odd"]:
+        case "fifo":
+            os.mkfifo(place)
+        case "zero":
+            place.symlink_to("/dev/zero")
+        case "hole":
+            with open(place, "wb") as file:
+                file.truncate(3 << 30)
+        case "empty":
+            place.touch()
+        case "folder":
+            place.mkdir()
+        case _:
+            source = folder / info["like"]
+            if info["like"].endswith(".body"):
+                place.write_bytes(bgzf(source.read_bytes()))
+            else:
+                shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
+
+
 def make(folder: pathlib.Path, name: str, maps: dict, chance: random.Random, place: pathlib.Path) -> Mutant:
     """Writes a mutant of the seed `name` to `place`."""
     made, info = Mutant(), maps[name]
     kind = info["kind"]
-    if kind == "store":
+    if kind == "odd":
+        odd(folder, name, info, made, place)
+        return made
+    if kind == "alone":
+        return made
+    if kind in ("store", "glia"):
         store(folder, name, info, chance, made, place)
         return made
     data = (folder / name).read_bytes()
-    if kind in ("slow5", "csv", "ids", "suite"):
+    if kind == "tiny" and chance.random() < 0.7:
+        out = toml_value(data.decode(), chance, made).encode()
+    elif kind in ("slow5", "csv", "ids", "suite", "tiny"):
         out = tokens(data.decode(), chance, made).encode("utf-8", "surrogateescape")
         if chance.random() < 0.1:
             out = binary(out, {}, chance, made) if out else out
-    elif kind == "results":
+    elif kind in ("results", "stopped"):
         lines = data.decode().splitlines()
         at = chance.randrange(len(lines))
         if chance.random() < 0.7:

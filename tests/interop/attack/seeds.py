@@ -16,11 +16,14 @@ import h5py
 import numpy as np
 
 import sums
+import verbs
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 THALWEG, FOLDER = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).resolve()
+# Kinds of which the seeds' own values are kept, to compare what has no peer.
+DIGESTED = ("slow5", "blow5", "pod5", "fast5", "hdf5", "nexus", "sonata")
 IDS = [f"0000000{i}-1111-4222-8333-44444444444{i}" for i in range(5)]
 
 
@@ -281,9 +284,16 @@ def network() -> None:
     thalweg("graph", "export", "store", "edges.parquet", "--edges", "p")
 
 
-def map_store() -> dict:
+def glia() -> None:
+    """A small store with the population of `graph insert`, and with something in the log."""
+    (FOLDER / "glia.csv").write_text("source,target\n" + "".join(f"{i % 5},{i * 7}\n" for i in range(40)))
+    thalweg("graph", "import", "glia.csv", "glia", "--from-type", "Astrocyte", "--to-type", "Synapse", "--population", "Astrocyte-Synapse")
+    thalweg("graph", "insert", "glia", "--edges", "6", "--batch", "3")
+
+
+def map_store(name: str) -> dict:
     files = {}
-    for path in sorted((FOLDER / "store").iterdir()):
+    for path in sorted((FOLDER / name).iterdir()):
         data = path.read_bytes()
         if path.suffix == ".seg":
             pages, footer = struct.unpack_from("<QQ", data, len(data) - 40)
@@ -338,6 +348,48 @@ def results() -> None:
     (FOLDER / "results.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
 
+TINY = """name = "tiny"
+pairs = 2
+[set]
+file = "data"
+level = "lukewarm"
+timeout = "5 s"
+word = "x"
+[file.data]
+path = "list.txt"
+[workload.plain]
+command = "cat {file} > /dev/null"
+[workload.told]
+command = ["sh", "-c", "echo {word}"]
+[[comparison]]
+name = "plain, {word}"
+control = false
+sweep = { word = ["y", "z"] }
+arms = ["plain", "told"]
+"""
+
+
+def benches() -> None:
+    """A suite whose commands take no time, and a run of it that was stopped."""
+    (FOLDER / "tiny.toml").write_text(TINY)
+    shutil.copy(FOLDER / "ids.txt", FOLDER / "list.txt")
+    thalweg("bench", "tiny.toml", "--json", "whole.jsonl")
+    lines = (FOLDER / "whole.jsonl").read_text().splitlines()
+    ends = [at for at, line in enumerate(lines) if "thalweg.comparison/" in line]
+    (FOLDER / "stopped.jsonl").write_text("\n".join(lines[: ends[-1] - 2]) + "\n")
+
+
+def odd(found: dict) -> None:
+    """Names for what is no regular file with a plain name: it is made for each run."""
+    first = {}
+    for name, info in found.items():
+        first.setdefault(info["kind"], name)
+    for what, kinds in verbs.ODD.items():
+        for kind in sorted(kinds):
+            like = first[kind]
+            found[f"{what} as {kind}"] = {"kind": "odd", "odd": what, "as": kind, "like": like} | ({"of": found[like]["of"]} if kind == "index" else {})
+
+
 def make() -> None:
     if FOLDER.exists():
         shutil.rmtree(FOLDER)
@@ -368,7 +420,9 @@ def make() -> None:
     if (FOLDER / "neuroglial.h5").stat().st_size < 4 << 20:
         found["neuroglial.h5"] = {"kind": "neuroglial", **map_hdf5("neuroglial.h5")}
     network()
-    found["store"] = {"kind": "store", "files": map_store()}
+    found["store"] = {"kind": "store", "files": map_store("store")}
+    glia()
+    found["glia"] = {"kind": "glia", "files": map_store("glia")}
     found["edges.csv"], found["edges.parquet"] = {"kind": "csv"}, {"kind": "parquet", **map_words("edges.parquet")}
     bam()
     found["reads.bam.body"] = {"kind": "bam", **map_words("reads.bam.body")}
@@ -378,6 +432,9 @@ def make() -> None:
     found["results.jsonl"] = {"kind": "results"}
     shutil.copy(HERE.parents[2] / "crates/thalweg-cli/suites/slow5.toml", FOLDER / "suite.toml")
     found["suite.toml"] = {"kind": "suite"}
+    benches()
+    found["tiny.toml"], found["stopped.jsonl"] = {"kind": "tiny"}, {"kind": "stopped"}
+    found["alone"] = {"kind": "alone"}
     for name in ("zstd_svb-zd.blow5", "vbz.pod5", "latest.h5"):
         thalweg("index", name)
         size = (FOLDER / f"{name}.idx").stat().st_size
@@ -391,7 +448,8 @@ def make() -> None:
         else:
             covered = [["splitmix", 0, 56], ["splitmix", 64, size - 8]]
         found[f"{name}.idx"] = {"kind": "index", "of": name, **map_words(f"{name}.idx", covered)}
-    truth = {name: thalweg("read", "--digest", name) for name in [info.get("of", name) for name, info in found.items() if "of" in info or info["kind"] in ("hdf5", "nexus", "sonata")]}
+    odd(found)
+    truth = {name: thalweg("read", "--digest", name) for name in {info.get("of", info.get("like", name)) for name, info in found.items() if "of" in info or info.get("as", info["kind"]) in DIGESTED}}
     (FOLDER / "truth.json").write_text(json.dumps(truth))
     for name, info in found.items():
         check_sums(name, info)
@@ -400,7 +458,7 @@ def make() -> None:
 
 def check_sums(name: str, info: dict) -> None:
     """The map must be right about checksums, or mutants would not get past them."""
-    if (FOLDER / name).is_dir():
+    if info["kind"] in ("odd", "alone") or (FOLDER / name).is_dir():
         return
     data = (FOLDER / name).read_bytes()
     for how, start, end in info.get("sums", []):
