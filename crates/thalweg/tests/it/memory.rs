@@ -33,11 +33,19 @@ const LARGE: u64 = 300_000_000;
 /// The size of the converted file in stored bytes.
 const CONVERTED: u64 = 60_000_000;
 
+/// The size of the uncompressed file in stored bytes.
+const PLAIN: u64 = 200_000_000;
+
 /// Writes a file of about `bytes` stored bytes. A few reads are made, and written repeatedly under
 /// different ids.
 fn write(path: &Path, bytes: u64, recipe: Recipe) {
+    write_as(path, bytes, recipe, (RecordPress::Zstd, SignalPress::SvbZd));
+}
+
+/// Writes such a file with these compressions.
+fn write_as(path: &Path, bytes: u64, recipe: Recipe, press: (RecordPress, SignalPress)) {
     let synth = Synth::new(Recipe { reads: 40, ..recipe }).unwrap();
-    let header = synth.header(RecordPress::Zstd, SignalPress::SvbZd);
+    let header = synth.header(press.0, press.1);
     let mut reads = vec![SynthRead::default(); 40];
     reads.iter_mut().enumerate().for_each(|(i, read)| synth.read(i as u64, read));
     let (mut out, mut encoder) =
@@ -93,14 +101,14 @@ pub(crate) fn peak_of<T>(job: impl FnOnce() -> T) -> (T, u64) {
 
 /// Runs a job, and prints the largest anonymous memory, the bytes of oversize records and the
 /// number of reads.
-fn child(job: &str, path: &Path, memory: usize) {
-    let ((oversize, count), peak) = peak_of(|| did(job, path, memory));
+fn child(job: &str, path: &Path, budget: Budget) {
+    let ((oversize, count), peak) = peak_of(|| did(job, path, budget));
     println!("\nresult {peak} {oversize} {count}");
 }
 
 /// Runs a job, and returns the bytes of oversize records and the number of reads.
-fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
-    let options = Options { budget: Budget { threads: 2, memory }, ..Options::default() };
+fn did(job: &str, path: &Path, budget: Budget) -> (u64, usize) {
+    let options = Options { budget, ..Options::default() };
     let file = ReadFile::open(path, options.clone()).unwrap();
     let rows = |selection: &Selection, order| {
         let options = BatchOptions { order, ..BatchOptions::default() };
@@ -156,12 +164,17 @@ fn did(job: &str, path: &Path, memory: usize) -> (u64, usize) {
     (oversize, count)
 }
 
-/// Runs a job in a child process. Returns the peak of anonymous memory, the peak of oversize bytes,
-/// and the number of reads.
+/// Runs a job with two threads in a child process. Returns the peak of anonymous memory, the peak
+/// of oversize bytes, and the number of reads.
 fn run(job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
+    run_with(2, job, path, memory_mib)
+}
+
+/// Runs a job with some threads, as [`run`] does with two.
+fn run_with(threads: usize, job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "memory::stays_within_the_budget", "--nocapture"])
-        .env("THALWEG_MEMORY_CASE", format!("{job}\n{}\n{memory_mib}", path.display()))
+        .env("THALWEG_MEMORY_CASE", format!("{job}\n{}\n{memory_mib}\n{threads}", path.display()))
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
@@ -176,7 +189,9 @@ fn run(job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
 fn stays_within_the_budget() {
     if let Ok(case) = std::env::var("THALWEG_MEMORY_CASE") {
         let parts: Vec<&str> = case.split('\n').collect();
-        return child(parts[0], &PathBuf::from(parts[1]), parts[2].parse::<usize>().unwrap() << 20);
+        let number = |place: usize| parts[place].parse::<usize>().unwrap();
+        let budget = Budget { memory: number(2) << 20, threads: number(3) };
+        return child(parts[0], &PathBuf::from(parts[1]), budget);
     }
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = folder.path().join("large.blow5");
@@ -220,6 +235,34 @@ fn conversions_stay_within_the_budget() {
         println!("to {format} in 32 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
         assert!(peak <= (32 + SLACK_MIB) * MIB, "to {format} in 32 MiB took {} MiB", peak / MIB);
         assert!(count > 2000, "{count}");
+    }
+}
+
+/// Nothing is decoded here, so that reading ahead is limited by the budget alone.
+#[test]
+fn uncompressed_files_stay_within_the_budget() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("plain.blow5");
+    write_as(&path, PLAIN, Recipe::default(), (RecordPress::None, SignalPress::None));
+    for job in ["visit", "batches", "ids", "blow5"] {
+        let (peak, oversize, count) = run(job, &path, 32);
+        println!("{job} in 32 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
+        assert!(peak <= (32 + SLACK_MIB) * MIB, "{job} in 32 MiB took {} MiB", peak / MIB);
+        assert!(count > 500, "{count}");
+    }
+}
+
+/// The budget is of all threads together, however many there are.
+#[test]
+fn many_threads_stay_within_the_budget() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let path = folder.path().join("middle.blow5");
+    write(&path, CONVERTED, Recipe::default());
+    for job in ["visit", "batches", "blow5"] {
+        let (peak, oversize, count) = run_with(64, job, &path, 64);
+        println!("{job} in 64 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
+        assert!(peak <= (64 + SLACK_MIB) * MIB, "{job} in 64 MiB took {} MiB", peak / MIB);
+        assert!(count > 200, "{count}");
     }
 }
 
