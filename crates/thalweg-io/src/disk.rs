@@ -50,6 +50,15 @@ pub trait Disk: Send + Sync + fmt::Debug {
         self.open(file)
     }
 
+    /// What [`Disk::open`] and [`Disk::open_plain`] open, of one file: with one descriptor where
+    /// that is possible, because a network may have many files.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; of kind `NotFound` if the file does not exist.
+    fn open_both(&self, file: &str) -> Result<[Arc<dyn Store>; 2]> {
+        Ok([self.open(file)?, self.open_plain(file)?])
+    }
+
     /// The cost model for reads from it.
     fn model(&self) -> StoreModel {
         StoreModel::MEMORY
@@ -188,6 +197,25 @@ impl Folder {
         FileStore::of(&self.open_own(file, File::options().read(true))?, self.path_of(file))
     }
 
+    /// A file to be read repeatedly.
+    fn mapped(&self, store: FileStore) -> Result<Arc<dyn Store>> {
+        // All touched pages stay mapped, because they are read repeatedly.
+        Ok(if self.is_mapped {
+            Arc::new(MmapStore::of(store)?.keep(u64::MAX))
+        } else {
+            Arc::new(store)
+        })
+    }
+
+    /// A file whose bytes are brought into the page cache.
+    fn plain(&self, store: FileStore) -> Arc<dyn Store> {
+        let store = Arc::new(store);
+        match self.throttle {
+            Some(limits) => Arc::new(ThrottledStore::new(store, limits)),
+            None => store,
+        }
+    }
+
     fn failed(&self, file: &str, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error {
         let name = self.path_of(file);
         move |e| Error::io(&name, doing, e)
@@ -214,21 +242,17 @@ impl Disk for Folder {
     }
 
     fn open(&self, file: &str) -> Result<Arc<dyn Store>> {
-        let store = self.store(file)?;
-        // All touched pages stay mapped, because they are read repeatedly.
-        Ok(if self.is_mapped {
-            Arc::new(MmapStore::of(store)?.keep(u64::MAX))
-        } else {
-            Arc::new(store)
-        })
+        self.mapped(self.store(file)?)
     }
 
     fn open_plain(&self, file: &str) -> Result<Arc<dyn Store>> {
-        let store = Arc::new(self.store(file)?);
-        Ok(match self.throttle {
-            Some(limits) => Arc::new(ThrottledStore::new(store, limits)),
-            None => store,
-        })
+        Ok(self.plain(self.store(file)?))
+    }
+
+    fn open_both(&self, file: &str) -> Result<[Arc<dyn Store>; 2]> {
+        let store = self.store(file)?;
+        let plain = self.plain(store.shared());
+        Ok([self.mapped(store)?, plain])
     }
 
     fn scratch(&self) -> Option<&Path> {

@@ -247,3 +247,29 @@ fn many_files_need_few_descriptors() {
         assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.err);
     }
 }
+
+#[test]
+fn many_segments_need_few_descriptors() {
+    let place = Place::new();
+    let net = place.at("net");
+    for number in 0..20 {
+        let edges = format!("{number}.csv");
+        place.write(&edges, b"source,target,weight\n1,2,0.5\n3,4,1.5\n");
+        let ended = thalweg(&["graph", "import", &place.at(&edges), &net]);
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+    }
+    let segments = fs::read_dir(&net).unwrap().filter(|file| {
+        file.as_ref().unwrap().path().extension().is_some_and(|ending| ending == "seg")
+    });
+    assert!(segments.count() > 30);
+    let more = place.at("0.csv");
+    for args in [
+        &["graph", "info", &net][..],
+        &["graph", "import", &more, &net],
+        &["graph", "neighbors", &net, "--from", "vertex"],
+        &["graph", "compact", &net],
+    ] {
+        let ended = after("ulimit -n 64", args);
+        assert_eq!(ended.code, Some(0), "{args:?}: {}", ended.err);
+    }
+}

@@ -49,7 +49,8 @@ pub(crate) struct SegmentReader {
 impl SegmentReader {
     /// Opens a segment, without the sections that the manifest hides.
     pub(crate) fn open(disk: &dyn Disk, file: &str, manifest: &Manifest) -> Result<Arc<Self>> {
-        let (segment, mut footer) = SegmentPages::open::<Footer>(disk.open(file)?)?;
+        let [pages, plain] = disk.open_both(file)?;
+        let (segment, mut footer) = SegmentPages::open::<Footer>(pages)?;
         if footer.version != VERSION {
             return Err(Error::Unsupported {
                 file: segment.store().name().clone(),
@@ -60,7 +61,6 @@ impl SegmentReader {
         let parts = footer.edges.len() + footer.vertices.len();
         manifest.hide(file, &mut footer);
         let is_partial = footer.edges.len() + footer.vertices.len() < parts;
-        let plain = disk.open_plain(file)?;
         let edges = footer.edges.iter().map(|_| OnceLock::new()).collect();
         let vertices = footer.vertices.iter().map(|_| OnceLock::new()).collect();
         Ok(Arc::new(Self {

@@ -12,7 +12,7 @@ use thalweg_io::{Error, Result};
 
 use crate::read::network::{Network, NetworkOptions, no_manifest};
 use crate::read::snapshot::Snapshot;
-use crate::storage::log::LogWriter;
+use crate::storage::log::{self, LogWriter};
 use crate::storage::log_record::{self, LogRecord};
 use crate::storage::manifest::{self, Manifest, SegmentEntry};
 use crate::storage::segment_reader::SegmentReader;
@@ -114,10 +114,10 @@ impl Writer {
         for stray in manifest.strays(&*disk)? {
             disk.remove(&stray)?;
         }
-        // The log is replayed once more, to find where its whole changes end.
-        let control = &network.fetcher.control;
-        let (_, whole) = Snapshot::open(&*disk, (**manifest).clone(), control)?;
-        let log = LogWriter::append(&*disk, &manifest.log_file(), whole)?;
+        // The log is read once more, to find where its whole changes end.
+        let (file, control) = (manifest.log_file(), &network.fetcher.control);
+        let whole = log::replay(&*disk, &file, manifest.log, control, &mut |_, _| Ok(()))?;
+        let log = LogWriter::append(&*disk, &file, whole)?;
         Ok(Self {
             network,
             log,

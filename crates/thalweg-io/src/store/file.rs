@@ -18,7 +18,7 @@ use crate::error::{Error, Fault, InFile, Result};
 pub struct FileStore {
     name: Arc<str>,
     size: u64,
-    file: File,
+    file: Arc<File>,
     direct: Option<Direct>,
 }
 
@@ -58,7 +58,7 @@ impl FileStore {
                 advice: advice.into(),
             });
         }
-        Ok(Self { name, size: meta.len(), file, direct: None })
+        Ok(Self { name, size: meta.len(), file: Arc::new(file), direct: None })
     }
 
     /// Opens a file for reads past the page cache. If the file system does not support that, reads
@@ -84,7 +84,13 @@ impl FileStore {
         let failed = |e| Error::io(&name, "asking the size of", e);
         let size = file.metadata().map_err(failed)?.len();
         let file = file.try_clone().map_err(failed)?;
-        Ok(Self { name, size, file, direct: None })
+        Ok(Self { name, size, file: Arc::new(file), direct: None })
+    }
+
+    /// Another store of the same open file, through the page cache, without another descriptor.
+    #[must_use]
+    pub fn shared(&self) -> Self {
+        Self { name: self.name.clone(), size: self.size, file: self.file.clone(), direct: None }
     }
 
     /// The whole contents of a file that should be small. `what` names what it holds.
@@ -96,7 +102,7 @@ impl FileStore {
         let mut bytes = Vec::new();
         // The file may grow meanwhile, and some file systems give no sizes.
         if self.size <= most {
-            let read = (&self.file).take(most.saturating_add(1)).read_to_end(&mut bytes);
+            let read = (&*self.file).take(most.saturating_add(1)).read_to_end(&mut bytes);
             read.map_err(|e| Error::io(&self.name, "reading", e))?;
         }
         let found = self.size.max(bytes.len() as u64);
