@@ -25,7 +25,8 @@ const MOST: u64 = 1 << 16;
 pub fn change(data: &[u8]) {
     let Ok(records) = log_record::of_bytes(data, 3, 3) else { return };
     let mut memtable = crate::read::memtable::Memtable::default();
-    records.iter().for_each(|record| memtable.apply(record));
+    let control = Control::new();
+    records.iter().for_each(|record| drop(memtable.apply(record, &control)));
     let Ok(bytes) = log_record::to_bytes(&records) else { return };
     let again =
         log_record::of_bytes(&bytes, 3, 3).map(|again| (again.len(), log_record::to_bytes(&again)));

@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use smallvec::SmallVec;
+use thalweg_io::Result;
+use thalweg_io::control::Control;
 
 use crate::storage::log_record::LogRecord;
 use crate::storage::schema::{Edge, Side};
@@ -63,6 +65,9 @@ impl ListChange {
     }
 }
 
+/// Lists that change between two looks at whether to stop: some milliseconds.
+const LISTS_BETWEEN_CHECKS: usize = 1 << 14;
+
 /// The changes to a population.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct EdgeChanges {
@@ -85,11 +90,20 @@ impl EdgeChanges {
         }
     }
 
-    fn apply(&mut self, edges: &[Edge], change: impl Fn(&mut ListChange, &[(u64, u64)])) {
+    fn apply(
+        &mut self,
+        edges: &[Edge],
+        control: &Control,
+        change: impl Fn(&mut ListChange, &[(u64, u64)]),
+    ) -> Result<()> {
         let side = |lists: &mut HashMap<u64, ListChange>, mut edges: Vec<Edge>| {
+            control.check()?;
             edges.sort_unstable();
             let mut ends = Vec::new();
-            for same in edges.chunk_by(|a, b| a.0 == b.0) {
+            for (number, same) in edges.chunk_by(|a, b| a.0 == b.0).enumerate() {
+                if number % LISTS_BETWEEN_CHECKS == 0 {
+                    control.check()?;
+                }
                 ends.clear();
                 ends.extend(same.iter().map(|edge| (edge.1, edge.2)));
                 let list = lists.entry(same[0].0).or_default();
@@ -98,9 +112,10 @@ impl EdgeChanges {
                     lists.remove(&same[0].0);
                 }
             }
+            Ok(())
         };
-        side(&mut self.out, edges.to_vec());
-        side(&mut self.into, edges.iter().map(|edge| (edge.1, edge.0, edge.2)).collect());
+        side(&mut self.out, edges.to_vec())?;
+        side(&mut self.into, edges.iter().map(|edge| (edge.1, edge.0, edge.2)).collect())
     }
 }
 
@@ -156,7 +171,10 @@ impl Memtable {
     }
 
     /// Applies a log record.
-    pub(crate) fn apply(&mut self, record: &LogRecord) {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](thalweg_io::Error::Cancelled): a part of it may be applied then.
+    pub(crate) fn apply(&mut self, record: &LogRecord, control: &Control) -> Result<()> {
         match record {
             LogRecord::EdgesAdded { population, edges, attributes } => {
                 self.weight += edges.len();
@@ -169,21 +187,22 @@ impl Memtable {
                         edges.iter().enumerate().map(|(row, edge)| (edge.2, (batch.clone(), row)));
                     changes.rows.extend(rows);
                 }
-                changes.apply(edges, ListChange::add);
+                changes.apply(edges, control, ListChange::add)?;
             }
             LogRecord::EdgesRemoved { population, edges } => {
                 self.weight += edges.len();
                 let changes = self.of_edges(*population);
                 changes.more -= edges.len() as i64;
                 edges.iter().for_each(|edge| drop(changes.rows.remove(&edge.2)));
-                changes.apply(edges, ListChange::remove);
+                changes.apply(edges, control, ListChange::remove)?;
             }
             LogRecord::VerticesAdded { vertex_type, ids } => {
                 self.weight += ids.len();
                 let changes = self.of_vertices(*vertex_type);
                 changes.more += ids.len() as i64;
-                for id in ids {
-                    changes.exists.insert(*id, true);
+                for ids in ids.chunks(LISTS_BETWEEN_CHECKS) {
+                    control.check()?;
+                    changes.exists.extend(ids.iter().map(|id| (*id, true)));
                 }
             }
             LogRecord::VerticesRemoved { vertex_type, ids } => {
@@ -201,6 +220,33 @@ impl Memtable {
                 let rows = ids.iter().enumerate().map(|(row, id)| (*id, (attributes.clone(), row)));
                 changes.rows.extend(rows);
             }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use thalweg_io::Error;
+
+    use super::*;
+
+    #[test]
+    fn a_long_change_can_be_cancelled() {
+        let edges: Vec<Edge> = (0..100).map(|i| (i, i, 0)).collect();
+        let added = LogRecord::EdgesAdded { population: 0, edges: edges.clone(), attributes: None };
+        let removed = LogRecord::EdgesRemoved { population: 0, edges };
+        let (mut memtable, control) = (Memtable::default(), Control::new());
+        memtable.apply(&added, &control).unwrap();
+        assert_eq!(memtable.edges(0).unwrap().side(Side::In).len(), 100);
+        control.cancel();
+        for record in [&added, &removed] {
+            let mut memtable = Memtable::default();
+            assert!(matches!(memtable.apply(record, &control), Err(Error::Cancelled)));
+            assert!(memtable.edges(0).unwrap().side(Side::Out).is_empty());
+            // What came in part is not taken for nothing.
+            assert!(!memtable.is_empty());
         }
     }
 }

@@ -53,11 +53,13 @@ impl Snapshot {
         let types = manifest.types.len();
         let whole =
             log::replay(disk, &manifest.log_file(), manifest.log, control, &mut |_, change| {
-                log_record::of_bytes(change, populations, types)?
+                // Once one is cancelled, all are.
+                let _ = log_record::of_bytes(change, populations, types)?
                     .iter()
-                    .for_each(|record| memtable.apply(record));
+                    .try_for_each(|record| memtable.apply(record, control));
                 Ok(())
             })?;
+        control.check()?;
         Ok((Self { manifest: Arc::new(manifest), readers, memtable: Arc::new(memtable) }, whole))
     }
 }

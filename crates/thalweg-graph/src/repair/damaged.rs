@@ -127,7 +127,8 @@ impl<'a> DamagedNetwork<'a> {
                     LogRecord::EdgesRemoved { population, edges } => {
                         logged[population].remove(&edges);
                     }
-                    of_vertices => memtable.apply(&of_vertices),
+                    // Once one is cancelled, so is the reading of the log.
+                    of_vertices => drop(memtable.apply(&of_vertices, control)),
                 }
             }
             Ok(())

@@ -185,7 +185,8 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Usage`] for a change that is not possible: nothing is changed then. [`Error::Io`]:
-    /// opening the network again shows whether the changes were made.
+    /// opening the network again shows whether the changes were made, as after
+    /// [`Error::Cancelled`].
     pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
         match changes[..] {
             [Change::ClearEdges { population }] => return self.truncate_population(population),
@@ -215,7 +216,7 @@ impl Writer {
             match self.records_for(change) {
                 Ok(records) if is_one => all = records,
                 Ok(records) => {
-                    self.apply(&records);
+                    self.apply(&records)?;
                     all.extend(records);
                 }
                 Err(e) => {
@@ -230,7 +231,7 @@ impl Writer {
             log_record::to_bytes(&all).and_then(|bytes| self.log.push(&bytes))
         };
         match logged {
-            Ok(()) if is_one => self.apply(&all),
+            Ok(()) if is_one => self.apply(&all)?,
             Ok(()) => {}
             Err(e) => {
                 self.restore(if is_one { &[] } else { &all })?;
@@ -250,9 +251,16 @@ impl Writer {
         Ok(done)
     }
 
-    fn apply(&mut self, records: &[LogRecord]) {
-        let memtable = Arc::make_mut(&mut self.network.state.memtable);
-        records.iter().for_each(|record| memtable.apply(record));
+    fn apply(&mut self, records: &[LogRecord]) -> Result<()> {
+        let Network { state, fetcher, .. } = &mut self.network;
+        let memtable = Arc::make_mut(&mut state.memtable);
+        let applied =
+            records.iter().try_for_each(|record| memtable.apply(record, &fetcher.control));
+        if applied.is_err() {
+            // The memtable may hold a part of the changes, and nothing may come after a part.
+            self.log.give_up();
+        }
+        applied
     }
 
     /// Undoes changes that were made in memory only, by replaying the log.
