@@ -75,6 +75,11 @@ impl ExZdHeader {
                 format!("{samples} samples, {exceptions} exceptions in {} bytes", rest.len());
             return Err(Fault::new(1, found, "counts that fit the bytes"));
         }
+        // A first sample says that there is one: the count is damaged. slow5lib reads one then.
+        if samples == 0 && (first != 0 || shift != 0) {
+            let found = format!("no samples, the first of which is {first}");
+            return Err(Fault::new(1, found, "a count of samples"));
+        }
         Ok((
             Self { samples: samples as usize, shift, first, exceptions: exceptions as usize },
             rest,

@@ -395,3 +395,17 @@ mod ex_zd_0 {
 fn this_machine_has_a_vector_kernel() {
     assert_ne!(Kernel::best(), Kernel::Scalar);
 }
+
+#[test]
+fn ex_zd_without_samples_has_no_first_sample() {
+    let mut coded = Vec::new();
+    ex_zd::encode(&[], &mut coded).unwrap();
+    assert_eq!(ex_zd::samples(&coded), Ok(0));
+    ex_zd::decode(&coded, &mut Vec::new()).unwrap();
+    // One sample, whose count is damaged: slow5lib gives the sample, and zero would lose it.
+    let mut coded = Vec::new();
+    ex_zd::encode(&[491], &mut coded).unwrap();
+    coded[1] = 0;
+    assert!(ex_zd::samples(&coded).is_err());
+    assert!(ex_zd::decode(&coded, &mut Vec::new()).is_err());
+}
