@@ -254,7 +254,7 @@ fn interrupted_commands_leave_nothing() {
         ("read LIVE --events --to OUT/events.npy", true),
         ("read LIVE --to OUT/arrays.npy", true),
         ("read LIVE --ranks 2 --throttle bandwidth=1MB/s", false),
-        ("index AGAIN -o OUT/again.idx --throttle bandwidth=100kB/s", false),
+        ("index AGAIN -o OUT/again.idx --throttle bandwidth=300kB/s", false),
         ("graph import NETWORK OUT/store --keep-every 1000", true),
         ("graph import NETWORK OUT/folder/store --keep-every 1000", true),
         ("graph export STORE OUT/edges.csv --edges Astrocyte-Synapse", true),
