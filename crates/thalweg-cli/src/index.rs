@@ -101,10 +101,9 @@ fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
 
 /// Says where the index is, if it is neither beside the file nor where the user has put it.
 fn note_place(path: &Path, place: &Path, args: &IndexArgs) {
-    if args.output.is_none() && url(path).is_some() {
-        complain(&format!("the index is {}", shown_path(place)));
-    } else if args.output.is_none() && place != index_path(path) {
-        complain(&format!("the index is {}: beside the file is no room", shown_path(place)));
+    if args.output.is_none() && place != index_path(path) {
+        let why = if url(path).is_some() { "" } else { ": beside the file is no room" };
+        complain(&format!("the index is {}{why}", shown_path(place)));
     }
 }
 

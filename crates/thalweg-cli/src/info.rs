@@ -8,6 +8,7 @@ mod run;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use thalweg::reads::pattern;
 use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
 use thalweg_io::urls::url;
@@ -49,7 +50,7 @@ pub(crate) struct InfoArgs {
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     let options = Options { control: cancel_on_signal(), ..Options::default() };
-    if args.run || args.files.iter().any(|path| path.is_dir() || is_pattern(path)) {
+    if args.run || args.files.iter().any(|path| path.is_dir() || pattern(path).is_some()) {
         return run::run(&args.files, args.json, options);
     }
     let mut out = output();
@@ -110,9 +111,4 @@ fn cached(path: &Path, opened: &OpenedStore) -> Result<Residency, Failure> {
     Ok(asked.map_err(|e| {
         thalweg::Error::io(&path.to_string_lossy().into(), "asking what is cached of", e)
     })?)
-}
-
-/// Whether a path is a pattern for a data set.
-pub(crate) fn is_pattern(path: &Path) -> bool {
-    url(path).is_none() && !path.exists() && path.to_string_lossy().contains(['*', '?', '['])
 }

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg::new_file::ArrowWriter;
-use thalweg::reads::{ReadFile, ReadSet, Selection, Strings, in_picoampere, picoampere_schema};
+use thalweg::reads::{
+    ReadFile, ReadSet, Selection, Strings, in_picoampere, pattern, picoampere_schema,
+};
 use thalweg::{Identified, Options, StoreKind};
 use thalweg_io::urls::url;
 
@@ -15,7 +17,6 @@ use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
-use crate::info::is_pattern;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
@@ -125,7 +126,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
     }
     if let Some(path) = args.paths.first()
-        && !is_pattern(path)
+        && pattern(path).is_none()
         && url(path).is_none()
     {
         std::fs::metadata(path)

@@ -218,9 +218,13 @@ impl ArrayFile {
     /// which may take hours to count.
     pub fn is_sparse(&self, dataset: &Dataset) -> bool {
         let array = dataset.array().filter(|_| dataset.not_read().is_none());
-        array.is_some_and(|array| {
-            !self.may_hold(array, self.room(dataset, array, self.store.size()))
-        })
+        array.is_some_and(|array| self.is_sparse_in(dataset, array, self.store.size()))
+    }
+
+    /// [`ArrayFile::is_sparse`] for an array that is read, and a file of `size` bytes.
+    fn is_sparse_in(&self, dataset: &Dataset, array: &Array, size: u64) -> bool {
+        // For an array that fits into memory, no other file is looked at.
+        !self.may_hold(array, 0) && !self.may_hold(array, self.room(dataset, array, size))
     }
 
     /// Divides datasets by how all their values are read. The file has `size` bytes.
@@ -229,9 +233,7 @@ impl ArrayFile {
         for dataset in datasets {
             let part = match dataset.array().filter(|_| dataset.not_read().is_none()) {
                 None => &mut divided.others,
-                Some(array) if !self.may_hold(array, self.room(dataset, array, size)) => {
-                    &mut divided.sparse
-                }
+                Some(array) if self.is_sparse_in(dataset, array, size) => &mut divided.sparse,
                 Some(array) if array.is_by_rows() => &mut divided.apart,
                 Some(_) => &mut divided.together,
             };
@@ -383,9 +385,7 @@ impl ArrayFile {
         let mut links: Vec<(NodeLink, usize)> = Vec::new();
         let mut next = Some((node, 0));
         while let Some((node, level)) = next.take() {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             if let Err(error) = self.visit(node, level, &mut survey, &mut links) {
                 survey.keep(error)?;
             }

@@ -147,9 +147,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
     )?;
     state.check(path)?;
     report.bytes_after = output.out.metadata().map_or(0, |meta| meta.len());
-    if output.control.is_cancelled() {
-        return Err(Error::Cancelled);
-    }
+    output.control.check()?;
     new.finish()?;
     Ok(report)
 }

@@ -46,6 +46,13 @@ pub struct Options {
     pub finds_in_rounds: bool,
 }
 
+impl Options {
+    /// The model that the caller knows, or else `prior`.
+    pub fn model_or(&self, prior: StoreModel) -> (StoreModel, Origin) {
+        self.model.map_or((prior, Origin::Prior), |model| (model, Origin::Given))
+    }
+}
+
 /// How the bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum StoreKind {
@@ -175,8 +182,7 @@ impl OpenedStore {
             StoreKind::Memory => {
                 let file = FileStore::open(path)?;
                 let store = MemoryStore::load(&file, &options.control)?;
-                let model = given
-                    .map_or((StoreModel::MEMORY, Origin::Prior), |model| (model, Origin::Given));
+                let model = options.model_or(StoreModel::MEMORY);
                 Ok(Self { store: Arc::new(store), model, note: None, file: None })
             }
             #[cfg(target_os = "linux")]

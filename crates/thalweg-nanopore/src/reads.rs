@@ -58,7 +58,7 @@ pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
 pub use get::Getter;
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
-pub use read_set::{Located, ReadSet, find};
+pub use read_set::{Located, ReadSet, find, pattern};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;

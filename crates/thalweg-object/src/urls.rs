@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_io::model::{Origin, StoreModel};
+use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenUrl, OpenedStore, Options, StoreKind};
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::MemoryStore;
@@ -32,21 +32,18 @@ impl OpenUrl for Urls {
         if let Some(version) = object.version() {
             note_version(url, &version);
         }
-        let model =
-            options.model.map_or((StoreModel::S3, Origin::Prior), |model| (model, Origin::Given));
         let note = match options.store {
             StoreKind::Auto | StoreKind::Buffered => None,
             StoreKind::Memory => {
                 let store = MemoryStore::load(&object, &options.control)?;
-                let model = options.model.unwrap_or(StoreModel::MEMORY);
-                let origin = options.model.map_or(Origin::Prior, |_| Origin::Given);
-                let store = Arc::new(store);
-                return Ok(OpenedStore { store, model: (model, origin), note: None, file: None });
+                let model = options.model_or(StoreModel::MEMORY);
+                return Ok(OpenedStore { store: Arc::new(store), model, note: None, file: None });
             }
             StoreKind::Direct | StoreKind::Uring | StoreKind::Mmap => {
                 Some("an object is read by HTTP, whatever --store says".to_owned())
             }
         };
+        let model = options.model_or(StoreModel::S3);
         Ok(OpenedStore { store: Arc::new(object), model, note, file: None })
     }
 }

@@ -319,9 +319,7 @@ impl MemberProcess {
         // Nothing is in the reader's buffer: a process prints one line, and then waits or ends.
         let mut printed = [PollFd::new(self.stdout.get_ref(), PollFlags::IN)];
         while matches!(poll(&mut printed, Some(&BETWEEN_SIGNALS)), Ok(0) | Err(Errno::INTR)) {
-            if control.is_cancelled() {
-                return Err(thalweg::Error::Cancelled.into());
-            }
+            control.check()?;
         }
         let mut line = String::new();
         let read = self.stdout.read_line(&mut line);

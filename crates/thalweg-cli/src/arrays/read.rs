@@ -164,7 +164,7 @@ impl WantedArrays {
     /// The arrays at or below the paths and patterns; without paths, all arrays. Prints what the
     /// other datasets are, and what could not be read.
     pub(super) fn at(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
-        Self::among(file, paths, |_| false, complain)
+        Ok(Self::among(file, paths, |_| false, complain)?.with_warnings(file))
     }
 
     /// The arrays, for a process whose leader has printed what is not read.
@@ -175,7 +175,8 @@ impl WantedArrays {
     /// These, and the strings and lists of any length.
     pub(super) fn with_variable(file: &ArrayFile, paths: &[PathBuf]) -> Result<Self, Failure> {
         // Who reads a dataset that is damaged is told.
-        Self::among(file, paths, |dataset| !matches!(file.variable(dataset), Ok(None)), complain)
+        let is_read = |dataset: &Dataset| !matches!(file.variable(dataset), Ok(None));
+        Ok(Self::among(file, paths, is_read, complain)?.with_warnings(file))
     }
 
     /// The arrays, and the other datasets that `is_read` says are read.
@@ -194,8 +195,13 @@ impl WantedArrays {
             false
         });
         is_partial |= datasets.is_empty() && !paths.is_empty();
-        datasets.iter().for_each(|dataset| of_fill_values(file, dataset, say));
         Ok(Self { datasets, is_partial })
+    }
+
+    /// Warns of fill values, for which other files are looked at.
+    fn with_warnings(self, file: &ArrayFile) -> Self {
+        self.datasets.iter().for_each(|dataset| warn_of_fill_values(file, dataset));
+        self
     }
 
     /// Fails if something could not be read. It was printed already.
@@ -207,19 +213,15 @@ impl WantedArrays {
 /// Says where fill values stand for what is missing, and where there are so many that reading them
 /// takes long.
 pub(crate) fn warn_of_fill_values(file: &ArrayFile, dataset: &Dataset) {
-    of_fill_values(file, dataset, complain);
-}
-
-fn of_fill_values(file: &ArrayFile, dataset: &Dataset, say: fn(&dyn Display)) {
     if file.is_sparse(dataset) {
         let path = dataset.path();
-        say(&format!("{path}: far more values than the file can hold: most are fill values"));
+        complain(&format!("{path}: far more values than the file can hold: most are fill values"));
     }
     // Reading the dataset meets the same error.
     let missing = file.missing_sources(dataset).unwrap_or_default();
     let Some(first) = missing.first() else { return };
     let others = if missing.len() > 1 { ", ..." } else { "" };
-    say(&format!(
+    complain(&format!(
         "{}: {} that it shows not found ({first}{others}): fill values take the place",
         dataset.path(),
         counted(missing.len() as u64, "dataset"),

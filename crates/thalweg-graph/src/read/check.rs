@@ -80,9 +80,7 @@ impl Network {
     ) -> Result<()> {
         let all = reader.segment.pages();
         for first in (0..all).step_by(PAGES_PER_SUM_PAGE as usize) {
-            if self.fetcher.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.fetcher.control.check()?;
             progress(*bytes);
             let pages = first..all.min(first + PAGES_PER_SUM_PAGE);
             checked.pages += pages.end - pages.start;

@@ -136,9 +136,7 @@ impl<'a> MergedVertices<'a> {
     /// Replaces `batch` by the next ids. Returns false if there are no more.
     pub(crate) fn next(&mut self, batch: &mut Vec<u64>) -> Result<bool> {
         batch.clear();
-        if self.steps.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.steps.control.check()?;
         if let ([only], true) = (self.columns.as_mut_slice(), self.place == self.memtable.len()) {
             if only.record.1 && only.peek()?.is_some() {
                 batch.extend_from_slice(&only.held[only.place..]);

@@ -6,8 +6,8 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
+use thalweg_io::Result;
 use thalweg_io::condition::Condition;
-use thalweg_io::{Error, Result};
 
 use self::filter::{EdgeFilter, EdgeRows, id_field};
 use crate::read::neighbours::Neighbours;
@@ -133,7 +133,8 @@ impl Network {
     /// of the two types or, within one type, the lesser id.
     ///
     /// # Errors
-    /// As [`Network::neighbours`] and [`Network::edge_attributes`]; [`Error::Usage`] for a
+    /// As [`Network::neighbours`] and [`Network::edge_attributes`];
+    /// [`Error::Usage`](thalweg_io::Error::Usage) for a
     /// condition that does not fit the columns; the errors of `f`.
     pub fn edges(
         &self,
@@ -189,7 +190,8 @@ impl Network {
     /// without any are null.
     ///
     /// # Errors
-    /// As [`Network::vertices`] and [`Network::vertex_attributes`]; [`Error::Usage`] for a
+    /// As [`Network::vertices`] and [`Network::vertex_attributes`];
+    /// [`Error::Usage`](thalweg_io::Error::Usage) for a
     /// condition that does not fit the columns; the errors of `f`.
     pub fn vertex_rows(
         &self,
@@ -201,9 +203,7 @@ impl Network {
         let bound = condition.map(|condition| condition.bind(&schema)).transpose()?;
         let attributes: Vec<usize> = (0..schema.fields().len() - 1).collect();
         self.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
-            if self.fetcher.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.fetcher.control.check()?;
             let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(ids.to_vec()))];
             if !attributes.is_empty() {
                 columns.extend(self.columns_of(vertex_type, ids, &attributes)?);
@@ -226,7 +226,8 @@ impl Network {
     /// and `to.layer`. Each adjacency must have the columns that the condition names.
     ///
     /// # Errors
-    /// As [`Network::neighbours`]; [`Error::Usage`] for a condition that does not fit the columns.
+    /// As [`Network::neighbours`]; [`Error::Usage`](thalweg_io::Error::Usage) for a condition that
+    /// does not fit the columns.
     pub fn neighbours_where(
         &self,
         adjacencies: &[Adjacency],

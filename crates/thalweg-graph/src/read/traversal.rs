@@ -45,9 +45,7 @@ impl Network {
         for _ in 0..steps {
             let mut next = Vec::new();
             for part in front.chunks(VERTICES_AT_ONCE) {
-                if self.fetcher.control.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
+                self.fetcher.control.check()?;
                 self.neighbours(adjacencies, part, &mut list)?;
                 next.extend(list.ids.iter().copied().filter(|id| reached.insert(*id)));
             }

@@ -240,9 +240,7 @@ impl LogBytes {
     }
 
     fn load(&mut self, at: u64, least: usize) -> Result<()> {
-        if self.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.control.check()?;
         let len = least.max(self.size.saturating_sub(at).min(WINDOW) as usize);
         let mut window = std::mem::take(&mut self.window);
         window.clear();

@@ -1,9 +1,9 @@
 //! The requests that a read of arrays makes to a store, found without reading.
 
+use thalweg_io::Result;
 use thalweg_io::engine::{Delivery, Shape};
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan;
-use thalweg_io::{Error, Result};
 
 use super::fill::{whole, window};
 use super::row_bands::WindowParts;
@@ -29,7 +29,7 @@ impl ArrayFile {
     /// Plans the requests of [`ArrayFile::each`] to a store that behaves as `model` says.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a dataset that is not an array.
+    /// [`Error::Unsupported`](thalweg_io::Error::Unsupported) for a dataset that is not an array.
     pub fn explain(&self, datasets: &[&Dataset], model: &StoreModel) -> Result<Requests> {
         let subjects = self.subjects(datasets)?;
         let piece = Self::piece_of(model);
@@ -45,9 +45,7 @@ impl ArrayFile {
         let align = self.store.alignment() as u64;
         let mut end = None;
         for (number, window) in windows().enumerate() {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             requests.wanted += window.stored();
             for fetch in plan::in_order(window.wanted(number), &rule, shape.block) {
                 // The engine starts each request at an aligned offset.

@@ -313,9 +313,7 @@ impl ArrayFile {
                 Ok(())
             }),
             ElementPlace::Virtual(mappings) => target.tiles(buffer, |rows, bytes| {
-                if self.options.control.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
+                self.options.control.check()?;
                 self.virtual_rows(node, array, mappings, &rows, bytes)
             }),
             ElementPlace::Contiguous(_) | ElementPlace::Chunked(..) => Ok(()),
@@ -359,9 +357,7 @@ impl Each<'_> {
 
     /// Delivers the head, whose entries are fetched.
     fn deliver(&mut self, window: Arc<Window>) -> Result<()> {
-        if self.file.options.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.file.options.control.check()?;
         for target in &window.targets {
             let buffer = self.windows.buffer(target);
             self.file.without_engine(target, &self.datasets[target.dataset].node, buffer)?;

@@ -51,9 +51,7 @@ impl ArrayFile {
         let mut arrays = 0;
         let mut groups = BTreeSet::from([String::new()]);
         for dataset in &datasets {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             match self.array_references(dataset, url)? {
                 Ok(refs) => {
                     arrays += 1;

@@ -87,9 +87,7 @@ impl ArrayFile {
         let step = self.rows_at_a_time(dataset, variable, most)?;
         let mut from = rows.start;
         while from < rows.end {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             let end = rows.end.min(from.saturating_add(step));
             self.variable_rows(dataset, variable, from..end, f)?;
             from = end;

@@ -62,9 +62,7 @@ impl ArrayFile {
             mappings.iter().map(|mapping| (&mapping.file, &mapping.dataset)).collect();
         let mut missing = Vec::new();
         for (file, path) in shown {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             let exists = match self.source(file)? {
                 Some(source) => source.dataset(path)?.is_some(),
                 None => false,
@@ -148,9 +146,7 @@ impl ArrayFile {
             .filter(|(_, wanted)| !wanted.is_empty())
             .peekable();
         while wanted.peek().is_some() {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             // Mappings may overlap: together they take no more memory than two tiles.
             let mut elements = 0;
             let together: Vec<_> = std::iter::from_fn(|| {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
+use thalweg_io::Result;
 use thalweg_io::control::Control;
 use thalweg_io::extent::Wanted;
 use thalweg_io::model::StoreModel;
@@ -24,7 +25,6 @@ use thalweg_io::pool;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
 use thalweg_io::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use thalweg_io::{Error, Result};
 
 use super::ByteSource;
 use crate::extents::SavedMetadata;
@@ -283,7 +283,7 @@ impl Rounds {
     /// in no particular order.
     ///
     /// # Errors
-    /// [`Error::Cancelled`]; the errors of the store.
+    /// [`Error::Cancelled`](thalweg_io::Error::Cancelled); the errors of the store.
     pub fn run<'a, I, T, F>(
         &'a self,
         items: Vec<I>,
@@ -377,9 +377,7 @@ impl Rounds {
 
     /// Fetches the blocks that parsers wait for: a round.
     fn fetch(&self) -> Result<()> {
-        if self.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.control.check()?;
         let mut state = self.state();
         let mut wanted = std::mem::take(&mut state.wanted);
         wanted.append(&mut state.hinted);
@@ -407,9 +405,7 @@ impl Rounds {
 
     /// Reads those of the blocks with these numbers that are in the page cache. Returns the others.
     fn read_cached(&self, numbers: BTreeSet<u64>) -> Result<BTreeSet<u64>> {
-        if self.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.control.check()?;
         // Blocks next to each other are one request.
         let mut runs: Vec<Range<u64>> = Vec::new();
         for &number in &numbers {

@@ -44,17 +44,14 @@ impl<'a> Nexus<'a> {
         let mut links: Vec<(NodeLink, usize)> = Vec::new();
         let mut next = Some((root, 0));
         while let Some((node, level)) = next.take() {
-            if file.options().control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            file.options().control.check()?;
             if level < MOST_GROUP_LEVELS {
                 match nexus.look(&node, &mut events) {
                     // Links are popped from the end, so they are in reverse order.
                     Ok(below) => {
                         links.extend(below.into_iter().rev().map(|link| (link, level + 1)));
                     }
-                    Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
-                    Err(error) => nexus.unreadable.push(error),
+                    Err(error) => nexus.keep(error)?,
                 }
             }
             next = loop {
@@ -76,12 +73,19 @@ impl<'a> Nexus<'a> {
         }
         let links = node.links()?;
         // What is below a bank or log with a defect is looked at all the same.
-        match self.group(node, &links, events) {
-            Err(error @ (Error::Cancelled | Error::Io { .. })) => return Err(error),
-            Err(error) => self.unreadable.push(error),
-            Ok(()) => {}
-        }
+        self.group(node, &links, events).or_else(|error| self.keep(error))?;
         Ok(links)
+    }
+
+    /// Keeps the defect of an object. Another error ends the search.
+    fn keep(&mut self, error: Error) -> Result<()> {
+        match error {
+            Error::Cancelled | Error::Io { .. } => Err(error),
+            defect => {
+                self.unreadable.push(defect);
+                Ok(())
+            }
+        }
     }
 
     fn group(&mut self, node: &Node, links: &[NodeLink], events: &mut HashSet<u64>) -> Result<()> {

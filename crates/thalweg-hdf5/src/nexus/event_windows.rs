@@ -100,9 +100,7 @@ pub(super) struct EventWindows<'a, 'f> {
 impl EventWindows<'_, '_> {
     /// Starts reading a window, and delivers the previous one meanwhile.
     pub(super) fn next(&mut self, window: Option<EventWindow>) -> Result<()> {
-        if self.nexus.file.options().control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.nexus.file.options().control.check()?;
         // If the thread is gone, its windows would be left out silently.
         let gone = || Error::Usage("the thread that reads events ended too early".into());
         let before =

@@ -57,9 +57,7 @@ pub fn read_many(
     // buffers of its own.
     if depth.min(ranges.len()) < 2 || store.alignment() > 1 {
         return pool::try_map(depth, ranges, |range| {
-            if control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            control.check()?;
             Ok(read(store, range))
         });
     }
@@ -72,9 +70,7 @@ pub fn read_many(
     let reads = Reads { store, ranges, usual, control, next: AtomicUsize::new(0), outcomes };
     store.serve(depth, &reads);
     let outcomes = reads.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
-    if control.is_cancelled() {
-        return Err(Error::Cancelled);
-    }
+    control.check()?;
     // A store that gave up early has not answered all requests.
     let outcomes = ranges.iter().zip(outcomes);
     Ok(outcomes.map(|(range, outcome)| outcome.unwrap_or_else(|| read(store, range))).collect())

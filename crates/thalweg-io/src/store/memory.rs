@@ -52,9 +52,7 @@ impl MemoryStore {
         })?;
         bytes.resize(len, 0);
         for (i, piece) in bytes.chunks_mut(PIECE).enumerate() {
-            if control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            control.check()?;
             other.read_at((i * PIECE) as u64, piece)?;
         }
         Ok(Self { name: other.name().clone(), bytes })

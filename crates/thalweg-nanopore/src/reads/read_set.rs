@@ -440,8 +440,9 @@ pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<Pa
     Ok(found)
 }
 
-/// The path as a pattern, if it is one.
-fn pattern(path: &Path) -> Option<&str> {
+/// The path as a pattern of paths, if it is one: with `*`, `?` or `[`, and without a file of that
+/// name.
+pub fn pattern(path: &Path) -> Option<&str> {
     let is_pattern = |text: &&str| text.contains(['*', '?', '[']) && !path.exists();
     path.to_str().filter(|text| url(path).is_none() && is_pattern(text))
 }

@@ -164,14 +164,9 @@ fn did(job: &str, path: &Path, budget: Budget) -> (u64, usize) {
     (oversize, count)
 }
 
-/// Runs a job with two threads in a child process. Returns the peak of anonymous memory, the peak
+/// Runs a job with some threads in a child process. Returns the peak of anonymous memory, the peak
 /// of oversize bytes, and the number of reads.
-fn run(job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
-    run_with(2, job, path, memory_mib)
-}
-
-/// Runs a job with some threads, as [`run`] does with two.
-fn run_with(threads: usize, job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
+fn run(threads: usize, job: &str, path: &Path, memory_mib: u64) -> (u64, u64, u64) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "memory::stays_within_the_budget", "--nocapture"])
         .env("THALWEG_MEMORY_CASE", format!("{job}\n{}\n{memory_mib}\n{threads}", path.display()))
@@ -183,6 +178,14 @@ fn run_with(threads: usize, job: &str, path: &Path, memory_mib: u64) -> (u64, u6
         result.unwrap_or_else(|| panic!("{text}\n{}", String::from_utf8_lossy(&output.stderr)));
     let numbers: Vec<u64> = result.split(' ').map(|n| n.parse().unwrap()).collect();
     (numbers[0], numbers[1], numbers[2])
+}
+
+/// Runs a job, which must stay within the budget. Returns the number of reads.
+fn count_within(threads: usize, job: &str, path: &Path, memory: u64) -> u64 {
+    let (peak, oversize, count) = run(threads, job, path, memory);
+    println!("{job} in {memory} MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
+    assert!(peak <= (memory + SLACK_MIB) * MIB, "{job} in {memory} MiB took {} MiB", peak / MIB);
+    count
 }
 
 #[test]
@@ -208,14 +211,7 @@ fn stays_within_the_budget() {
         ("batches", 192),
         ("ids", 192),
     ] {
-        let (peak, oversize, count) = run(job, &path, memory);
-        println!("{job} in {memory} MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
-        assert!(
-            peak <= (memory + SLACK_MIB) * MIB,
-            "{job} in {memory} MiB took {} MiB",
-            peak / MIB
-        );
-        counts.push(count);
+        counts.push(count_within(2, job, &path, memory));
     }
     assert!(counts.iter().all(|&count| count == counts[0] && count > 1000), "{counts:?}");
 }
@@ -231,9 +227,7 @@ fn conversions_stay_within_the_budget() {
         &["slow5", "blow5", "pod5"]
     };
     for format in formats {
-        let (peak, oversize, count) = run(format, &path, 32);
-        println!("to {format} in 32 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
-        assert!(peak <= (32 + SLACK_MIB) * MIB, "to {format} in 32 MiB took {} MiB", peak / MIB);
+        let count = count_within(2, format, &path, 32);
         assert!(count > 2000, "{count}");
     }
 }
@@ -245,9 +239,7 @@ fn uncompressed_files_stay_within_the_budget() {
     let path = folder.path().join("plain.blow5");
     write_as(&path, PLAIN, Recipe::default(), (RecordPress::None, SignalPress::None));
     for job in ["visit", "batches", "ids", "blow5"] {
-        let (peak, oversize, count) = run(job, &path, 32);
-        println!("{job} in 32 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
-        assert!(peak <= (32 + SLACK_MIB) * MIB, "{job} in 32 MiB took {} MiB", peak / MIB);
+        let count = count_within(2, job, &path, 32);
         assert!(count > 500, "{count}");
     }
 }
@@ -259,9 +251,7 @@ fn many_threads_stay_within_the_budget() {
     let path = folder.path().join("middle.blow5");
     write(&path, CONVERTED, Recipe::default());
     for job in ["visit", "batches", "blow5"] {
-        let (peak, oversize, count) = run_with(64, job, &path, 64);
-        println!("{job} in 64 MiB: {} MiB, {} MiB oversize", peak / MIB, oversize / MIB);
-        assert!(peak <= (64 + SLACK_MIB) * MIB, "{job} in 64 MiB took {} MiB", peak / MIB);
+        let count = count_within(64, job, &path, 64);
         assert!(count > 200, "{count}");
     }
 }
@@ -289,7 +279,7 @@ fn a_read_larger_than_the_budget_is_read_and_reported() {
     }
     out.finish().unwrap();
     for job in ["visit", "batches", "ids"] {
-        let (_, oversize, count) = run(job, &path, 8);
+        let (_, oversize, count) = run(2, job, &path, 8);
         assert_eq!(count, 4, "{job}");
         assert!(job != "visit" || oversize > 4_000_000, "{oversize} bytes oversize");
     }

@@ -50,9 +50,7 @@ impl Writer {
         let mut import = EdgeImport::new(self, population, manifest, source.is_grouped());
         let mut batch = EdgeBatch::default();
         while source.next(&mut batch)? {
-            if self.network.fetcher.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.network.fetcher.control.check()?;
             run.done.read += batch.targets.len() as u64;
             progress(run.done.read);
             import.push(&mut run.segment, &batch)?;

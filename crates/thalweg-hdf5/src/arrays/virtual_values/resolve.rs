@@ -140,9 +140,7 @@ impl ArrayFile {
         let Some(slab) = targets.get(dimension) else { return Ok(None) };
         let mut end = 0;
         for number in 0..MOST_BLOCKS {
-            if self.options.control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.options.control.check()?;
             let file = with_number(&mapping.file, number);
             let dataset = with_number(&mapping.dataset, number);
             if (file.is_none() && dataset.is_none()) || resolved.len() as u64 >= MOST_BLOCKS {

@@ -210,8 +210,6 @@ proptest! {
     }
 }
 
-/// Windows that are delivered while later ones are planned, under many interleavings of the two:
-/// `make schedules`.
 #[test]
 fn a_window_beyond_the_budget_is_filled_alone() {
     let window = || {
@@ -227,6 +225,8 @@ fn a_window_beyond_the_budget_is_filled_alone() {
     }
 }
 
+/// Windows that are delivered while later ones are planned, under many interleavings of the two:
+/// `make schedules`.
 #[cfg(feature = "schedules")]
 #[test]
 fn windows_are_delivered_under_all_schedules() {

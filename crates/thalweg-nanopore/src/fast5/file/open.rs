@@ -8,7 +8,7 @@ use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::{GapRule, side_threads};
 use thalweg_io::store::Store;
-use thalweg_io::{Error, Result, pool};
+use thalweg_io::{Result, pool};
 
 use super::pages::Pages;
 use super::stream::Stream;
@@ -102,9 +102,7 @@ pub(super) fn all(
     if threads <= 1 {
         let pages = context.pages();
         for number in 0..root.len() {
-            if control.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            control.check()?;
             if !take(root.read(&pages, number))? {
                 break;
             }
@@ -121,9 +119,7 @@ pub(super) fn all(
     };
     let strides = root.len().div_ceil(STRIDE) as u64;
     pool::in_order(store.name(), threads, AHEAD, strides, maker, |parsed| {
-        if control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        control.check()?;
         for found in parsed {
             if !take(found)? {
                 return Ok(false);

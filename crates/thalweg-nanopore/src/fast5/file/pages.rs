@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use thalweg_hdf5::metadata::{ByteSource, Views};
+use thalweg_io::Result;
 use thalweg_io::control::Control;
 use thalweg_io::extent::Wanted;
 use thalweg_io::plan::{self, GapRule};
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
-use thalweg_io::{Error, Result};
 
 /// Bytes of a window, and how many windows are kept.
 pub(super) const WINDOW: u64 = 6 << 10;
@@ -78,9 +78,7 @@ impl Pages {
         if let Some(known) = self.known(at, len) {
             return Ok(Cow::Owned(known));
         }
-        if self.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.control.check()?;
         if let Some(bytes) = self.store.bytes() {
             self.store.touch(at, len)?;
             let start = usize::try_from(at).unwrap_or(usize::MAX);

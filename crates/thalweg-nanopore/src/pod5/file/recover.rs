@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
+use thalweg_io::Result;
 use thalweg_io::arrow_ipc::{Head, Message};
 use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read;
-use thalweg_io::{Error, Result};
 
 use crate::pod5::{
     Container, FIRST_SECTION, IpcBlock, MAGIC, MARKER_BYTES, MOST_HEAD, Schema, Section,
@@ -47,9 +47,7 @@ pub(super) fn tables(
     let mut found = Vec::new();
     let mut at = FIRST_SECTION;
     loop {
-        if control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        control.check()?;
         let Some((table, end)) = table(store, at..store.size(), control)? else { return Ok(found) };
         found.push(table);
         match next_section(store, end, marker)? {

@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use thalweg_io::Result;
 use thalweg_io::control::Control;
 use thalweg_io::store::Store;
-use thalweg_io::{Error, Result};
 
 use super::verify::{Verifier, WholeRecord};
 use crate::file::OpenFile;
@@ -117,9 +117,7 @@ impl Seeker {
 
     /// Loads a window. Returns whether it reaches the end of `range`.
     fn fill(&mut self, range: Range<u64>) -> Result<bool> {
-        if self.control.is_cancelled() {
-            return Err(Error::Cancelled);
-        }
+        self.control.check()?;
         let len = (range.end - range.start).min(WINDOW as u64) as usize;
         self.window.resize(len, 0);
         self.store.read_at(range.start, &mut self.window)?;
