@@ -12,6 +12,9 @@
 //! thread that may wait (`spawn_blocking` in tokio).
 
 mod address;
+mod admission;
+mod connection;
+mod lane;
 mod object;
 mod refusal;
 mod retries;

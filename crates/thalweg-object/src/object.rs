@@ -10,18 +10,20 @@ use bytes::Bytes;
 use futures_util::future::{self, Either};
 use futures_util::{Stream, StreamExt};
 use object_store::path::Path;
-use object_store::{GetOptions, GetRange, GetResult, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use thalweg_io::control::Control;
 use thalweg_io::random::hash01;
 use thalweg_io::store::{Store, check_inside};
 use thalweg_io::{Error, Result};
-use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
 use crate::address::Address;
+use crate::admission::Admitted;
+use crate::connection::Connection;
+use crate::lane;
 use crate::refusal::Refusal;
 use crate::retries::{Patience, Tally, wait_before};
-use crate::transport::{Trouble, runtime, with_trouble};
+use crate::transport::{Aside, Trouble, with_aside};
 
 /// How often a wait looks whether the read was cancelled.
 const POLL: Duration = Duration::from_millis(100);
@@ -49,7 +51,6 @@ pub struct Object {
     key: Path,
     version: Version,
     head: Vec<u8>,
-    runtime: &'static Runtime,
     control: Control,
     patience: Patience,
     tally: Tally,
@@ -103,19 +104,17 @@ enum Ended {
 /// [`Error::Io`] if the server refuses it or does not answer; [`Error::Cancelled`].
 pub fn open(url: &str, control: &Control, patience: Patience) -> Result<Object> {
     let Address { service, key, shown } = Address::parse(url)?;
-    let runtime = runtime(&shown)?;
     let mut object = Object {
         name: shown,
         service,
         key,
         version: Version { size: 0, etag: None, modified: 0 },
         head: Vec::new(),
-        runtime,
         control: control.clone(),
         patience,
         tally: Tally::default(),
     };
-    let (version, head) = runtime.block_on(object.look())?;
+    let (version, head) = lane::block_on(&object.name, object.look())?;
     object.version = version;
     object.head = head;
     Ok(object)
@@ -151,18 +150,18 @@ impl Object {
     async fn look(&self) -> Result<(Version, Vec<u8>)> {
         let mut tries = Tries::new(self, 0);
         loop {
+            let admitted = self.admitted(&mut tries).await?;
             let outcome = match self.answer(0..HEAD, tries.last).await {
-                Ok(answer) => {
-                    let version = Version::of(&answer.meta);
+                Ok((version, body)) => {
                     let mut head = vec![0; version.size.min(HEAD) as usize];
                     let mut filled = 0;
-                    let body = answer.into_stream();
                     let received = self.receive(body, &mut head, &mut filled, &mut tries).await;
                     received.map(|()| (version, head))
                 }
                 Err(Refused::Server(refusal)) if refusal.is_outside() => self.look_at_empty().await,
                 Err(refused) => Err(self.ended(refused, 0)),
             };
+            drop(admitted);
             match outcome {
                 Ok(found) => return Ok(found),
                 Err(ended) => tries.again(ended).await?,
@@ -173,7 +172,7 @@ impl Object {
     /// An object without bytes has no range.
     async fn look_at_empty(&self) -> Result<(Version, Vec<u8>), Ended> {
         self.tally.requests.fetch_add(1, Ordering::Relaxed);
-        let (answer, trouble) = with_trouble(self.service.head(&self.key)).await;
+        let (answer, aside) = with_aside(self.service.head(&self.key)).await;
         match answer {
             Ok(meta) if meta.size == 0 => Ok((Version::of(&meta), Vec::new())),
             Ok(meta) => Err(Ended::Failed(self.failed(
@@ -181,7 +180,7 @@ impl Object {
                 io::ErrorKind::InvalidData,
                 format!("the server has {} bytes, and gives no range of them", meta.size),
             ))),
-            Err(error) => Err(self.ended(Refused::of(trouble, &error), 0)),
+            Err(error) => Err(self.ended(Refused::of(aside.trouble, &error), 0)),
         }
     }
 
@@ -193,16 +192,15 @@ impl Object {
         while filled < buf.len() {
             let range = offset + filled as u64..offset + buf.len() as u64;
             let at = range.start;
+            let admitted = self.admitted(&mut tries).await?;
             let outcome = match self.answer(range, tries.last).await {
-                Ok(answer) => match self.check(&answer, at) {
-                    Ok(()) => {
-                        let body = answer.into_stream();
-                        self.receive(body, buf, &mut filled, &mut tries).await
-                    }
-                    Err(error) => Err(Ended::Failed(error)),
-                },
+                Ok((version, body)) if self.version.is_same(&version) => {
+                    self.receive(body, buf, &mut filled, &mut tries).await
+                }
+                Ok(_) => Err(Ended::Failed(self.replaced(at))),
                 Err(refused) => Err(self.ended(refused, at)),
             };
+            drop(admitted);
             if let Err(ended) = outcome {
                 tries.again(ended).await?;
             }
@@ -210,10 +208,21 @@ impl Object {
         Ok(())
     }
 
-    /// Fails unless an answer is of the version that was opened.
-    fn check(&self, answer: &GetResult, offset: u64) -> Result<()> {
-        let found = Version::of(&answer.meta);
-        if self.version.is_same(&found) { Ok(()) } else { Err(self.replaced(offset)) }
+    /// Waits until the server may have another request. The server need not be patient with that.
+    async fn admitted(&self, tries: &mut Tries<'_>) -> Result<Admitted<'_>> {
+        let started = Instant::now();
+        let mut entering = pin!(self.tally.admission.enter());
+        loop {
+            match self.patiently(entering.as_mut(), Instant::now() + self.patience.read).await {
+                Ok(admitted) => {
+                    tries.last += started.elapsed();
+                    return Ok(admitted);
+                }
+                Err(Refused::Cancelled) => return Err(Error::Cancelled),
+                // Others are being answered.
+                Err(_) => {}
+            }
+        }
     }
 
     fn replaced(&self, offset: u64) -> Error {
@@ -269,7 +278,7 @@ impl Object {
         &self,
         range: std::ops::Range<u64>,
         since: Instant,
-    ) -> Result<GetResult, Refused> {
+    ) -> Result<(Version, Body), Refused> {
         let late = Instant::now() + self.patience.request;
         let deadline = late.min(since + self.patience.read);
         let started = Instant::now();
@@ -280,7 +289,7 @@ impl Object {
                 if_match: self.version.condition(),
                 ..GetOptions::default()
             };
-            Box::pin(with_trouble(self.service.get_opts(&self.key, options)))
+            Box::pin(with_aside(self.service.get_opts(&self.key, options)))
         };
         let both = async {
             let first = get();
@@ -296,11 +305,27 @@ impl Object {
                 }
             }
         };
-        let (answer, trouble) = self.patiently(pin!(both), deadline).await?;
+        let (answer, Aside { trouble, body }) = self.patiently(pin!(both), deadline).await?;
+        let is_overload =
+            matches!(&trouble, Some(Trouble::Refused(refusal)) if refusal.is_overload());
+        self.tally.admission.answered(is_overload);
         match answer {
             Ok(answer) => {
                 self.tally.answered(started.elapsed());
-                Ok(answer)
+                let version = Version::of(&answer.meta);
+                let body = match body {
+                    Some(connection) => {
+                        let len = answer.range.end - answer.range.start;
+                        let announced = connection.left().unwrap_or(len);
+                        if announced > len {
+                            let why = format!("the server sends {announced} bytes, not {len}");
+                            return Err(Refused::Invalid(why));
+                        }
+                        Body::Direct(connection)
+                    }
+                    None => Body::Pieces(answer.into_stream(), Bytes::new()),
+                };
+                Ok((version, body))
             }
             Err(error) => Err(Refused::of(trouble, &error)),
         }
@@ -309,46 +334,39 @@ impl Object {
     /// Puts the bytes of an answer into `buf`, from `filled` on.
     async fn receive(
         &self,
-        mut body: Pin<Box<dyn Stream<Item = object_store::Result<Bytes>> + Send>>,
+        mut body: Body,
         buf: &mut [u8],
         filled: &mut usize,
         tries: &mut Tries<'_>,
     ) -> Result<(), Ended> {
         let offset = tries.offset;
-        let at = |filled: usize| offset + filled as u64;
-        loop {
+        while *filled < buf.len() {
             let deadline = Instant::now() + self.patience.request;
-            let (next, trouble) =
-                match self.patiently(pin!(with_trouble(body.next())), deadline).await {
-                    Ok(next) => next,
-                    Err(refused) => return Err(self.ended(refused, at(*filled))),
-                };
-            match next {
-                Some(Ok(bytes)) => {
-                    let Some(room) = buf.get_mut(*filled..*filled + bytes.len()) else {
-                        let why = "the server sent more bytes than were asked for";
-                        let kind = io::ErrorKind::InvalidData;
-                        return Err(Ended::Failed(self.failed(at(*filled), kind, why.into())));
-                    };
-                    room.copy_from_slice(&bytes);
-                    *filled += bytes.len();
-                    self.tally.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-                    tries.progress();
-                }
-                Some(Err(error)) => {
-                    return Err(self.ended(Refused::of(trouble, &error), at(*filled)));
-                }
-                None if *filled == buf.len() => return Ok(()),
-                None => {
-                    let why = format!("the answer ended {} bytes early", buf.len() - *filled);
-                    return Err(Ended::Passing {
-                        why,
-                        kind: io::ErrorKind::UnexpectedEof,
-                        wait: None,
-                    });
-                }
+            let received = self.patiently(pin!(body.read(&mut buf[*filled..])), deadline).await;
+            let len = match received.and_then(|received| received) {
+                Ok(len) => len,
+                Err(refused) => return Err(self.ended(refused, offset + *filled as u64)),
+            };
+            if len == 0 {
+                let why = format!("the answer ended {} bytes early", buf.len() - *filled);
+                let kind = io::ErrorKind::UnexpectedEof;
+                return Err(Ended::Passing { why, kind, wait: None });
+            }
+            *filled += len;
+            self.tally.bytes.fetch_add(len as u64, Ordering::Relaxed);
+            tries.progress();
+        }
+        match body {
+            Body::Direct(connection) => lane::keep(connection),
+            Body::Pieces(_, rest) if rest.is_empty() => {}
+            Body::Pieces(..) => {
+                let why = "the server sent more bytes than were asked for";
+                let at = offset + *filled as u64;
+                let error = self.failed(at, io::ErrorKind::InvalidData, why.into());
+                return Err(Ended::Failed(error));
             }
         }
+        Ok(())
     }
 
     /// Waits for something until a deadline, or until the read is cancelled.
@@ -367,6 +385,38 @@ impl Object {
             }
             if let Ok(output) = timeout(left.min(POLL), &mut wanted).await {
                 return Ok(output);
+            }
+        }
+    }
+}
+
+/// The bytes of an answer.
+enum Body {
+    /// Still in the connection.
+    Direct(Connection),
+    /// In pieces, of which the last one was read in part.
+    Pieces(Pin<Box<dyn Stream<Item = object_store::Result<Bytes>> + Send>>, Bytes),
+}
+
+impl Body {
+    /// Some bytes; 0 at the end.
+    async fn read(&mut self, buf: &mut [u8]) -> Result<usize, Refused> {
+        match self {
+            Self::Direct(connection) => {
+                connection.read(buf).await.map_err(|error| Refused::NoAnswer(error.to_string()))
+            }
+            Self::Pieces(pieces, piece) => {
+                while piece.is_empty() {
+                    let (next, aside) = with_aside(pieces.next()).await;
+                    match next {
+                        Some(Ok(next)) => *piece = next,
+                        Some(Err(error)) => return Err(Refused::of(aside.trouble, &error)),
+                        None => return Ok(0),
+                    }
+                }
+                let len = buf.len().min(piece.len());
+                buf[..len].copy_from_slice(&piece.split_to(len));
+                Ok(len)
             }
         }
     }
@@ -464,7 +514,7 @@ impl Store for Object {
         if buf.is_empty() || self.read_at_hand(offset, buf) {
             return Ok(());
         }
-        self.runtime.block_on(self.fill(offset, buf))
+        lane::block_on(&self.name, self.fill(offset, buf))
     }
 
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {

@@ -51,6 +51,11 @@ impl Refusal {
             || self.code == "RequestTimeout"
     }
 
+    /// Whether the server has too many requests.
+    pub(crate) fn is_overload(&self) -> bool {
+        matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE)
+    }
+
     /// Whether the range is not in the object.
     pub(crate) fn is_outside(&self) -> bool {
         self.status == StatusCode::RANGE_NOT_SATISFIABLE

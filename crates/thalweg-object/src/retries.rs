@@ -5,6 +5,8 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::admission::Admission;
+
 /// How long a read waits for a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
@@ -44,6 +46,7 @@ pub(crate) struct Tally {
     pub(crate) retries: AtomicU64,
     pub(crate) hedges: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    pub(crate) admission: Admission,
     answers: AtomicU64,
     latencies: Mutex<Latencies>,
 }

@@ -1,66 +1,50 @@
-//! HTTP requests of the `object_store` crate over one client with kept connections.
+//! HTTP requests of the `object_store` crate.
 //!
-//! The client speaks HTTP/1.1: each range then has a connection of its own, and so its own share of
-//! the bandwidth.
+//! They use HTTP/1.1: each range then has a connection of its own, and so its own share of the
+//! bandwidth. Ranges go over [connections](crate::connection) of this crate, everything else over
+//! `reqwest`, and ranges as well where a proxy, a redirection or a body without a length asks for
+//! more than these connections do.
 
 use std::error::Error as _;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use http::header::{CONTENT_RANGE, HeaderMap};
+use bytes::Bytes;
+use http::header::{CONTENT_RANGE, HeaderMap, LOCATION, RANGE};
+use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
     HttpResponseBody, HttpService,
 };
-use thalweg_io::{Error, Result};
-use tokio::runtime::{Builder, Runtime};
 use url::Url;
 
+use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, tls};
+use crate::lane;
 use crate::refusal::Refusal;
 
-/// How long a connection may take to come about.
-const CONNECT: Duration = Duration::from_secs(10);
-/// The most bytes of an error message that are looked at.
-const MOST_WORDS: usize = 64 << 10;
-/// The most threads that receive. Each can receive about a gigabyte per second.
-const MOST_THREADS: usize = 4;
-
-/// The threads that receive. They start with the first object that is opened.
-///
-/// # Errors
-/// [`Error::Io`] if the system starts no thread.
-pub(crate) fn runtime(name: &Arc<str>) -> Result<&'static Runtime> {
-    static RUNTIME: OnceLock<Option<Runtime>> = OnceLock::new();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    let start = || {
-        let mut builder = Builder::new_multi_thread();
-        builder.worker_threads(threads).thread_name("thalweg-http").enable_all().build().ok()
-    };
-    RUNTIME.get_or_init(start).as_ref().ok_or_else(|| {
-        let full = io::Error::other("the system starts no more threads");
-        Error::io(name, "starting threads to receive", full)
+/// The client for all but ranges.
+fn client() -> Result<reqwest::Client, HttpError> {
+    let unknown = |error| HttpError::new(HttpErrorKind::Unknown, error);
+    lane::client(|| {
+        let tls = tls().map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        let builder = reqwest::Client::builder().tls_backend_preconfigured((*tls).clone());
+        let builder = builder.user_agent(USER_AGENT).connect_timeout(CONNECT).tcp_nodelay(true);
+        builder.build().map_err(unknown)
     })
 }
 
-/// The client of this process. Its connections are shared by all objects.
-fn client() -> Result<reqwest::Client, HttpError> {
-    static CLIENT: OnceLock<reqwest::Client> = OnceLock::new();
-    if let Some(client) = CLIENT.get() {
-        return Ok(client.clone());
-    }
-    // Fails where another library has chosen already, which is as good.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder()
-        .user_agent(concat!("thalweg/", env!("CARGO_PKG_VERSION")))
-        .connect_timeout(CONNECT)
-        .tcp_nodelay(true)
-        .build()
-        .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
-    Ok(CLIENT.get_or_init(|| client).clone())
+/// Whether the environment names a proxy, through which only the client for everything goes.
+fn has_proxy() -> bool {
+    static PROXY: LazyLock<bool> = LazyLock::new(|| {
+        let names = ["http_proxy", "https_proxy", "all_proxy"];
+        let names = names.iter().flat_map(|name| [(*name).to_owned(), name.to_uppercase()]);
+        names.into_iter().any(|name| std::env::var_os(name).is_some_and(|value| !value.is_empty()))
+    });
+    *PROXY
 }
 
 /// Why a request got no answer, or what the answer said.
@@ -80,25 +64,34 @@ fn has_credentials(url: &Url) -> bool {
     host.starts_with("169.254.") || host == "metadata.google.internal"
 }
 
-tokio::task_local! {
-    /// What went wrong with the requests of this task. The errors of `object_store` do not have the
-    /// headers.
-    static TROUBLE: Arc<Mutex<Option<Trouble>>>;
+/// What `object_store` does not pass on of the requests of a task.
+#[derive(Debug, Default)]
+pub(crate) struct Aside {
+    /// What went wrong with the last of them.
+    pub(crate) trouble: Option<Trouble>,
+    /// The connection that has the body of the last answer.
+    pub(crate) body: Option<Connection>,
 }
 
-/// Runs requests, and also returns what went wrong with the last of them.
-pub(crate) async fn with_trouble<T>(request: impl Future<Output = T>) -> (T, Option<Trouble>) {
-    let trouble = Arc::new(Mutex::new(None));
-    let answer = TROUBLE.scope(trouble.clone(), request).await;
-    let trouble = trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-    (answer, trouble)
+tokio::task_local! {
+    static ASIDE: Arc<Mutex<Aside>>;
+}
+
+/// Runs requests, and also returns what `object_store` does not pass on of them.
+pub(crate) async fn with_aside<T>(request: impl Future<Output = T>) -> (T, Aside) {
+    let aside = Arc::default();
+    let answer = ASIDE.scope(Arc::clone(&aside), request).await;
+    let aside = std::mem::take(&mut *aside.lock().unwrap_or_else(PoisonError::into_inner));
+    (answer, aside)
+}
+
+fn put_aside(what: impl FnOnce(&mut Aside)) {
+    // A request that nobody watches is the store's own, such as one for credentials.
+    let _ = ASIDE.try_with(|aside| what(&mut aside.lock().unwrap_or_else(PoisonError::into_inner)));
 }
 
 fn note(trouble: Trouble) {
-    // A request that nobody watches is the store's own, such as one for credentials.
-    let _ = TROUBLE.try_with(|place| {
-        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(trouble);
-    });
+    put_aside(|aside| aside.trouble = Some(trouble));
 }
 
 /// Makes transports.
@@ -110,18 +103,16 @@ pub(crate) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let client = client().map_err(|source| object_store::Error::Generic {
-            store: "HTTP",
-            source: Box::new(source),
-        })?;
-        Ok(HttpClient::new(Transport { client, exact: self.exact.clone() }))
+        let exact = self.exact.clone();
+        Ok(HttpClient::new(Transport { exact, is_plain: AtomicBool::new(!has_proxy()) }))
     }
 }
 
 #[derive(Debug)]
 struct Transport {
-    client: reqwest::Client,
     exact: Option<Url>,
+    /// Whether the server answers requests for ranges with no more than HTTP's plainest.
+    is_plain: AtomicBool,
 }
 
 #[async_trait]
@@ -133,21 +124,34 @@ impl HttpService for Transport {
             None => Url::parse(&parts.uri.to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?,
         };
+        let is_range = parts.method == Method::GET && parts.headers.contains_key(RANGE);
+        let is_plain = url.username().is_empty() && self.is_plain.load(Ordering::Relaxed);
+        if is_range && is_plain && lane::is_here() {
+            match directly(&url, &parts.headers).await {
+                Ok(Some(answer)) => return Ok(answer),
+                Ok(None) => self.is_plain.store(false, Ordering::Relaxed),
+                Err(error) => {
+                    let kind = match error.kind() {
+                        io::ErrorKind::InvalidData => HttpErrorKind::Decode,
+                        _ => HttpErrorKind::Request,
+                    };
+                    note(Trouble::NoAnswer(error.to_string()));
+                    return Err(HttpError::new(kind, error));
+                }
+            }
+        }
         let is_for_credentials = has_credentials(&url);
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
-        let answer = self.client.execute(request).await.map_err(failed);
+        let answer = client()?.execute(request).await.map_err(failed);
         if is_for_credentials {
             note(Trouble::NoCredentials);
         }
         let answer = answer?;
         let answer: http::Response<reqwest::Body> = answer.into();
         let (parts, body) = answer.into_parts();
-        if !is_credible(&parts.headers) {
-            note(Trouble::NoAnswer("the server says an impossible range".into()));
-            return Err(HttpError::new(HttpErrorKind::Decode, io::Error::other("a wrong range")));
-        }
+        check(&parts.headers)?;
         if parts.status.is_success() {
             return Ok(HttpResponse::from_parts(
                 parts,
@@ -161,6 +165,52 @@ impl HttpService for Transport {
         }
         Ok(HttpResponse::from_parts(parts, words.into()))
     }
+}
+
+/// Asks for a range, and puts the connection that has its bytes aside. `None` if the answer is one
+/// that needs the client for everything: it leads to another URL, or its body has no length.
+async fn directly(url: &Url, headers: &HeaderMap) -> io::Result<Option<HttpResponse>> {
+    let (mut connection, head) = match lane::idle_connection(url) {
+        Some(mut idle) => match idle.get(url, headers).await {
+            Ok(head) => (idle, head),
+            Err(error) if idle.was_closed(&error) => asked(url, headers).await?,
+            Err(error) => return Err(error),
+        },
+        None => asked(url, headers).await?,
+    };
+    let leads_on = head.status.is_redirection() && head.headers.contains_key(LOCATION);
+    if leads_on || head.status.is_success() && connection.left().is_none() {
+        return Ok(None);
+    }
+    check(&head.headers).map_err(io::Error::other)?;
+    let mut answer = HttpResponse::new(Bytes::new().into());
+    if !head.status.is_success() {
+        let words = connection.words().await;
+        note(Trouble::Refused(Refusal::new(head.status, &head.headers, &words)));
+        lane::keep(connection);
+        *answer.body_mut() = Bytes::from(words).into();
+    } else if head.status == StatusCode::PARTIAL_CONTENT {
+        put_aside(|aside| aside.body = Some(connection));
+    }
+    *answer.status_mut() = head.status;
+    *answer.headers_mut() = head.headers;
+    Ok(Some(answer))
+}
+
+/// A new connection, and the headers of the answer to the first request on it.
+async fn asked(url: &Url, headers: &HeaderMap) -> io::Result<(Connection, Head)> {
+    let mut connection = Connection::open(url).await?;
+    let head = connection.get(url, headers).await?;
+    Ok((connection, head))
+}
+
+/// Fails for a range that cannot be.
+fn check(headers: &HeaderMap) -> Result<(), HttpError> {
+    if is_credible(headers) {
+        return Ok(());
+    }
+    note(Trouble::NoAnswer("the server says an impossible range".into()));
+    Err(HttpError::new(HttpErrorKind::Decode, io::Error::other("a wrong range")))
 }
 
 /// Whether the header of a range can be right. `object_store` adds 1 to the number of its last

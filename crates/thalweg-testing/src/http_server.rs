@@ -150,8 +150,8 @@ fn tag(bytes: &[u8]) -> String {
     format!("\"{:016x}\"", thalweg_codec::splitmix::checksum(bytes))
 }
 
-/// Reads the next request of a connection; `None` at its end.
-fn next_request(reader: &mut BufReader<TcpStream>, shared: &Shared) -> Option<Asked> {
+/// Reads the next request of a connection; `None` at its end. `next` counts the requests.
+pub(crate) fn next_request(reader: &mut BufReader<TcpStream>, next: &AtomicU64) -> Option<Asked> {
     let mut line = String::new();
     reader.read_line(&mut line).ok().filter(|&len| len > 0)?;
     let mut words = line.split(' ');
@@ -165,9 +165,10 @@ fn next_request(reader: &mut BufReader<TcpStream>, shared: &Shared) -> Option<As
     }
     let range = headers.get("range").and_then(|range: &String| {
         let (from, to) = range.strip_prefix("bytes=")?.split_once('-')?;
-        Some(from.parse().ok()?..to.parse::<u64>().ok()? + 1)
+        let end = if to.is_empty() { u64::MAX } else { to.parse::<u64>().ok()? + 1 };
+        Some(from.parse().ok()?..end)
     });
-    let number = shared.next.fetch_add(1, Ordering::SeqCst);
+    let number = next.fetch_add(1, Ordering::SeqCst);
     Some(Asked { number, method, target, range, headers })
 }
 
@@ -175,7 +176,7 @@ fn connection(shared: &Shared, stream: TcpStream) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut out = stream;
-    while let Some(asked) = next_request(&mut reader, shared) {
+    while let Some(asked) = next_request(&mut reader, &shared.next) {
         shared.asked.lock().unwrap().push(asked.clone());
         let answer = (shared.behaviour)(&asked);
         if shared.ended.load(Ordering::SeqCst) {

@@ -14,6 +14,7 @@
 mod disk;
 mod faulty;
 mod feed;
+pub mod folder_server;
 pub mod fuzz;
 pub mod fuzz_corpus;
 pub mod http_server;
