@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt rust-readers test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt rust-readers remote test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -29,6 +29,7 @@ help:
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make rust-readers   the peers rust-hdf5 and hdf5-reader, which take minutes to compile'
+	@echo 'make remote   the server and the peers of the suite `remote`; ros3 comes with python3-h5py of Debian'
 	@echo 'make clean   remove target and .venv'
 
 bench: build
@@ -44,7 +45,7 @@ peers: system
 rocksdb basalt: system
 	@peers/build.sh python $@
 
-rust-readers:
+rust-readers remote:
 	@peers/build.sh $@
 
 # One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not. Advisories

@@ -9,6 +9,7 @@
 #   peers/build.sh all        all of these; goes on after a failure and reports it
 #   peers/build.sh rocksdb    rocksdb_peer, on the library inside RocksDB's Java package (90 MB, fetched by Maven)
 #   peers/build.sh rust-readers   rust_hdf5_peer and hdf5_reader_peer, readers of HDF5 in Rust
+#   peers/build.sh remote     .venv/remote with the Python peers for object stores, and the server and raw clients in target/release
 #   peers/build.sh basalt     basalt_peer, basalt's own C++ library on an older RocksDB that came the same way
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
 set -euo pipefail
@@ -200,6 +201,21 @@ build_lmdb() {
     rm -rf "$out/lmdb/package" "$out/lmdb/source"
     launcher lmdb
     echo "$key" >"$out/lmdb.key"
+}
+
+# Peers for object stores want dozens of packages that nothing else needs.
+build_remote() {
+    build_python
+    cargo build --release --locked --package thalweg-testing --bins
+    local key
+    key=$(key remote peers/remote/requirements.txt)
+    up_to_date remote "$key" && return
+    say "installing readers of object stores"
+    rm -rf .venv/remote
+    python3 -m venv --without-pip .venv/remote
+    "$python" -m pip --disable-pip-version-check --python .venv/remote install --quiet --no-deps --require-hashes \
+        --only-binary :all: --requirement peers/remote/requirements.txt
+    echo "$key" >"$out/remote.key"
 }
 
 # fetch_rocksdb PART: the shared library inside the Java package that PART pins. `fetched` has its version and name.

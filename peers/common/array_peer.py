@@ -119,11 +119,19 @@ def row(path: str, values: numpy.ndarray) -> str:
     return f"{path}\t{'x'.join(map(str, values.shape))}\t{dtype.str}\t{hashlib.sha256(values.tobytes()).hexdigest()}"
 
 
+def version(package: str) -> str:
+    """A package of a distribution may not be registered."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return sys.modules[package].__version__
+
+
 def report(package: str, flags: str, **more) -> None:
     """The line of JSON."""
     result = {
         "workload": f"{package}-arrays",
-        "version": f"{package} {importlib.metadata.version(package)}",
+        "version": f"{package} {version(package)}",
         "build": build(flags),
         **more,
     }
@@ -159,5 +167,6 @@ def main(package: str, begin_import: float, arrays, flags: str, threads=lambda a
         threads=threads(args),
         stages={},
         import_s=import_s,
-        needed_bytes=stored_bytes(args.file, args.paths),
+        # of an object, only its server could tell
+        needed_bytes=None if "://" in args.file else stored_bytes(args.file, args.paths),
     )

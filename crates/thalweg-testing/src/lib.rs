@@ -19,6 +19,7 @@ pub mod fuzz;
 pub mod fuzz_corpus;
 pub mod http_server;
 pub mod pod5;
+pub mod raw_client;
 pub mod real_files;
 pub mod slow5;
 pub mod toy;

@@ -11,13 +11,14 @@ use crate::common::Failure;
 use crate::synth::SyntheticFiles;
 
 /// Name and text. The first suite runs by default; `file` measures on a file of the user.
-pub(super) const SHIPPED: [(&str, &str); 9] = [
+pub(super) const SHIPPED: [(&str, &str); 10] = [
     ("tour", include_str!("../../suites/tour.toml")),
     ("file", include_str!("../../suites/file.toml")),
     ("slow5", include_str!("../../suites/slow5.toml")),
     ("nanopore", include_str!("../../suites/nanopore.toml")),
     ("neutron", include_str!("../../suites/neutron.toml")),
     ("objects", include_str!("../../suites/objects.toml")),
+    ("remote", include_str!("../../suites/remote.toml")),
     ("connectome", include_str!("../../suites/connectome.toml")),
     ("pipeline", include_str!("../../suites/pipeline.toml")),
     ("scaling", include_str!("../../suites/scaling.toml")),

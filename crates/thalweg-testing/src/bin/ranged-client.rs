@@ -3,18 +3,18 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stdout)]
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
+
+use thalweg_testing::raw_client::{Connection, host_and_path};
 
 const USAGE: &str = "ranged-client http://HOST:PORT/PATH [CONNECTIONS] [BYTES A REQUEST]";
 
 fn main() -> io::Result<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let wrong = || io::Error::other(USAGE);
-    let url = words.first().and_then(|url| url.strip_prefix("http://")).ok_or_else(wrong)?;
-    let (host, path) = url.split_at(url.find('/').ok_or_else(wrong)?);
+    let (host, path) = words.first().and_then(|url| host_and_path(url)).ok_or_else(wrong)?;
     let number = |at: usize, usual: u64| words.get(at).map_or(Ok(usual), |word| word.parse());
     let connections = number(1, 8).map_err(|_| wrong())?;
     let block = number(2, 8 << 20).map_err(|_| wrong())?;
@@ -46,45 +46,4 @@ fn main() -> io::Result<()> {
         requests + 1
     );
     Ok(())
-}
-
-struct Connection {
-    stream: BufReader<TcpStream>,
-    host: String,
-    path: String,
-}
-
-impl Connection {
-    fn new(host: &str, path: &str) -> io::Result<Self> {
-        let stream = TcpStream::connect(host)?;
-        stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream), host: host.into(), path: path.into() })
-    }
-
-    /// Fetches a range into the start of `buf`. Returns the size of the object.
-    fn get(&mut self, range: std::ops::Range<u64>, buf: &mut [u8]) -> io::Result<u64> {
-        let text = format!(
-            "GET {} HTTP/1.1\r\nHost: {}\r\nRange: bytes={}-{}\r\n\r\n",
-            self.path,
-            self.host,
-            range.start,
-            range.end - 1
-        );
-        self.stream.get_mut().write_all(text.as_bytes())?;
-        let mut size = None;
-        loop {
-            let mut line = String::new();
-            self.stream.read_line(&mut line)?;
-            let line = line.trim_end();
-            if line.is_empty() {
-                break;
-            }
-            if line.to_lowercase().starts_with("content-range:") {
-                size = line.rsplit('/').next().and_then(|size| size.parse().ok());
-            }
-        }
-        // A reader without a buffer takes over: the bytes go straight into `buf`.
-        self.stream.read_exact(&mut buf[..(range.end - range.start) as usize])?;
-        size.ok_or_else(|| io::Error::other("no range in the answer"))
-    }
 }
