@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt rust-readers remote test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt rust-readers remote test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -23,6 +23,8 @@ help:
 	@echo 'make kills   kill -9 the program 1,000 times and more while it changes stores of networks'
 	@echo 'make attack  every verb on 6,000 mutants of small files of every format (ATTACK="--runs 20000 --seed 2"; goes on where it stopped)'
 	@echo 'make schedules  tests of threads under many interleavings: the engine, windows of arrays, changes of networks (SCHEDULES=10000)'
+	@echo 'make faults  reads of objects from a server that fails, over 10,000 seeds (FAULTS=300; FAULT_SEED=7 for one)'
+	@echo 'make servers  install versitygw and moto, servers of objects that tests start where they are there'
 	@echo 'make without-libhdf5  build and test the command without libhdf5'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
@@ -125,6 +127,15 @@ kills:
 schedules: system
 	cargo test --locked --package thalweg-io --package thalweg-hdf5 --package thalweg --features thalweg/schedules --lib --test it \
 		-- schedules
+
+# One in twenty requests is refused, one in a hundred torn, one object in a hundred replaced; make unit tries 300 seeds.
+FAULTS ?= 10000
+faults: system
+	FAULTS=$(FAULTS) cargo test --locked --package thalweg-object --test faults -- --nocapture
+
+# Not a part of `make test`, for compiling versitygw takes long. Its tests run where it is there.
+servers:
+	scripts/servers.sh
 
 APART := $(CARGO_TARGET_DIR)/without-libhdf5
 

@@ -2,15 +2,19 @@
 
 use std::sync::Arc;
 
+use http::{HeaderName, HeaderValue};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::HttpClient;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
-use object_store::{ObjectStore, RetryConfig};
+use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use thalweg_io::{Error, Result};
 use url::{Position, Url};
 
+use crate::checksums;
+use crate::profile::Profile;
 use crate::transport::Connector;
 
 /// The service that has an object, and the object's name there.
@@ -28,6 +32,11 @@ impl Address {
     /// # Errors
     /// [`Error::Usage`] if it is no URL of an object, or if the environment does not fit.
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        Self::parse_with(text, None)
+    }
+
+    /// The address, whose requests something else answers in place of a network.
+    pub(crate) fn parse_with(text: &str, stand_in: Option<HttpClient>) -> Result<Self> {
         let wrong = |why: &str| {
             Error::Usage(
                 format!("{}: {why}; an object is named as in s3://bucket/key", shown(text)).into(),
@@ -37,7 +46,11 @@ impl Address {
         let shown: Arc<str> = shown(text).into();
         if matches!(scheme, "http" | "https") {
             let url = Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
-            return Ok(Self { service: http(&url, &shown)?, key: Path::default(), shown });
+            return Ok(Self {
+                service: http(&url, &shown, stand_in)?,
+                key: Path::default(),
+                shown,
+            });
         }
         // A key is taken as it is: `#`, `?` and `%` have no meaning in it.
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
@@ -82,11 +95,22 @@ fn misconfigured(shown: &str) -> impl Fn(object_store::Error) -> Error {
 
 fn s3(bucket: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
-    if builder.get_config_value(&AmazonS3ConfigKey::Endpoint).is_some() {
-        // Other implementations of S3 are often reached by an address without a certificate.
-        builder = builder.with_allow_http(true);
+    if let Some(profile) = Profile::load(&|name| std::env::var(name).ok())? {
+        builder = profile.apply(builder)?;
     }
-    let built = builder.with_retry(no_retries()).with_http_connector(Connector::default()).build();
+    let signs =
+        builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true");
+    // The variable of the tools for AWS.
+    let asks = std::env::var("AWS_RESPONSE_CHECKSUM_VALIDATION").as_deref() != Ok("when_required");
+    let mode = (HeaderName::from_static(checksums::MODE), HeaderValue::from_static("ENABLED"));
+    let headers = asks.then_some(mode).into_iter().collect();
+    // Other implementations of S3 are often reached by an address without a certificate.
+    let options = ClientOptions::new().with_allow_http(true).with_default_headers(headers);
+    let built = builder
+        .with_client_options(options)
+        .with_retry(no_retries())
+        .with_http_connector(Connector { signs, ..Connector::default() })
+        .build();
     Ok(Arc::new(built.map_err(misconfigured(shown))?))
 }
 
@@ -107,13 +131,13 @@ fn azure(scheme: &str, container: &str, shown: &str) -> Result<Arc<dyn ObjectSto
 }
 
 /// A server on which the URL is asked for as it stands, with its query and its escapes.
-fn http(url: &Url, shown: &str) -> Result<Arc<dyn ObjectStore>> {
+fn http(url: &Url, shown: &str, stand_in: Option<HttpClient>) -> Result<Arc<dyn ObjectStore>> {
     let mut exact = url.clone();
     exact.set_fragment(None);
     let builder = HttpBuilder::new()
         .with_url(&url[..Position::BeforePath])
         .with_retry(no_retries())
-        .with_http_connector(Connector { exact: Some(exact) });
+        .with_http_connector(Connector { exact: Some(exact), stand_in, signs: false });
     Ok(Arc::new(builder.build().map_err(misconfigured(shown))?))
 }
 

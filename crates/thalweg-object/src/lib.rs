@@ -13,11 +13,17 @@
 
 mod address;
 mod admission;
+mod checksums;
 mod connection;
 mod lane;
 mod object;
+mod profile;
+#[cfg(feature = "aws-profiles")]
+mod profile_keys;
 mod refusal;
 mod retries;
+#[doc(hidden)]
+pub mod testing;
 mod transport;
 mod urls;
 

@@ -4,7 +4,7 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::{self, Either};
@@ -15,10 +15,12 @@ use thalweg_io::control::Control;
 use thalweg_io::random::hash01;
 use thalweg_io::store::{Store, check_inside};
 use thalweg_io::{Error, Result};
-use tokio::time::{sleep, timeout};
+use tokio::runtime::Runtime;
+use tokio::time::{Instant, sleep, timeout};
 
 use crate::address::Address;
 use crate::admission::Admitted;
+use crate::checksums::Checksum;
 use crate::connection::Connection;
 use crate::lane;
 use crate::refusal::Refusal;
@@ -49,6 +51,8 @@ pub struct Object {
     name: Arc<str>,
     service: Arc<dyn ObjectStore>,
     key: Path,
+    /// For tests; else requests run in lanes.
+    runtime: Option<&'static Runtime>,
     version: Version,
     head: Vec<u8>,
     control: Control,
@@ -103,18 +107,29 @@ enum Ended {
 /// [`Error::Usage`] for a URL that names no object, and where the environment does not fit;
 /// [`Error::Io`] if the server refuses it or does not answer; [`Error::Cancelled`].
 pub fn open(url: &str, control: &Control, patience: Patience) -> Result<Object> {
-    let Address { service, key, shown } = Address::parse(url)?;
+    open_at(Address::parse(url)?, None, control, patience)
+}
+
+/// Opens the object at an address. Its requests run on a runtime, or else in lanes.
+pub(crate) fn open_at(
+    address: Address,
+    runtime: Option<&'static Runtime>,
+    control: &Control,
+    patience: Patience,
+) -> Result<Object> {
+    let Address { service, key, shown } = address;
     let mut object = Object {
         name: shown,
         service,
         key,
+        runtime,
         version: Version { size: 0, etag: None, modified: 0 },
         head: Vec::new(),
         control: control.clone(),
         patience,
         tally: Tally::default(),
     };
-    let (version, head) = lane::block_on(&object.name, object.look())?;
+    let (version, head) = object.wait(object.look())?;
     object.version = version;
     object.head = head;
     Ok(object)
@@ -146,17 +161,30 @@ impl Object {
         etag.clone().or(changed)
     }
 
+    /// Waits in this thread.
+    fn wait<T>(&self, wanted: impl Future<Output = Result<T>>) -> Result<T> {
+        match self.runtime {
+            Some(runtime) => runtime.block_on(wanted),
+            None => lane::block_on(&self.name, wanted),
+        }
+    }
+
     /// Asks for the first bytes, and with them for the version.
     async fn look(&self) -> Result<(Version, Vec<u8>)> {
         let mut tries = Tries::new(self, 0);
         loop {
             let admitted = self.admitted(&mut tries).await?;
             let outcome = match self.answer(0..HEAD, tries.last).await {
-                Ok((version, body)) => {
+                Ok(answer) => {
+                    let version = answer.version.clone();
                     let mut head = vec![0; version.size.min(HEAD) as usize];
+                    let sum = answer.whole_sum(&head);
                     let mut filled = 0;
-                    let received = self.receive(body, &mut head, &mut filled, &mut tries).await;
-                    received.map(|()| (version, head))
+                    let received =
+                        self.receive(answer.body, &mut head, &mut filled, &mut tries).await;
+                    received
+                        .and_then(|()| tries.verify(sum.as_ref(), &head))
+                        .map(|()| (version, head))
                 }
                 Err(Refused::Server(refusal)) if refusal.is_outside() => self.look_at_empty().await,
                 Err(refused) => Err(self.ended(refused, 0)),
@@ -189,13 +217,19 @@ impl Object {
     async fn fill(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         let mut tries = Tries::new(self, offset);
         let mut filled = 0;
+        let mut sum = None;
         while filled < buf.len() {
             let range = offset + filled as u64..offset + buf.len() as u64;
             let at = range.start;
             let admitted = self.admitted(&mut tries).await?;
             let outcome = match self.answer(range, tries.last).await {
-                Ok((version, body)) if self.version.is_same(&version) => {
-                    self.receive(body, buf, &mut filled, &mut tries).await
+                Ok(answer) if self.version.is_same(&answer.version) => {
+                    sum = sum.or_else(|| answer.whole_sum(buf));
+                    let received = self.receive(answer.body, buf, &mut filled, &mut tries).await;
+                    received.and_then(|()| {
+                        // What differs is fetched again.
+                        tries.verify(sum.as_ref(), buf).inspect_err(|_| filled = 0)
+                    })
                 }
                 Ok(_) => Err(Ended::Failed(self.replaced(at))),
                 Err(refused) => Err(self.ended(refused, at)),
@@ -259,8 +293,13 @@ impl Object {
             Refused::Cancelled => Ended::Failed(Error::Cancelled),
             Refused::NoCredentials => {
                 let why = "no credentials were found: set AWS_ACCESS_KEY_ID and \
-                           AWS_SECRET_ACCESS_KEY, or for public data AWS_SKIP_SIGNATURE=true";
+                           AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for public data \
+                           AWS_SKIP_SIGNATURE=true";
                 Ended::Failed(self.failed(offset, io::ErrorKind::PermissionDenied, why.into()))
+            }
+            Refused::NoKeys(said) => {
+                let why = format!("no credentials: {said}");
+                Ended::Failed(self.failed(offset, io::ErrorKind::PermissionDenied, why))
             }
             Refused::Invalid(why) => {
                 Ended::Failed(self.failed(offset, io::ErrorKind::InvalidData, why))
@@ -274,11 +313,7 @@ impl Object {
 
     /// The answer to a request for a range. A slow request is made a second time, and the answer
     /// that comes first counts. `since`: when the last byte came.
-    async fn answer(
-        &self,
-        range: std::ops::Range<u64>,
-        since: Instant,
-    ) -> Result<(Version, Body), Refused> {
+    async fn answer(&self, range: std::ops::Range<u64>, since: Instant) -> Result<Answer, Refused> {
         let late = Instant::now() + self.patience.request;
         let deadline = late.min(since + self.patience.read);
         let started = Instant::now();
@@ -313,6 +348,7 @@ impl Object {
             Ok(answer) => {
                 self.tally.answered(started.elapsed());
                 let version = Version::of(&answer.meta);
+                let sum = answer.extensions.get::<Checksum>().cloned();
                 let body = match body {
                     Some(connection) => {
                         let len = answer.range.end - answer.range.start;
@@ -325,7 +361,7 @@ impl Object {
                     }
                     None => Body::Pieces(answer.into_stream(), Bytes::new()),
                 };
-                Ok((version, body))
+                Ok(Answer { version, sum, body })
             }
             Err(error) => Err(Refused::of(trouble, &error)),
         }
@@ -390,6 +426,21 @@ impl Object {
     }
 }
 
+/// An answer to a request for a range.
+struct Answer {
+    version: Version,
+    /// The checksum of the whole object.
+    sum: Option<Checksum>,
+    body: Body,
+}
+
+impl Answer {
+    /// The checksum of the whole object, if the read is of the whole object.
+    fn whole_sum(&self, buf: &[u8]) -> Option<Checksum> {
+        self.sum.clone().filter(|_| buf.len() as u64 == self.version.size)
+    }
+}
+
 /// The bytes of an answer.
 enum Body {
     /// Still in the connection.
@@ -430,6 +481,8 @@ enum Refused {
     Late,
     Cancelled,
     NoCredentials,
+    /// The service for credentials gives none.
+    NoKeys(String),
     /// The answer is not one to the request.
     Invalid(String),
 }
@@ -440,6 +493,7 @@ impl Refused {
             Some(Trouble::Refused(refusal)) => Self::Server(refusal),
             Some(Trouble::NoAnswer(why)) => Self::NoAnswer(why),
             Some(Trouble::NoCredentials) => Self::NoCredentials,
+            Some(Trouble::NoKeys(said)) => Self::NoKeys(said),
             None if error.to_string().contains("non-partial") => Self::Invalid(
                 "the server gives whole objects only, and no ranges of them: copy the object, and \
                  read the copy"
@@ -459,16 +513,30 @@ struct Tries<'a> {
     count: u32,
     /// When the last byte came.
     last: Instant,
+    /// Whether the checksum of what came was wrong.
+    was_wrong: bool,
 }
 
 impl<'a> Tries<'a> {
     fn new(object: &'a Object, offset: u64) -> Self {
-        Self { object, offset, count: 0, last: Instant::now() }
+        Self { object, offset, count: 0, last: Instant::now(), was_wrong: false }
     }
 
     fn progress(&mut self) {
         self.count = 0;
         self.last = Instant::now();
+    }
+
+    /// Compares the whole object with its checksum. The first time that it differs, another try may
+    /// succeed.
+    fn verify(&mut self, sum: Option<&Checksum>, bytes: &[u8]) -> Result<(), Ended> {
+        let Some(Err(why)) = sum.map(|sum| sum.verify(bytes)) else { return Ok(()) };
+        let kind = io::ErrorKind::InvalidData;
+        if !std::mem::replace(&mut self.was_wrong, true) {
+            return Err(Ended::Passing { why, kind, wait: None });
+        }
+        let why = format!("{why}, twice: it is damaged on the way, or in the store");
+        Err(Ended::Failed(self.object.failed(0, kind, why)))
     }
 
     /// Waits until another try makes sense, or returns the error of the last one.
@@ -514,7 +582,7 @@ impl Store for Object {
         if buf.is_empty() || self.read_at_hand(offset, buf) {
             return Ok(());
         }
-        lane::block_on(&self.name, self.fill(offset, buf))
+        self.wait(self.fill(offset, buf))
     }
 
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {

@@ -77,6 +77,18 @@ impl Refusal {
         io::Error::new(kind, self.to_string())
     }
 
+    /// What the server said, without advice.
+    pub(crate) fn said(&self) -> String {
+        let mut said = self.status.as_u16().to_string();
+        if !self.code.is_empty() {
+            said += &format!(" {}", self.code);
+        }
+        if !self.message.is_empty() {
+            said += &format!(" ({})", self.message);
+        }
+        said
+    }
+
     fn advice(&self) -> String {
         match (self.code.as_str(), self.status) {
             ("NoSuchBucket" | "ContainerNotFound", _) => "there is no such bucket".into(),
@@ -119,13 +131,7 @@ impl Refusal {
 
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the server answered {}", self.status.as_u16())?;
-        if !self.code.is_empty() {
-            write!(f, " {}", self.code)?;
-        }
-        if !self.message.is_empty() {
-            write!(f, " ({})", self.message)?;
-        }
+        write!(f, "the server answered {}", self.said())?;
         let advice = self.advice();
         if advice.is_empty() { Ok(()) } else { write!(f, ": {advice}") }
     }

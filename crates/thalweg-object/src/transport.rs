@@ -12,7 +12,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{CONTENT_RANGE, HeaderMap, LOCATION, RANGE};
+use http::header::{AUTHORIZATION, CONTENT_RANGE, HeaderMap, LOCATION, RANGE};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
@@ -22,6 +22,7 @@ use object_store::client::{
 };
 use url::Url;
 
+use crate::checksums::Checksum;
 use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, tls};
 use crate::lane;
 use crate::refusal::Refusal;
@@ -56,9 +57,11 @@ pub(crate) enum Trouble {
     NoAnswer(String),
     /// The machine's own service for credentials has none.
     NoCredentials,
+    /// This service for credentials gives none, for this reason.
+    NoKeys(String),
 }
 
-/// Addresses of the services from which machines and containers in a cloud get credentials.
+/// Addresses of the services from which machines in a cloud get credentials.
 fn has_credentials(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
     host.starts_with("169.254.") || host == "metadata.google.internal"
@@ -99,20 +102,34 @@ fn note(trouble: Trouble) {
 pub(crate) struct Connector {
     /// The URL of all requests, in place of the one that `object_store` makes.
     pub(crate) exact: Option<Url>,
+    /// What answers requests, in place of a network.
+    pub(crate) stand_in: Option<HttpClient>,
+    /// Requests are signed as S3 wants it. One that is not is for credentials.
+    pub(crate) signs: bool,
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let exact = self.exact.clone();
-        Ok(HttpClient::new(Transport { exact, is_plain: AtomicBool::new(!has_proxy()) }))
+        let Self { exact, stand_in, signs } = self;
+        let is_plain = AtomicBool::new(!has_proxy() && stand_in.is_none());
+        let (exact, stand_in) = (exact.clone(), stand_in.clone());
+        Ok(HttpClient::new(Transport { exact, stand_in, signs: *signs, is_plain }))
     }
 }
 
 #[derive(Debug)]
 struct Transport {
     exact: Option<Url>,
+    stand_in: Option<HttpClient>,
+    signs: bool,
     /// Whether the server answers requests for ranges with no more than HTTP's plainest.
     is_plain: AtomicBool,
+}
+
+/// Whether a request has the signature of S3.
+fn is_signed(headers: &HeaderMap) -> bool {
+    let value = headers.get(AUTHORIZATION).map(|value| value.as_bytes());
+    value.is_some_and(|value| value.starts_with(b"AWS4-"))
 }
 
 #[async_trait]
@@ -141,27 +158,47 @@ impl HttpService for Transport {
             }
         }
         let is_for_credentials = has_credentials(&url);
-        let mut request = reqwest::Request::new(parts.method, url);
-        *request.headers_mut() = parts.headers;
-        *request.body_mut() = Some(reqwest::Body::wrap(body));
-        let answer = client()?.execute(request).await.map_err(failed);
+        let other_service = (self.signs && !is_signed(&parts.headers))
+            .then(|| format!("{}{}", url.host_str().unwrap_or_default(), url.path()));
+        let answer = if let Some(stand_in) = &self.stand_in {
+            let answer = stand_in.execute(HttpRequest::from_parts(parts, body)).await;
+            answer
+                .map_err(noted)
+                .map(|answer| answer.map(|body| body.map_err(noted)).map(HttpResponseBody::new))
+        } else {
+            let mut request = reqwest::Request::new(parts.method, url);
+            *request.headers_mut() = parts.headers;
+            *request.body_mut() = Some(reqwest::Body::wrap(body));
+            let answer = client()?.execute(request).await.map_err(failed);
+            answer.map(|answer| {
+                let (parts, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
+                HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(failed)))
+            })
+        };
         if is_for_credentials {
             note(Trouble::NoCredentials);
         }
-        let answer = answer?;
-        let answer: http::Response<reqwest::Body> = answer.into();
-        let (parts, body) = answer.into_parts();
+        if let (Err(error), Some(service)) = (&answer, &other_service) {
+            let why = format!("{service}, which gives credentials, does not answer: {error}");
+            note(Trouble::NoAnswer(why));
+        }
+        let (mut parts, body) = answer?.into_parts();
         check(&parts.headers)?;
         if parts.status.is_success() {
-            return Ok(HttpResponse::from_parts(
-                parts,
-                HttpResponseBody::new(body.map_err(failed)),
-            ));
+            if let Some(sum) = Checksum::of_object(&parts.headers) {
+                parts.extensions.insert(sum);
+            }
+            return Ok(HttpResponse::from_parts(parts, body));
         }
         let words = Limited::new(body, MOST_WORDS).collect().await;
         let words = words.map(|words| words.to_bytes()).unwrap_or_default();
-        if !is_for_credentials {
-            note(Trouble::Refused(Refusal::new(parts.status, &parts.headers, &words)));
+        let refusal = Refusal::new(parts.status, &parts.headers, &words);
+        match other_service {
+            _ if is_for_credentials => {}
+            Some(service) if !refusal.is_passing() => {
+                note(Trouble::NoKeys(format!("{service} answered {}", refusal.said())));
+            }
+            _ => note(Trouble::Refused(refusal)),
         }
         Ok(HttpResponse::from_parts(parts, words.into()))
     }
@@ -191,6 +228,9 @@ async fn directly(url: &Url, headers: &HeaderMap) -> io::Result<Option<HttpRespo
         *answer.body_mut() = Bytes::from(words).into();
     } else if head.status == StatusCode::PARTIAL_CONTENT {
         put_aside(|aside| aside.body = Some(connection));
+    }
+    if let Some(sum) = Checksum::of_object(&head.headers) {
+        answer.extensions_mut().insert(sum);
     }
     *answer.status_mut() = head.status;
     *answer.headers_mut() = head.headers;
@@ -226,7 +266,11 @@ fn is_credible(headers: &HeaderMap) -> bool {
 fn failed(error: reqwest::Error) -> HttpError {
     let kind = if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };
     // The URL may hold secrets.
-    let error = error.without_url();
+    noted(HttpError::new(kind, error.without_url()))
+}
+
+/// Notes the first cause of a failure.
+fn noted(error: HttpError) -> HttpError {
     let mut words = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
@@ -234,5 +278,5 @@ fn failed(error: reqwest::Error) -> HttpError {
         source = cause.source();
     }
     note(Trouble::NoAnswer(words));
-    HttpError::new(kind, error)
+    error
 }

@@ -297,3 +297,61 @@ fn weak_tags_are_compared_and_not_sent() {
     assert!(at(&server, SHORT).is_err());
     assert!(server.asked().iter().all(|asked| !asked.headers.contains_key("if-match")));
 }
+
+/// An answer with a checksum, as S3 gives it.
+fn summed(algorithm: &str, sum: &str, kind: &str) -> Answer {
+    let lines = format!("x-amz-checksum-{algorithm}: {sum}\r\nx-amz-checksum-type: {kind}\r\n");
+    Answer::With(lines)
+}
+
+#[test]
+fn a_checksum_of_the_whole_object_is_verified() {
+    let digits = |answer: Answer| server(b"123456789", move |_| answer.clone());
+    for (algorithm, sum) in [
+        ("crc32", "y/Q5Jg=="),
+        ("crc32c", "4waSgw=="),
+        ("crc64nvme", "rosUhgp5mIg="),
+        ("sha1", "98O8HYCOBHMq32eZZczDTKeuNEE="),
+        ("sha256", "FeKw08M4keuw8e9gnsQZQgwg4yDOlMZfvIwzEkSOsiU="),
+    ] {
+        let right = digits(summed(algorithm, sum, "FULL_OBJECT"));
+        let object = at(&right, LONG).map_err(|error| format!("{algorithm}: {error}")).unwrap();
+        assert_eq!(object.counts().requests, 1, "{algorithm}");
+        let wrong = digits(summed(algorithm, &sum.replace(['8', '4', '5'], "0"), "FULL_OBJECT"));
+        let error = at(&wrong, LONG).unwrap_err().to_string();
+        let words = format!("bytes 0 to 9 have the {algorithm} {sum}, and the store says ");
+        assert!(error.contains(&words) && error.contains("twice"), "{error}");
+        assert_eq!(wrong.asked().len(), 2, "it is fetched once more");
+    }
+    let once = server(b"123456789", |asked| match asked.number {
+        0 => summed("crc32", "AAAAAA==", "FULL_OBJECT"),
+        _ => summed("crc32", "y/Q5Jg==", "FULL_OBJECT"),
+    });
+    assert_eq!(at(&once, LONG).unwrap().counts().requests, 2);
+}
+
+#[test]
+fn a_checksum_of_something_else_is_not_taken_for_one_of_the_bytes() {
+    for (sum, kind) in [
+        // A checksum of checksums; with a range, S3 leaves out the number of parts.
+        ("AAAAAA==-2", "COMPOSITE"),
+        ("AAAAAA==", "COMPOSITE"),
+        ("AAAAAA==-2", "FULL_OBJECT"),
+        ("AAAAAA==", "SOMETHING"),
+        ("no base64", "FULL_OBJECT"),
+    ] {
+        let server = server(b"123456789", move |_| summed("crc32", sum, kind));
+        assert_eq!(at(&server, LONG).unwrap().counts().requests, 1, "{sum} {kind}");
+    }
+    // Some servers give the checksum of the whole object for each range.
+    let bytes = sample(300_000);
+    let server = server(&bytes, |_| summed("crc32", "AAAAAA==", "FULL_OBJECT"));
+    let object = at(&server, LONG).unwrap();
+    let mut buf = vec![0; 300_000];
+    for range in [0..299_999, 1..300_000, 100_000..200_000] {
+        object.read_at(range.start as u64, &mut buf[range.clone()]).unwrap();
+        assert!(buf[range.clone()] == bytes[range]);
+    }
+    let error = object.read_at(0, &mut buf).unwrap_err().to_string();
+    assert!(error.contains("bytes 0 to 300000 have the crc32"), "{error}");
+}

@@ -6,6 +6,7 @@
 //! proportion to its input.
 
 mod graph;
+mod http;
 mod pod5;
 #[cfg(feature = "hdf5")]
 mod repack;
@@ -37,6 +38,7 @@ use thalweg_nanopore::slow5::{
 };
 
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
+pub use http::{aws_profile, http_answers};
 pub use pod5::pod5;
 #[cfg(feature = "hdf5")]
 pub use repack::hdf5_repack;
@@ -46,7 +48,7 @@ pub type FuzzTarget = fn(&[u8]);
 
 /// Every target but the one of the feature `hdf5`: its name, which is also the name of its corpus,
 /// and its function.
-pub const TARGETS: [(&str, FuzzTarget); 23] = [
+pub const TARGETS: [(&str, FuzzTarget); 25] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -70,6 +72,8 @@ pub const TARGETS: [(&str, FuzzTarget); 23] = [
     ("graph_log", graph_log),
     ("graph_manifest", graph_manifest),
     ("graph_segment", graph_segment),
+    ("http_answers", http_answers),
+    ("aws_profile", aws_profile),
 ];
 
 /// The most bytes that an input may decode to: a few coded bytes can decode to very many.

@@ -4,13 +4,15 @@
 //! a broken server sends: bodies that end early, lengths that lie, answers that never come.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use socket2::SockRef;
 
 /// A request that the server got.
 #[derive(Debug, Clone)]
@@ -46,6 +48,12 @@ pub enum Answer {
     Torn(f64),
     /// With this part of the body, and then with nothing, as long as the server lives.
     Stuck(f64),
+    /// With this part of the body, and then a reset connection.
+    Reset(f64),
+    /// With this part of the body, whose length the header says.
+    Short(f64),
+    /// As it should, and with these header lines.
+    With(String),
     /// With all bytes of the object, as a server that knows no ranges.
     Whole,
     /// With a range that starts so many bytes further on.
@@ -54,6 +62,8 @@ pub enum Answer {
     TooLong(usize),
     /// As if the object had been replaced by one of other bytes, even if its old tag is asked for.
     OtherVersion,
+    /// As it should, after the object was replaced by one of other bytes.
+    Replaced,
     /// With these bytes in place of an answer.
     Raw(&'static [u8]),
 }
@@ -116,6 +126,16 @@ impl ObjectServer {
     /// Replaces an object.
     pub fn put(&self, path: &str, bytes: Vec<u8>) {
         self.shared.objects.lock().unwrap().insert(path.to_owned(), bytes);
+    }
+
+    /// Removes an object.
+    pub fn remove(&self, path: &str) {
+        self.shared.objects.lock().unwrap().remove(path);
+    }
+
+    /// Forgets the requests so far, which are as many as a long test makes.
+    pub fn forget(&self) {
+        self.shared.asked.lock().unwrap().clear();
     }
 
     /// The requests so far.
@@ -187,16 +207,34 @@ fn connection(shared: &Shared, stream: TcpStream) -> Option<()> {
     None
 }
 
-fn wait_for_the_end(shared: &Shared) {
+/// Waits until the server ends or the client has gone.
+fn wait_for_the_end(shared: &Shared, stream: &TcpStream) {
+    let _ = stream.set_read_timeout(Some(Duration::from_millis(20)));
     while !shared.ended.load(Ordering::SeqCst) {
-        std::thread::sleep(Duration::from_millis(20));
+        match stream.peek(&mut [0]) {
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {}
+            // It sends another request to a server that does not answer.
+            Ok(1..) => std::thread::sleep(Duration::from_millis(20)),
+            Ok(0) | Err(_) => return,
+        }
     }
+}
+
+/// The bytes of another version of an object.
+fn other_version(bytes: &mut [u8]) {
+    bytes.iter_mut().for_each(|byte| *byte ^= 0xff);
 }
 
 /// Answers a request. `None` if the connection is to be closed.
 fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) -> Option<()> {
     let path = asked.target.split('?').next()?;
-    let bytes = shared.objects.lock().unwrap().get(path).cloned();
+    let bytes = {
+        let mut objects = shared.objects.lock().unwrap();
+        if let (Some(bytes), Answer::Replaced) = (objects.get_mut(path), &answer) {
+            other_version(bytes);
+        }
+        objects.get(path).cloned()
+    };
     let mut refuse = |status: u16, code: &str| {
         let body = format!("<Error><Code>{code}</Code><Message>a message</Message></Error>");
         let body = if asked.method == "HEAD" { String::new() } else { body };
@@ -207,7 +245,7 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
     match answer {
         Answer::Late(time) => std::thread::sleep(time),
         Answer::Never => {
-            wait_for_the_end(shared);
+            wait_for_the_end(shared, out);
             return None;
         }
         Answer::Closed => return None,
@@ -224,7 +262,7 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
     }
     let Some(mut bytes) = bytes else { return refuse(404, "NoSuchKey") };
     if answer == Answer::OtherVersion {
-        bytes.iter_mut().for_each(|byte| *byte ^= 0xff);
+        other_version(&mut bytes);
     }
     let is_other = asked.headers.get("if-match").is_some_and(|wanted| *wanted != tag(&bytes));
     if is_other && answer != Answer::OtherVersion {
@@ -237,7 +275,10 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         Some(range) => (206, range.start..range.end.min(size)),
         None => (200, 0..size),
     };
-    let body = &bytes[range.start as usize..range.end as usize];
+    let mut body = &bytes[range.start as usize..range.end as usize];
+    if let Answer::Short(part) = answer {
+        body = &body[..(body.len() as f64 * part) as usize];
+    }
     let mut said = range.clone();
     if let Answer::OtherRange(further) = answer {
         said = said.start + further..said.end + further;
@@ -247,6 +288,9 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         tag(&bytes),
         body.len(),
     );
+    if let Answer::With(lines) = &answer {
+        head += lines;
+    }
     if status == 206 {
         let last = said.end - 1;
         head += &format!("Content-Range: bytes {}-{last}/{size}\r\n", said.start);
@@ -256,15 +300,22 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         return Some(());
     }
     let sent = match answer {
-        Answer::Torn(part) | Answer::Stuck(part) => (body.len() as f64 * part) as usize,
+        Answer::Torn(part) | Answer::Stuck(part) | Answer::Reset(part) => {
+            (body.len() as f64 * part) as usize
+        }
         _ => body.len(),
     };
     out.write_all(&body[..sent]).ok()?;
     shared.sent.fetch_add(sent as u64, Ordering::SeqCst);
     match answer {
         Answer::Torn(_) => None,
+        Answer::Reset(_) => {
+            // Closing a socket that does not linger sends a reset.
+            SockRef::from(&*out).set_linger(Some(Duration::ZERO)).ok()?;
+            None
+        }
         Answer::Stuck(_) => {
-            wait_for_the_end(shared);
+            wait_for_the_end(shared, out);
             None
         }
         Answer::TooLong(more) => {

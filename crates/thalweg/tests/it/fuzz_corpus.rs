@@ -22,7 +22,7 @@ fn damaged_seeds_hold() {
         // contents, so only some of the damage is tested.
         let step = match target.0 {
             "whole_file" | "pod5" | "graph_segment" => 97,
-            "hdf5_meta" | "hdf5_file" => 31,
+            "hdf5_meta" | "hdf5_file" | "http_answers" => 31,
             "hdf5_repack" => 197,
             _ => 1,
         };

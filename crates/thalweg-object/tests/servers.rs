@@ -1,0 +1,197 @@
+//! The properties of stores on real servers of the protocol of S3: versitygw and moto. `make
+//! servers` installs them. A test without its server says that it was left out.
+
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use crc_fast::CrcAlgorithm;
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::{HttpRequest, HttpRequestBody};
+use thalweg_io::control::Control;
+use thalweg_io::store::Store;
+use thalweg_object::{Object, Patience, open};
+use thalweg_testing::{no_hang, sample, store_suite};
+
+/// The address of the server, for the run of this program that reads from it.
+const ENDPOINT: &str = "AWS_ENDPOINT_URL";
+const KEY: &str = "thalweg";
+const SECRET: &str = "thalweg-secret";
+
+/// A program from `make servers`, or from the folders where such programs are.
+fn installed(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
+    let folders = [root.join("bin"), root.join("venv/bin")];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = folders.into_iter().chain(std::env::split_paths(&path));
+    let found = found.map(|folder| folder.join(name)).find(|path| path.exists());
+    if found.is_none() {
+        println!("LEFT OUT: {name} is not installed (make servers)");
+    }
+    found
+}
+
+/// A server that ends when it is dropped.
+struct Server {
+    process: Child,
+    address: String,
+    #[expect(dead_code, reason = "it is dropped last")]
+    folder: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts a server. `arguments` are made of its port and a folder.
+    fn start(program: &Path, arguments: impl Fn(u16, &str) -> Vec<String>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let process = Command::new(program)
+            .args(arguments(port, folder.path().to_str().unwrap()))
+            .env("ROOT_ACCESS_KEY", KEY)
+            .env("ROOT_SECRET_KEY", SECRET)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let server = Self { process, address: format!("127.0.0.1:{port}"), folder };
+        let address = server.address.clone();
+        no_hang(move || {
+            while TcpStream::connect(&address).is_err() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        });
+        server
+    }
+
+    /// Runs a test of this program again, with the server in its environment.
+    fn run(&self, test: &str) {
+        put(&self.address, "/bucket", &[], &[]);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args([test, "--exact", "--nocapture"])
+            .env_clear()
+            .env(ENDPOINT, format!("http://{}", self.address))
+            .env("AWS_ACCESS_KEY_ID", KEY)
+            .env("AWS_SECRET_ACCESS_KEY", SECRET)
+            .env("AWS_REGION", "us-east-1");
+        let output = no_hang(move || command.output().unwrap());
+        let said = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && said.contains("all of it held"), "{said}{errors}");
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Makes an object, or a bucket.
+fn put(address: &str, path: &str, headers: &[(&str, &str)], bytes: &[u8]) {
+    let mut request = http::Request::put(format!("http://{address}{path}"));
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut request: HttpRequest = request.body(HttpRequestBody::from(bytes.to_vec())).unwrap();
+    let credential = AwsCredential { key_id: KEY.into(), secret_key: SECRET.into(), token: None };
+    AwsAuthorizer::new(&credential, "s3", "us-east-1").try_authorize(&mut request, None).unwrap();
+    let mut head = format!("PUT {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
+    for (name, value) in request.headers() {
+        head += &format!("{name}: {}\r\n", value.to_str().unwrap());
+    }
+    head += &format!("Content-Length: {}\r\n\r\n", bytes.len());
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(bytes).unwrap();
+    let mut answer = Vec::new();
+    // Some servers reset the connection after the answer.
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{path}: {answer}");
+}
+
+/// The server that this run is for. `None` in a run of all tests.
+fn address() -> Option<String> {
+    Some(std::env::var(ENDPOINT).ok()?.strip_prefix("http://")?.to_owned())
+}
+
+fn opened(key: &str) -> Object {
+    let patience = Patience { read: Duration::from_secs(300), request: Duration::from_secs(60) };
+    open(&format!("s3://bucket/{key}"), &Control::new(), patience).unwrap()
+}
+
+/// Not a test of its own: checks the properties of stores on the server of the environment.
+#[test]
+fn child() {
+    let Some(address) = address() else { return };
+    let next = AtomicU64::new(0);
+    store_suite(&|bytes| -> Arc<dyn Store> {
+        let key = format!("object-{}", next.fetch_add(1, Ordering::SeqCst));
+        put(&address, &format!("/bucket/{key}"), &[], bytes);
+        Arc::new(opened(&key))
+    });
+
+    // A key is taken as it is.
+    put(&address, "/bucket/a%20b/%23%3F%25%C3%A9", &[], b"odd");
+    let mut buf = [0; 3];
+    opened("a b/#?%é").read_at(0, &mut buf).unwrap();
+    assert_eq!(&buf, b"odd");
+
+    // With checksums: one object that comes with one answer, and one that does not.
+    for (key, len) in [("few", 9), ("many", 300_000)] {
+        let bytes = sample(len);
+        let crc = crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, &bytes) as u32;
+        let crc = STANDARD.encode(crc.to_be_bytes());
+        let headers = [("x-amz-sdk-checksum-algorithm", "CRC32C"), ("x-amz-checksum-crc32c", &crc)];
+        put(&address, &format!("/bucket/{key}"), &headers, &bytes);
+        let object = opened(key);
+        let mut buf = vec![0; len];
+        object.read_at(0, &mut buf).unwrap();
+        assert!(buf == bytes, "{key}");
+        object.read_at(1, &mut buf[..len - 1]).unwrap();
+        assert!(buf[..len - 1] == bytes[1..], "{key}");
+    }
+
+    // Another version of the same length.
+    let bytes = sample(200_000);
+    put(&address, "/bucket/replaced", &[], &bytes);
+    let object = opened("replaced");
+    let other: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+    put(&address, "/bucket/replaced", &[], &other);
+    let error = object.read_at(100_000, &mut [0; 1000]).unwrap_err().to_string();
+    assert!(error.contains("replaced"), "{error}");
+
+    let none = open("s3://bucket/none", &Control::new(), Patience::default()).unwrap_err();
+    assert!(none.to_string().contains("there is no such object"), "{none}");
+    let none = open("s3://nobucket/none", &Control::new(), Patience::default()).unwrap_err();
+    assert!(none.to_string().contains("there is no such bucket"), "{none}");
+    println!("all of it held");
+}
+
+#[test]
+fn objects_of_versitygw_are_stores() {
+    let Some(program) = installed("versitygw") else { return };
+    let server = Server::start(&program, |port, folder| {
+        let address = format!("127.0.0.1:{port}");
+        ["--port", &address, "posix", folder].map(str::to_owned).to_vec()
+    });
+    server.run("child");
+}
+
+#[test]
+fn objects_of_moto_are_stores() {
+    let Some(program) = installed("moto_server") else { return };
+    let server = Server::start(&program, |port, _| {
+        ["-H", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned).to_vec()
+    });
+    server.run("child");
+}
