@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
+use thalweg_io::urls::url;
 
 use crate::common::{Failure, VerbResult};
 use crate::force::{ForceArgs, files_of};
@@ -182,6 +183,9 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
 
 /// The absolute path: a run may be resumed from another folder.
 fn absolute(path: &std::path::Path) -> PathBuf {
+    if url(path).is_some() {
+        return path.to_owned();
+    }
     std::path::absolute(path)
         .or_else(|_| std::env::current_dir())
         .unwrap_or_else(|_| path.to_owned())

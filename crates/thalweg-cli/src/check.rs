@@ -45,14 +45,14 @@ pub(crate) struct CheckArgs {
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &CheckArgs) -> VerbResult {
-    let files = find_reads(&args.paths)?;
+    let options = args.read.options();
+    let files = find_reads(&args.paths, &options.control)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
     }
     if let Some(out) = &args.salvage {
         args.force.check(out, &files)?;
     }
-    let options = args.read.options();
     let mut out = output();
     let mut damaged = 0;
     for path in &files {

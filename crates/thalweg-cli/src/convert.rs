@@ -107,7 +107,7 @@ fn per_file(
     conversion: &Conversion,
     options: &Options,
 ) -> VerbResult {
-    let inputs = find_reads(&args.inputs)?;
+    let inputs = find_reads(&args.inputs, &options.control)?;
     let outputs = outputs(args, format, &inputs)?;
     let bytes = inputs.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
     let _progress = FetchProgress::watch(&options.control, bytes);

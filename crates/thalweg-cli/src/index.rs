@@ -47,12 +47,12 @@ pub(crate) fn run(args: &IndexArgs) -> VerbResult {
         args.force.check(out, &args.paths)?;
         return references(&args.paths, out, &args.read.options());
     }
-    let files = find_reads(&args.paths)?;
+    // The new index is made from the file itself, whatever an older index says.
+    let options = Options { own_index: true, ..args.read.options() };
+    let files = find_reads(&args.paths, &options.control)?;
     if args.output.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--output is for one file at a time".into()));
     }
-    // The new index is made from the file itself, whatever an older index says.
-    let options = Options { own_index: true, ..args.read.options() };
     for_each_file(files.iter(), |path| index(path, args, &options))
 }
 

@@ -8,7 +8,7 @@ mod run;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use thalweg::reads::pattern;
+use thalweg::reads::is_many;
 use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
 use thalweg_io::urls::url;
@@ -50,7 +50,11 @@ pub(crate) struct InfoArgs {
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
     let options = Options { control: cancel_on_signal(), ..Options::default() };
-    if args.run || args.files.iter().any(|path| path.is_dir() || pattern(path).is_some()) {
+    let mut is_run = args.run;
+    for path in &args.files {
+        is_run = is_run || is_many(path, &options.control)?;
+    }
+    if is_run {
         return run::run(&args.files, args.json, options);
     }
     let mut out = output();

@@ -4,10 +4,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use thalweg::control::Control;
 use thalweg::engine::default_threads;
 use thalweg::graph::Network;
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
-use thalweg::reads::{ReadFile, ReadSet, find};
+use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
 use thalweg_io::urls::url;
@@ -110,7 +111,9 @@ pub(crate) fn identify(
     is_trusted: bool,
     options: &Options,
 ) -> thalweg::Result<Option<Identified>> {
-    if url(path).is_none() && !path.is_file() {
+    let is_none =
+        if url(path).is_some() { is_many(path, &options.control)? } else { !path.is_file() };
+    if is_none {
         return Ok(None);
     }
     Ok(Some(Identified::new(path, options)?.trusted(is_trusted)))
@@ -142,8 +145,8 @@ pub(crate) fn open_set_with(
 }
 
 /// The files of reads at paths, in folders, and of patterns.
-pub(crate) fn find_reads(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
-    Ok(find(paths).map_err(|error| about_networks(paths, error))?)
+pub(crate) fn find_reads(paths: &[PathBuf], control: &Control) -> Result<Vec<PathBuf>, Failure> {
+    Ok(find(paths, control).map_err(|error| about_networks(paths, error))?)
 }
 
 /// The error for paths without reads: it names the verbs for networks if one of the paths is a

@@ -126,8 +126,8 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
     }
     if let Some(path) = args.paths.first()
-        && pattern(path).is_none()
         && url(path).is_none()
+        && pattern(path).is_none()
     {
         std::fs::metadata(path)
             .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "opening", e))?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use thalweg_io::sidecar::index_places;
+use thalweg_io::urls::url;
 
 use crate::Result;
 use crate::cache::{self, CACHED_SHARE_SLACK, EvictOptions, Eviction, Residency};
@@ -24,8 +25,8 @@ pub enum CacheLevel {
     /// The caches stay as the previous process left them. Residency is recorded, and nothing is
     /// required.
     Lukewarm,
-    /// The file is evicted on this machine, and this is checked. The cache of a file server can't
-    /// be evicted.
+    /// The file is evicted on this machine, and this is checked, or it is an object at a URL, which
+    /// no page cache of this machine has. The cache of a server can't be evicted.
     ClientCold,
     /// The file is evicted, which is checked before the trial. The bytes that the trial reads from
     /// the device are counted.
@@ -68,6 +69,9 @@ pub struct Prepared {
     pub residency: Residency,
     /// Whether the file lies on another machine (NFS, Lustre, FUSE, ...).
     pub remote: bool,
+    /// The number of objects at URLs. The residency is that of the other files.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub objects: u64,
     /// The evidence against the level, if there is any; the trial then need not run.
     pub objection: Option<String>,
     /// The eviction of each file; empty for levels that do not evict.
@@ -75,12 +79,19 @@ pub struct Prepared {
     pub evictions: Vec<Eviction>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// Brings `files` to `level`, outside anything that is timed. A folder stands for all files in it.
 /// The indexes that readers look for beside each file are included.
 pub fn prepare(level: CacheLevel, files: &[PathBuf], options: EvictOptions) -> Result<Prepared> {
-    let files = &with_indexes(
+    let files = with_indexes(
         files.iter().map(|f| cache::files_of(f)).collect::<Result<Vec<_>>>()?.concat(),
     );
+    let (objects, files): (Vec<_>, Vec<_>) = files.into_iter().partition(|f| url(f).is_some());
+    let (objects, files) = (objects.len() as u64, &files);
     let remote = files.iter().any(|f| crate::host::is_remote(f));
     let mut evictions = Vec::new();
     let mut objection = None;
@@ -121,7 +132,7 @@ pub fn prepare(level: CacheLevel, files: &[PathBuf], options: EvictOptions) -> R
         }
         CacheLevel::Lukewarm | CacheLevel::Unverified => {}
     }
-    Ok(Prepared { residency: residency_of_all(files)?, remote, objection, evictions })
+    Ok(Prepared { residency: residency_of_all(files)?, remote, objects, objection, evictions })
 }
 
 fn with_indexes(mut files: Vec<PathBuf>) -> Vec<PathBuf> {
@@ -160,6 +171,9 @@ pub fn judge(
         return Judgement::Rejected(why.clone());
     }
     let known = prepared.residency.fraction();
+    if prepared.objects > 0 {
+        return Judgement::Reached(with_objects(asked, &prepared.residency));
+    }
     match asked {
         CacheLevel::Unverified | CacheLevel::Lukewarm => Judgement::Reached(asked),
         CacheLevel::Hot => match (known, device) {
@@ -183,6 +197,18 @@ pub fn judge(
     }
 }
 
+/// The level of a trial that reads objects at URLs. Nothing of them is in the page cache, and bytes
+/// from the network are not counted, nor can be said what a server keeps in memory. `residency`:
+/// that of the files on this machine.
+fn with_objects(asked: CacheLevel, residency: &Residency) -> CacheLevel {
+    let is_known = residency.pages_total == 0 || residency.fraction().is_some();
+    match asked {
+        CacheLevel::Lukewarm | CacheLevel::Unverified => asked,
+        CacheLevel::Cold | CacheLevel::ClientCold if is_known => CacheLevel::ClientCold,
+        _ => CacheLevel::Unverified,
+    }
+}
+
 fn hot_allowance(needed: Option<u64>) -> u64 {
     // The slack is 1 % of the needed bytes, as for cold trials, but at least the size of a
     // program's own pages.
@@ -201,7 +227,7 @@ mod tests {
             Method::Unknown("old kernel".into())
         };
         let residency = Residency { pages_total: 1000, pages_resident: resident, method };
-        Prepared { residency, remote: false, objection: None, evictions: Vec::new() }
+        Prepared { residency, remote: false, objects: 0, objection: None, evictions: Vec::new() }
     }
 
     #[test]
@@ -243,6 +269,36 @@ mod tests {
             judge(CacheLevel::Cold, &p, Some(1000), Some(1000)),
             Judgement::Reached(CacheLevel::ClientCold)
         );
+    }
+
+    #[test]
+    fn an_object_is_client_cold_at_best() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let files = [PathBuf::from("s3://bucket/a.blow5")];
+        for (level, reached) in [
+            (CacheLevel::Cold, CacheLevel::ClientCold),
+            (CacheLevel::ClientCold, CacheLevel::ClientCold),
+            (CacheLevel::Hot, CacheLevel::Unverified),
+            (CacheLevel::Lukewarm, CacheLevel::Lukewarm),
+            (CacheLevel::Unverified, CacheLevel::Unverified),
+        ] {
+            let prepared = prepare(level, &files, EvictOptions::default())?;
+            assert_eq!(prepared.objects, 1);
+            let judgement = judge(level, &prepared, Some(0), Some(1000));
+            assert_eq!(judgement, Judgement::Reached(reached), "{level}");
+        }
+        // A list of ids beside it must be evicted as ever.
+        let mut held = Prepared { objects: 1, ..prepared(Some(500)) };
+        held.objection = Some("held".into());
+        assert_eq!(
+            judge(CacheLevel::Cold, &held, Some(0), Some(1000)),
+            Judgement::Rejected("held".into())
+        );
+        let unknown = Prepared { objects: 1, ..prepared(None) };
+        assert_eq!(
+            judge(CacheLevel::Cold, &unknown, Some(0), Some(1000)),
+            Judgement::Reached(CacheLevel::Unverified)
+        );
+        Ok(())
     }
 
     #[test]

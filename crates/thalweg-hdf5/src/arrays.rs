@@ -280,7 +280,7 @@ impl ArrayFile {
         file.note = note;
         file.path = Some(path.to_owned());
         if !file.options.own_index {
-            file.find_index(path);
+            file.find_index(path)?;
         }
         Ok(file)
     }

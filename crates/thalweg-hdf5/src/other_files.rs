@@ -6,6 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use thalweg_io::control::Control;
+use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::store::{FileStore, Store};
 use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
@@ -18,26 +21,28 @@ pub enum ExternalAccess {
     /// In the folder of the file, and below. A symbolic link counts as the file that it leads to.
     #[default]
     Folder,
-    /// Wherever the file says. The file can then expose any file that this process may read.
+    /// Wherever the file says. The file can then expose any file that this process may read. An
+    /// object at a URL can only name objects of its own bucket or server.
     Anywhere,
 }
 
 /// Finds the other files that an HDF5 file names.
 #[derive(Debug, Clone, Default)]
 pub struct OtherFiles {
-    /// The path of the file with symbolic links resolved; `None` for a store that is not a file.
+    /// The path of the file with symbolic links resolved, or its URL; `None` for a store that is
+    /// neither.
     path: Option<PathBuf>,
     reach: ExternalAccess,
 }
 
 impl OtherFiles {
-    /// The other files of the file at `path`. Those of an object at a URL are not read.
+    /// The other files of the file at `path`.
     ///
     /// # Errors
     /// [`Error::Io`] if there is no file at the path.
     pub fn new(path: &Path, reach: ExternalAccess) -> Result<Self> {
         if url(path).is_some() {
-            return Ok(Self { path: None, reach });
+            return Ok(Self { path: Some(path.to_owned()), reach });
         }
         let real = path
             .canonicalize()
@@ -54,6 +59,9 @@ impl OtherFiles {
     /// file, then in the working directory. `None` if there is no such file. Errors call the file
     /// `of`.
     ///
+    /// Of a file at a URL, it is the URL of an object of the same bucket or server, which may not
+    /// exist. No file of this machine is one of its other files, and no URL is one of a local file.
+    ///
     /// # Errors
     /// [`Error::Unsupported`] for a file outside of the folders that may be read, and if this file
     /// has no path.
@@ -68,6 +76,26 @@ impl OtherFiles {
                 "copy both files, and open the copy by its path",
             );
         };
+        if let Some(url) = self.url() {
+            let Some(name) = std::str::from_utf8(name).ok().filter(|name| !name.starts_with('/'))
+            else {
+                return Ok(None);
+            };
+            return match beside(url, name) {
+                Some((there, true)) => Ok(Some(there.into())),
+                Some((there, false)) if self.reach == ExternalAccess::Anywhere => {
+                    Ok(Some(there.into()))
+                }
+                Some(_) => refused(
+                    format!("values in another file, {name}, outside the folder of this one"),
+                    ADVICE,
+                ),
+                None => refused(
+                    format!("values in another file, {name}, outside the bucket of this one"),
+                    "copy both files, and open the copy by its path",
+                ),
+            };
+        }
         let Some(real) = self.real(name) else { return Ok(None) };
         if self.reach == ExternalAccess::Folder && !real.starts_with(folder) {
             let what = format!(
@@ -86,6 +114,19 @@ impl OtherFiles {
         self.real(name).or_else(|| self.real(last_part(name)?))
     }
 
+    /// Opens one of the other files, to read it as it is.
+    pub(crate) fn open(&self, path: &Path, control: &Control) -> Result<Arc<dyn Store>> {
+        if url(path).is_none() {
+            return Ok(Arc::new(FileStore::open(path)?));
+        }
+        let options = Options { control: control.clone(), ..Options::default() };
+        Ok(OpenedStore::unthrottled(path, &options)?.store)
+    }
+
+    fn url(&self) -> Option<&str> {
+        url(self.path.as_deref()?)
+    }
+
     fn folder(&self) -> Option<&Path> {
         self.path.as_deref().and_then(Path::parent)
     }
@@ -93,9 +134,53 @@ impl OtherFiles {
     /// The path with this name, relative to the folder of the file or to the working directory,
     /// with symbolic links resolved.
     fn real(&self, name: &[u8]) -> Option<PathBuf> {
+        if self.url().is_some() {
+            return None;
+        }
         let name = Path::new(OsStr::from_bytes(name));
         self.folder()?.join(name).canonicalize().or_else(|_| name.canonicalize()).ok()
     }
+}
+
+/// The URL of the file with a relative name, and whether it is in the folder of the file at the URL
+/// `of` or below; `None` outside of the bucket or server.
+fn beside(of: &str, name: &str) -> Option<(String, bool)> {
+    let is_web = of.starts_with("http");
+    let end = if is_web { of.find(['?', '#']) } else { None };
+    let (plain, query) = of.split_at(end.unwrap_or(of.len()));
+    let start = plain.find("://")? + 3;
+    let root = start + plain[start..].find('/')? + 1;
+    let folder = plain[root..].rsplit_once('/').map_or("", |(folder, _)| folder);
+    let mut parts: Vec<String> = folder.split('/').map(str::to_owned).collect();
+    if folder.is_empty() {
+        parts.clear();
+    }
+    let depth = parts.len();
+    let mut lowest = depth;
+    for part in name.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+                lowest = lowest.min(parts.len());
+            }
+            part if is_web => parts.push(escaped(part)),
+            part => parts.push(part.to_owned()),
+        }
+    }
+    let there = format!("{}{}{query}", &plain[..root], parts.join("/"));
+    Some((there, lowest == depth))
+}
+
+/// A part of a name in a URL of a web server.
+fn escaped(part: &str) -> String {
+    let escape = |byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
+        _ => format!("%{byte:02X}"),
+    };
+    part.bytes().map(escape).collect()
 }
 
 /// The last part of an absolute name; `None` for a relative one.
@@ -108,7 +193,40 @@ mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
 
-    use super::{ExternalAccess, OtherFiles};
+    use super::{ExternalAccess, OtherFiles, beside};
+
+    #[test]
+    fn a_url_leads_to_its_own_server_only() -> Result<(), thalweg_io::Error> {
+        let of = "s3://b/runs/x/f.h5";
+        let at = |of: &str, name: &str| beside(of, name);
+        let is = |url: &str, near| Some((url.to_owned(), near));
+        assert_eq!(at(of, "raw/a b#?%.bin"), is("s3://b/runs/x/raw/a b#?%.bin", true));
+        assert_eq!(at(of, "./raw/../g.h5"), is("s3://b/runs/x/g.h5", true));
+        assert_eq!(at(of, "../x/g.h5"), is("s3://b/runs/x/g.h5", false));
+        assert_eq!(at(of, "../../g.h5"), is("s3://b/g.h5", false));
+        assert_eq!(at(of, "../../../other/g.h5"), None);
+        assert_eq!(at(of, "s3://other/g.h5"), is("s3://b/runs/x/s3:/other/g.h5", true));
+        assert_eq!(at("s3://b/f.h5", "../g.h5"), None);
+        let web = "https://me@h:8/d/f.h5?key=1";
+        assert_eq!(
+            at(web, "a b?\\..#.bin"),
+            is("https://me@h:8/d/a%20b%3F%5C..%23.bin?key=1", true)
+        );
+        assert_eq!(at(web, "//evil.org/g"), is("https://me@h:8/d/evil.org/g?key=1", true));
+
+        let name = "f.h5".into();
+        let near = OtherFiles::new(of.as_ref(), ExternalAccess::Folder)?;
+        let found = |files: &OtherFiles, what: &str| files.find(what.as_bytes(), &name).ok();
+        assert_eq!(found(&near, "g.h5"), Some(Some("s3://b/runs/x/g.h5".into())));
+        assert_eq!(found(&near, "../g.h5"), None);
+        assert_eq!(found(&near, "/etc/passwd"), Some(None));
+        assert_eq!(near.place(b"/etc/passwd"), None);
+        let far = OtherFiles::new(of.as_ref(), ExternalAccess::Anywhere)?;
+        assert_eq!(found(&far, "../g.h5"), Some(Some("s3://b/runs/g.h5".into())));
+        assert_eq!(found(&far, "../../../g.h5"), None);
+        assert_eq!(found(&far, "/etc/passwd"), Some(None));
+        Ok(())
+    }
 
     #[test]
     fn names_cannot_lead_out_of_the_folder() -> Result<(), Box<dyn std::error::Error>> {

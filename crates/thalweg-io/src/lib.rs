@@ -79,6 +79,7 @@ pub mod disk;
 pub mod engine;
 pub mod error;
 pub mod extent;
+pub mod index_fetch;
 pub mod model;
 pub mod new_file;
 pub mod open;

@@ -11,7 +11,7 @@ use crate::plan::Budget;
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MemoryStore, MmapStore, Store};
-use crate::urls::url;
+use crate::urls::{Depth, Entry, url};
 
 /// How many files one part of a program may keep open: `most`, or a quarter of what the process may
 /// open, if that is less.
@@ -83,6 +83,20 @@ pub trait OpenUrl: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// [`Error::Io`] and [`Error::Usage`] about the URL.
     fn open(&self, url: &str, options: &Options) -> Result<OpenedStore>;
+
+    /// Calls `found` with what has a URL that begins with `prefix`, in any order, until it returns
+    /// `false`.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for servers without lists; [`Error::Io`] and [`Error::Usage`] about
+    /// the URL; [`Error::Cancelled`]; the errors of `found`.
+    fn list(
+        &self,
+        prefix: &str,
+        depth: Depth,
+        control: &Control,
+        found: &mut dyn FnMut(Entry) -> Result<bool>,
+    ) -> Result<()>;
 }
 
 static URLS: OnceLock<&dyn OpenUrl> = OnceLock::new();
@@ -90,6 +104,29 @@ static URLS: OnceLock<&dyn OpenUrl> = OnceLock::new();
 /// Sets what opens URLs in this process. Only the first call has an effect.
 pub fn open_urls_with(opener: &'static dyn OpenUrl) {
     let _ = URLS.set(opener);
+}
+
+/// What opens URLs in this process.
+fn opener(url: &str) -> Result<&'static dyn OpenUrl> {
+    URLS.get().copied().ok_or_else(|| Error::Unsupported {
+        file: url.into(),
+        what: "a URL".into(),
+        advice: "register what opens URLs: `thalweg_object::register()`".into(),
+    })
+}
+
+/// Calls `found` with what has a URL that begins with `prefix`, in any order, until it returns
+/// `false`.
+///
+/// # Errors
+/// Those of [`OpenUrl::list`]; [`Error::Unsupported`] if nothing opens URLs.
+pub fn list_url(
+    prefix: &str,
+    depth: Depth,
+    control: &Control,
+    found: &mut dyn FnMut(Entry) -> Result<bool>,
+) -> Result<()> {
+    opener(prefix)?.list(prefix, depth, control, found)
 }
 
 /// The consequence, in messages, if io_uring is not available.
@@ -145,12 +182,7 @@ impl OpenedStore {
     /// the path.
     pub fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
         if let Some(url) = url(path) {
-            let opener = URLS.get().ok_or_else(|| Error::Unsupported {
-                file: url.into(),
-                what: "a URL".into(),
-                advice: "register what opens URLs: `thalweg_object::register()`".into(),
-            })?;
-            return opener.open(url, options);
+            return opener(url)?.open(url, options);
         }
         let given = options.model;
         let known = |file: &File| {

@@ -12,19 +12,31 @@ use thalweg_codec::splitmix::checksum;
 
 use crate::urls::url;
 
+/// A version of an object, and when it was changed.
+type Noted = (String, Option<i64>);
+
 /// The versions of the objects that were opened, by their URLs.
-static VERSIONS: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
+static VERSIONS: LazyLock<Mutex<HashMap<String, Noted>>> = LazyLock::new(Mutex::default);
 
 /// Notes the version of the object at a URL, such as its tag, when it is opened. Only an index of
-/// this version is current.
-pub fn note_version(url: &str, version: &str) {
+/// this version is current. `modified`: when it was changed, in seconds since 1970.
+pub fn note_version(url: &str, version: &str, modified: Option<i64>) {
     let mut versions = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
-    versions.insert(url.to_owned(), version.to_owned());
+    versions.insert(url.to_owned(), (version.to_owned(), modified));
+}
+
+fn noted(url: &str) -> Option<Noted> {
+    VERSIONS.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
 }
 
 /// The version that was noted last.
 pub fn version(url: &str) -> Option<String> {
-    VERSIONS.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
+    noted(url).map(|(version, _)| version)
+}
+
+/// When the version that was noted last was changed, in seconds since 1970.
+pub fn modified(url: &str) -> Option<i64> {
+    noted(url)?.1
 }
 
 /// The path where slow5tools and thalweg look for the index of a file: beside the file, such as

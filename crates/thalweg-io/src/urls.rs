@@ -13,6 +13,40 @@ pub fn url(path: &Path) -> Option<&str> {
     SCHEMES.contains(&scheme).then_some(text)
 }
 
+/// Whether a URL is of a bucket, whose objects can be listed. Names in it are taken as they are.
+pub fn is_in_bucket(url: &str) -> bool {
+    !["http:", "https:", "file:"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// An object of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its URL.
+    pub url: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// What tells its version from others, such as its tag.
+    pub version: Option<String>,
+}
+
+/// What is in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Entry {
+    /// An object.
+    Object(Listed),
+    /// The URL of a folder, with `/` at the end: there are objects whose URLs begin with it.
+    Folder(String),
+}
+
+/// How far down a list goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// To the next `/`: the objects before it, and the folders that end there.
+    One,
+    /// To every object.
+    All,
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;

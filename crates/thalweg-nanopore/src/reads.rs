@@ -23,11 +23,13 @@
 //! # }
 //! ```
 
+mod ahead;
 mod check;
 mod columns;
 mod decoder;
 mod explain;
 mod fetch;
+mod find;
 mod get;
 mod index;
 mod open;
@@ -56,9 +58,10 @@ pub use crate::pod5::Pod5Info;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};
 pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
+pub use find::{find, is_many, pattern};
 pub use get::Getter;
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
-pub use read_set::{Located, ReadSet, find, pattern};
+pub use read_set::{Located, ReadSet};
 pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;

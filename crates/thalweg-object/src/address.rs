@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::client::HttpClient;
-use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
+use object_store::client::{HttpClient, HttpConnector};
+use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
@@ -14,7 +14,9 @@ use thalweg_io::{Error, Result};
 use url::{Position, Url};
 
 use crate::checksums;
+use crate::lister::{Lister, MOST_OF_A_PAGE};
 use crate::profile::Profile;
+use crate::signing::{Signing, bucket_url, object_url};
 use crate::transport::Connector;
 
 /// The service that has an object, and the object's name there.
@@ -53,22 +55,115 @@ impl Address {
             });
         }
         // A key is taken as it is: `#`, `?` and `%` have no meaning in it.
-        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        let (bucket, name) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
             return Err(wrong("no bucket"));
         }
-        let key = Path::parse(key).map_err(|e| wrong(&e.to_string()))?;
-        if key.as_ref().is_empty() {
+        if name.is_empty() {
             return Err(wrong("a bucket, and no object in it"));
         }
-        let service = match scheme {
-            "s3" | "s3a" => s3(bucket, &shown)?,
-            "gs" => google(bucket, &shown)?,
-            "az" | "azure" | "abfs" | "abfss" => azure(scheme, bucket, &shown)?,
+        if name.ends_with('/') {
+            return Err(wrong("a folder of objects, and no object"));
+        }
+        let connector = Connector::default();
+        let key = match Path::parse(name) {
+            Ok(key) if key.as_ref() == name => key,
+            // The key is one that `object_store` does not name.
+            _ if matches!(scheme, "s3" | "s3a") && !name.split('/').any(is_dots) => {
+                return Ok(Self {
+                    service: odd(bucket, name, &shown)?,
+                    key: Path::default(),
+                    shown,
+                });
+            }
+            Ok(_) => return Err(wrong("the key begins with /")),
+            Err(e) => return Err(wrong(&e.to_string())),
+        };
+        let service: Arc<dyn ObjectStore> = match scheme {
+            "s3" | "s3a" => {
+                let builder = s3(bucket)?;
+                let connector = Connector { signs: signs(&builder), ..connector };
+                let builder = builder.with_http_connector(connector);
+                Arc::new(builder.build().map_err(misconfigured(&shown))?)
+            }
+            "gs" => Arc::new(google(bucket, connector, &shown)?),
+            "az" | "azure" | "abfs" | "abfss" => {
+                Arc::new(azure(scheme, bucket, connector, &shown)?)
+            }
             _ => return Err(wrong("an unknown kind of URL")),
         };
         Ok(Self { service, key, shown })
     }
+}
+
+/// Where a list is asked for.
+pub(crate) struct Place {
+    pub(crate) lister: Lister,
+    pub(crate) service: Arc<dyn ObjectStore>,
+    /// The URL of the bucket, with `/` at the end.
+    pub(crate) bucket: String,
+    /// What keys begin with.
+    pub(crate) prefix: String,
+    pub(crate) shown: Arc<str>,
+}
+
+impl Place {
+    /// The place that a URL stands for, such as `s3://bucket/runs/2024`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is no URL of a bucket, or if the environment does not fit;
+    /// [`Error::Unsupported`] for servers without lists.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let shown: Arc<str> = shown(text).into();
+        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.is_empty() {
+            return Err(Error::Usage(
+                format!("{shown}: no bucket; a folder is named as in s3://bucket/folder/").into(),
+            ));
+        }
+        let connector = Connector { most: Some(MOST_OF_A_PAGE), ..Connector::default() };
+        let failed = misconfigured(&shown);
+        let (lister, service): (_, Arc<dyn ObjectStore>) = match scheme {
+            "s3" | "s3a" => {
+                let builder = s3(bucket)?;
+                let own = Connector { signs: signs(&builder), ..Connector::default() };
+                let builder = builder.with_http_connector(own);
+                let signing = Signing::new(&builder).map_err(&failed)?;
+                let connector = Connector { signs: signing.is_some(), signing, ..connector };
+                let client = connector.connect(&ClientOptions::new()).map_err(&failed)?;
+                let lister = Lister::S3 { client, bucket: bucket_url(&builder).map_err(&failed)? };
+                (lister, Arc::new(builder.build().map_err(failed)?))
+            }
+            "gs" => {
+                let store = Arc::new(google(bucket, connector, &shown)?);
+                (Lister::Other(store.clone()), store)
+            }
+            "az" | "azure" | "abfs" | "abfss" => {
+                let store = Arc::new(azure(scheme, bucket, connector, &shown)?);
+                (Lister::Other(store.clone()), store)
+            }
+            _ => {
+                return Err(Error::Unsupported {
+                    file: shown.clone(),
+                    what: "a folder or pattern at such a URL".into(),
+                    advice: "web servers have no lists of files: name each file".into(),
+                });
+            }
+        };
+        Ok(Self {
+            lister,
+            service,
+            bucket: format!("{scheme}://{bucket}/"),
+            prefix: prefix.to_owned(),
+            shown: shown.clone(),
+        })
+    }
+}
+
+/// Whether a part of a key is one that no URL has.
+fn is_dots(part: &str) -> bool {
+    matches!(part, "." | "..")
 }
 
 /// A URL without what may be secret.
@@ -93,51 +188,74 @@ fn misconfigured(shown: &str) -> impl Fn(object_store::Error) -> Error {
     move |error| Error::Usage(format!("{shown}: {error}").into())
 }
 
-fn s3(bucket: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
+/// A builder for a bucket of S3, without a connector.
+fn s3(bucket: &str) -> Result<AmazonS3Builder> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
     if let Some(profile) = Profile::load(&|name| std::env::var(name).ok())? {
         builder = profile.apply(builder)?;
     }
-    let signs =
-        builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true");
     // The variable of the tools for AWS.
     let asks = std::env::var("AWS_RESPONSE_CHECKSUM_VALIDATION").as_deref() != Ok("when_required");
     let mode = (HeaderName::from_static(checksums::MODE), HeaderValue::from_static("ENABLED"));
     let headers = asks.then_some(mode).into_iter().collect();
     // Other implementations of S3 are often reached by an address without a certificate.
     let options = ClientOptions::new().with_allow_http(true).with_default_headers(headers);
-    let built = builder
-        .with_client_options(options)
-        .with_retry(no_retries())
-        .with_http_connector(Connector { signs, ..Connector::default() })
-        .build();
-    Ok(Arc::new(built.map_err(misconfigured(shown))?))
+    Ok(builder.with_client_options(options).with_retry(no_retries()))
 }
 
-fn google(bucket: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
+/// Whether requests are signed as S3 wants it.
+fn signs(builder: &AmazonS3Builder) -> bool {
+    builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true")
+}
+
+/// The service of one object of S3 whose key `object_store` does not name.
+fn odd(bucket: &str, key: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
+    let failed = misconfigured(shown);
+    let builder = s3(bucket)?;
+    let own = Connector { signs: signs(&builder), ..Connector::default() };
+    let builder = builder.with_http_connector(own);
+    let bucket = bucket_url(&builder).map_err(&failed)?;
+    let url = object_url(&bucket, key).map_err(|e| Error::Usage(format!("{shown}: {e}").into()))?;
+    let signing = Signing::new(&builder).map_err(failed)?;
+    let signs = signing.is_some();
+    let exact = Some(url.clone());
+    at(&url, Connector { exact, signing, signs, ..Connector::default() }, shown)
+}
+
+fn google(bucket: &str, connector: Connector, shown: &str) -> Result<GoogleCloudStorage> {
     let builder = GoogleCloudStorageBuilder::from_env()
         .with_bucket_name(bucket)
         .with_retry(no_retries())
-        .with_http_connector(Connector::default());
-    Ok(Arc::new(builder.build().map_err(misconfigured(shown))?))
+        .with_http_connector(connector);
+    builder.build().map_err(misconfigured(shown))
 }
 
-fn azure(scheme: &str, container: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
+fn azure(
+    scheme: &str,
+    container: &str,
+    connector: Connector,
+    shown: &str,
+) -> Result<MicrosoftAzure> {
     let builder = MicrosoftAzureBuilder::from_env()
         .with_url(format!("{scheme}://{container}"))
         .with_retry(no_retries())
-        .with_http_connector(Connector::default());
-    Ok(Arc::new(builder.build().map_err(misconfigured(shown))?))
+        .with_http_connector(connector);
+    builder.build().map_err(misconfigured(shown))
 }
 
 /// A server on which the URL is asked for as it stands, with its query and its escapes.
 fn http(url: &Url, shown: &str, stand_in: Option<HttpClient>) -> Result<Arc<dyn ObjectStore>> {
     let mut exact = url.clone();
     exact.set_fragment(None);
+    at(url, Connector { exact: Some(exact), stand_in, ..Connector::default() }, shown)
+}
+
+/// The server that a URL names.
+fn at(url: &Url, connector: Connector, shown: &str) -> Result<Arc<dyn ObjectStore>> {
     let builder = HttpBuilder::new()
         .with_url(&url[..Position::BeforePath])
         .with_retry(no_retries())
-        .with_http_connector(Connector { exact: Some(exact), stand_in, signs: false });
+        .with_http_connector(connector);
     Ok(Arc::new(builder.build().map_err(misconfigured(shown))?))
 }
 
@@ -158,8 +276,10 @@ mod tests {
             ("s3://", "no bucket"),
             ("s3://b", "no object in it"),
             ("s3://b/", "no object in it"),
-            ("s3://b/a//c", "empty"),
+            ("s3://b/a/", "a folder"),
             ("s3://b/a/../c", ".."),
+            ("gs://b/a//c", "empty"),
+            ("gs://b//c", "begins with /"),
             ("http://", "host"),
         ] {
             let error = Address::parse(url).err().map(|e| e.to_string()).unwrap_or_default();

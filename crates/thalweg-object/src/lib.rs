@@ -16,17 +16,21 @@ mod admission;
 mod checksums;
 mod connection;
 mod lane;
+mod list;
+mod lister;
 mod object;
 mod profile;
 #[cfg(feature = "aws-profiles")]
 mod profile_keys;
 mod refusal;
 mod retries;
+mod signing;
 #[doc(hidden)]
 pub mod testing;
 mod transport;
 mod urls;
 
+pub use list::list;
 pub use object::{Counts, Object, open};
 pub use retries::Patience;
 pub use urls::register;

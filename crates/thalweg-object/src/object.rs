@@ -118,17 +118,8 @@ pub(crate) fn open_at(
     patience: Patience,
 ) -> Result<Object> {
     let Address { service, key, shown } = address;
-    let mut object = Object {
-        name: shown,
-        service,
-        key,
-        runtime,
-        version: Version { size: 0, etag: None, modified: 0 },
-        head: Vec::new(),
-        control: control.clone(),
-        patience,
-        tally: Tally::default(),
-    };
+    let unopened = Object::unopened(shown, service, control, patience);
+    let mut object = Object { key, runtime, ..unopened };
     let (version, head) = object.wait(object.look())?;
     object.version = version;
     object.head = head;
@@ -136,6 +127,51 @@ pub(crate) fn open_at(
 }
 
 impl Object {
+    /// What makes requests to a service.
+    pub(crate) fn unopened(
+        name: Arc<str>,
+        service: Arc<dyn ObjectStore>,
+        control: &Control,
+        patience: Patience,
+    ) -> Self {
+        Self {
+            name,
+            service,
+            key: Path::default(),
+            runtime: None,
+            version: Version { size: 0, etag: None, modified: 0 },
+            head: Vec::new(),
+            control: control.clone(),
+            patience,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The answer to a request of any kind, which is made again where that may help.
+    pub(crate) fn ask<T, R>(&self, request: impl Fn() -> R) -> Result<T>
+    where
+        R: Future<Output = object_store::Result<T>>,
+    {
+        self.wait(async {
+            let mut tries = Tries::new(self, 0);
+            loop {
+                let deadline = Instant::now() + self.patience.request;
+                let deadline = deadline.min(tries.last + self.patience.read);
+                let started = Instant::now();
+                self.tally.requests.fetch_add(1, Ordering::Relaxed);
+                let refused = match self.patiently(pin!(with_aside(request())), deadline).await {
+                    Ok((Ok(answer), _)) => {
+                        self.tally.answered(started.elapsed());
+                        return Ok(answer);
+                    }
+                    Ok((Err(error), aside)) => Refused::of(aside.trouble, &error),
+                    Err(refused) => refused,
+                };
+                tries.again(self.ended(refused, 0)).await?;
+            }
+        })
+    }
+
     /// What reading it took so far.
     pub fn counts(&self) -> Counts {
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -167,6 +203,11 @@ impl Object {
             Some(runtime) => runtime.block_on(wanted),
             None => lane::block_on(&self.name, wanted),
         }
+    }
+
+    /// When its version was made, in seconds since 1970, if the server says it.
+    pub fn modified(&self) -> Option<i64> {
+        Some(self.version.modified).filter(|&modified| modified != 0)
     }
 
     /// Asks for the first bytes, and with them for the version.

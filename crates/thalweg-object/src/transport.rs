@@ -26,6 +26,7 @@ use crate::checksums::Checksum;
 use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, tls};
 use crate::lane;
 use crate::refusal::Refusal;
+use crate::signing::Signing;
 
 /// The client for all but ranges.
 fn client() -> Result<reqwest::Client, HttpError> {
@@ -98,7 +99,7 @@ fn note(trouble: Trouble) {
 }
 
 /// Makes transports.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Connector {
     /// The URL of all requests, in place of the one that `object_store` makes.
     pub(crate) exact: Option<Url>,
@@ -106,14 +107,17 @@ pub(crate) struct Connector {
     pub(crate) stand_in: Option<HttpClient>,
     /// Requests are signed as S3 wants it. One that is not is for credentials.
     pub(crate) signs: bool,
+    /// What signs the requests, if `object_store` does not.
+    pub(crate) signing: Option<Arc<Signing>>,
+    /// The most bytes of an answer.
+    pub(crate) most: Option<usize>,
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let Self { exact, stand_in, signs } = self;
+        let Self { exact, stand_in, signs, signing, most } = self.clone();
         let is_plain = AtomicBool::new(!has_proxy() && stand_in.is_none());
-        let (exact, stand_in) = (exact.clone(), stand_in.clone());
-        Ok(HttpClient::new(Transport { exact, stand_in, signs: *signs, is_plain }))
+        Ok(HttpClient::new(Transport { exact, stand_in, signs, signing, most, is_plain }))
     }
 }
 
@@ -122,6 +126,8 @@ struct Transport {
     exact: Option<Url>,
     stand_in: Option<HttpClient>,
     signs: bool,
+    signing: Option<Arc<Signing>>,
+    most: Option<usize>,
     /// Whether the server answers requests for ranges with no more than HTTP's plainest.
     is_plain: AtomicBool,
 }
@@ -134,13 +140,19 @@ fn is_signed(headers: &HeaderMap) -> bool {
 
 #[async_trait]
 impl HttpService for Transport {
-    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let (parts, body) = request.into_parts();
+    async fn call(&self, mut request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let url = match &self.exact {
             Some(url) => url.clone(),
-            None => Url::parse(&parts.uri.to_string())
+            None => Url::parse(&request.uri().to_string())
                 .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?,
         };
+        if let Some(signing) = &self.signing {
+            let unknown = |error| HttpError::new(HttpErrorKind::Unknown, error);
+            *request.uri_mut() = url.as_str().parse().map_err(unknown)?;
+            let signed = signing.sign(&mut request).await;
+            signed.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+        }
+        let (parts, body) = request.into_parts();
         let is_range = parts.method == Method::GET && parts.headers.contains_key(RANGE);
         let is_plain = url.username().is_empty() && self.is_plain.load(Ordering::Relaxed);
         if is_range && is_plain && lane::is_here() {
@@ -188,6 +200,13 @@ impl HttpService for Transport {
             if let Some(sum) = Checksum::of_object(&parts.headers) {
                 parts.extensions.insert(sum);
             }
+            let body = match self.most {
+                Some(most) => HttpResponseBody::new(
+                    Limited::new(body, most)
+                        .map_err(|error| HttpError::new_boxed(HttpErrorKind::Decode, error)),
+                ),
+                None => body,
+            };
             return Ok(HttpResponse::from_parts(parts, body));
         }
         let words = Limited::new(body, MOST_WORDS).collect().await;

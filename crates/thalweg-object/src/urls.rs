@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenUrl, OpenedStore, Options, StoreKind};
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::MemoryStore;
+use thalweg_io::urls::{Depth, Entry};
 use thalweg_io::{Error, Result};
 use url::Url;
 
+use crate::list::list;
 use crate::object::open;
 use crate::retries::Patience;
 
@@ -30,7 +33,7 @@ impl OpenUrl for Urls {
         }
         let object = open(url, &options.control, Patience::default())?;
         if let Some(version) = object.version() {
-            note_version(url, &version);
+            note_version(url, &version, object.modified());
         }
         let note = match options.store {
             StoreKind::Auto | StoreKind::Buffered => None,
@@ -45,5 +48,15 @@ impl OpenUrl for Urls {
         };
         let model = options.model_or(StoreModel::S3);
         Ok(OpenedStore { store: Arc::new(object), model, note, file: None })
+    }
+
+    fn list(
+        &self,
+        prefix: &str,
+        depth: Depth,
+        control: &Control,
+        found: &mut dyn FnMut(Entry) -> Result<bool>,
+    ) -> Result<()> {
+        list(prefix, depth, control, Patience::default(), found)
     }
 }

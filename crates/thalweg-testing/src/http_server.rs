@@ -3,11 +3,11 @@
 //! It works on sockets, and not with a library for HTTP, because such a library would not send what
 //! a broken server sends: bodies that end early, lengths that lie, answers that never come.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -64,6 +64,8 @@ pub enum Answer {
     OtherVersion,
     /// As it should, after the object was replaced by one of other bytes.
     Replaced,
+    /// With this body, whole and with its right length.
+    Body(&'static str),
     /// With these bytes in place of an answer.
     Raw(&'static [u8]),
 }
@@ -71,7 +73,12 @@ pub enum Answer {
 type Behaviour = dyn Fn(&Asked) -> Answer + Send + Sync;
 
 struct Shared {
-    objects: Mutex<HashMap<String, Vec<u8>>>,
+    /// The bytes of each object, and when it was put.
+    objects: Mutex<HashMap<String, (Vec<u8>, u64)>>,
+    /// Counts the puts, each of which takes a second.
+    clock: AtomicU64,
+    /// Entries in a part of a list.
+    page: AtomicUsize,
     behaviour: Box<Behaviour>,
     asked: Mutex<Vec<Asked>>,
     next: AtomicU64,
@@ -94,9 +101,12 @@ impl ObjectServer {
     ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let objects = objects.into_iter().map(|(path, bytes)| (path.to_owned(), bytes)).collect();
+        let objects = objects.into_iter();
+        let objects = objects.map(|(path, bytes)| (path.to_owned(), (bytes, 0))).collect();
         let shared = Arc::new(Shared {
             objects: Mutex::new(objects),
+            clock: AtomicU64::new(0),
+            page: AtomicUsize::new(1000),
             behaviour: Box::new(behaviour),
             asked: Mutex::default(),
             next: AtomicU64::new(0),
@@ -123,9 +133,15 @@ impl ObjectServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// Replaces an object.
+    /// Adds or replaces an object. It is a second younger than the last one.
     pub fn put(&self, path: &str, bytes: Vec<u8>) {
-        self.shared.objects.lock().unwrap().insert(path.to_owned(), bytes);
+        let time = self.shared.clock.fetch_add(1, Ordering::SeqCst) + 1;
+        self.shared.objects.lock().unwrap().insert(path.to_owned(), (bytes, time));
+    }
+
+    /// Sets how many entries a part of a list has.
+    pub fn set_page(&self, entries: usize) {
+        self.shared.page.store(entries, Ordering::SeqCst);
     }
 
     /// Removes an object.
@@ -225,15 +241,100 @@ fn other_version(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte ^= 0xff);
 }
 
+/// What a path or a part of a query stands for.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut all = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let code = text.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
+        match (bytes[at], code) {
+            (b'%', Some(code)) => {
+                all.push(code);
+                at += 3;
+                continue;
+            }
+            (byte, _) => all.push(byte),
+        }
+        at += 1;
+    }
+    String::from_utf8(all).unwrap()
+}
+
+/// A key as it is in a list.
+fn encoded(key: &str) -> String {
+    let encode = |byte| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'/' => {
+            char::from(byte).to_string()
+        }
+        b' ' => "+".into(),
+        _ => format!("%{byte:02X}"),
+    };
+    key.bytes().map(encode).collect()
+}
+
+/// A part of the list of a bucket, as S3 gives it.
+fn list(shared: &Shared, bucket: &str, query: &str) -> Vec<u8> {
+    let value = |name: &str| {
+        let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        pairs.filter(|(key, _)| *key == name).map(|(_, value)| value.replace('+', " ")).next()
+    };
+    let prefix = decoded(&value("prefix").unwrap_or_default());
+    // It was encoded for the list, and again for the query.
+    let after = value("continuation-token").map(|token| decoded(&token).replace('+', " "));
+    let after = decoded(&after.unwrap_or_default());
+    assert_eq!(value("encoding-type").as_deref(), Some("url"), "keys may have any character");
+    let is_deep = value("delimiter").is_none();
+    let objects = shared.objects.lock().unwrap();
+    let below = format!("{}/", bucket.trim_end_matches('/'));
+    let mut entries = BTreeSet::new();
+    for path in objects.keys() {
+        let Some(key) = path.strip_prefix(&below).filter(|key| key.starts_with(&prefix)) else {
+            continue;
+        };
+        // What has a delimiter behind the prefix is rolled up, even if it stands for a folder.
+        let end = key[prefix.len()..].find('/').filter(|_| !is_deep);
+        entries.insert(end.map_or((key, false), |end| (&key[..=prefix.len() + end], true)));
+    }
+    let page = shared.page.load(Ordering::SeqCst);
+    let left: Vec<(&str, bool)> =
+        entries.into_iter().filter(|(entry, _)| **entry > *after).collect();
+    let part = &left[..left.len().min(page)];
+    let mut xml = "<?xml version=\"1.0\"?><ListBucketResult>".to_owned();
+    xml += "<EncodingType>url</EncodingType>";
+    for (entry, is_folder) in part {
+        let object = objects.get(&format!("{below}{entry}")).filter(|_| !is_folder);
+        xml += &match object {
+            Some((bytes, _)) => format!(
+                "<Contents><Key>{}</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified>\
+                 <ETag>{}</ETag><Size>{}</Size></Contents>",
+                encoded(entry),
+                tag(bytes).replace('"', "&quot;"),
+                bytes.len()
+            ),
+            None => {
+                format!("<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", encoded(entry))
+            }
+        };
+    }
+    if let Some((last, _)) = part.last().filter(|_| left.len() > page) {
+        xml += &format!("<NextContinuationToken>{}</NextContinuationToken>", encoded(last));
+    }
+    (xml + "</ListBucketResult>").into_bytes()
+}
+
 /// Answers a request. `None` if the connection is to be closed.
 fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) -> Option<()> {
-    let path = asked.target.split('?').next()?;
-    let bytes = {
+    let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
+    let found = if query.contains("list-type=2") {
+        Some((list(shared, path, query), 0))
+    } else {
         let mut objects = shared.objects.lock().unwrap();
-        if let (Some(bytes), Answer::Replaced) = (objects.get_mut(path), &answer) {
+        let found = objects.get_mut(&decoded(path));
+        if let (Some((bytes, _)), Answer::Replaced) = (found, &answer) {
             other_version(bytes);
         }
-        objects.get(path).cloned()
+        objects.get(&decoded(path)).cloned()
     };
     let mut refuse = |status: u16, code: &str| {
         let body = format!("<Error><Code>{code}</Code><Message>a message</Message></Error>");
@@ -260,7 +361,11 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         }
         _ => {}
     }
-    let Some(mut bytes) = bytes else { return refuse(404, "NoSuchKey") };
+    let found = match answer {
+        Answer::Body(text) => Some((text.into(), 0)),
+        _ => found,
+    };
+    let Some((mut bytes, time)) = found else { return refuse(404, "NoSuchKey") };
     if answer == Answer::OtherVersion {
         other_version(&mut bytes);
     }
@@ -284,9 +389,12 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         said = said.start + further..said.end + further;
     }
     let mut head = format!(
-        "HTTP/1.1 {status} OK\r\nETag: {}\r\nContent-Length: {}\r\nAccept-Ranges: bytes\r\n",
+        "HTTP/1.1 {status} OK\r\nETag: {}\r\nContent-Length: {}\r\nAccept-Ranges: bytes\r\n\
+         Last-Modified: Thu, 01 Jan 2026 00:{:02}:{:02} GMT\r\n",
         tag(&bytes),
         body.len(),
+        time / 60,
+        time % 60,
     );
     if let Answer::With(lines) = &answer {
         head += lines;

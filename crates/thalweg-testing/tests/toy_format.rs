@@ -9,6 +9,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use thalweg_io::Error;
 use thalweg_io::condition::Condition;
+use thalweg_io::control::Control;
 use thalweg_nanopore::convert::{Conversion, convert};
 use thalweg_nanopore::format::Format;
 use thalweg_nanopore::reads::{
@@ -57,9 +58,9 @@ fn the_toy_format_is_recognised_and_read() {
     let file = open(&path);
     assert_eq!((file.format(), toy.name(), Format::of_path(&path)), (toy, "TOY", Some(toy)));
     assert!(all(&file, &Selection::All) == reads());
-    assert_eq!(find([folder.path()]).unwrap(), [path]);
+    assert_eq!(find([folder.path()], &Control::new()).unwrap(), [path]);
     let empty = tempfile::tempdir().unwrap();
-    let error = find([empty.path()]).unwrap_err().to_string();
+    let error = find([empty.path()], &Control::new()).unwrap_err().to_string();
     assert!(error.contains(".slow5, .blow5, .pod5, .fast5 or .toy"), "{error}");
 }
 

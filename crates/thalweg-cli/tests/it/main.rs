@@ -19,6 +19,8 @@ mod extents;
 mod graph;
 mod hostile;
 mod named_files;
+#[cfg(feature = "object")]
+mod object_sets;
 mod opened_once;
 mod outputs;
 mod plot;

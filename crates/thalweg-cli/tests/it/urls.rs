@@ -115,8 +115,9 @@ fn what_is_wrong_with_an_object_is_said() {
             assert!(done.status.code() == Some(1) && told.contains(words), "{verb}: {told}");
         }
     }
-    let told = folder.fails(1, &["info", "s3://runs"]);
-    assert!(told.contains("no object in it"), "{told}");
+    let done = from_bucket(&folder, &server, &["doctor", "s3://runs"]);
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(!done.status.success() && told.contains("no object in it"), "{told}");
     // A query may hold a signature.
     let told = folder.fails(1, &["info", &server.url("/none?X-Amz-Signature=abc")]);
     assert!(told.contains("/none: ") && !told.contains("abc"), "{told}");

@@ -2,17 +2,25 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use thalweg_io::control::Control;
+use thalweg_io::open::{OpenedStore, Options, list_url};
+use thalweg_io::sidecar::modified;
+use thalweg_io::urls::{Depth, Entry, Listed, url};
 
 use crate::{Error, Result};
 
 /// The regular files below a folder, in the order of their paths, or `path` itself. Links in a
-/// folder are not followed.
+/// folder are not followed. The objects of a folder at a URL, which ends in `/`, are its files.
 ///
 /// # Errors
 /// When a path can't be looked up, and when a folder has no files, because it then gives no
 /// evidence.
 pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    if let Some(url) = url(path) {
+        return if url.ends_with('/') { objects_of(url) } else { Ok(vec![path.to_owned()]) };
+    }
     if !fs::metadata(path).map_err(io(path, "looking up"))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -29,17 +37,35 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
             }
         }
     }
-    if files.is_empty() {
-        let empty =
-            std::io::Error::new(std::io::ErrorKind::NotFound, "the folder has no file in it");
-        return Err(Error::io(path, "looking up", empty));
-    }
-    files.sort();
-    Ok(files)
+    sorted(path, files)
 }
 
 fn io<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(std::io::Error) -> Error + use<'a> {
     move |e| Error::io(path, doing, e)
+}
+
+/// The objects whose URLs begin with that of a folder.
+fn objects_of(folder: &str) -> Result<Vec<PathBuf>> {
+    let mut objects = Vec::new();
+    list_url(folder, Depth::All, &Control::new(), &mut |entry| {
+        if let Entry::Object(Listed { url, .. }) = entry
+            && !url.ends_with('/')
+        {
+            objects.push(PathBuf::from(url));
+        }
+        Ok(true)
+    })?;
+    sorted(Path::new(folder), objects)
+}
+
+fn sorted(folder: &Path, mut files: Vec<PathBuf>) -> Result<Vec<PathBuf>> {
+    if files.is_empty() {
+        let empty =
+            std::io::Error::new(std::io::ErrorKind::NotFound, "the folder has no file in it");
+        return Err(Error::io(folder, "looking up", empty));
+    }
+    files.sort();
+    Ok(files)
 }
 
 /// The size of a file, or of all files of a folder, and their latest modification time, if the
@@ -49,6 +75,12 @@ fn io<'a>(path: &'a Path, doing: &'static str) -> impl FnOnce(std::io::Error) ->
 /// The errors of [`files_of`].
 pub(crate) fn state_of(path: &Path) -> Result<(u64, Option<SystemTime>)> {
     files_of(path)?.iter().try_fold((0, None), |(bytes, latest), file| {
+        if let Some(url) = url(file) {
+            let size = OpenedStore::unthrottled(file, &Options::default())?.store.size();
+            let seconds = modified(url).and_then(|seconds| u64::try_from(seconds).ok());
+            let changed = seconds.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+            return Ok((bytes + size, latest.max(changed)));
+        }
         let meta = fs::metadata(file).map_err(io(file, "looking up"))?;
         Ok((bytes + meta.len(), latest.max(meta.modified().ok())))
     })

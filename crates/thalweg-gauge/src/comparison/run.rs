@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime};
 
 use serde::Serialize;
+use thalweg_io::urls::url;
 
 use super::flags::{CLOCK_STEP_S, LEAST};
 use super::record::{PROBE_SCHEMA, RESUMED_SCHEMA};
@@ -151,12 +152,13 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// The files whose limit has not been probed yet.
+    /// The files whose limit has not been probed yet. Objects at URLs are not probed.
     fn unprobed(&self) -> Vec<PathBuf> {
         let mut files: Vec<_> =
             self.kept.session.arms.iter().filter_map(|a| a.files.first().cloned()).collect();
         files.sort();
         files.dedup();
+        files.retain(|file| url(file).is_none());
         files.retain(|file| self.kept.probes.iter().all(|p| p.file != file.display().to_string()));
         files
     }

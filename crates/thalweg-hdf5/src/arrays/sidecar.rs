@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use thalweg_codec::splitmix::checksum;
+use thalweg_io::index_fetch::fetch_index;
 use thalweg_io::model::StoreModel;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
-use thalweg_io::sidecar::index_places;
+use thalweg_io::sidecar::{index_places, version};
 use thalweg_io::store::Store;
 use thalweg_io::urls::url;
 use thalweg_io::{Error, InFile, Result};
@@ -40,8 +42,9 @@ fn modified(meta: &Metadata) -> Option<i64> {
 fn state(path: &Path, store: &dyn Store) -> Result<Option<IndexedFile>> {
     let size = store.size();
     let modified = match url(path) {
-        // A store reads one version of an object only, whose tag is in the name of the index.
-        Some(_) => 0,
+        // A store reads one version of an object only. Its tag stands for the time: an index beside
+        // it may have been made of another version.
+        Some(url) => version(url).map_or(0, |version| checksum(version.as_bytes()).cast_signed()),
         None => {
             let meta = fs::metadata(path).map_err(|e| Error::io(store.name(), "looking at", e))?;
             let Some(modified) = modified(&meta).filter(|_| meta.len() == size) else {
@@ -94,8 +97,17 @@ impl ArrayFile {
 
     /// Uses the index of the file if there is one. If an index cannot be used, adds the reason to
     /// the note.
-    pub(super) fn find_index(&mut self, path: &Path) {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub(super) fn find_index(&mut self, path: &Path) -> Result<()> {
         let mut why_not = None;
+        let most = self.store.size();
+        let fits = |place: &Path| {
+            let extents = load(place, most)?.ok()?;
+            state(path, &*self.store).ok()?.filter(|state| *state == extents.state())
+        };
+        fetch_index(path, most, &self.options.control, is_index, fits)?;
         for place in index_places(path) {
             let refused = match load(&place, self.store.size()) {
                 None => continue,
@@ -107,7 +119,7 @@ impl ArrayFile {
                     Ok(Some(state)) if state == extents.state() => {
                         self.file.know(extents);
                         self.index = Some(place);
-                        return;
+                        return Ok(());
                     }
                     Err(error) => error.to_string(),
                     Ok(_) => "the file has changed since".to_owned(),
@@ -121,6 +133,7 @@ impl ArrayFile {
             .into_iter()
             .chain(why_not.map(|why| format!("{why}; `thalweg index` makes a new one")));
         self.note = notes.reduce(|all, note| format!("{all}; {note}"));
+        Ok(())
     }
 
     /// The metadata of all objects and attributes, but for the indexes of these chunks. None if

@@ -1,7 +1,8 @@
 //! Files: the objects that their links lead to, found in rounds.
 
 use std::collections::{HashMap, HashSet};
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -534,7 +535,13 @@ impl MetadataFile {
             let found = format!("other files that hold {} bytes", bytes - left);
             return damaged(address, found, format!("{bytes}"));
         }
-        Ok(joined.append(&parts).map_err(|error| error.to_string()))
+        let open = |path: &Path| self.other_files.open(path, self.rounds.control());
+        Ok(joined.append(&parts, open).map_err(|error| match error {
+            Error::Io { file, source, .. } if source.kind() == ErrorKind::NotFound => {
+                format!("values in another file, {file}, that is not there")
+            }
+            error => error.to_string(),
+        }))
     }
 }
 

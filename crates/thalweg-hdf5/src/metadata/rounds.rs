@@ -205,6 +205,11 @@ enum Turn<'a, I, T> {
 }
 
 impl Rounds {
+    /// What cancels its reads.
+    pub fn control(&self) -> &Control {
+        &self.control
+    }
+
     /// The metadata of the file in `store`.
     pub fn new(store: Arc<dyn Store>, control: &Control, options: FetchOptions) -> Self {
         let FetchOptions { model, threads, memory, in_rounds } = options;

@@ -2,13 +2,14 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Decoder, Delivery, Run, Shape};
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::extent::{Fetch, Group, Source, Wanted};
-use crate::store::{JoinedStore, MemoryStore, Store};
+use crate::store::{FileStore, JoinedStore, MemoryStore, Store};
 
 /// Bytes of a range.
 pub(super) const LEN: u64 = 8;
@@ -115,7 +116,8 @@ fn views_of_a_run_outlive_the_first_piece_of_another_file() {
     let decoder = Copies { bad: u64::MAX };
     let mut run = Run::start(store.clone(), source, decoder, SHAPE, Control::new()).unwrap();
     let first = run.next().unwrap().unwrap();
-    let at = store.append(&[(other, 0, 5)]).unwrap().unwrap();
+    let open = |path: &Path| -> Result<Arc<dyn Store>> { Ok(Arc::new(FileStore::open(path)?)) };
+    let at = store.append(&[(other, 0, 5)], open).unwrap().unwrap();
     run.recycle(first);
     let rest: Vec<_> = run.by_ref().map(|batch| batch.unwrap().concat()).collect();
     assert_eq!(rest, vec![vec![7; 4]; 9]);

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::{Feed, FileStore, Request, Store};
+use super::{Feed, Request, Store};
 use crate::error::Result;
 
 /// Offset of the first piece: beyond the end of any file.
@@ -26,7 +26,7 @@ pub struct JoinedStore {
 struct Pieces {
     /// Sorted by offset in the joined store.
     list: Vec<JoinedPiece>,
-    files: HashMap<PathBuf, Arc<FileStore>>,
+    files: HashMap<PathBuf, Arc<dyn Store>>,
 }
 
 /// Bytes of another file.
@@ -40,7 +40,7 @@ pub struct JoinedPiece {
     pub offset: u64,
     /// Length in bytes.
     pub len: u64,
-    file: Arc<FileStore>,
+    file: Arc<dyn Store>,
 }
 
 impl fmt::Debug for JoinedStore {
@@ -62,10 +62,15 @@ impl JoinedStore {
 
     /// Appends consecutive pieces, each given as path, offset in the file and length in bytes.
     /// Returns the offset of the first piece in the joined store; `None` if there is no more room.
+    /// Each file is opened with `open` once.
     ///
     /// # Errors
-    /// As for [`FileStore::open`].
-    pub fn append(&self, parts: &[(PathBuf, u64, u64)]) -> Result<Option<u64>> {
+    /// Those of `open`.
+    pub fn append(
+        &self,
+        parts: &[(PathBuf, u64, u64)],
+        open: impl Fn(&Path) -> Result<Arc<dyn Store>>,
+    ) -> Result<Option<u64>> {
         let mut pieces = self.pieces.write().unwrap_or_else(PoisonError::into_inner);
         let end = pieces.list.last().map_or(Some(FIRST), |last| {
             (last.at + last.len)
@@ -82,7 +87,7 @@ impl JoinedStore {
             let file = match pieces.files.get(path) {
                 Some(file) => file.clone(),
                 None => {
-                    let file = Arc::new(FileStore::open(path)?);
+                    let file = open(path)?;
                     pieces.files.insert(path.clone(), file.clone());
                     file
                 }
@@ -185,13 +190,16 @@ impl Store for JoinedStore {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use super::JoinedStore;
-    use crate::store::{MemoryStore, Store};
+    use crate::error::Result;
+    use crate::store::{FileStore, MemoryStore, Store};
 
     #[test]
-    fn pieces_stand_behind_the_file() -> Result<(), Box<dyn std::error::Error>> {
+    fn pieces_stand_behind_the_file() -> std::result::Result<(), Box<dyn std::error::Error>> {
+        let open = |path: &Path| -> Result<Arc<dyn Store>> { Ok(Arc::new(FileStore::open(path)?)) };
         let folder = tempfile::tempdir()?;
         let (a, b) = (folder.path().join("a"), folder.path().join("b"));
         std::fs::write(&a, b"abcdefgh")?;
@@ -200,9 +208,9 @@ mod tests {
         assert_eq!(store.bytes(), Some(&b"main"[..]));
         let missing = "no room";
         let first = store
-            .append(&[(a.clone(), 2, 3), (b.clone(), 1, 5), (a.clone(), 0, 1)])?
+            .append(&[(a.clone(), 2, 3), (b.clone(), 1, 5), (a.clone(), 0, 1)], open)?
             .ok_or(missing)?;
-        let second = store.append(&[(b, 0, 2)])?.ok_or(missing)?;
+        let second = store.append(&[(b, 0, 2)], open)?.ok_or(missing)?;
         let read = |at: u64, len: usize| {
             let mut out = vec![9; len];
             store.read_at(at, &mut out).map(|()| out)
@@ -217,7 +225,7 @@ mod tests {
         let pieces: Vec<_> =
             store.pieces(first + 1, 4).into_iter().map(|p| (p.offset, p.len)).collect();
         assert_eq!(pieces, [(3, 2), (1, 2)]);
-        assert!(store.append(&[(a.clone(), 0, u64::MAX / 2)])?.is_none());
+        assert!(store.append(&[(a.clone(), 0, u64::MAX / 2)], open)?.is_none());
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_io::index_fetch::fetch_index;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::store::FileStore;
@@ -89,6 +90,15 @@ pub(super) fn load_or_build<F: FormatFile + ?Sized>(
         return Ok((format.build_index(file)?, IndexOrigin::Unsaved));
     };
     if let Some(index) = format.load(file, path)? {
+        return Ok((index, IndexOrigin::Loaded));
+    }
+    let size = file.store.size();
+    let fits = |place: &Path| {
+        let index = load_index_file(place, size).ok().flatten();
+        index.filter(|index| index.check(&file.header, size).is_ok())
+    };
+    let beside = fetch_index(path, size, &file.options.control, Index::is_start, fits)?;
+    if let Some(index) = beside {
         return Ok((index, IndexOrigin::Loaded));
     }
     let index = format.build_index(file)?;

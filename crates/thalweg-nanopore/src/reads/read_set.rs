@@ -4,25 +4,29 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::{fs, io};
 
 use arrow_schema::SchemaRef;
 use thalweg_io::open::open_files;
+use thalweg_io::pool::try_map;
 use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
+use super::ahead::Ahead;
 use super::columns::Table;
+use super::find::find;
 use super::{
     Batch, BatchOptions, Options, Order, Read, ReadFile, Selection, StoreKind, Strings, Summary,
     Visitor,
 };
 use crate::file::missing_reads;
-use crate::format::Format;
 use crate::record::Header;
 
 /// The most files that stay open. For other files only the header is kept, and they are opened
 /// again when they are read, because a data set may have more files than a process may open.
 const MOST_OPEN: usize = 64;
+
+/// Objects at URLs that are opened at the same time. Each takes a request, which is waited for.
+const OPENED_AT_ONCE: usize = 32;
 
 /// The header, or the one `before` it if the two are equal. The files of a run often have equal
 /// headers, which would take most of the memory of a data set of many files.
@@ -59,6 +63,7 @@ pub struct ReadSet(Arc<Files>);
 struct Files {
     files: Vec<SetMember>,
     options: Options,
+    ahead: Ahead,
 }
 
 #[derive(Debug, Clone)]
@@ -85,10 +90,15 @@ impl Files {
             .files
             .get(index)
             .ok_or_else(|| Error::Usage(format!("no file number {index}").into()))?;
+        let known = self.ahead.take(index);
+        self.open_ahead(index);
         match &member.open {
             Some(file) => Ok(file.clone()),
             None => {
-                let file = ReadFile::open(&member.path, self.options.clone())?;
+                let file = match known {
+                    Some(opening) => opening.join()?,
+                    None => ReadFile::open(&member.path, self.options.clone())?,
+                };
                 if *file.file.header != *member.first {
                     return Err(Error::Malformed {
                         file: member.name.clone(),
@@ -101,6 +111,15 @@ impl Files {
                 Ok(Arc::new(file))
             }
         }
+    }
+
+    /// Starts opening the objects that follow a file.
+    fn open_ahead(&self, index: usize) {
+        self.ahead.follow(index, |next| {
+            let member = self.files.get(next)?;
+            let is_slow = member.open.is_none() && url(&member.path).is_some();
+            is_slow.then(|| (member.path.clone(), self.options.clone()))
+        });
     }
 }
 
@@ -135,31 +154,45 @@ impl ReadSet {
     /// Those of [`ReadSet::open`].
     pub fn open_with<P: AsRef<Path>>(
         paths: impl IntoIterator<Item = P>,
-        mut known: Option<ReadFile>,
+        known: Option<ReadFile>,
         options: Options,
     ) -> Result<Self> {
-        let found = find(paths)?;
+        let found = find(paths, &options.control)?;
         let mut files: Vec<SetMember> = Vec::with_capacity(found.len());
         let most_open = open_files(MOST_OPEN);
-        for path in found {
-            let file = match known.take_if(|file| file.file.path.as_deref() == Some(&path)) {
-                Some(file) => file,
-                None => ReadFile::open(&path, options.clone())?,
+        let known = Mutex::new(known);
+        let open = |(index, path): (usize, &PathBuf)| {
+            let is_it = |file: &mut ReadFile| {
+                file.file.path.as_deref().map(Path::as_os_str) == Some(path.as_os_str())
             };
+            let known = known.lock().unwrap_or_else(PoisonError::into_inner).take_if(is_it);
+            let file = known.map_or_else(|| ReadFile::open(path, options.clone()), Ok)?;
             // A file in memory was read completely, and needs no descriptor.
-            let stays = files.len() < most_open || options.store == StoreKind::Memory;
+            let stays = index < most_open || options.store == StoreKind::Memory;
             let header = if stays { &file.file.header } else { file.whole_header() };
-            let before = files.last();
-            files.push(SetMember {
-                path,
+            Ok(SetMember {
+                path: path.clone(),
                 name: file.file.name().clone(),
-                first: shared(&file.file.header, before.map(|before| &before.first)),
-                header: shared(header, before.map(|before| &before.header)),
+                first: file.file.header.clone(),
+                header: header.clone(),
                 bytes: file.file.store.size(),
                 open: stays.then(|| Arc::new(file)),
-            });
+            })
+        };
+        for paths in found.chunks(most_open) {
+            let wait = paths.iter().any(|path| url(path).is_some());
+            let threads = if wait { OPENED_AT_ONCE } else { 1 };
+            let numbered = (files.len()..).zip(paths).collect::<Vec<_>>();
+            for member in try_map(threads, numbered, open)? {
+                let before = files.last();
+                files.push(SetMember {
+                    first: shared(&member.first, before.map(|before| &before.first)),
+                    header: shared(&member.header, before.map(|before| &before.header)),
+                    ..member
+                });
+            }
         }
-        Ok(Self(Arc::new(Files { files, options })))
+        Ok(Self(Arc::new(Files { files, options, ahead: Ahead::default() })))
     }
 
     /// The options that files are opened with.
@@ -189,7 +222,8 @@ impl ReadSet {
     #[must_use]
     pub fn part(&self, files: Range<usize>) -> Self {
         let files = self.0.files.iter().skip(files.start).take(files.len()).cloned().collect();
-        Self(Arc::new(Files { files, options: self.0.options.clone() }))
+        let options = self.0.options.clone();
+        Self(Arc::new(Files { files, options, ahead: Ahead::default() }))
     }
 
     /// Paths and warnings ([`ReadFile::note`]) of the files that stay open.
@@ -417,84 +451,6 @@ impl ReadSet {
             advice: "check the ids; if a file has changed, delete its .idx".into(),
         })
     }
-}
-
-/// The files of reads at these paths, sorted and without duplicates. Folders are searched at any
-/// depth for files with the extension of a [`Format`]. A path that does not exist and contains one
-/// of `*?[` is a pattern; `**` matches folders at any depth.
-///
-/// # Errors
-/// [`Error::NotFound`] for a folder without such files and for a pattern that matches nothing;
-/// [`Error::Io`] for a folder that can't be listed.
-pub fn find<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Vec<PathBuf>> {
-    let mut found = Vec::new();
-    for path in paths {
-        let path = path.as_ref();
-        match pattern(path) {
-            Some(pattern) => expand(pattern, &mut found)?,
-            None => add(path, &mut found)?,
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
-}
-
-/// The path as a pattern of paths, if it is one: with `*`, `?` or `[`, and without a file of that
-/// name.
-pub fn pattern(path: &Path) -> Option<&str> {
-    let is_pattern = |text: &&str| text.contains(['*', '?', '[']) && !path.exists();
-    path.to_str().filter(|text| url(path).is_none() && is_pattern(text))
-}
-
-fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {
-    let name: Arc<str> = pattern.into();
-    let paths = glob::glob(pattern)
-        .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
-    let mut none = true;
-    for path in paths {
-        add(&path.map_err(|e| Error::io(&name, "listing", io::Error::from(e)))?, found)?;
-        none = false;
-    }
-    if none {
-        let what = "files that match".into();
-        return Err(Error::NotFound { file: name, what, advice: "try the pattern with ls".into() });
-    }
-    Ok(())
-}
-
-fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    if !path.is_dir() {
-        found.push(path.to_owned());
-        return Ok(());
-    }
-    let before = found.len();
-    search(path, found)?;
-    if found.len() == before {
-        return Err(Error::NotFound {
-            file: path.to_string_lossy().into(),
-            what: format!("files that end in {}", Format::extensions(".")).into(),
-            advice: "name the files themselves if they are called otherwise".into(),
-        });
-    }
-    Ok(())
-}
-
-/// Finds files of reads below a folder. Links to folders are not followed, because they may form a
-/// cycle.
-fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let name: Arc<str> = folder.to_string_lossy().into();
-    let failed = |e| Error::io(&name, "listing", e);
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let path = entry.path();
-        if entry.file_type().map_err(failed)?.is_dir() {
-            search(&path, found)?;
-        } else if Format::of_path(&path).is_some() && path.is_file() {
-            found.push(path);
-        }
-    }
-    Ok(())
 }
 
 /// Runs iterators one after the other. It ends after the first error.

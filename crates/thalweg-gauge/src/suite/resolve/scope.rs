@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use thalweg_io::urls::url;
+
 use super::{Peer, Resolver};
+use crate::cache;
 use crate::suite::files::{FileOrigin, NeededFile};
 use crate::suite::parse::DEFAULT_PLACE;
 use crate::suite::template::{Template, quoted};
@@ -238,7 +241,10 @@ impl Resolver<'_> {
             }
             FileSource::Path(template) => {
                 let path = template.fill(|word| self.value(word, scope, &template.at)).ok()?;
-                self.given(name, decl, self.context.folder.join(path))
+                let path = PathBuf::from(path);
+                let is_url = url(&path).is_some();
+                let path = if is_url { path } else { self.context.folder.join(path) };
+                self.given(name, decl, path)
             }
             FileSource::Synth(synthetic) => Some(NeededFile {
                 path: folder.join(synthetic.file_name()),
@@ -315,6 +321,13 @@ impl Resolver<'_> {
     }
 
     fn given(&mut self, name: &str, decl: &FileDecl, path: PathBuf) -> Option<NeededFile> {
+        if url(&path).is_some() {
+            if let Err(e) = cache::state_of(&path) {
+                self.problems.add(&decl.at, format!("the file {name:?}: {e}"));
+                return None;
+            }
+            return Some(NeededFile { path, make: FileOrigin::Given });
+        }
         match std::fs::metadata(&path) {
             Ok(meta) if meta.is_file() || meta.is_dir() => {
                 Some(NeededFile { path, make: FileOrigin::Given })

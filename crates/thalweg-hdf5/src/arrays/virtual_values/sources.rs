@@ -1,12 +1,14 @@
 //! The files and datasets that virtual datasets show.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::open::{OpenedStore, Options, open_files};
 use thalweg_io::plan::Budget;
 use thalweg_io::sync::{Mutex, PoisonError};
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
 use crate::array::Found;
@@ -94,7 +96,15 @@ impl ArrayFile {
                 path = other_files.find(last, self.store.name())?;
             }
             let Some(path) = path else { return Ok(None) };
-            self.other(&path, options)?
+            match self.other(&path, options) {
+                // Whether there is an object, is known once it is opened.
+                Err(Error::Io { source, .. })
+                    if url(&path).is_some() && source.kind() == ErrorKind::NotFound =>
+                {
+                    return Ok(None);
+                }
+                other => other?,
+            }
         };
         Ok(Some(Self { level: self.level + 1, nested: self.nested.clone(), ..file }))
     }

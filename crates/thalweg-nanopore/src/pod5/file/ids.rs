@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_io::index_fetch::fetch_index;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::{Error, Fault, InFile, Result};
@@ -50,6 +51,15 @@ impl Pod5File {
         }
         let owner = self.owner(file);
         let options = &file.options;
+        if let Some(path) = &file.path {
+            let size = file.store.size();
+            let fits = |place: &Path| Pod5Index::open(place, owner).ok().flatten();
+            let is_kind = Pod5Index::is_start;
+            if let Some(index) = fetch_index(path, size, &options.control, is_kind, fits)? {
+                let index = self.index.get_or_init(|| Arc::new(index)).clone();
+                return Ok((index, IndexOrigin::Loaded));
+            }
+        }
         let build = |new: Option<NewFile>| {
             Pod5Index::build(&self.tables, owner, new, options.budget.memory, &options.control)
         };
