@@ -86,6 +86,7 @@ mod tests {
     use object_store::aws::AmazonS3Builder;
 
     use super::{bucket_url, object_url};
+    use crate::transport::Connector;
 
     #[test]
     fn keys_are_encoded() -> Result<(), Box<dyn std::error::Error>> {
@@ -97,7 +98,10 @@ mod tests {
 
     #[test]
     fn the_address_of_a_bucket_is_that_of_its_objects() -> Result<(), object_store::Error> {
-        let plain = AmazonS3Builder::new().with_bucket_name("b").with_region("eu-north-1");
+        let plain = AmazonS3Builder::new()
+            .with_http_connector(Connector::default())
+            .with_bucket_name("b")
+            .with_region("eu-north-1");
         let at = |builder: &AmazonS3Builder| bucket_url(builder).map(String::from);
         assert_eq!(at(&plain)?, "https://s3.eu-north-1.amazonaws.com/b");
         let hosted = plain.clone().with_virtual_hosted_style_request(true);
