@@ -73,8 +73,8 @@ class Table:
                 name,
                 throttle,
                 plan["predicted_s"],
-                plan["requests"],
-                plan["fetched_bytes"],
+                plan["all_requests"],
+                plan["all_bytes"],
                 lambda: self.verb("read", *common),
             )
 

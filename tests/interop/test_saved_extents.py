@@ -212,7 +212,7 @@ def test_an_indexed_file_is_opened_in_one_round(thalweg, tmp_path):
         before = thalweg("read", path, "/g7/below/d3", "--explain", "--throttle", "latency=1ms").stdout
         thalweg("index", path)
         after = thalweg("read", path, "/g7/below/d3", "--explain", "--throttle", "latency=1ms").stdout
-        rounds = [int(re.search(r"finding +(\d+) rounds", text)[1]) for text in (before, after)]
+        rounds = [int(re.search(r"finding +(\d+) rounds?", text)[1]) for text in (before, after)]
         assert rounds[0] > 1 and rounds[1] == 1, rounds
         assert thalweg("read", path, "--digest").stdout == digests
         assert len(digests.splitlines()) == 400

@@ -15,9 +15,11 @@ use thalweg::reads::{Options, ReadSet, Selection};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
 use crate::common::{Failure, VerbResult, for_each_file, print_json};
+use crate::explain::{self, ExplainedRun, counting};
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
+use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use outputs::{format, is_whole, outputs};
@@ -60,6 +62,12 @@ pub(crate) struct ConvertArgs {
     /// Sort the reads by id
     #[arg(long, conflicts_with_all = ["ids", "per_file"])]
     sort: bool,
+    /// Print the plan of reading IN (store model, requests, predicted time, and of a URL the cost),
+    /// and write nothing
+    #[arg(long, conflicts_with_all = ["per_file", "repack"])]
+    explain: bool,
+    #[command(flatten)]
+    prices: PriceArgs,
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
@@ -85,7 +93,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         args.write.force.remove_old_index(&args.output);
         return Ok(());
     }
-    let options = args.read.options();
+    let options = counting(args.explain, args.read.options());
     let control = options.control.clone();
     let format = format(args)?;
     let conversion = args.write.conversion(format, &options)?;
@@ -95,6 +103,10 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     let set = open_set(&args.inputs, options)?;
     args.write.force.check(&args.output, set.paths().chain(args.ids.as_deref()))?;
     let selection = selection(args, &set)?;
+    if args.explain {
+        let run = ExplainedRun::Ordered;
+        return explain::print(&set, &selection, run, &args.prices, args.write.json);
+    }
     let _progress = FetchProgress::watch(&control, set.bytes());
     write(args, &set, &selection, &args.output, &conversion)
 }

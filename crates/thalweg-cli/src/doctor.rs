@@ -20,9 +20,11 @@ use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
 use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
+use thalweg_io::urls::url;
 
 use crate::arrays::{self, WordSum};
 use crate::common::{Failure, VerbResult, complain, ended, output};
+use crate::explain::{counting, prior};
 use crate::open::ReadArgs;
 use crate::options::{Kind, check as check_options};
 use report::{in_json, in_words};
@@ -114,11 +116,12 @@ impl DoctorReport<'_> {
 
 pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     // An index beside the file is ignored: thalweg is compared with libhdf5, which does not use it.
-    let mut options = Options { own_index: true, finds_in_rounds: true, ..args.read.options() };
+    let counted = counting(true, args.read.options());
+    let mut options = Options { own_index: true, finds_in_rounds: true, ..counted };
     let path = &args.file;
     let started = Instant::now();
     let opened = OpenedStore::unthrottled(path, &options)?;
-    let store = StoreHere::of(&opened);
+    let store = StoreHere::of(path, &opened);
     let identified = Identified::from_store(path, opened)?.trusted(args.trusted);
     if !identified.is_hdf5() {
         options.model = args.model.as_ref().map(|asked| asked.model);
@@ -138,14 +141,16 @@ struct StoreHere {
     cached: f64,
     model: StoreModel,
     origin: Origin,
+    is_object: bool,
 }
 
 impl StoreHere {
     /// Asks the system, before anything of the file is read.
-    fn of(opened: &OpenedStore) -> Self {
+    fn of(path: &Path, opened: &OpenedStore) -> Self {
         let pages = opened.file.as_ref().and_then(|file| resident(file, 0..u64::MAX));
         let (model, origin) = opened.model;
-        Self { cached: pages.map_or(0.0, |pages| pages.fraction()), model, origin }
+        let cached = pages.map_or(0.0, |pages| pages.fraction());
+        Self { cached, model, origin, is_object: url(path).is_some() }
     }
 
     /// Where the model comes from, in words, and whether it is only assumed. A store that
@@ -153,10 +158,7 @@ impl StoreHere {
     fn origin(&self, held: &StoreModel, throttled: bool) -> (String, bool) {
         let (mut words, mut assumed) = match self.origin {
             Origin::Measured(_) => ("measured by `thalweg probe`".to_owned(), false),
-            _ => {
-                let words = "assumed from the kind of file system; `thalweg probe` measures it";
-                (words.to_owned(), true)
-            }
+            _ => (prior(self.is_object).to_owned(), true),
         };
         if throttled {
             words.push_str(", held to --throttle");
@@ -251,8 +253,9 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
         complain(&format!("{}: not proved to be out of memory: {why}", path.display()));
     }
     let started = Instant::now();
-    let identified = Identified::new(path, options)?.trusted(args.trusted);
-    let Opened::Arrays(file) = identified.open(options.clone())? else {
+    let options = Options { counter: None, ..options.clone() };
+    let identified = Identified::new(path, &options)?.trusted(args.trusted);
+    let Opened::Arrays(file) = identified.open(options)? else {
         let what = "it holds no arrays any more: it changed while it was examined";
         return Err(Failure::Said(format!("{}: {what}", path.display())));
     };

@@ -1,33 +1,70 @@
-//! `thalweg read --explain`: prints the plan of a read, in words or JSON.
+//! `--explain`: prints the plan of a read of reads, in words or JSON.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use serde_json::json;
+use thalweg::Options;
 use thalweg::engine::Delivery;
 use thalweg::model::Origin;
-use thalweg::reads::{Explained, ReadFile, Selection};
+use thalweg::reads::{Explained, ReadFile, ReadSet, Selection};
+use thalweg::store::{Asked, Counter};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+use thalweg_io::urls::url;
 
-use crate::common::{VerbResult, counted};
+use crate::common::{Failure, VerbResult, counted, output};
+use crate::prices::PriceArgs;
 
-/// Prints the plan that `thalweg read` follows without `--digest`.
+/// The run that is explained.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum ExplainedRun {
+    /// Reads are decoded and used on the workers: `thalweg read` without --digest.
+    Worker,
+    /// Reads come in order: `thalweg convert`.
+    Ordered,
+    /// All but the signal comes in order: `thalweg scan`.
+    Fields,
+}
+
+/// The only file of the set. Fails if there are several: `option` is about one file.
+pub(crate) fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
+    match set.paths().len() {
+        1 => Ok(set.file(0)?),
+        files => Err(Failure::Usage(format!("{option} is about one file, and {files} are named"))),
+    }
+}
+
+/// The options for a set whose run will be explained.
+pub(crate) fn counting(is_explained: bool, options: Options) -> Options {
+    Options { counter: is_explained.then(Counter::default), ..options }
+}
+
+/// Prints the plan of a run over the only file of the set, which [`counting`] has opened.
 pub(crate) fn print(
-    file: &ReadFile,
+    set: &ReadSet,
     selection: &Selection,
+    run: ExplainedRun,
+    prices: &PriceArgs,
     as_json: bool,
-    out: &mut dyn Write,
 ) -> VerbResult {
-    let plan = file.explain(selection, Delivery::Worker)?;
+    let file = sole(set, "--explain")?;
+    let prices = set.paths().any(|path| url(path).is_some()).then_some(prices);
+    let plan = match run {
+        ExplainedRun::Worker => file.explain(selection, Delivery::Worker)?,
+        ExplainedRun::Ordered => file.explain(selection, Delivery::Ordered)?,
+        ExplainedRun::Fields => file.explain_columns(selection, Delivery::Ordered, false)?,
+    };
+    let mut out = output();
     if as_json {
-        writeln!(out, "{}", in_json(&plan))?;
+        writeln!(out, "{}", in_json(&plan, prices))?;
     } else {
-        write!(out, "{}", in_words(&plan))?;
+        write!(out, "{}", in_words(&plan, prices))?;
     }
     out.flush()?;
     Ok(())
 }
 
-fn in_json(plan: &Explained) -> serde_json::Value {
+fn in_json(plan: &Explained, prices: Option<&PriceArgs>) -> serde_json::Value {
     let Explained { model, origin, shape, shares, .. } = plan;
     let (origin, measured_at) = match origin {
         Origin::Given => ("given", None),
@@ -54,16 +91,40 @@ fn in_json(plan: &Explained) -> serde_json::Value {
         "requests": plan.requests,
         "fetched_bytes": plan.fetched_bytes,
         "wanted_bytes": plan.wanted_bytes,
+        "before": plan.before,
+        "rounds": plan.rounds(),
+        "all_requests": plan.all_requests(),
+        "all_bytes": plan.all_bytes(),
+        "cost_usd": prices.map(|prices| prices.cost(plan.all_requests(), plan.all_bytes())),
         "predicted_s": plan.predicted.as_secs_f64(),
     })
 }
 
-fn in_words(plan: &Explained) -> String {
+/// The rounds before a run in words.
+pub(crate) fn before_in_words(before: &Asked) -> String {
+    format!(
+        "{} of requests, one after the other: {}, {}",
+        counted(before.rounds, "round"),
+        counted(before.requests, "request"),
+        decimal_bytes(before.bytes as f64)
+    )
+}
+
+/// Where the model comes from, if nothing was measured.
+pub(crate) fn prior(is_object: bool) -> &'static str {
+    if is_object {
+        "assumed, as of S3 within its region; `thalweg probe URL` measures it"
+    } else {
+        "assumed from the kind of file system; `thalweg probe` measures it"
+    }
+}
+
+fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
     let Explained { model, shape, shares, .. } = plan;
     let origin = match plan.origin {
         Origin::Given => "given".into(),
         Origin::Measured(at) => format!("measured {} ago by `thalweg probe`", age(at)),
-        Origin::Prior => "assumed from the kind of file system; `thalweg probe` measures it".into(),
+        Origin::Prior => prior(prices.is_some()).into(),
     };
     let size = |bytes: usize| binary_bytes(bytes as f64);
     let reads =
@@ -71,15 +132,21 @@ fn in_words(plan: &Explained) -> String {
     let window = plan.window_bytes.map_or_else(String::new, |bytes| {
         format!("\norder      by offset, over about {} at a time", binary_bytes(bytes as f64))
     });
+    let (gets, bytes) = (plan.all_requests(), plan.all_bytes());
+    let cost = prices.map_or_else(String::new, |prices| {
+        let (bytes, cost) = (decimal_bytes(bytes as f64), prices.in_words(gets, bytes));
+        format!("cost       {}, {bytes}: {cost}\n", counted(gets, "GET"))
+    });
     format!(
         "model      {origin}\n\
          \x20          latency {}, {}, {} requests/s, reached with {} requests of {}\n\
          threads    {} decode, 1 to fetch\n\
          requests   {} in flight, of up to {}; gaps below {} are read, not skipped\n\
          memory     {} in all: {} buffers take {}, batches {}, codecs may take {}\n\
+         before     {}\n\
          wanted     {reads}, {}{window}\n\
          fetched    {} in {} requests\n\
-         predicted  {} for the store alone\n",
+         predicted  {} for the store alone\n{cost}",
         seconds(model.latency_s),
         bandwidth(model.bandwidth),
         digits(model.request_rate),
@@ -94,6 +161,7 @@ fn in_words(plan: &Explained) -> String {
         size(shares.buffers_bytes),
         size(shares.batches_bytes),
         size(shares.codecs_bytes),
+        before_in_words(&plan.before),
         decimal_bytes(plan.wanted_bytes as f64),
         decimal_bytes(plan.fetched_bytes as f64),
         plan.requests,

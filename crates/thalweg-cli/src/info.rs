@@ -15,6 +15,7 @@ use thalweg_io::urls::url;
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain, ended, output};
+use crate::open::TimeoutArgs;
 use crate::options::{Kind, check as check_options};
 use crate::signals::cancel_on_signal;
 
@@ -46,10 +47,13 @@ pub(crate) struct InfoArgs {
     /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
+    #[command(flatten)]
+    timeout: TimeoutArgs,
 }
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
-    let options = Options { control: cancel_on_signal(), ..Options::default() };
+    let (control, timeout) = (cancel_on_signal(), args.timeout.timeout());
+    let options = Options { control, timeout, ..Options::default() };
     let mut is_run = args.run;
     for path in &args.files {
         is_run = is_run || is_many(path, &options.control)?;

@@ -22,6 +22,7 @@ mod merge;
 mod open;
 mod options;
 mod plot;
+mod prices;
 mod printable;
 mod probe;
 mod progress;

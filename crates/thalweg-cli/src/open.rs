@@ -2,6 +2,7 @@
 //! and the options for both.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use thalweg::control::Control;
@@ -42,6 +43,23 @@ pub(crate) struct ReadArgs {
     /// they lie
     #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
     no_index: bool,
+    #[command(flatten)]
+    timeout: TimeoutArgs,
+}
+
+/// How long a read of an object waits.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct TimeoutArgs {
+    /// URLs: fail after SECONDS without a byte, all tries included (default: 30)
+    #[arg(long, value_name = "SECONDS", overrides_with = "timeout")]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    timeout: Option<u32>,
+}
+
+impl TimeoutArgs {
+    pub(crate) fn timeout(self) -> Option<Duration> {
+        self.timeout.map(|seconds| Duration::from_secs(seconds.into()))
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
@@ -88,6 +106,8 @@ impl ReadArgs {
             gap: self.gap,
             own_index: self.no_index,
             finds_in_rounds: false,
+            counter: None,
+            timeout: self.timeout.timeout(),
         }
     }
 

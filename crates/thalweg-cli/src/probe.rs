@@ -12,22 +12,31 @@ use serde_json::json;
 use thalweg::model::{StoreModel, saved};
 use thalweg::new_file::NewFile;
 use thalweg::store::FileStore;
-use thalweg_gauge::limit::{Probe, ProbeOptions, probe};
-use thalweg_gauge::units::{bandwidth, binary_bytes, digits, seconds};
+use thalweg::{OpenedStore, Options};
+use thalweg_gauge::limit::{Probe, ProbeOptions, probe, probe_object};
+use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+use thalweg_io::open::{Counts, counts_of_urls, url_device};
+use thalweg_io::urls::url;
 
-use crate::common::{Failure, VerbResult, output, parse_bytes, shown_path};
-use crate::signals::flag_on_signal;
+use crate::common::{Failure, VerbResult, counted, output, parse_bytes, shown_path};
+use crate::open::TimeoutArgs;
+use crate::signals::{cancel_on_signal, flag_on_signal};
 
-/// Measure the device under a file or folder, and save its model for later reads
+/// Measure the device under a file or folder, or the line to an object store, and save its model
+/// for later reads
 ///
 /// Reads parts of FILE past the page cache, with several request sizes and several numbers of
-/// requests in flight. In a FOLDER, it writes a temporary file, reads that, and removes it. The
-/// model is valid for 30 days, for every file on that device.
+/// requests in flight. In a FOLDER, it writes a temporary file, reads that, and removes it. Of an
+/// object at a URL, it asks for ranges, and writes nothing; the object should have 64 MB or more.
+/// The model is valid for 30 days, for every file on that device, or every object of that bucket or
+/// HTTP server.
 ///
 /// Example: thalweg probe /data --budget-s 20
+///
+/// Example: thalweg probe s3://bucket/reads.pod5
 #[derive(Debug, clap::Args)]
 pub(crate) struct ProbeArgs {
-    /// A large file, or a folder to write a temporary one in
+    /// A large file or object, or a folder to write a temporary file in
     path: PathBuf,
     /// Print one JSON line: the model, the whole table, and where the model was saved
     #[arg(long)]
@@ -39,25 +48,17 @@ pub(crate) struct ProbeArgs {
     /// Size of the temporary file
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = parse_bytes)]
     file_size: u64,
+    #[command(flatten)]
+    timeout: TimeoutArgs,
 }
 
 pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
-    let stop = flag_on_signal();
-    let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
-    let temporary =
-        meta.is_dir().then(|| temporary(&args.path, args.file_size, &stop)).transpose()?;
-    let path = temporary.as_ref().map_or(&*args.path, NewFile::temporary);
-    // A pipe without a writer would have this wait for ever.
-    let device = saved::device(FileStore::open(path)?.file());
-    let options = ProbeOptions::sweep_within(Duration::from_secs(args.budget_s.into()));
-    let found = probe(path, &options, &stop, &mut |_, _| {})?;
-    drop(temporary);
+    let (found, device) = match url(&args.path) {
+        Some(url) => object(args, url)?,
+        None => device(args)?,
+    };
     let model = found.store_model().ok_or_else(|| {
-        Failure::Said(format!(
-            "{}: {}",
-            args.path.display(),
-            found.notes.first().map_or("no model", |n| n)
-        ))
+        Failure::Said(format!("{}: {}", found.file, found.notes.first().map_or("no model", |n| n)))
     })?;
     let place = match (saved::folder(), device) {
         (Some(folder), Some(device)) => {
@@ -67,17 +68,59 @@ pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
         (None, _) => Err("neither XDG_CACHE_HOME nor HOME is set".into()),
         (_, None) => Err("the system does not tell which device this is".into()),
     };
+    let counts = url(&args.path).map(|_| counts_of_urls());
     let mut out = output();
     if args.json {
-        writeln!(out, "{}", as_json(&args.path, &found, &model, place.as_deref().ok()))?;
+        writeln!(out, "{}", as_json(&found, &model, place.as_deref().ok(), counts))?;
     } else {
         write!(out, "{}", in_words(&found, &model))?;
+        if let Some(Counts { requests, bytes, .. }) = counts {
+            let bytes = decimal_bytes(bytes as f64);
+            writeln!(out, "it took {}, {bytes}", counted(requests, "request"))?;
+        }
         if let Ok(place) = &place {
             writeln!(out, "saved as {}; it holds for 30 days", shown_path(place))?;
         }
     }
     out.flush()?;
     place.map(drop).map_err(|why| Failure::Said(format!("the model was not saved: {why}")))
+}
+
+/// A probe, and the name of what was probed.
+type Probed = (Probe, Option<String>);
+
+/// Measures the line to an object.
+fn object(args: &ProbeArgs, url: &str) -> Result<Probed, Failure> {
+    let control = cancel_on_signal();
+    let options =
+        Options { control: control.clone(), timeout: args.timeout.timeout(), ..Options::default() };
+    let opened = OpenedStore::unthrottled(&args.path, &options)?;
+    if opened.file.is_some() {
+        let words = "a URL of a file: give its path to measure the device".into();
+        return Err(Failure::Usage(words));
+    }
+    let found = probe_object(&opened.store, budget(args), &control)?;
+    Ok((found, Some(url_device(url)?)))
+}
+
+fn budget(args: &ProbeArgs) -> Duration {
+    Duration::from_secs(args.budget_s.into())
+}
+
+/// Measures the device under a file or folder.
+fn device(args: &ProbeArgs) -> Result<Probed, Failure> {
+    let stop = flag_on_signal();
+    let meta = std::fs::metadata(&args.path).map_err(|e| io_error(&args.path, "looking up", e))?;
+    let temporary =
+        meta.is_dir().then(|| temporary(&args.path, args.file_size, &stop)).transpose()?;
+    let path = temporary.as_ref().map_or(&*args.path, NewFile::temporary);
+    // A pipe without a writer would have this wait for ever.
+    let device = saved::device(FileStore::open(path)?.file());
+    let options = ProbeOptions::sweep_within(budget(args));
+    let found = probe(path, &options, &stop, &mut |_, _| {})?;
+    drop(temporary);
+    let found = Probe { file: args.path.display().to_string(), ..found };
+    Ok((found, device))
 }
 
 fn io_error(path: &Path, doing: &'static str, error: io::Error) -> Failure {
@@ -106,15 +149,18 @@ fn temporary(folder: &Path, size: u64, stop: &AtomicBool) -> thalweg::Result<New
 }
 
 fn as_json(
-    path: &Path,
     found: &Probe,
     model: &StoreModel,
     place: Option<&Path>,
+    counts: Option<Counts>,
 ) -> serde_json::Value {
     json!({
         "schema": "thalweg.probe/1",
-        "path": path.display().to_string(),
+        "path": found.file,
         "model": model,
+        "latency": found.latency,
+        "connection_bytes_per_s": found.connection_bytes_per_s(),
+        "object_store": counts,
         "saved_as": place.map(|p| p.display().to_string()),
         "probe": found,
     })
@@ -158,6 +204,17 @@ fn in_words(found: &Probe, model: &StoreModel) -> String {
         seconds(model.latency_s),
         digits(model.request_rate),
     );
+    if let Some(latency) = found.latency {
+        let rate = found.connection_bytes_per_s();
+        let _ = writeln!(
+            text,
+            "latency: half of {} within {}, 99 of 100 within {}; one connection: {}",
+            counted(latency.requests, "small request"),
+            seconds(latency.median_s),
+            seconds(latency.p99_s),
+            rate.map_or_else(|| "faster than the latency shows".into(), bandwidth),
+        );
+    }
     for note in &found.notes {
         let _ = writeln!(text, "note: {note}");
     }

@@ -15,10 +15,12 @@ use thalweg_io::urls::url;
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};
+use crate::explain::{ExplainedRun, counting, sole};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, identify, open_set_with};
 use crate::options::{Kind, check as check_options};
+use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
 use crate::timing::Started;
 use crate::{digest, explain};
@@ -59,6 +61,8 @@ pub(crate) struct ReadVerbArgs {
     /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
     #[arg(long, conflicts_with = "digest")]
     explain: bool,
+    #[command(flatten)]
+    prices: PriceArgs,
     /// Only the reads in this list (one id a line), in its order. If there is no index of the file,
     /// one is made and kept as FILE.idx, or in your cache folder where that cannot be written
     #[arg(long, value_name = "LIST")]
@@ -90,14 +94,6 @@ pub(crate) struct ReadVerbArgs {
     read: ReadArgs,
 }
 
-/// The only file of the set. Fails if there are several: `option` is about one file.
-fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
-    match set.paths().len() {
-        1 => Ok(set.file(0)?),
-        files => Err(Failure::Usage(format!("{option} is about one file, and {files} are named"))),
-    }
-}
-
 /// Writes the reads as an Arrow IPC file.
 fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> VerbResult {
     let schema = set.schema(Strings::Text)?;
@@ -120,7 +116,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
-    let options = args.read.options();
+    let options = counting(args.explain, args.read.options());
     let started = Started::now();
     if let Some(to) = &args.to {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
@@ -204,7 +200,7 @@ fn arrays_first(
         to: args.to.as_deref(),
         digests: args.digest,
         as_json: args.json,
-        explain: args.explain,
+        explain: args.explain.then_some(&args.prices),
         at_once: args.arrays,
         threads: args.read.threads(),
         arrays: &args.of_arrays,
@@ -234,15 +230,16 @@ fn reads(
     started: Started,
 ) -> VerbResult {
     let options = set.options();
-    let mut out = listing();
     if args.explain {
-        return explain::print(&*sole(set, "--explain")?, selection, args.json, &mut out);
+        let run = ExplainedRun::Worker;
+        return explain::print(set, selection, run, &args.prices, args.json);
     }
     let progress = FetchProgress::watch(&options.control, set.bytes());
     if let Some(to) = &args.to {
         return save(set, selection, to, args.pa);
     }
     if args.digest {
+        let mut out = listing();
         for row in set.map(selection, digest::row)? {
             writeln!(out, "{}", row?)?;
         }

@@ -7,9 +7,11 @@ use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
 
 use crate::common::{Failure, VerbResult};
+use crate::explain::{self, ExplainedRun, counting};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
+use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 
@@ -44,6 +46,15 @@ pub(crate) struct ScanArgs {
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
+    /// Print the plan (store model, requests, predicted time, and of a URL the cost), and list
+    /// nothing
+    #[arg(long, conflicts_with = "to")]
+    explain: bool,
+    /// With --explain: print one JSON line
+    #[arg(long, requires = "explain")]
+    json: bool,
+    #[command(flatten)]
+    prices: PriceArgs,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -61,11 +72,15 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
         None => Selection::All,
     };
-    let options = args.read.options();
+    let options = counting(args.explain, args.read.options());
     let control = options.control.clone();
     let set = open_set(&args.paths, options)?;
     if let Some((to, _)) = &args.to {
         args.force.check(to, set.paths().chain(args.ids.as_deref()))?;
+    }
+    if args.explain {
+        let run = ExplainedRun::Fields;
+        return explain::print(&set, &selection, run, &args.prices, args.json);
     }
     let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
     let mut scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;

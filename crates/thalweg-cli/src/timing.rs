@@ -5,6 +5,10 @@ use std::time::{Duration, Instant};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use thalweg::engine::Clocks;
+use thalweg_gauge::units::decimal_bytes;
+use thalweg_io::open::{Counts, counts_of_urls};
+
+use crate::common::counted;
 
 /// The start of timed work: wall clock, and the CPU time of the process so far.
 #[derive(Debug, Clone, Copy)]
@@ -51,8 +55,27 @@ pub(crate) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
     });
 }
 
+/// What was received from object stores, in words; `None` if nothing was asked of one.
+pub(crate) fn received() -> Option<String> {
+    let Counts { requests, retries, hedges, bytes } = counts_of_urls();
+    let received = decimal_bytes(bytes as f64);
+    (requests > 0).then(|| {
+        let asked = counted(requests, "request");
+        format!("{received} received in {asked}: {retries} tried again, {hedges} made twice")
+    })
+}
+
+/// Adds to a report what was received from object stores, if anything was.
+pub(crate) fn add_received(report: &mut Value) {
+    let counts = counts_of_urls();
+    if counts.requests > 0 {
+        report["object_store"] = json!(counts);
+    }
+}
+
 /// Adds to a report the program's version and how it was built.
 pub(crate) fn with_build(mut report: Value) -> Value {
+    add_received(&mut report);
     report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
     report["build"] = json!({
         "compiler": env!("THALWEG_COMPILER"),

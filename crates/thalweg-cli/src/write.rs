@@ -14,6 +14,7 @@ use crate::common::{Failure, VerbResult, complain, counted, print_json};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
+use crate::timing::add_received;
 use coding::CodingArgs;
 
 /// How files of reads are written.
@@ -127,6 +128,7 @@ impl WriteArgs {
         if let (Some(line), Some((name, value))) = (line.as_object_mut(), more) {
             line.insert(name.to_owned(), value);
         }
+        add_received(&mut line);
         print_json(&line)
     }
 }

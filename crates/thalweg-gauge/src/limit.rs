@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::ReadTwice;
 
-pub use probe::{ProbeOptions, probe};
+pub use probe::{ProbeOptions, probe, probe_object};
 
 /// A measurement of reads of `block_bytes` each, with `depth` of them in flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,17 @@ pub struct ProbeWindow {
     pub seconds: f64,
 }
 
+/// How long small requests take while few are in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Latency {
+    /// Half of them take this many seconds or fewer.
+    pub median_s: f64,
+    /// 99 of 100 take this many seconds or fewer.
+    pub p99_s: f64,
+    /// The number of requests.
+    pub requests: u64,
+}
+
 /// A copy in memory with a number of threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MemoryPoint {
@@ -63,6 +74,9 @@ pub struct Probe {
     pub direct: bool,
     /// All points of the sweep.
     pub points: Vec<ProbePoint>,
+    /// The times of small requests, of an object store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
     /// The bandwidth of one buffered reader from start to end, after a proved eviction, for
     /// comparison; `None` if it was not measured.
     pub single_stream_bytes_per_s: Option<f64>,
@@ -129,9 +143,24 @@ impl Probe {
 
     /// How many seconds one small request takes while no other is in flight.
     pub fn latency_s(&self) -> Option<f64> {
+        if let Some(latency) = self.latency {
+            return Some(latency.median_s);
+        }
         let alone =
             self.points.iter().find(|p| p.scattered && p.depth == 1 && p.bytes_per_s > 0.0)?;
         Some(alone.block_bytes as f64 / alone.bytes_per_s)
+    }
+
+    /// The bandwidth of one connection to an object store: that of one large request after the
+    /// other, without the latency.
+    pub fn connection_bytes_per_s(&self) -> Option<f64> {
+        let latency_s = self.latency?.median_s;
+        let alone = self.points.iter().filter(|p| !p.scattered && p.depth == 1);
+        let longest = alone.filter(|p| p.bytes_per_s > 0.0).max_by_key(|p| p.block_bytes)?;
+        let block = longest.block_bytes as f64;
+        let transfer_s = block / longest.bytes_per_s - latency_s;
+        // An answer that takes no longer than a small one says nothing about the connection.
+        (transfer_s > 0.0).then(|| block / transfer_s)
     }
 
     /// The bandwidth of the fastest copy in memory.
@@ -262,6 +291,7 @@ mod tests {
                 point(true, 4096, 4.096e7),
                 ProbePoint { depth: 32, ..point(true, 4096, 4.096e8) },
             ],
+            latency: None,
             single_stream_bytes_per_s: None,
             memory: vec![
                 MemoryPoint { threads: 1, bytes_per_s: 8e9 },
@@ -280,6 +310,17 @@ mod tests {
         assert_eq!((p.requests_per_s(), p.latency_s()), (Some(1e5), Some(1e-4)));
         let faster = Probe { single_stream_bytes_per_s: Some(3e9), ..p };
         assert_eq!(faster.device_bytes_per_s(), Some(3e9), "whatever was seen is possible");
+    }
+
+    #[test]
+    fn the_latency_is_no_part_of_the_bandwidth_of_a_connection() {
+        // 100 ms for each 8 MB, 20 ms of which are latency.
+        let points = vec![point(false, 1_000_000, 1e6), point(false, 8_000_000, 80e6)];
+        let latency = Latency { median_s: 0.02, p99_s: 0.2, requests: 100 };
+        let object = Probe { latency: Some(latency), points, ..probed() };
+        assert!(object.connection_bytes_per_s().is_some_and(|rate| (rate - 100e6).abs() < 1.0));
+        assert_eq!(object.latency_s(), Some(0.02));
+        assert_eq!(probed().connection_bytes_per_s(), None);
     }
 
     #[test]

@@ -99,6 +99,11 @@ pub struct Shape {
     pub max_depth: usize,
     /// The most bytes per request.
     pub block: usize,
+    /// While fewer bytes than this are in flight, more requests than the depth are made, up to
+    /// [`Shape::flight_requests`]: what the store delivers during one latency.
+    pub flight_bytes: usize,
+    /// The most requests that are made for [`Shape::flight_bytes`].
+    pub flight_requests: usize,
     /// Bytes of a typical request, if that is known.
     pub usual: Option<usize>,
     /// Bytes of room before the data of each block. If an extent begins in one block and ends in

@@ -3,6 +3,9 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use serde::Serialize;
 
 use crate::control::Control;
 use crate::error::{Error, Result};
@@ -10,7 +13,7 @@ use crate::model::{Origin, StoreModel};
 use crate::plan::Budget;
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
-use crate::store::{FileStore, MemoryStore, MmapStore, Store};
+use crate::store::{CountedStore, Counter, FileStore, MemoryStore, MmapStore, Store};
 use crate::urls::{Depth, Entry, url};
 
 /// How many files one part of a program may keep open: `most`, or a quarter of what the process may
@@ -44,6 +47,12 @@ pub struct Options {
     /// Finds what is in an HDF5 file in rounds of requests, even if the file is in the page cache,
     /// to learn what that costs on a store that has to be waited for.
     pub finds_in_rounds: bool,
+    /// Counts the requests to the store, the throttled one if it is, and those that opening an
+    /// object takes.
+    pub counter: Option<Counter>,
+    /// Without a byte of an object for this long, all tries included, a read fails; 30 s by
+    /// default.
+    pub timeout: Option<Duration>,
 }
 
 impl Options {
@@ -97,6 +106,28 @@ pub trait OpenUrl: Send + Sync + std::fmt::Debug {
         control: &Control,
         found: &mut dyn FnMut(Entry) -> Result<bool>,
     ) -> Result<()>;
+
+    /// A name for the service and bucket of a URL, under which their measured model is saved.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] about the URL.
+    fn device(&self, url: &str) -> Result<String>;
+
+    /// What reading all objects took, since the process started.
+    fn counts(&self) -> Counts;
+}
+
+/// What reading objects took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Counts {
+    /// Requests, all tries included.
+    pub requests: u64,
+    /// Requests that were tries after a failure.
+    pub retries: u64,
+    /// Requests that were made a second time because the answer was slow.
+    pub hedges: u64,
+    /// Bytes that were received.
+    pub bytes: u64,
 }
 
 static URLS: OnceLock<&dyn OpenUrl> = OnceLock::new();
@@ -127,6 +158,20 @@ pub fn list_url(
     found: &mut dyn FnMut(Entry) -> Result<bool>,
 ) -> Result<()> {
     opener(prefix)?.list(prefix, depth, control, found)
+}
+
+/// A name for the service and bucket of a URL, as [`saved::device`](crate::model::saved::device) is
+/// one for the device of a file.
+///
+/// # Errors
+/// [`Error::Usage`] about the URL; [`Error::Unsupported`] if nothing opens URLs.
+pub fn url_device(url: &str) -> Result<String> {
+    opener(url)?.device(url)
+}
+
+/// What reading all objects took, since the process started.
+pub fn counts_of_urls() -> Counts {
+    URLS.get().map(|urls| urls.counts()).unwrap_or_default()
 }
 
 /// The consequence, in messages, if io_uring is not available.
@@ -160,12 +205,17 @@ impl OpenedStore {
     #[must_use]
     pub fn apply(self, options: &Options) -> Self {
         let (model, origin) = options.model.map_or(self.model, |model| (model, Origin::Given));
-        let Some(limits) = options.throttle else {
-            return Self { model: (model, origin), ..self };
-        };
-        let store = Arc::new(ThrottledStore::new(self.store, limits));
-        let model = if origin == Origin::Given { model } else { limits.applied_to(&model) };
-        Self { store, model: (model, origin), ..self }
+        let mut opened = Self { model: (model, origin), ..self };
+        if let Some(limits) = options.throttle {
+            opened.store = Arc::new(ThrottledStore::new(opened.store, limits));
+            if origin != Origin::Given {
+                opened.model.0 = limits.applied_to(&model);
+            }
+        }
+        if let Some(counter) = &options.counter {
+            opened.store = Arc::new(CountedStore::new(opened.store, counter.clone()));
+        }
+        opened
     }
 
     /// Another handle to the same store, without the open file.

@@ -10,7 +10,7 @@
 //! | requests, in offset order | [`gather`], [`in_order`], [`merge`] | the gap, the block |
 //! | sizes of a run, depth included | [`shape`], [`listed`] | depth, block, memory, threads |
 //! | requests of readers beside the engine | [`side_depth`], [`side_threads`] | latency, depth |
-//! | predicted time | [`Load::predicted`], [`overlapped`], [`in_turn`] | all of the model |
+//! | predicted time | [`Load::predicted`], [`in_rounds`], [`overlapped`] | all of the model |
 //!
 //! Sizes and gaps are in bytes, times in seconds, rates per second. `docs/planner.md` holds
 //! predicted times against measured ones.
@@ -26,7 +26,7 @@ use crate::model::StoreModel;
 
 pub use gap::{GapRule, is_one_extent};
 pub use gather::{Gather, gather, in_order, merge, sort};
-pub use load::{Load, in_turn, overlapped};
+pub use load::{Load, in_rounds, in_turn, overlapped};
 
 /// Bytes of memory that a read may use by default.
 pub const DEFAULT_MEMORY: usize = 192 << 20;
@@ -47,6 +47,11 @@ const MOST_SMALL: usize = 32;
 
 /// A block is as long as the longest range, up to the memory budget divided by this number.
 const LONGEST_SHARE: usize = 16;
+
+/// In seconds. From this latency on, as many small requests are in flight as the store takes in
+/// during one latency. A store that is nearer is a local disc, where more requests in flight take
+/// as much processor time as they save.
+const FAR_S: f64 = 1e-3;
 
 /// In seconds. A store with a smaller latency answers before another thread has started: the start
 /// of a thread takes 10 to 20 us on Linux.
@@ -105,10 +110,13 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
     let block = block.next_multiple_of(MIN_BLOCK);
     let grown = model.depth.max(1).saturating_mul(GROWTH);
     let buffers = (share / buffer(block)).clamp(3, blocks_alive(grown, threads));
+    let far_s = if model.latency_s < FAR_S { 0.0 } else { model.latency_s };
     Shape {
         threads,
         depth: model.depth.clamp(1, buffers - 1),
         max_depth: grown.clamp(1, buffers - 1),
+        flight_bytes: (far_s * model.bandwidth) as usize,
+        flight_requests: (far_s * model.request_rate).ceil() as usize,
         block,
         usual: None,
         headroom: block / 4,

@@ -3,6 +3,7 @@
 //! A store answers positional reads. The engine gives it a [`Feed`] of requests, and the store
 //! keeps the given number of them in flight, with threads or with io_uring.
 
+pub mod counted;
 pub mod file;
 pub mod joined;
 pub mod many;
@@ -21,6 +22,7 @@ use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::thread::{self, Scope};
 use crate::sync::{Mutex, PoisonError, spawn_scoped};
 
+pub use counted::{Asked, CountedStore, Counter};
 pub use file::FileStore;
 pub use joined::JoinedStore;
 pub use memory::MemoryStore;
@@ -69,6 +71,11 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// cannot tell.
     fn is_at_hand(&self, offset: u64) -> bool {
         self.read_at_hand(offset, &mut [0])
+    }
+
+    /// Bytes at the start that came when the store was opened: reading them takes no request.
+    fn head(&self) -> u64 {
+        0
     }
 
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.

@@ -244,7 +244,8 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         index::places(file, &index, ids).map(Some)
     }
 
-    /// The number of requests of a run over the selected reads, and their bytes.
+    /// The number of requests of a run over the selected reads, and their bytes. Without `signal`,
+    /// a run over their fields.
     ///
     /// # Errors
     /// Those of [`FormatFile::places`].
@@ -253,6 +254,7 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         file: &OpenFile,
         selection: &Selection,
         shape: &Shape,
+        _signal: bool,
     ) -> Result<RequestTotals> {
         Ok(match self.places(file, selection)? {
             None => RequestTotals::of_whole_file(file, shape),

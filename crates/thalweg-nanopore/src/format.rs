@@ -479,7 +479,8 @@ where
             &self,
             file: &OpenFile,
             selection: &Selection,
-            shape: &Shape
+            shape: &Shape,
+            signal: bool
         ) -> Result<RequestTotals>;
         fn check(&self, file: &OpenFile) -> Result<CheckReport>;
         fn salvage(&self, file: &OpenFile, out: &Path) -> Result<CheckReport>;

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::{MicrosoftAzure, MicrosoftAzureBuilder};
+use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
+use thalweg_io::model::saved::device_of_service;
 use thalweg_io::{Error, Result};
 use url::{Position, Url};
 
@@ -178,6 +179,39 @@ fn shown(text: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
+/// A name for the service and bucket of a URL, which suits a file: all objects there are read over
+/// the same line. For HTTP, the host.
+///
+/// # Errors
+/// As for [`Address::parse`], of the scheme and the host or bucket alone.
+pub(crate) fn device(text: &str) -> Result<String> {
+    let wrong = || Error::Usage(format!("{}: no URL of an object", shown(text)).into());
+    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let bucket = rest.split('/').next().unwrap_or_default();
+    let (kind, service) = match scheme {
+        "http" | "https" => {
+            let url = Url::parse(text).map_err(|_| wrong())?;
+            let host = &url[Position::BeforeHost..Position::AfterPort];
+            return Ok(device_of_service("http", host, ""));
+        }
+        "s3" | "s3a" => {
+            let s3 = s3(bucket)?;
+            let value = |key| s3.get_config_value(&key).filter(|value| !value.is_empty());
+            let service = value(AmazonS3ConfigKey::S3Endpoint)
+                .or_else(|| value(AmazonS3ConfigKey::Endpoint))
+                .or_else(|| value(AmazonS3ConfigKey::Region));
+            ("s3", service.map(|service| shown(&service)))
+        }
+        "gs" => ("gs", None),
+        "az" | "azure" | "abfs" | "abfss" => {
+            let azure = MicrosoftAzureBuilder::from_env();
+            ("az", azure.get_config_value(&AzureConfigKey::AccountName))
+        }
+        _ => return Err(wrong()),
+    };
+    Ok(device_of_service(kind, &service.unwrap_or_default(), bucket))
+}
+
 /// What is tried again, and how often, is decided in [`object`](crate::object).
 fn no_retries() -> RetryConfig {
     RetryConfig { max_retries: 0, ..RetryConfig::default() }
@@ -261,13 +295,26 @@ fn at(url: &Url, connector: Connector, shown: &str) -> Result<Arc<dyn ObjectStor
 
 #[cfg(test)]
 mod tests {
-    use super::{Address, shown};
+    use super::{Address, device, shown};
 
     #[test]
     fn messages_have_no_secrets() {
         assert_eq!(shown("https://me:word@h:8/p/q?X-Amz-Signature=1#f"), "https://h:8/p/q");
         assert_eq!(shown("s3://b/a?b#c"), "s3://b/a?b#c");
         assert_eq!(shown("http://h"), "http://h");
+    }
+
+    #[test]
+    fn objects_of_a_bucket_share_a_device() -> thalweg_io::Result<()> {
+        assert_eq!(device("s3://b/a")?, device("s3a://b/d/e")?);
+        assert_ne!(device("s3://b/a")?, device("s3://c/a")?);
+        assert_eq!(device("http://me:word@h:8/p?q")?, device("http://h:8/other")?);
+        assert_ne!(device("http://h:8/p")?, device("http://h:9/p")?);
+        assert_ne!(device("gs://a_b/c")?, device("gs://a+b/c")?);
+        assert!(device(&format!("gs://{}/c", "é".repeat(500)))?.len() < 200);
+        assert!(!device("https://me:word@h/p?secret")?.contains(['/', '?', '@', ':']));
+        assert!(device("s3:b").is_err() && device("ftp://b/c").is_err());
+        Ok(())
     }
 
     #[test]

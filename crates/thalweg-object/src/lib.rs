@@ -27,10 +27,12 @@ mod retries;
 mod signing;
 #[doc(hidden)]
 pub mod testing;
+mod totals;
 mod transport;
 mod urls;
 
 pub use list::list;
-pub use object::{Counts, Object, open};
+pub use object::{Object, open};
 pub use retries::Patience;
+pub use thalweg_io::open::Counts;
 pub use urls::register;

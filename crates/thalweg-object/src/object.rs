@@ -3,7 +3,7 @@
 use std::io;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use futures_util::{Stream, StreamExt};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use thalweg_io::control::Control;
+use thalweg_io::open::Counts;
 use thalweg_io::random::hash01;
 use thalweg_io::store::{Store, check_inside};
 use thalweg_io::{Error, Result};
@@ -25,6 +26,7 @@ use crate::connection::Connection;
 use crate::lane;
 use crate::refusal::Refusal;
 use crate::retries::{Patience, Tally, wait_before};
+use crate::totals::tally;
 use crate::transport::{Aside, Trouble, with_aside};
 
 /// How often a wait looks whether the read was cancelled.
@@ -32,19 +34,6 @@ const POLL: Duration = Duration::from_millis(100);
 /// The first bytes of an object, which come with the answer that says how long it is. They suffice
 /// to tell its format, and for most headers.
 const HEAD: u64 = 64 << 10;
-
-/// What reading an object took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Requests, all tries included.
-    pub requests: u64,
-    /// Requests that were tries after a failure.
-    pub retries: u64,
-    /// Requests that were made a second time because the answer was slow.
-    pub hedges: u64,
-    /// Bytes that were received.
-    pub bytes: u64,
-}
 
 /// An object of an object store or of an HTTP server.
 pub struct Object {
@@ -57,7 +46,7 @@ pub struct Object {
     head: Vec<u8>,
     control: Control,
     patience: Patience,
-    tally: Tally,
+    tally: Arc<Tally>,
 }
 
 /// What tells one version of an object from another.
@@ -143,7 +132,7 @@ impl Object {
             head: Vec::new(),
             control: control.clone(),
             patience,
-            tally: Tally::default(),
+            tally: tally(),
         }
     }
 
@@ -174,14 +163,7 @@ impl Object {
 
     /// What reading it took so far.
     pub fn counts(&self) -> Counts {
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        let Tally { requests, retries, hedges, bytes, .. } = &self.tally;
-        Counts {
-            requests: of(requests),
-            retries: of(retries),
-            hedges: of(hedges),
-            bytes: of(bytes),
-        }
+        self.tally.counts()
     }
 
     /// The tag of its version (RFC 9110, section 8.8.3), if the server gives one.
@@ -327,7 +309,7 @@ impl Object {
                 Ended::Passing { why, kind: io::ErrorKind::NotConnected, wait: None }
             }
             Refused::Late => Ended::Passing {
-                why: format!("no answer in {} s", self.patience.request.as_secs()),
+                why: format!("no answer in {} s", self.patience.request.as_secs_f64()),
                 kind: io::ErrorKind::TimedOut,
                 wait: None,
             },
@@ -589,10 +571,14 @@ impl<'a> Tries<'a> {
         let object = self.object;
         self.count += 1;
         let waited = self.last.elapsed();
-        if waited >= object.patience.read || !object.tally.may_retry(self.count) {
+        let is_over = waited >= object.patience.read;
+        if is_over || !object.tally.may_retry(self.count) {
             let tries = if self.count == 1 { "try" } else { "tries" };
+            let limit = object.patience.read.as_secs_f64();
+            let limit =
+                if is_over { format!(", the time-out being {limit} s") } else { String::new() };
             let why = format!(
-                "{why}; given up after {} {tries} and {:.1} s without a byte",
+                "{why}; given up after {} {tries} and {:.1} s without a byte{limit}",
                 self.count,
                 waited.as_secs_f64()
             );
@@ -624,6 +610,10 @@ impl Store for Object {
             return Ok(());
         }
         self.wait(self.fill(offset, buf))
+    }
+
+    fn head(&self) -> u64 {
+        self.head.len() as u64
     }
 
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {

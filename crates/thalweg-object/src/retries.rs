@@ -18,7 +18,15 @@ pub struct Patience {
 
 impl Default for Patience {
     fn default() -> Self {
-        Self { read: Duration::from_secs(30), request: Duration::from_secs(10) }
+        Self::of(Duration::from_secs(30))
+    }
+}
+
+impl Patience {
+    /// The patience of a read that fails after `read` without a byte. There is time for three
+    /// requests.
+    pub fn of(read: Duration) -> Self {
+        Self { read, request: read / 3 }
     }
 }
 

@@ -1,19 +1,22 @@
 //! Opens URLs for whoever opens paths.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use thalweg_io::control::Control;
-use thalweg_io::model::StoreModel;
-use thalweg_io::open::{OpenUrl, OpenedStore, Options, StoreKind};
+use thalweg_io::model::{Origin, StoreModel, saved};
+use thalweg_io::open::{Counts, OpenUrl, OpenedStore, Options, StoreKind};
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::MemoryStore;
 use thalweg_io::urls::{Depth, Entry};
 use thalweg_io::{Error, Result};
 use url::Url;
 
+use crate::address::device;
 use crate::list::list;
 use crate::object::open;
 use crate::retries::Patience;
+use crate::totals::totals;
 
 /// Lets every function that opens a path open URLs, too.
 pub fn register() {
@@ -31,7 +34,12 @@ impl OpenUrl for Urls {
                 path.ok_or_else(|| Error::Usage(format!("{url}: no path of a file").into()))?;
             return OpenedStore::unthrottled(&path, options);
         }
-        let object = open(url, &options.control, Patience::default())?;
+        let patience = options.timeout.map_or_else(Patience::default, Patience::of);
+        let object = open(url, &options.control, patience)?;
+        if let Some(counter) = &options.counter {
+            let Counts { requests, bytes, .. } = object.counts();
+            counter.add(requests, bytes);
+        }
         if let Some(version) = object.version() {
             note_version(url, &version, object.modified());
         }
@@ -46,7 +54,10 @@ impl OpenUrl for Urls {
                 Some("an object is read by HTTP, whatever --store says".to_owned())
             }
         };
-        let model = options.model_or(StoreModel::S3);
+        let model = match options.model {
+            Some(model) => (model, Origin::Given),
+            None => known(url),
+        };
         Ok(OpenedStore { store: Arc::new(object), model, note, file: None })
     }
 
@@ -59,4 +70,20 @@ impl OpenUrl for Urls {
     ) -> Result<()> {
         list(prefix, depth, control, Patience::default(), found)
     }
+
+    fn device(&self, url: &str) -> Result<String> {
+        device(url)
+    }
+
+    fn counts(&self) -> Counts {
+        totals()
+    }
+}
+
+/// The measured model of the service and bucket of a URL, if there is one, else that of S3.
+fn known(url: &str) -> (StoreModel, Origin) {
+    let measured = || saved::load(&saved::folder()?, &device(url).ok()?, SystemTime::now());
+    measured().map_or((StoreModel::S3, Origin::Prior), |saved| {
+        (saved.model, Origin::Measured(saved.measured_at_unix_s))
+    })
 }

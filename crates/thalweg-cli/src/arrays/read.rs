@@ -22,6 +22,7 @@ use super::select::Select;
 use super::table;
 use crate::common::{Failure, VerbResult, alone, complain, counted, ended, output};
 use crate::options::{Kind, check as check_options};
+use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
 use crate::timing::Started;
 
@@ -31,7 +32,7 @@ pub(crate) struct ArrayArgs {
     /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
     /// as in 1,2;3,4
     #[arg(long, value_name = "SELECTION", allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["to", "explain", "ranks", "slice", "slices"])]
+    #[arg(conflicts_with_all = ["to", "ranks", "slice", "slices"])]
     select: Option<Select>,
     /// HDF5: read in N processes, each a slice, as `mpiexec -n N thalweg read` does with MPI
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_SLICES))]
@@ -39,7 +40,7 @@ pub(crate) struct ArrayArgs {
     ranks: Option<u16>,
     /// HDF5: read one slice of SIZE, counted from 0, as in 0/4; the digests of all slices add up to
     /// that of the whole
-    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to", "explain"])]
+    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to"])]
     slice: Option<SliceNumber>,
     /// HDF5: print what each of N processes would read of each dataset, a line of JSON for each,
     /// and read nothing
@@ -60,8 +61,8 @@ pub(crate) struct ReadJob<'a> {
     pub(crate) to: Option<&'a Path>,
     pub(crate) digests: bool,
     pub(crate) as_json: bool,
-    /// The plan is printed, and nothing is read.
-    pub(crate) explain: bool,
+    /// The plan is printed with these prices, and nothing is read.
+    pub(crate) explain: Option<&'a PriceArgs>,
     /// All arrays are put into memory at once, instead of part by part.
     pub(crate) at_once: bool,
     /// Decode threads, if --threads says how many.
@@ -77,7 +78,7 @@ pub(crate) fn read(
     identified: Identified,
     mut job: ReadJob<'_>,
 ) -> Result<Option<ReadFile>, Failure> {
-    if job.events.asked() || job.to.is_some() || job.explain {
+    if job.events.asked() || job.to.is_some() || job.explain.is_some() {
         return by_one_process(identified, &job);
     }
     let leads = job.arrays.ranks.filter(|_| !job.arrays.member).map(usize::from);
@@ -103,12 +104,16 @@ fn without_counting<T>(started: &mut Started, work: impl FnOnce() -> T) -> T {
 
 /// Reads events, or writes a table.
 fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<ReadFile>, Failure> {
-    let options = Options { finds_in_rounds: job.explain, ..job.options.clone() };
+    let options = Options { finds_in_rounds: job.explain.is_some(), ..job.options.clone() };
     let file = match identified.open(options)? {
         Opened::Arrays(file) => file,
         other => return Ok(Some(other.into_reads()?)),
     };
     check_options(job.path, Kind::Arrays)?;
+    if let Some(prices) = job.explain {
+        plan::print(&file, job, prices)?;
+        return Ok(None);
+    }
     if job.arrays.ranks.is_some() || job.arrays.slice.is_some() {
         return Err(Failure::Usage("events and tables are read by one process".into()));
     }
@@ -117,7 +122,6 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
         file.check_output(to).map_err(Failure::of_argument)?;
     }
     match job.to {
-        None if job.explain => plan::print(&file, job.within, job.as_json)?,
         Some(to) if !job.events.asked() => {
             table::run(&file, job.within, to, job.as_json, &job.started)?;
         }

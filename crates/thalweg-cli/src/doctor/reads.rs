@@ -29,6 +29,7 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
             "reads": plan.reads,
             "thalweg": {
                 "requests": plan.requests, "bytes": plan.fetched_bytes,
+                "before": plan.before,
                 "store_s": plan.predicted.as_secs_f64(),
             },
             "findings": findings.iter().map(finding).collect::<Vec<_>>(),

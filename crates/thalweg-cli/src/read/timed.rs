@@ -10,7 +10,7 @@ use thalweg::store::throttled::Limits;
 use crate::common::{VerbResult, counted, output};
 use crate::digest;
 use crate::progress::FetchProgress;
-use crate::timing::{Started, stages, with_build};
+use crate::timing::{Started, received, stages, with_build};
 
 /// The options of a timed read; the report repeats some of them.
 #[derive(Debug, Clone, Copy)]
@@ -111,6 +111,9 @@ pub(super) fn whole(
                  ({rate:.0} MB/s stored)",
                 counted(summary.reads, "read")
             )?;
+        }
+        if let Some(received) = received() {
+            writeln!(out, "{received}")?;
         }
     }
     out.flush()?;

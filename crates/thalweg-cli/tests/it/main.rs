@@ -31,5 +31,7 @@ mod real_verbs;
 mod scan;
 mod terminal;
 #[cfg(feature = "object")]
+mod url_plans;
+#[cfg(feature = "object")]
 mod urls;
 mod verbs;

@@ -205,7 +205,7 @@ fn an_index_beside_an_object_is_used_if_it_is_of_it() {
             let (before, sent) = (server.asked().len(), server.sent());
             let args = ["read", &url, "--ids", "ids", "--digest"];
             let done = folder
-                .command(&args)
+                .command(args)
                 .env("AWS_ENDPOINT_URL", server.url(""))
                 .env("AWS_ACCESS_KEY_ID", "key")
                 .env("AWS_SECRET_ACCESS_KEY", "secret")

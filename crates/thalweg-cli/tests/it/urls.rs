@@ -8,7 +8,9 @@ use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
 use crate::common::Folder;
 
 /// A folder with a file of each format of reads, and a server that has these files in a bucket.
-fn served(behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Folder, ObjectServer) {
+pub(crate) fn served(
+    behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+) -> (Folder, ObjectServer) {
     let folder = Folder::new();
     folder.synth("r.blow5", "300k");
     folder.ok(&["convert", "r.blow5", "r.pod5", "--lossy"]);
@@ -23,7 +25,11 @@ fn served(behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Fold
 }
 
 /// The output of a verb that reads from a bucket of the server.
-fn from_bucket(folder: &Folder, server: &ObjectServer, args: &[&str]) -> std::process::Output {
+pub(crate) fn from_bucket(
+    folder: &Folder,
+    server: &ObjectServer,
+    args: &[&str],
+) -> std::process::Output {
     folder
         .command(args)
         .env("AWS_ENDPOINT_URL", server.url(""))

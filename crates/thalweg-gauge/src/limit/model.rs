@@ -21,10 +21,15 @@ impl Probe {
     pub fn store_model(&self) -> Option<StoreModel> {
         let chosen = self.chosen()?;
         let mut scattered = self.points.iter().filter(|p| p.scattered && p.bytes_per_s > 0.0);
-        // With one request in flight, each request waits for the one before.
-        let alone = scattered.find(|p| p.depth == 1)?;
+        let latency_s = match self.latency {
+            Some(latency) => latency.median_s,
+            // With one request in flight, each request waits for the one before.
+            None => {
+                scattered.find(|p| p.depth == 1).map(|p| p.block_bytes as f64 / p.bytes_per_s)?
+            }
+        };
         Some(StoreModel {
-            latency_s: alone.block_bytes as f64 / alone.bytes_per_s,
+            latency_s,
             bandwidth: chosen.bytes_per_s,
             request_rate: self.requests_per_s()?,
             depth: chosen.depth,
@@ -49,6 +54,7 @@ mod tests {
             file_bytes: 1 << 30,
             direct: true,
             points,
+            latency: None,
             single_stream_bytes_per_s: None,
             memory,
             throttle: None,

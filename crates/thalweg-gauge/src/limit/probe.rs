@@ -1,5 +1,7 @@
 //! Measures the device and the memory, on the file of the trials and in their session.
 
+mod objects;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
@@ -14,6 +16,8 @@ use thalweg_io::store::{AlignedBuf, FileStore, Store, ThrottledStore};
 use super::{MemoryPoint, Probe, ProbePoint, ProbeWindow};
 use crate::cache::{EvictOptions, evict};
 use crate::{Error, Result, stats};
+
+pub use objects::probe_object;
 
 /// Options of a probe.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,6 +134,7 @@ pub fn probe(
         file_bytes,
         direct,
         points,
+        latency: None,
         single_stream_bytes_per_s,
         memory,
         throttle: options.throttle.map(|limits| limits.to_string()),
@@ -200,12 +205,19 @@ impl DeviceProbe<'_> {
             // windows.
             self.place = (self.place + 0.618_033_988_749_895_f64).fract();
             let blocks = self.file_bytes / block_bytes;
-            let shape = RequestShape { block_bytes, depth, scattered, blocks };
+            let shape = RequestShape { from: 0, block_bytes, depth, scattered, blocks };
             windows.push(window(&*self.store, shape, self.place, self.options.window)?);
         }
+        Ok(ProbePoint::of(block_bytes, depth, scattered, windows))
+    }
+}
+
+impl ProbePoint {
+    /// The point of these windows: their median.
+    fn of(block_bytes: u64, depth: usize, scattered: bool, windows: Vec<ProbeWindow>) -> Self {
         let rates: Vec<f64> = windows.iter().map(|w| w.bytes as f64 / w.seconds).collect();
         let bytes_per_s = stats::median(&rates).unwrap_or(0.0);
-        Ok(ProbePoint { block_bytes, depth, scattered, windows, bytes_per_s })
+        Self { block_bytes, depth, scattered, windows, bytes_per_s }
     }
 }
 
@@ -227,6 +239,8 @@ fn open(path: &Path, throttle: Option<Limits>) -> Result<(Arc<dyn Store>, bool)>
 
 #[derive(Clone, Copy)]
 struct RequestShape {
+    /// Where the first block begins.
+    from: u64,
     block_bytes: u64,
     depth: usize,
     scattered: bool,
@@ -240,7 +254,7 @@ impl RequestShape {
     fn offset(&self, first: u64, i: u64) -> u64 {
         // An odd 64-bit constant (splitmix64's) scatters neighbours over the whole file.
         let i = if self.scattered { i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 8 } else { i };
-        (first.wrapping_add(i) % self.blocks.max(1)) * self.block_bytes
+        self.from + (first.wrapping_add(i) % self.blocks.max(1)) * self.block_bytes
     }
 }
 
@@ -361,13 +375,15 @@ mod tests {
     #[test]
     fn requests_stay_inside_the_file() {
         for scattered in [false, true] {
-            let shape = RequestShape { block_bytes: 4096, depth: 1, scattered, blocks: 10 };
+            let shape =
+                RequestShape { from: 0, block_bytes: 4096, depth: 1, scattered, blocks: 10 };
             for i in 0..1000 {
                 let offset = shape.offset(9, i);
                 assert!(offset.is_multiple_of(4096) && offset + 4096 <= 40_960);
             }
         }
-        let ordered = RequestShape { block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
-        assert_eq!(ordered.offset(9, 1), 0, "round the end");
+        let ordered =
+            RequestShape { from: 5, block_bytes: 4096, depth: 1, scattered: false, blocks: 10 };
+        assert_eq!(ordered.offset(9, 1), 5, "round the end");
     }
 }

@@ -34,6 +34,8 @@ fn shape(delivery: Delivery) -> Shape {
         threads: 2,
         depth: 2,
         max_depth: 3,
+        flight_bytes: 0,
+        flight_requests: 0,
         // Extents lie across blocks of a streaming run.
         block: 20,
         usual: None,

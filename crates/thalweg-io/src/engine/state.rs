@@ -42,6 +42,7 @@ struct RunState<B> {
     /// buffer are counted instead.
     buffers_out: usize,
     in_flight: usize,
+    bytes_in_flight: usize,
     depth: Depth,
     /// Size of a pooled buffer in bytes. It grows with the longest request so far, because a run
     /// may read less than a block.
@@ -127,6 +128,7 @@ impl<D: Decoder> Shared<D> {
             buffers: Vec::with_capacity(shape.buffers),
             buffers_out: 0,
             in_flight: 0,
+            bytes_in_flight: 0,
             depth: Depth::new(shape.depth, shape.max_depth),
             pooled: shape.headroom,
             most_pooled: shape.headroom + shape.block,
@@ -207,12 +209,18 @@ impl<D: Decoder> Shared<D> {
         self.lock().panicked
     }
 
-    fn room(&self, state: &RunState<D::Batch>) -> usize {
-        blocks_alive(state.depth.target(), self.shape.threads).min(self.shape.buffers)
+    /// How many requests may be in flight now. A store far away is filled with small requests at
+    /// once, because the depth adapts only after some of them were answered.
+    fn permitted(&self, state: &RunState<D::Batch>) -> usize {
+        let is_filled = state.bytes_in_flight >= self.shape.flight_bytes;
+        let flight = if is_filled { 0 } else { self.shape.flight_requests };
+        state.depth.target().max(flight.min(self.shape.max_depth))
     }
 
     fn may_fetch(&self, state: &RunState<D::Batch>) -> bool {
-        state.in_flight < state.depth.target() && state.buffers_out < self.room(state)
+        let permitted = self.permitted(state);
+        let room = blocks_alive(permitted, self.shape.threads).min(self.shape.buffers);
+        state.in_flight < permitted && state.buffers_out < room
     }
 
     pub(super) fn next_request(&self, wait: bool) -> Next {
@@ -227,7 +235,9 @@ impl<D: Decoder> Shared<D> {
                 };
                 state.buffers_out += 1;
                 state.in_flight += 1;
+                state.bytes_in_flight += wanted.len;
                 state.clocks.requests += 1;
+                state.clocks.max_depth = state.clocks.max_depth.max(state.in_flight);
                 let issued = Instant::now();
                 if self.may_fetch(&state) {
                     self.can_fetch.notify_one();
@@ -306,6 +316,7 @@ impl<D: Decoder> Shared<D> {
         let mut state = self.lock();
         state.clocks.fetch.busy += took;
         state.in_flight -= 1;
+        state.bytes_in_flight -= request.len;
         let mut freed = Vec::new();
         let mut oversize = state.oversize;
         let RunState { input, ready, spare, clocks, failed, .. } = &mut *state;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 
 use super::{Decoder, Delivery, Run, Shape};
 use crate::control::Control;
@@ -86,6 +86,8 @@ const SHAPE: Shape = Shape {
     threads: 1,
     depth: 1,
     max_depth: 1,
+    flight_bytes: 0,
+    flight_requests: 0,
     block: 4096,
     usual: None,
     headroom: 4096,
@@ -151,4 +153,48 @@ fn a_panic_is_not_the_end_of_the_file() {
         }
     }));
     assert!(outcome.is_err() && seen == 3, "{seen} extents, then {outcome:?}");
+}
+
+/// A store that answers no request before several wait for it.
+#[derive(Debug)]
+struct Line {
+    name: Arc<str>,
+    waiting: Barrier,
+}
+
+impl Store for Line {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        LEN * COUNT
+    }
+
+    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
+        self.waiting.wait();
+        Ok(())
+    }
+}
+
+/// The most requests in flight of a run over all ranges, on a store that waits for so many.
+fn deepest(flight_bytes: usize, flight_requests: usize, waits_for: usize) -> usize {
+    let store = Arc::new(Line { name: "line".into(), waiting: Barrier::new(waits_for) });
+    let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
+    let max_depth = flight_requests.max(1);
+    let shape = Shape { max_depth, buffers: 8, flight_bytes, flight_requests, ..SHAPE };
+    let copies = Copies { bad: u64::MAX };
+    let mut run = Run::start(store, source, copies, shape, Control::new()).unwrap();
+    let batches = run.by_ref().map(|batch| batch.unwrap().len()).sum::<usize>();
+    assert_eq!(batches, COUNT as usize);
+    run.finish().unwrap().clocks.max_depth
+}
+
+#[test]
+fn a_long_line_is_filled_before_the_first_answer() {
+    let bytes = LEN as usize;
+    assert_eq!(deepest(0, 0, 1), 1, "a local disc");
+    assert_eq!(deepest(100 * bytes, 3, 3), 3);
+    assert_eq!(deepest(2 * bytes, 6, 2), 2, "two requests fill the line");
+    assert_eq!(deepest(100 * bytes, 100, COUNT as usize), COUNT as usize);
 }

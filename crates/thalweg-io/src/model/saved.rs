@@ -1,4 +1,5 @@
-//! Measured models, saved in the user's cache folder: one small JSON file per device.
+//! Measured models, saved in the user's cache folder: one small JSON file per device, or per
+//! bucket of an object store.
 //!
 //! A saved model is only a hint. A model that is damaged, expired, dated in the future or of
 //! another device is ignored silently, and the prior is used.
@@ -9,6 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{fstat, fstatfs, fstatvfs, major, minor};
 use serde::{Deserialize, Serialize};
+use thalweg_codec::splitmix::checksum;
 
 use super::StoreModel;
 use crate::error::{Error, Result};
@@ -84,6 +86,20 @@ pub fn device(file: &File) -> Option<String> {
         }
         id => Some(format!("{kind:x}-{id:016x}")),
     }
+}
+
+/// A name for the line to a bucket of a service at a network address, such as
+/// `s3-eu-north-1-runs-<hash>`. What no file can be named after becomes `_`, and the hash tells
+/// names apart that then look alike.
+pub fn device_of_service(kind: &str, address: &str, bucket: &str) -> String {
+    /// Characters of each part. File systems allow names of 255.
+    const MOST: usize = 80;
+    let hash = checksum(format!("{kind} {address} {bucket}").as_bytes());
+    let plain = |text: &str| -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
+        text.chars().take(MOST).map(plain).collect()
+    };
+    format!("{kind}-{}-{}-{hash:016x}", plain(address), plain(bucket))
 }
 
 /// The folder of the saved models; `None` if there is no cache folder.

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use crate::model::StoreModel;
+use crate::store::Asked;
 
 /// The part of the shorter of two overlapping stages that adds to the total time, because each
 /// stage at times waits for the other. Measured with `thalweg doctor --measure` (docs/doctor.md,
@@ -106,6 +107,24 @@ impl Load {
 /// ```
 pub fn overlapped(a_s: f64, b_s: f64) -> f64 {
     a_s.max(b_s) + a_s.min(b_s) * NOT_HIDDEN
+}
+
+/// The predicted time of requests some of which wait for the answers of others: each round takes
+/// one latency.
+///
+/// ```
+/// use thalweg_io::model::StoreModel;
+/// use thalweg_io::plan::in_rounds;
+/// use thalweg_io::store::Asked;
+///
+/// let asked = Asked { rounds: 3, requests: 100, bytes: 0 };
+/// assert_eq!(in_rounds(asked, &StoreModel::S3).as_secs_f64(), 0.09);
+/// ```
+pub fn in_rounds(asked: Asked, model: &StoreModel) -> Duration {
+    let Asked { rounds, requests, bytes } = asked;
+    let load = Load { requests, bytes };
+    let waits_s = in_turn(rounds, model).max(load.requests_s(model));
+    Duration::try_from_secs_f64(waits_s + load.transfer_s(model)).unwrap_or(Duration::MAX)
 }
 
 /// Seconds that a reader takes for `requests` that it makes one after another. Each takes the

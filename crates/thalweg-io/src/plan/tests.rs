@@ -1,7 +1,12 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::*;
 use crate::extent::Fetch;
+use crate::store::throttled::{Limits, Schedule};
 
 /// A rule that reads gaps up to `gap` bytes.
 fn fixed(gap: u64) -> GapRule {
@@ -196,3 +201,63 @@ proptest! {
 
 /// The most that a lean rule may take, relative to the least time, with room for rounding.
 const LEAN: f64 = 1.25 + 1e-9;
+
+#[test]
+fn only_lines_with_a_long_latency_are_filled() {
+    let flight = |model: &StoreModel| {
+        let shape = shape(model, Budget::default(), Delivery::Worker);
+        (shape.flight_bytes, shape.flight_requests)
+    };
+    for near in [StoreModel::LOCAL, StoreModel::SSD, StoreModel::NVME, StoreModel::MEMORY] {
+        assert_eq!(flight(&near), (0, 0), "{near:?}");
+    }
+    assert_eq!(flight(&StoreModel::S3), (33_000_000, 60));
+}
+
+/// The seconds that a store under these limits takes for requests of this length, without a clock.
+/// In flight are as many as a run with this shape permits at its start.
+fn simulated(limits: Limits, shape: &Shape, requests: u64, len: usize) -> f64 {
+    let mut schedule = Schedule::new(limits);
+    let mut answers: BinaryHeap<Reverse<Duration>> = BinaryHeap::new();
+    let mut now = Duration::ZERO;
+    let mut last = now;
+    for number in 0..requests {
+        let is_filled = answers.len() * len >= shape.flight_bytes;
+        let flight = if is_filled { 0 } else { shape.flight_requests.min(shape.max_depth) };
+        if answers.len() >= shape.depth.max(flight)
+            && let Some(Reverse(answered)) = answers.pop()
+        {
+            now = now.max(answered);
+        }
+        let answered = schedule.admit(now, number, len);
+        answers.push(Reverse(answered));
+        last = last.max(answered);
+    }
+    last.as_secs_f64()
+}
+
+#[test]
+fn predictions_hold_from_the_start_of_a_run() -> crate::Result<()> {
+    // The throttles of docs/planner.md, an object store, and one at the other end of the world.
+    let stores = [
+        ("bandwidth=20MB/s,latency=2ms,requests=1000/s,parallel=16", StoreModel::LOCAL),
+        ("bandwidth=100MB/s,latency=5ms,requests=50/s,parallel=16", StoreModel::LOCAL),
+        ("bandwidth=40MB/s,latency=30ms,requests=500/s,parallel=32", StoreModel::LOCAL),
+        ("bandwidth=1GB/s,latency=30ms,requests=2000/s", StoreModel::S3),
+        ("bandwidth=10MB/s,latency=150ms,requests=500/s", StoreModel::S3),
+    ];
+    for (limits, model) in stores {
+        let limits: Limits = limits.parse()?;
+        let model = limits.applied_to(&model);
+        let shape = shape(&model, Budget { threads: 2, ..Budget::default() }, Delivery::Worker);
+        for len in [8_000, 80_000, 800_000] {
+            for requests in [20, 75, 400] {
+                let load = Load { requests, bytes: requests * len as u64 };
+                let predicted_s = load.predicted(&model).as_secs_f64();
+                let ratio = predicted_s / simulated(limits, &shape, requests, len);
+                assert!((0.8..1.25).contains(&ratio), "{limits}: {requests} x {len}: {ratio}");
+            }
+        }
+    }
+    Ok(())
+}

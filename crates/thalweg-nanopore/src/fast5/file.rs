@@ -227,9 +227,10 @@ impl FormatFile for Fast5File {
         file: &OpenFile,
         selection: &Selection,
         shape: &Shape,
+        signal: bool,
     ) -> Result<RequestTotals> {
         let rows = self.rows(file, selection)?;
-        Ok(RequestTotals::of(file, file.gather(self.extents(&rows, true), shape)))
+        Ok(RequestTotals::of(file, file.gather(self.extents(&rows, signal), shape)))
     }
 
     fn load(&self, file: &OpenFile, _path: &Path) -> Result<Option<Index>> {

@@ -31,6 +31,9 @@ impl RequestTotals {
         if data >= size {
             return Self::default();
         }
+        if size <= file.store.head() {
+            return Self { wanted_bytes: size - data, ..Self::default() };
+        }
         let block = shape.block as u64;
         let align = file.store.alignment() as u64;
         let start = data / align * align;
@@ -41,7 +44,7 @@ impl RequestTotals {
         }
     }
 
-    /// Adds a request.
+    /// Adds a request, unless its bytes came when the file was opened.
     pub fn add(&mut self, file: &OpenFile, fetch: &Fetch) {
         let align = file.store.alignment() as u64;
         // The engine also starts requests at aligned offsets.
@@ -51,7 +54,9 @@ impl RequestTotals {
             self.wanted_bytes += extent.range.end.saturating_sub(extent.range.start.max(end));
             end = end.max(extent.range.end);
         }
-        self.requests += 1;
-        self.fetched_bytes += fetch.range.end - start;
+        if fetch.range.end > file.store.head() {
+            self.requests += 1;
+            self.fetched_bytes += fetch.range.end - start;
+        }
     }
 }

@@ -212,14 +212,16 @@ impl FormatFile for Pod5File {
         ids.iter().map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
     }
 
-    /// Counts the requests for signal only. The requests for parts of the tables are not counted.
+    /// Counts the requests for signal. Those for parts of the tables are made, and not counted.
     fn requests(
         &self,
         file: &OpenFile,
         selection: &Selection,
         shape: &Shape,
+        signal: bool,
     ) -> Result<RequestTotals> {
-        let (source, queue) = self.plan(file, selection, shape, ReadPurpose::Samples)?;
+        let purpose = if signal { ReadPurpose::Samples } else { ReadPurpose::Fields };
+        let (source, queue) = self.plan(file, selection, shape, purpose)?;
         let mut totals = RequestTotals::default();
         let Source::Planned(fetches) = source else { return Ok(totals) };
         for fetch in fetches {

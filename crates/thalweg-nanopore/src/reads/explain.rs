@@ -6,6 +6,7 @@ use serde::Serialize;
 use thalweg_io::engine::{Delivery, Shape};
 use thalweg_io::model::{Origin, StoreModel};
 use thalweg_io::plan::{GapRule, Load};
+use thalweg_io::store::{Asked, Counter};
 use thalweg_io::{Error, Result, plan};
 
 use super::{ReadFile, Selection};
@@ -30,15 +31,36 @@ pub struct Explained {
     pub window_bytes: Option<u64>,
     /// The number of selected reads; `None` if it is unknown without reading the file.
     pub reads: Option<u64>,
-    /// Requests to the store. For POD5: requests for signal only.
+    /// What was asked of the store before the run: the format, the header, tables, which reads
+    /// there are. It is counted if [`Options::counter`](thalweg_io::open::Options) is set.
+    pub before: Asked,
+    /// Requests of the run to the store.
     pub requests: u64,
-    /// Bytes that the requests transfer.
+    /// Bytes that these requests transfer.
     pub fetched_bytes: u64,
     /// Transferred bytes that belong to selected reads. A read that is selected twice counts once
     /// per request.
     pub wanted_bytes: u64,
-    /// The time that the store takes for the requests, according to its model.
+    /// The time that the store takes for all requests, according to its model.
     pub predicted: Duration,
+}
+
+impl Explained {
+    /// Requests before the run and of the run.
+    pub fn all_requests(&self) -> u64 {
+        self.before.requests + self.requests
+    }
+
+    /// Bytes that all requests transfer.
+    pub fn all_bytes(&self) -> u64 {
+        self.before.bytes + self.fetched_bytes
+    }
+
+    /// How often requests wait for the answers of others. Those of the run do not wait for each
+    /// other.
+    pub fn rounds(&self) -> u64 {
+        self.before.rounds + u64::from(self.requests > 0)
+    }
 }
 
 /// The division of a memory budget.
@@ -55,16 +77,29 @@ pub struct Shares {
 }
 
 impl ReadFile {
-    /// Plans a run without reading the data.
+    /// Plans a run without reading the data. What a run reads before its data is read.
     ///
     /// # Errors
     /// [`Error::NotFound`] for unknown ids, or if there is no index for an id list, because making
     /// one would read the whole file.
     pub fn explain(&self, selection: &Selection, delivery: Delivery) -> Result<Explained> {
+        self.explain_columns(selection, delivery, true)
+    }
+
+    /// Plans a run over all columns, or without `signal` over all but the signal, as
+    /// [`ReadSet::scan`](super::ReadSet::scan) makes one.
+    ///
+    /// # Errors
+    /// Those of [`ReadFile::explain`].
+    pub fn explain_columns(
+        &self,
+        selection: &Selection,
+        delivery: Delivery,
+        signal: bool,
+    ) -> Result<Explained> {
         let shape = self.shape(delivery);
         let budget = self.file.options.budget;
-        let reads = match selection {
-            Selection::All => self.known_reads()?,
+        match selection {
             Selection::Ids(_) if !self.reads.has_index(&self.file)? => {
                 return Err(Error::NotFound {
                     file: self.file.name().clone(),
@@ -75,10 +110,18 @@ impl ReadFile {
                         .into(),
                 });
             }
+            // Columns have the types and names of the whole header.
+            _ if delivery != Delivery::Worker => _ = self.whole_header(),
+            _ => {}
+        }
+        let RequestTotals { requests, fetched_bytes, wanted_bytes } =
+            self.reads.requests(&self.file, selection, &shape, signal)?;
+        // Counting reads may take requests that a run does not make.
+        let before = self.file.options.counter.as_ref().map(Counter::asked).unwrap_or_default();
+        let reads = match selection {
+            Selection::All => self.known_reads()?,
             Selection::Ids(ids) => Some(ids.len() as u64),
         };
-        let RequestTotals { requests, fetched_bytes, wanted_bytes } =
-            self.reads.requests(&self.file, selection, &shape)?;
         let buffers_bytes = shape.buffers * (shape.block + shape.headroom);
         let batches_bytes = match delivery {
             Delivery::Worker => 0,
@@ -98,10 +141,12 @@ impl ReadFile {
             },
             window_bytes: matches!(selection, Selection::Ids(_)).then(|| self.file.window()),
             reads,
+            before,
             requests,
             fetched_bytes,
             wanted_bytes,
-            predicted: Load { requests, bytes: fetched_bytes }.predicted(&self.file.model),
+            predicted: plan::in_rounds(before, &self.file.model)
+                + Load { requests, bytes: fetched_bytes }.predicted(&self.file.model),
         })
     }
 }

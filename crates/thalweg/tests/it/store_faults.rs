@@ -79,6 +79,8 @@ fn shapes() -> impl Iterator<Item = Shape> {
             threads: 2,
             depth,
             max_depth: depth + 1,
+            flight_bytes: 0,
+            flight_requests: 0,
             block: 8192,
             usual: None,
             headroom: 4096,

@@ -1,27 +1,36 @@
 //! `thalweg read --explain` of arrays: what finding them has cost, and the requests of a read.
 
 use std::io::Write;
-use std::path::PathBuf;
 
 use serde_json::json;
 use thalweg::ArrayFile;
-use thalweg::arrays::Dataset;
+use thalweg::arrays::{Dataset, Requests, Selection};
 use thalweg::model::StoreModel;
+use thalweg::plan::{Load, in_rounds};
+use thalweg::store::{Asked, Counter};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+use thalweg_io::urls::url;
 
-use super::WantedArrays;
-use crate::common::{VerbResult, output};
+use super::{ReadJob, SliceNumber, WantedArrays, array, timed};
+use crate::common::{Failure, VerbResult, counted, output};
+use crate::explain::before_in_words;
+use crate::prices::PriceArgs;
 
-/// Prints the plan of a read of the arrays at or below the paths.
-pub(super) fn print(file: &ArrayFile, within: &[PathBuf], as_json: bool) -> VerbResult {
-    let wanted = WantedArrays::at(file, within)?;
-    let cost = file.finding();
+/// Prints the plan of a read of the arrays at or below the paths, or of parts of them.
+pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> VerbResult {
+    let wanted = WantedArrays::at(file, job.within)?;
     let model = file.options().model.unwrap_or(StoreModel::LOCAL);
     let datasets: Vec<&Dataset> = wanted.datasets.iter().collect();
-    let requests = file.explain(&datasets, &model)?;
+    let requests = requests(file, &datasets, job, &model)?;
+    let before = file.options().counter.as_ref().map(Counter::asked).unwrap_or_default();
+    let (gets, bytes) = (before.requests + requests.count, before.bytes + requests.fetched);
+    let load = Load { requests: requests.count, bytes: requests.fetched };
+    let predicted_s = (in_rounds(before, &model) + load.predicted(&model)).as_secs_f64();
+    let prices = url(job.path).map(|_| prices);
+    let cost = file.finding();
     let shape = requests.shape;
     let mut out = output();
-    if as_json {
+    if job.as_json {
         let plan = json!({
             "schema": "thalweg.plan/1",
             "model": model,
@@ -37,25 +46,33 @@ pub(super) fn print(file: &ArrayFile, within: &[PathBuf], as_json: bool) -> Verb
             "jumps": requests.jumps,
             "fetched_bytes": requests.fetched,
             "wanted_bytes": requests.wanted,
+            "before": before,
+            "rounds": before.rounds + u64::from(requests.count > 0),
+            "all_requests": gets,
+            "all_bytes": bytes,
+            "cost_usd": prices.map(|prices| prices.cost(gets, bytes)),
+            "predicted_s": predicted_s,
         });
         writeln!(out, "{plan}")?;
     } else {
+        let found = Asked { rounds: cost.rounds, requests: cost.requests, bytes: cost.bytes };
         write!(
             out,
             "model      latency {}, {}, {} requests/s, reached with {} requests of {}\n\
-             finding    {} rounds of requests, one after the other: {} requests, {}\n\
+             before     {}\n\
+             finding    {}\n\
              threads    {} decode, 1 to fetch\n\
              requests   {} in flight, of up to {}\n\
              wanted     {} arrays, {}\n\
-             fetched    {} in {} requests, {} of which begin elsewhere than the one before ended\n",
+             fetched    {} in {} requests, {} of which begin elsewhere than the one before ended\n\
+             predicted  {} for the store alone\n",
             seconds(model.latency_s),
             bandwidth(model.bandwidth),
             digits(model.request_rate),
             model.depth,
             binary_bytes(model.block as f64),
-            cost.rounds,
-            cost.requests,
-            decimal_bytes(cost.bytes as f64),
+            before_in_words(&before),
+            before_in_words(&found),
             shape.threads,
             shape.depth,
             binary_bytes(shape.block as f64),
@@ -64,8 +81,38 @@ pub(super) fn print(file: &ArrayFile, within: &[PathBuf], as_json: bool) -> Verb
             decimal_bytes(requests.fetched as f64),
             requests.count,
             requests.jumps,
+            seconds(predicted_s),
         )?;
+        if let Some(prices) = prices {
+            let (all, cost) = (counted(gets, "GET"), prices.in_words(gets, bytes));
+            writeln!(out, "cost       {all}, {}: {cost}", decimal_bytes(bytes as f64))?;
+        }
     }
     out.flush()?;
     wanted.end()
+}
+
+/// The requests of the read that the options ask for.
+fn requests(
+    file: &ArrayFile,
+    datasets: &[&Dataset],
+    job: &ReadJob<'_>,
+    model: &StoreModel,
+) -> Result<Requests, Failure> {
+    if let Some(select) = &job.arrays.select {
+        let mut wanted: Vec<(&Dataset, Selection)> = Vec::new();
+        for (dataset, array) in
+            datasets.iter().filter_map(|dataset| Some((*dataset, array(dataset)?)))
+        {
+            wanted.push((dataset, select.of(dataset.path(), &array.shape)?.0));
+        }
+        return Ok(file.explain_selections(&wanted, model)?);
+    }
+    match job.arrays.slice {
+        Some(SliceNumber { rank, size }) => {
+            let elements = timed::share(file, datasets, rank, size)?;
+            Ok(file.explain_of(datasets, &elements, model)?)
+        }
+        None => Ok(file.explain(datasets, model)?),
+    }
 }

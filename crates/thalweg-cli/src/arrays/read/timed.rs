@@ -13,7 +13,7 @@ use super::super::checksum::WordSum;
 use super::super::ranks::{Ranks, ReadSeconds, ReadTally, SliceNumber};
 use super::{ReadJob, array};
 use crate::common::{Failure, VerbResult, counted, output};
-use crate::timing::{Started, stages, with_build};
+use crate::timing::{Started, received, stages, with_build};
 
 /// Reads this process's slice of the datasets and sums the values, as every arm of a benchmark
 /// does. Prints how long that took, for all processes together.
@@ -127,7 +127,7 @@ fn read_by_parts(
 }
 
 /// Which elements of each dataset this process reads.
-fn share(
+pub(super) fn share(
     file: &ArrayFile,
     all: &[&Dataset],
     rank: usize,
@@ -183,6 +183,9 @@ pub(super) fn print(
             tally.seconds,
             tally.bytes as f64 / 1e6 / tally.seconds.max(1e-9),
         )?;
+        if let Some(received) = received() {
+            writeln!(out, "{received}")?;
+        }
     }
     out.flush()?;
     Ok(())

@@ -1,0 +1,229 @@
+//! What is planned for objects at URLs, and what is measured of their service: `--explain`,
+//! `probe`, `doctor` and `--timeout`.
+
+use std::collections::HashSet;
+use std::fs;
+
+use serde_json::Value;
+use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
+
+use crate::common::{Folder, json};
+use crate::urls::{from_bucket, served};
+
+/// The bytes of an object that is large enough for a probe.
+const LARGE: usize = 2 << 20;
+
+/// The JSON line of a verb that reads from a bucket, and that must succeed.
+fn line(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Value {
+    let done = from_bucket(folder, server, args);
+    assert!(done.status.success(), "{args:?}: {done:?}");
+    json(&String::from_utf8(done.stdout).unwrap()).pop().unwrap()
+}
+
+/// How many requests a verb makes.
+fn asked(server: &ObjectServer, verb: impl FnOnce()) -> usize {
+    let before = server.asked().len();
+    verb();
+    server.asked().len() - before
+}
+
+/// The different GETs of a verb and their bytes, and all of them. They are the same, unless the
+/// machine is so busy that a request is made a second time.
+fn taken(server: &ObjectServer, verb: impl FnOnce()) -> [(u64, u64); 2] {
+    let before = server.asked().len();
+    verb();
+    let ranges = server.asked().split_off(before).into_iter().map(|asked| asked.range.unwrap());
+    let all: Vec<_> = ranges.map(|range| (range.start, range.end)).collect();
+    let different: HashSet<_> = all.iter().copied().collect();
+    let bytes = |sum: u64, (start, end): &(u64, u64)| sum + end - start;
+    let of_all = (all.len() as u64, all.iter().fold(0, bytes));
+    [(different.len() as u64, different.iter().fold(0, bytes)), of_all]
+}
+
+/// Some ids of the reads in r.blow5, as a list named `ids`.
+fn write_ids(folder: &Folder) {
+    let table = folder.ok(&["scan", "r.blow5", "--tsv"]);
+    let ids = table.lines().skip(1).step_by(7).filter_map(|line| line.split('\t').next());
+    fs::write(folder.path("ids"), ids.map(|id| format!("{id}\n")).collect::<String>()).unwrap();
+}
+
+/// Checks that a verb takes the GETs and bytes that it explains.
+fn explains(folder: &Folder, server: &ObjectServer, args: &[&str], more: &[&str]) {
+    let mut plan = Value::Null;
+    let explained = [args, &["--explain", "--json"]].concat();
+    let for_plan = asked(server, || plan = line(folder, server, &explained));
+    let number = |name: &str| plan[name].as_u64().unwrap();
+    let all = (number("all_requests"), number("all_bytes"));
+    assert!(plan["before"]["requests"].as_u64().unwrap() <= for_plan as u64, "{args:?}: {plan}");
+    let run = [args, more].concat();
+    let [different, made] = taken(server, || {
+        let done = from_bucket(folder, server, &run);
+        assert!(done.status.success(), "{run:?}: {done:?}");
+    });
+    assert!((different.0..=made.0).contains(&all.0), "{args:?}: {different:?} {made:?} {plan}");
+    assert!((different.1..=made.1).contains(&all.1), "{args:?}: {different:?} {made:?} {plan}");
+    assert!(all.0 > 0 && number("rounds") > 0, "{plan}");
+    let cost = all.0 as f64 * 0.4e-6 + all.1 as f64 * 0.09e-9;
+    assert!((plan["cost_usd"].as_f64().unwrap() / cost - 1.0).abs() < 1e-9, "{plan}");
+    assert!(plan["predicted_s"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn a_run_takes_the_requests_that_were_explained() {
+    let (folder, server) = served(|_| Answer::Right);
+    write_ids(&folder);
+    for name in ["r.blow5", "r.pod5", "r.slow5"] {
+        let url = &format!("s3://runs/{name}");
+        assert!(from_bucket(&folder, &server, &["index", url]).status.success());
+        let out = format!("from-{name}");
+        explains(&folder, &server, &["read", url], &[]);
+        explains(&folder, &server, &["read", url, "--ids", "ids"], &[]);
+        explains(&folder, &server, &["scan", url], &[]);
+        let other = if name == "r.slow5" { "blow5" } else { "slow5" };
+        let to = ["convert", url, &out, "--to", other, "--lossy"];
+        explains(&folder, &server, &to, &[]);
+    }
+    let words = folder.ok(&["read", &server.url("/runs/r.blow5"), "--explain", "--price-gb", "0"]);
+    assert!(words.contains("as of S3 within its region"), "{words}");
+    assert!(words.contains("GETs, ") && words.contains("0 USD for 1 GB"), "{words}");
+    let told = folder.fails(2, &["read", "r.blow5", "--explain", "--price-get", "-1"]);
+    assert!(told.contains("a price in US dollars"), "{told}");
+    // Nothing is asked of a service for a file.
+    assert_eq!(
+        folder.json(&["read", "r.blow5", "--explain", "--json"])[0]["cost_usd"],
+        Value::Null
+    );
+}
+
+#[cfg(feature = "hdf5")]
+#[test]
+fn a_run_over_hdf5_takes_the_requests_that_were_explained() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "run.nxs", "--kind", "nexus-live", "--size", "1MB"]);
+    folder.synth("r.blow5", "300k");
+    folder.ok(&["convert", "r.blow5", "r.fast5", "--lossy"]);
+    write_ids(&folder);
+    let object = |name: &str| fs::read(folder.path(name)).unwrap();
+    let objects = [("/runs/run.nxs", object("run.nxs")), ("/runs/r.fast5", object("r.fast5"))];
+    let server = ObjectServer::start(objects, |_| Answer::Right);
+    let (nexus, fast5) = ("s3://runs/run.nxs", "s3://runs/r.fast5");
+    let bank = "/entry/bank1_events/event_id";
+    explains(&folder, &server, &["read", nexus], &[]);
+    explains(&folder, &server, &["read", nexus, bank], &[]);
+    explains(&folder, &server, &["read", nexus, bank, "--select", "10:500"], &[]);
+    explains(&folder, &server, &["read", nexus, "--slice", "1/3"], &[]);
+    explains(&folder, &server, &["read", fast5], &[]);
+    explains(&folder, &server, &["read", fast5, "--ids", "ids"], &[]);
+    explains(&folder, &server, &["scan", fast5], &[]);
+}
+
+#[test]
+fn a_report_counts_what_was_received() {
+    let (folder, server) = served(|asked| match asked.number {
+        1 => Answer::Refused(503, "SlowDown"),
+        2 => Answer::Torn(0.5),
+        _ => Answer::Right,
+    });
+    for verb in [&["read"][..], &["convert", "out.slow5"]] {
+        let url = "s3://runs/r.blow5";
+        let (verb, more) = verb.split_at(1);
+        let mut report = Value::Null;
+        let args = [verb, &[url], more, &["--json"]].concat();
+        let requests = asked(&server, || report = line(&folder, &server, &args));
+        let counts = &report["object_store"];
+        let made = counts["requests"].as_u64().unwrap();
+        assert_eq!(made, requests as u64, "{report}");
+        // What tears a body is received in part only.
+        assert!(counts["bytes"].as_u64().unwrap() > 0);
+        if verb == ["read"] {
+            assert_eq!(counts["retries"], 2, "{report}");
+        }
+    }
+    let words = folder.ok(&["read", &server.url("/runs/r.blow5")]);
+    assert!(words.contains("received in ") && words.contains("0 tried again"), "{words}");
+    let report = &folder.json(&["read", "r.blow5", "--json"])[0];
+    assert!(report.get("object_store").is_none(), "{report}");
+}
+
+/// A server of the files of [`served`], and of a large object.
+fn with_large(
+    behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+) -> (Folder, ObjectServer) {
+    let (folder, server) = served(behaviour);
+    server.put("/runs/large", (0..LARGE).map(|at| ((at * at) >> 7) as u8).collect());
+    (folder, server)
+}
+
+#[test]
+fn a_probed_service_is_planned_for() {
+    let (folder, server) = with_large(|_| Answer::Right);
+    let mut probe = Value::Null;
+    let args = ["probe", "s3://runs/large", "--budget-s", "1", "--json"];
+    let requests = asked(&server, || probe = line(&folder, &server, &args));
+    assert_eq!(probe["object_store"]["requests"], requests, "{probe}");
+    assert!(server.asked().iter().all(|asked| asked.method == "GET"), "nothing is written");
+    let (median, p99) = (&probe["latency"]["median_s"], &probe["latency"]["p99_s"]);
+    assert_eq!(*median, probe["model"]["latency_s"]);
+    assert!(median.as_f64().unwrap() > 0.0 && p99.as_f64() >= median.as_f64(), "{probe}");
+
+    let plan = |url: &str| line(&folder, &server, &["read", url, "--explain", "--json"]);
+    let of_bucket = plan("s3://runs/r.blow5");
+    assert_eq!(of_bucket["model_origin"], "measured", "{of_bucket}");
+    assert_eq!(of_bucket["model"], probe["model"]);
+    let doctor = line(&folder, &server, &["doctor", "s3://runs/r.blow5", "--json"]);
+    assert_eq!(doctor["model"], probe["model"]);
+    let other = plan(&server.url("/runs/r.blow5"));
+    assert_eq!(other["model_origin"], "prior", "another way to the server: {other}");
+
+    // A measurement holds for 30 days.
+    let place = folder.path(probe["saved_as"].as_str().unwrap());
+    let mut saved: Value = serde_json::from_slice(&fs::read(&place).unwrap()).unwrap();
+    let (from, to) = (&saved["measured_at_unix_s"], &saved["expires_at_unix_s"]);
+    assert_eq!(to.as_u64().unwrap() - from.as_u64().unwrap(), 30 * 24 * 60 * 60);
+    saved["expires_at_unix_s"] = saved["measured_at_unix_s"].clone();
+    fs::write(&place, saved.to_string()).unwrap();
+    assert_eq!(plan("s3://runs/r.blow5")["model_origin"], "prior");
+
+    let http = server.url("/runs/large?signature=secret");
+    let words = folder.ok(&["probe", &http, "--budget-s", "1"]);
+    assert!(words.contains("small requests/s") && words.contains("it took "), "{words}");
+    assert!(!words.contains("secret"), "{words}");
+    assert_eq!(plan(&server.url("/runs/r.pod5"))["model_origin"], "measured");
+}
+
+#[test]
+fn a_service_that_cannot_be_probed_leaves_no_model() {
+    let (folder, server) = with_large(|asked| match asked.number {
+        0 => Answer::Right,
+        _ => Answer::Never,
+    });
+    let done = from_bucket(&folder, &server, &["probe", "s3://runs/large", "--timeout", "1"]);
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(1) && told.contains("the time-out being 1 s"), "{told}");
+    server.put("/runs/small", vec![0; 1000]);
+    let told = folder.fails(2, &["probe", &format!("file://{}", folder.path("r.blow5").display())]);
+    assert!(told.contains("give its path"), "{told}");
+    assert!(!folder.path("cache/thalweg/models").exists());
+}
+
+#[test]
+fn a_server_that_falls_silent_is_given_up_after_the_timeout() {
+    // The first requests are answered; then the server is unplugged.
+    let (folder, server) = served(|asked| match asked.number {
+        0 => Answer::Right,
+        1 => Answer::Stuck(0.5),
+        _ => Answer::Never,
+    });
+    let url = server.url("/runs/r.blow5");
+    let told = folder.fails(1, &["read", &url, "--timeout", "1"]);
+    assert!(told.contains("the time-out being 1 s"), "{told}");
+    assert!(told.contains(&url) && told.contains("without a byte"), "{told}");
+    // A third of the time-out for each request, and a wait between two.
+    let asked = server.asked().len();
+    assert!((3..=8).contains(&asked), "{asked} requests");
+    for verb in ["read", "scan", "check", "info", "index", "doctor"] {
+        let told = folder.fails(1, &[verb, &url, "--timeout", "1"]);
+        assert!(told.contains("no answer in ") && told.contains("given up after"), "{told}");
+    }
+    assert!(folder.fails(2, &["read", &url, "--timeout", "0"]).contains("--timeout"));
+}
