@@ -86,7 +86,7 @@ fn a_run_takes_the_requests_that_were_explained() {
     let words = folder.ok(&["read", &server.url("/runs/r.blow5"), "--explain", "--price-gb", "0"]);
     assert!(words.contains("as of S3 within its region"), "{words}");
     assert!(words.contains("GETs, ") && words.contains("0 USD for 1 GB"), "{words}");
-    let told = folder.fails(2, &["read", "r.blow5", "--explain", "--price-get", "-1"]);
+    let told = folder.fails(2, &["read", "r.blow5", "--explain", "--price-get=-1"]);
     assert!(told.contains("a price in US dollars"), "{told}");
     // Nothing is asked of a service for a file.
     assert_eq!(
