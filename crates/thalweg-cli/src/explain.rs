@@ -170,7 +170,7 @@ fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
 }
 
 /// Time since a moment, in the largest unit that fits.
-fn age(unix_s: u64) -> String {
+pub(crate) fn age(unix_s: u64) -> String {
     let now = std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(0, |t| t.as_secs());

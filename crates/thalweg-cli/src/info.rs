@@ -14,6 +14,7 @@ use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
 use thalweg_io::urls::url;
 
 use crate::arrays;
+use crate::cache::CacheArgs;
 use crate::common::{Failure, VerbResult, complain, ended, output};
 use crate::open::TimeoutArgs;
 use crate::options::{Kind, check as check_options};
@@ -49,11 +50,14 @@ pub(crate) struct InfoArgs {
     trusted: bool,
     #[command(flatten)]
     timeout: TimeoutArgs,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
-    let (control, timeout) = (cancel_on_signal(), args.timeout.timeout());
-    let options = Options { control, timeout, ..Options::default() };
+    let control = cancel_on_signal();
+    let (timeout, cache) = (args.timeout.timeout(), args.cache.cache());
+    let options = Options { control, timeout, cache, ..Options::default() };
     let mut is_run = args.run;
     for path in &args.files {
         is_run = is_run || is_many(path, &options.control)?;

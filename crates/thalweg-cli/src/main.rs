@@ -2,6 +2,7 @@
 
 mod arrays;
 mod bench;
+mod cache;
 mod callback;
 mod chart;
 mod check;
@@ -61,6 +62,7 @@ enum Verb {
     Merge(merge::MergeArgs),
     Split(split::SplitArgs),
     Plot(plot::PlotArgs),
+    Cache(cache::CacheVerbArgs),
     Evict(evict::EvictArgs),
     Probe(probe::ProbeArgs),
     Synth(synth::SynthArgs),
@@ -89,6 +91,7 @@ fn main() -> ExitCode {
         Verb::Merge(args) => merge::run(&args),
         Verb::Split(args) => split::run(&args),
         Verb::Plot(args) => plot::run(&args),
+        Verb::Cache(args) => cache::run(&args),
         Verb::Evict(args) => evict::run(&args),
         Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),

@@ -14,6 +14,7 @@ use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
 use thalweg_io::urls::url;
 
+use crate::cache::CacheArgs;
 use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};
 use crate::signals::cancel_on_signal;
 
@@ -30,6 +31,8 @@ pub(crate) struct ReadArgs {
     /// How bytes are read
     #[arg(long, value_enum, default_value_t, overrides_with = "store")]
     store: StoreChoice,
+    #[command(flatten)]
+    cache: CacheArgs,
     /// Slow the store down, as in bandwidth=150MB/s,latency=2ms,requests=2000/s,parallel=8 (any of
     /// them, or none)
     #[arg(long, value_name = "LIMITS", help_heading = MEASURING, overrides_with = "throttle")]
@@ -108,6 +111,7 @@ impl ReadArgs {
             finds_in_rounds: false,
             counter: None,
             timeout: self.timeout.timeout(),
+            cache: self.cache.cache(),
         }
     }
 

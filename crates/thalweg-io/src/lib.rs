@@ -82,6 +82,7 @@ pub mod extent;
 pub mod index_fetch;
 pub mod model;
 pub mod new_file;
+pub mod object_cache;
 pub mod open;
 pub mod plan;
 pub mod pool;

@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::model::{Origin, StoreModel};
+use crate::object_cache::ObjectCache;
 use crate::plan::Budget;
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
@@ -53,6 +54,8 @@ pub struct Options {
     /// Without a byte of an object for this long, all tries included, a read fails; 30 s by
     /// default.
     pub timeout: Option<Duration>,
+    /// Where blocks of objects at URLs are kept. By default they are not.
+    pub cache: Option<ObjectCache>,
 }
 
 impl Options {

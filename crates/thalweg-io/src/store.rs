@@ -54,6 +54,20 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// fails the read.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()>;
 
+    /// Fills each of `parts`, whose bytes follow each other in the store, from byte `offset` on. A
+    /// store that has to be asked does it with one request.
+    ///
+    /// # Errors
+    /// As for [`Store::read_at`].
+    fn read_parts(&self, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
+        let mut at = offset;
+        for part in parts {
+            self.read_at(at, part)?;
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
     /// The whole contents, if they are addressable without a copy (memory, mmap). A store that has
     /// them returns the same bytes for as long as it lives, because a run keeps views of them.
     /// Requests that start beyond them get a buffer.

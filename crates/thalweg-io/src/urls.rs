@@ -47,11 +47,30 @@ pub enum Depth {
     All,
 }
 
+/// A URL without what may be secret: without a user, a password and a query.
+pub fn shown(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    if !matches!(scheme, "http" | "https") {
+        return url.to_owned();
+    }
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = host.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::url;
+    use super::{shown, url};
+
+    #[test]
+    fn messages_have_no_secrets() {
+        assert_eq!(shown("https://me:word@h:8/p/q?X-Amz-Signature=1#f"), "https://h:8/p/q");
+        assert_eq!(shown("s3://b/a?b#c"), "s3://b/a?b#c");
+        assert_eq!(shown("http://h"), "http://h");
+    }
 
     #[test]
     fn urls_are_told_from_paths() {

@@ -6,11 +6,12 @@ use http::{HeaderName, HeaderValue};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
 use object_store::client::{HttpClient, HttpConnector};
-use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder};
+use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use thalweg_io::model::saved::device_of_service;
+use thalweg_io::urls::shown;
 use thalweg_io::{Error, Result};
 use url::{Position, Url};
 
@@ -26,6 +27,8 @@ pub(crate) struct Address {
     pub(crate) key: Path,
     /// The URL for messages: without a user, a password and a query, which may hold secrets.
     pub(crate) shown: Arc<str>,
+    /// What tells the object from all others: the service, and the URL without signatures.
+    pub(crate) place: String,
 }
 
 impl Address {
@@ -49,11 +52,9 @@ impl Address {
         let shown: Arc<str> = shown(text).into();
         if matches!(scheme, "http" | "https") {
             let url = Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
-            return Ok(Self {
-                service: http(&url, &shown, stand_in)?,
-                key: Path::default(),
-                shown,
-            });
+            let place = unsigned(&url);
+            let service = http(&url, &shown, stand_in)?;
+            return Ok(Self { service, key: Path::default(), shown, place });
         }
         // A key is taken as it is: `#`, `?` and `%` have no meaning in it.
         let (bucket, name) = rest.split_once('/').unwrap_or((rest, ""));
@@ -67,15 +68,13 @@ impl Address {
             return Err(wrong("a folder of objects, and no object"));
         }
         let connector = Connector::default();
+        let place = format!("{scheme}://{bucket}/{name} of {}", service_of(scheme, bucket)?);
         let key = match Path::parse(name) {
             Ok(key) if key.as_ref() == name => key,
             // The key is one that `object_store` does not name.
             _ if matches!(scheme, "s3" | "s3a") && !name.split('/').any(is_dots) => {
-                return Ok(Self {
-                    service: odd(bucket, name, &shown)?,
-                    key: Path::default(),
-                    shown,
-                });
+                let service = odd(bucket, name, &shown)?;
+                return Ok(Self { service, key: Path::default(), shown, place });
             }
             Ok(_) => return Err(wrong("the key begins with /")),
             Err(e) => return Err(wrong(&e.to_string())),
@@ -93,7 +92,7 @@ impl Address {
             }
             _ => return Err(wrong("an unknown kind of URL")),
         };
-        Ok(Self { service, key, shown })
+        Ok(Self { service, key, shown, place })
     }
 }
 
@@ -167,16 +166,35 @@ fn is_dots(part: &str) -> bool {
     matches!(part, "." | "..")
 }
 
-/// A URL without what may be secret.
-fn shown(text: &str) -> String {
-    let Some((scheme, rest)) = text.split_once("://") else { return text.to_owned() };
-    if !matches!(scheme, "http" | "https") {
-        return text.to_owned();
-    }
-    let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{path}")
+/// Where the environment says that a bucket is. Two services may have buckets of one name.
+fn service_of(scheme: &str, bucket: &str) -> Result<String> {
+    let values = match scheme {
+        "gs" => {
+            let builder = GoogleCloudStorageBuilder::from_env();
+            [builder.get_config_value(&GoogleConfigKey::BaseUrl), None]
+        }
+        "az" | "azure" | "abfs" | "abfss" => {
+            let builder = MicrosoftAzureBuilder::from_env();
+            [AzureConfigKey::Endpoint, AzureConfigKey::AccountName]
+                .map(|key| builder.get_config_value(&key))
+        }
+        _ => [s3(bucket)?.get_config_value(&AmazonS3ConfigKey::Endpoint), None],
+    };
+    Ok(values.map(Option::unwrap_or_default).join(" "))
+}
+
+/// A URL without the parameters that sign it for a time: the object is the same without them.
+fn unsigned(url: &Url) -> String {
+    /// Of presigned URLs of S3, CloudFront and Google, and of shared access signatures of Azure.
+    const SIGNING: &str = "awsaccesskeyid expires googleaccessid key-pair-id policy signature se \
+                           sig sip ske skoid sks skt sktid skv sp spr st";
+    let signs = |parameter: &str| {
+        let name = parameter.split('=').next().unwrap_or_default().to_ascii_lowercase();
+        let mut known = SIGNING.split(' ');
+        name.starts_with("x-amz-") || name.starts_with("x-goog-") || known.any(|one| one == name)
+    };
+    let query = url.query().unwrap_or_default().split('&').filter(|parameter| !signs(parameter));
+    format!("{}?{}", &url[..Position::AfterPath], query.collect::<Vec<_>>().join("&"))
 }
 
 /// A name for the service and bucket of a URL, which suits a file: all objects there are read over
@@ -294,14 +312,27 @@ fn at(url: &Url, connector: Connector, shown: &str) -> Result<Arc<dyn ObjectStor
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Address, device, shown};
+    use url::Url;
+
+    use super::{Address, device, unsigned};
 
     #[test]
-    fn messages_have_no_secrets() {
-        assert_eq!(shown("https://me:word@h:8/p/q?X-Amz-Signature=1#f"), "https://h:8/p/q");
-        assert_eq!(shown("s3://b/a?b#c"), "s3://b/a?b#c");
-        assert_eq!(shown("http://h"), "http://h");
+    fn a_signature_makes_no_other_object() {
+        let place = |text: &str| unsigned(&Url::parse(text).unwrap());
+        let plain = place("https://h/p?versionId=3");
+        assert_eq!(plain, "https://h/p?versionId=3");
+        for signed in [
+            "https://h/p?X-Amz-Signature=1&versionId=3&X-Amz-Date=2",
+            "https://h/p?versionId=3&se=2026&sig=x",
+            "https://h/p?Expires=1&Signature=2&versionId=3#part",
+        ] {
+            assert_eq!(place(signed), plain);
+        }
+        for other in ["https://h/p?versionId=4", "https://h/p", "https://h:8/p?versionId=3"] {
+            assert_ne!(place(other), plain);
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@ use futures_util::{Stream, StreamExt};
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, ObjectStoreExt};
 use thalweg_io::control::Control;
+use thalweg_io::object_cache::ObjectId;
 use thalweg_io::open::Counts;
 use thalweg_io::random::hash01;
 use thalweg_io::store::{Store, check_inside};
@@ -38,6 +39,7 @@ const HEAD: u64 = 64 << 10;
 /// An object of an object store or of an HTTP server.
 pub struct Object {
     name: Arc<str>,
+    place: String,
     service: Arc<dyn ObjectStore>,
     key: Path,
     /// For tests; else requests run in lanes.
@@ -106,9 +108,9 @@ pub(crate) fn open_at(
     control: &Control,
     patience: Patience,
 ) -> Result<Object> {
-    let Address { service, key, shown } = address;
+    let Address { service, key, shown, place } = address;
     let unopened = Object::unopened(shown, service, control, patience);
-    let mut object = Object { key, runtime, ..unopened };
+    let mut object = Object { key, place, runtime, ..unopened };
     let (version, head) = object.wait(object.look())?;
     object.version = version;
     object.head = head;
@@ -125,6 +127,7 @@ impl Object {
     ) -> Self {
         Self {
             name,
+            place: String::new(),
             service,
             key: Path::default(),
             runtime: None,
@@ -192,6 +195,13 @@ impl Object {
         Some(self.version.modified).filter(|&modified| modified != 0)
     }
 
+    /// Its version for a cache: no two versions of the object share it. `None` if the server gives
+    /// no strong tag.
+    pub(crate) fn cache_id(&self) -> Option<ObjectId> {
+        let tag = self.version.condition().filter(|tag| !matches!(&**tag, "" | "\"\""))?;
+        Some(ObjectId::new(&self.name, &self.place, &tag, self.version.size))
+    }
+
     /// Asks for the first bytes, and with them for the version.
     async fn look(&self) -> Result<(Version, Vec<u8>)> {
         let mut tries = Tries::new(self, 0);
@@ -201,12 +211,12 @@ impl Object {
                 Ok(answer) => {
                     let version = answer.version.clone();
                     let mut head = vec![0; version.size.min(HEAD) as usize];
-                    let sum = answer.whole_sum(&head);
-                    let mut filled = 0;
-                    let received =
-                        self.receive(answer.body, &mut head, &mut filled, &mut tries).await;
+                    let sum = answer.sum.clone();
+                    let parts = &mut [&mut head[..]];
+                    let mut room = Room::new(parts);
+                    let received = self.receive(answer.body, &mut room, &mut tries).await;
                     received
-                        .and_then(|()| tries.verify(sum.as_ref(), &head))
+                        .and_then(|()| tries.verify(sum.as_ref(), &room, version.size))
                         .map(|()| (version, head))
                 }
                 Err(Refused::Server(refusal)) if refusal.is_outside() => self.look_at_empty().await,
@@ -235,23 +245,23 @@ impl Object {
         }
     }
 
-    /// Fills `buf` from `offset` on. What has come stays when a request fails: the next one goes on
-    /// from there.
-    async fn fill(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+    /// Fills `room` from `offset` on. What has come stays when a request fails: the next one goes
+    /// on from there.
+    async fn fill(&self, offset: u64, mut room: Room<'_, '_>) -> Result<()> {
         let mut tries = Tries::new(self, offset);
-        let mut filled = 0;
         let mut sum = None;
-        while filled < buf.len() {
-            let range = offset + filled as u64..offset + buf.len() as u64;
+        while room.filled < room.len {
+            let range = offset + room.filled as u64..offset + room.len as u64;
             let at = range.start;
             let admitted = self.admitted(&mut tries).await?;
             let outcome = match self.answer(range, tries.last).await {
                 Ok(answer) if self.version.is_same(&answer.version) => {
-                    sum = sum.or_else(|| answer.whole_sum(buf));
-                    let received = self.receive(answer.body, buf, &mut filled, &mut tries).await;
+                    sum = sum.or(answer.sum);
+                    let received = self.receive(answer.body, &mut room, &mut tries).await;
                     received.and_then(|()| {
+                        let verified = tries.verify(sum.as_ref(), &room, self.version.size);
                         // What differs is fetched again.
-                        tries.verify(sum.as_ref(), buf).inspect_err(|_| filled = 0)
+                        verified.inspect_err(|_| room.filled = 0)
                     })
                 }
                 Ok(_) => Err(Ended::Failed(self.replaced(at))),
@@ -390,28 +400,27 @@ impl Object {
         }
     }
 
-    /// Puts the bytes of an answer into `buf`, from `filled` on.
+    /// Puts the bytes of an answer into `room`.
     async fn receive(
         &self,
         mut body: Body,
-        buf: &mut [u8],
-        filled: &mut usize,
+        room: &mut Room<'_, '_>,
         tries: &mut Tries<'_>,
     ) -> Result<(), Ended> {
         let offset = tries.offset;
-        while *filled < buf.len() {
+        while room.filled < room.len {
             let deadline = Instant::now() + self.patience.request;
-            let received = self.patiently(pin!(body.read(&mut buf[*filled..])), deadline).await;
+            let received = self.patiently(pin!(body.read(room.space())), deadline).await;
             let len = match received.and_then(|received| received) {
                 Ok(len) => len,
-                Err(refused) => return Err(self.ended(refused, offset + *filled as u64)),
+                Err(refused) => return Err(self.ended(refused, offset + room.filled as u64)),
             };
             if len == 0 {
-                let why = format!("the answer ended {} bytes early", buf.len() - *filled);
+                let why = format!("the answer ended {} bytes early", room.len - room.filled);
                 let kind = io::ErrorKind::UnexpectedEof;
                 return Err(Ended::Passing { why, kind, wait: None });
             }
-            *filled += len;
+            room.filled += len;
             self.tally.bytes.fetch_add(len as u64, Ordering::Relaxed);
             tries.progress();
         }
@@ -420,7 +429,7 @@ impl Object {
             Body::Pieces(_, rest) if rest.is_empty() => {}
             Body::Pieces(..) => {
                 let why = "the server sent more bytes than were asked for";
-                let at = offset + *filled as u64;
+                let at = offset + room.filled as u64;
                 let error = self.failed(at, io::ErrorKind::InvalidData, why.into());
                 return Err(Ended::Failed(error));
             }
@@ -457,13 +466,6 @@ struct Answer {
     body: Body,
 }
 
-impl Answer {
-    /// The checksum of the whole object, if the read is of the whole object.
-    fn whole_sum(&self, buf: &[u8]) -> Option<Checksum> {
-        self.sum.clone().filter(|_| buf.len() as u64 == self.version.size)
-    }
-}
-
 /// The bytes of an answer.
 enum Body {
     /// Still in the connection.
@@ -492,6 +494,40 @@ impl Body {
                 buf[..len].copy_from_slice(&piece.split_to(len));
                 Ok(len)
             }
+        }
+    }
+}
+
+/// Memory for the bytes of a read, in parts that follow each other in the object.
+struct Room<'a, 'b> {
+    parts: &'a mut [&'b mut [u8]],
+    len: usize,
+    filled: usize,
+}
+
+impl<'a, 'b> Room<'a, 'b> {
+    fn new(parts: &'a mut [&'b mut [u8]]) -> Self {
+        let len = parts.iter().map(|part| part.len()).sum();
+        Self { parts, len, filled: 0 }
+    }
+
+    /// What is empty of the first part that is not full.
+    fn space(&mut self) -> &mut [u8] {
+        let mut skip = self.filled;
+        for part in &mut *self.parts {
+            if skip < part.len() {
+                return &mut part[skip..];
+            }
+            skip -= part.len();
+        }
+        &mut []
+    }
+
+    /// The bytes of the whole object, which has this size, if they are here in one part.
+    fn whole(&self, size: u64) -> Option<&[u8]> {
+        match &*self.parts {
+            [part] if part.len() as u64 == size => Some(part),
+            _ => None,
         }
     }
 }
@@ -552,8 +588,14 @@ impl<'a> Tries<'a> {
 
     /// Compares the whole object with its checksum. The first time that it differs, another try may
     /// succeed.
-    fn verify(&mut self, sum: Option<&Checksum>, bytes: &[u8]) -> Result<(), Ended> {
-        let Some(Err(why)) = sum.map(|sum| sum.verify(bytes)) else { return Ok(()) };
+    fn verify(
+        &mut self,
+        sum: Option<&Checksum>,
+        room: &Room<'_, '_>,
+        size: u64,
+    ) -> Result<(), Ended> {
+        let whole = sum.zip(room.whole(size));
+        let Some(Err(why)) = whole.map(|(sum, bytes)| sum.verify(bytes)) else { return Ok(()) };
         let kind = io::ErrorKind::InvalidData;
         if !std::mem::replace(&mut self.was_wrong, true) {
             return Err(Ended::Passing { why, kind, wait: None });
@@ -609,11 +651,17 @@ impl Store for Object {
         if buf.is_empty() || self.read_at_hand(offset, buf) {
             return Ok(());
         }
-        self.wait(self.fill(offset, buf))
+        self.wait(self.fill(offset, Room::new(&mut [buf])))
     }
 
     fn head(&self) -> u64 {
         self.head.len() as u64
+    }
+
+    fn read_parts(&self, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
+        let room = Room::new(parts);
+        check_inside(&self.name, self.version.size, offset, room.len)?;
+        self.wait(self.fill(offset, room))
     }
 
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {

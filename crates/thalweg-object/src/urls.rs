@@ -5,9 +5,10 @@ use std::time::SystemTime;
 
 use thalweg_io::control::Control;
 use thalweg_io::model::{Origin, StoreModel, saved};
+use thalweg_io::object_cache::CachedStore;
 use thalweg_io::open::{Counts, OpenUrl, OpenedStore, Options, StoreKind};
 use thalweg_io::sidecar::note_version;
-use thalweg_io::store::MemoryStore;
+use thalweg_io::store::{MemoryStore, Store};
 use thalweg_io::urls::{Depth, Entry};
 use thalweg_io::{Error, Result};
 use url::Url;
@@ -43,10 +44,20 @@ impl OpenUrl for Urls {
         if let Some(version) = object.version() {
             note_version(url, &version, object.modified());
         }
+        let model = known(url);
+        let id = object.cache_id();
+        let (store, model): (Arc<dyn Store>, _) = match options.cache.as_ref().zip(id) {
+            Some((cache, id)) => {
+                let store = CachedStore::new(Arc::new(object), cache, id);
+                let model = store.model(model);
+                (Arc::new(store), model)
+            }
+            None => (Arc::new(object), model),
+        };
         let note = match options.store {
             StoreKind::Auto | StoreKind::Buffered => None,
             StoreKind::Memory => {
-                let store = MemoryStore::load(&object, &options.control)?;
+                let store = MemoryStore::load(&*store, &options.control)?;
                 let model = options.model_or(StoreModel::MEMORY);
                 return Ok(OpenedStore { store: Arc::new(store), model, note: None, file: None });
             }
@@ -54,11 +65,8 @@ impl OpenUrl for Urls {
                 Some("an object is read by HTTP, whatever --store says".to_owned())
             }
         };
-        let model = match options.model {
-            Some(model) => (model, Origin::Given),
-            None => known(url),
-        };
-        Ok(OpenedStore { store: Arc::new(object), model, note, file: None })
+        let model = options.model.map_or(model, |model| (model, Origin::Given));
+        Ok(OpenedStore { store, model, note, file: None })
     }
 
     fn list(

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use thalweg_codec::{deflate, ex_zd, svb, svb16, vbz, zstd};
 use thalweg_hdf5::extents::{DatasetChunks, Extents, IndexedFile, SavedMetadata};
 use thalweg_hdf5::types::Chunk;
+use thalweg_io::object_cache::{Header as SectionHeader, ObjectId};
 use thalweg_nanopore::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg_nanopore::slow5::{
     Encoding, Entry, Framing, Header, Index, Record, RecordEncoder, RecordPress, SignalPress,
@@ -67,6 +68,7 @@ fn main() -> Outcome {
     put("slow5_row", "missing", missing_row().as_bytes())?;
     pod5_files(&put)?;
     extents(&put)?;
+    object_cache(&put)?;
     thalweg_testing::fuzz::graph_seeds()
         .iter()
         .try_for_each(|(target, name, bytes)| put(target, name, bytes))?;
@@ -102,6 +104,16 @@ fn extents(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
     };
     put("hdf5_extents", "grids", &encoded(grids)?)?;
     put("hdf5_extents", "none", &encoded(Vec::new())?)
+}
+
+/// Writes headers of the cache of objects.
+fn object_cache(put: &dyn Fn(&str, &str, &[u8]) -> Outcome) -> Outcome {
+    let header = |url, number| {
+        let id = ObjectId::new(url, url, "\"tag\"", 1 << 30);
+        SectionHeader::new(id, number).encode().ok_or("a long URL")
+    };
+    put("object_cache", "first", &header("s3://bucket/key", 0)?)?;
+    put("object_cache", "last", &header("https://host/a%20b", 3)?)
 }
 
 /// Writes POD5 files in both codings. There are reads of several signal rows, empty reads, a file

@@ -26,6 +26,7 @@ use thalweg_io::condition::Condition;
 use thalweg_io::control::Control;
 use thalweg_io::engine::Delivery;
 use thalweg_io::model::StoreModel;
+use thalweg_io::object_cache::Header as SectionHeader;
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::{MemoryStore, Store};
@@ -48,7 +49,7 @@ pub type FuzzTarget = fn(&[u8]);
 
 /// Every target but the one of the feature `hdf5`: its name, which is also the name of its corpus,
 /// and its function.
-pub const TARGETS: [(&str, FuzzTarget); 25] = [
+pub const TARGETS: [(&str, FuzzTarget); 26] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -74,6 +75,7 @@ pub const TARGETS: [(&str, FuzzTarget); 25] = [
     ("graph_segment", graph_segment),
     ("http_answers", http_answers),
     ("aws_profile", aws_profile),
+    ("object_cache", object_cache),
 ];
 
 /// The most bytes that an input may decode to: a few coded bytes can decode to very many.
@@ -670,4 +672,18 @@ fn hdf5_sealed(data: &[u8]) -> Vec<u8> {
         }
     }
     bytes
+}
+
+/// Checks the header of a section of the cache of objects. The input is parsed as it is, and then
+/// with a valid checksum. A header that parses is written as it was read.
+pub fn object_cache(data: &[u8]) {
+    const SUM: usize = 4088;
+    let _ = SectionHeader::parse(data);
+    let mut bytes = data.to_vec();
+    if let Some((summed, sum)) = bytes.get_mut(..SUM + 8).map(|bytes| bytes.split_at_mut(SUM)) {
+        sum.copy_from_slice(&checksum(summed).to_le_bytes());
+    }
+    if let Ok(header) = SectionHeader::parse(&bytes) {
+        assert_eq!(header.encode().as_deref(), bytes.get(..SUM + 8));
+    }
 }

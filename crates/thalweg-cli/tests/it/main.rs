@@ -9,6 +9,8 @@
 )]
 
 mod bench;
+#[cfg(feature = "object")]
+mod cache;
 mod command;
 mod common;
 mod convert;

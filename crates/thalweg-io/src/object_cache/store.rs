@@ -1,0 +1,128 @@
+//! A store in front of which the cache stands.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::ObjectCache;
+use super::around::Around;
+use super::blocks::Blocks;
+use super::header::{BLOCK, ObjectId};
+use super::section::Wait;
+use crate::error::Result;
+use crate::model::{Origin, StoreModel};
+use crate::store::{Store, check_inside};
+
+/// The part of an object that has to be there for the model of the disc to apply. With fewer, what
+/// is missing would be fetched in the small requests that suit a disc, and take longer than all the
+/// rest.
+const WARM: f64 = 0.99;
+/// Writing may take so much longer than fetching, summed over all threads. With the 32 of an object
+/// store this is a second.
+const SLACK: Duration = Duration::from_secs(30);
+
+/// An object whose blocks are kept on a local disc.
+///
+/// A read takes from the disc what is there, and fetches the rest with one request: from the first
+/// missing block to the last. It waits until these blocks are handed to the system, and not until
+/// they are on the disc.
+#[derive(Debug)]
+pub struct CachedStore {
+    inner: Arc<dyn Store>,
+    cache: ObjectCache,
+    blocks: Blocks,
+    /// What reads have waited so far for the store and for writes to the cache, in nanoseconds.
+    fetching: AtomicU64,
+    writing: AtomicU64,
+}
+
+impl CachedStore {
+    /// Puts a cache in front of `inner`, which must have the bytes of `id` and no others.
+    pub fn new(inner: Arc<dyn Store>, cache: &ObjectCache, id: ObjectId) -> Self {
+        let blocks = Blocks::new(cache, id);
+        let (fetching, writing) = Default::default();
+        Self { inner, cache: cache.clone(), blocks, fetching, writing }
+    }
+
+    /// The model to plan with, if that of the store behind is `model`: that of the disc if nearly
+    /// all of the object is there.
+    pub fn model(&self, model: (StoreModel, Origin)) -> (StoreModel, Origin) {
+        match self.blocks.share() {
+            Some((share, of_disc)) if share >= WARM => of_disc,
+            _ => model,
+        }
+    }
+
+    /// Fetches blocks around a read, and adds them to the cache.
+    fn fetch(&self, around: &mut Around<'_>, blocks: Range<u64>) -> Result<()> {
+        let started = Instant::now();
+        let mut parts: Vec<&mut [u8]> =
+            around.pieces(blocks.clone()).map(|(_, memory)| memory).collect();
+        self.inner.read_parts(blocks.start * BLOCK, &mut parts)?;
+        let add = |sum: &AtomicU64, since: Instant| {
+            sum.fetch_add(since.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        };
+        add(&self.fetching, started);
+        if self.may_write() {
+            let started = Instant::now();
+            around.pieces(blocks).for_each(|(first, memory)| self.blocks.add(first, memory));
+            add(&self.writing, started);
+        }
+        Ok(())
+    }
+
+    /// A disc that is slower than the network must not hold up the read: it gets what it can take
+    /// in the time that fetching takes.
+    fn may_write(&self) -> bool {
+        let of = |sum: &AtomicU64| Duration::from_nanos(sum.load(Ordering::Relaxed));
+        of(&self.writing) <= of(&self.fetching) + SLACK
+    }
+
+    /// Fills `buf`, which lies inside the object, as far as that needs no fetching.
+    fn fill(&self, offset: u64, buf: &mut [u8], wait: Wait) -> Result<bool> {
+        let (offset, buf) = self.cache.recent().fill(self.blocks.id(), offset, buf);
+        if buf.is_empty() {
+            return Ok(true);
+        }
+        let mut around = Around::new(self.size(), offset, buf);
+        let missing = self.blocks.fill(&mut around, wait);
+        if !missing.is_empty() {
+            if wait == Wait::No {
+                return Ok(false);
+            }
+            self.fetch(&mut around, missing)?;
+        }
+        for (block, bytes) in around.finish() {
+            self.cache.recent().put(self.blocks.id(), block, bytes);
+        }
+        Ok(true)
+    }
+}
+
+impl Store for CachedStore {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        check_inside(self.name(), self.size(), offset, buf.len())?;
+        if buf.is_empty() || self.inner.read_at_hand(offset, buf) {
+            return Ok(());
+        }
+        self.fill(offset, buf, Wait::Yes).map(drop)
+    }
+
+    fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
+        if check_inside(self.name(), self.size(), offset, buf.len()).is_err() {
+            return false;
+        }
+        buf.is_empty()
+            || self.inner.read_at_hand(offset, buf)
+            || self.fill(offset, buf, Wait::No).is_ok_and(|is_full| is_full)
+    }
+}
