@@ -173,7 +173,7 @@ pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
 
 /// A path in words that are printed.
 pub(crate) fn shown_path(path: &Path) -> String {
-    escaped(&path.to_string_lossy()).into_owned()
+    escaped(&thalweg_io::urls::shown_path(path)).into_owned()
 }
 
 /// Prints one line of JSON on standard output.

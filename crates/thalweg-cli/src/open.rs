@@ -112,6 +112,7 @@ impl ReadArgs {
             counter: None,
             timeout: self.timeout.timeout(),
             cache: self.cache.cache(),
+            first: None,
         }
     }
 

@@ -12,8 +12,9 @@ use crate::read::neighbours::Neighbours;
 use crate::read::network::{Adjacency, Network, NetworkOptions};
 use crate::read::snapshot::Snapshot;
 use crate::storage::footer::{Footer, VERSION};
-use crate::storage::manifest::{self, Manifest, SegmentEntry};
+use crate::storage::manifest::{self, Manifest};
 use crate::storage::schema::{Population, PopulationEntry, Side, VertexType};
+use crate::storage::segment::SegmentEntry;
 use crate::storage::segment::{PAGE, SegmentWriter};
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::{log, log_record};
@@ -71,12 +72,11 @@ pub fn segment(data: &[u8], disk: Arc<dyn Disk>) {
     let Ok(mut segment) = SegmentWriter::create(&*disk, "00000001.seg") else { return };
     let mut pages = pages.get(1..).unwrap_or_default().to_vec();
     pages.resize(pages.len().next_multiple_of(PAGE), 0);
-    if segment.append(&pages).is_err()
-        || segment.finish(&Footer { version: VERSION, ..footer }).is_err()
-    {
+    if segment.append(&pages).is_err() {
         return;
     }
-    let Ok(reader) = SegmentReader::open(&*disk, "00000001.seg", &Manifest::new()) else { return };
+    let Ok(entry) = segment.finish(&Footer { version: VERSION, ..footer }) else { return };
+    let Ok(reader) = SegmentReader::open(&*disk, &entry, &Manifest::new()) else { return };
     for edges in reader.all_edges().flatten() {
         for lists in [&edges.added, &edges.removed].into_iter().flatten() {
             let mut cursor = lists.cursor();
@@ -142,7 +142,7 @@ fn network(disk: Arc<dyn Disk>, reader: Arc<SegmentReader>) -> Network {
             since: 0,
         });
     }
-    manifest.segments.push(SegmentEntry { file: reader.file.clone(), bytes: 0 });
+    manifest.segments.push(SegmentEntry { file: reader.file.clone(), bytes: 0, trailer: None });
     let state =
         Snapshot { manifest: Arc::new(manifest), readers: vec![reader], memtable: Arc::default() };
     Network::of_state(disk, state)

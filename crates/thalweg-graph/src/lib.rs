@@ -141,14 +141,14 @@ mod write;
 pub use export::SonataWriter;
 pub use input::{EdgeBatch, EdgeSource, Input, InputOptions, VertexBatch, VertexSource};
 pub use read::check::{Checked, NetworkDefect};
-pub use read::fetch::PlannedFetches;
 pub use read::neighbours::Neighbours;
-pub use read::network::{Adjacency, Direction, Network, NetworkOptions, StorageUse};
+pub use read::network::{Adjacency, Direction, Network, NetworkOptions, ReadAhead, StorageUse};
 pub use read::rows::EdgeSelection;
 pub use repair::{LostRecords, RepairReport, RepairSummary, repair, repair_on};
 pub use storage::checkpoint::{ImportOrigin, Imported};
 pub use storage::column::NumberCoding;
 pub use storage::schema::{Population, PopulationEntry, Side, VertexType};
+pub use storage::segment::PlannedFetches;
 pub use write::change::{Change, Committed};
 pub use write::writer::Writer;
 

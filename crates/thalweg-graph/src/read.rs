@@ -16,3 +16,7 @@ pub(crate) mod network;
 pub(crate) mod rows;
 pub(crate) mod snapshot;
 pub(crate) mod traversal;
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod far_tests;

@@ -22,10 +22,11 @@ mod vertices;
 use std::path::Path;
 
 use thalweg_io::disk::{Disk, Folder};
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
 use self::damaged::DamagedNetwork;
-use crate::read::network::NetworkOptions;
+use crate::read::network::{NetworkOptions, read_only};
 use crate::storage::manifest::Manifest;
 
 pub use self::report::{LostRecords, RepairReport, RepairSummary};
@@ -43,6 +44,11 @@ pub use self::report::{LostRecords, RepairReport, RepairSummary};
 /// can be read; [`Error::Usage`] if `to` exists and is not empty; [`Error::Cancelled`];
 /// [`Error::Io`]. After an error nothing is left at `to`.
 pub fn repair(from: &Path, to: &Path, options: &NetworkOptions) -> Result<RepairReport> {
+    for path in [from, to] {
+        if let Some(url) = url(path) {
+            return Err(read_only(url));
+        }
+    }
     check_is_outside(from, to)?;
     repair_on(&Folder::new(from, options.is_mapped), &Folder::new(to, options.is_mapped), options)
 }

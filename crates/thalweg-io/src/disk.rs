@@ -1,5 +1,7 @@
-//! The storage of a network's files: a folder, or a stand-in for one in tests of what a crash
-//! leaves behind.
+//! The storage of a network's files: a folder, objects at a URL, or a stand-in for a folder in
+//! tests of what a crash leaves behind.
+
+mod url_folder;
 
 use std::any::Any;
 use std::fmt;
@@ -16,6 +18,8 @@ use crate::model::StoreModel;
 use crate::new_file::write_counted;
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{FileStore, MmapStore, Store};
+
+pub use url_folder::UrlFolder;
 
 /// A flat folder of files. Their names are plain, and none is a link. Written bytes are durable
 /// once [`Sink::sync`] has returned. Created, renamed and removed names are durable once
@@ -57,6 +61,26 @@ pub trait Disk: Send + Sync + fmt::Debug {
     /// [`Error::Io`]; of kind `NotFound` if the file does not exist.
     fn open_both(&self, file: &str) -> Result<[Arc<dyn Store>; 2]> {
         Ok([self.open(file)?, self.open_plain(file)?])
+    }
+
+    /// What [`Disk::open_both`] opens, of one of `files` files whose last bytes are needed first,
+    /// and which should have `size` bytes.
+    ///
+    /// # Errors
+    /// As [`Disk::open_both`].
+    fn open_end(&self, file: &str, _size: u64, _files: usize) -> Result<[Arc<dyn Store>; 2]> {
+        self.open_both(file)
+    }
+
+    /// Whether each read has to be waited for, and no page cache keeps what was read: objects at
+    /// URLs.
+    fn is_far(&self) -> bool {
+        false
+    }
+
+    /// How many files are opened, or pieces of a file are read, at the same time.
+    fn at_once(&self) -> usize {
+        1
     }
 
     /// The cost model for reads from it.

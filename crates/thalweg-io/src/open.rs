@@ -1,6 +1,7 @@
 //! Opens a path or URL as a store and determines the model of its device.
 
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -56,6 +57,9 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Where blocks of objects at URLs are kept. By default they are not.
     pub cache: Option<ObjectCache>,
+    /// The bytes of an object at a URL that are needed first: they come with the answer that says
+    /// how long the object is. `None` for its first ones.
+    pub first: Option<Range<u64>>,
 }
 
 impl Options {

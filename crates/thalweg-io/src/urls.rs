@@ -59,17 +59,41 @@ pub fn shown(url: &str) -> String {
     format!("{scheme}://{host}{path}")
 }
 
+/// A path for messages: a URL as [`shown`] shows it.
+pub fn shown_path(path: &Path) -> String {
+    url(path).map_or_else(|| path.to_string_lossy().into_owned(), shown)
+}
+
+/// The URL of a file in the folder at a URL. What follows a `?` of an HTTP URL is of the request,
+/// and stays at the end.
+pub fn in_folder(folder: &str, file: &str) -> String {
+    let is_http = folder.starts_with("http");
+    let end = if is_http { folder.find(['?', '#']) } else { None };
+    let (path, request) = folder.split_at(end.unwrap_or(folder.len()));
+    format!("{}/{file}{request}", path.trim_end_matches('/'))
+}
+
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
-    use super::{shown, url};
+    use super::{in_folder, shown, shown_path, url};
 
     #[test]
     fn messages_have_no_secrets() {
         assert_eq!(shown("https://me:word@h:8/p/q?X-Amz-Signature=1#f"), "https://h:8/p/q");
         assert_eq!(shown("s3://b/a?b#c"), "s3://b/a?b#c");
         assert_eq!(shown("http://h"), "http://h");
+        assert_eq!(shown_path(Path::new("/a?b")), "/a?b");
+        assert_eq!(shown_path(Path::new("http://h/a?b")), "http://h/a");
+    }
+
+    #[test]
+    fn files_are_in_the_folder_at_a_url() {
+        assert_eq!(in_folder("s3://b/net", "f"), "s3://b/net/f");
+        assert_eq!(in_folder("s3://b/a?b/", "f"), "s3://b/a?b/f");
+        assert_eq!(in_folder("s3://b", "f"), "s3://b/f");
+        assert_eq!(in_folder("https://h/net/?key=a/b", "f"), "https://h/net/f?key=a/b");
     }
 
     #[test]

@@ -32,7 +32,7 @@ mod transport;
 mod urls;
 
 pub use list::list;
-pub use object::{Object, open};
+pub use object::{Object, open, open_at};
 pub use retries::Patience;
 pub use thalweg_io::open::Counts;
 pub use urls::register;

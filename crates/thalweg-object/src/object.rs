@@ -1,6 +1,7 @@
 //! One object as a store.
 
 use std::io;
+use std::ops::Range;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -34,7 +35,7 @@ use crate::transport::{Aside, Trouble, with_aside};
 const POLL: Duration = Duration::from_millis(100);
 /// The first bytes of an object, which come with the answer that says how long it is. They suffice
 /// to tell its format, and for most headers.
-const HEAD: u64 = 64 << 10;
+pub(crate) const HEAD: u64 = 64 << 10;
 
 /// An object of an object store or of an HTTP server.
 pub struct Object {
@@ -45,7 +46,8 @@ pub struct Object {
     /// For tests; else requests run in lanes.
     runtime: Option<&'static Runtime>,
     version: Version,
-    head: Vec<u8>,
+    /// The bytes that came with the version, and the offset of the first.
+    head: (u64, Vec<u8>),
     control: Control,
     patience: Patience,
     tally: Arc<Tally>,
@@ -98,12 +100,26 @@ enum Ended {
 /// [`Error::Usage`] for a URL that names no object, and where the environment does not fit;
 /// [`Error::Io`] if the server refuses it or does not answer; [`Error::Cancelled`].
 pub fn open(url: &str, control: &Control, patience: Patience) -> Result<Object> {
-    open_at(Address::parse(url)?, None, control, patience)
+    open_at(url, 0..HEAD, control, patience)
+}
+
+/// [`open`], where other bytes than the first are needed first: `first`. They are kept.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_at(
+    url: &str,
+    first: Range<u64>,
+    control: &Control,
+    patience: Patience,
+) -> Result<Object> {
+    open_on(Address::parse(url)?, first, None, control, patience)
 }
 
 /// Opens the object at an address. Its requests run on a runtime, or else in lanes.
-pub(crate) fn open_at(
+pub(crate) fn open_on(
     address: Address,
+    first: Range<u64>,
     runtime: Option<&'static Runtime>,
     control: &Control,
     patience: Patience,
@@ -111,7 +127,7 @@ pub(crate) fn open_at(
     let Address { service, key, shown, place } = address;
     let unopened = Object::unopened(shown, service, control, patience);
     let mut object = Object { key, place, runtime, ..unopened };
-    let (version, head) = object.wait(object.look())?;
+    let (version, head) = object.wait(object.look(first))?;
     object.version = version;
     object.head = head;
     Ok(object)
@@ -132,7 +148,7 @@ impl Object {
             key: Path::default(),
             runtime: None,
             version: Version { size: 0, etag: None, modified: 0 },
-            head: Vec::new(),
+            head: (0, Vec::new()),
             control: control.clone(),
             patience,
             tally: tally(),
@@ -202,25 +218,31 @@ impl Object {
         Some(ObjectId::new(&self.name, &self.place, &tag, self.version.size))
     }
 
-    /// Asks for the first bytes, and with them for the version.
-    async fn look(&self) -> Result<(Version, Vec<u8>)> {
-        let mut tries = Tries::new(self, 0);
+    /// Asks for the bytes that are needed first, and with them for the version.
+    async fn look(&self, mut first: Range<u64>) -> Result<(Version, (u64, Vec<u8>))> {
+        let mut tries = Tries::new(self, first.start);
         loop {
+            let at = first.start;
             let admitted = self.admitted(&mut tries).await?;
-            let outcome = match self.answer(0..HEAD, tries.last).await {
+            let outcome = match self.answer(first.clone(), tries.last).await {
                 Ok(answer) => {
                     let version = answer.version.clone();
-                    let mut head = vec![0; version.size.min(HEAD) as usize];
+                    let mut head = vec![0; version.size.min(first.end).saturating_sub(at) as usize];
                     let sum = answer.sum.clone();
                     let parts = &mut [&mut head[..]];
                     let mut room = Room::new(parts);
                     let received = self.receive(answer.body, &mut room, &mut tries).await;
                     received
                         .and_then(|()| tries.verify(sum.as_ref(), &room, version.size))
-                        .map(|()| (version, head))
+                        .map(|()| (version, (at, head)))
+                }
+                Err(Refused::Server(refusal)) if refusal.is_outside() && at > 0 => {
+                    // It is shorter than was thought.
+                    first = 0..HEAD;
+                    continue;
                 }
                 Err(Refused::Server(refusal)) if refusal.is_outside() => self.look_at_empty().await,
-                Err(refused) => Err(self.ended(refused, 0)),
+                Err(refused) => Err(self.ended(refused, at)),
             };
             drop(admitted);
             match outcome {
@@ -231,11 +253,11 @@ impl Object {
     }
 
     /// An object without bytes has no range.
-    async fn look_at_empty(&self) -> Result<(Version, Vec<u8>), Ended> {
+    async fn look_at_empty(&self) -> Result<(Version, (u64, Vec<u8>)), Ended> {
         self.tally.requests.fetch_add(1, Ordering::Relaxed);
         let (answer, aside) = with_aside(self.service.head(&self.key)).await;
         match answer {
-            Ok(meta) if meta.size == 0 => Ok((Version::of(&meta), Vec::new())),
+            Ok(meta) if meta.size == 0 => Ok((Version::of(&meta), (0, Vec::new()))),
             Ok(meta) => Err(Ended::Failed(self.failed(
                 0,
                 io::ErrorKind::InvalidData,
@@ -346,7 +368,7 @@ impl Object {
 
     /// The answer to a request for a range. A slow request is made a second time, and the answer
     /// that comes first counts. `since`: when the last byte came.
-    async fn answer(&self, range: std::ops::Range<u64>, since: Instant) -> Result<Answer, Refused> {
+    async fn answer(&self, range: Range<u64>, since: Instant) -> Result<Answer, Refused> {
         let late = Instant::now() + self.patience.request;
         let deadline = late.min(since + self.patience.read);
         let started = Instant::now();
@@ -655,7 +677,8 @@ impl Store for Object {
     }
 
     fn head(&self) -> u64 {
-        self.head.len() as u64
+        let (at, bytes) = &self.head;
+        if *at == 0 { bytes.len() as u64 } else { 0 }
     }
 
     fn read_parts(&self, offset: u64, parts: &mut [&mut [u8]]) -> Result<()> {
@@ -665,10 +688,11 @@ impl Store for Object {
     }
 
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
-        let end = offset.checked_add(buf.len() as u64);
-        let known = end.filter(|&end| end <= self.head.len() as u64);
-        let Some(end) = known else { return false };
-        buf.copy_from_slice(&self.head[offset as usize..end as usize]);
+        let (start, head) = &self.head;
+        let place = offset.checked_sub(*start).and_then(|from| usize::try_from(from).ok());
+        let known = place.and_then(|from| head.get(from..from.checked_add(buf.len())?));
+        let Some(known) = known else { return false };
+        buf.copy_from_slice(known);
         true
     }
 }

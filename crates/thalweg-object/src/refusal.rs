@@ -69,7 +69,8 @@ impl Refusal {
     /// As an error, with what to do about it.
     pub(crate) fn as_error(&self) -> io::Error {
         let kind = match self.status {
-            StatusCode::NOT_FOUND => io::ErrorKind::NotFound,
+            // A bucket that is not there is not taken for an object that is not there.
+            StatusCode::NOT_FOUND if !self.has_no_bucket() => io::ErrorKind::NotFound,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => io::ErrorKind::PermissionDenied,
             status if status.is_server_error() => io::ErrorKind::ConnectionAborted,
             _ => io::ErrorKind::Other,
@@ -89,9 +90,13 @@ impl Refusal {
         said
     }
 
+    fn has_no_bucket(&self) -> bool {
+        matches!(self.code.as_str(), "NoSuchBucket" | "ContainerNotFound")
+    }
+
     fn advice(&self) -> String {
         match (self.code.as_str(), self.status) {
-            ("NoSuchBucket" | "ContainerNotFound", _) => "there is no such bucket".into(),
+            _ if self.has_no_bucket() => "there is no such bucket".into(),
             ("RequestTimeTooSkewed", _) => {
                 "this machine's clock is wrong: set it, and try again".into()
             }

@@ -8,7 +8,7 @@ use thalweg_io::control::Control;
 use tokio::runtime::Runtime;
 
 use crate::address::Address;
-use crate::object::{Object, open_at};
+use crate::object::{HEAD, Object, open_on};
 use crate::profile::settings;
 use crate::retries::Patience;
 
@@ -23,7 +23,13 @@ pub fn open_over(
     runtime: &'static Runtime,
     patience: Patience,
 ) -> Result<Object> {
-    open_at(Address::parse_with(url, Some(stand_in))?, Some(runtime), &Control::new(), patience)
+    open_on(
+        Address::parse_with(url, Some(stand_in))?,
+        0..HEAD,
+        Some(runtime),
+        &Control::new(),
+        patience,
+    )
 }
 
 /// Reads a profile from the text of a file.

@@ -15,7 +15,7 @@ use url::Url;
 
 use crate::address::device;
 use crate::list::list;
-use crate::object::open;
+use crate::object::{open, open_at};
 use crate::retries::Patience;
 use crate::totals::totals;
 
@@ -36,7 +36,10 @@ impl OpenUrl for Urls {
             return OpenedStore::unthrottled(&path, options);
         }
         let patience = options.timeout.map_or_else(Patience::default, Patience::of);
-        let object = open(url, &options.control, patience)?;
+        let object = match options.first.clone() {
+            Some(first) => open_at(url, first, &options.control, patience)?,
+            None => open(url, &options.control, patience)?,
+        };
         if let Some(counter) = &options.counter {
             let Counts { requests, bytes, .. } = object.counts();
             counter.add(requests, bytes);

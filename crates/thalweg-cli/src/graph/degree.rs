@@ -10,7 +10,7 @@ use super::neighbors::DirectionChoice;
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, counted, ended, listing};
+use crate::common::{Failure, VerbResult, counted, ended, listing, shown_path};
 use crate::force::{ForceArgs, files_of};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
@@ -61,7 +61,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     if adjacencies.is_empty() {
         return Err(Failure::Usage(format!(
             "{}: no population connects these; `thalweg graph info` lists them",
-            args.store.display()
+            shown_path(&args.store)
         )));
     }
     let is_summary = args.summary || args.plot.is_some();
@@ -88,7 +88,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     out.flush()?;
     if let Some(path) = &args.plot {
         let among = args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"));
-        let title = format!("{}: neighbours of {}{among}", args.store.display(), args.from);
+        let title = format!("{}: neighbours of {}{among}", shown_path(&args.store), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
     }
     ended(is_missing)

@@ -13,6 +13,7 @@ use arrow_schema::SchemaRef;
 use thalweg::Error;
 use thalweg::graph::InputOptions;
 use thalweg::graph::{EdgeBatch, EdgeSource, Input, Population};
+use thalweg_io::urls::{shown_path, url};
 
 use crate::common::{Failure, VerbResult};
 
@@ -101,7 +102,12 @@ pub(super) fn open(
     options: &InputOptions,
     args: &EdgeListArgs,
 ) -> Result<Input, Failure> {
-    let name: Arc<str> = path.to_string_lossy().into();
+    let name: Arc<str> = shown_path(path).into();
+    if url(path).is_some() {
+        let advice = "copy it to a folder: it is read twice".into();
+        let what = "a list of edges at a URL".into();
+        return Err(Error::Unsupported { file: name, what, advice }.into());
+    }
     let meta = std::fs::metadata(path).map_err(|e| Error::io(&name, "opening", e))?;
     if !meta.is_file() {
         let advice = "give the path of a regular file: it is read twice".into();

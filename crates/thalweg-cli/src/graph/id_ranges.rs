@@ -6,7 +6,7 @@ use std::path::Path;
 
 use thalweg::graph::Network;
 
-use crate::common::{Failure, complain};
+use crate::common::{Failure, complain, shown_path};
 
 /// Ids: ranges that ascend, with a gap between two.
 #[derive(Debug, PartialEq, Eq)]
@@ -152,7 +152,7 @@ impl FoundVertices {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        complain(&format!("{}: not there: {named}{more} of {asked}", store.display()));
+        complain(&format!("{}: not there: {named}{more} of {asked}", shown_path(store)));
         true
     }
 }

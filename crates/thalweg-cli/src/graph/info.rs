@@ -64,7 +64,7 @@ fn as_json(store: &Path, network: &Network) -> Value {
         })
     };
     json!({
-        "store": store.display().to_string(),
+        "store": thalweg_io::urls::shown_path(store),
         "types": network.types().iter().enumerate().map(vertices).collect::<Vec<_>>(),
         "populations": network.populations().iter().enumerate().map(edges).collect::<Vec<_>>(),
         "segments": storage.segments,

@@ -15,7 +15,7 @@ use thalweg::store::throttled::Limits;
 use super::open::{self, OpenArgs};
 use super::vertices::{self, ChosenVertices, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, MEASURING, VerbResult, ended, listing};
+use crate::common::{Failure, MEASURING, VerbResult, ended, listing, shown_path};
 use crate::timing::Started;
 use digest::sha256;
 
@@ -132,6 +132,8 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
         NeighbourLists { args, network: &network, adjacencies: &adjacencies, condition, most_ids };
     let mut out = listing();
     let Some(ids) = &from.ids else {
+        let has_condition = lists.condition.is_some();
+        let _ahead = network.read_ahead(&adjacencies, has_condition)?;
         // The ids of all vertices may not fit into memory.
         let mut failure = CallbackFailure::default();
         let shown = network.vertices(from.vertex_type, 0..=u64::MAX, &mut |ids| {
@@ -158,7 +160,7 @@ fn adjacencies(
     if adjacencies.is_empty() {
         return Err(Failure::Usage(format!(
             "{}: no population connects {} with {}; `thalweg graph info` lists them",
-            args.store.display(),
+            shown_path(&args.store),
             args.from,
             args.to.as_deref().unwrap_or("anything")
         )));

@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
+use thalweg_io::urls::url;
 
 use crate::common::{Failure, VerbResult, parse_size};
 use crate::signals::cancel_on_signal;
@@ -60,8 +61,11 @@ pub(super) fn existing(store: &Path, options: NetworkOptions) -> Result<Network,
 
 /// Opens an existing network for changes.
 pub(super) fn to_change(store: &Path, options: NetworkOptions) -> Result<Writer, Failure> {
-    // The network must exist already: a mistyped name must not create a new network.
-    existing(store, options.clone())?;
+    // The network must exist already: a mistyped name must not create a new network. At a URL, none
+    // is changed.
+    if url(store).is_none() {
+        existing(store, options.clone())?;
+    }
     Ok(Writer::open(store, options)?)
 }
 

@@ -19,6 +19,8 @@ mod exit_codes;
 #[cfg(feature = "hdf5")]
 mod extents;
 mod graph;
+#[cfg(feature = "object")]
+mod graph_urls;
 mod hostile;
 mod named_files;
 #[cfg(feature = "object")]

@@ -1,5 +1,6 @@
 //! Reading rows of attributes from segments and the log.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
@@ -14,7 +15,8 @@ use crate::read::network::Network;
 use crate::read::snapshot::Snapshot;
 use crate::storage::column::ColumnFinder;
 use crate::storage::schema::Side;
-use crate::storage::segment_reader::SegmentReader;
+use crate::storage::segment::{Ahead, announce};
+use crate::storage::segment_reader::{Section, SegmentReader, announce_indexes};
 use crate::storage::table::TableReader;
 
 /// Collects rows of several batches of one schema. A row is given by the number of its batch, and
@@ -146,6 +148,7 @@ impl Network {
     ) -> OurResult<(Vec<usize>, RecordBatch)> {
         let Snapshot { readers, memtable, .. } = &self.state;
         let failed = |e| self.failed(&e);
+        let _ahead = self.announce_attributes(vertex_type, ids)?;
         let mut rows = merge::MergedAttributes::new(
             readers,
             Some(memtable),
@@ -162,6 +165,27 @@ impl Network {
         let mut places = found.places.clone();
         places.sort_unstable();
         Ok((places, found.finish().map_err(failed)?))
+    }
+
+    /// Announces the pages that hold the attributes of vertices, in segments that are far away.
+    fn announce_attributes(&self, vertex_type: usize, ids: &[u64]) -> OurResult<[Ahead<'_>; 2]> {
+        let readers = &self.state.readers;
+        let lookups = merge::announce_vertices(readers, vertex_type, ids)?;
+        let mut wanted = Vec::new();
+        for reader in readers.iter().filter(|reader| reader.segment.cached().is_some()) {
+            let Some(vertices) = reader.vertices(vertex_type)? else { continue };
+            let Some(table) = &vertices.table else { continue };
+            let mut finder = table.rows.finder(&reader.segment);
+            let mut batches = BTreeSet::new();
+            for place in ascending(ids) {
+                if let Ok(row) = finder.find(ids[place])? {
+                    batches.insert(table.place(row).0);
+                }
+            }
+            let pages = batches.iter().map(|batch| table.pages(*batch)).collect();
+            wanted.push((&reader.segment, pages));
+        }
+        Ok([lookups, announce(wanted)?])
     }
 
     /// The attributes of edges, a row for each. `numbers` are edge numbers, as
@@ -183,6 +207,8 @@ impl Network {
     ) -> OurResult<RecordBatch> {
         let Snapshot { readers, memtable, .. } = &self.state;
         let failed = |e| self.failed(&e);
+        let is_table = |section| section == Section::Edges(population, Side::Out);
+        let _indexes = announce_indexes(readers, is_table)?;
         let mut tables = Vec::new();
         for reader in readers {
             let table = reader.edges(population, Side::Out)?.and_then(|edges| edges.table.as_ref());
@@ -192,6 +218,10 @@ impl Network {
             RowGatherer::new(&self.populations()[population].population.attributes, columns)
                 .map_err(failed)?;
         let logged = memtable.edges(population);
+        let _rows = announce(tables.iter().filter(|table| table.is_far()).map(|table| {
+            let pages = numbers.iter().filter_map(|number| table.table.rows.page_of(*number));
+            (&table.reader.segment, pages.collect())
+        }))?;
         // Consecutive numbers are mostly in the same table.
         let mut last = 0;
         for place in ascending(numbers) {
@@ -214,6 +244,13 @@ impl Network {
             tables[table].rows.push((row, place));
             last = table;
         }
+        let _batches = announce(tables.iter().filter(|table| table.is_far()).map(|table| {
+            let mut batches: Vec<usize> =
+                table.rows.iter().map(|(row, _)| table.table.place(*row).0).collect();
+            batches.dedup();
+            let pages = batches.iter().map(|batch| table.table.pages(*batch));
+            (&table.reader.segment, pages.collect())
+        }))?;
         for TableRows { reader, table, rows, .. } in tables {
             let mut held: Option<(usize, Arc<RecordBatch>)> = None;
             for (row, place) in rows {
@@ -244,6 +281,10 @@ struct TableRows<'a> {
 }
 
 impl<'a> TableRows<'a> {
+    fn is_far(&self) -> bool {
+        self.reader.segment.cached().is_some()
+    }
+
     fn of(reader: &'a SegmentReader, table: &'a TableReader) -> Self {
         Self { reader, table, finder: table.rows.finder(&reader.segment), rows: Vec::new() }
     }

@@ -35,6 +35,9 @@ pub struct NetworkDefect {
 /// Defects beyond this many are not kept.
 const MOST: usize = 1000;
 
+/// Parts of the checksums that are read together, where each would have to be waited for.
+const PARTS_TOGETHER: u64 = 64;
+
 /// Ends the counting of vertices; nobody sees it.
 const TOO_MANY: &str = "more vertices than the manifest says";
 
@@ -79,12 +82,19 @@ impl Network {
         progress: &mut dyn FnMut(u64),
     ) -> Result<()> {
         let all = reader.segment.pages();
+        let is_far = reader.segment.cached().is_some();
+        let _ahead = reader.announce_all()?;
         for first in (0..all).step_by(PAGES_PER_SUM_PAGE as usize) {
+            let part = first / PAGES_PER_SUM_PAGE;
+            if is_far && part.is_multiple_of(PARTS_TOGETHER) {
+                let end = all.min(first + PARTS_TOGETHER * PAGES_PER_SUM_PAGE);
+                reader.segment.expect(std::slice::from_ref(&(first..end)));
+            }
             self.fetcher.control.check()?;
             progress(*bytes);
             let pages = first..all.min(first + PAGES_PER_SUM_PAGE);
             checked.pages += pages.end - pages.start;
-            if let Err(error) = reader.segment.sums((first / PAGES_PER_SUM_PAGE) as usize) {
+            if let Err(error) = reader.segment.sums(part as usize) {
                 checked.note(reader, error);
                 continue;
             }
@@ -102,6 +112,7 @@ impl Network {
 
     /// Checks the lists of a segment, and opens its columns of vertices.
     fn check_columns(&self, reader: &SegmentReader, checked: &mut Checked) -> Result<()> {
+        let _ahead = reader.announce_all()?;
         for edges in reader.all_edges() {
             let mut both = edges.iter().flat_map(|edges| [&edges.added, &edges.removed]).flatten();
             let outcome = both.try_for_each(|lists| self.check_lists(reader, lists, checked));

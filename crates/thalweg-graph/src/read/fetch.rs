@@ -8,10 +8,10 @@ use thalweg_io::control::Control;
 use thalweg_io::engine::{Decoder, Delivery, Run};
 use thalweg_io::extent::{Group, Source, Wanted};
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::{Budget, GapRule, ListPlan, Load};
+use thalweg_io::plan::{Budget, GapRule, ListPlan};
 use thalweg_io::{Result, plan};
 
-use crate::storage::segment::PAGE;
+use crate::storage::segment::{Ahead, PAGE, PlannedFetches, announce};
 use crate::storage::segment_reader::SegmentReader;
 
 /// Fewer pages than this are not prefetched: reading them where they are used is as fast.
@@ -30,23 +30,21 @@ pub(crate) struct Fetcher {
     pub(crate) planned: Arc<Mutex<PlannedFetches>>,
 }
 
-/// Requests for pages that are not in memory, as the planner made them. Requests that several
-/// queries made add up.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct PlannedFetches {
-    /// The requests, and the bytes that they transfer.
-    pub load: Load,
-    /// The time that the store takes for them according to its model, in seconds.
-    pub predicted_s: f64,
-}
-
 impl Fetcher {
-    /// Reads those of `pages` into memory that were not used before.
-    pub(crate) fn fetch(
+    /// Reads pages of segments that will be used into memory, if they were not used before. Pages
+    /// of segments that are far away stay announced until the returned value is dropped.
+    pub(crate) fn fetch<'a>(
         &self,
-        reader: &Arc<SegmentReader>,
-        mut pages: Vec<Range<u64>>,
-    ) -> Result<()> {
+        wanted: Vec<(&'a Arc<SegmentReader>, Vec<Range<u64>>)>,
+    ) -> Result<Ahead<'a>> {
+        let (far, near): (Vec<_>, Vec<_>) =
+            wanted.into_iter().partition(|(reader, _)| reader.segment.cached().is_some());
+        near.into_iter().try_for_each(|(reader, pages)| self.fetch_near(reader, pages))?;
+        announce(far.into_iter().map(|(reader, pages)| (&reader.segment, pages)))
+    }
+
+    /// Reads those of `pages` into the page cache that were not used before.
+    fn fetch_near(&self, reader: &Arc<SegmentReader>, mut pages: Vec<Range<u64>>) -> Result<()> {
         // A store in memory needs no prefetch.
         if reader.plain.bytes().is_some() {
             return Ok(());
@@ -78,7 +76,9 @@ impl Fetcher {
         let rule = GapRule::new(&self.model).lean();
         let ListPlan { shape, load, .. } =
             plan::listed(&ranges, &rule, self.budget, Delivery::Worker, 0);
-        self.count(load);
+        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        planned.add(load, &self.model);
+        drop(planned);
         let wanted =
             ranges.into_iter().zip(0..).map(|(range, ordinal)| Wanted { range, ordinal }).collect();
         let source = Source::Planned(Box::new(plan::in_order(wanted, &rule, shape.block)));
@@ -91,13 +91,6 @@ impl Fetcher {
         )?
         .finish()?;
         Ok(())
-    }
-
-    fn count(&self, load: Load) {
-        let mut planned = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
-        planned.load.requests += load.requests;
-        planned.load.bytes += load.bytes;
-        planned.predicted_s += load.predicted(&self.model).as_secs_f64();
     }
 
     /// The requests that were planned so far.

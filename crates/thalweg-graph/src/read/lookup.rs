@@ -2,6 +2,7 @@
 
 use thalweg_io::Result;
 
+use crate::read::merge::announce_vertices;
 use crate::read::neighbours::Neighbours;
 use crate::read::network::{Adjacency, Network};
 use crate::storage::schema::Side;
@@ -109,6 +110,7 @@ impl Network {
                 .zip(ids)
                 .for_each(|(there, id)| *there = changes.exists.get(id).copied());
         }
+        let _ahead = announce_vertices(&self.state.readers, vertex_type, ids)?;
         for reader in self.state.readers.iter().rev() {
             let Some(vertices) = reader.vertices(vertex_type)? else { continue };
             for (column, is_there) in [(&vertices.added, true), (&vertices.removed, false)] {

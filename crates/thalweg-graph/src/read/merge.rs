@@ -11,7 +11,8 @@ use crate::read::memtable::{ListChange, Memtable};
 use crate::storage::column::ColumnReader;
 use crate::storage::lists::ListsCursor;
 use crate::storage::schema::Side;
-use crate::storage::segment_reader::SegmentReader;
+use crate::storage::segment::{Ahead, announce};
+use crate::storage::segment_reader::{Section, SegmentReader, announce_indexes};
 
 /// Ids that are read at a time.
 pub(crate) const BATCH: usize = 8192;
@@ -43,6 +44,27 @@ impl ColumnIds<'_> {
     }
 }
 
+/// Announces the pages in which vertices of a type are looked up, with those of their attributes,
+/// in segments that are far away. The columns are opened.
+pub(crate) fn announce_vertices<'a>(
+    readers: &'a [Arc<SegmentReader>],
+    vertex_type: usize,
+    ids: &[u64],
+) -> Result<Ahead<'a>> {
+    let _indexes = announce_indexes(readers, |section| section == Section::Vertices(vertex_type))?;
+    let mut wanted = Vec::new();
+    for reader in readers.iter().filter(|reader| reader.segment.cached().is_some()) {
+        let Some(vertices) = reader.vertices(vertex_type)? else { continue };
+        let table = vertices.table.as_ref().map(|table| &table.rows);
+        let columns = vertices.added.iter().chain(&vertices.removed).chain(table);
+        for column in columns {
+            let pages = ids.iter().filter_map(|id| column.page_of(*id)).collect();
+            wanted.push((&reader.segment, pages));
+        }
+    }
+    announce(wanted)
+}
+
 /// Counts the steps of a merge, and checks now and then whether the merge is cancelled. A column of
 /// consecutive numbers may have more of them than anybody waits for.
 struct StepCounter {
@@ -68,6 +90,8 @@ pub(crate) struct MergedVertices<'a> {
     memtable: Vec<(u64, bool)>,
     /// The next element of `memtable`.
     place: usize,
+    /// The pages of the ids, where they have to be waited for.
+    _ahead: Ahead<'a>,
 }
 
 impl<'a> MergedVertices<'a> {
@@ -79,6 +103,8 @@ impl<'a> MergedVertices<'a> {
         control: &Control,
     ) -> Result<Self> {
         let mut columns = Vec::new();
+        let ends = [*ids.start(), *ids.end()];
+        let _ends = announce_vertices(readers, vertex_type, &ends)?;
         for (age, reader) in readers.iter().enumerate() {
             let Some(vertices) = reader.vertices(vertex_type)? else { continue };
             for (column, exists) in [(&vertices.added, true), (&vertices.removed, false)] {
@@ -107,7 +133,13 @@ impl<'a> MergedVertices<'a> {
             .map_or_else(Vec::new, |changes| {
                 changes.exists.range(ids).map(|(id, exists)| (*id, *exists)).collect()
             });
-        Ok(Self { steps: StepCounter::new(control), columns, memtable, place: 0 })
+        let pages = |ids: &ColumnIds<'a>| {
+            let spans = ids.column.spans(ids.next..ids.end);
+            (&ids.reader.segment, spans.map(|span| span.pages).collect())
+        };
+        let far = columns.iter().filter(|ids| ids.reader.segment.cached().is_some());
+        let _ahead = announce(far.map(pages))?;
+        Ok(Self { steps: StepCounter::new(control), columns, memtable, place: 0, _ahead })
     }
 
     /// Merges the ids that are in any of some columns.
@@ -130,6 +162,7 @@ impl<'a> MergedVertices<'a> {
             columns: columns.iter().map(ids).collect(),
             memtable: Vec::new(),
             place: 0,
+            _ahead: Ahead::default(),
         }
     }
 

@@ -11,6 +11,9 @@ use thalweg_io::{Error, InFile, Result, pool};
 use self::combine::MergeBuffers;
 use self::locate::LocatedLists;
 use crate::read::network::{Adjacency, Network};
+use crate::storage::column::ColumnReader;
+use crate::storage::lists::ListsReader;
+use crate::storage::segment::Ahead;
 
 mod combine;
 mod list;
@@ -74,6 +77,11 @@ impl Neighbours {
     }
 }
 
+/// The columns of a query that wants the numbers of edges.
+fn with_numbers(lists: &ListsReader) -> Vec<&ColumnReader> {
+    [&lists.ids].into_iter().chain(&lists.edges).collect()
+}
+
 impl Network {
     /// Reads the neighbours of vertices along some adjacencies. A vertex that does not exist has no
     /// neighbours.
@@ -87,11 +95,13 @@ impl Network {
         out: &mut Neighbours,
     ) -> Result<()> {
         let found = self.find(adjacencies, vertices)?;
-        self.make_room(&found, out)?;
-        self.fetch_lists(&found, |lists| vec![&lists.ids])?;
+        let _loops = self.make_room(&found, out)?;
+        let ahead = self.fetch_lists(&found, |lists| vec![&lists.ids])?;
         out.numbers.clear();
         let total = out.ids.len();
-        let threads = if total < FEW { 1 } else { self.fetcher.budget.threads.max(1) };
+        // Threads that wait for different pages would drive them out for each other.
+        let is_little = total < FEW || !ahead.is_whole;
+        let threads = if is_little { 1 } else { self.fetcher.budget.threads.max(1) };
         if threads == 1 {
             return self.fill(&found, 0..vertices.len(), &out.offsets, &mut out.ids);
         }
@@ -129,7 +139,7 @@ impl Network {
         visitor: impl Fn() -> V + Sync,
     ) -> Result<Vec<V>> {
         let found = self.find(adjacencies, vertices)?;
-        self.fetch_lists(&found, |lists| vec![&lists.ids])?;
+        let ahead = self.fetch_lists(&found, |lists| vec![&lists.ids])?;
         let mut ends = Vec::with_capacity(vertices.len());
         let mut total = 0;
         let mut rest = found.parts.as_slice();
@@ -140,7 +150,8 @@ impl Network {
             total += found.degree(vertex, parts);
             ends.push(total);
         }
-        let threads = if total < FEW as u64 { 1 } else { self.fetcher.budget.threads.max(1) };
+        let is_little = total < FEW as u64 || !ahead.is_whole;
+        let threads = if is_little { 1 } else { self.fetcher.budget.threads.max(1) };
         let show = |range: Range<usize>| {
             let mut visitor = visitor();
             self.show(&found, range, &mut visitor)?;
@@ -213,7 +224,7 @@ impl Network {
         out: &mut Neighbours,
     ) -> Result<()> {
         let found = self.find(adjacencies, vertices)?;
-        self.fetch_lists(&found, |lists| [&lists.ids].into_iter().chain(&lists.edges).collect())?;
+        let _ahead = self.fetch_lists(&found, with_numbers)?;
         out.offsets.clear();
         out.ids.clear();
         out.numbers.clear();
@@ -229,13 +240,24 @@ impl Network {
         Ok(())
     }
 
-    /// How many neighbours vertices have along some adjacencies. No list is read.
+    /// How many neighbours vertices have along some adjacencies. No list is read, but those in
+    /// which edges from a vertex to itself are looked for.
     ///
     /// # Errors
     /// As [`Network::neighbours`].
     pub fn degrees(&self, adjacencies: &[Adjacency], vertices: &[u64]) -> Result<Vec<u64>> {
         let found = self.find(adjacencies, vertices)?;
+        let _loops = self.fetch_loops(&found)?;
         (0..vertices.len()).map(|vertex| self.degree(&found, vertex)).collect()
+    }
+
+    /// Fetches the lists that tell which edges lead from a vertex to itself, if these are skipped,
+    /// from segments where each page would have to be waited for.
+    fn fetch_loops<'a>(&'a self, found: &'a LocatedLists<'_>) -> Result<Ahead<'a>> {
+        if !found.skips_loops.contains(&true) || !self.is_far() {
+            return Ok(Ahead::default());
+        }
+        self.fetch_lists(found, with_numbers)
     }
 
     fn degree(&self, found: &LocatedLists<'_>, vertex: usize) -> Result<u64> {
@@ -250,12 +272,17 @@ impl Network {
     }
 
     /// Computes the offsets of the lists, and makes room for their neighbours.
-    fn make_room(&self, found: &LocatedLists<'_>, out: &mut Neighbours) -> Result<()> {
+    fn make_room<'a>(
+        &'a self,
+        found: &'a LocatedLists<'_>,
+        out: &mut Neighbours,
+    ) -> Result<Ahead<'a>> {
         out.offsets.clear();
         out.offsets.push(0);
         let mut total = 0_u64;
         let mut rest = found.parts.as_slice();
         let loops = found.skips_loops.contains(&true);
+        let ahead = self.fetch_loops(found)?;
         for vertex in 0..found.vertices.len() {
             let own = rest.iter().take_while(|part| part.vertex == vertex).count();
             let (parts, more) = rest.split_at(own);
@@ -272,7 +299,7 @@ impl Network {
             )
         })?;
         out.ids.resize(len, 0);
-        Ok(())
+        Ok(ahead)
     }
 
     /// Reads the lists of a range of the vertices into `out`.

@@ -7,15 +7,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::control::Control;
-use thalweg_io::disk::{Disk, Folder};
+use thalweg_io::disk::{Disk, Folder, UrlFolder};
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::throttled::Limits;
-use thalweg_io::{Error, Result};
+use thalweg_io::urls::{shown, url};
+use thalweg_io::{Error, Result, open};
 
-use crate::read::fetch::{Fetcher, PlannedFetches};
+use crate::read::fetch::Fetcher;
 use crate::storage::manifest::{self, Manifest};
 use crate::storage::schema::{PopulationEntry, Side, VertexType};
+use crate::storage::segment::{Ahead, PageCache, PlannedFetches, plan_ahead};
+use crate::storage::segment_reader::{Section, announce_indexes};
 
 /// Options for opening a network.
 #[derive(Debug, Clone)]
@@ -26,8 +29,8 @@ pub struct NetworkOptions {
     pub control: Control,
     /// The model of the store; `None` for the model of the device that holds the network.
     pub model: Option<StoreModel>,
-    /// Whether files are mapped into memory. They never change once written. Set this to `false` on
-    /// file systems where another program may shorten them.
+    /// Whether files are mapped into memory; those at URLs never are. They never change once
+    /// written. Set this to `false` on file systems where another program may shorten them.
     pub is_mapped: bool,
     /// Slows down the fetching of pages on purpose, for measurements. What opening the network
     /// reads is not slowed down.
@@ -87,7 +90,13 @@ const TRIES: usize = 20;
 
 /// The error about a folder without a manifest.
 pub(crate) fn no_manifest(disk: &dyn Disk) -> Error {
-    let (what, advice) = if manifest::has_copy(disk) {
+    let (what, advice) = if disk.is_far() {
+        (
+            "the object `manifest` of a network",
+            "a network is copied there as it is in its folder, segments first and the manifest \
+             last, as with `aws s3 cp --recursive FOLDER URL`",
+        )
+    } else if manifest::has_copy(disk) {
         (
             "the file `manifest` of the network",
             "its copy is there: `thalweg graph check STORE --repair OUT` restores the network",
@@ -98,12 +107,35 @@ pub(crate) fn no_manifest(disk: &dyn Disk) -> Error {
     Error::NotFound { file: disk.name().clone(), what: what.into(), advice: advice.into() }
 }
 
+/// The error about changing the network at a URL.
+pub(crate) fn read_only(url: &str) -> Error {
+    Error::Unsupported {
+        file: shown(url).into(),
+        what: "changing a network at a URL".into(),
+        advice:
+            "copy it to a folder, as with `aws s3 cp --recursive URL FOLDER`, change the copy, \
+                 and copy that to a new place"
+                .into(),
+    }
+}
+
 impl Network {
-    /// Opens the network in a folder.
+    /// Opens the network in a folder, or at a URL. At a URL, pages are kept in a cache that takes a
+    /// quarter of the memory budget.
     ///
     /// # Errors
     /// [`Error::NotFound`] if there is no network; [`Error::Malformed`] if it is damaged.
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
+        if let Some(url) = url(path) {
+            let read = open::Options {
+                budget: options.budget,
+                control: options.control.clone(),
+                model: options.model,
+                throttle: options.throttle,
+                ..open::Options::default()
+            };
+            return Self::open_on(Arc::new(UrlFolder::new(url, read)), options);
+        }
         let folder = Folder::new(path, options.is_mapped).throttled(options.throttle);
         Self::open_on(Arc::new(folder), options)
     }
@@ -123,16 +155,18 @@ impl Network {
             let manifest = Manifest::load(&*disk)?.ok_or_else(|| no_manifest(&*disk))?;
             let number = manifest.number;
             let log = manifest.log_file();
-            match Snapshot::open(&*disk, manifest, &options.control) {
-                Ok((state, _)) => {
-                    let fetcher = Fetcher {
-                        model: options.model.unwrap_or_else(|| disk.model()),
-                        budget: options.budget,
-                        control: options.control,
-                        planned: Arc::default(),
-                    };
-                    return Ok(Self { disk, state, fetcher });
-                }
+            let fetcher = Fetcher {
+                model: options.model.unwrap_or_else(|| disk.model()),
+                budget: options.budget,
+                control: options.control.clone(),
+                planned: Arc::default(),
+            };
+            let cache = disk.is_far().then(|| {
+                let Fetcher { model, budget, control, planned } = fetcher.clone();
+                Arc::new(PageCache::new(disk.name().clone(), model, budget, control, planned))
+            });
+            match Snapshot::open(&*disk, manifest, &options.control, cache.as_ref()) {
+                Ok(state) => return Ok(Self { disk, state, fetcher }),
                 Err(Error::Io { file, source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound =>
                 {
@@ -284,6 +318,38 @@ impl Network {
         Ok(())
     }
 
+    /// Whether pages have to be waited for, and are in a cache.
+    pub(crate) fn is_far(&self) -> bool {
+        self.disk.is_far()
+    }
+
+    /// Says that the lists of all vertices along some adjacencies will be read, and the attributes
+    /// of the edges if `with_attributes`, a part at a time, until the returned value is dropped.
+    /// What is fetched of a network at a URL then goes beyond each part.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`], [`Error::Io`].
+    pub fn read_ahead(
+        &self,
+        adjacencies: &[Adjacency],
+        with_attributes: bool,
+    ) -> Result<ReadAhead<'_>> {
+        let readers = &self.state.readers;
+        let is_asked = |section| {
+            adjacencies.iter().any(|to| section == Section::Edges(to.population, to.side))
+        };
+        let _indexes = announce_indexes(readers, is_asked)?;
+        let mut wanted = Vec::new();
+        for reader in readers.iter().filter(|reader| reader.segment.cached().is_some()) {
+            for adjacency in adjacencies {
+                let edges = reader.edges(adjacency.population, adjacency.side)?;
+                let pages = edges.map(|edges| edges.pages(with_attributes));
+                wanted.extend(pages.map(|pages| (&reader.segment, pages)));
+            }
+        }
+        Ok(ReadAhead { _ahead: plan_ahead(wanted) })
+    }
+
     /// The ends of an edge as they are stored: in a symmetric population, the lesser first.
     pub(crate) fn stored_ends(&self, population: usize, source: u64, target: u64) -> (u64, u64) {
         let swap = self.populations()[population].is_symmetric() && source > target;
@@ -304,6 +370,12 @@ impl Network {
             changes_in_log: self.state.memtable.weight,
         }
     }
+}
+
+/// Says that all lists will be read: see [`Network::read_ahead`].
+#[derive(Debug)]
+pub struct ReadAhead<'a> {
+    _ahead: Ahead<'a>,
 }
 
 /// The size of a network's files.

@@ -170,6 +170,7 @@ impl Network {
         match wanted.from {
             Some(ids) => some(ids)?,
             None => {
+                let _ahead = self.read_ahead(&[adjacency], true)?;
                 self.vertices(self.populations()[population].source, 0..=u64::MAX, &mut some)?;
             }
         }

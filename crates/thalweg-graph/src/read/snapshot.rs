@@ -1,15 +1,16 @@
 //! The state of a network at one moment: its manifest, its open segments, and the memtable, which
 //! holds the changes of the log.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thalweg_io::control::Control;
 use thalweg_io::disk::Disk;
-use thalweg_io::{Error, Fault, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result, pool};
 
 use crate::read::memtable::Memtable;
 use crate::storage::column::ColumnMeta;
 use crate::storage::manifest::{self, Manifest};
+use crate::storage::segment::PageCache;
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::{log, log_record};
 
@@ -22,18 +23,26 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Opens the files that a manifest names. Also returns the length of the log up to the end of
-    /// its last whole change.
+    /// Opens the files that a manifest names, as many at a time as the disk says. Segments that are
+    /// far away use `cache`.
     pub(crate) fn open(
         disk: &dyn Disk,
         manifest: Manifest,
         control: &Control,
-    ) -> Result<(Self, u64)> {
-        let readers = manifest
-            .segments
-            .iter()
-            .map(|part| SegmentReader::open(disk, &part.file, &manifest))
-            .collect::<Result<Vec<_>>>()?;
+        cache: Option<&Arc<PageCache>>,
+    ) -> Result<Self> {
+        let log = OnceLock::new();
+        let files = manifest.segments.iter().enumerate().map(Some).chain([None]);
+        let opened = pool::try_map(disk.at_once(), files, |file| {
+            control.check()?;
+            let Some((number, part)) = file else {
+                log.get_or_init(|| disk.open(&manifest.log_file()));
+                return Ok(None);
+            };
+            let cached = cache.map(|cache| (cache, number));
+            SegmentReader::open_with(disk, part, &manifest, cached).map(Some)
+        })?;
+        let readers: Vec<Arc<SegmentReader>> = opened.into_iter().flatten().collect();
         for reader in &readers {
             if let Some(edges) =
                 reader.footer.edges.iter().find(|edges| edges.population >= manifest.edges.len())
@@ -51,16 +60,16 @@ impl Snapshot {
         let mut memtable = Memtable::default();
         let populations = manifest.edges.len();
         let types = manifest.types.len();
-        let whole =
-            log::replay(disk, &manifest.log_file(), manifest.log, control, &mut |_, change| {
-                // Once one is cancelled, all are.
-                let _ = log_record::of_bytes(change, populations, types)?
-                    .iter()
-                    .try_for_each(|record| memtable.apply(record, control));
-                Ok(())
-            })?;
+        let log = log.into_inner().unwrap_or_else(|| disk.open(&manifest.log_file()))?;
+        log::replay_store(log, disk.at_once(), manifest.log, control, &mut |_, change| {
+            // Once one is cancelled, all are.
+            let _ = log_record::of_bytes(change, populations, types)?
+                .iter()
+                .try_for_each(|record| memtable.apply(record, control));
+            Ok(())
+        })?;
         control.check()?;
-        Ok((Self { manifest: Arc::new(manifest), readers, memtable: Arc::new(memtable) }, whole))
+        Ok(Self { manifest: Arc::new(manifest), readers, memtable: Arc::new(memtable) })
     }
 }
 
@@ -104,7 +113,6 @@ mod tests {
     use crate::read::network::{Network, NetworkOptions};
     use crate::storage::column::{ColumnMeta, ColumnWriter, NumberCoding};
     use crate::storage::footer::{Footer, VERSION, VertexSection};
-    use crate::storage::manifest::SegmentEntry;
     use crate::storage::schema::VertexType;
     use crate::storage::segment::SegmentWriter;
 
@@ -131,7 +139,7 @@ mod tests {
                 ..VertexSection::of_added(0, column(*added).unwrap())
             }];
             let footer = Footer { version: VERSION, edges: Vec::new(), vertices };
-            manifest.segments.push(SegmentEntry { bytes: segment.finish(&footer).unwrap(), file });
+            manifest.segments.push(segment.finish(&footer).unwrap());
         }
         log::LogWriter::create(&disk, &manifest.log_file(), manifest.log).unwrap();
         manifest.save(&disk).unwrap();

@@ -6,8 +6,9 @@ use super::damaged::DamagedNetwork;
 use super::report::RepairReport;
 use crate::storage::footer::{Footer, VERSION};
 use crate::storage::log::LogWriter;
-use crate::storage::manifest::{Manifest, SegmentEntry};
+use crate::storage::manifest::Manifest;
 use crate::storage::schema::PopulationEntry;
+use crate::storage::segment::SegmentEntry;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::segment_reader::SegmentReader;
 
@@ -20,7 +21,7 @@ impl DamagedNetwork<'_> {
         manifest.edges.iter_mut().for_each(|known| known.since = 0);
         let edges = self.write_edges(manifest, report)?;
         self.to.sync()?;
-        let reader = SegmentReader::open(self.to, &edges.file, manifest)?;
+        let reader = SegmentReader::open(self.to, &edges, manifest)?;
         let vertices = self.write_vertices(&reader, manifest, report)?;
         manifest.segments = vec![edges, vertices];
         manifest.log = manifest.next;
@@ -43,7 +44,7 @@ impl DamagedNetwork<'_> {
             footer.edges.extend(sections);
             report.edges.push(kept);
         }
-        Ok(SegmentEntry { bytes: segment.finish(&footer)?, file })
+        segment.finish(&footer)
     }
 
     fn write_vertices(
@@ -68,6 +69,6 @@ impl DamagedNetwork<'_> {
             footer.vertices.push(section);
             report.vertices.push(kept);
         }
-        Ok(SegmentEntry { bytes: segment.finish(&footer)?, file })
+        segment.finish(&footer)
     }
 }

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
-use thalweg_io::Result;
+use thalweg_codec::splitmix::checksum;
+use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::urls::{shown, url};
+use thalweg_io::{Result, sidecar};
 
 use crate::storage::lists::ListsMeta;
 use crate::storage::table::TableMeta;
@@ -14,11 +17,12 @@ use crate::storage::table::TableMeta;
 /// origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportOrigin {
-    /// The canonical path of the file.
+    /// The canonical path of the file, or its URL.
     pub path: String,
     /// The length of the file in bytes.
     pub bytes: u64,
-    /// The time of its last change, in nanoseconds since 1970.
+    /// The time of its last change, in nanoseconds since 1970; of an object at a URL, a hash of its
+    /// version.
     pub modified: u64,
     /// The options that it is read with, as any text.
     pub options: String,
@@ -30,6 +34,12 @@ impl ImportOrigin {
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io).
     pub fn of(path: &Path, options: String) -> Result<Self> {
+        if let Some(url) = url(path) {
+            let object = OpenedStore::unthrottled(path, &Options::default())?;
+            let version = sidecar::version(url).unwrap_or_default();
+            let modified = checksum(version.as_bytes());
+            return Ok(Self { path: shown(url), bytes: object.store.size(), modified, options });
+        }
         let of_file = || {
             let (path, meta) = (std::fs::canonicalize(path)?, std::fs::metadata(path)?);
             let modified =

@@ -22,6 +22,13 @@ pub(crate) struct ListsMeta {
     pub(crate) edges: Option<ColumnMeta>,
 }
 
+impl ListsMeta {
+    /// All columns.
+    pub(crate) fn columns(&self) -> impl Iterator<Item = &ColumnMeta> {
+        [&self.rows, &self.offsets, &self.ids].into_iter().chain(&self.edges)
+    }
+}
+
 /// Writes lists, vertex by vertex.
 pub(crate) struct ListsWriter {
     rows: ColumnWriter,

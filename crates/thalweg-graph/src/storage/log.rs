@@ -19,7 +19,7 @@ use thalweg_codec::splitmix::word;
 use thalweg_io::control::Control;
 use thalweg_io::disk::{Disk, Sink};
 use thalweg_io::store::Store;
-use thalweg_io::{Error, Fault, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result, pool};
 use twox_hash::XxHash3_64;
 use twox_hash::xxhash3_64::Hasher;
 
@@ -125,17 +125,19 @@ pub(crate) fn replay(
     control: &Control,
     f: &mut VisitChange<'_>,
 ) -> Result<u64> {
-    replay_store(disk.open(file)?, number, control, f)
+    replay_store(disk.open(file)?, 1, number, control, f)
 }
 
-fn replay_store(
+/// [`replay`] of a file that is open. `at_once`: how many pieces of it are read at the same time.
+pub(crate) fn replay_store(
     store: Arc<dyn Store>,
+    at_once: usize,
     number: u64,
     control: &Control,
     f: &mut VisitChange<'_>,
 ) -> Result<u64> {
     let name = store.name().clone();
-    let mut log = LogBytes::new(store, control);
+    let mut log = LogBytes { at_once, ..LogBytes::new(store, control) };
     let head = log.range(0, log.size.min(START) as usize)?;
     if head != [MAGIC.as_slice(), &number.to_le_bytes()].concat() {
         let found = format!("{head:02x?}");
@@ -192,6 +194,12 @@ pub(crate) fn replay_damaged(
 /// Bytes of a log that are read together. A longer change is read at once.
 const WINDOW: u64 = 1 << 20;
 
+/// Bytes that are read at once, where several pieces are.
+const PIECE: usize = 256 << 10;
+
+/// Windows that are then read together.
+const MORE_WINDOWS: u64 = 8;
+
 /// The place of a whole change.
 struct WholeChange {
     begin: u64,
@@ -215,6 +223,8 @@ struct LogBytes {
     /// The offset of `window` in the log.
     start: u64,
     window: Vec<u8>,
+    /// How many pieces are read at the same time.
+    at_once: usize,
     /// Cancels the reading, which may take long.
     control: Control,
 }
@@ -222,7 +232,7 @@ struct LogBytes {
 impl LogBytes {
     fn new(store: Arc<dyn Store>, control: &Control) -> Self {
         let control = control.clone();
-        Self { size: store.size(), store, start: 0, window: Vec::new(), control }
+        Self { size: store.size(), store, start: 0, window: Vec::new(), at_once: 1, control }
     }
 
     /// Some bytes of the log.
@@ -241,7 +251,8 @@ impl LogBytes {
 
     fn load(&mut self, at: u64, least: usize) -> Result<()> {
         self.control.check()?;
-        let len = least.max(self.size.saturating_sub(at).min(WINDOW) as usize);
+        let most = if self.at_once > 1 { WINDOW * MORE_WINDOWS } else { WINDOW };
+        let len = least.max(self.size.saturating_sub(at).min(most) as usize);
         let mut window = std::mem::take(&mut self.window);
         window.clear();
         if window.try_reserve_exact(len).is_err() {
@@ -249,7 +260,12 @@ impl LogBytes {
             return Err(Error::io(self.store.name(), "reading", source));
         }
         window.resize(len, 0);
-        self.store.read_at(at, &mut window)?;
+        if self.at_once > 1 {
+            let pieces = window.chunks_mut(PIECE).zip((at..).step_by(PIECE));
+            pool::try_map(self.at_once, pieces, |(piece, at)| self.store.read_at(at, piece))?;
+        } else {
+            self.store.read_at(at, &mut window)?;
+        }
         self.start = at;
         self.window = window;
         Ok(())

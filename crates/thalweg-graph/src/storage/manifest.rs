@@ -14,6 +14,7 @@ use twox_hash::XxHash3_64;
 use crate::storage::checkpoint::ImportCheckpoint;
 use crate::storage::footer::Footer;
 use crate::storage::schema::{PopulationEntry, VertexType};
+use crate::storage::segment::SegmentEntry;
 
 /// The name of the file.
 pub(crate) const FILE: &str = "manifest";
@@ -24,13 +25,6 @@ const LOCK: &str = "lock";
 const VERSION: u32 = 1;
 /// The most bytes of a manifest: room for 300,000 segments.
 const MOST_BYTES: u64 = 16 << 20;
-
-/// A segment, as the manifest lists it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct SegmentEntry {
-    pub(crate) file: String,
-    pub(crate) bytes: u64,
-}
 
 /// The manifest of a network.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

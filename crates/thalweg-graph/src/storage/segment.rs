@@ -17,8 +17,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use thalweg_codec::splitmix::word;
 use thalweg_io::disk::{Disk, Sink};
 use thalweg_io::store::Store;
@@ -39,6 +39,19 @@ const TRAILER: usize = 40;
 const COPY: &[u8; 8] = b"THALWFTR";
 const COPY_HEAD: usize = 32;
 
+/// The footer and the hashes of a file that is far away take this part of the memory, at most.
+const TAIL_SHARE: usize = 8;
+
+/// A segment, as the manifest lists it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SegmentEntry {
+    pub(crate) file: String,
+    pub(crate) bytes: u64,
+    /// The XXH3 hash of the trailer, which has hashes of all else. Older networks do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trailer: Option<u64>,
+}
+
 fn sum(page: &[u8]) -> u32 {
     XxHash3_64::oneshot(page) as u32
 }
@@ -46,6 +59,7 @@ fn sum(page: &[u8]) -> u32 {
 /// Writes a segment.
 pub(crate) struct SegmentWriter {
     sink: Box<dyn Sink>,
+    file: String,
     name: Arc<str>,
     sums: Vec<u8>,
 }
@@ -53,7 +67,12 @@ pub(crate) struct SegmentWriter {
 impl SegmentWriter {
     /// Starts a file.
     pub(crate) fn create(disk: &dyn Disk, file: &str) -> Result<Self> {
-        Ok(Self { sink: disk.create(file)?, name: disk.path_of(file), sums: Vec::new() })
+        Ok(Self {
+            sink: disk.create(file)?,
+            file: file.to_owned(),
+            name: disk.path_of(file),
+            sums: Vec::new(),
+        })
     }
 
     /// Continues a file after its first `pages` pages, which are durable. `hash` is the hash of
@@ -80,6 +99,7 @@ impl SegmentWriter {
         }
         Ok(Some(Self {
             sink: disk.append(file, pages * PAGE as u64)?,
+            file: file.to_owned(),
             name: disk.path_of(file),
             sums,
         }))
@@ -109,8 +129,8 @@ impl SegmentWriter {
         Ok(first)
     }
 
-    /// Ends the file, and makes it durable except for its name. Returns its length in bytes.
-    pub(crate) fn finish(mut self, footer: &impl Serialize) -> Result<u64> {
+    /// Ends the file, and makes it durable except for its name.
+    pub(crate) fn finish(mut self, footer: &impl Serialize) -> Result<SegmentEntry> {
         let footer = serde_json::to_vec(footer)
             .map_err(|e| Error::io(&self.name, "writing the footer of", e))?;
         let mut copy = COPY.to_vec();
@@ -126,13 +146,18 @@ impl SegmentWriter {
         let hash = XxHash3_64::oneshot(&hashes);
         tail.extend_from_slice(&hashes);
         tail.extend_from_slice(&footer);
+        let trailer = tail.len();
         for number in [pages, footer.len() as u64, hash, XxHash3_64::oneshot(&footer)] {
             tail.extend_from_slice(&number.to_le_bytes());
         }
         tail.extend_from_slice(MAGIC);
         self.sink.write(&tail)?;
         self.sink.sync()?;
-        Ok(pages * PAGE as u64 + tail.len() as u64)
+        Ok(SegmentEntry {
+            file: self.file,
+            bytes: pages * PAGE as u64 + tail.len() as u64,
+            trailer: Some(XxHash3_64::oneshot(&tail[trailer..])),
+        })
     }
 }
 
@@ -145,20 +170,35 @@ pub(crate) struct SegmentPages {
     sums: Vec<OnceLock<Vec<u8>>>,
     /// The checksum of each part of `sums`.
     hashes: Vec<u8>,
-    /// A bit for each page whose checksum was verified.
+    /// A bit for each page whose checksum was verified. A cache has verified pages only.
     seen: Vec<AtomicU64>,
+    cached: Option<CachedSegment>,
 }
 
 impl SegmentPages {
     /// Opens a file. Also returns its footer.
     pub(crate) fn open<T: DeserializeOwned>(store: Arc<dyn Store>) -> Result<(Self, T)> {
+        Self::open_with(store, None, None)
+    }
+
+    /// Opens the file of `entry`. If it is far away, its pages are kept in a cache. Also returns
+    /// its footer.
+    pub(crate) fn open_with<T: DeserializeOwned>(
+        store: Arc<dyn Store>,
+        entry: Option<&SegmentEntry>,
+        cached: Option<CachedSegment>,
+    ) -> Result<(Self, T)> {
         let name = store.name().clone();
         let wrong = |what: &'static str, at: u64, found: String, expected: &'static str| {
             Fault::new(0, found, expected).in_file(&name, at, what)
         };
         let trailer = Trailer::read(&*store)?;
         let hashes_at = tail_of(trailer.pages).unwrap_or_default();
-        let mut hashes = vec![0; (trailer.at - hashes_at.start) as usize];
+        let len = (trailer.at - hashes_at.start) as usize;
+        let mut hashes = match &cached {
+            Some(cached) => room(&name, len, cached.memory() / TAIL_SHARE)?,
+            None => vec![0; len],
+        };
         store.read_at(hashes_at.start, &mut hashes)?;
         let footer = hashes.split_off((hashes_at.end - hashes_at.start) as usize);
         let wrong_hash =
@@ -169,18 +209,39 @@ impl SegmentPages {
         if XxHash3_64::oneshot(&footer) != trailer.footer_hash {
             return Err(wrong_hash("footer of a segment", hashes_at.end));
         }
+        if let Some(entry) = entry {
+            trailer.check_is_of(entry, &*store, cached.is_some())?;
+        }
         let footer = serde_json::from_slice(&footer).map_err(|e| {
             wrong("footer of a segment", hashes_at.end, e.to_string(), "what this version writes")
         })?;
-        Ok((Self::new(store, trailer.pages, hashes), footer))
+        Ok((Self::new(store, trailer.pages, hashes, cached), footer))
     }
 
-    fn new(store: Arc<dyn Store>, pages: u64, hashes: Vec<u8>) -> Self {
+    fn new(
+        store: Arc<dyn Store>,
+        pages: u64,
+        hashes: Vec<u8>,
+        cached: Option<CachedSegment>,
+    ) -> Self {
         let sums = std::iter::repeat_with(OnceLock::new).take(hashes.len() / 4).collect();
-        let seen = std::iter::repeat_with(|| AtomicU64::new(0))
-            .take(pages.div_ceil(64) as usize)
-            .collect();
-        Self { store, pages, sums, hashes, seen }
+        let words = if cached.is_some() { 0 } else { pages.div_ceil(64) as usize };
+        let seen = std::iter::repeat_with(|| AtomicU64::new(0)).take(words).collect();
+        Self { store, pages, sums, hashes, seen, cached }
+    }
+
+    /// The cache of the pages, if the file is far away.
+    pub(crate) fn cached(&self) -> Option<&CachedSegment> {
+        self.cached.as_ref()
+    }
+
+    /// Room for the index of a column's `pages` pages.
+    pub(crate) fn index_room(&self, pages: usize) -> Result<Vec<u64>> {
+        if let Some(cached) = &self.cached {
+            // A server may say that there are any number.
+            drop(room(self.store.name(), pages.saturating_mul(8), cached.memory())?);
+        }
+        Ok(vec![0; pages])
     }
 
     /// The store that the pages are read from.
@@ -202,6 +263,11 @@ impl SegmentPages {
         f: impl FnOnce(&[u8]) -> Result<R>,
     ) -> Result<R> {
         let bytes = self.bytes(&pages)?;
+        if let Some(cached) = &self.cached {
+            let mut own = cached.room(bytes.len())?;
+            cached.read(self, &pages, &mut own)?;
+            return f(&own);
+        }
         if let Some(all) = self.store.bytes().filter(|_| self.is_seen(pages.clone())) {
             return f(&all[bytes]);
         }
@@ -254,7 +320,8 @@ impl SegmentPages {
             .try_for_each(|(page, bytes)| self.check_page(page, bytes))
     }
 
-    fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
+    /// Verifies a page.
+    pub(crate) fn check_page(&self, page: u64, bytes: &[u8]) -> Result<()> {
         let sums = self.sums((page / PAGES_PER_SUM_PAGE) as usize)?;
         let at = (page % PAGES_PER_SUM_PAGE) as usize * 4;
         let found = sum(bytes);
@@ -301,32 +368,53 @@ impl SegmentPages {
 
     /// Reads parts of the checksums, and keeps those that are intact.
     fn read_sums(&self, parts: Range<usize>) -> Result<()> {
-        let start = self.pages * PAGE as u64 + (parts.start * PAGE) as u64;
-        let mut bytes =
-            vec![0; (self.pages as usize * 4).min(parts.end * PAGE) - parts.start * PAGE];
-        self.store.read_at(start, &mut bytes)?;
+        let at = self.sums_at(&parts);
+        let mut bytes = vec![0; (at.end - at.start) as usize];
+        self.store.read_at(at.start, &mut bytes)?;
         let mut damage = Ok(());
         for (part, sums) in parts.zip(bytes.chunks(PAGE)) {
-            let found = sum(sums);
-            let expected = word(&self.hashes[part * 4..part * 4 + 4]) as u32;
-            if found != expected {
-                let fault = Fault::new(
-                    0,
-                    format!("the checksum {found:08x}"),
-                    format!("{expected:08x}{ADVICE}"),
-                );
-                let at = (self.pages as usize + part) * PAGE;
-                damage = damage.and(Err(fault.in_file(
-                    self.store.name(),
-                    at as u64,
-                    "checksums of pages",
-                )));
-                continue;
-            }
-            // Another thread may have set it already.
-            let _ = self.sums[part].set(sums.to_vec());
+            damage = damage.and(self.keep_sums(part, sums));
         }
         damage
+    }
+
+    /// The byte range of parts of the checksums.
+    fn sums_at(&self, parts: &Range<usize>) -> Range<u64> {
+        let start = self.pages * PAGE as u64;
+        let end = (self.pages * 4).min((parts.end * PAGE) as u64);
+        start + (parts.start * PAGE) as u64..start + end
+    }
+
+    /// The byte ranges of the missing checksums of `pages`, which are in order.
+    pub(crate) fn missing_sums(&self, pages: &[Range<u64>]) -> Vec<Range<u64>> {
+        let mut parts: Vec<usize> = pages
+            .iter()
+            .flat_map(|pages| {
+                pages.start / PAGES_PER_SUM_PAGE..(pages.end - 1) / PAGES_PER_SUM_PAGE + 1
+            })
+            .map(|part| part as usize)
+            .collect();
+        parts.dedup();
+        parts.retain(|part| self.sums.get(*part).is_some_and(|sums| sums.get().is_none()));
+        parts.iter().map(|part| self.sums_at(&(*part..part + 1))).collect()
+    }
+
+    /// Keeps a part of the checksums, if it is intact.
+    pub(crate) fn keep_sums(&self, part: usize, sums: &[u8]) -> Result<()> {
+        let found = sum(sums);
+        let expected = word(&self.hashes[part * 4..part * 4 + 4]) as u32;
+        if found != expected {
+            let fault = Fault::new(
+                0,
+                format!("the checksum {found:08x}"),
+                format!("{expected:08x}{ADVICE}"),
+            );
+            let at = (self.pages as usize + part) * PAGE;
+            return Err(fault.in_file(self.store.name(), at as u64, "checksums of pages"));
+        }
+        // Another thread may have set it already.
+        let _ = self.sums[part].set(sums.to_vec());
+        Ok(())
     }
 }
 
@@ -338,6 +426,8 @@ struct Trailer {
     /// The XXH3 hash of the hashes of the checksums.
     hash: u64,
     footer_hash: u64,
+    /// The XXH3 hash of the trailer itself.
+    own_hash: u64,
 }
 
 impl Trailer {
@@ -364,7 +454,21 @@ impl Trailer {
         if tail_of(pages).and_then(|tail| tail.end.checked_add(footer)) != Some(at) {
             return Err(wrong(at, format!("{pages} pages"), "as many as the file has room for"));
         }
-        Ok(Self { at, pages, hash, footer_hash })
+        Ok(Self { at, pages, hash, footer_hash, own_hash: XxHash3_64::oneshot(&trailer) })
+    }
+
+    /// Fails if it is not the trailer of the segment that the manifest names: a file of this name
+    /// may be of another network, or of a later state of this one.
+    fn check_is_of(&self, entry: &SegmentEntry, store: &dyn Store, is_far: bool) -> Result<()> {
+        let advice = "the one that the manifest names; copy the segments first, and the manifest \
+                      last";
+        let is_other = entry.trailer.is_some_and(|hash| hash != self.own_hash);
+        let is_longer = is_far && store.size() != entry.bytes;
+        if !is_other && !is_longer {
+            return Ok(());
+        }
+        let found = format!("another segment, of {} bytes", store.size());
+        Err(Fault::new(0, found, advice).in_file(store.name(), self.at, "trailer of a segment"))
     }
 }
 
@@ -376,7 +480,12 @@ fn tail_of(pages: u64) -> Option<Range<u64>> {
 
 const ADVICE: &str = "; `thalweg graph check STORE --repair OUT` saves what is intact";
 
+mod page_cache;
 mod salvage;
+
+pub use page_cache::PlannedFetches;
+use page_cache::room;
+pub(crate) use page_cache::{Ahead, CachedSegment, PageCache, announce, plan_ahead};
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -2,6 +2,7 @@
 //! each row belongs to.
 
 use std::io::Cursor;
+use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::StreamReader;
@@ -22,6 +23,11 @@ pub(crate) struct TableMeta {
 }
 
 impl TableMeta {
+    /// The column of ids.
+    pub(crate) fn rows(&self) -> &ColumnMeta {
+        &self.rows
+    }
+
     /// How many rows the table has.
     pub(crate) fn len(&self) -> u64 {
         self.rows.len()
@@ -172,6 +178,12 @@ impl TableReader {
     /// The place in the table of a batch's first row.
     pub(crate) fn first(&self, batch: usize) -> u64 {
         self.batches.get(batch).map_or(self.rows.len(), |batch| batch.first)
+    }
+
+    /// The pages of a batch.
+    pub(crate) fn pages(&self, number: usize) -> Range<u64> {
+        let Some(meta) = self.batches.get(number) else { return 0..0 };
+        meta.page..meta.page.saturating_add(meta.bytes.div_ceil(PAGE as u64))
     }
 
     /// Reads a batch.

@@ -15,8 +15,9 @@ use crate::read::merge::{MergedAttributes, MergedLists, MergedVertices};
 use crate::storage::column::{ColumnMeta, ColumnWriter, NumberCoding};
 use crate::storage::footer::{EdgeSection, Footer, VERSION, VertexSection};
 use crate::storage::lists::ListsWriter;
-use crate::storage::manifest::{Manifest, SegmentEntry};
+use crate::storage::manifest::Manifest;
 use crate::storage::schema::Side;
+use crate::storage::segment::SegmentEntry;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::table::{TableMeta, TableReader, TableWriter};
@@ -42,11 +43,11 @@ impl Compaction<'_> {
         if written.is_err() {
             let _ = disk.remove(file);
         }
-        Ok(SegmentEntry { file: file.to_owned(), bytes: written? })
+        written
     }
 
-    /// Writes what is in the segment. Returns the bytes of its file.
-    fn fill(&self, disk: &dyn Disk, mut segment: SegmentWriter) -> Result<u64> {
+    /// Writes what is in the segment.
+    fn fill(&self, disk: &dyn Disk, mut segment: SegmentWriter) -> Result<SegmentEntry> {
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
         for population in 0..self.manifest.edges.len() {
             for side in [Side::Out, Side::In] {

@@ -9,7 +9,7 @@ use thalweg_io::pool::Background;
 use crate::read::memtable::Memtable;
 use crate::read::network::Network;
 use crate::read::snapshot::Snapshot;
-use crate::storage::manifest::SegmentEntry;
+use crate::storage::segment::SegmentEntry;
 use crate::storage::segment_reader::SegmentReader;
 use crate::write::compaction::{BackgroundCompaction, Compaction};
 use crate::write::writer::Writer;
@@ -72,7 +72,7 @@ impl Writer {
     fn replace_oldest(&mut self, count: usize, part: SegmentEntry) -> Result<()> {
         let disk = self.network.disk.clone();
         let mut manifest = (*self.network.state.manifest).clone();
-        let reader = SegmentReader::open(&*disk, &part.file, &manifest)?;
+        let reader = SegmentReader::open(&*disk, &part, &manifest)?;
         let old: Vec<SegmentEntry> = manifest.segments.splice(..count, [part]).collect();
         self.save(&mut manifest)?;
         self.network.state.manifest = Arc::new(manifest);

@@ -14,7 +14,7 @@ use thalweg_io::{Error, Result};
 use crate::input::Input;
 use crate::storage::checkpoint::{ImportCheckpoint, Imported, PopulationCheckpoint};
 use crate::storage::footer::{EdgeSection, Footer, VERSION, VertexSection};
-use crate::storage::manifest::{Manifest, SegmentEntry};
+use crate::storage::manifest::Manifest;
 use crate::storage::schema::Side;
 use crate::storage::segment::SegmentWriter;
 use crate::write::writer::Writer;
@@ -178,13 +178,12 @@ impl Writer {
         unmerged: BTreeSet<usize>,
         mut manifest: Manifest,
     ) -> Result<Imported> {
-        let ImportRun { file, segment, mut written, mut done } = run;
+        let ImportRun { segment, mut written, mut done, .. } = run;
         let edges = written.iter_mut().flat_map(edge_sections).collect();
         let footer = Footer { version: VERSION, edges, vertices };
-        let mut entries =
-            vec![SegmentEntry { bytes: segment.finish(&footer)?, file: file.clone() }];
+        let mut entries = vec![segment.finish(&footer)?];
         if !unmerged.is_empty() {
-            entries.push(self.write_vertices(&file, unmerged, &mut manifest, &mut done)?);
+            entries.push(self.write_vertices(&entries[0], unmerged, &mut manifest, &mut done)?);
         }
         for population in &written {
             let edges = &mut manifest.edges[population.population];

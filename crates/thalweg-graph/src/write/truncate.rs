@@ -55,7 +55,7 @@ impl Writer {
         }
         let mut readers = Vec::new();
         for part in std::mem::take(&mut manifest.segments) {
-            let reader = SegmentReader::open(&*disk, &part.file, &manifest)?;
+            let reader = SegmentReader::open(&*disk, &part, &manifest)?;
             if !reader.footer.edges.is_empty() || !reader.footer.vertices.is_empty() {
                 manifest.segments.push(part);
                 readers.push(reader);

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thalweg_io::disk::{Disk, Folder};
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
-use crate::read::network::{Network, NetworkOptions, no_manifest};
+use crate::read::network::{Network, NetworkOptions, no_manifest, read_only};
 use crate::read::snapshot::Snapshot;
 use crate::storage::log::{self, LogWriter};
 use crate::storage::log_record::{self, LogRecord};
-use crate::storage::manifest::{self, Manifest, SegmentEntry};
+use crate::storage::manifest::{self, Manifest};
+use crate::storage::segment::SegmentEntry;
 use crate::storage::segment_reader::SegmentReader;
 use crate::write::compaction::BackgroundCompaction;
 
@@ -79,8 +81,11 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Usage`] while another process has a writer, and for a folder of other files without
-    /// a network; else as [`Network::open`].
+    /// a network; [`Error::Unsupported`] for a URL; else as [`Network::open`].
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
+        if let Some(url) = url(path) {
+            return Err(read_only(url));
+        }
         Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
     }
 
@@ -268,7 +273,7 @@ impl Writer {
         if !done.is_empty() {
             let Network { disk, state, fetcher } = &self.network;
             let manifest = (*state.manifest).clone();
-            let (state, _) = Snapshot::open(&**disk, manifest, &fetcher.control)?;
+            let state = Snapshot::open(&**disk, manifest, &fetcher.control, None)?;
             self.network.state.memtable = state.memtable;
         }
         Ok(())
@@ -314,7 +319,7 @@ impl Writer {
             let known = self.network.state.readers.iter().find(|reader| reader.file == part.file);
             readers.push(match known {
                 Some(reader) => reader.clone(),
-                None => SegmentReader::open(&*disk, &part.file, &manifest)?,
+                None => SegmentReader::open(&*disk, part, &manifest)?,
             });
         }
         self.save(&mut manifest)?;

@@ -13,7 +13,8 @@ use crate::read::network::{Adjacency, Network};
 use crate::storage::column::ColumnReader;
 use crate::storage::lists::ListsReader;
 use crate::storage::schema::Side;
-use crate::storage::segment_reader::SegmentReader;
+use crate::storage::segment::Ahead;
+use crate::storage::segment_reader::{Section, SegmentReader, announce_indexes};
 
 /// The part of a vertex's list that one segment holds: a range of neighbours that it adds, and one
 /// of those that it removes.
@@ -130,11 +131,43 @@ impl Network {
         adjacencies: &'a [Adjacency],
         vertices: &'a [u64],
     ) -> Result<LocatedLists<'a>> {
-        let mut parts = Vec::new();
+        let asked = |section| {
+            adjacencies
+                .iter()
+                .any(|adjacency| section == Section::Edges(adjacency.population, adjacency.side))
+        };
+        let _indexes = announce_indexes(&self.state.readers, asked)?;
+        let mut segments = Vec::new();
         for (number, adjacency) in adjacencies.iter().enumerate() {
             for reader in &self.state.readers {
                 self.fetcher.control.check()?;
-                self.find_in_segment(number, *adjacency, reader, vertices, &mut parts)?;
+                if let Some(edges) = reader.edges(adjacency.population, adjacency.side)? {
+                    segments.push((number, reader, edges));
+                }
+            }
+        }
+        let lists = segments.iter().flat_map(|(_, reader, edges)| {
+            edges.added.iter().chain(&edges.removed).map(|lists| (*reader, lists))
+        });
+        let mut places = self.places(lists.collect(), vertices)?.into_iter();
+        let mut parts = Vec::new();
+        for (adjacency, reader, edges) in segments {
+            let mut of = |lists: &'a Option<ListsReader>| {
+                lists.as_ref().and_then(|lists| Some((lists, places.next()?)))
+            };
+            let (added, removed) = (of(&edges.added), of(&edges.removed));
+            let part = |places: &Option<(&'a ListsReader, Vec<Range<u64>>)>, vertex: usize| {
+                let (lists, places) = places.as_ref()?;
+                places
+                    .get(vertex)
+                    .filter(|range| !range.is_empty())
+                    .map(|range| (*lists, range.clone()))
+            };
+            for vertex in 0..vertices.len() {
+                let (added, removed) = (part(&added, vertex), part(&removed, vertex));
+                if added.is_some() || removed.is_some() {
+                    parts.push(ListPart { vertex, adjacency, reader, added, removed });
+                }
             }
         }
         if !parts.is_sorted_by_key(|part: &ListPart<'_>| part.vertex) {
@@ -157,73 +190,48 @@ impl Network {
         Ok(LocatedLists { adjacencies, vertices, parts, memtable, skips_loops })
     }
 
-    /// Adds the parts of the lists that one segment has to `parts`.
-    fn find_in_segment<'a>(
-        &'a self,
-        adjacency_number: usize,
-        adjacency: Adjacency,
-        reader: &'a Arc<SegmentReader>,
-        vertices: &[u64],
-        parts: &mut Vec<ListPart<'a>>,
-    ) -> Result<()> {
-        let Some(edges) = reader.edges(adjacency.population, adjacency.side)? else {
-            return Ok(());
-        };
-        let places = |lists: &'a Option<ListsReader>| {
-            lists.as_ref().map(|lists| self.places(reader, lists, vertices)).transpose()
-        };
-        let added_places = places(&edges.added)?;
-        let removed_places = places(&edges.removed)?;
-        let part = |lists: &'a Option<ListsReader>, places: &Option<Vec<Range<u64>>>, vertex| {
-            let range: Range<u64> = places.as_ref()?.get::<usize>(vertex)?.clone();
-            lists.as_ref().filter(|_| !range.is_empty()).map(|lists| (lists, range))
-        };
-        for vertex in 0..vertices.len() {
-            let added = part(&edges.added, &added_places, vertex);
-            let removed = part(&edges.removed, &removed_places, vertex);
-            if added.is_some() || removed.is_some() {
-                let adjacency = adjacency_number;
-                parts.push(ListPart { vertex, adjacency, reader, added, removed });
-            }
-        }
-        Ok(())
-    }
-
-    /// Where the list of each vertex lies in a segment; an empty range for one without a list.
+    /// Where the list of each vertex lies, for each of `lists`; an empty range for one without a
+    /// list.
     fn places(
         &self,
-        reader: &Arc<SegmentReader>,
-        lists: &ListsReader,
+        lists: Vec<(&Arc<SegmentReader>, &ListsReader)>,
         vertices: &[u64],
-    ) -> Result<Vec<Range<u64>>> {
-        let segment = &reader.segment;
+    ) -> Result<Vec<Vec<Range<u64>>>> {
+        // A single vertex uses few pages. Where each has to be waited for, those of all segments
+        // are asked for together.
         let many = vertices.len() > 1;
-        if many {
-            self.fetcher.fetch(
-                reader,
-                vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect(),
-            )?;
+        let fetched = |(reader, _): &&(&Arc<SegmentReader>, &ListsReader)| {
+            many || reader.segment.cached().is_some()
+        };
+        let rows_pages = lists.iter().filter(fetched).map(|(reader, lists)| {
+            (*reader, vertices.iter().filter_map(|id| lists.rows.page_of(*id)).collect())
+        });
+        let _rows = self.fetcher.fetch(rows_pages.collect())?;
+        let mut rows = Vec::with_capacity(lists.len());
+        for (reader, lists) in &lists {
+            let mut finder = lists.rows.finder(&reader.segment);
+            let found = vertices.iter().map(|id| Ok(finder.find(*id)?.ok()));
+            rows.push(found.collect::<Result<Vec<Option<u64>>>>()?);
         }
-        let mut finder = lists.rows.finder(segment);
-        let rows =
-            vertices.iter().map(|id| Ok(finder.find(*id)?.ok())).collect::<Result<Vec<_>>>()?;
-        if many {
-            let spans = |row: &Option<u64>| {
-                row.map(|row| lists.offsets.spans(row..row + 2).map(|span| span.pages))
+        let offset_pages = lists.iter().zip(&rows).filter(|(lists, _)| fetched(lists));
+        let offset_pages = offset_pages.map(|((reader, lists), rows)| {
+            let spans = rows.iter().flatten().flat_map(|row| lists.offsets.spans(*row..*row + 2));
+            (*reader, spans.map(|span| span.pages).collect())
+        });
+        let _offsets = self.fetcher.fetch(offset_pages.collect())?;
+        let places = lists.iter().zip(rows).map(|((reader, lists), rows)| {
+            let segment = &reader.segment;
+            let mut offsets = lists.offsets.finder(segment);
+            let mut range = |row: u64| {
+                if many {
+                    lists.checked(segment, [offsets.get(row)?, offsets.get(row + 1)?])
+                } else {
+                    lists.range(segment, row)
+                }
             };
-            self.fetcher.fetch(reader, rows.iter().filter_map(spans).flatten().collect())?;
-        }
-        let mut offsets = lists.offsets.finder(segment);
-        let mut range =
-            |row: u64| lists.checked(segment, [offsets.get(row)?, offsets.get(row + 1)?]);
-        rows.iter()
-            .map(|row| {
-                row.map_or(
-                    Ok(0..0),
-                    |row| if many { range(row) } else { lists.range(segment, row) },
-                )
-            })
-            .collect()
+            rows.into_iter().map(|row| row.map_or(Ok(0..0), &mut range)).collect()
+        });
+        places.collect()
     }
 
     /// Fetches the pages of some columns that hold the lists.
@@ -231,10 +239,8 @@ impl Network {
         &'a self,
         found: &'a LocatedLists<'_>,
         columns: impl Fn(&'a ListsReader) -> Vec<&'a ColumnReader>,
-    ) -> Result<()> {
-        self.pages_of(found, columns)
-            .into_iter()
-            .try_for_each(|(reader, pages)| self.fetcher.fetch(reader, pages))
+    ) -> Result<Ahead<'a>> {
+        self.fetcher.fetch(self.pages_of(found, columns))
     }
 
     /// The pages of some columns that hold the lists, by segment.

@@ -29,6 +29,19 @@ pub(crate) struct ColumnReader {
     pub(super) keys: Vec<u64>,
 }
 
+impl ColumnMeta {
+    /// The pages that opening the column reads, in a file of `pages` pages.
+    pub(crate) fn index_pages(&self, pages: u64) -> Vec<Range<u64>> {
+        let lists = [&self.places, &self.keys].into_iter().flatten();
+        let lists = lists.filter(|meta| meta.coding == NumberCoding::Raw && meta.len <= pages);
+        let spans = |meta: &ColumnMeta| {
+            let list = ColumnReader { meta: meta.clone(), places: Vec::new(), keys: Vec::new() };
+            list.spans(0..meta.len).map(|span| span.pages).collect::<Vec<_>>()
+        };
+        lists.flat_map(|meta| spans(meta)).collect()
+    }
+}
+
 impl ColumnReader {
     /// Opens a column: reads where its pages begin, and checks that its parts fit each other.
     pub(crate) fn open(meta: &ColumnMeta, segment: &SegmentPages) -> Result<Self> {
@@ -46,7 +59,7 @@ impl ColumnReader {
                 return Err(wrong(format!("{} pages", meta.len), "not more than the file has"));
             }
             let column = Self { meta: (**meta).clone(), places: Vec::new(), keys: Vec::new() };
-            let mut values = vec![0; meta.len as usize];
+            let mut values = segment.index_room(meta.len as usize)?;
             column.read(segment, 0..meta.len, &mut values)?;
             Ok(values)
         };

@@ -46,11 +46,11 @@ fn a_long_log_is_not_held_in_memory() {
     for change in [&[][..], &claim] {
         let log = sparse(change);
         let control = Control::new();
-        let end = replay_store(log.clone(), 7, &control, &mut |_, _| Ok(())).unwrap();
+        let end = replay_store(log.clone(), 4, 7, &control, &mut |_, _| Ok(())).unwrap();
         assert_eq!(end, START);
         assert!(log.longest.load(Ordering::Relaxed) <= WINDOW);
         control.cancel();
-        let cancelled = replay_store(log, 7, &control, &mut |_, _| Ok(()));
+        let cancelled = replay_store(log, 1, 7, &control, &mut |_, _| Ok(()));
         assert!(matches!(cancelled, Err(Error::Cancelled)));
     }
 }

@@ -37,7 +37,7 @@ impl SegmentPages {
                     fault.in_file(store.name(), 0, "footer of a segment")
                 })?;
                 let hashes = vec![0; pages.div_ceil(PAGES_PER_SUM_PAGE) as usize * 4];
-                (Self::new(store, pages, hashes), footer, Some(damage))
+                (Self::new(store, pages, hashes, None), footer, Some(damage))
             }
         };
         for part in 0..segment.sums.len() {

@@ -10,8 +10,9 @@ use crate::read::merge::MergedVertices;
 use crate::storage::checkpoint::Imported;
 use crate::storage::column::{ColumnMeta, ColumnReader, ColumnWriter, NumberCoding};
 use crate::storage::footer::{Footer, VERSION, VertexSection};
-use crate::storage::manifest::{Manifest, SegmentEntry};
+use crate::storage::manifest::Manifest;
 use crate::storage::schema::Side;
+use crate::storage::segment::SegmentEntry;
 use crate::storage::segment::SegmentWriter;
 use crate::storage::segment_reader::SegmentReader;
 use crate::storage::table::TableWriter;
@@ -69,14 +70,14 @@ impl Writer {
     /// Writes a segment with the new vertices of some types that a segment of edges mentions.
     pub(super) fn write_vertices(
         &self,
-        edges_file: &str,
+        edges: &SegmentEntry,
         types: BTreeSet<usize>,
         manifest: &mut Manifest,
         done: &mut Imported,
     ) -> Result<SegmentEntry> {
         let disk = &*self.network.disk;
         disk.sync()?;
-        let reader = SegmentReader::open(disk, edges_file, manifest)?;
+        let reader = SegmentReader::open(disk, edges, manifest)?;
         let file = manifest.new_file("seg");
         let mut segment = SegmentWriter::create(disk, &file)?;
         let mut footer = Footer { version: VERSION, edges: Vec::new(), vertices: Vec::new() };
@@ -86,7 +87,7 @@ impl Writer {
             done.vertices += added.len();
             footer.vertices.push(VertexSection::of_added(vertex_type, added));
         }
-        Ok(SegmentEntry { bytes: segment.finish(&footer)?, file })
+        segment.finish(&footer)
     }
 
     /// Writes the vertices of a type that a segment mentions and the network does not have.
