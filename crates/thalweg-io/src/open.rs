@@ -214,7 +214,8 @@ impl OpenedStore {
         let (model, origin) = options.model.map_or(self.model, |model| (model, Origin::Given));
         let mut opened = Self { model: (model, origin), ..self };
         if let Some(limits) = options.throttle {
-            opened.store = Arc::new(ThrottledStore::new(opened.store, limits));
+            let throttled = ThrottledStore::new(opened.store, limits);
+            opened.store = Arc::new(throttled.heeding(&options.control));
             if origin != Origin::Given {
                 opened.model.0 = limits.applied_to(&model);
             }

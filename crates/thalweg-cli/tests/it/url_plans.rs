@@ -117,6 +117,14 @@ fn a_run_over_hdf5_takes_the_requests_that_were_explained() {
     explains(&folder, &server, &["scan", fast5], &[]);
 }
 
+/// A report counts the requests that a server got. Of a request that was made a second time, one may
+/// end before it goes out.
+fn assert_made(counts: &Value, got: usize) {
+    let made = counts["requests"].as_u64().unwrap();
+    let hedges = counts["hedges"].as_u64().unwrap();
+    assert!((made - hedges..=made).contains(&(got as u64)), "{counts}, and the server got {got}");
+}
+
 #[test]
 fn a_report_counts_what_was_received() {
     let (folder, server) = served(|asked| match asked.number {
@@ -131,8 +139,7 @@ fn a_report_counts_what_was_received() {
         let args = [verb, &[url], more, &["--json"]].concat();
         let requests = asked(&server, || report = line(&folder, &server, &args));
         let counts = &report["object_store"];
-        let made = counts["requests"].as_u64().unwrap();
-        assert_eq!(made, requests as u64, "{report}");
+        assert_made(counts, requests);
         // What tears a body is received in part only.
         assert!(counts["bytes"].as_u64().unwrap() > 0);
         if verb == ["read"] {
@@ -160,7 +167,7 @@ fn a_probed_service_is_planned_for() {
     let mut probe = Value::Null;
     let args = ["probe", "s3://runs/large", "--budget-s", "1", "--json"];
     let requests = asked(&server, || probe = line(&folder, &server, &args));
-    assert_eq!(probe["object_store"]["requests"], requests, "{probe}");
+    assert_made(&probe["object_store"], requests);
     assert!(server.asked().iter().all(|asked| asked.method == "GET"), "nothing is written");
     let (median, p99) = (&probe["latency"]["median_s"], &probe["latency"]["p99_s"]);
     assert_eq!(*median, probe["model"]["latency_s"]);

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use thalweg_codec::splitmix::{STEP, mix};
 
 use super::{Request, Store};
+use crate::control::Control;
 use crate::error::Result;
 
 pub use limits::Limits;
@@ -66,6 +67,9 @@ impl Schedule {
     }
 }
 
+/// How often a wait looks whether the read was cancelled.
+const POLL: Duration = Duration::from_millis(50);
+
 /// The longest wait, in seconds, so that a limit of 0 per second does not overflow a duration.
 const AN_HOUR: f64 = 3600.0;
 
@@ -87,12 +91,20 @@ pub struct ThrottledStore {
     inner: Arc<dyn Store>,
     start: Instant,
     schedule: Mutex<Schedule>,
+    control: Control,
 }
 
 impl ThrottledStore {
     /// Slows `inner` down.
     pub fn new(inner: Arc<dyn Store>, limits: Limits) -> Self {
-        Self { inner, start: Instant::now(), schedule: Mutex::new(Schedule::new(limits)) }
+        let schedule = Mutex::new(Schedule::new(limits));
+        Self { inner, start: Instant::now(), schedule, control: Control::new() }
+    }
+
+    /// Ends waits when `control` is cancelled.
+    #[must_use]
+    pub fn heeding(self, control: &Control) -> Self {
+        Self { control: control.clone(), ..self }
     }
 
     fn slowly(&self, offset: u64, len: usize, read: impl FnOnce() -> Result<()>) -> Result<()> {
@@ -103,11 +115,14 @@ impl ThrottledStore {
             schedule.admit(self.start.elapsed(), offset, len)
         };
         let outcome = read();
-        let left = end.saturating_sub(self.start.elapsed());
-        if !left.is_zero() {
-            std::thread::sleep(left);
+        loop {
+            let left = end.saturating_sub(self.start.elapsed());
+            if left.is_zero() {
+                return outcome;
+            }
+            self.control.check()?;
+            std::thread::sleep(left.min(POLL));
         }
-        outcome
     }
 }
 
@@ -145,6 +160,17 @@ mod tests {
     fn last_of(limits: Limits, requests: u64, len: usize) -> Duration {
         let mut schedule = Schedule::new(limits);
         (0..requests).map(|i| schedule.admit(Duration::ZERO, i, len)).max().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_wait_ends_when_it_is_cancelled() {
+        let control = Control::new();
+        let memory = Arc::new(crate::store::MemoryStore::new("bytes", vec![0; 100]));
+        let limits = Limits { bandwidth: 1.0, ..Limits::default() };
+        let store = ThrottledStore::new(memory, limits).heeding(&control);
+        control.cancel();
+        let outcome = store.read_at(0, &mut [0; 100]);
+        assert!(matches!(outcome, Err(crate::error::Error::Cancelled)), "{outcome:?}");
     }
 
     #[test]
