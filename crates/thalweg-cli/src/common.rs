@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 use thalweg::Error;
 use thalweg::text::{Shown, escaped};
+use thalweg_io::urls::url;
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
@@ -148,6 +149,15 @@ pub(crate) fn for_each_file<T>(
 /// The end of a verb that has printed what failed, if anything did.
 pub(crate) fn ended(failed: bool) -> VerbResult {
     if failed { Err(Failure::Said(String::new())) } else { Ok(()) }
+}
+
+/// Makes a folder for outputs, unless it is there. At a URL, none is needed.
+pub(crate) fn create_folder(path: &Path) -> VerbResult {
+    if url(path).is_some() {
+        return Ok(());
+    }
+    let failed = |e| thalweg::Error::io(&path.to_string_lossy().into(), "creating", e);
+    Ok(std::fs::create_dir_all(path).map_err(failed)?)
 }
 
 /// Prints a message on standard error, in one line: line breaks and control characters of names are

@@ -12,9 +12,10 @@ use thalweg::convert::{Conversion, convert};
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
 use thalweg::reads::{Options, ReadSet, Selection};
+use thalweg_io::urls::url;
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, VerbResult, for_each_file, print_json};
+use crate::common::{Failure, VerbResult, create_folder, for_each_file, print_json};
 use crate::explain::{self, ExplainedRun, counting};
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, find_reads, open_set};
@@ -119,6 +120,9 @@ fn per_file(
     conversion: &Conversion,
     options: &Options,
 ) -> VerbResult {
+    if args.resume && url(&args.output).is_some() {
+        return Err(Failure::Usage("--resume needs a folder of files, and OUT is a URL".into()));
+    }
     let inputs = find_reads(&args.inputs, &options.control)?;
     let outputs = outputs(args, format, &inputs)?;
     let bytes = inputs.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
@@ -136,10 +140,7 @@ fn per_file(
             args.write.force.check_one(&path, &all)?;
         }
         let set = open_set(slice::from_ref(input), options.clone())?;
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)
-                .map_err(|e| thalweg::Error::io(&folder.to_string_lossy().into(), "creating", e))?;
-        }
+        path.parent().map_or(Ok(()), create_folder)?;
         write(args, &set, &Selection::All, &path, conversion)
     })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::new_file::{Existing, Inputs};
 use thalweg::reads::{index_path, is_index};
+use thalweg_io::urls::url;
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain};
@@ -56,7 +57,8 @@ impl ForceArgs {
     /// Removes the index beside an output that was replaced. It belongs to the old file, and
     /// slow5lib looks up reads in any index that it finds. Files that are no index stay.
     pub(crate) fn remove_old_index(self, output: &Path) {
-        if !self.force {
+        // Beside an object no index is looked for.
+        if !self.force || url(output).is_some() {
             return;
         }
         // An index may be beside a link, and beside the file that the link leads to.

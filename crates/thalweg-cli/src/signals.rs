@@ -33,7 +33,8 @@ const UNHEEDED: &str = "interrupted; the work did not stop within 5 s, so tempor
 
 /// A handle that a signal cancels; a second signal, or five more seconds, end the process at once.
 pub(crate) fn cancel_on_signal() -> Control {
-    let cancel = Control::new();
+    // An upload heeds it, too.
+    let cancel = Control::of_process();
     let handle = cancel.clone();
     on_signal(Some(PATIENCE), move || {
         let again = handle.is_cancelled();

@@ -2,18 +2,20 @@
 
 mod plan;
 
-use std::fs;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::json;
+use thalweg::Error;
 use thalweg::convert::{Conversion, MadeFile, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
+use thalweg::new_file::{Existing, check_output, file_path, remove};
 use thalweg::reads::{ReadSet, Selection};
+use thalweg_io::urls::url;
 
-use crate::common::{Failure, VerbResult, counted, output, parse_count, shown_path};
+use crate::common::{Failure, VerbResult, counted, create_folder, output, parse_count, shown_path};
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -57,10 +59,10 @@ pub(crate) struct SplitArgs {
 
 /// How many files are written at the same time. Each takes some MiB of memory: for BLOW5 and SLOW5
 /// the buffers, for POD5 batches of signal and rows that are written later, for FAST5 libhdf5's
-/// caches.
-const fn files_at_once(format: Format) -> usize {
+/// caches, and for objects parts of them.
+fn files_at_once(format: Format, to: &Path) -> usize {
     match format {
-        Format::Slow5 | Format::Blow5 => 16,
+        Format::Slow5 | Format::Blow5 if url(to).is_none() => 16,
         _ => 4,
     }
 }
@@ -90,13 +92,13 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         );
         return Err(Failure::Usage(message));
     }
-    fs::create_dir_all(&args.to)
-        .map_err(|e| thalweg::Error::io(&args.to.to_string_lossy().into(), "creating", e))?;
-    let outputs = outputs(args, &plan, &headers)?;
+    let to = &*file_path(&args.to)?;
+    create_folder(to)?;
+    let outputs = outputs(args, to, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
     let _progress = FetchProgress::watch(&control, set.bytes());
     let mut made = Vec::with_capacity(outputs.len());
-    let at_once = files_at_once(args.format);
+    let at_once = files_at_once(args.format, to);
     for (pass, outputs) in outputs.chunks(at_once).enumerate() {
         made.extend(write(&set, &plan, pass * at_once, outputs, &conversion)?);
     }
@@ -105,11 +107,23 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
 
 /// The files to write. Fails if one of them exists: what a part replaced could not be brought back
 /// if a later part failed.
-fn outputs(args: &SplitArgs, plan: &Plan, headers: &Merged) -> Result<Vec<Output>, Failure> {
+fn outputs(
+    args: &SplitArgs,
+    to: &Path,
+    plan: &Plan,
+    headers: &Merged,
+) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
-        let path = args.to.join(format!("{}.{}", part.name, args.format.extension()));
-        if path.symlink_metadata().is_ok() {
+        let path = to.join(format!("{}.{}", part.name, args.format.extension()));
+        let is_there = match url(&path) {
+            Some(_) => match check_output(&path, [""; 0], Existing::Keep) {
+                Err(Error::Exists { .. }) => true,
+                found => found.map(|()| false)?,
+            },
+            None => path.symlink_metadata().is_ok(),
+        };
+        if is_there {
             let path = path.display();
             return Err(Failure::Said(format!("{path}: the file exists; name another folder")));
         }
@@ -153,7 +167,7 @@ fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<MadeFile>
             Ok(report) => reports.push(report),
             Err(error) => {
                 for path in paths.iter().take(reports.len()) {
-                    let _ = fs::remove_file(path);
+                    let _ = remove(path);
                 }
                 return Err(error.into());
             }

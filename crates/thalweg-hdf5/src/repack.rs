@@ -40,6 +40,7 @@ use thalweg_io::open::{OpenedStore, Options, StoreKind};
 use thalweg_io::plan::Budget;
 use thalweg_io::residency::resident;
 use thalweg_io::store::{FileStore, Store};
+use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
 use crate::arrays::{ArrayFile, METADATA_SHARE};
@@ -119,11 +120,12 @@ pub struct LayoutChange {
 /// [`Error::Usage`] for options that do not fit a dataset that they name; [`Error::Io`].
 pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result<RepackReport> {
     check_output(out, [path], Existing::Replace)?;
-    let state = FileState::of(path)?;
+    // Each answer says which version of an object it is of.
+    let state = url(path).is_none().then(|| FileState::of(path)).transpose()?;
     let OpenedStore { store, model: (model, _), .. } = OpenedStore::new(path, &options)?;
     let other_files = OtherFiles::new(path, ExternalAccess::Folder)?;
     ArrayFile::of(store.clone(), other_files, options.clone())?.check_output(out)?;
-    let new = NewFile::create(out)?;
+    let new = NewFile::staged(out)?;
     let opened = File::options().read(true).write(true).open(new.temporary());
     let file = Arc::new(opened.map_err(|e| Error::io(new.name(), "creating", e))?);
     let output = OutputFile {
@@ -145,7 +147,7 @@ pub fn repack(path: &Path, out: &Path, options: Options, how: &Repack) -> Result
         how.verify,
         &mut report,
     )?;
-    state.check(path)?;
+    state.map_or(Ok(()), |state| state.check(path))?;
     report.bytes_after = output.out.metadata().map_or(0, |meta| meta.len());
     output.control.check()?;
     new.finish()?;
@@ -199,7 +201,11 @@ fn values_of(path: &Path, store: &Arc<dyn Store>, options: &Options) -> Result<A
         let pages = File::open(path).ok().and_then(|file| resident(&file, 0..u64::MAX));
         pages.is_some_and(|pages| pages.fraction() > 0.5)
     };
-    if options.store != StoreKind::Auto || store.size() < LARGE || is_cached() {
+    if url(path).is_some()
+        || options.store != StoreKind::Auto
+        || store.size() < LARGE
+        || is_cached()
+    {
         return Ok(store.clone());
     }
     Ok(OpenedStore::new(path, &Options { store: StoreKind::Direct, ..options.clone() })?.store)

@@ -9,8 +9,8 @@
 //! assert!(run.is_cancelled());
 //! ```
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use crate::error::{Error, Result};
 
@@ -28,6 +28,13 @@ impl Control {
     /// A new handle, which is not cancelled.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The handle of the process: what ends a command cancels it. Work heeds it that is given no
+    /// handle of its own, such as an upload.
+    pub fn of_process() -> Self {
+        static PROCESS: LazyLock<Control> = LazyLock::new(Control::new);
+        PROCESS.clone()
     }
 
     /// Asks every run with this handle to stop. A run stops within a tenth of a second plus the

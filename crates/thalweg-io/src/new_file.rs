@@ -16,63 +16,81 @@
 //! # }
 //! ```
 
-use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::borrow::Cow;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
-use temporary::Temporary;
+use crate::error::Result;
+use crate::urls::url;
+use local::LocalFile;
+use object::{upload, writer};
 
 pub use arrow::ArrowWriter;
 pub use existing::{Existing, Inputs, check_output};
+pub(crate) use local::write_counted;
 pub use npy::{NpyArray, NpyFolder};
+pub use object::{
+    NewObject, Replaced, WriteUrl, create_parent, file_path, remove, write_urls_with,
+};
 pub use temporary::nameless;
 
 mod arrow;
 mod existing;
+mod local;
 mod npy;
+mod object;
 mod temporary;
-
-/// Bytes buffered before each write.
-const BUFFER: usize = 4 << 20;
 
 /// A file that is written under a temporary name beside its final path. An unfinished file is
 /// removed on drop; one of a process that was killed, by the next process that writes a file into
 /// the folder.
+///
+/// At a URL it is an object, which is uploaded while it is written, and whose upload is aborted on
+/// drop.
 #[derive(Debug)]
 pub struct NewFile {
     name: Arc<str>,
     path: PathBuf,
-    temporary: Temporary,
-    state: State,
-    buffer: Vec<u8>,
-    written: u64,
-    /// Whether a file at `path` is replaced.
-    replaces: bool,
-    /// The permissions of the file that is replaced.
-    permissions: Option<Permissions>,
+    bytes: Bytes,
 }
 
+/// Where the bytes go.
 #[derive(Debug)]
-enum State {
-    Open(File),
-    /// Complete and durable. It holds no descriptor while it waits for its rename.
-    Sealed,
-    /// Bytes were lost, so the file must not get its path.
-    Failed,
+enum Bytes {
+    File(LocalFile),
+    Object {
+        object: Box<dyn NewObject>,
+        written: u64,
+    },
+    /// Into a file, which is uploaded when it is complete.
+    Staged {
+        file: LocalFile,
+        object: Box<dyn NewObject>,
+    },
 }
 
 impl NewFile {
     /// Creates the temporary file. [`NewFile::finish`] replaces a file that is at `path` now, and
     /// gives the new file its permissions. A file that appears at `path` later is kept, and is an
-    /// error then.
+    /// error then. Objects at URLs are replaced by the same rule.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be written, [`Error::Unsupported`] if `path` is something
-    /// other than a regular file.
+    /// [`Error::Io`](crate::Error::Io) if the folder cannot be written,
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if `path` is something other than a
+    /// regular file, or a URL that is only read.
     pub fn create(path: &Path) -> Result<Self> {
-        Self::at(path, &followed(path))
+        Self::at(path, Replaced::WhatIsThere, false)
+    }
+
+    /// [`NewFile::create`] for a file that something else writes, at the path
+    /// [`NewFile::temporary`], or that is read there before it is finished. If `path` is a URL,
+    /// this path is in the folder for temporary files ([`std::env::temp_dir`]).
+    ///
+    /// # Errors
+    /// Those of [`NewFile::create`].
+    pub fn staged(path: &Path) -> Result<Self> {
+        Self::at(path, Replaced::WhatIsThere, true)
     }
 
     /// [`NewFile::create`] for a file that several processes may write at the same time, all with
@@ -81,7 +99,7 @@ impl NewFile {
     /// # Errors
     /// Those of [`NewFile::create`].
     pub fn replacing(path: &Path) -> Result<Self> {
-        Ok(Self { replaces: true, ..Self::at(path, &followed(path))? })
+        Self::at(path, Replaced::Anything, false)
     }
 
     /// [`NewFile::replacing`] for a file that thalweg writes beside the user's without being asked
@@ -89,48 +107,51 @@ impl NewFile {
     /// no link, because a link may lead to any file of the user's.
     ///
     /// # Errors
-    /// Those of [`NewFile::create`]; [`Error::Exists`] if `path` is something else.
+    /// Those of [`NewFile::create`]; [`Error::Exists`](crate::Error::Exists) if `path` is something
+    /// else.
     pub fn sidecar(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<Self> {
         check_output(path, [""; 0], Existing::Sidecar(is_kind))?;
-        Ok(Self { replaces: true, ..Self::at(path, path)? })
+        if url(path).is_some() {
+            return Self::replacing(path);
+        }
+        Self::local(path, path, Replaced::Anything)
     }
 
-    fn at(path: &Path, target: &Path) -> Result<Self> {
+    fn at(path: &Path, replaced: Replaced, is_staged: bool) -> Result<Self> {
+        let path: Cow<'_, Path> = file_path(path)?;
+        let Some(url) = url(&path) else {
+            return Self::local(&path, &followed(&path), replaced);
+        };
+        let object = writer(url)?.create(url, replaced)?;
+        let name = object.name().clone();
+        let bytes = if is_staged {
+            Bytes::Staged { file: LocalFile::aside(&name)?, object }
+        } else {
+            Bytes::Object { object, written: 0 }
+        };
+        Ok(Self { name, path: path.into_owned(), bytes })
+    }
+
+    fn local(path: &Path, target: &Path, replaced: Replaced) -> Result<Self> {
         let name: Arc<str> = path.to_string_lossy().into();
-        let existing = fs::metadata(target).ok();
-        if existing.as_ref().is_some_and(|meta| !meta.is_file()) {
-            return Err(existing::no_file(path));
-        }
-        let (temporary, file) = Temporary::file(target).map_err(|e| creating(&name, e))?;
-        let permissions = existing.map(|meta| meta.permissions());
-        if let Some(permissions) = &permissions {
-            let failed = |e| Error::io(&name, "copying the permissions of", e);
-            file.set_permissions(writable(permissions)).map_err(failed)?;
-        }
-        Ok(Self {
-            name,
-            path: target.to_owned(),
-            temporary,
-            state: State::Open(file),
-            buffer: Vec::with_capacity(BUFFER),
-            written: 0,
-            // A link that leads nowhere is replaced itself.
-            replaces: permissions.is_some() || target.is_symlink(),
-            permissions,
-        })
+        let mut file = LocalFile::create(&name, target)?;
+        file.replaces |= replaced == Replaced::Anything;
+        Ok(Self { name, path: target.to_owned(), bytes: Bytes::File(file) })
     }
 
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk, and after [`NewFile::seal`].
+    /// [`Error::Io`](crate::Error::Io), as on a full disk, and after [`NewFile::seal`].
     pub fn push(&mut self, bytes: &[u8]) -> Result<()> {
-        if bytes.len() >= BUFFER {
-            self.flush()?;
-            return self.write(bytes);
+        match &mut self.bytes {
+            Bytes::File(file) | Bytes::Staged { file, .. } => file.push(bytes),
+            Bytes::Object { object, written } => {
+                object.push(bytes)?;
+                *written += bytes.len() as u64;
+                Ok(())
+            }
         }
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
     }
 
     /// Appends the last bytes, and finishes the file.
@@ -147,14 +168,17 @@ impl NewFile {
         &self.name
     }
 
-    /// The final path of the file.
+    /// The final path of the file, or its URL.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// The number of bytes appended so far.
     pub fn len(&self) -> u64 {
-        self.written + self.buffer.len() as u64
+        match &self.bytes {
+            Bytes::File(file) | Bytes::Staged { file, .. } => file.len(),
+            Bytes::Object { written, .. } => *written,
+        }
     }
 
     /// Whether nothing has been appended.
@@ -162,111 +186,47 @@ impl NewFile {
         self.len() == 0
     }
 
-    fn flush(&mut self) -> Result<()> {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        let outcome = if buffer.is_empty() { Ok(()) } else { self.write(&buffer) };
-        buffer.clear();
-        self.buffer = buffer;
-        outcome
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let State::Open(file) = &mut self.state else { return Err(self.closed()) };
-        if let Err(error) = write_counted(file, bytes, &mut self.written) {
-            self.state = State::Failed;
-            return Err(Error::io_at(&self.name, "writing", self.written, error));
-        }
-        Ok(())
-    }
-
-    /// The error for a file that takes no more bytes.
-    fn closed(&self) -> Error {
-        let error = io::Error::other("the new file is complete, or a write failed before");
-        Error::io_at(&self.name, "writing", self.written, error)
-    }
-
-    /// The path of the temporary file.
+    /// The path of the temporary file. An object has none, and this is its URL, unless it was made
+    /// by [`NewFile::staged`].
     pub fn temporary(&self) -> &Path {
-        self.temporary.path()
+        match &self.bytes {
+            Bytes::File(file) | Bytes::Staged { file, .. } => file.temporary(),
+            Bytes::Object { .. } => &self.path,
+        }
     }
 
-    /// Makes the bytes durable. Nothing can be appended afterwards.
+    /// Makes the bytes durable. Nothing can be appended afterwards. A staged object is uploaded by
+    /// [`NewFile::finish`] only, because its file may still be read.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk.
+    /// [`Error::Io`](crate::Error::Io), as on a full disk.
     pub fn seal(&mut self) -> Result<()> {
-        self.flush()?;
-        self.buffer = Vec::new();
-        match std::mem::replace(&mut self.state, State::Failed) {
-            State::Open(file) => {
-                file.sync_all().map_err(|e| Error::io(&self.name, "finishing", e))?;
-            }
-            State::Sealed => {}
-            State::Failed => return Err(self.closed()),
+        match &mut self.bytes {
+            Bytes::File(file) | Bytes::Staged { file, .. } => file.seal(),
+            Bytes::Object { object, .. } => object.seal(),
         }
-        self.state = State::Sealed;
-        Ok(())
     }
 
-    /// Makes the bytes durable and renames the file to its final path.
+    /// Makes the bytes durable and renames the file to its final path. An object becomes visible.
     ///
     /// # Errors
-    /// [`Error::Io`], as on a full disk; [`Error::Exists`] if another file appeared at the path
-    /// meanwhile.
-    pub fn finish(mut self) -> Result<()> {
-        self.seal()?;
-        let failed = |e| Error::io(&self.name, "finishing", e);
-        if let Some(permissions) = self.permissions {
-            fs::set_permissions(self.temporary.path(), permissions).map_err(failed)?;
+    /// [`Error::Io`](crate::Error::Io), as on a full disk;
+    /// [`Error::Exists`](crate::Error::Exists) if another file appeared at the path meanwhile.
+    pub fn finish(self) -> Result<()> {
+        match self.bytes {
+            Bytes::File(file) => file.finish(),
+            Bytes::Object { object, .. } => object.finish(),
+            Bytes::Staged { mut file, object } => {
+                file.seal()?;
+                upload(file.temporary(), object)
+            }
         }
-        self.temporary
-            .rename(&self.path, self.replaces)
-            .map_err(|e| existing::not_renamed(&self.name, e))
     }
 }
 
 /// The path that a path leads to. A rename would replace a link, not the file that it leads to.
 fn followed(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
-}
-
-/// The permissions of a file that is being written: `final_`, and the owner may read and write.
-fn writable(final_: &Permissions) -> Permissions {
-    use std::os::unix::fs::PermissionsExt;
-    Permissions::from_mode(final_.mode() | 0o600)
-}
-
-/// Writes all of `bytes`, and adds to `written` what was written. After an error, `written` says
-/// where: a full disk takes the first part of a write.
-pub(crate) fn write_counted(
-    file: &mut impl Write,
-    mut bytes: &[u8],
-    written: &mut u64,
-) -> io::Result<()> {
-    while !bytes.is_empty() {
-        match file.write(bytes) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(len) => {
-                *written += len as u64;
-                bytes = bytes.get(len..).unwrap_or_default();
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-/// The error for a file that cannot be created.
-fn creating(name: &Arc<str>, error: io::Error) -> Error {
-    if error.kind() == io::ErrorKind::NotFound {
-        return Error::NotFound {
-            file: name.clone(),
-            what: "the folder for this file".into(),
-            advice: "make the folder first".into(),
-        };
-    }
-    Error::io(name, "creating", error)
 }
 
 #[cfg(test)]

@@ -13,6 +13,23 @@ pub fn url(path: &Path) -> Option<&str> {
     SCHEMES.contains(&scheme).then_some(text)
 }
 
+/// Whether two URLs name the same object, as far as they show it: some services have several
+/// schemes.
+pub fn is_same_object(one: &str, other: &str) -> bool {
+    parts(one).is_some_and(|one| parts(other) == Some(one))
+}
+
+/// The service of a URL, by one of its schemes, and what follows the scheme.
+fn parts(url: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let service = match scheme {
+        "s3a" => "s3",
+        "azure" | "abfs" | "abfss" => "az",
+        scheme => scheme,
+    };
+    Some((service, rest))
+}
+
 /// Whether a URL is of a bucket, whose objects can be listed. Names in it are taken as they are.
 pub fn is_in_bucket(url: &str) -> bool {
     !["http:", "https:", "file:"].iter().any(|scheme| url.starts_with(scheme))
@@ -77,7 +94,7 @@ pub fn in_folder(folder: &str, file: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{in_folder, shown, shown_path, url};
+    use super::{in_folder, is_same_object, shown, shown_path, url};
 
     #[test]
     fn messages_have_no_secrets() {
@@ -94,6 +111,15 @@ mod tests {
         assert_eq!(in_folder("s3://b/a?b/", "f"), "s3://b/a?b/f");
         assert_eq!(in_folder("s3://b", "f"), "s3://b/f");
         assert_eq!(in_folder("https://h/net/?key=a/b", "f"), "https://h/net/f?key=a/b");
+    }
+
+    #[test]
+    fn schemes_of_one_service_name_one_object() {
+        assert!(is_same_object("s3://b/k", "s3a://b/k"));
+        assert!(is_same_object("az://c/k", "abfss://c/k"));
+        assert!(!is_same_object("s3://b/k", "gs://b/k"));
+        assert!(!is_same_object("s3://b/k", "s3://b/k2"));
+        assert!(!is_same_object("b/k", "b/k"), "paths are compared elsewhere");
     }
 
     #[test]

@@ -350,7 +350,10 @@ impl OutputWriter {
             .verify
             .as_ref()
             .map(|_| ComparedFields::of(header, |name| target.holds(name)));
-        let sink = target.create(&path)?;
+        let sink = match conversion.verify {
+            Some(_) => target.create_staged(&path)?,
+            None => target.create(&path)?,
+        };
         Ok((
             Self { name, sink, loss_record, digests: Vec::new(), origins: None },
             OutputContext { headers, target, fields },

@@ -38,7 +38,7 @@ pub use decode::{LIKELY_RATIO, NewUnpacker, UnpackReads};
 pub(crate) use get::no_read;
 pub use get::{GetReads, IndexedGetter, SingleRead};
 pub use index::{IndexOrigin, save_index, save_sidecar};
-pub(crate) use index::{load_index_file, make_folder, missing_reads};
+pub(crate) use index::{load_index_file, missing_reads};
 pub use report::{CheckReport, IndexState, LostReads};
 pub use requests::RequestTotals;
 

@@ -15,6 +15,9 @@ use thalweg_io::{Error, Fault, Result};
 use crate::losses::Losses;
 use crate::record::{Index, Record, StoredRow};
 
+/// What makes a new file.
+pub(crate) type CreateFile = fn(&Path) -> Result<NewFile>;
+
 /// How a format writes the reads of one header.
 pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
     /// The contexts with which a worker encodes reads, for any header.
@@ -54,8 +57,8 @@ pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
         Err(other_format())
     }
 
-    /// See [`Target::create`].
-    fn create(&self, path: &Path) -> Result<Self::Writer>;
+    /// See [`Target::create`]. `new` makes the file.
+    fn create(&self, path: &Path, new: CreateFile) -> Result<Self::Writer>;
 }
 
 /// A file of one format that is being written. Dropped unfinished, it is removed.
@@ -90,7 +93,7 @@ trait AnyFormat: fmt::Debug + Send + Sync {
     ) -> Result<(AnyRead, Losses), Fault>;
     fn copy(&self, record: &Record<'_>, rows: &[StoredRow<'_>])
     -> Result<(AnyRead, Losses), Fault>;
-    fn create(&self, path: &Path) -> Result<Box<dyn AnyWriter>>;
+    fn create(&self, path: &Path, new: CreateFile) -> Result<Box<dyn AnyWriter>>;
 }
 
 impl<F: WriteFormat> AnyFormat for F {
@@ -126,8 +129,8 @@ impl<F: WriteFormat> AnyFormat for F {
         Ok((Box::new(read), losses))
     }
 
-    fn create(&self, path: &Path) -> Result<Box<dyn AnyWriter>> {
-        Ok(Box::new(self.create(path)?))
+    fn create(&self, path: &Path, new: CreateFile) -> Result<Box<dyn AnyWriter>> {
+        Ok(Box::new(self.create(path, new)?))
     }
 }
 
@@ -199,7 +202,19 @@ impl Target {
     /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the format cannot hold
     /// the header.
     pub fn create(&self, path: &Path) -> Result<ReadSink> {
-        Ok(ReadSink { writer: self.0.create(path)?, reads: 0, samples: 0 })
+        self.create_by(path, NewFile::create)
+    }
+
+    /// [`Target::create`] for a file that is read, at [`Sealed::path`], before it is published.
+    ///
+    /// # Errors
+    /// Those of [`Target::create`].
+    pub fn create_staged(&self, path: &Path) -> Result<ReadSink> {
+        self.create_by(path, NewFile::staged)
+    }
+
+    fn create_by(&self, path: &Path, new: CreateFile) -> Result<ReadSink> {
+        Ok(ReadSink { writer: self.0.create(path, new)?, reads: 0, samples: 0 })
     }
 }
 
@@ -299,7 +314,8 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// The path of the file until it is published.
+    /// The path of the file until it is published, if [`Target::create_staged`] started it or if
+    /// its final path is no URL.
     pub fn path(&self) -> &Path {
         self.file.temporary()
     }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use http::{HeaderName, HeaderValue};
-use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, Checksum};
 use object_store::azure::{AzureConfigKey, MicrosoftAzure, MicrosoftAzureBuilder};
 use object_store::client::{HttpClient, HttpConnector};
 use object_store::gcp::{GoogleCloudStorage, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::http::HttpBuilder;
+use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use thalweg_io::model::saved::device_of_service;
@@ -22,13 +23,30 @@ use crate::signing::{Signing, bucket_url, object_url};
 use crate::transport::Connector;
 
 /// The service that has an object, and the object's name there.
+#[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) service: Arc<dyn ObjectStore>,
+    /// The service once more, for uploads in parts; `None` for a plain server.
+    pub(crate) uploads: Option<Arc<dyn MultipartStore>>,
     pub(crate) key: Path,
     /// The URL for messages: without a user, a password and a query, which may hold secrets.
     pub(crate) shown: Arc<str>,
     /// What tells the object from all others: the service, and the URL without signatures.
     pub(crate) place: String,
+}
+
+/// Settings of S3 by the names of their variables in lower case, in place of those of the
+/// environment.
+pub(crate) type Settings<'a> = &'a [(&'a str, &'a str)];
+
+/// How an object is asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Access<'a> {
+    pub(crate) settings: Settings<'a>,
+    /// Whether it is to be written.
+    pub(crate) writes: bool,
+    /// What answers requests, in place of a network.
+    pub(crate) stand_in: Option<HttpClient>,
 }
 
 impl Address {
@@ -38,11 +56,11 @@ impl Address {
     /// # Errors
     /// [`Error::Usage`] if it is no URL of an object, or if the environment does not fit.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        Self::parse_with(text, None)
+        Self::parse_with(text, Access::default())
     }
 
-    /// The address, whose requests something else answers in place of a network.
-    pub(crate) fn parse_with(text: &str, stand_in: Option<HttpClient>) -> Result<Self> {
+    /// [`Address::parse`] for an access of another kind.
+    pub(crate) fn parse_with(text: &str, access: Access<'_>) -> Result<Self> {
         let wrong = |why: &str| {
             Error::Usage(
                 format!("{}: {why}; an object is named as in s3://bucket/key", shown(text)).into(),
@@ -53,8 +71,8 @@ impl Address {
         if matches!(scheme, "http" | "https") {
             let url = Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
             let place = unsigned(&url);
-            let service = http(&url, &shown, stand_in)?;
-            return Ok(Self { service, key: Path::default(), shown, place });
+            let service = http(&url, &shown, access.stand_in)?;
+            return Ok(Self { service, uploads: None, key: Path::default(), shown, place });
         }
         // A key is taken as it is: `#`, `?` and `%` have no meaning in it.
         let (bucket, name) = rest.split_once('/').unwrap_or((rest, ""));
@@ -73,26 +91,24 @@ impl Address {
             Ok(key) if key.as_ref() == name => key,
             // The key is one that `object_store` does not name.
             _ if matches!(scheme, "s3" | "s3a") && !name.split('/').any(is_dots) => {
-                let service = odd(bucket, name, &shown)?;
-                return Ok(Self { service, key: Path::default(), shown, place });
+                let service = odd(bucket, name, &shown, &access)?;
+                return Ok(Self { service, uploads: None, key: Path::default(), shown, place });
             }
             Ok(_) => return Err(wrong("the key begins with /")),
             Err(e) => return Err(wrong(&e.to_string())),
         };
-        let service: Arc<dyn ObjectStore> = match scheme {
+        let (service, uploads) = match scheme {
             "s3" | "s3a" => {
-                let builder = s3(bucket)?;
+                let builder = s3(bucket, &shown, &access)?;
                 let connector = Connector { signs: signs(&builder), ..connector };
                 let builder = builder.with_http_connector(connector);
-                Arc::new(builder.build().map_err(misconfigured(&shown))?)
+                both(builder.build().map_err(misconfigured(&shown))?)
             }
-            "gs" => Arc::new(google(bucket, connector, &shown)?),
-            "az" | "azure" | "abfs" | "abfss" => {
-                Arc::new(azure(scheme, bucket, connector, &shown)?)
-            }
+            "gs" => both(google(bucket, connector, &shown)?),
+            "az" | "azure" | "abfs" | "abfss" => both(azure(scheme, bucket, connector, &shown)?),
             _ => return Err(wrong("an unknown kind of URL")),
         };
-        Ok(Self { service, key, shown, place })
+        Ok(Self { service, uploads: Some(uploads), key, shown, place })
     }
 }
 
@@ -126,7 +142,7 @@ impl Place {
         let failed = misconfigured(&shown);
         let (lister, service): (_, Arc<dyn ObjectStore>) = match scheme {
             "s3" | "s3a" => {
-                let builder = s3(bucket)?;
+                let builder = s3(bucket, &shown, &Access::default())?;
                 let own = Connector { signs: signs(&builder), ..Connector::default() };
                 let builder = builder.with_http_connector(own);
                 let signing = Signing::new(&builder).map_err(&failed)?;
@@ -178,7 +194,10 @@ fn service_of(scheme: &str, bucket: &str) -> Result<String> {
             [AzureConfigKey::Endpoint, AzureConfigKey::AccountName]
                 .map(|key| builder.get_config_value(&key))
         }
-        _ => [s3(bucket)?.get_config_value(&AmazonS3ConfigKey::Endpoint), None],
+        _ => [
+            s3(bucket, bucket, &Access::default())?.get_config_value(&AmazonS3ConfigKey::Endpoint),
+            None,
+        ],
     };
     Ok(values.map(Option::unwrap_or_default).join(" "))
 }
@@ -213,7 +232,7 @@ pub(crate) fn device(text: &str) -> Result<String> {
             return Ok(device_of_service("http", host, ""));
         }
         "s3" | "s3a" => {
-            let s3 = s3(bucket)?;
+            let s3 = s3(bucket, &shown(text), &Access::default())?;
             let value = |key| s3.get_config_value(&key).filter(|value| !value.is_empty());
             let service = value(AmazonS3ConfigKey::S3Endpoint)
                 .or_else(|| value(AmazonS3ConfigKey::Endpoint))
@@ -240,14 +259,31 @@ fn misconfigured(shown: &str) -> impl Fn(object_store::Error) -> Error {
     move |error| Error::Usage(format!("{shown}: {error}").into())
 }
 
+/// A service to read from, and to upload to.
+type Service = (Arc<dyn ObjectStore>, Arc<dyn MultipartStore>);
+
+fn both(service: impl ObjectStore + MultipartStore) -> Service {
+    let service = Arc::new(service);
+    (service.clone(), service)
+}
+
 /// A builder for a bucket of S3, without a connector.
-fn s3(bucket: &str) -> Result<AmazonS3Builder> {
+fn s3(bucket: &str, shown: &str, access: &Access<'_>) -> Result<AmazonS3Builder> {
     let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    for (name, value) in access.settings {
+        builder = builder.with_config(name.parse().map_err(misconfigured(shown))?, *value);
+    }
     if let Some(profile) = Profile::load(&|name| std::env::var(name).ok())? {
         builder = profile.apply(builder)?;
     }
-    // The variable of the tools for AWS.
+    if access.writes && builder.get_config_value(&AmazonS3ConfigKey::Checksum).is_none() {
+        // It is of the bytes that are uploaded. The signature needs the same sum.
+        builder = builder.with_checksum_algorithm(Checksum::SHA256);
+    }
+    // The variable of the tools for AWS. The header goes with every request, and only answers to
+    // those that read have checksums.
     let asks = std::env::var("AWS_RESPONSE_CHECKSUM_VALIDATION").as_deref() != Ok("when_required");
+    let asks = asks && !access.writes;
     let mode = (HeaderName::from_static(checksums::MODE), HeaderValue::from_static("ENABLED"));
     let headers = asks.then_some(mode).into_iter().collect();
     // Other implementations of S3 are often reached by an address without a certificate.
@@ -261,9 +297,9 @@ fn signs(builder: &AmazonS3Builder) -> bool {
 }
 
 /// The service of one object of S3 whose key `object_store` does not name.
-fn odd(bucket: &str, key: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
+fn odd(bucket: &str, key: &str, shown: &str, access: &Access<'_>) -> Result<Arc<dyn ObjectStore>> {
     let failed = misconfigured(shown);
-    let builder = s3(bucket)?;
+    let builder = s3(bucket, shown, access)?;
     let own = Connector { signs: signs(&builder), ..Connector::default() };
     let builder = builder.with_http_connector(own);
     let bucket = bucket_url(&builder).map_err(&failed)?;

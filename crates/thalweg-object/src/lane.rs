@@ -86,17 +86,19 @@ pub(crate) fn is_here() -> bool {
     LANE.try_with(|_| ()).is_ok()
 }
 
-/// The client of this lane, which `make` makes if there is none.
+/// The client of this lane, and outside of lanes, that is for [uploads](crate::background), the one
+/// that they share. `make` makes it if there is none.
 pub(crate) fn client<E>(
     make: impl FnOnce() -> Result<reqwest::Client, E>,
 ) -> Result<reqwest::Client, E> {
-    let known = LANE.try_with(|lane| lane.client.get().cloned()).ok().flatten();
-    if let Some(client) = known {
-        return Ok(client);
+    static SHARED: OnceLock<reqwest::Client> = OnceLock::new();
+    let lane = LANE.try_with(Arc::clone).ok();
+    let place = lane.as_ref().map_or(&SHARED, |lane| &lane.client);
+    if let Some(client) = place.get() {
+        return Ok(client.clone());
     }
     let client = make()?;
-    let _ = LANE.try_with(|lane| lane.client.set(client.clone()));
-    Ok(client)
+    Ok(place.get_or_init(|| client).clone())
 }
 
 /// An idle connection of this lane to the server of a URL.

@@ -8,11 +8,14 @@
 //! requests go through a transport of this crate, which keeps connections, and [`Object`] decides
 //! what is asked again.
 //!
+//! [`Upload`] writes an object, in parts that go out while it grows.
+//!
 //! A read waits in the calling thread. It must not be called from an asynchronous task, only from a
 //! thread that may wait (`spawn_blocking` in tokio).
 
 mod address;
 mod admission;
+mod background;
 mod checksums;
 mod connection;
 mod lane;
@@ -29,10 +32,12 @@ mod signing;
 pub mod testing;
 mod totals;
 mod transport;
+mod upload;
 mod urls;
 
 pub use list::list;
 pub use object::{Object, open, open_at};
 pub use retries::Patience;
 pub use thalweg_io::open::Counts;
+pub use upload::Upload;
 pub use urls::register;

@@ -32,7 +32,7 @@ use crate::totals::tally;
 use crate::transport::{Aside, Trouble, with_aside};
 
 /// How often a wait looks whether the read was cancelled.
-const POLL: Duration = Duration::from_millis(100);
+pub(crate) const POLL: Duration = Duration::from_millis(100);
 /// The first bytes of an object, which come with the answer that says how long it is. They suffice
 /// to tell its format, and for most headers.
 pub(crate) const HEAD: u64 = 64 << 10;
@@ -124,7 +124,7 @@ pub(crate) fn open_on(
     control: &Control,
     patience: Patience,
 ) -> Result<Object> {
-    let Address { service, key, shown, place } = address;
+    let Address { service, key, shown, place, .. } = address;
     let unopened = Object::unopened(shown, service, control, patience);
     let mut object = Object { key, place, runtime, ..unopened };
     let (version, head) = object.wait(object.look(first))?;
@@ -196,6 +196,11 @@ impl Object {
         let Version { size, etag, modified } = &self.version;
         let changed = (*modified != 0).then(|| format!("{size} bytes of {modified}"));
         etag.clone().or(changed)
+    }
+
+    /// Its first bytes, 64 KiB of them at most.
+    pub(crate) fn first_bytes(&self) -> &[u8] {
+        &self.head.1
     }
 
     /// Waits in this thread.
@@ -555,7 +560,7 @@ impl<'a, 'b> Room<'a, 'b> {
 }
 
 /// Why there is no answer.
-enum Refused {
+pub(crate) enum Refused {
     Server(Refusal),
     NoAnswer(String),
     /// Nothing came for as long as a request may take.
@@ -569,7 +574,7 @@ enum Refused {
 }
 
 impl Refused {
-    fn of(trouble: Option<Trouble>, error: &object_store::Error) -> Self {
+    pub(crate) fn of(trouble: Option<Trouble>, error: &object_store::Error) -> Self {
         match trouble {
             Some(Trouble::Refused(refusal)) => Self::Server(refusal),
             Some(Trouble::NoAnswer(why)) => Self::NoAnswer(why),

@@ -22,7 +22,11 @@ pub(crate) struct Refusal {
     region: Option<String>,
     /// How long the server asks us to wait.
     pub(crate) wait: Option<Duration>,
+    /// Whether the request was to write.
+    pub(crate) is_of_write: bool,
 }
+
+impl std::error::Error for Refusal {}
 
 impl Refusal {
     /// Takes the reason from the answer: from the XML of S3, Google and Azure, or from headers.
@@ -41,6 +45,7 @@ impl Refusal {
             message: tag("Message").unwrap_or_default(),
             region: header("x-amz-bucket-region").or_else(|| tag("Region")),
             wait: wait.map(|seconds| Duration::from_secs(seconds).min(MOST_WAIT)),
+            is_of_write: false,
         }
     }
 
@@ -49,6 +54,38 @@ impl Refusal {
         self.status.is_server_error() && self.status != StatusCode::NOT_IMPLEMENTED
             || matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
             || self.code == "RequestTimeout"
+            // Another program wrote the object at this very moment.
+            || matches!(&*self.code, "ConditionalRequestConflict" | "OperationAborted")
+    }
+
+    /// Whether there is no object. Services say that access is denied where they would not say
+    /// whether there is one.
+    pub(crate) fn is_absence(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND && !self.is_of_bucket() || self.is_silence()
+    }
+
+    /// Whether the service does not say if there is an object.
+    pub(crate) fn is_silence(&self) -> bool {
+        self.status == StatusCode::FORBIDDEN && matches!(&*self.code, "AccessDenied" | "")
+    }
+
+    /// Whether a write was refused because there is an object.
+    pub(crate) fn is_presence(&self) -> bool {
+        self.status == StatusCode::PRECONDITION_FAILED || self.code == "BlobAlreadyExists"
+    }
+
+    /// Whether the upload is not there any more.
+    pub(crate) fn is_of_upload(&self) -> bool {
+        self.code == "NoSuchUpload"
+    }
+
+    /// Whether the service does not know what is asked for.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.status == StatusCode::NOT_IMPLEMENTED
+    }
+
+    fn is_of_bucket(&self) -> bool {
+        matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")
     }
 
     /// Whether the server has too many requests.
@@ -75,7 +112,7 @@ impl Refusal {
             status if status.is_server_error() => io::ErrorKind::ConnectionAborted,
             _ => io::ErrorKind::Other,
         };
-        io::Error::new(kind, self.to_string())
+        io::Error::new(kind, self.clone())
     }
 
     /// What the server said, without advice.
@@ -117,8 +154,14 @@ impl Refusal {
                              AWS_REGION or AWS_ENDPOINT_URL"
                     .into(),
             },
+            ("NoSuchUpload", _) => {
+                "something else has ended the upload, such as a rule for old ones".into()
+            }
             (_, StatusCode::NOT_FOUND) => "there is no such object".into(),
             (_, StatusCode::UNAUTHORIZED) => "the service wants credentials".into(),
+            (_, StatusCode::FORBIDDEN) if self.is_of_write => {
+                "these credentials may not write it".into()
+            }
             (_, StatusCode::FORBIDDEN) => {
                 "these credentials may not read it; for public data, set \
                  AWS_SKIP_SIGNATURE=true, and for data whose reader pays, AWS_REQUEST_PAYER=true"

@@ -7,7 +7,7 @@ use thalweg_io::Result;
 use thalweg_io::control::Control;
 use tokio::runtime::Runtime;
 
-use crate::address::Address;
+use crate::address::{Access, Address};
 use crate::object::{HEAD, Object, open_on};
 use crate::profile::settings;
 use crate::retries::Patience;
@@ -23,13 +23,9 @@ pub fn open_over(
     runtime: &'static Runtime,
     patience: Patience,
 ) -> Result<Object> {
-    open_on(
-        Address::parse_with(url, Some(stand_in))?,
-        0..HEAD,
-        Some(runtime),
-        &Control::new(),
-        patience,
-    )
+    let access = Access { stand_in: Some(stand_in), ..Access::default() };
+    let address = Address::parse_with(url, access)?;
+    open_on(address, 0..HEAD, Some(runtime), &Control::new(), patience)
 }
 
 /// Reads a profile from the text of a file.

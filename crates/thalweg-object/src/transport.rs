@@ -7,18 +7,23 @@
 
 use std::error::Error as _;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, CONTENT_RANGE, HeaderMap, LOCATION, RANGE};
+use http::header::{
+    AUTHORIZATION, CONTENT_LENGTH, CONTENT_RANGE, HeaderMap, HeaderValue, IF_NONE_MATCH, LOCATION,
+    RANGE,
+};
+use http::request::Parts;
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use object_store::ClientOptions;
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse,
-    HttpResponseBody, HttpService,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
+    HttpResponse, HttpResponseBody, HttpService,
 };
 use url::Url;
 
@@ -89,6 +94,44 @@ pub(crate) async fn with_aside<T>(request: impl Future<Output = T>) -> (T, Aside
     (answer, aside)
 }
 
+/// How a request of an upload goes on.
+#[derive(Debug)]
+pub(crate) struct Sending {
+    started: Instant,
+    /// When the last bytes went to the connection, in milliseconds after the start.
+    last: AtomicU64,
+    /// Whether completing the upload must replace no object. `object_store` has no call for that.
+    keeps: bool,
+}
+
+impl Sending {
+    pub(crate) fn new(keeps: bool) -> Arc<Self> {
+        Arc::new(Self { started: Instant::now(), last: AtomicU64::new(0), keeps })
+    }
+
+    /// When something went on last.
+    pub(crate) fn last(&self) -> Instant {
+        self.started + Duration::from_millis(self.last.load(Ordering::Relaxed))
+    }
+
+    fn progress(&self) {
+        self.last.store(self.started.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+}
+
+tokio::task_local! {
+    static SENDING: Arc<Sending>;
+}
+
+/// Runs a request of an upload, and also returns what went wrong with it.
+pub(crate) async fn with_sending<T>(
+    sending: Arc<Sending>,
+    request: impl Future<Output = T>,
+) -> (T, Option<Trouble>) {
+    let (answer, aside) = SENDING.scope(sending, with_aside(request)).await;
+    (answer, aside.trouble)
+}
+
 fn put_aside(what: impl FnOnce(&mut Aside)) {
     // A request that nobody watches is the store's own, such as one for credentials.
     let _ = ASIDE.try_with(|aside| what(&mut aside.lock().unwrap_or_else(PoisonError::into_inner)));
@@ -152,7 +195,7 @@ impl HttpService for Transport {
             let signed = signing.sign(&mut request).await;
             signed.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         }
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let is_range = parts.method == Method::GET && parts.headers.contains_key(RANGE);
         let is_plain = url.username().is_empty() && self.is_plain.load(Ordering::Relaxed);
         if is_range && is_plain && lane::is_here() {
@@ -172,15 +215,17 @@ impl HttpService for Transport {
         let is_for_credentials = has_credentials(&url);
         let other_service = (self.signs && !is_signed(&parts.headers))
             .then(|| format!("{}{}", url.host_str().unwrap_or_default(), url.path()));
+        let is_write = !parts.method.is_safe();
         let answer = if let Some(stand_in) = &self.stand_in {
             let answer = stand_in.execute(HttpRequest::from_parts(parts, body)).await;
             answer
                 .map_err(noted)
                 .map(|answer| answer.map(|body| body.map_err(noted)).map(HttpResponseBody::new))
         } else {
+            let body = as_sent(&mut parts, &url, body);
             let mut request = reqwest::Request::new(parts.method, url);
             *request.headers_mut() = parts.headers;
-            *request.body_mut() = Some(reqwest::Body::wrap(body));
+            *request.body_mut() = Some(body);
             let answer = client()?.execute(request).await.map_err(failed);
             answer.map(|answer| {
                 let (parts, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
@@ -211,7 +256,8 @@ impl HttpService for Transport {
         }
         let words = Limited::new(body, MOST_WORDS).collect().await;
         let words = words.map(|words| words.to_bytes()).unwrap_or_default();
-        let refusal = Refusal::new(parts.status, &parts.headers, &words);
+        let mut refusal = Refusal::new(parts.status, &parts.headers, &words);
+        refusal.is_of_write = is_write;
         match other_service {
             _ if is_for_credentials => {}
             Some(service) if !refusal.is_passing() => {
@@ -221,6 +267,25 @@ impl HttpService for Transport {
         }
         Ok(HttpResponse::from_parts(parts, words.into()))
     }
+}
+
+/// The body of a request, which notes how it goes on if the request is of an upload.
+fn as_sent(parts: &mut Parts, url: &Url, body: HttpRequestBody) -> reqwest::Body {
+    let body = reqwest::Body::wrap(body);
+    let Ok(sending) = SENDING.try_with(Arc::clone) else { return body };
+    let is_completion =
+        parts.method == Method::POST && url.query_pairs().any(|(name, _)| name == "uploadId");
+    if is_completion && sending.keeps {
+        parts.headers.insert(IF_NONE_MATCH, HeaderValue::from_static("*"));
+    }
+    // Only a body whose length stands in a header may hide it.
+    if !parts.headers.contains_key(CONTENT_LENGTH) {
+        return body;
+    }
+    reqwest::Body::wrap(body.map_frame(move |frame| {
+        sending.progress();
+        frame
+    }))
 }
 
 /// Asks for a range, and puts the connection that has its bytes aside. `None` if the answer is one

@@ -1,10 +1,12 @@
 //! Opens URLs for whoever opens paths.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use thalweg_io::control::Control;
 use thalweg_io::model::{Origin, StoreModel, saved};
+use thalweg_io::new_file::{NewObject, Replaced, WriteUrl};
 use thalweg_io::object_cache::CachedStore;
 use thalweg_io::open::{Counts, OpenUrl, OpenedStore, Options, StoreKind};
 use thalweg_io::sidecar::note_version;
@@ -18,10 +20,12 @@ use crate::list::list;
 use crate::object::{open, open_at};
 use crate::retries::Patience;
 use crate::totals::totals;
+use crate::upload::{self, Upload};
 
-/// Lets every function that opens a path open URLs, too.
+/// Lets every function that opens a path, or makes a file, take URLs, too.
 pub fn register() {
     thalweg_io::open::open_urls_with(&Urls);
+    thalweg_io::new_file::write_urls_with(&Urls);
 }
 
 #[derive(Debug)]
@@ -30,10 +34,7 @@ struct Urls;
 impl OpenUrl for Urls {
     fn open(&self, url: &str, options: &Options) -> Result<OpenedStore> {
         if url.starts_with("file://") {
-            let path = Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
-            let path =
-                path.ok_or_else(|| Error::Usage(format!("{url}: no path of a file").into()))?;
-            return OpenedStore::unthrottled(&path, options);
+            return OpenedStore::unthrottled(&self.path(url)?, options);
         }
         let patience = options.timeout.map_or_else(Patience::default, Patience::of);
         let object = match options.first.clone() {
@@ -97,4 +98,25 @@ fn known(url: &str) -> (StoreModel, Origin) {
     measured().map_or((StoreModel::S3, Origin::Prior), |saved| {
         (saved.model, Origin::Measured(saved.measured_at_unix_s))
     })
+}
+
+impl WriteUrl for Urls {
+    fn path(&self, url: &str) -> Result<PathBuf> {
+        let path = Url::parse(url).ok().and_then(|url| url.to_file_path().ok());
+        path.ok_or_else(|| Error::Usage(format!("{url}: no path of a file").into()))
+    }
+
+    fn find(&self, url: &str) -> Result<Option<Vec<u8>>> {
+        upload::find(url, &Control::of_process(), Patience::default())
+    }
+
+    fn create(&self, url: &str, replaced: Replaced) -> Result<Box<dyn NewObject>> {
+        let upload = Upload::create(url, replaced, &Control::of_process(), Patience::default())?;
+        Ok(Box::new(upload))
+    }
+
+    fn remove(&self, url: &str) -> Result<()> {
+        // What is cancelled removes what it has made.
+        upload::remove(url, &Control::new(), Patience::default())
+    }
 }

@@ -4,7 +4,7 @@
 //! a broken server sends: bodies that end early, lengths that lie, answers that never come.
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -13,13 +13,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use socket2::SockRef;
+use uploads::{Uploads, tag};
+
+mod uploads;
 
 /// A request that the server got.
 #[derive(Debug, Clone)]
 pub struct Asked {
     /// Its number, counted from 0.
     pub number: u64,
-    /// `GET` or `HEAD`.
+    /// Such as `GET`.
     pub method: String,
     /// The path and the query.
     pub target: String,
@@ -68,15 +71,22 @@ pub enum Answer {
     Body(&'static str),
     /// With these bytes in place of an answer.
     Raw(&'static [u8]),
+    /// By doing what is asked, and then closing the connection without an answer.
+    Lost,
+    /// As it should, but without heeding `If-None-Match`.
+    Careless,
 }
+
+/// The bytes of each object, and when it was put.
+type Objects = HashMap<String, (Vec<u8>, u64)>;
 
 type Behaviour = dyn Fn(&Asked) -> Answer + Send + Sync;
 
 struct Shared {
-    /// The bytes of each object, and when it was put.
-    objects: Mutex<HashMap<String, (Vec<u8>, u64)>>,
+    objects: Mutex<Objects>,
     /// Counts the puts, each of which takes a second.
     clock: AtomicU64,
+    uploads: Uploads,
     /// Entries in a part of a list.
     page: AtomicUsize,
     behaviour: Box<Behaviour>,
@@ -84,6 +94,13 @@ struct Shared {
     next: AtomicU64,
     sent: AtomicU64,
     ended: AtomicBool,
+}
+
+impl Shared {
+    /// The time of the next put.
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst) + 1
+    }
 }
 
 /// A server on a port of this machine. It ends when it is dropped.
@@ -106,6 +123,7 @@ impl ObjectServer {
         let shared = Arc::new(Shared {
             objects: Mutex::new(objects),
             clock: AtomicU64::new(0),
+            uploads: Uploads::default(),
             page: AtomicUsize::new(1000),
             behaviour: Box::new(behaviour),
             asked: Mutex::default(),
@@ -135,7 +153,7 @@ impl ObjectServer {
 
     /// Adds or replaces an object. It is a second younger than the last one.
     pub fn put(&self, path: &str, bytes: Vec<u8>) {
-        let time = self.shared.clock.fetch_add(1, Ordering::SeqCst) + 1;
+        let time = self.shared.tick();
         self.shared.objects.lock().unwrap().insert(path.to_owned(), (bytes, time));
     }
 
@@ -152,6 +170,16 @@ impl ObjectServer {
     /// Forgets the requests so far, which are as many as a long test makes.
     pub fn forget(&self) {
         self.shared.asked.lock().unwrap().clear();
+    }
+
+    /// An object, if it is visible.
+    pub fn object(&self, path: &str) -> Option<Vec<u8>> {
+        self.shared.objects.lock().unwrap().get(path).map(|(bytes, _)| bytes.clone())
+    }
+
+    /// The number of uploads in parts that are neither complete nor aborted.
+    pub fn unfinished(&self) -> usize {
+        self.shared.uploads.unfinished()
     }
 
     /// The requests so far.
@@ -179,11 +207,6 @@ impl Drop for ObjectServer {
     fn drop(&mut self) {
         self.end();
     }
-}
-
-/// The tag of the version of an object with these bytes.
-fn tag(bytes: &[u8]) -> String {
-    format!("\"{:016x}\"", thalweg_codec::splitmix::checksum(bytes))
 }
 
 /// Reads the next request of a connection; `None` at its end. `next` counts the requests.
@@ -216,6 +239,39 @@ fn connection(shared: &Shared, stream: TcpStream) -> Option<()> {
         shared.asked.lock().unwrap().push(asked.clone());
         let answer = (shared.behaviour)(&asked);
         if shared.ended.load(Ordering::SeqCst) {
+            return None;
+        }
+        let len = asked.headers.get("content-length").and_then(|len| len.parse().ok());
+        let len: usize = len.unwrap_or(0);
+        let taken = match answer {
+            Answer::Closed => 0,
+            Answer::Torn(part) | Answer::Stuck(part) => (len as f64 * part) as usize,
+            _ => len,
+        };
+        let mut body = vec![0; taken];
+        reader.read_exact(&mut body).ok()?;
+        // What is not signed asks for credentials, whatever its method is.
+        let is_signed =
+            asked.headers.get("authorization").is_some_and(|by| by.starts_with("AWS4-"));
+        let is_write = is_signed && !matches!(&*asked.method, "GET" | "HEAD");
+        if is_write && matches!(answer, Answer::Torn(_)) {
+            return None;
+        }
+        let is_ready =
+            matches!(answer, Answer::Right | Answer::Late(_) | Answer::Lost | Answer::Careless);
+        if is_write && is_ready {
+            if let Answer::Late(time) = answer {
+                std::thread::sleep(time);
+            }
+            let done = shared.uploads.carry_out(shared, &asked, body, &answer);
+            if answer == Answer::Lost {
+                return None;
+            }
+            out.write_all(done.as_bytes()).ok()?;
+            continue;
+        }
+        if is_write && matches!(answer, Answer::Stuck(_)) {
+            wait_for_the_end(shared, &out);
             return None;
         }
         respond(shared, &asked, answer, &mut out)?;
@@ -402,6 +458,9 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
     if status == 206 {
         let last = said.end - 1;
         head += &format!("Content-Range: bytes {}-{last}/{size}\r\n", said.start);
+    }
+    for (name, value) in shared.uploads.metadata(path) {
+        head += &format!("{name}: {value}\r\n");
     }
     out.write_all(format!("{head}\r\n").as_bytes()).ok()?;
     if asked.method == "HEAD" {

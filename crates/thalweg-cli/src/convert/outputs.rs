@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::format::slow5::{Encoding, Framing};
 use thalweg::format::{Format, pod5};
-use thalweg::new_file::Inputs;
+use thalweg::new_file::{Inputs, file_path};
 use thalweg::reads::{Options, ReadFile};
 
 use super::ConvertArgs;
@@ -30,12 +30,13 @@ pub(super) fn outputs(
     format: Format,
     inputs: &[PathBuf],
 ) -> Result<Vec<PathBuf>, Failure> {
+    let to = file_path(&args.output)?;
     let output = |input: &PathBuf| {
         let below = args.inputs.iter().find_map(|folder| {
             input.strip_prefix(folder).ok().filter(|p| !p.as_os_str().is_empty())
         });
         let below = below.or_else(|| input.file_name().map(Path::new)).unwrap_or(input);
-        args.output.join(below).with_extension(format.extension())
+        to.join(below).with_extension(format.extension())
     };
     let outputs: Vec<PathBuf> = inputs.iter().map(output).collect();
     check(args, &outputs, inputs)?;

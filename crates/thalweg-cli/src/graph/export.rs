@@ -10,6 +10,7 @@ use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::control::Control;
 use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
+use thalweg::{OpenedStore, Options};
 
 use super::open::{OpenArgs, existing};
 use super::vertices::{self, FoundVertices};
@@ -94,7 +95,7 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
     } else {
         table(args, &network, &options.control, vertex_type, population, wanted)?
     };
-    let bytes = std::fs::metadata(&args.out)?.len();
+    let bytes = OpenedStore::new(&args.out, &Options::default())?.store.size();
     let ExportTally { edges, vertices, left_out } = tally;
     let path = shown_path(&args.out);
     let mut out = output();

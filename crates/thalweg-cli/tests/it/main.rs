@@ -35,6 +35,7 @@ mod real_verbs;
 mod scan;
 mod terminal;
 #[cfg(feature = "object")]
+mod uploads;
 mod url_plans;
 #[cfg(feature = "object")]
 mod urls;

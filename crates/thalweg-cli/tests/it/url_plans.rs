@@ -117,8 +117,8 @@ fn a_run_over_hdf5_takes_the_requests_that_were_explained() {
     explains(&folder, &server, &["scan", fast5], &[]);
 }
 
-/// A report counts the requests that a server got. Of a request that was made a second time, one may
-/// end before it goes out.
+/// A report counts the requests that a server got. Of a request that was made a second time, one
+/// may end before it goes out.
 fn assert_made(counts: &Value, got: usize) {
     let made = counts["requests"].as_u64().unwrap();
     let hedges = counts["hedges"].as_u64().unwrap();

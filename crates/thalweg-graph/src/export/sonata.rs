@@ -88,7 +88,7 @@ impl SonataWriter {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
     pub fn create(path: &Path) -> Result<Self> {
-        let file = NewFile::create(path)?;
+        let file = NewFile::staged(path)?;
         let writer = Hdf5Writer::create_for(file.temporary(), file.name(), false)?;
         Ok(Self { writer, edges: None, nodes: None, left_out: Vec::new(), file })
     }

@@ -30,7 +30,7 @@ impl NeuroglialWriter {
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
     pub fn create(path: &Path, network: &SynthNetwork) -> Result<Self> {
-        let file = NewFile::create(path)?;
+        let file = NewFile::staged(path)?;
         let writer = Hdf5Writer::create_for(file.temporary(), file.name(), false)?;
         let astrocytes = writer.group(None, "Astrocyte")?;
         let neurons = writer.group(None, "Neuron")?;

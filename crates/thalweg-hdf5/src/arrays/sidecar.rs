@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use thalweg_codec::splitmix::checksum;
 use thalweg_io::index_fetch::fetch_index;
 use thalweg_io::model::StoreModel;
-use thalweg_io::new_file::NewFile;
+use thalweg_io::new_file::{NewFile, create_parent};
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::sidecar::{index_places, version};
@@ -248,9 +248,6 @@ fn sidecar(place: &Path) -> Result<NewFile> {
 
 /// Writes an index, and creates its folder if necessary.
 fn save(create: fn(&Path) -> Result<NewFile>, place: &Path, bytes: &[u8]) -> Result<()> {
-    if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder)
-            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))?;
-    }
+    create_parent(place)?;
     create(place)?.finish_with(bytes)
 }

@@ -32,7 +32,7 @@ impl<'a> NexusWriter<'a> {
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
     pub fn create(path: &Path, run: &'a SynthRun) -> Result<Self> {
-        let file = NewFile::create(path)?;
+        let file = NewFile::staged(path)?;
         let writer = Hdf5Writer::create_for(
             file.temporary(),
             file.name(),

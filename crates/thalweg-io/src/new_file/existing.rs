@@ -1,5 +1,6 @@
 //! What a new file may replace. Every verb that writes asks here before it reads.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, Metadata};
@@ -8,7 +9,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::object::{file_path, writer};
 use crate::error::{Error, Result};
+use crate::urls::{is_same_object, url};
 
 /// What becomes of a file that exists where a new one is to appear.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,7 +74,8 @@ pub struct Inputs {
 impl Inputs {
     /// The inputs at these paths.
     pub fn new(paths: impl IntoIterator<Item = impl AsRef<Path>>) -> Self {
-        let paths = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        let path = |path: &Path| file_path(path).map_or_else(|_| path.to_owned(), Cow::into_owned);
+        let paths = paths.into_iter().map(|given| path(given.as_ref())).collect();
         Self { paths, files: OnceCell::new() }
     }
 
@@ -80,8 +84,12 @@ impl Inputs {
     /// # Errors
     /// Those of [`check_output`].
     pub fn check(&self, output: &Path, existing: Existing) -> Result<()> {
+        let output = &*file_path(output)?;
         if let Some(input) = self.paths.get(output) {
             return Err(is_input(output, input));
+        }
+        if let Some(url) = url(output) {
+            return self.check_object(url, existing);
         }
         let is_linked = || fs::symlink_metadata(output).is_ok_and(|meta| meta.is_symlink());
         if matches!(existing, Existing::Sidecar(_)) && is_linked() {
@@ -103,6 +111,29 @@ impl Inputs {
             Existing::Replace => Ok(()),
             Existing::ReplaceKind(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
             Existing::Sidecar(is_kind) if is_of_kind(output, is_kind)? => Ok(()),
+            Existing::ReplaceKind(_) => Err(other_kind(output, FORCE)),
+            Existing::Sidecar(_) => Err(other_kind(output, "move it to another place")),
+            Existing::Keep => Err(exists(output)),
+        }
+    }
+
+    /// [`Inputs::check`] for an output at a URL.
+    fn check_object(&self, url: &str, existing: Existing) -> Result<()> {
+        let output = Path::new(url);
+        let inputs = self.paths.iter().filter_map(|input| Some((input, crate::urls::url(input)?)));
+        for (input, other) in inputs {
+            if is_same_object(url, other) {
+                return Err(is_input(output, input));
+            }
+        }
+        let Some(head) = writer(url)?.find(url)? else { return Ok(()) };
+        match existing {
+            Existing::Replace => Ok(()),
+            Existing::ReplaceKind(is_kind) | Existing::Sidecar(is_kind)
+                if head.is_empty() || is_kind(&head) =>
+            {
+                Ok(())
+            }
             Existing::ReplaceKind(_) => Err(other_kind(output, FORCE)),
             Existing::Sidecar(_) => Err(other_kind(output, "move it to another place")),
             Existing::Keep => Err(exists(output)),
@@ -150,7 +181,8 @@ pub(super) fn no_file(path: &Path) -> Error {
     }
 }
 
-fn exists(path: &Path) -> Error {
+/// The error for an output that exists.
+pub(super) fn exists(path: &Path) -> Error {
     Error::Exists { file: path.to_string_lossy().into(), what: "", advice: FORCE }
 }
 

@@ -6,11 +6,14 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::existing::not_renamed;
+use super::local::creating;
+use super::object::{file_path, upload_folder, writer};
 use super::temporary::Temporary;
+use crate::urls::url;
 use crate::{Error, Result};
 
-/// A folder that is written under a temporary name beside its final path. An unfinished folder is
-/// removed on drop.
+/// A folder that is written under a temporary name beside its final path, or for a URL in the
+/// folder for temporary files. An unfinished folder is removed on drop.
 #[derive(Debug)]
 pub struct NpyFolder {
     name: Arc<str>,
@@ -44,7 +47,17 @@ impl NpyFolder {
     /// [`Error::Io`] if the parent folder cannot be written, [`Error::Unsupported`] if `path`
     /// exists.
     pub fn create(path: &Path) -> Result<Self> {
+        let path = &*file_path(path)?;
         let name: Arc<str> = path.to_string_lossy().into();
+        if let Some(url) = url(path) {
+            // Where nothing can be written, this fails now rather than at the end.
+            let url = url.trim_end_matches('/');
+            if writer(url)?.find(url)?.is_some() {
+                return Err(super::existing::exists(path));
+            }
+            let temporary = Temporary::aside_folder().map_err(|e| creating(&name, e))?;
+            return Ok(Self { name, path: url.into(), temporary });
+        }
         if fs::symlink_metadata(path).is_ok() {
             let what = "replacing what is there by a folder of arrays";
             return Err(Error::Unsupported {
@@ -55,7 +68,7 @@ impl NpyFolder {
         }
         // Without a slash at its end, the path names an entry of its parent.
         let path: PathBuf = path.components().collect();
-        let temporary = Temporary::folder(&path).map_err(|e| super::creating(&name, e))?;
+        let temporary = Temporary::folder(&path).map_err(|e| creating(&name, e))?;
         Ok(Self { name, path, temporary })
     }
 
@@ -90,11 +103,15 @@ impl NpyFolder {
         Ok(array)
     }
 
-    /// Renames the folder to its final path. Every array must be finished before.
+    /// Renames the folder to its final path. Every array must be finished before. At a URL, each
+    /// array becomes an object; if one fails, those before it are removed again.
     ///
     /// # Errors
     /// [`Error::Io`], for instance if something else took the final path meanwhile.
     pub fn finish(self) -> Result<()> {
+        if let Some(url) = url(&self.path) {
+            return upload_folder(self.temporary.path(), url);
+        }
         let failed = |e| Error::io(&self.name, "finishing", e);
         File::open(self.temporary.path()).and_then(|folder| folder.sync_all()).map_err(failed)?;
         self.temporary.rename(&self.path, false).map_err(|e| not_renamed(&self.name, e))

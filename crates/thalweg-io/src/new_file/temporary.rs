@@ -18,7 +18,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::{self, File, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -73,12 +73,24 @@ impl Temporary {
         Ok((Self { path, is_folder: false, is_renamed: false, _owner: owner }, file))
     }
 
+    /// Creates a file in the folder for temporary files.
+    pub(super) fn aside() -> io::Result<(Self, File)> {
+        Self::file(&std::env::temp_dir().join("aside"))
+    }
+
     /// Creates a folder in the folder of `beside`.
     pub(super) fn folder(beside: &Path) -> io::Result<Self> {
         let (owner, number, path) = Owner::place(beside)?;
         (&owner.file).write_all(format!("{FOLDER}{number}\n").as_bytes())?;
         fs::create_dir(&path)?;
         Ok(Self { path, is_folder: true, is_renamed: false, _owner: owner })
+    }
+
+    /// Creates a folder in the folder for temporary files, which only its owner may read.
+    pub(super) fn aside_folder() -> io::Result<Self> {
+        let made = Self::folder(&std::env::temp_dir().join("aside"))?;
+        fs::set_permissions(&made.path, fs::Permissions::from_mode(0o700))?;
+        Ok(made)
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -125,10 +137,6 @@ impl Owner {
 
     /// The owner of a new temporary file beside a path, its number, and its path.
     fn place(beside: &Path) -> io::Result<(Arc<Self>, u64, PathBuf)> {
-        if url(beside).is_some() {
-            let why = "nothing is written to URLs yet: write a file, and copy it there";
-            return Err(io::Error::new(io::ErrorKind::Unsupported, why));
-        }
         let owner = Self::of(parent(beside))?;
         let number = owner.next.fetch_add(1, Ordering::Relaxed);
         let path = owner.folder.join(temporary_name(owner.id, number));
@@ -176,13 +184,17 @@ fn random() -> u64 {
 }
 
 /// Creates a file in the folder of `beside` and unlinks it at once. The system deletes it when it
-/// is closed, however the process ends.
+/// is closed, however the process ends. If `beside` is a URL, it is in the folder for temporary
+/// files ([`std::env::temp_dir`]).
 ///
 /// # Errors
 /// Those of the system, as in a folder that cannot be written.
 pub fn nameless(beside: &Path) -> io::Result<File> {
-    let path = parent(beside).join(format!("{PREFIX}{:016x}{TEMPORARY}", random()));
-    let file = File::options().read(true).write(true).create_new(true).open(&path)?;
+    let aside = url(beside).map(|_| std::env::temp_dir());
+    let folder = aside.as_deref().unwrap_or_else(|| parent(beside));
+    let path = folder.join(format!("{PREFIX}{:016x}{TEMPORARY}", random()));
+    let mut options = File::options();
+    let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
     fs::remove_file(path)?;
     Ok(file)
 }

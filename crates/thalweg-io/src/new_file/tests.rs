@@ -145,3 +145,32 @@ fn a_full_disk_is_full_where_the_last_byte_went() {
     assert_eq!(full.map_err(|error| error.kind()), Err(io::ErrorKind::StorageFull));
     assert_eq!(written, 10);
 }
+
+#[test]
+fn without_a_writer_a_url_is_an_error() {
+    let path = std::path::Path::new("s3://b/k");
+    for error in [
+        NewFile::create(path).err(),
+        NewFile::staged(path).err(),
+        check_output(path, [""; 0], Existing::Replace).err(),
+        super::NpyFolder::create(path).err(),
+        super::remove(path).err(),
+    ] {
+        let told = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(told.contains("writing to a URL is not supported"), "{told}");
+    }
+    // It is no path of folders.
+    super::create_parent(path).unwrap();
+    assert!(!std::path::Path::new("s3:").exists());
+}
+
+#[test]
+fn a_staged_file_is_a_new_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let new = NewFile::staged(&path).unwrap();
+    fs::write(new.temporary(), "by another library").unwrap();
+    assert!(!path.exists());
+    new.finish().unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"by another library");
+}

@@ -7,7 +7,7 @@ use thalweg_io::{Fault, Result};
 
 use super::{Compression, EncodedRead, Fast5Writer, SignalCompressor, holds, lost};
 use crate::losses::Losses;
-use crate::output::{WriteFile, WriteFormat};
+use crate::output::{CreateFile, WriteFile, WriteFormat};
 use crate::record::{Header, Index, Record};
 
 /// The header of the reads, and what of it FAST5 cannot hold.
@@ -49,7 +49,7 @@ impl WriteFormat for Fast5Target {
         Ok((encoder.encode(record, samples)?, Losses::default()))
     }
 
-    fn create(&self, path: &Path) -> Result<Fast5Writer> {
+    fn create(&self, path: &Path, _: CreateFile) -> Result<Fast5Writer> {
         Fast5Writer::create(path, &self.header, self.compression)
     }
 }

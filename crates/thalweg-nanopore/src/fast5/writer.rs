@@ -23,7 +23,7 @@ impl Fast5Writer {
     /// # Errors
     /// [`Error::Io`](thalweg_io::Error::Io) if the folder cannot be written.
     pub fn create(path: &Path, header: &Header, compression: Compression) -> Result<Self> {
-        let file = NewFile::create(path)?;
+        let file = NewFile::staged(path)?;
         let writer = FileWriter::create(file.temporary(), file.name(), header, compression)?;
         Ok(Self { writer, file })
     }

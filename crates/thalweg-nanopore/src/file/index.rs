@@ -1,16 +1,14 @@
 //! The index beside a file: loading, building, saving, and locating a list of reads.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::index_fetch::fetch_index;
-use thalweg_io::new_file::NewFile;
+use thalweg_io::new_file::{NewFile, create_parent};
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::store::FileStore;
-use thalweg_io::urls::url;
 use thalweg_io::{Error, InFile, Result};
 
 use super::{FormatFile, OpenFile};
@@ -35,7 +33,7 @@ pub enum IndexOrigin {
 /// # Errors
 /// [`Error::Io`], for example if the folder is read-only.
 pub fn save_index(index: &Index, path: &Path) -> Result<()> {
-    make_folder(path)?;
+    create_parent(path)?;
     write(index, NewFile::replacing(path)?)
 }
 
@@ -45,17 +43,8 @@ pub fn save_index(index: &Index, path: &Path) -> Result<()> {
 /// # Errors
 /// [`Error::Io`], for example if the folder is read-only; [`Error::Exists`].
 pub fn save_sidecar(index: &Index, path: &Path) -> Result<()> {
-    make_folder(path)?;
+    create_parent(path)?;
     write(index, NewFile::sidecar(path, Index::is_start)?)
-}
-
-/// Creates the folder of an index file if necessary.
-pub(crate) fn make_folder(path: &Path) -> Result<()> {
-    // Nothing is written to URLs.
-    path.parent().filter(|_| url(path).is_none()).map_or(Ok(()), |folder| {
-        fs::create_dir_all(folder)
-            .map_err(|e| Error::io(&folder.to_string_lossy().into(), "creating", e))
-    })
 }
 
 fn write(index: &Index, mut file: NewFile) -> Result<()> {

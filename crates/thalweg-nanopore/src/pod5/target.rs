@@ -10,7 +10,7 @@ use super::write::{
 };
 use super::{Pod5Writer, RowCoding};
 use crate::losses::Losses;
-use crate::output::{WriteFile, WriteFormat};
+use crate::output::{CreateFile, WriteFile, WriteFormat};
 use crate::record::{Header, Index, Record, StoredRow};
 
 /// The header of the reads, and what it becomes in the columns of POD5.
@@ -95,8 +95,9 @@ impl WriteFormat for Pod5Target {
         self.encoded(record, || Ok(EncodedSignal::stored(rows.collect())))
     }
 
-    fn create(&self, path: &Path) -> Result<Pod5Sink> {
-        let writer = Pod5Writer::create(path, self.layout.clone(), self.mapping.extra_columns())?;
+    fn create(&self, path: &Path, new: CreateFile) -> Result<Pod5Sink> {
+        let layout = self.layout.clone();
+        let writer = Pod5Writer::start(new(path)?, layout, self.mapping.extra_columns());
         Ok(Pod5Sink { writer, runs: self.mapping.runs() })
     }
 }

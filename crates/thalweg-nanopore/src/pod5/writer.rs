@@ -28,11 +28,15 @@ impl Pod5Writer {
     /// # Errors
     /// [`Error::Io`] if the folder cannot be written.
     pub fn create(path: &Path, layout: Pod5Layout, extra: &[ExtraColumn]) -> Result<Self> {
-        let file = NewFile::create(path)?;
+        Ok(Self::start(NewFile::create(path)?, layout, extra))
+    }
+
+    /// [`Pod5Writer::create`] in a new file.
+    pub(crate) fn start(file: NewFile, layout: Pod5Layout, extra: &[ExtraColumn]) -> Self {
         let late = Spill::new(file.path(), file.name());
         let mut out = Vec::new();
         let tables = Pod5Encoder::start(layout, extra, &mut out);
-        Ok(Self { file, tables, late, out })
+        Self { file, tables, late, out }
     }
 
     /// Appends a read.

@@ -7,7 +7,7 @@ use thalweg_io::{Fault, Result};
 
 use super::{ReadWriter, RecordEncoder};
 use crate::losses::Losses;
-use crate::output::{WriteFile, WriteFormat};
+use crate::output::{CreateFile, WriteFile, WriteFormat};
 use crate::record::{Encoding, Header, Index, Record, RecordPress, SignalPress};
 
 /// The header as the file has it: with the encoding and compressions of the file.
@@ -48,8 +48,8 @@ impl WriteFormat for Slow5Target {
         Ok((frame, Losses::default()))
     }
 
-    fn create(&self, path: &Path) -> Result<ReadWriter> {
-        ReadWriter::create(path, &self.0)
+    fn create(&self, path: &Path, new: CreateFile) -> Result<ReadWriter> {
+        ReadWriter::start(new(path)?, &self.0)
     }
 }
 

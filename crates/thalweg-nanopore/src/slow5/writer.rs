@@ -23,11 +23,15 @@ impl ReadWriter {
     /// [`Error::Io`] if the folder cannot be written, [`Error::Usage`] if the format cannot express
     /// the header.
     pub fn create(path: &Path, header: &Header) -> Result<Self> {
-        let mut file = NewFile::create(path)?;
+        Self::start(NewFile::create(path)?, header)
+    }
+
+    /// [`ReadWriter::create`] in a new file.
+    pub(crate) fn start(mut file: NewFile, header: &Header) -> Result<Self> {
         let bytes = header.write().map_err(|f| {
+            let name = file.name();
             Error::Usage(
-                format!("{}: the header has {}, expected {}", path.display(), f.found, f.expected)
-                    .into(),
+                format!("{name}: the header has {}, expected {}", f.found, f.expected).into(),
             )
         })?;
         file.push(&bytes)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::index_fetch::fetch_index;
-use thalweg_io::new_file::NewFile;
+use thalweg_io::new_file::{NewFile, create_parent};
 use thalweg_io::sidecar::{index_places, is_current};
 use thalweg_io::{Error, Fault, InFile, Result};
 
@@ -13,7 +13,7 @@ use super::index::{Owner, Pod5Index};
 use super::look_ahead::WantedReads;
 use super::lookup::{Lookup, Needed};
 use super::work_list::WorkList;
-use crate::file::{IndexOrigin, OpenFile, Selection, make_folder};
+use crate::file::{IndexOrigin, OpenFile, Selection};
 use crate::pod5::{UUID_BYTES, format_uuid, parse_uuid};
 use crate::record::{Entry, Index};
 
@@ -65,7 +65,7 @@ impl Pod5File {
         };
         let keep = |index| self.index.get_or_init(|| Arc::new(index)).clone();
         for place in file.path.as_deref().into_iter().flat_map(index_places) {
-            if place.parent().is_some_and(|folder| std::fs::create_dir_all(folder).is_ok())
+            if create_parent(&place).is_ok()
                 && let Ok(new) = NewFile::sidecar(&place, Pod5Index::is_start)
             {
                 match build(Some(new)) {
@@ -83,7 +83,7 @@ impl Pod5File {
     pub(crate) fn write_row_index(&self, file: &OpenFile, place: &Path) -> Result<()> {
         let memory = file.options.budget.memory;
         let control = &file.options.control;
-        make_folder(place)?;
+        create_parent(place)?;
         let new = NewFile::replacing(place)?;
         Pod5Index::build(&self.tables, self.owner(file), Some(new), memory, control).map(|_| ())
     }

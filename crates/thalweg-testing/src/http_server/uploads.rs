@@ -1,0 +1,161 @@
+//! How the server writes objects: as S3 does.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Mutex;
+
+use sha2::{Digest, Sha256};
+
+use super::{Answer, Asked, Shared};
+
+/// The smallest part that S3 takes, but for the last.
+const LEAST: usize = 5 << 20;
+
+/// What S3 calls user-defined metadata: headers by their names.
+type Metadata = HashMap<String, String>;
+
+/// The uploads of a server.
+#[derive(Default)]
+pub(super) struct Uploads(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    next: u64,
+    unfinished: HashMap<String, Upload>,
+    metadata: HashMap<String, Metadata>,
+}
+
+struct Upload {
+    path: String,
+    metadata: Metadata,
+    parts: BTreeMap<u32, Vec<u8>>,
+}
+
+/// The tag of the version of an object with these bytes.
+pub(super) fn tag(bytes: &[u8]) -> String {
+    format!("\"{:016x}\"", thalweg_codec::splitmix::checksum(bytes))
+}
+
+fn answer(status: u16, headers: &str, body: &str) -> String {
+    let len = body.len();
+    format!("HTTP/1.1 {status} Word\r\n{headers}Content-Length: {len}\r\n\r\n{body}")
+}
+
+fn refusal(status: u16, code: &str) -> String {
+    answer(status, "", &format!("<Error><Code>{code}</Code><Message>a message</Message></Error>"))
+}
+
+/// The value of a parameter of a query.
+fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
+    query.split('&').find_map(|pair| {
+        let (found, value) = pair.split_once('=').unwrap_or((pair, ""));
+        (found == name).then_some(value)
+    })
+}
+
+impl Uploads {
+    pub(super) fn unfinished(&self) -> usize {
+        self.0.lock().unwrap().unfinished.len()
+    }
+
+    pub(super) fn metadata(&self, path: &str) -> Metadata {
+        self.0.lock().unwrap().metadata.get(path).cloned().unwrap_or_default()
+    }
+
+    /// Does what a request asks for, and gives the answer.
+    pub(super) fn carry_out(
+        &self,
+        shared: &Shared,
+        asked: &Asked,
+        body: Vec<u8>,
+        how: &Answer,
+    ) -> String {
+        let sum = asked.headers.get("x-amz-content-sha256").filter(|sum| sum.len() == 64);
+        let found: String =
+            Sha256::digest(&body).iter().map(|byte| format!("{byte:02x}")).collect();
+        if sum.is_some_and(|sum| *sum != found) {
+            return refusal(400, "XAmzContentSHA256Mismatch");
+        }
+        let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
+        let keeps = asked.headers.contains_key("if-none-match") && *how != Answer::Careless;
+        let mut objects = shared.objects.lock().unwrap();
+        let mut state = self.0.lock().unwrap();
+        let is_there = objects.contains_key(path);
+        let upload = parameter(query, "uploadId");
+        let metadata = || {
+            let headers = asked.headers.iter().filter(|(name, _)| name.starts_with("x-amz-meta-"));
+            headers.map(|(name, value)| (name.clone(), value.clone())).collect()
+        };
+        match (&*asked.method, upload) {
+            ("POST", None) if parameter(query, "uploads").is_some() => {
+                state.next += 1;
+                let id = format!("upload-{}", state.next);
+                let path = path.to_owned();
+                let upload = Upload { path, metadata: metadata(), parts: BTreeMap::new() };
+                state.unfinished.insert(id.clone(), upload);
+                let name = "InitiateMultipartUploadResult";
+                answer(200, "", &format!("<{name}><UploadId>{id}</UploadId></{name}>"))
+            }
+            ("PUT", None) if keeps && is_there => refusal(412, "PreconditionFailed"),
+            ("PUT", None) => {
+                let tag = tag(&body);
+                state.metadata.insert(path.to_owned(), metadata());
+                objects.insert(path.to_owned(), (body, shared.tick()));
+                answer(200, &format!("ETag: {tag}\r\n"), "")
+            }
+            ("DELETE", None) => {
+                objects.remove(path);
+                answer(204, "", "")
+            }
+            ("DELETE", Some(id)) => match state.unfinished.remove(id) {
+                Some(_) => answer(204, "", ""),
+                None => refusal(404, "NoSuchUpload"),
+            },
+            ("PUT", Some(id)) => {
+                let number = parameter(query, "partNumber").and_then(|number| number.parse().ok());
+                let upload = state.unfinished.get_mut(id).filter(|upload| upload.path == path);
+                let (Some(number), Some(upload)) = (number, upload) else {
+                    return refusal(404, "NoSuchUpload");
+                };
+                let tag = tag(&body);
+                upload.parts.insert(number, body);
+                answer(200, &format!("ETag: {tag}\r\n"), "")
+            }
+            ("POST", Some(id)) => {
+                let Some(upload) = state.unfinished.get(id) else {
+                    return refusal(404, "NoSuchUpload");
+                };
+                if keeps && is_there {
+                    return refusal(412, "PreconditionFailed");
+                }
+                if let Some(code) = fault(upload, &String::from_utf8_lossy(&body)) {
+                    return refusal(400, code);
+                }
+                let Some(upload) = state.unfinished.remove(id) else { return String::new() };
+                let bytes: Vec<u8> = upload.parts.into_values().flatten().collect();
+                let name = "CompleteMultipartUploadResult";
+                let tag = tag(&bytes);
+                state.metadata.insert(path.to_owned(), upload.metadata);
+                objects.insert(path.to_owned(), (bytes, shared.tick()));
+                answer(200, "", &format!("<{name}><ETag>{tag}</ETag></{name}>"))
+            }
+            _ => refusal(405, "MethodNotAllowed"),
+        }
+    }
+}
+
+/// What is wrong with the list of parts of an upload.
+fn fault(upload: &Upload, list: &str) -> Option<&'static str> {
+    let listed: Vec<&str> = list.split("<Part>").skip(1).collect();
+    let is_listed = |(at, (number, bytes)): (usize, (&u32, &Vec<u8>))| {
+        let tag = tag(bytes);
+        listed.get(at).is_some_and(|part| {
+            part.contains(&format!("<PartNumber>{number}</PartNumber>"))
+                && part.contains(tag.trim_matches('"'))
+        })
+    };
+    if upload.parts.len() != listed.len() || !upload.parts.iter().enumerate().all(is_listed) {
+        return Some("InvalidPart");
+    }
+    let but_last = upload.parts.values().rev().skip(1);
+    but_last.clone().any(|part| part.len() < LEAST).then_some("EntityTooSmall")
+}
