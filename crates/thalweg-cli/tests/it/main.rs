@@ -36,6 +36,7 @@ mod scan;
 mod terminal;
 #[cfg(feature = "object")]
 mod uploads;
+#[cfg(feature = "object")]
 mod url_plans;
 #[cfg(feature = "object")]
 mod urls;

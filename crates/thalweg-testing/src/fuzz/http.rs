@@ -255,7 +255,7 @@ thread_local! {
 }
 
 /// Checks what is made of a server's answers. The first input byte says how they are sent, the
-/// second what is read. The rest are answers, with [`SEPARATOR`] between them.
+/// second what is read. The rest are answers, with `SEPARATOR` between them.
 pub fn http_answers(data: &[u8]) {
     let [pick, plan, rest @ ..] = data else { return };
     let runtime = RUNTIME.with(|runtime| *runtime);
