@@ -324,7 +324,8 @@ build_all() {
 
 for part in "$@"; do
     case $part in
-        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | rust-readers | all) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, all)"; exit 2 ;;
+        zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | remote | all) "build_$part" ;;
+        rust-readers) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, remote, all)"; exit 2 ;;
     esac
 done
