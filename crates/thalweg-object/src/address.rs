@@ -86,26 +86,27 @@ impl Address {
             return Err(wrong("a folder of objects, and no object"));
         }
         let connector = Connector::default();
-        let place = format!("{scheme}://{bucket}/{name} of {}", service_of(scheme, bucket)?);
-        let key = match Path::parse(name) {
-            Ok(key) if key.as_ref() == name => key,
+        let s3 = match scheme {
+            "s3" | "s3a" => Some(s3(bucket, &shown, &access)?),
+            _ => None,
+        };
+        let place = format!("{scheme}://{bucket}/{name} of {}", service_of(scheme, s3.as_ref()));
+        let key = match (Path::parse(name), &s3) {
+            (Ok(key), _) if key.as_ref() == name => key,
             // The key is one that `object_store` does not name.
-            _ if matches!(scheme, "s3" | "s3a") && !name.split('/').any(is_dots) => {
-                let service = odd(bucket, name, &shown, &access)?;
+            (_, Some(s3)) if !name.split('/').any(is_dots) => {
+                let service = odd(s3, name, &shown)?;
                 return Ok(Self { service, uploads: None, key: Path::default(), shown, place });
             }
-            Ok(_) => return Err(wrong("the key begins with /")),
-            Err(e) => return Err(wrong(&e.to_string())),
+            (Ok(_), _) => return Err(wrong("the key begins with /")),
+            (Err(e), _) => return Err(wrong(&e.to_string())),
         };
-        let (service, uploads) = match scheme {
-            "s3" | "s3a" => {
-                let builder = s3(bucket, &shown, &access)?;
-                let connector = Connector { signs: signs(&builder), ..connector };
-                let builder = builder.with_http_connector(connector);
-                both(builder.build().map_err(misconfigured(&shown))?)
+        let (service, uploads) = match (scheme, s3) {
+            (_, Some(s3)) => both(connected(&s3).build().map_err(misconfigured(&shown))?),
+            ("gs", _) => both(google(bucket, connector, &shown)?),
+            ("az" | "azure" | "abfs" | "abfss", _) => {
+                both(azure(scheme, bucket, connector, &shown)?)
             }
-            "gs" => both(google(bucket, connector, &shown)?),
-            "az" | "azure" | "abfs" | "abfss" => both(azure(scheme, bucket, connector, &shown)?),
             _ => return Err(wrong("an unknown kind of URL")),
         };
         Ok(Self { service, uploads: Some(uploads), key, shown, place })
@@ -142,9 +143,7 @@ impl Place {
         let failed = misconfigured(&shown);
         let (lister, service): (_, Arc<dyn ObjectStore>) = match scheme {
             "s3" | "s3a" => {
-                let builder = s3(bucket, &shown, &Access::default())?;
-                let own = Connector { signs: signs(&builder), ..Connector::default() };
-                let builder = builder.with_http_connector(own);
+                let builder = connected(&s3(bucket, &shown, &Access::default())?);
                 let signing = Signing::new(&builder).map_err(&failed)?;
                 let connector = Connector { signs: signing.is_some(), signing, ..connector };
                 let client = connector.connect(&ClientOptions::new()).map_err(&failed)?;
@@ -183,7 +182,7 @@ fn is_dots(part: &str) -> bool {
 }
 
 /// Where the environment says that a bucket is. Two services may have buckets of one name.
-fn service_of(scheme: &str, bucket: &str) -> Result<String> {
+fn service_of(scheme: &str, s3: Option<&AmazonS3Builder>) -> String {
     let values = match scheme {
         "gs" => {
             let builder = GoogleCloudStorageBuilder::from_env();
@@ -194,12 +193,9 @@ fn service_of(scheme: &str, bucket: &str) -> Result<String> {
             [AzureConfigKey::Endpoint, AzureConfigKey::AccountName]
                 .map(|key| builder.get_config_value(&key))
         }
-        _ => [
-            s3(bucket, bucket, &Access::default())?.get_config_value(&AmazonS3ConfigKey::Endpoint),
-            None,
-        ],
+        _ => [s3.and_then(|s3| s3.get_config_value(&AmazonS3ConfigKey::Endpoint)), None],
     };
-    Ok(values.map(Option::unwrap_or_default).join(" "))
+    values.map(Option::unwrap_or_default).join(" ")
 }
 
 /// A URL without the parameters that sign it for a time: the object is the same without them.
@@ -291,17 +287,17 @@ fn s3(bucket: &str, shown: &str, access: &Access<'_>) -> Result<AmazonS3Builder>
     Ok(builder.with_client_options(options).with_retry(no_retries()))
 }
 
-/// Whether requests are signed as S3 wants it.
-fn signs(builder: &AmazonS3Builder) -> bool {
-    builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true")
+/// A builder whose requests go over our connections.
+fn connected(s3: &AmazonS3Builder) -> AmazonS3Builder {
+    // Whether they are signed as S3 wants it.
+    let signs = s3.get_config_value(&AmazonS3ConfigKey::SkipSignature).as_deref() != Some("true");
+    s3.clone().with_http_connector(Connector { signs, ..Connector::default() })
 }
 
 /// The service of one object of S3 whose key `object_store` does not name.
-fn odd(bucket: &str, key: &str, shown: &str, access: &Access<'_>) -> Result<Arc<dyn ObjectStore>> {
+fn odd(s3: &AmazonS3Builder, key: &str, shown: &str) -> Result<Arc<dyn ObjectStore>> {
     let failed = misconfigured(shown);
-    let builder = s3(bucket, shown, access)?;
-    let own = Connector { signs: signs(&builder), ..Connector::default() };
-    let builder = builder.with_http_connector(own);
+    let builder = connected(s3);
     let bucket = bucket_url(&builder).map_err(&failed)?;
     let url = object_url(&bucket, key).map_err(|e| Error::Usage(format!("{shown}: {e}").into()))?;
     let signing = Signing::new(&builder).map_err(failed)?;
