@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use rustix::fs::sendfile;
 use thalweg_io::random::hash01;
 
-use crate::http_server::{Asked, next_request};
+use crate::http_server::{Asked, decoded, next_request};
 
 /// What a store can do. `None` is what this machine can do.
 #[derive(Debug, Clone, Copy, Default)]
@@ -320,20 +320,6 @@ fn text(out: &mut TcpStream, status: u16, body: &str) -> Goes {
     let head = format!("HTTP/1.1 {status} OK\r\nContent-Length: {len}\r\n\r\n");
     out.write_all(format!("{head}{body}").as_bytes())?;
     Ok(true)
-}
-
-/// A path or query without `%` escapes.
-fn decoded(text: &str) -> String {
-    let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, tail)) = rest.split_first() {
-        let escaped = (first == b'%').then(|| tail.get(..2)).flatten();
-        let escaped = escaped.and_then(|hex| std::str::from_utf8(hex).ok());
-        let byte = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = &tail[if byte.is_some() { 2 } else { 0 }..];
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -297,24 +297,18 @@ fn other_version(bytes: &mut [u8]) {
     bytes.iter_mut().for_each(|byte| *byte ^= 0xff);
 }
 
-/// What a path or a part of a query stands for.
-fn decoded(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut all = Vec::new();
-    let mut at = 0;
-    while at < bytes.len() {
-        let code = text.get(at + 1..at + 3).and_then(|code| u8::from_str_radix(code, 16).ok());
-        match (bytes[at], code) {
-            (b'%', Some(code)) => {
-                all.push(code);
-                at += 3;
-                continue;
-            }
-            (byte, _) => all.push(byte),
-        }
-        at += 1;
+/// A path or query without `%` escapes.
+pub(crate) fn decoded(text: &str) -> String {
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = (first == b'%').then(|| tail.get(..2)).flatten();
+        let escaped = escaped.and_then(|hex| std::str::from_utf8(hex).ok());
+        let byte = escaped.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = &tail[if byte.is_some() { 2 } else { 0 }..];
     }
-    String::from_utf8(all).unwrap()
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A key as it is in a list.

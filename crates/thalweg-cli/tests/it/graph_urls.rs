@@ -1,7 +1,6 @@
 //! Networks at URLs: what the verbs print is what they print for the folder.
 
 use std::fs;
-use std::process::Output;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
 
 use crate::common::Folder;
+use crate::urls::from_bucket;
 
 /// A folder with a network `net` of several segments and a log, and attributes of edges.
 fn network() -> Folder {
@@ -47,18 +47,6 @@ fn served(
     let server = ObjectServer::start(objects(&folder), behaviour);
     let url = server.url("/bucket/net");
     (folder, server, url)
-}
-
-/// The output of a verb that reads from a bucket of the server.
-fn from_bucket(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Output {
-    folder
-        .command(args)
-        .env("AWS_ENDPOINT_URL", server.url(""))
-        .env("AWS_ACCESS_KEY_ID", "key")
-        .env("AWS_SECRET_ACCESS_KEY", "secret")
-        .env("AWS_REGION", "eu-north-1")
-        .output()
-        .unwrap()
 }
 
 /// Asks that read `net`, with `net` in the place of its URL.

@@ -1,26 +1,14 @@
 //! Folders and patterns of objects as data sets, and the indexes and other files beside objects.
 
 use std::fs;
-use std::process::Output;
 
 use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
 
 use crate::common::Folder;
-
-/// Runs a verb as a user of a server.
-fn of_user(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Output {
-    folder
-        .command(args)
-        .env("AWS_ENDPOINT_URL", server.url(""))
-        .env("AWS_ACCESS_KEY_ID", "key")
-        .env("AWS_SECRET_ACCESS_KEY", "secret")
-        .env("AWS_REGION", "eu-north-1")
-        .output()
-        .unwrap()
-}
+use crate::urls::from_bucket;
 
 fn ok(folder: &Folder, server: &ObjectServer, args: &[&str]) -> String {
-    let done = of_user(folder, server, args);
+    let done = from_bucket(folder, server, args);
     assert!(done.status.success(), "{args:?}: {done:?}");
     String::from_utf8(done.stdout).unwrap()
 }
@@ -89,12 +77,12 @@ fn folders_and_patterns_of_objects_are_data_sets() {
         assert_eq!(ok(&folder, &server, &["read", &url, "--digest"]), local, "{pattern}");
     }
     for nothing in ["runs/*.slow5", "none/", "runs/*/none/*", "**/none.blow5", "runs/a[", "*/x/"] {
-        let done = of_user(&folder, &server, &["read", &format!("s3://data/{nothing}")]);
+        let done = from_bucket(&folder, &server, &["read", &format!("s3://data/{nothing}")]);
         let told = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.code().is_some_and(|code| code == 1 || code == 2), "{nothing}: {told}");
         assert!(told.contains(nothing), "{nothing}: {told}");
     }
-    let done = of_user(&folder, &server, &["read", "s3://*/x.blow5"]);
+    let done = from_bucket(&folder, &server, &["read", "s3://*/x.blow5"]);
     assert!(String::from_utf8_lossy(&done.stderr).contains("no pattern"), "{done:?}");
     // What the bucket is asked for is no more than what may match.
     let before = server.asked().len();
@@ -290,7 +278,7 @@ arms = [{ workload = "read", name = "a" }, { workload = "read", name = "b" }]
     assert!(places.clone().find(of_many).is_some_and(|file| file["bytes"].as_u64() > Some(0)));
     let missing = suite.replace("top.blow5", "none.blow5");
     fs::write(folder.path("s.toml"), missing).unwrap();
-    let done = of_user(&folder, &server, &["bench", "s.toml", "--yes", "--json", "n.jsonl"]);
+    let done = from_bucket(&folder, &server, &["bench", "s.toml", "--yes", "--json", "n.jsonl"]);
     let told = String::from_utf8_lossy(&done.stderr);
     assert!(!done.status.success() && told.contains("there is no such object"), "{told}");
 }
