@@ -65,7 +65,7 @@ pub(crate) struct ConvertArgs {
     sort: bool,
     /// Print the plan of reading IN (store model, requests, predicted time, and of a URL the cost),
     /// and write nothing
-    #[arg(long, conflicts_with_all = ["per_file", "repack"])]
+    #[arg(long, conflicts_with = "per_file")]
     explain: bool,
     #[command(flatten)]
     prices: PriceArgs,

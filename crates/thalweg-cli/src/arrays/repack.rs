@@ -24,7 +24,7 @@ use crate::progress::FetchProgress;
 pub(crate) struct RepackArgs {
     /// Rewrite an HDF5 file: the chunks of a dataset next to each other, in other shapes, with
     /// other filters; everything else as it was
-    #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to"])]
+    #[arg(long, conflicts_with_all = ["per_file", "ids", "sort", "to", "explain"])]
     repack: bool,
     /// Chunks of so many elements of the first dimension (1Mi), a shape (128x64), contiguous, or
     /// keep; for one dataset or group with PATH= before it. Without a path it applies to datasets
