@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt rust-readers remote test fmt clippy doc unit unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt rust-readers remote test fmt clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -61,7 +61,7 @@ test:
 	@$(MAKE) deny ADVISORIES=skip
 	@$(MAKE) mpi
 	cargo test --workspace --locked --no-run
-	@$(MAKE) --jobs=3 --output-sync=line unit-tests unit-src interop-tests
+	@$(MAKE) --jobs=4 --output-sync=line unit-it unit-tests unit-src interop-tests
 
 fmt:
 	cargo fmt --all --check
@@ -78,11 +78,17 @@ doc:
 # beside those in src/.
 unit:
 	cargo test --workspace --locked --no-run
-	@$(MAKE) --jobs=2 unit-tests unit-src
+	@$(MAKE) --jobs=3 unit-it unit-tests unit-src
+
+# The programs called `it` beside the others, which mostly wait.
+TEST_ALL = $(if $(CI),ulimit -c unlimited;) \
+	cargo test --workspace --locked --test $(1) -- --test-threads=$$(($$(nproc) * 3 / 2)) $(if $(CI),|| { .ci/backtraces; false; })
+
+unit-it:
+	$(call TEST_ALL,it)
 
 unit-tests:
-	$(if $(CI),ulimit -c unlimited;) \
-		cargo test --workspace --locked --test '*' -- --test-threads=$$(($$(nproc) * 3 / 2)) $(if $(CI),|| { .ci/backtraces; false; })
+	$(call TEST_ALL,'[!i]*')
 
 unit-src:
 	cargo test --workspace --locked --lib --bins
@@ -109,7 +115,7 @@ interop:
 interop-tests:
 	.venv/bin/python -m pytest tests/interop --numprocesses=$$(($$(nproc) * 3 / 2)) $(PYTEST_ARGS)
 
-# Mutants of every format, every verb, and what must hold for each run; `make interop` does 300 of these. What it finds is kept in
+# Mutants of every format, every verb, and what must hold for each run; `make interop` does 100 of these. What it finds is kept in
 # target/attack.
 attack:
 	@peers/build.sh python

@@ -7,7 +7,7 @@ import sys
 
 from nanopore import HERE
 
-RUNS = int(os.environ.get("ATTACK_RUNS", "300"))
+RUNS = int(os.environ.get("ATTACK_RUNS", "300" if os.environ.get("THOROUGH") else "100"))
 
 
 def test_mutants(thalweg_binary, tmp_path):

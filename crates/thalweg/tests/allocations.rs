@@ -16,6 +16,7 @@ use thalweg::plan::Budget;
 use thalweg::reads::{BatchOptions, Options, Order, Read, ReadFile, Selection, Visitor};
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::ReadWriter;
+use thalweg_testing::one_of;
 
 #[global_allocator]
 static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
@@ -98,12 +99,13 @@ const MANY: usize = 100_000;
 #[test]
 fn no_allocation_for_a_read() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-    for (record, signal) in [
+    let presses = [
         (RecordPress::Zstd, SignalPress::SvbZd),
         (RecordPress::Zlib, SignalPress::SvbZd),
         (RecordPress::None, SignalPress::ExZd),
         (RecordPress::None, SignalPress::None),
-    ] {
+    ];
+    for (record, signal) in presses.into_iter().step_by(one_of()) {
         let (many, many_blocks) = measure(&file(folder.path(), MANY as u64, 80, record, signal));
         let what = format!("{record:?} {signal:?}: {many:?} in {many_blocks} blocks");
         // At most five groups per block. Each group allocates its place in the queue, and for

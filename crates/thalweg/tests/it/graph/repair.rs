@@ -134,7 +134,7 @@ fn one_damaged_byte_loses_no_edge_of_a_segment() {
 #[test]
 fn repair_never_invents_edges() {
     let mut losses = 0;
-    for seed in 100..124 {
+    for seed in (100..124).step_by(one_of()) {
         let (disk, truth, ever) = worked_on(seed);
         let mut rng = SmallRng::seed_from_u64(seed);
         for _ in 0..12 {
@@ -166,7 +166,7 @@ fn repair_never_invents_edges() {
             assert!(found == truth || !report.defects.is_empty());
         }
     }
-    assert!(losses > 40, "{losses}");
+    assert!(losses > 40 / one_of(), "{losses}");
 }
 
 /// A network whose lists of neighbours take many pages.
@@ -211,7 +211,7 @@ fn losses_in_lists_of_many_pages_are_reported_exactly() {
     assert!(pages > 150, "{pages}");
     let mut rng = SmallRng::seed_from_u64(2);
     let (mut lost, mut attributes) = (0, 0);
-    for round in 0..14 {
+    for round in (0..14).step_by(if one_of() > 1 { 2 } else { 1 }) {
         let damaged = disk.copy();
         let count = if round < 5 { 1 } else { rng.random_range(2..40) };
         for _ in 0..count {
