@@ -22,6 +22,7 @@ mod lane;
 mod list;
 mod lister;
 mod object;
+mod pace;
 mod profile;
 #[cfg(feature = "aws-profiles")]
 mod profile_keys;

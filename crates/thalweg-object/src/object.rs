@@ -165,11 +165,10 @@ impl Object {
             loop {
                 let deadline = Instant::now() + self.patience.request;
                 let deadline = deadline.min(tries.last + self.patience.read);
-                let started = Instant::now();
                 self.tally.requests.fetch_add(1, Ordering::Relaxed);
                 let refused = match self.patiently(pin!(with_aside(request())), deadline).await {
                     Ok((Ok(answer), _)) => {
-                        self.tally.answered(started.elapsed());
+                        self.tally.answered();
                         return Ok(answer);
                     }
                     Ok((Err(error), aside)) => Refused::of(aside.trouble, &error),
@@ -376,7 +375,6 @@ impl Object {
     async fn answer(&self, range: Range<u64>, since: Instant) -> Result<Answer, Refused> {
         let late = Instant::now() + self.patience.request;
         let deadline = late.min(since + self.patience.read);
-        let started = Instant::now();
         let get = || {
             self.tally.requests.fetch_add(1, Ordering::Relaxed);
             let options = GetOptions {
@@ -386,15 +384,19 @@ impl Object {
             };
             Box::pin(with_aside(self.service.get_opts(&self.key, options)))
         };
+        let waiting = self.tally.pace.made(range.end - range.start);
         let both = async {
-            let first = get();
-            let Some(hedge_after) = self.tally.hedge_after() else { return first.await };
-            let late = match future::select(first, pin!(sleep(hedge_after))).await {
-                Either::Left((answer, _)) => return answer,
-                Either::Right(((), late)) => late,
-            };
-            self.tally.hedges.fetch_add(1, Ordering::Relaxed);
-            match future::select(late, get()).await {
+            let mut first = get();
+            loop {
+                match future::select(first, pin!(sleep(waiting.next_look()))).await {
+                    Either::Left((answer, _)) => return answer,
+                    Either::Right(((), late)) => first = late,
+                }
+                if waiting.is_slow() && self.tally.may_hedge() {
+                    break;
+                }
+            }
+            match future::select(first, get()).await {
                 Either::Left((answer, other)) | Either::Right((answer, other)) => {
                     if answer.0.is_ok() { answer } else { other.await }
                 }
@@ -406,7 +408,8 @@ impl Object {
         self.tally.admission.answered(is_overload);
         match answer {
             Ok(answer) => {
-                self.tally.answered(started.elapsed());
+                self.tally.answered();
+                waiting.answered();
                 let version = Version::of(&answer.meta);
                 let sum = answer.extensions.get::<Checksum>().cloned();
                 let body = match body {

@@ -1,11 +1,10 @@
 //! When a request is tried again: how soon, how often, and when it is given up.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::admission::Admission;
+use crate::pace::Pace;
 
 /// How long a read waits for a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,8 +54,8 @@ pub(crate) struct Tally {
     pub(crate) hedges: AtomicU64,
     pub(crate) bytes: AtomicU64,
     pub(crate) admission: Admission,
+    pub(crate) pace: Pace,
     answers: AtomicU64,
-    latencies: Mutex<Latencies>,
 }
 
 impl Tally {
@@ -70,60 +69,19 @@ impl Tally {
         retries < FREE_RETRIES + requests / RETRY_SHARE
     }
 
-    /// Notes that a request was answered after `latency`.
-    pub(crate) fn answered(&self, latency: Duration) {
+    /// Notes an answer.
+    pub(crate) fn answered(&self) {
         self.answers.fetch_add(1, Ordering::Relaxed);
-        self.lock().add(latency);
     }
 
-    /// How long to wait for an answer before the request is made a second time; `None` if that does
-    /// not pay.
-    pub(crate) fn hedge_after(&self) -> Option<Duration> {
-        /// One of so many requests may be made twice.
-        const HEDGE_SHARE: u64 = 20;
-        let requests = self.requests.load(Ordering::Relaxed);
-        if self.hedges.load(Ordering::Relaxed) > requests / HEDGE_SHARE {
-            return None;
-        }
-        self.lock().slow()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Latencies> {
-        self.latencies.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The latencies of the last requests.
-#[derive(Debug, Default)]
-struct Latencies {
-    last: Vec<Duration>,
-    next: usize,
-}
-
-impl Latencies {
-    const KEPT: usize = 128;
-    /// Fewer say nothing about the slow ones.
-    const LEAST: usize = 32;
-
-    fn add(&mut self, latency: Duration) {
-        if self.last.len() < Self::KEPT {
-            self.last.push(latency);
-        } else {
-            self.last[self.next] = latency;
-            self.next = (self.next + 1) % Self::KEPT;
-        }
-    }
-
-    /// A latency that is slow for this store. A second request pays if the usual answer comes well
-    /// before it.
-    fn slow(&self) -> Option<Duration> {
-        if self.last.len() < Self::LEAST {
-            return None;
-        }
-        let mut sorted = self.last.clone();
-        sorted.sort_unstable();
-        let at = |part: f64| sorted[((sorted.len() - 1) as f64 * part) as usize];
-        Some(at(0.95).max(at(0.5) * 2))
+    /// Whether a slow request may be made a second time. If so, that is noted.
+    pub(crate) fn may_hedge(&self) -> bool {
+        /// So many requests may be made twice, and one of so many.
+        const FREE_HEDGES: u64 = 8;
+        const HEDGE_SHARE: u64 = 10;
+        let most = FREE_HEDGES + self.requests.load(Ordering::Relaxed) / HEDGE_SHARE;
+        let one_more = |hedges| (hedges < most).then_some(hedges + 1);
+        self.hedges.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).is_ok()
     }
 }
 
@@ -143,28 +101,23 @@ mod tests {
     fn an_address_without_a_server_is_given_up_soon() {
         let tally = Tally::default();
         assert!(tally.may_retry(1) && tally.may_retry(2) && !tally.may_retry(3));
-        tally.answered(Duration::from_millis(1));
+        tally.answered();
         assert!(tally.may_retry(3) && tally.may_retry(30));
     }
 
     #[test]
     fn retries_are_a_part_of_the_requests() {
         let tally = Tally::default();
-        tally.answered(Duration::from_millis(1));
+        tally.answered();
         assert_eq!((0..500).filter(|_| tally.may_retry(1)).count() as u64, FREE_RETRIES);
         tally.requests.store(10_000, Ordering::Relaxed);
         assert!(tally.may_retry(1));
     }
 
     #[test]
-    fn only_slow_requests_are_made_twice() {
+    fn few_requests_are_made_twice() {
         let tally = Tally::default();
-        assert_eq!(tally.hedge_after(), None, "nothing is known");
-        for at in 0..128 {
-            tally.answered(Duration::from_millis(if at % 16 == 0 { 300 } else { 30 }));
-        }
-        assert_eq!(tally.hedge_after(), Some(Duration::from_millis(300)));
-        tally.hedges.store(1, Ordering::Relaxed);
-        assert_eq!(tally.hedge_after(), None, "too many were");
+        tally.requests.store(1000, Ordering::Relaxed);
+        assert_eq!((0..1000).filter(|_| tally.may_hedge()).count(), 108);
     }
 }

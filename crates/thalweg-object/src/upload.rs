@@ -219,10 +219,9 @@ impl Upload {
     ) -> Result<Self> {
         let (address, uploads) = writable(url, settings)?;
         let runtime = runtime(&address.shown)?;
-        let started = Instant::now();
         let found = look(&address, control, patience)?;
         let target = Target::new(address, uploads, control, patience);
-        target.tally.answered(started.elapsed());
+        target.tally.answered();
         let keeps = match (replaced, &found) {
             (Replaced::Nothing, Found::Object(_)) => return Err(target.appeared()),
             (Replaced::Anything, _) | (_, Found::Object(_)) => false,
@@ -574,7 +573,7 @@ impl Target {
         // The work may have been cancelled, which must not cancel this.
         let target =
             Self::new(self.address.clone(), self.uploads.clone(), &Control::new(), self.patience);
-        target.tally.answered(Duration::ZERO);
+        target.tally.answered();
         let abort = || target.uploads.abort_multipart(&target.address.key, id);
         // What is left over after this, a rule of the service removes.
         let _ = target.ask(false, self.patience.request, 0, abort).await;
@@ -597,10 +596,9 @@ impl Target {
             tries += 1;
             self.tally.requests.fetch_add(1, Ordering::Relaxed);
             let sending = Sending::new(keeps);
-            let started = Instant::now();
             let refused = match self.answer(&sending, limit, request()).await {
                 Ok((Ok(answer), _)) => {
-                    self.tally.answered(started.elapsed());
+                    self.tally.answered();
                     return Ok(answer);
                 }
                 Ok((Err(error), _)) if is_unsupported(&error) => return Err(Stopped::Unknown),
