@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use thalweg::control::Control;
 use thalweg::engine::default_threads;
 use thalweg::graph::Network;
-use thalweg::plan::{Budget, DEFAULT_MEMORY};
+use thalweg::plan::{Budget, DEFAULT_MEMORY, long_line_memory};
 use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
@@ -25,7 +25,8 @@ pub(crate) struct ReadArgs {
     #[arg(long, short = 't', value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Memory for buffers, batches and codecs, as in 64MiB or 1GB
+    /// Memory for buffers, batches and codecs, as in 64MiB or 1GB (default: 192MiB, and up to
+    /// 384MiB for objects at URLs)
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,
     /// How bytes are read
@@ -103,6 +104,7 @@ impl ReadArgs {
                 StoreChoice::Memory => StoreKind::Memory,
             },
             budget,
+            long_line_memory: self.memory.is_none().then(long_line_memory),
             control: cancel_on_signal(),
             model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),

@@ -276,7 +276,7 @@ impl ArrayFile {
     ) -> Result<Self> {
         let OpenedStore { store, model: (model, _), note, .. } = opened;
         let other_files = OtherFiles::new(path, reach)?;
-        let mut file = Self::of(store, other_files, Options { model: Some(model), ..options })?;
+        let mut file = Self::of(store, other_files, options.on(model))?;
         file.note = note;
         file.path = Some(path.to_owned());
         if !file.options.own_index {

@@ -100,7 +100,7 @@ pub struct Shape {
     /// The most bytes per request.
     pub block: usize,
     /// While fewer bytes than this are in flight, more requests than the depth are made, up to
-    /// [`Shape::flight_requests`]: what the store delivers during one latency.
+    /// [`Shape::flight_requests`]: what fills the line to the store.
     pub flight_bytes: usize,
     /// The most requests that are made for [`Shape::flight_bytes`].
     pub flight_requests: usize,

@@ -67,7 +67,27 @@ pub enum Source {
         framer: Box<dyn Framer>,
     },
     /// The fetches are planned beforehand: see [`crate::plan`].
-    Planned(Box<dyn Iterator<Item = Fetch> + Send>),
+    Planned(Box<dyn Plan>),
+}
+
+/// Fetches, in the order in which they are made. Every iterator over fetches is one.
+pub trait Plan: Send {
+    /// The next fetch, or `None` if no more will come. Waits for it if it is not ready.
+    fn next_fetch(&mut self) -> Option<Fetch>;
+
+    /// Whether [`Plan::next_fetch`] need not wait for another thread.
+    fn is_ready(&mut self) -> bool {
+        true
+    }
+
+    /// Waits until [`Plan::is_ready`].
+    fn wait(&mut self) {}
+}
+
+impl<I: Iterator<Item = Fetch> + Send> Plan for I {
+    fn next_fetch(&mut self) -> Option<Fetch> {
+        self.next()
+    }
 }
 
 /// Fetched bytes, shared by the groups of extents that lie in them.

@@ -68,7 +68,7 @@ impl StoreModel {
     /// prefix, 85 to 90 MB/s per connection, and at least 30 ms to the first byte (S3 performance
     /// guidelines).
     pub const S3: Self =
-        Self { latency_s: 30e-3, bandwidth: 1.1e9, request_rate: 2e3, depth: 32, block: 8 << 20 };
+        Self { latency_s: 30e-3, bandwidth: 1.1e9, request_rate: 5.5e3, depth: 32, block: 8 << 20 };
     /// Memory: tmpfs, ramfs.
     pub const MEMORY: Self =
         Self { latency_s: 2e-6, bandwidth: 8e9, request_rate: 500e3, depth: 2, block: 1 << 20 };

@@ -12,7 +12,7 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::model::{Origin, StoreModel};
 use crate::object_cache::ObjectCache;
-use crate::plan::Budget;
+use crate::plan::{Budget, is_long_line};
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{CountedStore, Counter, FileStore, MemoryStore, MmapStore, Store};
@@ -32,6 +32,9 @@ pub struct Options {
     pub store: StoreKind,
     /// Threads and memory.
     pub budget: Budget,
+    /// Memory that replaces that of the budget on a [long line](crate::plan::is_long_line). By
+    /// default none does; [`long_line_memory`](crate::plan::long_line_memory) suits.
+    pub long_line_memory: Option<usize>,
     /// Cancels reads from outside and reports their progress.
     pub control: Control,
     /// The model of the store, if the caller knows one. It replaces the measured model and the
@@ -63,6 +66,14 @@ pub struct Options {
 }
 
 impl Options {
+    /// The options for a file on a store with this model.
+    #[must_use]
+    pub fn on(self, model: StoreModel) -> Self {
+        let memory = self.long_line_memory.filter(|_| is_long_line(&model));
+        let memory = memory.unwrap_or(self.budget.memory);
+        Self { model: Some(model), budget: Budget { memory, ..self.budget }, ..self }
+    }
+
     /// The model that the caller knows, or else `prior`.
     pub fn model_or(&self, prior: StoreModel) -> (StoreModel, Origin) {
         self.model.map_or((prior, Origin::Prior), |model| (model, Origin::Given))

@@ -31,6 +31,13 @@ pub use load::{Load, in_rounds, in_turn, overlapped};
 /// Bytes of memory that a read may use by default.
 pub const DEFAULT_MEMORY: usize = 192 << 20;
 
+/// Bytes of memory that a read from a long line may use by default, if the machine has four times
+/// as many: more are read while one answer is slow. Measured (docs/remote.md).
+const LONG_LINE_MEMORY: usize = 384 << 20;
+
+/// In bytes. A line that holds as many is long.
+const LONG_LINE: f64 = 16e6;
+
 /// The smallest block, in bytes, that a budget can lead to. Smaller requests cost more time than
 /// the transfer of their bytes.
 const MIN_BLOCK: usize = 64 << 10;
@@ -82,9 +89,10 @@ const THREAD: usize = 4 << 20;
 
 /// The sizes of a run that keeps the depth of `model` in flight and stays within `budget`.
 ///
-/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. If the
-/// budget is too small for the model's block and depth, the blocks shrink first, then the depth.
-/// If it is too small for the threads, there are fewer.
+/// Half of the budget goes to block buffers, a quarter to batches, a quarter to codec state. With
+/// [`Delivery::Worker`] there are no batches, and their share goes to block buffers. If the budget
+/// is too small for the model's block and depth, the blocks shrink first, then the depth. If it is
+/// too small for the threads, there are fewer.
 ///
 /// ```
 /// use thalweg_io::engine::Delivery;
@@ -98,7 +106,10 @@ const THREAD: usize = 4 << 20;
 /// ```
 pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
     let threads = budget.threads.clamp(1, (budget.memory / THREAD).max(1));
-    let share = budget.memory / 2;
+    let share = match delivery {
+        Delivery::Worker => budget.memory / 4 * 3,
+        Delivery::Ordered | Delivery::AsTheyCome => budget.memory / 2,
+    };
     let mut block = model.block.max(MIN_BLOCK).next_multiple_of(MIN_BLOCK);
     // Headroom of a quarter of a block lets all but the longest extents be completed without
     // another buffer.
@@ -110,13 +121,12 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
     let block = block.next_multiple_of(MIN_BLOCK);
     let grown = model.depth.max(1).saturating_mul(GROWTH);
     let buffers = (share / buffer(block)).clamp(3, blocks_alive(grown, threads));
-    let far_s = if model.latency_s < FAR_S { 0.0 } else { model.latency_s };
     Shape {
         threads,
         depth: model.depth.clamp(1, buffers - 1),
         max_depth: grown.clamp(1, buffers - 1),
-        flight_bytes: (far_s * model.bandwidth) as usize,
-        flight_requests: (far_s * model.request_rate).ceil() as usize,
+        flight_bytes: flight_bytes(model, block),
+        flight_requests: flight_requests(model),
         block,
         usual: None,
         headroom: block / 4,
@@ -126,6 +136,72 @@ pub fn shape(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
         batches: threads * 2 + 2,
         delivery,
     }
+}
+
+/// The sizes of a run over a list of small ranges, such as reads by id. As [`shape`], but on a
+/// store that is far away the blocks shrink until there are buffers for as many requests as are
+/// made during one latency.
+///
+/// ```
+/// use thalweg_io::engine::Delivery;
+/// use thalweg_io::model::StoreModel;
+/// use thalweg_io::plan::{Budget, shape, shape_of_list};
+///
+/// let (model, budget) = (StoreModel::S3, Budget::default());
+/// let list = shape_of_list(&model, budget, Delivery::Ordered);
+/// assert!(list.flight_requests < list.max_depth);
+/// assert!(list.block < shape(&model, budget, Delivery::Ordered).block);
+/// ```
+pub fn shape_of_list(model: &StoreModel, budget: Budget, delivery: Delivery) -> Shape {
+    let mut model = *model;
+    loop {
+        let shape = shape(&model, budget, delivery);
+        if shape.max_depth >= shape.flight_requests || shape.block <= MIN_BLOCK {
+            return shape;
+        }
+        model.block = shape.block / 2;
+    }
+}
+
+/// Whether a store is far away: a latency is long in comparison with the work between requests.
+///
+/// ```
+/// use thalweg_io::{model::StoreModel, plan::is_far};
+/// assert!(is_far(&StoreModel::S3) && !is_far(&StoreModel::LOCAL));
+/// ```
+pub fn is_far(model: &StoreModel) -> bool {
+    model.latency_s >= FAR_S
+}
+
+/// Whether a store transfers many bytes during one latency, as object stores do.
+///
+/// ```
+/// use thalweg_io::{model::StoreModel, plan::is_long_line};
+/// assert!(is_long_line(&StoreModel::S3) && !is_long_line(&StoreModel::NETWORK));
+/// ```
+pub fn is_long_line(model: &StoreModel) -> bool {
+    model.latency_s * model.bandwidth >= LONG_LINE
+}
+
+/// Bytes of memory that suit a read from a [long line](is_long_line) on this machine.
+pub fn long_line_memory() -> usize {
+    let room = crate::residency::cache_room().unwrap_or(u64::MAX);
+    let share = usize::try_from(room / 4).unwrap_or(usize::MAX);
+    LONG_LINE_MEMORY.min(share).max(DEFAULT_MEMORY)
+}
+
+/// Bytes in flight that fill a line with a long latency: those that wait for one latency, and as
+/// many blocks as the store transfers at a time. 0 if the store is near.
+fn flight_bytes(model: &StoreModel, block: usize) -> usize {
+    if !is_far(model) {
+        return 0;
+    }
+    (model.latency_s * model.bandwidth) as usize + model.depth * block.min(model.block)
+}
+
+/// Requests that a store with a long latency takes in during one latency. 0 if the store is near.
+fn flight_requests(model: &StoreModel) -> usize {
+    if is_far(model) { (model.latency_s * model.request_rate).ceil() as usize } else { 0 }
 }
 
 /// Bytes that one batch may hold before it is delivered.

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use crate::engine::Shape;
 use crate::error::{Error, Result};
-use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Source, Step};
+use crate::extent::{Block, Data, Fetch, Framer, Group, Place, Plan, Source, Step};
 use crate::store::{AlignedBuf, Store};
 
 /// The requests that have not been turned into groups yet.
 pub(super) struct EngineInput {
     source: InputSource,
-    /// One entry per request, from the oldest that has not been framed. Its `block` is `None` until
-    /// the bytes arrive.
+    /// One entry per request, from the oldest that has not been turned into groups.
     pending: VecDeque<Pending>,
     head: u64,
     places: Vec<Range<usize>>,
@@ -30,10 +29,18 @@ struct Pending {
     /// Bytes at the front that were read only because of the store's alignment.
     skip: usize,
     fetch: Option<Fetch>,
-    block: Option<Arrived>,
+    bytes: Bytes,
 }
 
-/// The bytes of a request.
+/// The state of the bytes of a request.
+enum Bytes {
+    InFlight,
+    Arrived(Arrived),
+    /// They are in groups.
+    Grouped,
+}
+
+/// The bytes of a request that was answered.
 pub(super) enum Arrived {
     /// In a buffer, from index `at` on.
     Buf(AlignedBuf, usize),
@@ -54,8 +61,18 @@ impl Arrived {
 }
 
 enum InputSource {
-    Framed { next: u64, end: u64, framer: Box<dyn Framer>, carry: Option<Carry>, ended: bool },
-    Planned { fetches: Box<dyn Iterator<Item = Fetch> + Send>, ended: bool },
+    Framed {
+        next: u64,
+        end: u64,
+        framer: Box<dyn Framer>,
+        carry: Option<Carry>,
+        ended: bool,
+    },
+    /// `plan` is `None` while a thread waits for it.
+    Planned {
+        plan: Option<Box<dyn Plan>>,
+        ended: bool,
+    },
 }
 
 /// The bytes at the end of a block that belong to an extent whose end has not arrived.
@@ -63,6 +80,15 @@ struct Carry {
     block: Arc<Block>,
     range: Range<usize>,
     need: usize,
+}
+
+/// What [`EngineInput::next_request`] finds.
+pub(super) enum NextWanted {
+    Request(WantedRequest),
+    /// The plan is not ready: see [`EngineInput::take_plan`].
+    NotReady,
+    /// There are no more requests.
+    End,
 }
 
 /// A request to make: offset and length in bytes, and a tag that identifies it.
@@ -77,6 +103,8 @@ pub(super) struct FrameContext<'a> {
     pub(super) store: &'a Arc<dyn Store>,
     pub(super) shape: &'a Shape,
     pub(super) ready: &'a mut VecDeque<Group>,
+    /// Whether groups are decoded in the order of their requests.
+    pub(super) in_order: bool,
     pub(super) spare: &'a mut Vec<Vec<Place>>,
     /// Blocks that no group uses any more.
     pub(super) freed: &'a mut Vec<Block>,
@@ -94,7 +122,7 @@ impl EngineInput {
                 carry: None,
                 ended: range.is_empty(),
             },
-            Source::Planned(fetches) => InputSource::Planned { fetches, ended: false },
+            Source::Planned(plan) => InputSource::Planned { plan: Some(plan), ended: false },
         };
         Self {
             source,
@@ -106,17 +134,13 @@ impl EngineInput {
         }
     }
 
-    /// The next request, or `None` when there are no more.
-    pub(super) fn next_request(
-        &mut self,
-        store: &dyn Store,
-        shape: &Shape,
-    ) -> Option<WantedRequest> {
+    /// The next request. Does not wait.
+    pub(super) fn next_request(&mut self, store: &dyn Store, shape: &Shape) -> NextWanted {
         let align = store.alignment() as u64;
         let (offset, len, skip, fetch) = match &mut self.source {
             InputSource::Framed { next, end, ended, .. } => {
                 if *ended || *next >= *end {
-                    return None;
+                    return NextWanted::End;
                 }
                 let offset = *next / align * align;
                 // Blocks start on multiples of their size, so that only the first and last can be
@@ -127,10 +151,15 @@ impl EngineInput {
                 *next = stop;
                 (offset, (stop - offset) as usize, skip, None)
             }
-            InputSource::Planned { fetches, ended } => {
-                let Some(fetch) = (!*ended).then(|| fetches.next()).flatten() else {
+            InputSource::Planned { ended: true, .. } => return NextWanted::End,
+            InputSource::Planned { plan, ended } => {
+                let Some(plan) = plan else { return NextWanted::NotReady };
+                if !plan.is_ready() {
+                    return NextWanted::NotReady;
+                }
+                let Some(fetch) = plan.next_fetch() else {
                     *ended = true;
-                    return None;
+                    return NextWanted::End;
                 };
                 let offset = fetch.range.start / align * align;
                 let skip = (fetch.range.start - offset) as usize;
@@ -138,8 +167,24 @@ impl EngineInput {
             }
         };
         let tag = self.head + self.pending.len() as u64;
-        self.pending.push_back(Pending { offset, len, skip, fetch, block: None });
-        Some(WantedRequest { offset, len, tag })
+        self.pending.push_back(Pending { offset, len, skip, fetch, bytes: Bytes::InFlight });
+        NextWanted::Request(WantedRequest { offset, len, tag })
+    }
+
+    /// Takes the plan out, to wait for it without the lock of the run. `None` if another thread
+    /// waits for it already.
+    pub(super) fn take_plan(&mut self) -> Option<Box<dyn Plan>> {
+        match &mut self.source {
+            InputSource::Planned { plan, .. } => plan.take(),
+            InputSource::Framed { .. } => None,
+        }
+    }
+
+    /// Puts the plan back.
+    pub(super) fn put_plan(&mut self, back: Box<dyn Plan>) {
+        if let InputSource::Planned { plan, .. } = &mut self.source {
+            *plan = Some(back);
+        }
     }
 
     /// Whether no request is outstanding and none will follow.
@@ -168,23 +213,31 @@ impl EngineInput {
         self.stopped || matches!(&self.source, InputSource::Framed { ended: true, .. })
     }
 
-    /// Takes the bytes of request `tag`. Turns all blocks that have arrived in order into groups.
+    /// Takes the bytes of request `tag`. Turns all blocks whose turn it is into groups: if the
+    /// order is free, that of a planned request at once, so that none waits for a slow answer to
+    /// another.
     pub(super) fn arrived(
         &mut self,
         tag: u64,
         block: Arrived,
         context: &mut FrameContext<'_>,
     ) -> Result<()> {
+        let is_stopped = self.stopped;
         if let Some(pending) = self.pending.get_mut((tag - self.head) as usize) {
-            pending.block = Some(block);
+            pending.bytes = match &pending.fetch {
+                Some(fetch) if !context.in_order && !is_stopped => {
+                    group_planned(fetch, pending.offset, block, context);
+                    Bytes::Grouped
+                }
+                _ => Bytes::Arrived(block),
+            };
         }
-        while self.pending.front().is_some_and(|p| p.block.is_some()) {
-            let Some(Pending { offset, len, skip, fetch, block: Some(block) }) =
-                self.pending.pop_front()
-            else {
+        while self.pending.front().is_some_and(|first| !matches!(first.bytes, Bytes::InFlight)) {
+            let Some(Pending { offset, len, skip, fetch, bytes }) = self.pending.pop_front() else {
                 break;
             };
             self.head += 1;
+            let Bytes::Arrived(block) = bytes else { continue };
             if self.ended() {
                 context.freed.push(block.into_block(offset, context.store));
                 continue;
@@ -382,13 +435,25 @@ fn group(block: &Arc<Block>, places: impl Iterator<Item = Place>, context: &mut 
         bytes += place.range.len();
         current.push(place);
         if bytes >= context.shape.group {
-            context
-                .ready
-                .push_back(Group { block: block.clone(), places: std::mem::take(&mut current) });
+            let places = std::mem::take(&mut current);
+            context.push(Group { block: block.clone(), places });
             bytes = 0;
         }
     }
     if !current.is_empty() {
-        context.ready.push_back(Group { block: block.clone(), places: current });
+        context.push(Group { block: block.clone(), places: current });
+    }
+}
+
+impl FrameContext<'_> {
+    /// Appends a group. If the order is free, the first ordinals of groups ascend: then those that
+    /// a horizon stops come last.
+    fn push(&mut self, group: Group) {
+        let ordinal = |group: &Group| group.places.first().map(|place| place.ordinal);
+        let at = match self.in_order {
+            true => self.ready.len(),
+            false => self.ready.partition_point(|other| ordinal(other) <= ordinal(&group)),
+        };
+        self.ready.insert(at, group);
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Clocks;
 use super::depth::Depth;
-use super::input::{Arrived, EngineInput, FrameContext, NO_ROOM, WantedRequest};
+use super::input::{Arrived, EngineInput, FrameContext, NO_ROOM, NextWanted, WantedRequest};
 use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
@@ -230,8 +230,14 @@ impl<D: Decoder> Shared<D> {
                 return self.no_more_requests();
             }
             if self.may_fetch(&state) {
-                let Some(wanted) = state.input.next_request(&*self.store, &self.shape) else {
-                    return self.no_more_requests();
+                let wanted = match state.input.next_request(&*self.store, &self.shape) {
+                    NextWanted::Request(wanted) => wanted,
+                    NextWanted::End => return self.no_more_requests(),
+                    NextWanted::NotReady if !wait => return Next::Later,
+                    NextWanted::NotReady => {
+                        state = self.wait_for_plan(state);
+                        continue;
+                    }
                 };
                 state.buffers_out += 1;
                 state.in_flight += 1;
@@ -258,6 +264,23 @@ impl<D: Decoder> Shared<D> {
             }
             state = self.wait(&self.can_fetch, state);
         }
+    }
+
+    /// Waits until the plan has a request, without the lock.
+    fn wait_for_plan<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, RunState<D::Batch>>,
+    ) -> MutexGuard<'a, RunState<D::Batch>> {
+        let Some(mut plan) = state.input.take_plan() else {
+            return self.wait(&self.can_fetch, state);
+        };
+        drop(state);
+        plan.wait();
+        let mut state = self.lock();
+        state.input.put_plan(plan);
+        self.heed_cancel(&mut state);
+        self.can_fetch.notify_all();
+        state
     }
 
     /// Whether the bytes of a request at `offset` are addressable in the store.
@@ -335,6 +358,7 @@ impl<D: Decoder> Shared<D> {
                 store: &self.store,
                 shape: &self.shape,
                 ready,
+                in_order: self.shape.delivery == Delivery::Ordered,
                 spare,
                 freed: &mut freed,
                 oversize: &mut oversize,

@@ -198,3 +198,48 @@ fn a_long_line_is_filled_before_the_first_answer() {
     assert_eq!(deepest(2 * bytes, 6, 2), 2, "two requests fill the line");
     assert_eq!(deepest(100 * bytes, 100, COUNT as usize), COUNT as usize);
 }
+
+/// A store that answers the first request last, once it is told to.
+#[derive(Debug)]
+struct SlowStart {
+    name: Arc<str>,
+    told: Barrier,
+}
+
+impl Store for SlowStart {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn size(&self) -> u64 {
+        LEN * COUNT
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        if offset == 0 {
+            self.told.wait();
+        }
+        buf.fill((offset / LEN) as u8);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_slow_answer_holds_up_no_other_where_the_order_is_free() {
+    let store = Arc::new(SlowStart { name: "slow".into(), told: Barrier::new(2) });
+    let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
+    let shape = Shape { depth: 2, max_depth: 2, delivery: Delivery::AsTheyCome, ..SHAPE };
+    let copies = Copies { bad: u64::MAX };
+    let mut run = Run::start(store.clone(), source, copies, shape, Control::new()).unwrap();
+    let mut values: Vec<u8> = Vec::new();
+    while let Some(batch) = run.next() {
+        let batch = batch.unwrap();
+        values.extend(batch.iter().map(|extent| extent[0]));
+        run.recycle(batch);
+        if values.len() == COUNT as usize - 1 {
+            store.told.wait();
+        }
+    }
+    values.sort_unstable();
+    assert_eq!(values, (0..COUNT as u8).collect::<Vec<_>>());
+}

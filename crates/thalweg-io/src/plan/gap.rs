@@ -12,6 +12,9 @@ const FIRST_LOG: u32 = 12;
 /// and use bandwidth that other readers need. Chosen for pages of networks (docs/formats/graph.md).
 const LEAN_SLACK: f64 = 1.25;
 
+/// Time that is shorter than this part of the latency is not worth unwanted bytes.
+const LATENCY_SHARE: f64 = 0.1;
+
 /// In bytes. Unwanted bytes up to this number never split an extent. It is half of the default
 /// read-ahead of Linux (128 KiB): skipping fewer bytes saves a disc no time.
 const NEAR: u64 = 64 << 10;
@@ -23,7 +26,8 @@ const NEAR: u64 = 64 << 10;
 /// resulting requests and bytes, and chooses the smallest limit with the least cost. The cost is
 /// the longer of transfer time and request time plus half of the shorter. A store that transfers
 /// and accepts requests at the same time is quickest if both take equally long, so that no fixed
-/// limit suits all lists (docs/formats/hdf5.md, "Which gaps are read").
+/// limit suits all lists (docs/formats/hdf5.md, "Which gaps are read"). A longer limit must save
+/// more than a tenth of the latency.
 ///
 /// ```
 /// use thalweg_io::model::StoreModel;
@@ -79,7 +83,8 @@ impl GapRule {
         let cost = |gap| (gap, Load::of(ranges.clone(), gap, block).worth_s(&self.model));
         let costs: Vec<(u64, f64)> = ladder(block).map(cost).collect();
         let least = costs.iter().map(|cost| cost.1).fold(f64::INFINITY, f64::min);
-        costs.iter().find(|cost| cost.1 <= least * self.slack).map_or(0, |cost| cost.0)
+        let most = least * self.slack + self.model.latency_s * LATENCY_SHARE;
+        costs.iter().find(|cost| cost.1 <= most).map_or(0, |cost| cost.0)
     }
 
     /// The cost of one more request, in bytes: bandwidth over request rate.

@@ -83,7 +83,7 @@ impl ArrayFile {
         }
         let Budget { threads, memory } = self.options.budget;
         let budget = Budget { threads, memory: memory / SOURCE_SHARE };
-        let options = Options { budget, ..self.options.clone() };
+        let options = Options { budget, long_line_memory: None, ..self.options.clone() };
         let other_files = self.file.other_files();
         let file = if name == b"." {
             Self::of(self.store().clone(), other_files.clone(), options)?
