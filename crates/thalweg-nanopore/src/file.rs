@@ -305,6 +305,14 @@ impl OpenFile {
         plan::shape(&self.model, self.options.budget, delivery)
     }
 
+    /// The sizes that a run over a selection uses.
+    pub fn shape_of(&self, selection: &Selection, delivery: Delivery) -> Shape {
+        match selection {
+            Selection::All => self.shape(delivery),
+            Selection::Ids(_) => plan::shape_of_list(&self.model, self.options.budget, delivery),
+        }
+    }
+
     /// Starts a run of the engine.
     ///
     /// # Errors

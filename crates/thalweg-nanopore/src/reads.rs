@@ -301,7 +301,7 @@ impl ReadFile {
         collect: C,
         delivery: Delivery,
     ) -> Result<Run<ReadDecoder<C>>> {
-        let shape = self.shape(delivery);
+        let shape = self.file.shape_of(selection, delivery);
         let (source, unpacker) =
             self.reads.source(&self.file, selection, &shape, collect.wants_signal())?;
         let wanted = match selection {

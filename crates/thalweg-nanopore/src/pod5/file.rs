@@ -15,6 +15,7 @@ mod look_ahead;
 mod lookup;
 mod open;
 mod recover;
+mod signal_ahead;
 mod sort;
 mod tables;
 mod work_list;
@@ -223,8 +224,8 @@ impl FormatFile for Pod5File {
         let purpose = if signal { ReadPurpose::Samples } else { ReadPurpose::Fields };
         let (source, queue) = self.plan(file, selection, shape, purpose)?;
         let mut totals = RequestTotals::default();
-        let Source::Planned(fetches) = source else { return Ok(totals) };
-        for fetch in fetches {
+        let Source::Planned(mut plan) = source else { return Ok(totals) };
+        while let Some(fetch) = plan.next_fetch() {
             queue.pass()?;
             totals.add(file, &fetch);
         }

@@ -97,7 +97,7 @@ impl ReadFile {
         delivery: Delivery,
         signal: bool,
     ) -> Result<Explained> {
-        let shape = self.shape(delivery);
+        let shape = self.file.shape_of(selection, delivery);
         let budget = self.file.options.budget;
         match selection {
             Selection::Ids(_) if !self.reads.has_index(&self.file)? => {

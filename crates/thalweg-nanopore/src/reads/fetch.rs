@@ -45,7 +45,7 @@ impl ReadFile {
     /// # Errors
     /// Those of [`ReadFile::visit`], except for defects that only decoding detects.
     pub fn fetch(&self, selection: &Selection) -> Result<Summary> {
-        let shape = self.shape(Delivery::Worker);
+        let shape = self.file.shape_of(selection, Delivery::Worker);
         let (source, _) = self.reads.source(&self.file, selection, &shape, true)?;
         let finished = self.file.start(source, Untouched, shape)?.finish()?;
         let reads = finished.workers.iter().sum();

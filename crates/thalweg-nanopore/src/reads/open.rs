@@ -33,7 +33,7 @@ impl ReadFile {
     /// Those of [`ReadFile::open`].
     pub fn from_opened(path: &Path, opened: OpenedStore, options: Options) -> Result<Self> {
         let OpenedStore { store, model: (model, origin), note, .. } = opened;
-        let mut read = Self::from_store(store, Options { model: Some(model), ..options })?;
+        let mut read = Self::from_store(store, options.on(model))?;
         let notes = note.into_iter().chain(read.note.take());
         read.note = notes.reduce(|all, note| format!("{all}; {note}"));
         read.file.path = Some(path.to_owned());

@@ -2,22 +2,27 @@
 //! extents of signal.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
 use std::sync::{Arc, Weak};
 
 use thalweg_io::control::Control;
 use thalweg_io::engine::Shape;
-use thalweg_io::extent::{Fetch, Source, Wanted};
-use thalweg_io::pool::Background;
+use thalweg_io::extent::{Fetch, Plan, Source, Wanted};
+use thalweg_io::plan::is_far;
+use thalweg_io::pool::{self, Background};
 use thalweg_io::{Error, Result, plan};
 
 use super::lookup::{Lookup, MOST_BATCHES, Needed};
+use super::signal_ahead::{SignalAhead, THREADS};
 use super::tables::{ReadsBatch, Tables};
 use super::work_list::{WorkEntry, WorkList, WorkQueue};
 
 /// Most reads of one list, and most extents of one request. Their metadata stays in memory as long
 /// as their bytes do.
 const MOST_READS: usize = 1024;
+
+/// Reads of the first list on a store that is far away. Each further list has twice as many.
+const FEWEST_READS: usize = 64;
 
 /// Batches of the Reads table fetched at a time.
 const AHEAD: usize = 4;
@@ -78,6 +83,8 @@ pub(super) fn start(
         window,
         all_faults: purpose == ReadPurpose::Defects,
         next: 0,
+        most_reads: MOST_READS,
+        ahead: None,
     };
     let job = move || look_ahead.run(wanted);
     let thread = Background::start("thalweg-look-ahead", tables.name(), job)?;
@@ -94,7 +101,7 @@ pub(super) fn start(
     Ok((Source::Planned(Box::new(fetches)), queue))
 }
 
-/// The engine's side of the look-ahead: an iterator over requests.
+/// The engine's side of the look-ahead.
 struct Fetches {
     tables: Arc<Tables>,
     control: Control,
@@ -111,6 +118,27 @@ struct Fetches {
 }
 
 impl Fetches {
+    /// Takes the next message.
+    fn take(&mut self, message: std::result::Result<LookedUp, RecvError>) {
+        let (list, fetches) = match message {
+            Ok(LookedUp::Window { list, fetches }) => (list, fetches),
+            end => {
+                self.ended = true;
+                if end.is_ok() {
+                    return;
+                }
+                // Propagates a panic of the look-ahead thread.
+                self.thread.take().map(Background::join);
+                self.broken_off()
+            }
+        };
+        self.next = list.first + list.entries.len() as u64;
+        if let Some(queue) = self.queue.upgrade() {
+            queue.put(list);
+        }
+        self.current = fetches.into_iter();
+    }
+
     /// A list and a request with an error. They replace the remaining reads when the look-ahead
     /// thread ended early, because no read may be left out without an error.
     fn broken_off(&self) -> (Arc<WorkList>, Vec<Fetch>) {
@@ -126,10 +154,8 @@ impl Fetches {
     }
 }
 
-impl Iterator for Fetches {
-    type Item = Fetch;
-
-    fn next(&mut self) -> Option<Fetch> {
+impl Plan for Fetches {
+    fn next_fetch(&mut self) -> Option<Fetch> {
         loop {
             if let Some(fetch) = self.current.next() {
                 return Some(fetch);
@@ -137,23 +163,25 @@ impl Iterator for Fetches {
             if self.ended {
                 return None;
             }
-            let (list, fetches) = match self.receiver.recv() {
-                Ok(LookedUp::Window { list, fetches }) => (list, fetches),
-                end => {
-                    self.ended = true;
-                    if end.is_ok() {
-                        return None;
-                    }
-                    // Propagates a panic of the look-ahead thread.
-                    self.thread.take().map(Background::join);
-                    self.broken_off()
-                }
-            };
-            self.next = list.first + list.entries.len() as u64;
-            if let Some(queue) = self.queue.upgrade() {
-                queue.put(list);
+            self.wait();
+        }
+    }
+
+    fn is_ready(&mut self) -> bool {
+        while self.current.len() == 0 && !self.ended {
+            match self.receiver.try_recv() {
+                Ok(message) => self.take(Ok(message)),
+                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Disconnected) => self.take(Err(RecvError)),
             }
-            self.current = fetches.into_iter();
+        }
+        true
+    }
+
+    fn wait(&mut self) {
+        while self.current.len() == 0 && !self.ended {
+            let message = self.receiver.recv();
+            self.take(message);
         }
     }
 }
@@ -172,6 +200,10 @@ struct LookAhead {
     all_faults: bool,
     /// The next read's ordinal.
     next: u64,
+    /// The most reads of the next list.
+    most_reads: usize,
+    /// Fetches places of signal rows ahead of the lists.
+    ahead: Option<Arc<SignalAhead>>,
 }
 
 /// The look-ahead ends early: the run is over or cancelled, or an error was sent.
@@ -190,6 +222,25 @@ impl LookAhead {
 
     fn all(&mut self) -> Result<(), Stopped> {
         let tables = self.lookup.tables.clone();
+        let control = self.lookup.control.clone();
+        if !(self.lookup.signal && is_far(&tables.model)) {
+            return self.all_batches(&tables);
+        }
+        self.most_reads = FEWEST_READS;
+        let ahead = Arc::new(SignalAhead::default());
+        self.ahead = Some(ahead.clone());
+        pool::scope(|threads| {
+            for _ in 0..THREADS {
+                // Without threads, each list waits for its own.
+                let _ = threads.start("thalweg-ahead", || ahead.run(&tables, &control));
+            }
+            let outcome = self.all_batches(&tables);
+            ahead.end();
+            outcome
+        })
+    }
+
+    fn all_batches(&mut self, tables: &Tables) -> Result<(), Stopped> {
         for stride in tables.strides(AHEAD) {
             let indices: Vec<usize> = stride.collect();
             let batches =
@@ -297,12 +348,16 @@ impl LookAhead {
         while !rest.is_empty() {
             let mut needed = Needed::default();
             let mut listed = Vec::new();
-            for pick in rest.iter().take(MOST_READS) {
+            for pick in rest.iter().take(self.most_reads) {
                 let batch = &batches[pick.batch];
                 listed.push(self.lookup.listed(batch, pick.row, &mut needed));
                 if needed.batches.len() >= MOST_BATCHES {
                     break;
                 }
+            }
+            self.most_reads = (self.most_reads * 2).min(MOST_READS);
+            if let Some((ahead, &last)) = self.ahead.as_ref().zip(needed.batches.iter().max()) {
+                ahead.need(last);
             }
             let found = self.lookup.places(&mut needed).map_err(|_| Stopped)?;
             let (these, later) = rest.split_at(listed.len());

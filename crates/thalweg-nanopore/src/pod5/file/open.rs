@@ -7,7 +7,7 @@ use thalweg_io::arrow_ipc::Head;
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::Options;
-use thalweg_io::plan::{Budget, side_depth};
+use thalweg_io::plan::{Budget, is_far, side_depth};
 use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
@@ -15,6 +15,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 use super::Pod5File;
 use super::cache::Cache;
 use super::recover::{self, FoundTable};
+use super::signal_ahead::InFlight;
 use super::tables::{SignalRowPlace, Tables};
 use crate::file::OpenedFormat;
 use crate::pod5;
@@ -27,8 +28,15 @@ use crate::pod5::{
 /// Bytes read from the end of the file, and of a table, in the hope that they contain all footers.
 const END_GUESS: u64 = 64 << 10;
 
+/// The same for the end of a file on a store that is far away: a connection to S3 transfers as much
+/// during one latency. A table of 16,000 reads, and all that lies behind the signal, is in it.
+const FAR_END_GUESS: u64 = 2 << 20;
+
 /// Most dictionaries fetched at a time. A Reads table has fewer.
 const MOST_DICTIONARIES: usize = 8;
+
+/// Most parts of the metadata fetched at a time from a store that is far away.
+const MOST_PARTS: usize = 32;
 
 /// A cache, and a single batch of metadata, may take the memory budget divided by this number.
 const METADATA_SHARE: usize = 8;
@@ -39,8 +47,9 @@ const END: &str = "the end of the file";
 /// Reads the metadata of a file, and counts the requests.
 struct Opening<'a> {
     store: &'a dyn Store,
-    /// The offset of the last bytes of the file, and these bytes.
-    end: (u64, Vec<u8>),
+    /// Bytes of the file that are here already, and the offset of each: first those at its end.
+    parts: Vec<(u64, Vec<u8>)>,
+    /// Successive requests. Those made at the same time count once.
     requests: u64,
     /// The largest allowed size of one part of the metadata, in bytes.
     most: u64,
@@ -59,15 +68,53 @@ struct LocatedTables {
     runs: Option<LocatedTable>,
 }
 
+impl LocatedTables {
+    /// The ranges in the file that opening it needs: runs, dictionaries, and the head of the first
+    /// Signal batch.
+    fn metadata(&self) -> Vec<Range<u64>> {
+        let runs = self.runs.iter().flat_map(|table| table.ranges(&table.footer.batches));
+        let dictionaries = self.reads.ranges(&self.reads.footer.dictionaries);
+        let start = self.signal.range.start;
+        let first = self.signal.footer.batches.first();
+        let head =
+            first.map(|block| start + block.offset..start + block.offset + u64::from(block.head));
+        runs.chain(dictionaries).chain(head).collect()
+    }
+}
+
+impl LocatedTable {
+    /// The ranges of blocks in the file.
+    fn ranges(&self, blocks: &[IpcBlock]) -> impl Iterator<Item = Range<u64>> {
+        let start = self.range.start;
+        let in_file =
+            move |block: &IpcBlock| start + block.range().start..start + block.range().end;
+        blocks.iter().map(in_file)
+    }
+}
+
+/// The end of a table, in the hope that its footer is there.
+fn footer_guess(table: &Range<u64>) -> Range<u64> {
+    table.end - (table.end - table.start).min(END_GUESS)..table.end
+}
+
 /// Opens a POD5 file.
 pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFormat<Pod5File>> {
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let budget = options.budget;
     let control = &options.control;
-    let mut opening = Opening::new(&**store, budget)?;
+    let guess = if is_far(&model) { FAR_END_GUESS } else { END_GUESS };
+    let mut opening = Opening::new(&**store, budget, guess)?;
     let mut left_out = Vec::new();
     let (container, mut found) = opening.container_or_recovered(control)?;
+    let sections = container.sections.iter();
+    let sections = sections.filter(|section| !matches!(section.content, SectionContent::Other(_)));
+    opening.prepare(
+        sections.map(|section| footer_guess(&section.range)).collect(),
+        &model,
+        control,
+    )?;
     let located = opening.locate(&container, control, &mut found)?;
+    opening.prepare(located.metadata(), &model, control)?;
     let reads = opening.reads_table(&located, &model, control, &mut left_out)?;
     let layout = opening.signal_layout(&located.signal)?;
     let (rows_per_batch, batch_margins) =
@@ -89,7 +136,11 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
         is_cut: found.iter().any(|table| table.content == SectionContent::Reads && !table.is_whole),
         reads_cache: Cache::new(share),
         signal_cache: Cache::new(share / 2),
+        signal_in_flight: InFlight::default(),
     };
+    if is_far(&model) {
+        tables.keep_reads_batches(|range| opening.known(range));
+    }
     let is_recovered = !found.is_empty();
     let header = Arc::new(tables.reads.header());
     let file = Pod5File {
@@ -105,7 +156,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
 
 /// The defects of the footers of a file that could be opened despite them.
 pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Error>> {
-    let mut opening = Opening::new(store, budget)?;
+    let mut opening = Opening::new(store, budget, END_GUESS)?;
     let Ok(container) = opening.container() else {
         return Ok(vec![Error::Malformed {
             file: store.name().clone(),
@@ -125,19 +176,58 @@ pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Er
 }
 
 impl<'a> Opening<'a> {
-    fn new(store: &'a dyn Store, budget: Budget) -> Result<Self> {
-        let start = store.size().saturating_sub(END_GUESS);
-        let end = (start, read(store, &(start..store.size()))?);
-        Ok(Self { store, end, requests: 1, most: (budget.memory / 2) as u64 })
+    fn new(store: &'a dyn Store, budget: Budget, guess: u64) -> Result<Self> {
+        let most = (budget.memory / 2) as u64;
+        let start = store.size().saturating_sub(guess.min(most));
+        let parts = vec![(start, read(store, &(start..store.size()))?)];
+        Ok(Self { store, parts, requests: 1, most })
+    }
+
+    /// [`Opening::fetch`] at once, if the store is far away. Else parts are fetched when they are
+    /// needed.
+    fn prepare(
+        &mut self,
+        ranges: Vec<Range<u64>>,
+        model: &StoreModel,
+        control: &Control,
+    ) -> Result<()> {
+        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        if !is_far(model) || bytes > self.most {
+            return Ok(());
+        }
+        self.fetch(ranges, side_depth(model, MOST_PARTS), control)
+    }
+
+    /// Fetches those of `ranges` that are not here, up to `depth` at a time. A part that cannot be
+    /// read is asked for again when it is needed, and fails then.
+    fn fetch(
+        &mut self,
+        mut ranges: Vec<Range<u64>>,
+        depth: usize,
+        control: &Control,
+    ) -> Result<()> {
+        ranges.retain(|range| self.known(range).is_none());
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        self.requests += 1;
+        let fetched = read_many(self.store, &ranges, depth, control)?;
+        let parts = ranges.iter().zip(fetched);
+        self.parts.extend(parts.filter_map(|(range, bytes)| Some((range.start, bytes.ok()?))));
+        Ok(())
+    }
+
+    /// Bytes that are here already.
+    fn known(&self, range: &Range<u64>) -> Option<&[u8]> {
+        self.parts.iter().find_map(|(start, bytes)| {
+            let at = |offset: u64| offset.checked_sub(*start).map(|at| at as usize);
+            at(range.start).zip(at(range.end)).and_then(|(from, to)| bytes.get(from..to))
+        })
     }
 
     /// Reads bytes of the file, at most as many as the metadata of a table may have.
     fn get(&mut self, range: &Range<u64>, what: SectionContent) -> Result<Vec<u8>> {
-        let (start, end) = &self.end;
-        let at = |offset: u64| offset.checked_sub(*start).map(|at| at as usize);
-        if let Some(bytes) =
-            at(range.start).zip(at(range.end)).and_then(|(from, to)| end.get(from..to))
-        {
+        if let Some(bytes) = self.known(range) {
             return Ok(bytes.to_vec());
         }
         if range.end - range.start > self.most {
@@ -212,7 +302,7 @@ impl<'a> Opening<'a> {
             None => Vec::new(),
         };
         let LocatedTable { range, footer } = &located.reads;
-        let dictionaries = self.dictionaries(footer, range, model, control)?;
+        let dictionaries = self.dictionaries(&located.reads, model, control)?;
         let name = SectionContent::Reads.name();
         ReadsTable::new(&footer.schema, &dictionaries, runs)
             .map_err(|fault| fault.in_file(self.store.name(), range.start, name))
@@ -271,7 +361,7 @@ impl<'a> Opening<'a> {
             found.iter().any(|table| table.content == content && !table.footer.batches.is_empty())
         };
         if !(has(SectionContent::Reads) && has(SectionContent::Signal)) {
-            return Err(if self.end.1.ends_with(&SIGNATURE) { why } else { self.cut() });
+            return Err(if self.parts[0].1.ends_with(&SIGNATURE) { why } else { self.cut() });
         }
         found.retain(|table| !table.footer.batches.is_empty());
         Ok(found)
@@ -311,7 +401,7 @@ impl<'a> Opening<'a> {
         };
         let len = table.end - table.start;
         let end_at = table.end - len.min(END_BYTES as u64);
-        let guess = self.get(&(table.end - len.min(END_GUESS)..table.end), what)?;
+        let guess = self.get(&footer_guess(table), what)?;
         let end = guess.get(guess.len().saturating_sub(END_BYTES)..).unwrap_or_default();
         let footer_len = pod5::footer_len(end, len).map_err(at(end_at))?;
         let footer_at = end_at - footer_len;
@@ -365,14 +455,11 @@ impl<'a> Opening<'a> {
 
     fn dictionaries(
         &mut self,
-        footer: &TableFooter,
-        table: &Range<u64>,
+        table: &LocatedTable,
         model: &StoreModel,
         control: &Control,
     ) -> Result<Dictionaries> {
-        let place =
-            |block: &IpcBlock| table.start + block.range().start..table.start + block.range().end;
-        let ranges: Vec<_> = footer.dictionaries.iter().map(place).collect();
+        let ranges: Vec<_> = table.ranges(&table.footer.dictionaries).collect();
         let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         if bytes > self.most {
             return Err(Error::Unsupported {
@@ -382,20 +469,13 @@ impl<'a> Opening<'a> {
             });
         }
         let mut dictionaries = Dictionaries::default();
-        if !ranges.is_empty() {
-            self.requests += 1;
-        }
-        let fetched =
-            read_many(self.store, &ranges, side_depth(model, MOST_DICTIONARIES), control)?;
-        for (block, bytes) in footer.dictionaries.iter().zip(fetched) {
+        let depth = side_depth(model, MOST_DICTIONARIES);
+        self.fetch(ranges.clone(), depth, control)?;
+        for (block, range) in table.footer.dictionaries.iter().zip(&ranges) {
             let at = |fault: Fault| {
-                fault.in_file(
-                    self.store.name(),
-                    table.start + block.offset,
-                    "dictionary of the Reads table",
-                )
+                fault.in_file(self.store.name(), range.start, "dictionary of the Reads table")
             };
-            let mut bytes = bytes?;
+            let mut bytes = self.get(range, SectionContent::Reads)?;
             let head = Head::parse(&bytes[..block.head as usize], block.body).map_err(at)?;
             bytes.drain(..block.head as usize);
             dictionaries.push(head, bytes).map_err(at)?;

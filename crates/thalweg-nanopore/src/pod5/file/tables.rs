@@ -12,6 +12,7 @@ use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result, plan};
 
 use super::cache::Cache;
+use super::signal_ahead::InFlight;
 use crate::pod5::{IpcBlock, ReadsTable, RowCoding, SignalLayout, TableBatch, UUID_BYTES};
 
 /// The schemas and batch places of both tables. The batches are read on demand.
@@ -35,6 +36,7 @@ pub(crate) struct Tables {
     pub(super) is_cut: bool,
     pub(super) reads_cache: Cache<ReadsBatch>,
     pub(super) signal_cache: Cache<SignalBatch>,
+    pub(super) signal_in_flight: InFlight,
 }
 
 /// A batch of the Reads table.
@@ -218,6 +220,19 @@ impl Tables {
         Ok(result.collect())
     }
 
+    /// Keeps the batches of the Reads table whose bytes are known. One that is damaged is fetched
+    /// again, and fails, when it is needed.
+    pub(super) fn keep_reads_batches<'a>(&self, known: impl Fn(&Range<u64>) -> Option<&'a [u8]>) {
+        for (index, block) in self.reads_blocks.iter().enumerate() {
+            let range = self.reads_at + block.range().start..self.reads_at + block.range().end;
+            if range.end - range.start <= self.most_batch as u64
+                && let Some(bytes) = known(&range)
+            {
+                let _ = self.reads_batch(index, bytes.to_vec());
+            }
+        }
+    }
+
     fn too_large(&self, index: usize) -> Error {
         let range = self.reads_blocks[index].range();
         Error::Unsupported {
@@ -261,11 +276,39 @@ impl Tables {
         control: &Control,
     ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         let mut found: Vec<Option<Result<Arc<SignalBatch>>>> =
-            indices.iter().map(|&index| self.signal_cache.get(index).map(Ok)).collect();
-        let absent: Vec<usize> = (0..indices.len()).filter(|&i| found[i].is_none()).collect();
+            indices.iter().map(|_| None).collect();
+        let take_kept = |found: &mut [Option<_>]| {
+            let mut absent = Vec::new();
+            for (found, &index) in found.iter_mut().zip(indices) {
+                if found.is_none() {
+                    *found = self.signal_cache.get(index).map(Ok);
+                }
+                if found.is_none() {
+                    absent.push(index);
+                }
+            }
+            absent
+        };
+        while let Some(mine) = self.signal_in_flight.take(|| take_kept(&mut found)) {
+            let fetched = self.fetch_signal_batches(mine.indices(), control)?;
+            for (index, batch) in mine.indices().iter().zip(fetched) {
+                if let Ok(at) = indices.binary_search(index) {
+                    found[at] = Some(batch);
+                }
+            }
+        }
+        Ok(found.into_iter().flatten().collect())
+    }
+
+    /// Fetches batches of the Signal table, and keeps them; `indices` are ascending and distinct.
+    fn fetch_signal_batches(
+        &self,
+        indices: &[usize],
+        control: &Control,
+    ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
-        for &i in &absent {
-            let range = self.signal_blocks[indices[i]].range();
+        for &index in indices {
+            let range = self.signal_blocks[index].range();
             let start = self.signal_at + range.start;
             let end = self.signal_at + range.end;
             let head = start..start.saturating_add(self.batch_margins.0).min(end);
@@ -292,15 +335,15 @@ impl Tables {
         }
         parts.sort_unstable_by_key(|(range, _)| range.start);
         let parts = Parts { tables: self, parts };
-        for i in absent {
-            let batch = self.signal_batch(indices[i], &parts);
+        let batch = |&index: &usize| {
+            let batch = self.signal_batch(index, &parts);
             if let Ok(batch) = &batch {
                 let size = batch.pieces.len() * size_of::<SignalRowPlace>();
-                self.signal_cache.put(indices[i], batch.clone(), size);
+                self.signal_cache.put(index, batch.clone(), size);
             }
-            found[i] = Some(batch);
-        }
-        Ok(found.into_iter().flatten().collect())
+            batch
+        };
+        Ok(indices.iter().map(batch).collect())
     }
 
     fn signal_batch(&self, index: usize, parts: &Parts<'_>) -> Result<Arc<SignalBatch>> {
