@@ -15,7 +15,7 @@ use rustix::net::{RecvFlags, recv};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
 use rustls_platform_verifier::BuilderVerifierExt;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -51,8 +51,8 @@ pub(crate) fn tls() -> io::Result<Arc<ClientConfig>> {
 
 /// A connection to a server, and what is left of the answer that it is receiving.
 #[derive(Debug)]
-pub(crate) struct Connection {
-    stream: Stream,
+pub(crate) struct Connection<S = Stream> {
+    stream: S,
     /// Scheme, host and port.
     to: String,
     /// Bytes of the body that came with the headers.
@@ -65,7 +65,7 @@ pub(crate) struct Connection {
 }
 
 #[derive(Debug)]
-enum Stream {
+pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
@@ -96,20 +96,7 @@ impl Connection {
             Ok(Stream::Tls(Box::new(stream)))
         };
         let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
-        let stream = timeout(CONNECT, connecting).await.map_err(late)??;
-        Ok(Self {
-            stream,
-            to: url[..Position::BeforePath].to_owned(),
-            early: Vec::new(),
-            left: 0,
-            stays: true,
-            idle_since: Instant::now(),
-        })
-    }
-
-    /// Whether it goes to the server of a URL.
-    pub(crate) fn leads_to(&self, url: &Url) -> bool {
-        self.to == url[..Position::BeforePath]
+        Ok(Self::over(timeout(CONNECT, connecting).await.map_err(late)??, url))
     }
 
     /// Whether it can be used for another request: it was not idle for too long, and the server
@@ -122,6 +109,25 @@ impl Connection {
         let flags = RecvFlags::PEEK | RecvFlags::DONTWAIT;
         let waits = || recv(socket, &mut [0; 1], flags).map(drop) == Err(rustix::io::Errno::AGAIN);
         self.idle_since.elapsed() < MOST_IDLE && waits()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
+    /// A connection over a stream to the server of a URL.
+    pub(crate) fn over(stream: S, url: &Url) -> Self {
+        Self {
+            stream,
+            to: url[..Position::BeforePath].to_owned(),
+            early: Vec::new(),
+            left: 0,
+            stays: true,
+            idle_since: Instant::now(),
+        }
+    }
+
+    /// Whether it goes to the server of a URL.
+    pub(crate) fn leads_to(&self, url: &Url) -> bool {
+        self.to == url[..Position::BeforePath]
     }
 
     /// Whether a request failed because the server had closed the connection before it came.
@@ -151,13 +157,8 @@ impl Connection {
             field(name.as_str(), value.as_bytes());
         }
         text.extend_from_slice(b"\r\n");
-        match &mut self.stream {
-            Stream::Plain(stream) => stream.write_all(&text).await?,
-            Stream::Tls(stream) => {
-                stream.write_all(&text).await?;
-                stream.flush().await?;
-            }
-        }
+        self.stream.write_all(&text).await?;
+        self.stream.flush().await?;
         loop {
             let head = self.head().await?;
             if !head.status.is_informational() {
@@ -177,11 +178,7 @@ impl Connection {
                 return Err(invalid("the server sends endless headers"));
             }
             self.early.reserve(8 << 10);
-            let received = match &mut self.stream {
-                Stream::Plain(stream) => stream.read_buf(&mut self.early).await?,
-                Stream::Tls(stream) => stream.read_buf(&mut self.early).await?,
-            };
-            if received == 0 {
+            if self.stream.read_buf(&mut self.early).await? == 0 {
                 return Err(io::Error::new(
                     io::ErrorKind::UnexpectedEof,
                     "the server closed the connection",
@@ -193,7 +190,9 @@ impl Connection {
     /// Notes how long the body is.
     fn announced(&mut self, head: Head) -> io::Result<Head> {
         let mut lengths = head.headers.get_all(CONTENT_LENGTH).iter();
-        let len = lengths.next().map(|len| len.to_str().ok().and_then(|len| len.parse().ok()));
+        // Digits only (RFC 9110, section 8.6); `parse` would take a sign.
+        let number = |len: &str| len.bytes().all(|c| c.is_ascii_digit()).then(|| len.parse().ok());
+        let len = lengths.next().map(|len| len.to_str().ok().and_then(number).flatten());
         let is_odd = lengths.next().is_some() || head.headers.contains_key(TRANSFER_ENCODING);
         self.left = match len {
             Some(Some(len)) if !is_odd => len,
@@ -227,7 +226,7 @@ impl Connection {
             return Ok(0);
         }
         let len = if self.early.is_empty() {
-            std::future::poll_fn(|cx| self.stream.poll(cx, buf)).await?
+            self.stream.read(buf).await?
         } else {
             let len = buf.len().min(self.early.len());
             buf[..len].copy_from_slice(&self.early[..len]);
@@ -254,14 +253,43 @@ impl Connection {
     }
 }
 
-impl Stream {
-    fn poll(&mut self, cx: &mut Context<'_>, buf: &mut [u8]) -> Poll<io::Result<usize>> {
-        let mut room = ReadBuf::new(buf);
-        let outcome = match self {
-            Self::Plain(stream) => Pin::new(stream).poll_read(cx, &mut room),
-            Self::Tls(stream) => Pin::new(stream).poll_read(cx, &mut room),
-        };
-        outcome.map_ok(|()| room.filled().len())
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Self::Tls(stream) => Pin::new(stream).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Self::Tls(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
     }
 }
 

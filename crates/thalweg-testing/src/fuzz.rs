@@ -39,7 +39,7 @@ use thalweg_nanopore::slow5::{
 };
 
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
-pub use http::{aws_profile, http_answers};
+pub use http::{aws_profile, http_answers, http_connection};
 pub use pod5::pod5;
 #[cfg(feature = "hdf5")]
 pub use repack::hdf5_repack;
@@ -49,7 +49,7 @@ pub type FuzzTarget = fn(&[u8]);
 
 /// Every target but the one of the feature `hdf5`: its name, which is also the name of its corpus,
 /// and its function.
-pub const TARGETS: [(&str, FuzzTarget); 26] = [
+pub const TARGETS: [(&str, FuzzTarget); 27] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -74,6 +74,7 @@ pub const TARGETS: [(&str, FuzzTarget); 26] = [
     ("graph_manifest", graph_manifest),
     ("graph_segment", graph_segment),
     ("http_answers", http_answers),
+    ("http_connection", http_connection),
     ("aws_profile", aws_profile),
     ("object_cache", object_cache),
 ];

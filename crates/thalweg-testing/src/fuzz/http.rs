@@ -5,6 +5,7 @@
 //! connection is a pipe in memory, and the clock jumps to whatever is waited for.
 
 use std::collections::VecDeque;
+use std::io;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -22,9 +23,11 @@ use object_store::client::{
 };
 use thalweg_io::Error;
 use thalweg_io::store::Store;
-use thalweg_object::testing::{open_over, profile_settings};
+use thalweg_object::testing::{answers, open_over, profile_settings};
 use thalweg_object::{Object, Patience};
-use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
+use tokio::io::{
+    AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf, duplex,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::sample;
@@ -312,6 +315,87 @@ fn check_reads(object: &Object, plan: u8, answers: &Answers) {
             Err(error) => check_error(&error),
         }
     }
+}
+
+/// What a server sends over one connection, a piece at a time.
+struct Sent<'a> {
+    bytes: &'a [u8],
+    piece: usize,
+}
+
+impl AsyncRead for Sent<'_> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let len = self.piece.min(buf.remaining()).min(self.bytes.len());
+        let (piece, rest) = self.bytes.split_at(len);
+        buf.put_slice(piece);
+        self.bytes = rest;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What is written goes nowhere.
+impl AsyncWrite for Sent<'_> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Checks what a connection for ranges makes of the bytes of a server. The first byte says in what
+/// pieces they come. Bodies are bytes behind the headers, as many as announced at most, and a
+/// connection is free only at the very end of a body.
+pub fn http_connection(data: &[u8]) {
+    let [piece, sent @ ..] = data else { return };
+    let piece = usize::from(*piece) + 1;
+    let most = if piece % 2 == 0 { 100 } else { 100_000 };
+    let runtime = RUNTIME.with(|runtime| *runtime);
+    let answers = runtime.block_on(answers(Sent { bytes: sent, piece }, most));
+    let mut rest = sent;
+    for answer in answers {
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => {
+                assert!(!error.to_string().is_empty());
+                return;
+            }
+        };
+        assert!(answer.body.len() <= most);
+        assert!(answer.announced.is_none_or(|len| answer.body.len() as u64 <= len), "{answer:?}");
+        // Empty lines may come before an answer, and answers that inform before the one that counts.
+        let ends = ends_of_headers(rest);
+        let here = |at: &usize| rest[*at..].starts_with(&answer.body);
+        let body = ends.into_iter().find(here);
+        let Some(at) = body else { panic!("other bytes than were sent: {answer:?}") };
+        if answer.is_free {
+            assert_eq!(answer.announced, Some(answer.body.len() as u64), "{answer:?}");
+            assert!((100..1000).contains(&answer.status));
+            rest = &rest[at + answer.body.len()..];
+        }
+    }
+}
+
+/// Where bytes lie that follow an empty line.
+fn ends_of_headers(bytes: &[u8]) -> Vec<usize> {
+    let follows = |at: &usize| {
+        let before = &bytes[..*at];
+        before.ends_with(b"\n\n") || before.ends_with(b"\r\n\r\n") || before.ends_with(b"\n\r\n")
+    };
+    (0..=bytes.len()).filter(follows).collect()
 }
 
 /// Checks the settings of a profile of the tools for AWS: they stand in lines of the text, and
