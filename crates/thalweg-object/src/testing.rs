@@ -46,8 +46,8 @@ pub struct Answer {
     pub is_free: bool,
 }
 
-/// The answers to requests over one stream, of which the last may be an error. Each body has at most
-/// `most` bytes.
+/// The answers to requests over one stream, of which the last may be an error. Each body has at
+/// most `most` bytes.
 pub async fn answers<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     most: usize,

@@ -440,10 +440,11 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
     }
     let mut head = format!(
         "HTTP/1.1 {status} OK\r\nETag: {}\r\nContent-Length: {}\r\nAccept-Ranges: bytes\r\n\
-         Last-Modified: Thu, 01 Jan 2026 00:{:02}:{:02} GMT\r\n",
+         Last-Modified: Thu, 01 Jan 2026 {:02}:{:02}:{:02} GMT\r\n",
         tag(&bytes),
         body.len(),
-        time / 60,
+        time / 3600 % 24,
+        time / 60 % 60,
         time % 60,
     );
     if let Answer::With(lines) = &answer {

@@ -376,7 +376,8 @@ pub fn http_connection(data: &[u8]) {
         };
         assert!(answer.body.len() <= most);
         assert!(answer.announced.is_none_or(|len| answer.body.len() as u64 <= len), "{answer:?}");
-        // Empty lines may come before an answer, and answers that inform before the one that counts.
+        // Empty lines may come before an answer, and answers that only inform before the one that
+        // counts.
         let ends = ends_of_headers(rest);
         let here = |at: &usize| rest[*at..].starts_with(&answer.body);
         let body = ends.into_iter().find(here);
