@@ -16,6 +16,7 @@ use std::time::{Duration, SystemTime};
 use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::common::{Failure, VerbResult};
@@ -148,7 +149,10 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     let places: Vec<_> =
         args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
     if let Some((name, folder)) = places.iter().find(|(_, folder)| !folder.is_dir()) {
-        return Err(Failure::Usage(format!("--place {name}={}: not a folder", folder.display())));
+        return Err(Failure::Usage(format!(
+            "--place {name}={}: not a folder",
+            urls::shown_path(folder)
+        )));
     }
     let record = SuiteRecord {
         schema: SuiteRecord::schema(),

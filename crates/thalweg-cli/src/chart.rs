@@ -9,6 +9,7 @@ use std::path::Path;
 
 use thalweg::new_file::NewFile;
 use thalweg::text::escaped;
+use thalweg_io::urls;
 
 use thalweg_gauge::units::digits;
 
@@ -136,7 +137,10 @@ pub(crate) fn format_of(to: &Path) -> Result<&str, Failure> {
     if ["png", "svg", "html"].contains(&format) {
         return Ok(format);
     }
-    Err(Failure::Usage(format!("{}: the name must end in .png, .svg or .html", to.display())))
+    Err(Failure::Usage(format!(
+        "{}: the name must end in .png, .svg or .html",
+        urls::shown_path(to)
+    )))
 }
 
 /// Writes panels as a picture or a page, by the end of the name.

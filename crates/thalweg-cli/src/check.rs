@@ -10,6 +10,7 @@ use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::text::Shown;
 use thalweg::{Error, Opened, Options};
 use thalweg_gauge::units::decimal_bytes;
+use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
 use crate::force::ForceArgs;
@@ -76,7 +77,7 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
                         out,
                         "{}",
                         json!({
-                            "file": path.to_string_lossy(), "whole": false,
+                            "file": urls::shown_path(path), "whole": false,
                             "error": error.to_string(),
                         })
                     )?;
@@ -170,7 +171,7 @@ fn print_arrays(out: &mut impl Write, path: &Path, report: &ArrayCheck) -> std::
 
 fn arrays_as_json(path: &Path, report: &ArrayCheck) -> Value {
     json!({
-        "file": path.to_string_lossy(),
+        "file": urls::shown_path(path),
         "whole": report.is_whole(),
         "objects": report.objects,
         "datasets": report.datasets,
@@ -190,7 +191,7 @@ fn print_defects(
     for defect in defects.iter().take(SHOWN) {
         match defect {
             Error::Malformed { file, what, offset, found, expected }
-                if **file == *path.to_string_lossy() =>
+                if **file == *urls::shown_path(path) =>
             {
                 let found = format!("found {found}, expected {expected}");
                 writeln!(out, "  byte {offset}, {}: {}", Shown(what), Shown(found))?;
@@ -244,7 +245,7 @@ fn as_json(path: &Path, report: &CheckReport) -> Value {
         LostReads::AtLeast(n) => (n, false),
     };
     json!({
-        "file": path.to_string_lossy(),
+        "file": urls::shown_path(path),
         "whole": report.is_whole(),
         "reads": report.reads,
         "samples": report.samples,

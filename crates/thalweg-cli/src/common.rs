@@ -156,7 +156,7 @@ pub(crate) fn create_folder(path: &Path) -> VerbResult {
     if url(path).is_some() {
         return Ok(());
     }
-    let failed = |e| thalweg::Error::io(&path.to_string_lossy().into(), "creating", e);
+    let failed = |e| thalweg::Error::io(&thalweg_io::urls::shown_path(path).into(), "creating", e);
     Ok(std::fs::create_dir_all(path).map_err(failed)?)
 }
 

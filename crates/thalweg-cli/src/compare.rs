@@ -10,6 +10,7 @@ use thalweg_gauge::cross_run::{
 };
 use thalweg_gauge::report::{compared_html, compared_text, is_page};
 use thalweg_gauge::results::{ResultRun, result_files};
+use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::force::ForceArgs;
@@ -111,7 +112,7 @@ fn name_uniquely(runs: &mut [ResultRun], paths: &[PathBuf]) {
     let names: Vec<String> = runs.iter().map(|r| r.name.clone()).collect();
     for (run, path) in runs.iter_mut().zip(paths) {
         if names.iter().filter(|n| **n == run.name).count() > 1 {
-            run.name = path.display().to_string();
+            run.name = urls::shown_path(path);
         }
     }
 }

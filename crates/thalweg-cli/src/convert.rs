@@ -12,6 +12,7 @@ use thalweg::convert::{Conversion, convert};
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
 use thalweg::reads::{Options, ReadSet, Selection};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::arrays::{self, RepackArgs, RepackJob};
@@ -131,7 +132,7 @@ fn per_file(
     for_each_file(inputs.iter().zip(outputs), |(input, path)| {
         if args.resume && is_whole(&path, input, options) {
             if args.write.json {
-                print_json(&json!({ "output": path.to_string_lossy(), "skipped": true }))?;
+                print_json(&json!({ "output": urls::shown_path(&path), "skipped": true }))?;
             }
             return Ok(());
         }

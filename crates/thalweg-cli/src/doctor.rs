@@ -20,6 +20,7 @@ use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
 use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::arrays::{self, WordSum};
@@ -250,14 +251,14 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
     let path = &args.file;
     let eviction = evict(path, EvictOptions { drop_caches: false })?;
     if let Some(why) = eviction.objection() {
-        complain(&format!("{}: not proved to be out of memory: {why}", path.display()));
+        complain(&format!("{}: not proved to be out of memory: {why}", urls::shown_path(path)));
     }
     let started = Instant::now();
     let options = Options { counter: None, ..options.clone() };
     let identified = Identified::new(path, &options)?.trusted(args.trusted);
     let Opened::Arrays(file) = identified.open(options)? else {
         let what = "it holds no arrays any more: it changed while it was examined";
-        return Err(Failure::Said(format!("{}: {what}", path.display())));
+        return Err(Failure::Said(format!("{}: {what}", urls::shown_path(path))));
     };
     let (datasets, _) = arrays::survey(&file, &args.paths)?;
     let same: Vec<&Dataset> = datasets

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 use thalweg_gauge::cache::{EvictOptions, Eviction, Method, Residency, evict, files_of};
 use thalweg_gauge::units::binary_bytes;
+use thalweg_io::urls;
 
 use crate::common::{VerbResult, complain, ended, output, shown_path};
 
@@ -69,7 +70,7 @@ fn all_of(paths: &[PathBuf], failed: &mut bool) -> Vec<PathBuf> {
 fn as_json(path: &Path, eviction: &Eviction) -> serde_json::Value {
     json!({
         "schema": "thalweg.eviction/1",
-        "file": path.display().to_string(),
+        "file": urls::shown_path(path),
         "proved": eviction.proved(),
         "objection": eviction.objection(),
         "eviction": eviction,

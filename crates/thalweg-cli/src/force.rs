@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::new_file::{Existing, Inputs};
 use thalweg::reads::{index_path, is_index};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::arrays;
@@ -67,8 +68,8 @@ impl ForceArgs {
             if !is_index_file(&index) {
                 continue;
             }
-            let name = index.display();
-            let output = output.display();
+            let name = urls::shown_path(&index);
+            let output = urls::shown_path(output);
             match fs::remove_file(&index) {
                 Ok(()) => {
                     complain(&format!("{name}: removed: it was the index of the old {output}"));

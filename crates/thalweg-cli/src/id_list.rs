@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use thalweg::text::unescaped;
 use thalweg::{Error, Fault, InFile};
+use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult};
 use crate::signals::end_at_once;
@@ -30,7 +31,7 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     for_each_line(path, "list of read ids", |id| {
         memory += ID_MEMORY + id.len();
         if memory > MOST_MEMORY {
-            let list = path.display();
+            let list = urls::shown_path(path);
             let what =
                 format!("{list}: ids of more than {MOST_MEMORY} bytes; name fewer at a time");
             return Err(Failure::Usage(what));
@@ -48,7 +49,7 @@ pub(crate) fn for_each_line(
     what: &'static str,
     f: impl FnMut(&str) -> VerbResult,
 ) -> VerbResult {
-    let name: Arc<str> = path.to_string_lossy().into();
+    let name: Arc<str> = urls::shown_path(path).into();
     if path == Path::new("-") {
         return end_at_once(|| lines_of(&name, what, io::stdin().lock(), f));
     }

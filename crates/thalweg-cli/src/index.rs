@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::reads::{index_path, index_place, is_index};
 use thalweg::{Identified, Opened, Options};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::arrays::{self, KerchunkArgs};
@@ -61,8 +62,12 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
     let [path] = paths else {
         return Err(Failure::Usage("--kerchunk is about one file".into()));
     };
-    let not_arrays =
-        || Failure::Usage(format!("{}: --kerchunk is for HDF5 files of arrays", path.display()));
+    let not_arrays = || {
+        Failure::Usage(format!(
+            "{}: --kerchunk is for HDF5 files of arrays",
+            urls::shown_path(path)
+        ))
+    };
     let found =
         identify(path, false, options)?.filter(Identified::is_hdf5).ok_or_else(not_arrays)?;
     match found.open(options.clone())? {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use thalweg::reads::is_many;
 use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::arrays;
@@ -121,6 +122,6 @@ fn cached(path: &Path, opened: &OpenedStore) -> Result<Residency, Failure> {
     let Some(file) = &opened.file else { return Ok(residency(path)?) };
     let asked = residency_of(file);
     Ok(asked.map_err(|e| {
-        thalweg::Error::io(&path.to_string_lossy().into(), "asking what is cached of", e)
+        thalweg::Error::io(&urls::shown_path(path).into(), "asking what is cached of", e)
     })?)
 }

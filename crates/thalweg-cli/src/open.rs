@@ -12,6 +12,7 @@ use thalweg::plan::{Budget, DEFAULT_MEMORY, long_line_memory};
 use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::cache::CacheArgs;
@@ -149,7 +150,7 @@ pub(crate) fn identify(
 /// Prints the warning about a file of reads, if there is one.
 pub(crate) fn print_note(path: &Path, file: &ReadFile) {
     if let Some(note) = file.note() {
-        complain(&format!("{}: {note}", path.display()));
+        complain(&format!("{}: {note}", urls::shown_path(path)));
     }
 }
 
@@ -166,7 +167,7 @@ pub(crate) fn open_set_with(
 ) -> Result<ReadSet, Failure> {
     let set = ReadSet::open_with(paths, known, options).map_err(|e| about_networks(paths, e))?;
     for (path, note) in set.notes() {
-        complain(&format!("{}: {note}", path.display()));
+        complain(&format!("{}: {note}", urls::shown_path(path)));
     }
     Ok(set)
 }
@@ -181,7 +182,7 @@ pub(crate) fn find_reads(paths: &[PathBuf], control: &Control) -> Result<Vec<Pat
 fn about_networks(paths: &[PathBuf], error: Error) -> Error {
     match paths.iter().find(|path| Network::is_at(path)) {
         Some(path) if !matches!(error, Error::Cancelled) => Error::Unsupported {
-            file: path.to_string_lossy().into(),
+            file: urls::shown_path(path).into(),
             what: "a network in place of reads".into(),
             advice: "`thalweg graph` has the verbs for networks".into(),
         },

@@ -16,6 +16,7 @@ use thalweg::{OpenedStore, Options};
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe, probe_object};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use thalweg_io::open::{Counts, counts_of_urls, url_device};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::common::{Failure, VerbResult, counted, output, parse_bytes, shown_path};
@@ -119,12 +120,12 @@ fn device(args: &ProbeArgs) -> Result<Probed, Failure> {
     let options = ProbeOptions::sweep_within(budget(args));
     let found = probe(path, &options, &stop, &mut |_, _| {})?;
     drop(temporary);
-    let found = Probe { file: args.path.display().to_string(), ..found };
+    let found = Probe { file: urls::shown_path(&args.path), ..found };
     Ok((found, device))
 }
 
 fn io_error(path: &Path, doing: &'static str, error: io::Error) -> Failure {
-    Failure::Failed(thalweg::Error::io(&path.to_string_lossy().into(), doing, error))
+    Failure::Failed(thalweg::Error::io(&urls::shown_path(path).into(), doing, error))
 }
 
 /// The name of the temporary file in messages; it never gets it.
@@ -161,7 +162,7 @@ fn as_json(
         "latency": found.latency,
         "connection_bytes_per_s": found.connection_bytes_per_s(),
         "object_store": counts,
-        "saved_as": place.map(|p| p.display().to_string()),
+        "saved_as": place.map(urls::shown_path),
         "probe": found,
     })
 }

@@ -11,6 +11,7 @@ use thalweg::reads::{
     ReadFile, ReadSet, Selection, Strings, in_picoampere, pattern, picoampere_schema,
 };
 use thalweg::{Identified, Options, StoreKind};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
@@ -126,7 +127,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         && pattern(path).is_none()
     {
         std::fs::metadata(path)
-            .map_err(|e| thalweg::Error::io(&path.to_string_lossy().into(), "opening", e))?;
+            .map_err(|e| thalweg::Error::io(&urls::shown_path(path).into(), "opening", e))?;
     }
     let first = match arrays_first(args, &options, started)? {
         Some(first) => first,

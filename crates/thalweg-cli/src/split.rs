@@ -13,6 +13,7 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::new_file::{Existing, check_output, file_path, remove};
 use thalweg::reads::{ReadSet, Selection};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::common::{Failure, VerbResult, counted, create_folder, output, parse_count, shown_path};
@@ -124,7 +125,7 @@ fn outputs(
             None => path.symlink_metadata().is_ok(),
         };
         if is_there {
-            let path = path.display();
+            let path = urls::shown_path(&path);
             return Err(Failure::Said(format!("{path}: the file exists; name another folder")));
         }
         outputs.push(Output { path, headers: headers.only(&part.groups) });

@@ -16,6 +16,7 @@ use thalweg::reads::{index_path, is_index};
 use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
+use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, parse_count, shown_path};
 use crate::force::{ForceArgs, check_sidecar};
@@ -248,7 +249,7 @@ fn in_order<T: Send, M: FnMut(u64) -> T + Send>(
     stopped: &dyn Fn() -> bool,
     mut take: impl FnMut(T) -> Result<()>,
 ) -> Result<()> {
-    let name = path.display().to_string().into();
+    let name = urls::shown_path(path).into();
     pool::in_order(&name, default_threads(), AHEAD, count, maker, |piece| {
         if stopped() {
             return Err(Error::Cancelled);

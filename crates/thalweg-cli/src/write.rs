@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
+use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, counted, print_json};
 use crate::force::ForceArgs;
@@ -74,11 +75,11 @@ pub(crate) fn format_of(
     if let (Some(asked), Some(named)) = (asked, named)
         && asked != named
     {
-        let path = path.display();
+        let path = urls::shown_path(path);
         complain(&format!("{path}: written as {asked}, as {option} says, not as {named}"));
     }
     asked.or(named).ok_or_else(|| {
-        let path = path.display();
+        let path = urls::shown_path(path);
         let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
         Failure::Usage(format!("{path}: {endings}, or {option} must say which"))
     })
@@ -111,7 +112,7 @@ impl WriteArgs {
             let reads =
                 reads.map(|reads| format!(", in {}", counted(reads, "read"))).unwrap_or_default();
             let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
-            complain(&format!("{}: lost: {what}{reads}{first}", path.display()));
+            complain(&format!("{}: lost: {what}{reads}{first}", urls::shown_path(path)));
         }
         if !self.json {
             return Ok(());
@@ -119,7 +120,7 @@ impl WriteArgs {
         let lost =
             |lost: &Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
         let mut line = json!({
-            "output": path.to_string_lossy(),
+            "output": urls::shown_path(path),
             "reads": report.reads,
             "samples": report.samples,
             "verified": report.verified,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
 use thalweg_io::store::FileStore;
+use thalweg_io::urls;
 use thalweg_io::{Error, Result};
 
 /// The last bytes of every BAM file: an empty BGZF block. Without this check, a file that was cut
@@ -46,7 +47,7 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
     /// [`Error::Io`]; [`Error::Truncated`] if the end marker is missing; [`Error::Malformed`] if it
     /// is not a BAM file.
     pub fn open(path: &Path) -> Result<Self> {
-        let name: Arc<str> = path.to_string_lossy().into();
+        let name: Arc<str> = urls::shown_path(path).into();
         // A pipe without a writer would have this wait for ever, and has no end to look at.
         let store = FileStore::open(path)?;
         let mut file = store.file().try_clone().map_err(|e| Error::io(&name, "opening", e))?;

@@ -32,6 +32,7 @@ use std::slice;
 use std::sync::Arc;
 
 use thalweg_io::open::Options;
+use thalweg_io::urls;
 use thalweg_io::{Error, Fault, Result};
 
 use crate::losses::Losses;
@@ -175,11 +176,7 @@ pub fn convert(
 /// [`Error::Unsupported`] about a file whose fields contradict those of the others.
 pub fn merged(set: &ReadSet) -> Result<Merged> {
     Merged::new(set.headers()).map_err(|(file, fault)| Error::Unsupported {
-        file: set
-            .paths()
-            .nth(file)
-            .map_or_else(String::new, |path| path.display().to_string())
-            .into(),
+        file: set.paths().nth(file).map_or_else(String::new, urls::shown_path).into(),
         what: format!("{} (expected {}) beside the other files", fault.found, fault.expected)
             .into(),
         advice: "convert files with different fields on their own".into(),
@@ -341,7 +338,7 @@ impl ConvertWorker {
 impl OutputWriter {
     fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, OutputContext)> {
         let Output { path, headers } = output;
-        let name: Arc<str> = path.to_string_lossy().into();
+        let name: Arc<str> = urls::shown_path(&path).into();
         let header = headers.header();
         let coding = conversion.coding.clone().seeded(seed);
         let target = coding.target(header).map_err(|fault| refused(&name, &fault))?;

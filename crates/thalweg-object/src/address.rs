@@ -265,12 +265,33 @@ fn both(service: impl ObjectStore + MultipartStore) -> Service {
 
 /// A builder for a bucket of S3, without a connector.
 fn s3(bucket: &str, shown: &str, access: &Access<'_>) -> Result<AmazonS3Builder> {
-    let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+    let mut builder = AmazonS3Builder::new().with_bucket_name(bucket);
+    // As the tools for AWS, and other than `AmazonS3Builder::from_env`, an empty variable is none.
+    for (name, value) in std::env::vars_os() {
+        let (Some(name), Some(value)) = (name.to_str(), value.to_str()) else { continue };
+        if let Ok(key) = name.to_ascii_lowercase().parse()
+            && name.starts_with("AWS_")
+            && !value.is_empty()
+        {
+            builder = builder.with_config(key, value);
+        }
+    }
     for (name, value) in access.settings {
         builder = builder.with_config(name.parse().map_err(misconfigured(shown))?, *value);
     }
     if let Some(profile) = Profile::load(&|name| std::env::var(name).ok())? {
         builder = profile.apply(builder)?;
+    }
+    for key in [AmazonS3ConfigKey::Endpoint, AmazonS3ConfigKey::S3Endpoint] {
+        let is_url = |value: &String| value.starts_with("http://") || value.starts_with("https://");
+        if let Some(value) = builder.get_config_value(&key).filter(|value| !is_url(value)) {
+            let value = value.escape_debug();
+            let why = format!(
+                "{shown}: the address of the service (AWS_ENDPOINT_URL) is \"{value}\", and begins \
+                 with neither http:// nor https://"
+            );
+            return Err(Error::Usage(why.into()));
+        }
     }
     if access.writes && builder.get_config_value(&AmazonS3ConfigKey::Checksum).is_none() {
         // It is of the bytes that are uploaded. The signature needs the same sum.

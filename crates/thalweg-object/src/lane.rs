@@ -23,7 +23,8 @@ const KEPT: usize = 2;
 #[derive(Debug, Default)]
 struct Lane {
     idle: Mutex<Vec<Connection>>,
-    client: OnceLock<reqwest::Client>,
+    /// For requests that are not signed, and for those that are.
+    clients: [OnceLock<reqwest::Client>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -86,14 +87,17 @@ pub(crate) fn is_here() -> bool {
     LANE.try_with(|_| ()).is_ok()
 }
 
-/// The client of this lane, and outside of lanes, that is for [uploads](crate::background), the one
-/// that they share. `make` makes it if there is none.
+/// The client of this lane for requests that are signed, or for those that are not. Outside of
+/// lanes, that is for [uploads](crate::background), the one that they share. `make` makes it if
+/// there is none.
 pub(crate) fn client<E>(
+    is_signed: bool,
     make: impl FnOnce() -> Result<reqwest::Client, E>,
 ) -> Result<reqwest::Client, E> {
-    static SHARED: OnceLock<reqwest::Client> = OnceLock::new();
+    static SHARED: [OnceLock<reqwest::Client>; 2] = [OnceLock::new(), OnceLock::new()];
     let lane = LANE.try_with(Arc::clone).ok();
-    let place = lane.as_ref().map_or(&SHARED, |lane| &lane.client);
+    let clients = lane.as_ref().map_or(&SHARED, |lane| &lane.clients);
+    let place = &clients[usize::from(is_signed)];
     if let Some(client) = place.get() {
         return Ok(client.clone());
     }

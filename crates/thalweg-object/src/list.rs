@@ -31,9 +31,11 @@ pub fn list(
     let asked = format!("{bucket}{prefix}");
     let requests = Object::unopened(shown.clone(), service, control, patience);
     let mut token: Option<String> = None;
+    let mut pages = Pages::default();
     loop {
         let ask = || lister.page(&prefix, depth, token.as_deref());
         let Page { entries, next } = requests.ask(ask).map_err(listing)?;
+        let count = entries.len();
         for entry in entries {
             let entry = match entry {
                 Entry::Object(Listed { url: key, size, version }) => {
@@ -47,13 +49,61 @@ pub fn list(
                 return Ok(());
             }
         }
-        match next {
-            None => return Ok(()),
-            Some(next) if token.as_ref() == Some(&next) => {
-                let again = "the server gives the same part of the list again";
-                return Err(Error::io(&shown, "listing", std::io::Error::other(again)));
-            }
-            next => token = next,
+        let Some(next) = next else { return Ok(()) };
+        pages
+            .check(&next, count)
+            .map_err(|why| Error::io(&shown, "listing", std::io::Error::other(why)))?;
+        token = Some(next);
+    }
+}
+
+/// Pages with fewer names bring hardly anything.
+const FEW: usize = 10;
+/// The most such pages in a row.
+const MOST_OF_FEW: usize = 1000;
+
+/// The pages of a list, which might never end.
+#[derive(Debug, Default)]
+struct Pages {
+    count: u64,
+    /// The token of the page whose number was the last power of two. A list that goes round in
+    /// circles comes to it again (Brent, BIT 20, 1980).
+    noted: Option<String>,
+    of_few: usize,
+}
+
+impl Pages {
+    /// Fails if a list does not end: `next` is the token that a page of `names` names gives.
+    fn check(&mut self, next: &str, names: usize) -> std::result::Result<(), &'static str> {
+        if self.noted.as_deref() == Some(next) {
+            return Err("the server gives the same part of the list again");
         }
+        self.count += 1;
+        if self.count.is_power_of_two() {
+            self.noted = Some(next.to_owned());
+        }
+        self.of_few = if names < FEW { self.of_few + 1 } else { 0 };
+        if self.of_few == MOST_OF_FEW {
+            return Err("the server gives a thousand pages in a row with hardly a name");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MOST_OF_FEW, Pages};
+
+    #[test]
+    fn a_list_that_does_not_end_is_told() {
+        let pages = |token: fn(usize) -> usize, names| {
+            let mut pages = Pages::default();
+            (0..100_000).position(|page| pages.check(&token(page).to_string(), names).is_err())
+        };
+        assert_eq!(pages(|_| 7, 1000), Some(1));
+        assert!(pages(|page| page % 2, 1000).is_some_and(|page| page < 6));
+        assert!(pages(|page| page.min(5) + page % 300, 1000).is_some_and(|page| page < 1500));
+        assert_eq!(pages(|page| page, 0), Some(MOST_OF_FEW - 1));
+        assert_eq!(pages(|page| page, 1000), None);
     }
 }

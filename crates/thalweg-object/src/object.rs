@@ -228,6 +228,7 @@ impl Object {
         loop {
             let at = first.start;
             let admitted = self.admitted(&mut tries).await?;
+            let (count, last) = (tries.count, tries.last);
             let outcome = match self.answer(first.clone(), tries.last).await {
                 Ok(answer) => {
                     let version = answer.version.clone();
@@ -251,7 +252,11 @@ impl Object {
             drop(admitted);
             match outcome {
                 Ok(found) => return Ok(found),
-                Err(ended) => tries.again(ended).await?,
+                Err(ended) => {
+                    // What came is not kept, and so was no progress.
+                    (tries.count, tries.last) = (count, last);
+                    tries.again(ended).await?;
+                }
             }
         }
     }
@@ -345,7 +350,7 @@ impl Object {
                 Ended::Passing { why, kind: io::ErrorKind::NotConnected, wait: None }
             }
             Refused::Late => Ended::Passing {
-                why: format!("no answer in {} s", self.patience.request.as_secs_f64()),
+                why: format!("no answer in {:.1} s", self.patience.request.as_secs_f64()),
                 kind: io::ErrorKind::TimedOut,
                 wait: None,
             },
@@ -583,7 +588,7 @@ impl Refused {
             Some(Trouble::NoAnswer(why)) => Self::NoAnswer(why),
             Some(Trouble::NoCredentials) => Self::NoCredentials,
             Some(Trouble::NoKeys(said)) => Self::NoKeys(said),
-            None if error.to_string().contains("non-partial") => Self::Invalid(
+            None if is_whole(error) => Self::Invalid(
                 "the server gives whole objects only, and no ranges of them: copy the object, and \
                  read the copy"
                     .into(),
@@ -591,6 +596,13 @@ impl Refused {
             None => Self::Invalid(error.to_string()),
         }
     }
+}
+
+/// Whether a server gives whole objects only. `object_store` has one error for its own client for
+/// HTTP, and another for the others.
+fn is_whole(error: &object_store::Error) -> bool {
+    let words = error.to_string();
+    ["non-partial", "Range request not supported"].iter().any(|part| words.contains(part))
 }
 
 /// The tries of one read.
@@ -642,8 +654,10 @@ impl<'a> Tries<'a> {
         };
         let object = self.object;
         self.count += 1;
-        let waited = self.last.elapsed();
-        let is_over = waited >= object.patience.read;
+        let requests = object.tally.requests.load(Ordering::Relaxed);
+        let usual = wait_before(self.count, hash01(self.offset, requests, self.count.into()));
+        let until = Instant::now() + wait.unwrap_or_default().max(usual);
+        let is_over = until >= self.last + object.patience.read;
         if is_over || !object.tally.may_retry(self.count) {
             let tries = if self.count == 1 { "try" } else { "tries" };
             let limit = object.patience.read.as_secs_f64();
@@ -652,15 +666,11 @@ impl<'a> Tries<'a> {
             let why = format!(
                 "{why}; given up after {} {tries} and {:.1} s without a byte{limit}",
                 self.count,
-                waited.as_secs_f64()
+                self.last.elapsed().as_secs_f64()
             );
             return Err(object.failed(self.offset, kind, why));
         }
-        let requests = object.tally.requests.load(Ordering::Relaxed);
-        let usual = wait_before(self.count, hash01(self.offset, requests, self.count.into()));
-        let until = Instant::now() + wait.unwrap_or_default().max(usual);
-        let end = until.min(self.last + object.patience.read);
-        match object.patiently(pin!(future::pending::<()>()), end).await {
+        match object.patiently(pin!(future::pending::<()>()), until).await {
             Err(Refused::Cancelled) => Err(Error::Cancelled),
             _ => Ok(()),
         }

@@ -35,8 +35,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Tries of a connection to a server that has never answered. Most likely the address is wrong.
 const TRIES_AT_FIRST: u32 = 3;
 /// Tries after the first may be this many, and this part of all requests. A server that refuses
-/// more is not helped by more requests.
-const FREE_RETRIES: u64 = 100;
+/// more is not helped by more requests. With 64 requests in flight, a service may be away for half
+/// a minute.
+const FREE_RETRIES: u64 = 1000;
 const RETRY_SHARE: u64 = 5;
 
 /// The wait before the `tries`-th try: up to twice as long each time. `chance` in [0, 1) spreads
@@ -109,8 +110,8 @@ mod tests {
     fn retries_are_a_part_of_the_requests() {
         let tally = Tally::default();
         tally.answered();
-        assert_eq!((0..500).filter(|_| tally.may_retry(1)).count() as u64, FREE_RETRIES);
-        tally.requests.store(10_000, Ordering::Relaxed);
+        assert_eq!((0..5000).filter(|_| tally.may_retry(1)).count() as u64, FREE_RETRIES);
+        tally.requests.store(50_000, Ordering::Relaxed);
         assert!(tally.may_retry(1));
     }
 

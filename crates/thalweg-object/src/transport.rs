@@ -25,6 +25,7 @@ use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpRequestBody,
     HttpResponse, HttpResponseBody, HttpService,
 };
+use reqwest::redirect::Policy;
 use url::Url;
 
 use crate::checksums::Checksum;
@@ -33,12 +34,16 @@ use crate::lane;
 use crate::refusal::Refusal;
 use crate::signing::Signing;
 
-/// The client for all but ranges.
-fn client() -> Result<reqwest::Client, HttpError> {
+/// The client for all but ranges. It follows redirections only of requests that are not signed: a
+/// signature, and the token that goes with it, are for one server.
+fn client(is_signed: bool) -> Result<reqwest::Client, HttpError> {
     let unknown = |error| HttpError::new(HttpErrorKind::Unknown, error);
-    lane::client(|| {
+    lane::client(is_signed, || {
         let tls = tls().map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let builder = reqwest::Client::builder().tls_backend_preconfigured((*tls).clone());
+        // The URL may be signed, and is nobody else's concern.
+        let builder = builder.referer(false);
+        let builder = if is_signed { builder.redirect(Policy::none()) } else { builder };
         let builder = builder.user_agent(USER_AGENT).connect_timeout(CONNECT).tcp_nodelay(true);
         builder.build().map_err(unknown)
     })
@@ -226,7 +231,8 @@ impl HttpService for Transport {
             let mut request = reqwest::Request::new(parts.method, url);
             *request.headers_mut() = parts.headers;
             *request.body_mut() = Some(body);
-            let answer = client()?.execute(request).await.map_err(failed);
+            let is_signed = self.signs || self.signing.is_some();
+            let answer = client(is_signed)?.execute(request).await.map_err(failed);
             answer.map(|answer| {
                 let (parts, body) = http::Response::<reqwest::Body>::from(answer).into_parts();
                 HttpResponse::from_parts(parts, HttpResponseBody::new(body.map_err(failed)))

@@ -186,6 +186,9 @@ fn what_may_pass_is_tried_again_and_given_up() {
         (Answer::Torn(0.0), "given up after"),
         (Answer::Never, "no answer"),
         (Answer::Stuck(0.0), "no answer"),
+        // What came of the first answer is not kept, and is no progress.
+        (Answer::Torn(0.5), "tries"),
+        (Answer::Stuck(0.5), "no answer"),
     ] {
         let repeated = answer.clone();
         let (error, tries) = refused(move |_| repeated.clone());

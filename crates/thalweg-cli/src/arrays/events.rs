@@ -14,6 +14,7 @@ use thalweg::control::Control;
 use thalweg::nexus::{
     Bank, EventBatch, EventFinding, EventOrder, EventSelection, EventsSummary, Moment, Nexus,
 };
+use thalweg_io::urls;
 
 use self::columns::{Events, logs};
 use self::npy::{Arrays, MOST_OPEN};
@@ -226,8 +227,9 @@ pub(super) fn is_npy(path: &Path) -> bool {
 
 /// A path that names a table.
 pub(super) fn table(path: &Path) -> Result<(PathBuf, TableKind), Failure> {
-    let usage =
-        |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", path.display()));
+    let usage = |e| {
+        Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", urls::shown_path(path)))
+    };
     TableKind::parse_path(&path.to_string_lossy()).map_err(usage)
 }
 
@@ -267,7 +269,7 @@ fn events(
     json: bool,
     started: &Started,
 ) -> VerbResult {
-    let names = within.iter().map(|path| path.to_string_lossy().into_owned());
+    let names = within.iter().map(|path| urls::shown_path(path));
     let wanted = EventSelection {
         banks: args.bank.iter().cloned().chain(names).collect(),
         pulses: args.pulses.clone(),
@@ -336,7 +338,7 @@ fn in_json(
     let findings: Vec<Value> = summary.findings.iter().map(finding_as_json).collect();
     let (seconds, cpu) = started.seconds();
     json!({
-        "schema": "thalweg.events/1", "file": file, "to": to.map(|to| to.display().to_string()),
+        "schema": "thalweg.events/1", "file": file, "to": to.map(urls::shown_path),
         "events": event_count(summary), "banks": rows, "findings": findings,
         "open_to_last_s": seconds, "cpu_s": cpu,
     })

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use thalweg::ArrayFile;
 use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::common::{VerbResult, complain, output, shown_path};
@@ -28,14 +29,10 @@ impl KerchunkArgs {
 
 /// Writes a file's arrays as references to it, and prints which arrays are left out.
 pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> VerbResult {
-    let name = path.to_string_lossy().into();
-    let full = match url(path) {
-        // The query of a web server may be a signature, which does not last.
-        Some(url) if url.starts_with("http") => url.split(['?', '#']).next().map(PathBuf::from),
-        Some(url) => Some(url.into()),
-        None => None,
-    };
-    let full = full
+    let name = urls::shown_path(path).into();
+    // The query of a web server may be a signature, which does not last.
+    let full = url(path)
+        .map(|url| PathBuf::from(urls::shown(url)))
         .map_or_else(|| path.canonicalize(), Ok)
         .map_err(|e| thalweg::Error::io(&name, "finding", e))?;
     // Another name in its place would be that of another file, or of none.

@@ -11,6 +11,7 @@ use thalweg::hdf5::array::{Array, ElementPlace, Found, Variable};
 use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
+use thalweg_io::urls;
 
 use super::shape_in_words;
 use crate::common::{Failure, complain, counted, shortened, shown_path};
@@ -131,7 +132,7 @@ fn chunks(array: &Array) -> Option<(&[u64], usize)> {
 
 fn row(file: &ArrayFile, dataset: &Dataset) -> Result<Value, Failure> {
     let other: Vec<String> =
-        file.elsewhere(dataset).iter().map(|piece| piece.path.display().to_string()).collect();
+        file.elsewhere(dataset).iter().map(|piece| urls::shown_path(&piece.path)).collect();
     Ok(match &dataset.found {
         Found::Other(what) => {
             let sample = VariableSample::of(file, dataset)?;
@@ -192,7 +193,7 @@ pub(crate) fn describe(
     line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
     events.iter().flat_map(|events| &events.lines).for_each(|(name, value)| line(name, value));
     if let Some(index) = file.index() {
-        line("chunks from", &index.display().to_string());
+        line("chunks from", &urls::shown_path(index));
     }
     line("datasets", &datasets.len().to_string());
     for dataset in &datasets {
@@ -212,12 +213,12 @@ fn in_json(
         datasets.iter().map(|dataset| row(file, dataset)).collect::<Result<Vec<Value>, _>>()?;
     let line = json!({
         "schema": "thalweg.info/1",
-        "file": path.display().to_string(),
+        "file": urls::shown_path(path),
         "format": "HDF5",
         "size_bytes": file.store().size(),
         "cached_share": cached.fraction(),
         "datasets": rows,
-        "index": file.index().map(|index| index.display().to_string()),
+        "index": file.index().map(urls::shown_path),
         "nexus": events.map(|events| events.json),
     });
     Ok(format!("{line}\n"))

@@ -15,6 +15,7 @@ use thalweg::hdf5::array::{Array, Found};
 use thalweg::plan::Budget;
 use thalweg::reads::ReadFile;
 use thalweg::{ArrayFile, Identified, Opened, Options};
+use thalweg_io::urls;
 
 use super::events::{self, EventArgs};
 use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
@@ -247,7 +248,7 @@ fn surveyed(
     let mut datasets = Vec::new();
     let mut is_partial = false;
     for path in if paths.is_empty() { &root[..] } else { paths } {
-        let found = file.survey(&path.to_string_lossy());
+        let found = file.survey(&urls::shown_path(path));
         let found = found.map_err(|error| not_within(error, &[path]))?;
         is_partial |= !found.unreadable.is_empty();
         found.unreadable.iter().for_each(|error| say(error));
@@ -264,7 +265,7 @@ pub(super) fn not_within<P: AsRef<Path>>(error: thalweg::Error, paths: &[P]) -> 
         (thalweg::Error::NotFound { .. }, Some(other)) => Failure::Usage(format!(
             "{}: only one HDF5 file is read at a time; what follows it names datasets or groups \
              in it",
-            other.display()
+            urls::shown_path(other)
         )),
         _ => Failure::of_argument(error),
     }

@@ -11,6 +11,7 @@ use thalweg::repack::{
     Chunking, Coder, LayoutChange, LibraryVersion, Repack, RepackReport, TargetLayout, coders,
 };
 use thalweg_gauge::units::{decimal_bytes, seconds};
+use thalweg_io::urls;
 
 use super::{RepackJob, shape_in_words};
 use crate::common::{
@@ -214,8 +215,8 @@ fn in_json(input: &Path, output: &Path, report: &RepackReport, took: f64) -> Val
     let kept = |(path, why): &(String, String)| json!({ "path": path, "why": why });
     json!({
         "schema": "thalweg.repack/1",
-        "input": input.to_string_lossy(),
-        "output": output.to_string_lossy(),
+        "input": urls::shown_path(input),
+        "output": urls::shown_path(output),
         "objects": report.objects,
         "datasets": report.datasets,
         "changes": report.changes.iter().map(change).collect::<Vec<_>>(),

@@ -15,6 +15,7 @@ use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
 use thalweg::hdf5::array::{Array, ElementPlace, Found, Variable};
 use thalweg::new_file::{NpyArray, NpyFolder};
 use thalweg_io::open::open_files;
+use thalweg_io::urls;
 
 use self::numbers::{ColumnRefusal, Element, Part};
 use super::events::{is_npy, table};
@@ -132,7 +133,7 @@ pub(super) fn run(
     let mut out = output();
     if as_json {
         let line = json!({
-            "file": &**name, "to": to.display().to_string(), "datasets": wanted.datasets.len(),
+            "file": &**name, "to": urls::shown_path(to), "datasets": wanted.datasets.len(),
             "bytes_decoded": bytes, "open_to_last_s": seconds, "cpu_s": cpu,
         });
         writeln!(out, "{line}")?;

@@ -8,6 +8,7 @@ use thalweg::reads::{Options, ReadFile};
 use thalweg::text::escaped;
 use thalweg_gauge::suite::{FileOrigin, NeededFile};
 use thalweg_gauge::trial;
+use thalweg_io::urls;
 
 use crate::common::VerbResult;
 
@@ -56,5 +57,5 @@ fn folder(path: &Path) -> VerbResult {
 }
 
 pub(super) fn io(path: &Path, doing: &'static str, error: std::io::Error) -> thalweg::Error {
-    thalweg::Error::io(&path.to_string_lossy().into(), doing, error)
+    thalweg::Error::io(&urls::shown_path(path).into(), doing, error)
 }

@@ -8,6 +8,7 @@ use thalweg::format::slow5::{Encoding, Framing};
 use thalweg::format::{Format, pod5};
 use thalweg::new_file::{Inputs, file_path};
 use thalweg::reads::{Options, ReadFile};
+use thalweg_io::urls;
 
 use super::ConvertArgs;
 use crate::common::{Failure, VerbResult};
@@ -51,9 +52,13 @@ fn check(args: &ConvertArgs, outputs: &[PathBuf], inputs: &[PathBuf]) -> VerbRes
     for (i, output) in outputs.iter().enumerate() {
         if let Some(&other) = from.get(output.as_path()) {
             let name =
-                |i: usize| inputs.get(i).map(|path| path.display().to_string()).unwrap_or_default();
-            let message =
-                format!("{} and {} would both become {}", name(other), name(i), output.display());
+                |i: usize| inputs.get(i).map(|path| urls::shown_path(path)).unwrap_or_default();
+            let message = format!(
+                "{} and {} would both become {}",
+                name(other),
+                name(i),
+                urls::shown_path(output)
+            );
             return Err(Failure::Usage(message));
         }
         from.insert(output, i);

@@ -9,6 +9,7 @@ use thalweg::engine::Delivery;
 use thalweg::reads::{ReadFile, Selection};
 use thalweg::text::escaped;
 use thalweg_gauge::units::{decimal_bytes, seconds};
+use thalweg_io::urls;
 
 use crate::common::{VerbResult, output, shown_path};
 use crate::info::findings::{known_reads, record_findings};
@@ -24,7 +25,7 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
         let finding = |(name, what): &(&str, String)| json!({ "kind": name, "what": what });
         let line = json!({
             "schema": "thalweg.doctor/1",
-            "file": path.to_string_lossy(),
+            "file": urls::shown_path(path),
             "model": plan.model,
             "reads": plan.reads,
             "thalweg": {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use thalweg::doctor::{ArrayLayout, Diagnosis, Finding, Gain, Predicted};
 use thalweg::text::escaped;
 use thalweg_gauge::units::{bandwidth, decimal_bytes, digits, seconds};
+use thalweg_io::urls;
 
 use super::DoctorReport;
 use super::stripes::Stripes;
@@ -167,7 +168,7 @@ fn gained(thalweg: &Predicted, libhdf5: &Predicted, gain: &Gain) -> String {
 
 /// The command that mends a file.
 fn command(path: &Path, repack: &str) -> String {
-    let shown = path.display().to_string();
+    let shown = urls::shown_path(path);
     let (stem, ending) =
         shown.rsplit_once('.').filter(|(_, e)| !e.contains('/')).unwrap_or((&shown, "h5"));
     let plain =
@@ -223,7 +224,7 @@ pub(super) fn in_json(report: &DoctorReport<'_>) -> Value {
     let stripes = |stripes: Stripes| json!({ "count": stripes.count, "bytes": stripes.bytes });
     json!({
         "schema": "thalweg.doctor/1",
-        "file": report.path.to_string_lossy(),
+        "file": urls::shown_path(report.path),
         "model": model,
         "model_origin": report.origin,
         "model_assumed": report.assumed,

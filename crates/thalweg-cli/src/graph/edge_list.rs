@@ -13,6 +13,7 @@ use arrow_schema::SchemaRef;
 use thalweg::Error;
 use thalweg::graph::InputOptions;
 use thalweg::graph::{EdgeBatch, EdgeSource, Input, Population};
+use thalweg_io::urls;
 use thalweg_io::urls::{shown_path, url};
 
 use crate::common::{Failure, VerbResult};
@@ -55,7 +56,7 @@ impl EdgeListArgs {
         match options.iter().find(|(_, is_given)| *is_given) {
             Some((option, _)) => Err(Failure::Usage(format!(
                 "{}: {option} is for lists of edges; HDF5 says this itself",
-                path.display()
+                urls::shown_path(path)
             ))),
             None => Ok(()),
         }

@@ -11,6 +11,7 @@ use thalweg::condition::Condition;
 use thalweg::control::Control;
 use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
 use thalweg::{OpenedStore, Options};
+use thalweg_io::urls;
 
 use super::open::{OpenArgs, existing};
 use super::vertices::{self, FoundVertices};
@@ -209,7 +210,7 @@ fn table(
     population: Option<usize>,
     wanted: EdgeSelection<'_>,
 ) -> Result<ExportTally, Failure> {
-    let refused = |why: &str| Failure::Usage(format!("{}: {why}", args.out.display()));
+    let refused = |why: &str| Failure::Usage(format!("{}: {why}", urls::shown_path(&args.out)));
     let (path, kind) = TableKind::parse_path(&args.out.to_string_lossy())
         .map_err(|e| refused(&format!("{e}, or .h5 for SONATA")))?;
     let part =

@@ -10,6 +10,7 @@ use thalweg::graph::{
 };
 use thalweg::reads;
 use thalweg::store::FileStore;
+use thalweg_io::urls;
 
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
@@ -121,7 +122,7 @@ fn import_and_report(
         });
         writeln!(out, "{}", with_build(line))?;
     } else {
-        let path = args.input.display();
+        let path = urls::shown_path(&args.input);
         left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));
         for (name, edges) in &added_to {
             complain(&format!(
@@ -178,7 +179,7 @@ fn check_is_hdf5(path: &Path) -> VerbResult {
         return Ok(());
     }
     Err(Failure::Failed(thalweg::Error::Unsupported {
-        file: path.to_string_lossy().into(),
+        file: urls::shown_path(path).into(),
         what: "an import from a file that is not HDF5".into(),
         advice: "the name of a list of edges ends in .csv, .tsv or .parquet".into(),
     }))

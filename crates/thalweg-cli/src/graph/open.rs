@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 
 use crate::common::{Failure, VerbResult, parse_size};
@@ -92,7 +93,7 @@ pub(super) fn change_or_make(
 /// Refuses a file in the place of a store.
 pub(super) fn check_is_no_file(store: &Path, advice: &str) -> VerbResult {
     if store.is_file() {
-        let what = format!("{}: is a file, not a store; {advice}", store.display());
+        let what = format!("{}: is a file, not a store; {advice}", urls::shown_path(store));
         return Err(Failure::Usage(what));
     }
     Ok(())

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use thalweg::graph::Change;
+use thalweg_io::urls;
 
 use super::add::{print_changes, split_form};
 use super::open::OpenArgs;
@@ -66,7 +67,7 @@ pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
     print_changes(&committed, args.json)?;
     writer.finish()?;
     if names_edges && committed.edges_removed == 0 {
-        complain(&format!("{}: none of these edges is there", args.store.display()));
+        complain(&format!("{}: none of these edges is there", urls::shown_path(&args.store)));
         is_missing = true;
     }
     ended(is_missing)

@@ -8,6 +8,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use thalweg::graph::{LostRecords, NetworkOptions, RepairReport, RepairSummary};
 use thalweg::text::escaped;
+use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, ended, output, shown_path};
 
@@ -58,7 +59,7 @@ fn in_json(to: &Path, report: &RepairReport) -> Value {
     let log_bytes_lost: Vec<[u64; 2]> =
         report.log.iter().map(|bytes| [bytes.start, bytes.end]).collect();
     json!({
-        "repaired": to.display().to_string(),
+        "repaired": urls::shown_path(to),
         "complete": report.is_complete(),
         "defects": defects.collect::<Vec<_>>(),
         "log_bytes_lost": log_bytes_lost,

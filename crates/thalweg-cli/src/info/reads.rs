@@ -12,6 +12,7 @@ use thalweg::reads::{Pod5Info, ReadFile};
 use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::{decimal_bytes, digits};
+use thalweg_io::urls;
 
 use super::InfoArgs;
 use super::findings::{LayoutFinding, known_reads, mean_record_bytes, record_findings};
@@ -139,7 +140,7 @@ fn as_json(info: &ReadsInfo) -> serde_json::Value {
         info.findings.iter().map(|(code, words)| json!({ "code": code, "words": words })).collect();
     json!({
         "schema": "thalweg.info/1",
-        "file": info.path.display().to_string(),
+        "file": urls::shown_path(&info.path),
         "format": info.format.name(),
         "version": version,
         "written_by": stored.map(|stored| &stored.software),

@@ -5,6 +5,7 @@ use std::path::Path;
 use thalweg::synth::nexus::{
     ChunkCoding, ChunkOrder, DatasetLayout, Libver, NexusRecipe, PulseTimes, Weights,
 };
+use thalweg_io::urls;
 
 use crate::common::parse_bytes;
 
@@ -81,7 +82,8 @@ pub(super) fn write(
     use thalweg::synth::nexus::{EncodedPiece, Encoder, NexusWriter, SynthRun};
 
     let failed = |fault: thalweg::Fault| {
-        let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
+        let message =
+            format!("{}: {}, expected {}", urls::shown_path(path), fault.found, fault.expected);
         thalweg::Error::Usage(message.into())
     };
     let run = SynthRun::new(recipe)?;

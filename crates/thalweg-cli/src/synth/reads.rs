@@ -9,6 +9,7 @@ use thalweg::reads::index_place;
 use thalweg::synth::{Basecalls, Synth, SynthRead};
 use thalweg::write::Coding;
 use thalweg::{Error, Fault, Result};
+use thalweg_io::urls;
 
 use super::{bar, in_order};
 
@@ -21,7 +22,8 @@ pub(super) fn signal(
     stopped: &dyn Fn() -> bool,
 ) -> Result<()> {
     let failed = |fault: Fault| {
-        let message = format!("{}: {}, expected {}", path.display(), fault.found, fault.expected);
+        let message =
+            format!("{}: {}, expected {}", urls::shown_path(path), fault.found, fault.expected);
         Error::Usage(message.into())
     };
     let target = coding.target(header).map_err(failed)?;
@@ -84,8 +86,9 @@ pub(super) fn fastq(
         }
     };
     in_order(path, calls.reads.div_ceil(RECORDS_PER_MEMBER), make, stopped, |(text, packed)| {
-        let packed = packed
-            .map_err(|fault| Error::Usage(format!("{}: {}", path.display(), fault.found).into()))?;
+        let packed = packed.map_err(|fault| {
+            Error::Usage(format!("{}: {}", urls::shown_path(path), fault.found).into())
+        })?;
         out.push(if gzip { &packed } else { &text })?;
         bar.inc(text.len() as u64);
         Ok(())

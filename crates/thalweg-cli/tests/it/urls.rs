@@ -126,3 +126,62 @@ fn what_is_wrong_with_an_object_is_said() {
     let told = folder.fails(1, &["info", &server.url("/none?X-Amz-Signature=abc")]);
     assert!(told.contains("/none: ") && !told.contains("abc"), "{told}");
 }
+
+#[test]
+fn no_signature_is_printed_or_written() {
+    let (folder, server) = served(|_| Answer::Right);
+    let url = |name: &str| {
+        let plain = server.url(&format!("/runs/{name}"));
+        plain.replace("http://", "http://me:word@") + "?X-Amz-Signature=SECRET"
+    };
+    let (blow5, pod5) = (url("r.blow5"), url("r.pod5"));
+    for args in [
+        vec!["scan", &blow5],
+        vec!["scan", &blow5, "--to", "table.csv"],
+        vec!["info", &pod5, "--json"],
+        vec!["check", &pod5, "--json"],
+        vec!["doctor", &pod5, "--json"],
+        vec!["merge", &blow5, &blow5, "--to", "merged.blow5"],
+        vec!["split", &blow5, "--by", "file", "--to", "parts"],
+        vec!["convert", &blow5, &blow5],
+        vec!["check", &blow5, "--salvage", &blow5],
+        vec!["evict", &blow5],
+        vec!["read", &blow5, "--ids", &blow5],
+    ] {
+        let done = folder.command(&args).output().unwrap();
+        let said = [&*done.stdout, &*done.stderr].concat();
+        let said = String::from_utf8_lossy(&said).into_owned();
+        assert!(!said.contains("SECRET") && !said.contains("word"), "{args:?}: {said}");
+        assert!(!said.contains("panicked"), "{args:?}: {said}");
+    }
+    let table = fs::read_to_string(folder.path("table.csv")).unwrap();
+    assert!(table.contains("/runs/r.blow5") && !table.contains("SECRET"), "{table}");
+    let parts: Vec<_> = fs::read_dir(folder.path("parts")).unwrap().collect();
+    let name = |part: &std::io::Result<fs::DirEntry>| part.as_ref().unwrap().file_name();
+    assert!(parts.iter().all(|part| !name(part).to_string_lossy().contains("SECRET")), "{parts:?}");
+}
+
+#[test]
+fn a_service_without_a_scheme_is_a_mistake_and_an_empty_one_is_none() {
+    let (folder, server) = served(|_| Answer::Right);
+    let info = |endpoint: &str| {
+        let mut command = folder.command(&["info", "s3://runs/r.pod5", "--timeout", "2"]);
+        command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_ENDPOINT_URL_S3", server.url(""));
+        command.env("AWS_SKIP_SIGNATURE", "true").env("AWS_REGION", "eu-north-1");
+        command.output().unwrap()
+    };
+    let mistaken = info("127.0.0.1:9000");
+    let said = String::from_utf8_lossy(&mistaken.stderr).into_owned();
+    assert_eq!(mistaken.status.code(), Some(1), "{said}");
+    assert!(said.contains("AWS_ENDPOINT_URL") && said.contains("http://"), "{said}");
+    let done = info("");
+    assert!(done.status.success(), "{done:?}");
+}
+
+#[test]
+fn the_index_of_a_pod5_file_is_written_to_a_bucket() {
+    let (folder, server) = served(|_| Answer::Right);
+    let out = "s3://runs/r.pod5.idx";
+    let done = from_bucket(&folder, &server, &["index", "r.pod5", "--output", out]);
+    assert!(done.status.success(), "{done:?}");
+}

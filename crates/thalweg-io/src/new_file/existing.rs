@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::object::{file_path, writer};
 use crate::error::{Error, Result};
+use crate::urls;
 use crate::urls::{is_same_object, url};
 
 /// What becomes of a file that exists where a new one is to appear.
@@ -154,8 +155,8 @@ fn number(meta: &Metadata) -> (u64, u64) {
 }
 
 fn is_input(output: &Path, input: &Path) -> Error {
-    let output = output.display();
-    let input = input.display();
+    let output = urls::shown_path(output);
+    let input = urls::shown_path(input);
     Error::Usage(format!("{output}: the output is the input {input}; give another name").into())
 }
 
@@ -163,19 +164,19 @@ fn is_of_kind(path: &Path, is_kind: fn(&[u8]) -> bool) -> Result<bool> {
     let mut head = Vec::new();
     File::open(path)
         .and_then(|file| file.take(HEAD).read_to_end(&mut head))
-        .map_err(|e| Error::io(&path.to_string_lossy().into(), "reading", e))?;
+        .map_err(|e| Error::io(&urls::shown_path(path).into(), "reading", e))?;
     Ok(head.is_empty() || is_kind(&head))
 }
 
 fn is_folder(path: &Path) -> Error {
     let advice = "give another name, or remove it first";
-    Error::Exists { file: path.to_string_lossy().into(), what: " as a folder", advice }
+    Error::Exists { file: urls::shown_path(path).into(), what: " as a folder", advice }
 }
 
 /// The error for an output that is no regular file.
 pub(super) fn no_file(path: &Path) -> Error {
     Error::Unsupported {
-        file: path.to_string_lossy().into(),
+        file: urls::shown_path(path).into(),
         what: "writing to a folder, pipe or device".into(),
         advice: "give the path of a regular file".into(),
     }
@@ -183,17 +184,17 @@ pub(super) fn no_file(path: &Path) -> Error {
 
 /// The error for an output that exists.
 pub(super) fn exists(path: &Path) -> Error {
-    Error::Exists { file: path.to_string_lossy().into(), what: "", advice: FORCE }
+    Error::Exists { file: urls::shown_path(path).into(), what: "", advice: FORCE }
 }
 
 fn other_kind(path: &Path, advice: &'static str) -> Error {
     let what = ", and is not what would replace it";
-    Error::Exists { file: path.to_string_lossy().into(), what, advice }
+    Error::Exists { file: urls::shown_path(path).into(), what, advice }
 }
 
 /// The error for a sidecar where a link is.
 fn is_link(path: &Path) -> Error {
-    let file = path.to_string_lossy().into();
+    let file = urls::shown_path(path).into();
     Error::Exists { file, what: " as a symbolic link", advice: "remove the link" }
 }
 

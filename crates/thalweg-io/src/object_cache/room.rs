@@ -168,7 +168,8 @@ pub(super) fn next_use(folder: &Path) -> u64 {
         found.iter().map(|section| uses_of(&section.path)).max().unwrap_or(0)
     };
     let next = 1 + if kept > 0 { kept } else { greatest() };
-    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    // A pipe in its place would be waited for.
+    let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed();
     let mut how = File::options();
     let file = how.write(true).create(true).truncate(false).custom_flags(flags).open(&path);
     let _ = file.and_then(|file| file.write_all_at(&next.to_le_bytes(), 0));

@@ -12,6 +12,7 @@ use rustix::io::{ReadWriteFlags, preadv2};
 
 use super::{AlignedBuf, Feed, PAGE, Request, Store, check_inside};
 use crate::error::{Error, Fault, InFile, Result};
+use crate::urls::{shown_path, url};
 
 /// A file read with `pread(2)`.
 #[derive(Debug)]
@@ -36,10 +37,17 @@ impl FileStore {
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be opened, [`Error::Unsupported`] if it is a folder, pipe or
-    /// device.
+    /// device, or a URL.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let name: Arc<str> = path.to_string_lossy().into();
+        let name: Arc<str> = shown_path(path).into();
+        if url(path).is_some() {
+            return Err(Error::Unsupported {
+                file: name,
+                what: "a URL in this place".into(),
+                advice: "copy the object, and give the path of the copy".into(),
+            });
+        }
         // Without O_NONBLOCK, opening a pipe would wait for a writer before the check below can
         // reject it.
         let file = File::options()

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 
+use thalweg_io::urls;
 use thalweg_io::{Error, Result};
 
 use super::SetPart;
@@ -45,9 +46,7 @@ impl Origins {
         if before == file {
             return Ok(());
         }
-        let name = |file| {
-            set.paths().nth(file).map_or_else(String::new, |path| path.display().to_string())
-        };
+        let name = |file| set.paths().nth(file).map_or_else(String::new, urls::shown_path);
         let message = format!(
             "{output}: found read {} in {} and in {}, expected each read in one file; leave one \
              of the files out",

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use thalweg_io::Result;
 use thalweg_io::pool::Background;
+use thalweg_io::urls;
 
 use super::{Options, ReadFile};
 
@@ -43,7 +44,7 @@ impl Ahead {
             else {
                 continue;
             };
-            let name = path.to_string_lossy().into();
+            let name = urls::shown_path(&path).into();
             // Without a thread, the file is opened when it is asked for.
             let job =
                 Background::start("thalweg-open", &name, move || ReadFile::open(path, options));

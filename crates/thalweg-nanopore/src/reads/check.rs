@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use thalweg_io::urls;
 use thalweg_io::{Error, Result};
 
 use super::ReadFile;
@@ -58,7 +59,7 @@ impl ReadFile {
     pub fn salvage(&self, out: &Path) -> Result<CheckReport> {
         if self.file.path.as_deref().is_some_and(|path| is_same_file(path, out)) {
             return Err(Error::Usage(
-                format!("{}: a file cannot be salvaged to itself", out.display()).into(),
+                format!("{}: a file cannot be salvaged to itself", urls::shown_path(out)).into(),
             ));
         }
         self.reads.salvage(&self.file, out)

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use thalweg_io::control::Control;
+use thalweg_io::urls;
 use thalweg_io::urls::url;
 use thalweg_io::{Error, Result};
 
@@ -83,7 +84,7 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
     search(path, found)?;
     if found.len() == before {
         return Err(Error::NotFound {
-            file: path.to_string_lossy().into(),
+            file: urls::shown_path(path).into(),
             what: format!("files that end in {}", Format::extensions(".")).into(),
             advice: "name the files themselves if they are called otherwise".into(),
         });
@@ -94,7 +95,7 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 /// Finds files of reads below a folder. Links to folders are not followed, because they may form a
 /// cycle.
 fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let name: Arc<str> = folder.to_string_lossy().into();
+    let name: Arc<str> = urls::shown_path(folder).into();
     let failed = |e| Error::io(&name, "listing", e);
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;

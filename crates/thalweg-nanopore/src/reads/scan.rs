@@ -17,6 +17,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use arrow_select::concat::concat;
 use arrow_select::filter::filter_record_batch;
 use thalweg_io::condition::{Bound, Condition};
+use thalweg_io::urls;
 use thalweg_io::{Error, Result};
 
 use super::{Batch, BatchOptions, Order, ReadSet, Selection, Strings};
@@ -80,7 +81,7 @@ impl ReadSet {
         let shown: Vec<usize> =
             shown.iter().filter_map(|name| schema.index_of(name).ok()).collect();
         let out = Arc::new(schema.project(&shown).map_err(refused)?);
-        let paths: Vec<String> = self.paths().map(|path| path.display().to_string()).collect();
+        let paths: Vec<String> = self.paths().map(urls::shown_path).collect();
         let files: ArrayRef = Arc::new(StringArray::from_iter_values(&paths));
         let columns = BatchOptions { order: options.order, strings: options.strings };
         let batches = Box::new(self.tabulate(selection, columns, false)?);

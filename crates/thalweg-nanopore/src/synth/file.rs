@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use thalweg_io::urls;
 use thalweg_io::{Error, Fault, Result};
 
 use super::{Synth, SynthRead};
@@ -19,7 +20,7 @@ impl Synth {
     pub fn write(&self, path: &Path, coding: Coding) -> Result<WrittenFile> {
         let failed = |fault: Fault| {
             let Fault { found, expected, .. } = fault;
-            Error::Usage(format!("{}: {found}, expected {expected}", path.display()).into())
+            Error::Usage(format!("{}: {found}, expected {expected}", urls::shown_path(path)).into())
         };
         let header = match coding.format() {
             Format::Slow5 | Format::Blow5 => self.header(RecordPress::None, SignalPress::None),

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::engine::Delivery;
+use thalweg_io::urls;
 use thalweg_io::{Error, Fault, Result};
 
 use super::open::footer_defects;
@@ -86,7 +87,8 @@ impl Pod5File {
         let layout = Pod5Layout { coding, ..Pod5Layout::default() };
         let mapping = Mapping::new(&file.header).map_err(|fault| {
             Error::Usage(
-                format!("{}: {}, expected {}", out.display(), fault.found, fault.expected).into(),
+                format!("{}: {}, expected {}", urls::shown_path(out), fault.found, fault.expected)
+                    .into(),
             )
         })?;
         let writer = Pod5Writer::create(out, layout, mapping.extra_columns())?;

@@ -53,7 +53,10 @@ impl Pod5File {
         let options = &file.options;
         if let Some(path) = &file.path {
             let size = file.store.size();
-            let fits = |place: &Path| Pod5Index::open(place, owner).ok().flatten();
+            let fits = |place: &Path| {
+                let index = Pod5Index::open(place, owner).ok().flatten();
+                index.filter(|index| index.verify().is_ok())
+            };
             let is_kind = Pod5Index::is_start;
             if let Some(index) = fetch_index(path, size, &options.control, is_kind, fits)? {
                 let index = self.index.get_or_init(|| Arc::new(index)).clone();
@@ -85,7 +88,7 @@ impl Pod5File {
         let control = &file.options.control;
         create_parent(place)?;
         let new = NewFile::replacing(place)?;
-        Pod5Index::build(&self.tables, self.owner(file), Some(new), memory, control).map(|_| ())
+        Pod5Index::write_to(&self.tables, self.owner(file), new, memory, control)
     }
 
     /// The place of a read in the Reads table.

@@ -109,6 +109,39 @@ impl Pod5Index {
         memory: usize,
         control: &Control,
     ) -> Result<Self> {
+        match Self::write(tables, owner, new, memory, control)? {
+            IndexSink::File(file) => {
+                let place = file.path().to_owned();
+                file.finish()?;
+                let name: Arc<str> = place.to_string_lossy().into();
+                let gone = Fault::new(0, "another file", "the index that was just written");
+                Self::open(&place, owner)?.ok_or_else(|| gone.in_file(&name, 0, "index"))
+            }
+            IndexSink::Memory(bytes) => Self::of(Box::new(MemoryStore::new("index", bytes)), owner),
+        }
+    }
+
+    /// Writes the index to `new`, which may be an object at a URL.
+    pub(super) fn write_to(
+        tables: &Tables,
+        owner: Owner,
+        new: NewFile,
+        memory: usize,
+        control: &Control,
+    ) -> Result<()> {
+        match Self::write(tables, owner, Some(new), memory, control)? {
+            IndexSink::File(file) => file.finish(),
+            IndexSink::Memory(_) => Ok(()),
+        }
+    }
+
+    fn write(
+        tables: &Tables,
+        owner: Owner,
+        new: Option<NewFile>,
+        memory: usize,
+        control: &Control,
+    ) -> Result<IndexSink> {
         let beside = new.as_ref().map(NewFile::path);
         let mut entries = Sorter::new(beside, memory / SORT_SHARE / ENTRY)?;
         let mut sink = new.map_or_else(|| IndexSink::Memory(Vec::new()), IndexSink::File);
@@ -143,16 +176,7 @@ impl Pod5Index {
         if !block.is_empty() {
             push_block(&mut sink, &mut block)?;
         }
-        match sink {
-            IndexSink::File(file) => {
-                let place = file.path().to_owned();
-                file.finish()?;
-                let name: Arc<str> = place.to_string_lossy().into();
-                let gone = Fault::new(0, "another file", "the index that was just written");
-                Self::open(&place, owner)?.ok_or_else(|| gone.in_file(&name, 0, "index"))
-            }
-            IndexSink::Memory(bytes) => Self::of(Box::new(MemoryStore::new("index", bytes)), owner),
-        }
+        Ok(sink)
     }
 
     /// Opens the index at `place`. Returns `None` if there is no index, if it is damaged, or if it
