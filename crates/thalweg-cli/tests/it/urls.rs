@@ -165,7 +165,7 @@ fn no_signature_is_printed_or_written() {
 fn a_service_without_a_scheme_is_a_mistake_and_an_empty_one_is_none() {
     let (folder, server) = served(|_| Answer::Right);
     let info = |endpoint: &str| {
-        let mut command = folder.command(&["info", "s3://runs/r.pod5", "--timeout", "2"]);
+        let mut command = folder.command(["info", "s3://runs/r.pod5", "--timeout", "2"]);
         command.env("AWS_ENDPOINT_URL", endpoint).env("AWS_ENDPOINT_URL_S3", server.url(""));
         command.env("AWS_SKIP_SIGNATURE", "true").env("AWS_REGION", "eu-north-1");
         command.output().unwrap()
