@@ -64,6 +64,7 @@ def test_the_checksum_is_what_the_page_says(dtype, count):
     assert array_peer.checksum(two_dimensions) == checksum(np.ascontiguousarray(two_dimensions))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [(), ("--chunk", "contiguous"), ("--chunk", "64Ki", "--filter", "shuffle+gzip", "--libver", "latest")])
 @pytest.mark.parametrize("paths", [[IDS], ["/entry/bank2_events/event_time_offset", "entry/bank1_events/event_id"]])
 def test_all_arms_agree(thalweg, file, options, paths):

@@ -81,6 +81,7 @@ def test_a_real_run_opens(chromium, page, tmp_path):
 
 
 @pytest.mark.long
+@pytest.mark.long
 @pytest.mark.parametrize("table", PUBLISHED, ids=lambda path: path.stem)
 def test_published_tables_open_beside_a_run(chromium, page, table, tmp_path):
     assert "not measured here" in check(chromium, page(RUN, table), tmp_path)

@@ -189,7 +189,9 @@ fn objects_of_versitygw_are_stores() {
 
 #[test]
 fn objects_of_moto_are_stores() {
-    let Some(program) = installed("moto_server") else { return };
+    // It takes as long as all the others.
+    let is_left_out = thalweg_testing::one_of() > 1;
+    let Some(program) = installed("moto_server").filter(|_| !is_left_out) else { return };
     let server = Server::start(&program, |port, _| {
         ["-H", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned).to_vec()
     });

@@ -18,6 +18,7 @@ use thalweg::reads::{
 };
 use thalweg::synth::{Recipe, Synth, SynthRead};
 use thalweg::write::{Coding, ReadWriter, save_index};
+use thalweg_testing::one_of;
 
 #[cfg(feature = "hdf5")]
 use thalweg::format::fast5::Compression;
@@ -200,17 +201,18 @@ fn stays_within_the_budget() {
     let path = folder.path().join("large.blow5");
     write(&path, LARGE, Recipe::default());
     let mut counts = Vec::new();
-    for (job, memory) in [
+    let jobs = [
         ("visit", 32),
-        ("map", 32),
-        ("batches", 32),
         ("as they come", 32),
+        ("batches", 32),
+        ("visit", 192),
         ("ids", 32),
         ("set", 32),
-        ("visit", 192),
-        ("batches", 192),
+        ("map", 32),
         ("ids", 192),
-    ] {
+        ("batches", 192),
+    ];
+    for (job, memory) in jobs.into_iter().step_by(one_of().min(2)) {
         counts.push(count_within(2, job, &path, memory));
     }
     assert!(counts.iter().all(|&count| count == counts[0] && count > 1000), "{counts:?}");
@@ -226,7 +228,7 @@ fn conversions_stay_within_the_budget() {
     } else {
         &["slow5", "blow5", "pod5"]
     };
-    for format in formats {
+    for format in formats.iter().step_by(one_of().min(2)) {
         let count = count_within(2, format, &path, 32);
         assert!(count > 2000, "{count}");
     }

@@ -234,9 +234,8 @@ impl LookAhead {
                 // Without threads, each list waits for its own.
                 let _ = threads.start("thalweg-ahead", || ahead.run(&tables, &control));
             }
-            let outcome = self.all_batches(&tables);
-            ahead.end();
-            outcome
+            let _end = ahead.end_after();
+            self.all_batches(&tables)
         })
     }
 

@@ -92,6 +92,11 @@ impl LocatedTable {
     }
 }
 
+/// Bytes of all ranges. A damaged footer may list the same bytes again and again.
+fn total(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().fold(0, |bytes, range| bytes.saturating_add(range.end - range.start))
+}
+
 /// The end of a table, in the hope that its footer is there.
 fn footer_guess(table: &Range<u64>) -> Range<u64> {
     table.end - (table.end - table.start).min(END_GUESS)..table.end
@@ -191,7 +196,7 @@ impl<'a> Opening<'a> {
         model: &StoreModel,
         control: &Control,
     ) -> Result<()> {
-        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let bytes = total(&ranges);
         if !is_far(model) || bytes > self.most {
             return Ok(());
         }
@@ -460,7 +465,7 @@ impl<'a> Opening<'a> {
         control: &Control,
     ) -> Result<Dictionaries> {
         let ranges: Vec<_> = table.ranges(&table.footer.dictionaries).collect();
-        let bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        let bytes = total(&ranges);
         if bytes > self.most {
             return Err(Error::Unsupported {
                 file: self.store.name().clone(),

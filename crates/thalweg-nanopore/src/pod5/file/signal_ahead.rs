@@ -46,10 +46,9 @@ impl SignalAhead {
         self.moved.notify_all();
     }
 
-    /// Ends [`SignalAhead::run`].
-    pub(super) fn end(&self) {
-        self.lock().is_over = true;
-        self.moved.notify_all();
+    /// Ends [`SignalAhead::run`] when the returned value is dropped, also by a panic.
+    pub(super) fn end_after(&self) -> Pass<'_> {
+        Pass(self)
     }
 
     /// Puts batches into the cache of `tables`, until there are no more or the pass is over.
@@ -75,6 +74,16 @@ impl SignalAhead {
         let next = progress.next;
         progress.next += COUNT;
         (!progress.is_over).then_some(next)
+    }
+}
+
+/// A pass over all reads.
+pub(super) struct Pass<'a>(&'a SignalAhead);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.moved.notify_all();
     }
 }
 
@@ -170,7 +179,7 @@ mod tests {
         assert_eq!(first.last(), Some(&Some(AHEAD)));
         ahead.need(7);
         assert_eq!(ahead.next(), Some(AHEAD + COUNT));
-        ahead.end();
+        drop(ahead.end_after());
         assert_eq!(ahead.next(), None);
     }
 }
