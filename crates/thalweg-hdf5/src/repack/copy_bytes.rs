@@ -59,7 +59,7 @@ pub(super) fn copy_moves(
     let memory = output.budget.memory;
     let threads = output.budget.threads.max(WRITERS);
     let shape =
-        plan::shape(&output.model, Budget { memory: memory / 4 * 3, threads }, Delivery::Worker);
+        plan::shape(&output.model, Budget { memory: memory / 2, threads }, Delivery::Worker);
     let block = shape.block - store.alignment();
     let moves = Arc::new(joined(moves, block as u64));
     if moves.is_empty() {

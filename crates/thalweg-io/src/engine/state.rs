@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::clock::Clocks;
 use super::depth::Depth;
 use super::input::{Arrived, EngineInput, FrameContext, NO_ROOM, NextWanted, WantedRequest};
-use super::{Control, Decoder, Delivery, POLL, Shape, blocks_alive};
+use super::{Control, Decoder, Delivery, POLL, Shape, StopOnPanic, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
 use crate::store::{AlignedBuf, Next, PAGE, Request, Store};
@@ -275,6 +275,8 @@ impl<D: Decoder> Shared<D> {
             return self.wait(&self.can_fetch, state);
         };
         drop(state);
+        // A panic takes the plan with it, and the others would wait for it.
+        let _guard = StopOnPanic(self);
         plan.wait();
         let mut state = self.lock();
         state.input.put_plan(plan);
