@@ -16,8 +16,7 @@ use std::time::{Duration, SystemTime};
 use thalweg_gauge::comparison::PairCount;
 use thalweg_gauge::suite::{AUTO, ComparisonJob, Context, SettingValue, Suite, SuiteRecord};
 use thalweg_gauge::units::{parse_duration, unix_s};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::common::{Failure, VerbResult};
 use crate::force::{ForceArgs, files_of};

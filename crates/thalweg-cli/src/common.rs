@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use serde_json::Value;
 use thalweg::Error;
 use thalweg::text::{Shown, escaped};
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
@@ -156,7 +156,7 @@ pub(crate) fn create_folder(path: &Path) -> VerbResult {
     if url(path).is_some() {
         return Ok(());
     }
-    let failed = |e| thalweg::Error::io(&thalweg_io::urls::shown_path(path).into(), "creating", e);
+    let failed = |e| thalweg::Error::io(&urls::shown_path(path).into(), "creating", e);
     Ok(std::fs::create_dir_all(path).map_err(failed)?)
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
 
 /// A path in words that are printed.
 pub(crate) fn shown_path(path: &Path) -> String {
-    escaped(&thalweg_io::urls::shown_path(path)).into_owned()
+    escaped(&urls::shown_path(path)).into_owned()
 }
 
 /// Prints one line of JSON on standard output.

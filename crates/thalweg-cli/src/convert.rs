@@ -12,8 +12,7 @@ use thalweg::convert::{Conversion, convert};
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
 use thalweg::reads::{Options, ReadSet, Selection};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
 use crate::common::{Failure, VerbResult, create_folder, for_each_file, print_json};

@@ -20,8 +20,7 @@ use thalweg::residency::resident;
 use thalweg::store::throttled::Limits;
 use thalweg::{ArrayFile, Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{EvictOptions, evict};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, WordSum};
 use crate::common::{Failure, VerbResult, complain, ended, output};

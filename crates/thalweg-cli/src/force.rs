@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::new_file::{Existing, Inputs};
 use thalweg::reads::{index_path, is_index};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain};

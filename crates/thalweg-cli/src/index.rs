@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use thalweg::reads::{index_path, index_place, is_index};
 use thalweg::{Identified, Opened, Options};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, KerchunkArgs};
 use crate::common::{Failure, VerbResult, complain, for_each_file, shown_path};

@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use thalweg::reads::is_many;
 use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays;
 use crate::cache::CacheArgs;

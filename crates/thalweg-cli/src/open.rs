@@ -12,8 +12,7 @@ use thalweg::plan::{Budget, DEFAULT_MEMORY, long_line_memory};
 use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::cache::CacheArgs;
 use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};

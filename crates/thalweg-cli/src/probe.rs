@@ -16,8 +16,7 @@ use thalweg::{OpenedStore, Options};
 use thalweg_gauge::limit::{Probe, ProbeOptions, probe, probe_object};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use thalweg_io::open::{Counts, counts_of_urls, url_device};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::common::{Failure, VerbResult, counted, output, parse_bytes, shown_path};
 use crate::open::TimeoutArgs;

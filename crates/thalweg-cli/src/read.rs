@@ -11,8 +11,7 @@ use thalweg::reads::{
     ReadFile, ReadSet, Selection, Strings, in_picoampere, pattern, picoampere_schema,
 };
 use thalweg::{Identified, Options, StoreKind};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
 use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};

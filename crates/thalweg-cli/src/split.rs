@@ -13,8 +13,7 @@ use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::new_file::{Existing, check_output, file_path, remove};
 use thalweg::reads::{ReadSet, Selection};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::common::{Failure, VerbResult, counted, create_folder, output, parse_count, shown_path};
 use crate::open::{ReadArgs, open_set};

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use thalweg::ArrayFile;
 use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::common::{VerbResult, complain, output, shown_path};
 

@@ -13,8 +13,7 @@ use arrow_schema::SchemaRef;
 use thalweg::Error;
 use thalweg::graph::InputOptions;
 use thalweg::graph::{EdgeBatch, EdgeSource, Input, Population};
-use thalweg_io::urls;
-use thalweg_io::urls::{shown_path, url};
+use thalweg_io::urls::{self, shown_path, url};
 
 use crate::common::{Failure, VerbResult};
 

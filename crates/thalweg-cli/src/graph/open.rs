@@ -5,8 +5,7 @@ use std::path::Path;
 use clap::Args;
 use thalweg::graph::{Network, NetworkOptions, NumberCoding, Writer};
 use thalweg::plan::{Budget, DEFAULT_MEMORY};
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 
 use crate::common::{Failure, VerbResult, parse_size};
 use crate::signals::cancel_on_signal;

@@ -222,14 +222,14 @@ impl EngineInput {
         block: Arrived,
         context: &mut FrameContext<'_>,
     ) -> Result<()> {
-        let is_stopped = self.stopped;
+        let is_its_turn = !context.in_order && !self.stopped;
         if let Some(pending) = self.pending.get_mut((tag - self.head) as usize) {
-            pending.bytes = match &pending.fetch {
-                Some(fetch) if !context.in_order && !is_stopped => {
-                    group_planned(fetch, pending.offset, block, context);
+            pending.bytes = match pending.fetch.take_if(|_| is_its_turn) {
+                Some(fetch) => {
+                    group_planned(&fetch, pending.offset, block, context);
                     Bytes::Grouped
                 }
-                _ => Bytes::Arrived(block),
+                None => Bytes::Arrived(block),
             };
         }
         while self.pending.front().is_some_and(|first| !matches!(first.bytes, Bytes::InFlight)) {

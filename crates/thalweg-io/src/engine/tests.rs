@@ -155,11 +155,19 @@ fn a_panic_is_not_the_end_of_the_file() {
     assert!(outcome.is_err() && seen == 3, "{seen} extents, then {outcome:?}");
 }
 
-/// A store that answers no request before several wait for it.
+/// A store that holds some requests until several wait. The bytes of a range are its number.
 #[derive(Debug)]
 struct Line {
     name: Arc<str>,
+    /// Whether the request at an offset is held.
+    holds: fn(u64) -> bool,
     waiting: Barrier,
+}
+
+impl Line {
+    fn new(holds: fn(u64) -> bool, waiting: usize) -> Arc<Self> {
+        Arc::new(Self { name: "line".into(), holds, waiting: Barrier::new(waiting) })
+    }
 }
 
 impl Store for Line {
@@ -171,15 +179,18 @@ impl Store for Line {
         LEN * COUNT
     }
 
-    fn read_at(&self, _: u64, _: &mut [u8]) -> Result<()> {
-        self.waiting.wait();
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
+        if (self.holds)(offset) {
+            self.waiting.wait();
+        }
+        buf.fill((offset / LEN) as u8);
         Ok(())
     }
 }
 
 /// The most requests in flight of a run over all ranges, on a store that waits for so many.
 fn deepest(flight_bytes: usize, flight_requests: usize, waits_for: usize) -> usize {
-    let store = Arc::new(Line { name: "line".into(), waiting: Barrier::new(waits_for) });
+    let store = Line::new(|_| true, waits_for);
     let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
     let max_depth = flight_requests.max(1);
     let shape = Shape { max_depth, buffers: 8, flight_bytes, flight_requests, ..SHAPE };
@@ -199,34 +210,9 @@ fn a_long_line_is_filled_before_the_first_answer() {
     assert_eq!(deepest(100 * bytes, 100, COUNT as usize), COUNT as usize);
 }
 
-/// A store that answers the first request last, once it is told to.
-#[derive(Debug)]
-struct SlowStart {
-    name: Arc<str>,
-    told: Barrier,
-}
-
-impl Store for SlowStart {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-
-    fn size(&self) -> u64 {
-        LEN * COUNT
-    }
-
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
-        if offset == 0 {
-            self.told.wait();
-        }
-        buf.fill((offset / LEN) as u8);
-        Ok(())
-    }
-}
-
 #[test]
 fn a_slow_answer_holds_up_no_other_where_the_order_is_free() {
-    let store = Arc::new(SlowStart { name: "slow".into(), told: Barrier::new(2) });
+    let store = Line::new(|offset| offset == 0, 2);
     let source = planned((0..COUNT).map(|at| at * LEN..(at + 1) * LEN));
     let shape = Shape { depth: 2, max_depth: 2, delivery: Delivery::AsTheyCome, ..SHAPE };
     let copies = Copies { bad: u64::MAX };
@@ -237,7 +223,7 @@ fn a_slow_answer_holds_up_no_other_where_the_order_is_free() {
         values.extend(batch.iter().map(|extent| extent[0]));
         run.recycle(batch);
         if values.len() == COUNT as usize - 1 {
-            store.told.wait();
+            store.waiting.wait();
         }
     }
     values.sort_unstable();

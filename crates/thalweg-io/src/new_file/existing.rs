@@ -11,8 +11,7 @@ use std::sync::Arc;
 
 use super::object::{file_path, writer};
 use crate::error::{Error, Result};
-use crate::urls;
-use crate::urls::{is_same_object, url};
+use crate::urls::{self, is_same_object, url};
 
 /// What becomes of a file that exists where a new one is to appear.
 #[derive(Debug, Clone, Copy, Default)]
@@ -121,7 +120,7 @@ impl Inputs {
     /// [`Inputs::check`] for an output at a URL.
     fn check_object(&self, url: &str, existing: Existing) -> Result<()> {
         let output = Path::new(url);
-        let inputs = self.paths.iter().filter_map(|input| Some((input, crate::urls::url(input)?)));
+        let inputs = self.paths.iter().filter_map(|input| Some((input, urls::url(input)?)));
         for (input, other) in inputs {
             if is_same_object(url, other) {
                 return Err(is_input(output, input));

@@ -49,18 +49,9 @@ impl LocalFile {
         let permissions = existing.map(|meta| meta.permissions());
         // A link that leads nowhere is replaced itself.
         let replaces = permissions.is_some() || target.is_symlink();
-        let (temporary, file) = Temporary::file(target).map_err(|e| creating(name, e))?;
-        let file = Self {
-            name: name.clone(),
-            path: target.to_owned(),
-            temporary,
-            state: State::Open(file),
-            buffer: Vec::new(),
-            written: 0,
-            replaces,
-            permissions,
-            is_aside: false,
-        };
+        let made = Temporary::file(target).map_err(|e| creating(name, e))?;
+        let path = target.to_owned();
+        let file = Self { path, replaces, permissions, ..Self::new(name, made) };
         if let Some(permissions) = &file.permissions {
             file.permit(&writable(permissions))?;
         }
@@ -70,8 +61,15 @@ impl LocalFile {
     /// A file in the folder for temporary files, which only its owner may read. It gets no other
     /// path.
     pub(super) fn aside(name: &Arc<str>) -> Result<Self> {
-        let (temporary, file) = Temporary::aside().map_err(|e| creating(name, e))?;
-        let file = Self {
+        let made = Temporary::aside().map_err(|e| creating(name, e))?;
+        let file = Self { is_aside: true, ..Self::new(name, made) };
+        file.permit(&Permissions::from_mode(0o600))?;
+        Ok(file)
+    }
+
+    /// A new file that keeps its temporary path.
+    fn new(name: &Arc<str>, (temporary, file): (Temporary, File)) -> Self {
+        Self {
             name: name.clone(),
             path: temporary.path().to_owned(),
             temporary,
@@ -80,10 +78,8 @@ impl LocalFile {
             written: 0,
             replaces: false,
             permissions: None,
-            is_aside: true,
-        };
-        file.permit(&Permissions::from_mode(0o600))?;
-        Ok(file)
+            is_aside: false,
+        }
     }
 
     fn permit(&self, permissions: &Permissions) -> Result<()> {

@@ -192,6 +192,12 @@ impl Container {
         })
     }
 
+    /// The sections that are tables.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Section> {
+        let is_table = |content| !matches!(content, SectionContent::Other(_));
+        self.sections.iter().filter(move |section| is_table(section.content))
+    }
+
     /// The range of the first section with this content.
     pub fn section(&self, content: SectionContent) -> Option<Range<u64>> {
         self.sections

@@ -47,6 +47,12 @@ impl IpcBlock {
     pub fn range(&self) -> Range<u64> {
         self.offset..self.body_range().end
     }
+
+    /// The range of the whole batch in a file whose table starts at `table`.
+    pub(crate) fn range_in_file(&self, table: u64) -> Range<u64> {
+        let range = self.range();
+        table + range.start..table + range.end
+    }
 }
 
 /// A table's footer.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::{fs, io};
 
 use thalweg_io::control::Control;
-use thalweg_io::urls;
-use thalweg_io::urls::url;
+use thalweg_io::urls::{self, url};
 use thalweg_io::{Error, Result};
 
 use crate::format::Format;

@@ -23,8 +23,8 @@ use self::slots::Slots;
 use self::staged::{SideBySide, Staged, Staging};
 use crate::storage::segment::{PAGE, SegmentPages};
 
-/// The cache takes this part of the memory budget. The block buffers of a run take another, and
-/// what a query returns takes a third.
+/// The cache takes this part of the memory budget. The block buffers of a run take three eighths,
+/// and what a query returns takes a third.
 const SHARE: usize = 4;
 
 /// The fewest pages that are kept, whatever the budget.
@@ -244,7 +244,7 @@ impl PageCache {
         Self {
             name,
             model,
-            // A run takes half of its budget for its buffers.
+            // A run takes three quarters of its budget for its buffers.
             budget: Budget { threads, memory: memory / 2 },
             memory,
             control,

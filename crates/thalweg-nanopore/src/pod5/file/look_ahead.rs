@@ -156,15 +156,8 @@ impl Fetches {
 
 impl Plan for Fetches {
     fn next_fetch(&mut self) -> Option<Fetch> {
-        loop {
-            if let Some(fetch) = self.current.next() {
-                return Some(fetch);
-            }
-            if self.ended {
-                return None;
-            }
-            self.wait();
-        }
+        self.wait();
+        self.current.next()
     }
 
     fn is_ready(&mut self) -> bool {

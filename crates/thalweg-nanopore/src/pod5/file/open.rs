@@ -74,11 +74,7 @@ impl LocatedTables {
     fn metadata(&self) -> Vec<Range<u64>> {
         let runs = self.runs.iter().flat_map(|table| table.ranges(&table.footer.batches));
         let dictionaries = self.reads.ranges(&self.reads.footer.dictionaries);
-        let start = self.signal.range.start;
-        let first = self.signal.footer.batches.first();
-        let head =
-            first.map(|block| start + block.offset..start + block.offset + u64::from(block.head));
-        runs.chain(dictionaries).chain(head).collect()
+        runs.chain(dictionaries).chain(self.signal.first_head()).collect()
     }
 }
 
@@ -86,9 +82,14 @@ impl LocatedTable {
     /// The ranges of blocks in the file.
     fn ranges(&self, blocks: &[IpcBlock]) -> impl Iterator<Item = Range<u64>> {
         let start = self.range.start;
-        let in_file =
-            move |block: &IpcBlock| start + block.range().start..start + block.range().end;
-        blocks.iter().map(in_file)
+        blocks.iter().map(move |block| block.range_in_file(start))
+    }
+
+    /// The range in the file of the head of its first batch.
+    fn first_head(&self) -> Option<Range<u64>> {
+        let block = self.footer.batches.first()?;
+        let start = self.range.start + block.offset;
+        Some(start..start + u64::from(block.head))
     }
 }
 
@@ -111,19 +112,13 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
     let mut opening = Opening::new(&**store, budget, guess)?;
     let mut left_out = Vec::new();
     let (container, mut found) = opening.container_or_recovered(control)?;
-    let sections = container.sections.iter();
-    let sections = sections.filter(|section| !matches!(section.content, SectionContent::Other(_)));
-    opening.prepare(
-        sections.map(|section| footer_guess(&section.range)).collect(),
-        &model,
-        control,
-    )?;
+    let ends = container.tables().map(|table| footer_guess(&table.range)).collect();
+    opening.prepare(ends, &model, control)?;
     let located = opening.locate(&container, control, &mut found)?;
     opening.prepare(located.metadata(), &model, control)?;
     let reads = opening.reads_table(&located, &model, control, &mut left_out)?;
     let layout = opening.signal_layout(&located.signal)?;
-    let (rows_per_batch, batch_margins) =
-        opening.first_signal_batch(&layout, &located.signal.footer, &located.signal.range)?;
+    let (rows_per_batch, batch_margins) = opening.first_signal_batch(&layout, &located.signal)?;
     left_out.extend(reads.lost.iter().map(|name| format!("column {name} of the Reads table")));
     let share = budget.memory / METADATA_SHARE;
     let tables = Tables {
@@ -173,10 +168,7 @@ pub(super) fn footer_defects(store: &dyn Store, budget: Budget) -> Result<Vec<Er
                 .into(),
         }]);
     };
-    let tables = container
-        .sections
-        .iter()
-        .filter(|section| !matches!(section.content, SectionContent::Other(_)));
+    let tables = container.tables();
     Ok(tables.filter_map(|table| opening.footer(&table.range, table.content).err()).collect())
 }
 
@@ -448,8 +440,7 @@ impl<'a> Opening<'a> {
         table: &Range<u64>,
         what: SectionContent,
     ) -> Result<(Head, Vec<u8>)> {
-        let range = block.range();
-        let mut bytes = self.get(&(table.start + range.start..table.start + range.end), what)?;
+        let mut bytes = self.get(&block.range_in_file(table.start), what)?;
         let at = |fault: Fault| {
             fault.in_file(self.store.name(), table.start + block.offset, what.name())
         };
@@ -493,11 +484,12 @@ impl<'a> Opening<'a> {
     fn first_signal_batch(
         &mut self,
         layout: &SignalLayout,
-        footer: &TableFooter,
-        table: &Range<u64>,
+        table: &LocatedTable,
     ) -> Result<(u64, (u64, u64))> {
-        let Some(block) = footer.batches.first() else { return Ok((0, (0, 0))) };
-        let range = table.start + block.offset..table.start + block.offset + u64::from(block.head);
+        let batches = &table.footer.batches;
+        let Some((block, range)) = batches.first().zip(table.first_head()) else {
+            return Ok((0, (0, 0)));
+        };
         let head = self.get(&range, SectionContent::Signal)?;
         let at = |fault: Fault| {
             fault.in_file(self.store.name(), range.start, "batch 0 of the Signal table")
@@ -514,7 +506,7 @@ impl<'a> Opening<'a> {
                     .into(),
             });
         }
-        if places.rows == 0 && footer.batches.len() > 1 {
+        if places.rows == 0 && batches.len() > 1 {
             return Err(at(Fault::new(0, "a batch of no rows before others", "at least one")));
         }
         let all = block.range();

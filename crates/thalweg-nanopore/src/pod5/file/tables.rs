@@ -195,10 +195,10 @@ impl Tables {
         let mut absent: Vec<usize> = Vec::new();
         let mut ranges = Vec::new();
         for (i, &index) in indices.iter().enumerate() {
-            let range = self.reads_blocks[index].range();
+            let range = self.reads_blocks[index].range_in_file(self.reads_at);
             if found[i].is_none() && range.end - range.start <= self.most_batch as u64 {
                 absent.push(i);
-                ranges.push(self.reads_at + range.start..self.reads_at + range.end);
+                ranges.push(range);
             }
         }
         let fetched = read_many(&*self.store, &ranges, self.depth(), control)?;
@@ -224,7 +224,7 @@ impl Tables {
     /// again, and fails, when it is needed.
     pub(super) fn keep_reads_batches<'a>(&self, known: impl Fn(&Range<u64>) -> Option<&'a [u8]>) {
         for (index, block) in self.reads_blocks.iter().enumerate() {
-            let range = self.reads_at + block.range().start..self.reads_at + block.range().end;
+            let range = block.range_in_file(self.reads_at);
             if range.end - range.start <= self.most_batch as u64
                 && let Some(bytes) = known(&range)
             {
@@ -308,9 +308,7 @@ impl Tables {
     ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for &index in indices {
-            let range = self.signal_blocks[index].range();
-            let start = self.signal_at + range.start;
-            let end = self.signal_at + range.end;
+            let Range { start, end } = self.signal_blocks[index].range_in_file(self.signal_at);
             let head = start..start.saturating_add(self.batch_margins.0).min(end);
             let tail = end.saturating_sub(self.batch_margins.1).max(start)..end;
             for part in [head, tail] {
