@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt rust-readers remote test fmt clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build peers rocksdb basalt rust-readers remote test tests fmt links clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -52,32 +52,41 @@ rust-readers remote:
 
 # One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not. Advisories
 # appear without a change of ours, and come from another host than packages: `make deny` checks them, too. The tests run side by
-# side: each is alone on its core for its last seconds, and many wait for discs or throttles.
+# side: each is alone on its core for its last seconds, and many wait for discs or throttles. The command is linked again after
+# `make mpi`, which leaves the one of MPI in its place.
 test:
 	@$(MAKE) system
-	@$(MAKE) fmt
-	@$(MAKE) --jobs=2 clippy peers
-	@$(MAKE) doc
+	@$(MAKE) fmt links
+	@$(MAKE) --jobs=2 tests peers
 	@$(MAKE) deny ADVISORIES=skip
 	@$(MAKE) mpi
-	cargo test --workspace --locked --no-run
+	@$(MAKE) tests
 	@$(MAKE) --jobs=4 --output-sync=line unit-it unit-tests unit-src interop-tests
+
+# What builds for tests alone also checks lints.
+test unit interop attack kills schedules faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
+
+tests:
+	cargo test --workspace --all-targets --locked --no-run
 
 fmt:
 	cargo fmt --all --check
 
+# Of all crates, without compiling them.
 clippy:
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# Links that lead nowhere are errors: those between items, and those of the pages.
-doc:
+# Links of the pages that lead nowhere are errors.
+links:
 	scripts/check-links.py
+
+# Links between items that lead nowhere are errors. Not a part of `make test`, for it checks all dependencies once more.
+doc: links
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 
 # More threads than cores: some tests wait for the disc or for other processes. For the same reason the tests in tests/ run
 # beside those in src/.
-unit:
-	cargo test --workspace --locked --no-run
+unit: tests
 	@$(MAKE) --jobs=3 unit-it unit-tests unit-src
 
 # The programs called `it` beside the others, which mostly wait.
