@@ -33,7 +33,7 @@ impl InFile for Fault {
 
 /// Everything that can go wrong, with enough detail for the user to act on. Its message is one
 /// line: control characters of names and ids are escaped ([`crate::text`]).
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused or failed an operation.
@@ -45,8 +45,8 @@ pub enum Error {
         doing: &'static str,
         /// Offset in the file, if the operation has one.
         offset: Option<u64>,
-        /// The system's error.
-        source: io::Error,
+        /// The system's error, shared by the copies of this error.
+        source: Arc<io::Error>,
     },
     /// Bytes that violate the file's format.
     #[error(
@@ -133,7 +133,7 @@ fn at(offset: Option<u64>) -> String {
 impl Error {
     /// An [`Error::Io`]: the operation `doing` failed on `file`.
     pub fn io(file: &Arc<str>, doing: &'static str, source: impl Into<io::Error>) -> Self {
-        Self::Io { file: file.clone(), doing, offset: None, source: source.into() }
+        Self::Io { file: file.clone(), doing, offset: None, source: Arc::new(source.into()) }
     }
 
     /// An [`Error::Io`]: the operation `doing` failed on `file` at byte `offset`.
@@ -143,6 +143,11 @@ impl Error {
         offset: u64,
         source: impl Into<io::Error>,
     ) -> Self {
-        Self::Io { file: file.clone(), doing, offset: Some(offset), source: source.into() }
+        Self::Io {
+            file: file.clone(),
+            doing,
+            offset: Some(offset),
+            source: Arc::new(source.into()),
+        }
     }
 }

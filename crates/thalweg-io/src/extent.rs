@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use crate::error::Result;
 use crate::store::{AlignedBuf, Store};
@@ -72,22 +74,20 @@ pub enum Source {
 
 /// Fetches, in the order in which they are made. Every iterator over fetches is one.
 pub trait Plan: Send {
-    /// The next fetch, or `None` if no more will come. Waits for it if it is not ready.
-    fn next_fetch(&mut self) -> Option<Fetch>;
+    /// The next fetch, or `None` if no more will come. [`Poll::Pending`] if another thread has yet
+    /// to plan it. Does not wait.
+    fn poll(&mut self) -> Poll<Option<Fetch>>;
 
-    /// Whether [`Plan::next_fetch`] need not wait for another thread.
-    fn is_ready(&mut self) -> bool {
-        true
-    }
-
-    /// Waits until [`Plan::is_ready`].
-    fn wait(&mut self) {}
+    /// Waits until [`Plan::poll`] is ready, for at most `most`.
+    fn wait(&mut self, most: Duration);
 }
 
 impl<I: Iterator<Item = Fetch> + Send> Plan for I {
-    fn next_fetch(&mut self) -> Option<Fetch> {
-        self.next()
+    fn poll(&mut self) -> Poll<Option<Fetch>> {
+        Poll::Ready(self.next())
     }
+
+    fn wait(&mut self, _most: Duration) {}
 }
 
 /// Fetched bytes, shared by the groups of extents that lie in them.

@@ -25,7 +25,9 @@ pub fn list(
 ) -> Result<()> {
     let Place { lister, service, bucket, prefix, shown } = Place::parse(prefix)?;
     let listing = |error| match error {
-        Error::Io { source, .. } => Error::io(&shown, "listing", source),
+        Error::Io { source, .. } => {
+            Error::Io { file: shown.clone(), doing: "listing", offset: None, source }
+        }
         other => other,
     };
     let asked = format!("{bucket}{prefix}");

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
 
 use crate::engine::Shape;
 use crate::error::{Error, Result};
@@ -68,7 +69,7 @@ enum InputSource {
         carry: Option<Carry>,
         ended: bool,
     },
-    /// `plan` is `None` while a thread waits for it.
+    /// `plan` is `None` while a thread waits for it, and after its end.
     Planned {
         plan: Option<Box<dyn Plan>>,
         ended: bool,
@@ -153,13 +154,14 @@ impl EngineInput {
             }
             InputSource::Planned { ended: true, .. } => return NextWanted::End,
             InputSource::Planned { plan, ended } => {
-                let Some(plan) = plan else { return NextWanted::NotReady };
-                if !plan.is_ready() {
-                    return NextWanted::NotReady;
-                }
-                let Some(fetch) = plan.next_fetch() else {
-                    *ended = true;
-                    return NextWanted::End;
+                let fetch = match plan.as_mut().map_or(Poll::Pending, |plan| plan.poll()) {
+                    Poll::Pending => return NextWanted::NotReady,
+                    Poll::Ready(Some(fetch)) => fetch,
+                    Poll::Ready(None) => {
+                        *ended = true;
+                        *plan = None;
+                        return NextWanted::End;
+                    }
                 };
                 let offset = fetch.range.start / align * align;
                 let skip = (fetch.range.start - offset) as usize;
@@ -180,9 +182,9 @@ impl EngineInput {
         }
     }
 
-    /// Puts the plan back.
+    /// Puts the plan back, unless no more requests are made.
     pub(super) fn put_plan(&mut self, back: Box<dyn Plan>) {
-        if let InputSource::Planned { plan, .. } = &mut self.source {
+        if let InputSource::Planned { plan, ended: false } = &mut self.source {
             *plan = Some(back);
         }
     }
@@ -204,7 +206,11 @@ impl EngineInput {
                 *ended = true;
                 *carry = None;
             }
-            InputSource::Planned { ended, .. } => *ended = true,
+            InputSource::Planned { plan, ended } => {
+                *ended = true;
+                // The threads of the plan end with it, even if the run itself is kept.
+                *plan = None;
+            }
         }
     }
 

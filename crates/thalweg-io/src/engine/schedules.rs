@@ -3,13 +3,15 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
 
 use super::tests::{COUNT, Copied, Copies, LEN, planned};
 use super::{Delivery, Run, Shape};
 use crate::control::Control;
 use crate::error::{Error, Result};
-use crate::extent::{Framer, Source, Step};
-use crate::sync::explore;
+use crate::extent::{Fetch, Framer, Plan, Source, Step, Wanted};
+use crate::sync::{Condvar, Mutex, explore, thread};
 
 /// Finds extents of [`LEN`] bytes.
 struct Equals;
@@ -26,6 +28,61 @@ impl Framer for Equals {
         let used = bytes.len() / need * need;
         found.extend((0..used).step_by(need).map(|start| start..start + need));
         Ok(if last { Step::End } else { Step::More { used, need } })
+    }
+}
+
+/// Fetches that another thread plans, one at a time.
+struct PlannedElsewhere(Arc<(Mutex<Planned>, Condvar)>);
+
+#[derive(Default)]
+struct Planned {
+    next: Option<Fetch>,
+    is_over: bool,
+}
+
+impl PlannedElsewhere {
+    /// Starts the thread, which ends when all fetches were taken, or when the plan is dropped.
+    fn start() -> (Source, thread::JoinHandle<()>) {
+        let shared = Arc::<(Mutex<Planned>, Condvar)>::default();
+        let plan = Self(shared.clone());
+        let planner = thread::spawn(move || {
+            let (planned, changed) = &*shared;
+            for ordinal in 0..=COUNT {
+                let mut planned = planned.lock().unwrap();
+                while planned.next.is_some() && !planned.is_over {
+                    planned = changed.wait(planned).unwrap();
+                }
+                let range = ordinal * LEN..(ordinal + 1) * LEN;
+                let extents = vec![Wanted { range: range.clone(), ordinal }];
+                planned.next = (ordinal < COUNT).then_some(Fetch { range, extents });
+                planned.is_over |= ordinal == COUNT;
+                changed.notify_all();
+            }
+        });
+        (Source::Planned(Box::new(plan)), planner)
+    }
+}
+
+impl Plan for PlannedElsewhere {
+    fn poll(&mut self) -> Poll<Option<Fetch>> {
+        let mut planned = self.0.0.lock().unwrap();
+        let next = planned.next.take();
+        self.0.1.notify_all();
+        if next.is_none() && !planned.is_over { Poll::Pending } else { Poll::Ready(next) }
+    }
+
+    fn wait(&mut self, _most: Duration) {
+        let mut planned = self.0.0.lock().unwrap();
+        while planned.next.is_none() && !planned.is_over {
+            planned = self.0.1.wait(planned).unwrap();
+        }
+    }
+}
+
+impl Drop for PlannedElsewhere {
+    fn drop(&mut self) {
+        self.0.0.lock().unwrap().is_over = true;
+        self.0.1.notify_all();
     }
 }
 
@@ -95,6 +152,34 @@ fn every_range_that_is_found_while_streaming_is_delivered_once() {
             check_all(start_source(source, delivery, None, u64::MAX), delivery);
         });
     }
+}
+
+#[test]
+fn every_range_that_another_thread_plans_is_delivered_once() {
+    for delivery in [Delivery::Ordered, Delivery::AsTheyCome] {
+        explore(move || {
+            let (source, _) = PlannedElsewhere::start();
+            check_all(start_source(source, delivery, None, u64::MAX), delivery);
+        });
+    }
+}
+
+#[test]
+fn the_plan_of_a_run_that_failed_is_dropped() {
+    explore(|| {
+        let (source, planner) = PlannedElsewhere::start();
+        let store = Arc::new(Copied { name: "store".into(), bad: Some(1) });
+        // One thread fetches: `shuttle` wakes the one that waits here when others end.
+        let shape = Shape { depth: 1, max_depth: 1, ..shape(Delivery::Ordered) };
+        let copies = Copies { bad: u64::MAX };
+        let mut run = Run::start(store, source, copies, shape, Control::new()).unwrap();
+        // It keeps the state of the run.
+        let recycler = run.recycler();
+        assert!(run.by_ref().any(|batch| batch.is_err()));
+        drop(run);
+        planner.join().unwrap();
+        drop(recycler);
+    });
 }
 
 #[test]

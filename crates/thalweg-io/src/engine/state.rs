@@ -266,7 +266,8 @@ impl<D: Decoder> Shared<D> {
         }
     }
 
-    /// Waits until the plan has a request, without the lock.
+    /// Waits without the lock until the plan has a request, or for a while: the run may have been
+    /// stopped.
     fn wait_for_plan<'a>(
         &'a self,
         mut state: MutexGuard<'a, RunState<D::Batch>>,
@@ -277,7 +278,7 @@ impl<D: Decoder> Shared<D> {
         drop(state);
         // A panic takes the plan with it, and the others would wait for it.
         let _guard = StopOnPanic(self);
-        plan.wait();
+        plan.wait(POLL);
         let mut state = self.lock();
         state.input.put_plan(plan);
         self.heed_cancel(&mut state);

@@ -23,6 +23,8 @@ mod work_list;
 use std::any::Any;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
+use std::task::Poll;
+use std::time::Duration;
 
 use thalweg_io::Result;
 use thalweg_io::engine::Shape;
@@ -188,7 +190,7 @@ impl FormatFile for Pod5File {
     }
 
     fn has_index(&self, file: &OpenFile) -> Result<bool> {
-        self.saved_rows(file).map(|index| index.is_some())
+        Ok(self.saved_rows(file)?.is_some() || self.fetch_rows(file)?.is_some())
     }
 
     fn load_index(&self, file: &OpenFile) -> Result<IndexOrigin> {
@@ -225,11 +227,16 @@ impl FormatFile for Pod5File {
         let (source, queue) = self.plan(file, selection, shape, purpose)?;
         let mut totals = RequestTotals::default();
         let Source::Planned(mut plan) = source else { return Ok(totals) };
-        while let Some(fetch) = plan.next_fetch() {
-            queue.pass()?;
-            totals.add(file, &fetch);
+        loop {
+            match plan.poll() {
+                Poll::Pending => plan.wait(Duration::MAX),
+                Poll::Ready(None) => return Ok(totals),
+                Poll::Ready(Some(fetch)) => {
+                    queue.pass()?;
+                    totals.add(file, &fetch);
+                }
+            }
         }
-        Ok(totals)
     }
 
     fn check(&self, file: &OpenFile) -> Result<CheckReport> {

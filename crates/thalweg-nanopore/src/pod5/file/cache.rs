@@ -26,6 +26,11 @@ impl<T> Cache<T> {
         }
     }
 
+    /// The most bytes that the values have in total.
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
     pub(super) fn get(&self, number: usize) -> Option<Arc<T>> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         kept.by_number.get(&number).map(|(value, _)| value.clone())

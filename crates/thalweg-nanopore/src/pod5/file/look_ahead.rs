@@ -2,8 +2,12 @@
 //! extents of signal.
 
 use std::ops::Range;
-use std::sync::mpsc::{Receiver, RecvError, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvError, RecvTimeoutError, SyncSender, TryRecvError, sync_channel,
+};
 use std::sync::{Arc, Weak};
+use std::task::Poll;
+use std::time::Duration;
 
 use thalweg_io::control::Control;
 use thalweg_io::engine::Shape;
@@ -155,26 +159,24 @@ impl Fetches {
 }
 
 impl Plan for Fetches {
-    fn next_fetch(&mut self) -> Option<Fetch> {
-        self.wait();
-        self.current.next()
-    }
-
-    fn is_ready(&mut self) -> bool {
+    fn poll(&mut self) -> Poll<Option<Fetch>> {
         while self.current.len() == 0 && !self.ended {
             match self.receiver.try_recv() {
                 Ok(message) => self.take(Ok(message)),
-                Err(TryRecvError::Empty) => return false,
+                Err(TryRecvError::Empty) => return Poll::Pending,
                 Err(TryRecvError::Disconnected) => self.take(Err(RecvError)),
             }
         }
-        true
+        Poll::Ready(self.current.next())
     }
 
-    fn wait(&mut self) {
-        while self.current.len() == 0 && !self.ended {
-            let message = self.receiver.recv();
-            self.take(message);
+    fn wait(&mut self, most: Duration) {
+        if self.current.len() == 0 && !self.ended {
+            match self.receiver.recv_timeout(most) {
+                Ok(message) => self.take(Ok(message)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => self.take(Err(RecvError)),
+            }
         }
     }
 }
@@ -220,7 +222,9 @@ impl LookAhead {
             return self.all_batches(&tables);
         }
         self.most_reads = FEWEST_READS;
-        let ahead = Arc::new(SignalAhead::default());
+        let Some(ahead) = SignalAhead::new(&tables).map(Arc::new) else {
+            return self.all_batches(&tables);
+        };
         self.ahead = Some(ahead.clone());
         pool::scope(|threads| {
             for _ in 0..THREADS {

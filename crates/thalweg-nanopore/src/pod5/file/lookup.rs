@@ -130,7 +130,7 @@ impl Lookup {
         let id = self.tables.reads.read_id(&batch.batch(), row).map_err(&at)?;
         let owner = self.owners.then(|| owner(&id));
         let pieces_from = list.pieces.len();
-        let batches = SignalBatches { tables: &self.tables, control: &self.control, needed, found };
+        let batches = SignalBatches { tables: &self.tables, needed, found };
         let mut samples =
             batches.push_pieces(listed, record.read_id, owner, &at, &mut list.pieces)?;
         if !self.signal {
@@ -152,7 +152,6 @@ impl Lookup {
 /// The fetched batches of the Signal table, to look up signal rows in.
 struct SignalBatches<'a> {
     tables: &'a Tables,
-    control: &'a Control,
     needed: &'a Needed,
     /// One result for each of the `needed` batches.
     found: &'a [Result<Arc<SignalBatch>>],
@@ -176,12 +175,8 @@ impl SignalBatches<'_> {
             let place = self.needed.batches.binary_search(&index).ok();
             let batch = match place.and_then(|i| self.found.get(i)) {
                 Some(Ok(batch)) => batch,
-                // The stored error cannot be returned twice, so the batch is requested again.
-                _ => &self
-                    .tables
-                    .signal_batches(&[index], self.control)?
-                    .pop()
-                    .ok_or(Error::Cancelled)??,
+                Some(Err(error)) => return Err(error.clone()),
+                None => return Err(Error::Cancelled),
             };
             let piece = batch.pieces.get(row).copied();
             let piece = piece.ok_or_else(|| at(no_row(self.tables, number())))?;

@@ -38,6 +38,9 @@ const MOST_DICTIONARIES: usize = 8;
 /// Most parts of the metadata fetched at a time from a store that is far away.
 const MOST_PARTS: usize = 32;
 
+/// Most parts that are kept. A damaged footer may list any number.
+const MOST_KEPT: usize = 1024;
+
 /// A cache, and a single batch of metadata, may take the memory budget divided by this number.
 const METADATA_SHARE: usize = 8;
 
@@ -180,15 +183,16 @@ impl<'a> Opening<'a> {
         Ok(Self { store, parts, requests: 1, most })
     }
 
-    /// [`Opening::fetch`] at once, if the store is far away. Else parts are fetched when they are
-    /// needed.
+    /// [`Opening::fetch`] at once, if the store is far away and the parts fit into memory beside
+    /// those that are here. Else parts are fetched when they are needed.
     fn prepare(
         &mut self,
         ranges: Vec<Range<u64>>,
         model: &StoreModel,
         control: &Control,
     ) -> Result<()> {
-        let bytes = total(&ranges);
+        let kept: usize = self.parts.iter().map(|(_, bytes)| bytes.len()).sum();
+        let bytes = total(&ranges).saturating_add(kept as u64);
         if !is_far(model) || bytes > self.most {
             return Ok(());
         }
@@ -196,13 +200,16 @@ impl<'a> Opening<'a> {
     }
 
     /// Fetches those of `ranges` that are not here, up to `depth` at a time. A part that cannot be
-    /// read is asked for again when it is needed, and fails then.
+    /// read is asked for again when it is needed, and fails then; so is each of too many.
     fn fetch(
         &mut self,
         mut ranges: Vec<Range<u64>>,
         depth: usize,
         control: &Control,
     ) -> Result<()> {
+        if self.parts.len() + ranges.len() > MOST_KEPT {
+            return Ok(());
+        }
         ranges.retain(|range| self.known(range).is_none());
         if ranges.is_empty() {
             return Ok(());

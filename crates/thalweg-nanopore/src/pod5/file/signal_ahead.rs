@@ -6,7 +6,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use thalweg_io::control::Control;
 
-use super::tables::Tables;
+use super::tables::{SignalRowPlace, Tables};
 
 /// Threads that fetch ahead.
 pub(super) const THREADS: usize = 8;
@@ -16,11 +16,13 @@ pub(super) const THREADS: usize = 8;
 const COUNT: usize = 8;
 
 /// The most batches ahead of those that were needed.
-const AHEAD: usize = 128;
+const MOST_AHEAD: usize = 128;
 
 /// The progress of a pass.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct SignalAhead {
+    /// The most batches ahead of those that were needed.
+    most: usize,
     progress: Mutex<Progress>,
     moved: Condvar,
 }
@@ -35,14 +37,28 @@ struct Progress {
 }
 
 impl SignalAhead {
+    /// `None` if the cache of `tables` has no room for batches that are needed later.
+    pub(super) fn new(tables: &Tables) -> Option<Self> {
+        let batch = tables.rows_per_batch as usize * size_of::<SignalRowPlace>();
+        // Half of the cache is left to the batches that are needed now.
+        let kept = tables.signal_cache.most() / 2 / batch.max(1);
+        let most = kept.saturating_sub(THREADS * COUNT).min(MOST_AHEAD);
+        (most > 0).then(|| Self::with_most(most))
+    }
+
+    fn with_most(most: usize) -> Self {
+        Self { most, progress: Mutex::default(), moved: Condvar::new() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Progress> {
         self.progress.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that the pass needs a batch now.
+    /// Notes that the pass needs a batch now. The pass fetches it, and those before it, itself.
     pub(super) fn need(&self, batch: usize) {
         let mut progress = self.lock();
         progress.needed = progress.needed.max(batch + 1);
+        progress.next = progress.next.max(progress.needed);
         self.moved.notify_all();
     }
 
@@ -68,7 +84,7 @@ impl SignalAhead {
     /// the pass is over.
     fn next(&self) -> Option<usize> {
         let mut progress = self.lock();
-        while progress.next > progress.needed + AHEAD && !progress.is_over {
+        while progress.next > progress.needed + self.most && !progress.is_over {
             progress = self.moved.wait(progress).unwrap_or_else(PoisonError::into_inner);
         }
         let next = progress.next;
@@ -174,11 +190,14 @@ mod tests {
 
     #[test]
     fn batches_are_taken_near_those_that_are_needed() {
-        let ahead = SignalAhead::default();
-        let first: Vec<_> = (0..=AHEAD / COUNT).map(|_| ahead.next()).collect();
-        assert_eq!(first.last(), Some(&Some(AHEAD)));
+        let ahead = SignalAhead::with_most(64);
+        let first: Vec<_> = (0..=64 / COUNT).map(|_| ahead.next()).collect();
+        assert_eq!(first.last(), Some(&Some(64)));
         ahead.need(7);
-        assert_eq!(ahead.next(), Some(AHEAD + COUNT));
+        assert_eq!(ahead.next(), Some(64 + COUNT));
+        // Those before a batch that is needed are not fetched ahead of it.
+        ahead.need(1000);
+        assert_eq!(ahead.next(), Some(1001));
         drop(ahead.end_after());
         assert_eq!(ahead.next(), None);
     }

@@ -7,9 +7,10 @@ use thalweg_codec::splitmix::mix;
 use thalweg_io::arrow_ipc::Head;
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
+use thalweg_io::plan::{self, is_far};
 use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
-use thalweg_io::{Error, Fault, InFile, Result, plan};
+use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::cache::Cache;
 use super::signal_ahead::InFlight;
@@ -327,9 +328,13 @@ impl Tables {
         let fetched = read_many(&*self.store, &ranges, self.depth(), control)?;
         let mut parts = Vec::with_capacity(ranges.len());
         for (range, bytes) in ranges.into_iter().zip(fetched) {
-            // A part that could not be fetched is requested again below; the batch then fails with
-            // the error of that request.
-            parts.push((range, bytes.unwrap_or_default()));
+            // A part of a local file that cannot be read is requested again below in smaller parts:
+            // a bad sector makes few of them unreadable. A store that is far away answers no better
+            // to them, and each waits for its time-out.
+            parts.push(match bytes {
+                Err(_) if !is_far(&self.model) => continue,
+                bytes => (range, bytes),
+            });
         }
         parts.sort_unstable_by_key(|(range, _)| range.start);
         let parts = Parts { tables: self, parts };
@@ -383,7 +388,7 @@ impl Tables {
 /// Fetched parts of the Signal table.
 struct Parts<'a> {
     tables: &'a Tables,
-    parts: Vec<(Range<u64>, Vec<u8>)>,
+    parts: Vec<(Range<u64>, Result<Vec<u8>>)>,
 }
 
 impl Parts<'_> {
@@ -395,9 +400,13 @@ impl Parts<'_> {
         let i = self.parts.partition_point(|(part, _)| part.start <= range.start);
         if let Some((part, bytes)) = i.checked_sub(1).and_then(|i| self.parts.get(i))
             && let Some(from) = range.start.checked_sub(part.start)
-            && let Some(bytes) = bytes.get(from as usize..(range.end - part.start) as usize)
+            && range.end <= part.end
         {
-            return Ok(bytes.into());
+            let of_part = from as usize..(range.end - part.start) as usize;
+            return match bytes {
+                Ok(bytes) => Ok(bytes[of_part].into()),
+                Err(error) => Err(error.clone()),
+            };
         }
         read(&*self.tables.store, &range).map(Into::into)
     }
