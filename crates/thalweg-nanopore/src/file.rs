@@ -184,12 +184,18 @@ pub trait FormatFile: fmt::Debug + Send + Sync + 'static {
         Ok(index.map(|index| file.index.get_or_init(|| Arc::new(index)).clone()))
     }
 
-    /// Whether reads can be found by id without reading the whole file.
+    /// Whether reads can be found by id without reading the whole file. An index that lies beside
+    /// an object at a URL is fetched.
     ///
     /// # Errors
     /// Those of [`FormatFile::saved_index`].
     fn has_index(&self, file: &OpenFile) -> Result<bool> {
-        self.saved_index(file).map(|index| index.is_some())
+        if self.saved_index(file)?.is_some() {
+            return Ok(true);
+        }
+        let Some(path) = &file.path else { return Ok(false) };
+        let beside = index::fetch_beside(file, path)?;
+        Ok(beside.map(|index| file.index.get_or_init(|| Arc::new(index))).is_some())
     }
 
     /// Loads or builds the index that reading by id needs.

@@ -214,6 +214,10 @@ fn an_index_beside_an_object_is_used_if_it_is_of_it() {
         server.put(&beside, index.clone());
         let (requests, fetched) = read(&server);
         assert!(requests >= 1 && (name == "r.pod5" || fetched < whole / 2), "{fetched} of {whole}");
+        // A plan needs it, too.
+        let _ = fs::remove_dir_all(folder.path("cache"));
+        let planned = ok(&folder, &server, &["read", &url, "--ids", "ids", "--explain"]);
+        assert!(planned.contains("fetched"), "{planned}");
         // Once fetched, it stays in the cache folder.
         let args = ["read", &url, "--ids", "ids", "--digest"];
         assert_eq!(ok(&folder, &server, &args), wanted);

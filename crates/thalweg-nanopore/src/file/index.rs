@@ -70,6 +70,16 @@ pub(super) fn load_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>>
     Ok(None)
 }
 
+/// The index that lies beside an object at a URL, if there is one that fits.
+pub(super) fn fetch_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>> {
+    let size = file.store.size();
+    let fits = |place: &Path| {
+        let index = load_index_file(place, size).ok().flatten();
+        index.filter(|index| index.check(&file.header, size).is_ok())
+    };
+    fetch_index(path, size, &file.options.control, Index::is_start, fits)
+}
+
 /// The saved index, or a new one, which is saved if possible.
 pub(super) fn load_or_build<F: FormatFile + ?Sized>(
     format: &F,
@@ -81,13 +91,7 @@ pub(super) fn load_or_build<F: FormatFile + ?Sized>(
     if let Some(index) = format.load(file, path)? {
         return Ok((index, IndexOrigin::Loaded));
     }
-    let size = file.store.size();
-    let fits = |place: &Path| {
-        let index = load_index_file(place, size).ok().flatten();
-        index.filter(|index| index.check(&file.header, size).is_ok())
-    };
-    let beside = fetch_index(path, size, &file.options.control, Index::is_start, fits)?;
-    if let Some(index) = beside {
+    if let Some(index) = fetch_beside(file, path)? {
         return Ok((index, IndexOrigin::Loaded));
     }
     let index = format.build_index(file)?;

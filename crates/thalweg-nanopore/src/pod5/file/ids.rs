@@ -44,25 +44,29 @@ impl Pod5File {
         Ok(None)
     }
 
+    /// The index that lies beside an object at a URL, if there is one that fits.
+    pub(super) fn fetch_rows(&self, file: &OpenFile) -> Result<Option<Arc<Pod5Index>>> {
+        let Some(path) = &file.path else { return Ok(None) };
+        let owner = self.owner(file);
+        let fits = |place: &Path| {
+            let index = Pod5Index::open(place, owner).ok().flatten();
+            index.filter(|index| index.verify().is_ok())
+        };
+        let (size, control) = (file.store.size(), &file.options.control);
+        let index = fetch_index(path, size, control, Pod5Index::is_start, fits)?;
+        Ok(index.map(|index| self.index.get_or_init(|| Arc::new(index)).clone()))
+    }
+
     /// The index: the saved one, or a new one, which is saved if possible.
     pub(crate) fn row_index(&self, file: &OpenFile) -> Result<(Arc<Pod5Index>, IndexOrigin)> {
         if let Some(index) = self.saved_rows(file)? {
             return Ok((index, IndexOrigin::Loaded));
         }
+        if let Some(index) = self.fetch_rows(file)? {
+            return Ok((index, IndexOrigin::Loaded));
+        }
         let owner = self.owner(file);
         let options = &file.options;
-        if let Some(path) = &file.path {
-            let size = file.store.size();
-            let fits = |place: &Path| {
-                let index = Pod5Index::open(place, owner).ok().flatten();
-                index.filter(|index| index.verify().is_ok())
-            };
-            let is_kind = Pod5Index::is_start;
-            if let Some(index) = fetch_index(path, size, &options.control, is_kind, fits)? {
-                let index = self.index.get_or_init(|| Arc::new(index)).clone();
-                return Ok((index, IndexOrigin::Loaded));
-            }
-        }
         let build = |new: Option<NewFile>| {
             Pod5Index::build(&self.tables, owner, new, options.budget.memory, &options.control)
         };
