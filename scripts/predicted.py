@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""Predicted against measured time: each format, three throttles. Prints the table of docs/planner.md.
+"""Predicted against measured time: each format, three throttles, an object store. Prints the table of docs/planner.md.
 
-    cargo build --package thalweg-cli
-    scripts/predicted.py target/debug/thalweg [FOLDER]
+    make build remote
+    scripts/predicted.py target/release/thalweg [FOLDER]
 
 Makes small synthetic files in FOLDER (a temporary one unless given) and reads each under stores that
-are held to limits, so that the store takes most of the time. Predicted: `thalweg read --explain` for
+are held to limits, so that the store takes most of the time, and from a server with the delays of an object store, which `thalweg
+probe` has measured. Predicted: `thalweg read --explain` for
 reads, `thalweg doctor` for arrays; a network reports what its query planned. Measured: the seconds
 from opening the file to the last value, which the read itself reports; the median of three.
 """
 
 import json
+import os
 import random
 import subprocess
 import sys
@@ -27,6 +29,7 @@ IDS = 100
 SAMPLES = "40M"
 NEURONS = 200_000
 NETWORK = ["--astrocytes", "2000", "--neurons", NEURONS]
+ON_SERVER = Path(__file__).parent.parent / "peers/remote/run.py"
 SLOW5_SAMPLES = "8M"  # text, so that the processor takes longest
 
 
@@ -48,6 +51,22 @@ def last_json(text):
 class Table:
     def __init__(self, thalweg):
         self.thalweg = thalweg
+
+    def on_server(self, path, *args):
+        """A verb on the object URL, a copy of the file at a path on a server."""
+        return last_json(run(sys.executable, ON_SERVER, "near", path, *args))
+
+    def objects(self, name, path, *choose):
+        verb = ["indexed", self.thalweg, "read", "URL", *choose, "--json"]
+        plan = self.on_server(path, *verb, "--explain")
+        self.row(
+            name,
+            "an object store",
+            plan["predicted_s"],
+            plan["all_requests"],
+            plan["all_bytes"],
+            lambda: self.on_server(path, *verb),
+        )
 
     def verb(self, *args, json=True):
         return last_json(run(self.thalweg, *args, *(["--json"] if json else [])))
@@ -154,6 +173,14 @@ def main():
         table.arrays("NeXus, all events", nexus, "/entry/bank*_events/event_id")
         table.network("network, all neurons of astrocytes", network, "Astrocyte", "Neuron")
         table.network("network, astrocytes of 100 neurons", network, f"Neuron:{numbers}", "Astrocyte")
+        # Of its own, for the measured model of the server, and indexes.
+        os.environ["XDG_CACHE_HOME"] = scratch
+        table.on_server(blow5, thalweg, "probe", "URL", "--json")
+        table.objects("BLOW5, all", blow5)
+        table.objects(f"BLOW5, {IDS} ids", blow5, "--ids", ids)
+        table.objects("POD5, all", pod5)
+        table.objects(f"POD5, {IDS} ids", pod5, "--ids", ids)
+        table.objects("NeXus, all events", nexus, "/entry/bank*_events/event_id")
 
 
 if __name__ == "__main__":

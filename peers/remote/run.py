@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs a command on an object of a server on this machine, which has the delays and rates of an object store:
 
-    run.py SHAPE FILE COMMAND..     SHAPE: loopback, near, far; in COMMAND, URL stands for the file's URL, S3 for its s3:// one
+    run.py SHAPE FILE COMMAND..     SHAPE: loopback, near, far, faulty; in COMMAND, URL stands for the file's URL, S3 for its s3:// one
 
 With the word indexed first, thalweg makes its index of the object beforehand. A command that begins with raw or each is the raw client or the one that makes a request for each read; one that begins with ros3
 or the name of a library is ./peer.py with it. What the server counted is added to the command's line of JSON as `served`: requests
@@ -14,11 +14,12 @@ import subprocess
 import sys
 import urllib.request
 
-# Near is a service in the same region as the program, far is one on another continent. The ports are fixed, because thalweg keeps
-# indexes of objects by their URLs.
+# Near is a service in the same region as the program, far is one on another continent, faulty is near and refuses one of twenty
+# requests, and tears one body of a hundred. The ports are fixed, because thalweg keeps indexes of objects by their URLs.
 SHAPES = {
     "loopback": ["--port", "47101"],
     "near": ["--port", "47102", "--latency-ms", "30,200", "--connection", "80e6", "--total", "1e9"],
+    "faulty": ["--port", "47104", "--latency-ms", "30,200", "--connection", "80e6", "--total", "1e9", "--refused", "0.05", "--torn", "0.01"],
     "far": ["--port", "47103", "--latency-ms", "150,1000", "--connection", "10e6", "--total", "1e9"],
 }
 LIBRARIES = ["fsspec", "s3fs", "remfile", "h5coro", "virtualizarr"]

@@ -12,6 +12,7 @@ use thalweg::plan::{Budget, DEFAULT_MEMORY, long_line_memory};
 use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
+use thalweg_io::open::set_timeout_of_urls;
 use thalweg_io::urls::{self, url};
 
 use crate::cache::CacheArgs;
@@ -54,15 +55,17 @@ pub(crate) struct ReadArgs {
 /// How long a read of an object waits.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct TimeoutArgs {
-    /// URLs: fail after SECONDS without a byte, all tries included (default: 30)
+    /// URLs: fail after SECONDS without progress, all tries included (default: 30)
     #[arg(long, value_name = "SECONDS", overrides_with = "timeout")]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
     timeout: Option<u32>,
 }
 
 impl TimeoutArgs {
+    /// The time-out, if it is given. From now on it is that of all requests of this process.
     pub(crate) fn timeout(self) -> Option<Duration> {
-        self.timeout.map(|seconds| Duration::from_secs(seconds.into()))
+        let timeout = self.timeout.map(|seconds| Duration::from_secs(seconds.into()));
+        timeout.inspect(|&timeout| set_timeout_of_urls(timeout))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::plan::{Budget, is_long_line};
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{CountedStore, Counter, FileStore, MemoryStore, MmapStore, Store};
-use crate::urls::{Depth, Entry, url};
+use crate::urls::{Depth, Entry, unknown_scheme, url};
 
 /// How many files one part of a program may keep open: `most`, or a quarter of what the process may
 /// open, if that is less.
@@ -155,6 +155,19 @@ pub fn open_urls_with(opener: &'static dyn OpenUrl) {
     let _ = URLS.set(opener);
 }
 
+static TIMEOUT: OnceLock<Duration> = OnceLock::new();
+
+/// Sets how long requests for objects wait that no [`Options::timeout`] is for: those for lists,
+/// for new objects, and for what lies beside an object. Only the first call has an effect.
+pub fn set_timeout_of_urls(timeout: Duration) {
+    let _ = TIMEOUT.set(timeout);
+}
+
+/// The time-out that [`set_timeout_of_urls`] was given.
+pub fn timeout_of_urls() -> Option<Duration> {
+    TIMEOUT.get().copied()
+}
+
 /// What opens URLs in this process.
 fn opener(url: &str) -> Result<&'static dyn OpenUrl> {
     URLS.get().copied().ok_or_else(|| Error::Unsupported {
@@ -252,6 +265,9 @@ impl OpenedStore {
     pub fn unthrottled(path: &Path, options: &Options) -> Result<Self> {
         if let Some(url) = url(path) {
             return opener(url)?.open(url, options);
+        }
+        if let Some(error) = unknown_scheme(path).filter(|_| !path.exists()) {
+            return Err(error);
         }
         let given = options.model;
         let known = |file: &File| {

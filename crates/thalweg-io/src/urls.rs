@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use crate::error::Error;
+
 /// The schemes of URLs that are opened.
 const SCHEMES: [&str; 10] =
     ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "file"];
@@ -11,6 +13,26 @@ pub fn url(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
     let (scheme, _) = text.split_once("://")?;
     SCHEMES.contains(&scheme).then_some(text)
+}
+
+/// Explains why a path that does not exist looks like a URL, such as `ftp://host/name`: URLs of its
+/// kind are not opened. `None` if it does not look like one.
+pub(crate) fn unknown_scheme(path: &Path) -> Option<Error> {
+    let text = path.to_str()?;
+    let (scheme, _) = text.split_once("://")?;
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(is_scheme) {
+        return None;
+    }
+    let shown = hidden(text);
+    let known = SCHEMES.join("://, ");
+    Some(Error::Usage(
+        format!(
+            "{shown}: there is no such file, and URLs of this kind are not opened; those that are \
+             begin with {known}://"
+        )
+        .into(),
+    ))
 }
 
 /// Whether two URLs name the same object, as far as they show it: some services have several
@@ -66,14 +88,29 @@ pub enum Depth {
 
 /// A URL without what may be secret: without a user, a password and a query.
 pub fn shown(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    if !matches!(scheme, "http" | "https") {
-        return url.to_owned();
+    match url.split_once("://") {
+        Some(("http" | "https", _)) => hidden(url),
+        // A key is taken as it is. A bucket has no `@`.
+        Some((scheme, rest)) => {
+            let (bucket, key) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let bucket = bucket.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{bucket}{key}")
+        }
+        None => url.to_owned(),
     }
+}
+
+/// [`shown`] for a URL of any kind.
+fn hidden(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
-    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let host = host.rsplit('@').next().unwrap_or_default();
-    format!("{scheme}://{host}{path}")
+    let end = rest.find('/').unwrap_or(rest.len());
+    // A port has digits only: what else follows a colon is a password, and may hold a slash.
+    let port = rest[..end].rsplit('@').next().and_then(|host| host.rsplit_once(':'));
+    let is_broken = port.is_some_and(|(_, port)| !port.bytes().all(|c| c.is_ascii_digit()))
+        && !rest[..end].ends_with(']');
+    let user = if is_broken { rest.rfind('@') } else { rest[..end].rfind('@') };
+    format!("{scheme}://{}", &rest[user.map_or(0, |at| at + 1)..])
 }
 
 /// A path for messages: a URL as [`shown`] shows it.
@@ -94,15 +131,30 @@ pub fn in_folder(folder: &str, file: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{in_folder, is_same_object, shown, shown_path, url};
+    use super::{in_folder, is_same_object, shown, shown_path, unknown_scheme, url};
 
     #[test]
     fn messages_have_no_secrets() {
         assert_eq!(shown("https://me:word@h:8/p/q?X-Amz-Signature=1#f"), "https://h:8/p/q");
         assert_eq!(shown("s3://b/a?b#c"), "s3://b/a?b#c");
+        assert_eq!(shown("s3://key:word@b/a@c"), "s3://b/a@c");
         assert_eq!(shown("http://h"), "http://h");
+        assert_eq!(shown("http://me:wo/rd@h/p@q"), "http://q");
+        assert_eq!(shown("http://[::1]/p@q"), "http://[::1]/p@q");
+        assert_eq!(shown("http://me:word@[::1]:8/p@q"), "http://[::1]:8/p@q");
         assert_eq!(shown_path(Path::new("/a?b")), "/a?b");
         assert_eq!(shown_path(Path::new("http://h/a?b")), "http://h/a");
+    }
+
+    #[test]
+    fn a_url_of_another_kind_is_explained() {
+        let why = |text: &str| unknown_scheme(Path::new(text)).map(|error| error.to_string());
+        let told = why("ftp://me:word@h/p").unwrap_or_default();
+        assert!(told.starts_with("ftp://h/p: there is no such file"), "{told}");
+        assert!(why("S3://b/k").is_some_and(|told| told.contains("s3://, s3a://")));
+        for text in ["/p", "p", "://p", "a b://p", "x/s3://b"] {
+            assert_eq!(why(text), None, "{text}");
+        }
     }
 
     #[test]

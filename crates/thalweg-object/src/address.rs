@@ -352,7 +352,8 @@ fn azure(
 fn http(url: &Url, shown: &str, stand_in: Option<HttpClient>) -> Result<Arc<dyn ObjectStore>> {
     let mut exact = url.clone();
     exact.set_fragment(None);
-    at(url, Connector { exact: Some(exact), stand_in, ..Connector::default() }, shown)
+    let exact = Some(exact);
+    at(url, Connector { exact, is_link: true, stand_in, ..Connector::default() }, shown)
 }
 
 /// The server that a URL names.

@@ -37,6 +37,10 @@ pub(crate) const POLL: Duration = Duration::from_millis(100);
 /// to tell its format, and for most headers.
 pub(crate) const HEAD: u64 = 64 << 10;
 
+/// Fewer bytes than this, unless they are the last, are no progress of a request: a server that
+/// sends a byte now and then must not keep a read waiting for ever.
+const LEAST_PROGRESS: usize = 16 << 10;
+
 /// An object of an object store or of an HTTP server.
 pub struct Object {
     name: Arc<str>,
@@ -376,7 +380,7 @@ impl Object {
     }
 
     /// The answer to a request for a range. A slow request is made a second time, and the answer
-    /// that comes first counts. `since`: when the last byte came.
+    /// that comes first counts. `since`: when the last progress was made.
     async fn answer(&self, range: Range<u64>, since: Instant) -> Result<Answer, Refused> {
         let late = Instant::now() + self.patience.request;
         let deadline = late.min(since + self.patience.read);
@@ -443,8 +447,9 @@ impl Object {
         tries: &mut Tries<'_>,
     ) -> Result<(), Ended> {
         let offset = tries.offset;
+        let mut deadline = Instant::now() + self.patience.request;
+        let mut since_progress = 0;
         while room.filled < room.len {
-            let deadline = Instant::now() + self.patience.request;
             let received = self.patiently(pin!(body.read(room.space())), deadline).await;
             let len = match received.and_then(|received| received) {
                 Ok(len) => len,
@@ -457,7 +462,12 @@ impl Object {
             }
             room.filled += len;
             self.tally.bytes.fetch_add(len as u64, Ordering::Relaxed);
-            tries.progress();
+            since_progress += len;
+            if since_progress >= LEAST_PROGRESS || room.filled == room.len {
+                since_progress = 0;
+                deadline = Instant::now() + self.patience.request;
+                tries.progress();
+            }
         }
         match body {
             Body::Direct(connection) => lane::keep(connection),
@@ -610,9 +620,9 @@ struct Tries<'a> {
     object: &'a Object,
     /// The first byte of the read.
     offset: u64,
-    /// Tries since the last byte came.
+    /// Tries since the last progress.
     count: u32,
-    /// When the last byte came.
+    /// When the last progress was made.
     last: Instant,
     /// Whether the checksum of what came was wrong.
     was_wrong: bool,
@@ -664,7 +674,7 @@ impl<'a> Tries<'a> {
             let limit =
                 if is_over { format!(", the time-out being {limit} s") } else { String::new() };
             let why = format!(
-                "{why}; given up after {} {tries} and {:.1} s without a byte{limit}",
+                "{why}; given up after {} {tries} and {:.1} s without progress{limit}",
                 self.count,
                 self.last.elapsed().as_secs_f64()
             );

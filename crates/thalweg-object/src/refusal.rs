@@ -22,15 +22,30 @@ pub(crate) struct Refusal {
     region: Option<String>,
     /// How long the server asks us to wait.
     pub(crate) wait: Option<Duration>,
-    /// Whether the request was to write.
-    pub(crate) is_of_write: bool,
+    request: RequestKind,
+}
+
+/// What a refused request was for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RequestKind {
+    /// To read an object of a bucket.
+    Read,
+    /// To write one.
+    Write,
+    /// To read what an HTTP URL leads to, which may be signed for a time.
+    Link,
 }
 
 impl std::error::Error for Refusal {}
 
 impl Refusal {
     /// Takes the reason from the answer: from the XML of S3, Google and Azure, or from headers.
-    pub(crate) fn new(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Self {
+    pub(crate) fn new(
+        status: StatusCode,
+        headers: &HeaderMap,
+        body: &[u8],
+        request: RequestKind,
+    ) -> Self {
         let body = String::from_utf8_lossy(body);
         let header = |name: &str| Some(headers.get(name)?.to_str().ok()?.to_owned());
         let tag = |name: &str| {
@@ -45,7 +60,7 @@ impl Refusal {
             message: tag("Message").unwrap_or_default(),
             region: header("x-amz-bucket-region").or_else(|| tag("Region")),
             wait: wait.map(|seconds| Duration::from_secs(seconds).min(MOST_WAIT)),
-            is_of_write: false,
+            request,
         }
     }
 
@@ -133,6 +148,13 @@ impl Refusal {
 
     fn advice(&self) -> String {
         match (self.code.as_str(), self.status) {
+            (_, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+                if self.request == RequestKind::Link =>
+            {
+                "the URL alone does not permit to read it; a signed URL is valid for a time: get a \
+                 new one"
+                    .into()
+            }
             _ if self.has_no_bucket() => "there is no such bucket".into(),
             ("RequestTimeTooSkewed", _) => {
                 "this machine's clock is wrong: set it, and try again".into()
@@ -157,9 +179,12 @@ impl Refusal {
             ("NoSuchUpload", _) => {
                 "something else has ended the upload, such as a rule for old ones".into()
             }
+            (_, StatusCode::NOT_FOUND) if self.request == RequestKind::Read => {
+                "there is no such object (the name of a folder ends with /)".into()
+            }
             (_, StatusCode::NOT_FOUND) => "there is no such object".into(),
             (_, StatusCode::UNAUTHORIZED) => "the service wants credentials".into(),
-            (_, StatusCode::FORBIDDEN) if self.is_of_write => {
+            (_, StatusCode::FORBIDDEN) if self.request == RequestKind::Write => {
                 "these credentials may not write it".into()
             }
             (_, StatusCode::FORBIDDEN) => {
@@ -190,11 +215,11 @@ mod tests {
     use http::header::HeaderMap;
     use http::{HeaderValue, StatusCode};
 
-    use super::Refusal;
+    use super::{Refusal, RequestKind};
 
     fn refusal(status: u16, body: &str) -> Refusal {
         let status = StatusCode::from_u16(status).unwrap_or_default();
-        Refusal::new(status, &HeaderMap::new(), body.as_bytes())
+        Refusal::new(status, &HeaderMap::new(), body.as_bytes(), RequestKind::Read)
     }
 
     #[test]
@@ -220,8 +245,15 @@ mod tests {
         }
         let mut headers = HeaderMap::new();
         headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-north-1"));
-        let moved = Refusal::new(StatusCode::MOVED_PERMANENTLY, &headers, b"");
+        let moved = Refusal::new(StatusCode::MOVED_PERMANENTLY, &headers, b"", RequestKind::Read);
         assert!(moved.to_string().contains("AWS_REGION=eu-north-1"), "{moved}");
+        for (request, words) in
+            [(RequestKind::Write, "may not write it"), (RequestKind::Link, "get a new one")]
+        {
+            let denied = Refusal::new(StatusCode::FORBIDDEN, &HeaderMap::new(), b"", request);
+            assert!(denied.to_string().contains(words), "{denied}");
+            assert!(!denied.to_string().contains("AWS_"), "{denied}");
+        }
     }
 
     #[test]
@@ -238,7 +270,7 @@ mod tests {
     fn a_server_cannot_make_us_wait_for_long() {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", HeaderValue::from_static("99999999"));
-        let slow = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &headers, b"");
+        let slow = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &headers, b"", RequestKind::Read);
         assert_eq!(slow.wait.map(|wait| wait.as_secs()), Some(60));
         let words = "x".repeat(100_000);
         let long = refusal(500, &format!("<Message>{words}</Message>"));

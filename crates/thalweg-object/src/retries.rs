@@ -9,9 +9,9 @@ use crate::pace::Pace;
 /// How long a read waits for a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// Without a byte for this long, all tries included, a read fails.
+    /// Without progress for this long, all tries included, a read fails.
     pub read: Duration,
-    /// Without a byte for this long, a request is tried again on another connection.
+    /// Without progress for this long, a request is tried again on another connection.
     pub request: Duration,
 }
 
@@ -22,7 +22,7 @@ impl Default for Patience {
 }
 
 impl Patience {
-    /// The patience of a read that fails after `read` without a byte. There is time for three
+    /// The patience of a read that fails after `read` without progress. There is time for three
     /// requests.
     pub fn of(read: Duration) -> Self {
         Self { read, request: read / 3 }

@@ -31,7 +31,7 @@ use url::Url;
 use crate::checksums::Checksum;
 use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, tls};
 use crate::lane;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RequestKind};
 use crate::signing::Signing;
 
 /// The client for all but ranges. It follows redirections only of requests that are not signed: a
@@ -151,6 +151,8 @@ fn note(trouble: Trouble) {
 pub(crate) struct Connector {
     /// The URL of all requests, in place of the one that `object_store` makes.
     pub(crate) exact: Option<Url>,
+    /// Whether that URL was given, and is not one of a bucket.
+    pub(crate) is_link: bool,
     /// What answers requests, in place of a network.
     pub(crate) stand_in: Option<HttpClient>,
     /// Requests are signed as S3 wants it. One that is not is for credentials.
@@ -163,15 +165,16 @@ pub(crate) struct Connector {
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let Self { exact, stand_in, signs, signing, most } = self.clone();
+        let Self { exact, is_link, stand_in, signs, signing, most } = self.clone();
         let is_plain = AtomicBool::new(!has_proxy() && stand_in.is_none());
-        Ok(HttpClient::new(Transport { exact, stand_in, signs, signing, most, is_plain }))
+        Ok(HttpClient::new(Transport { exact, is_link, stand_in, signs, signing, most, is_plain }))
     }
 }
 
 #[derive(Debug)]
 struct Transport {
     exact: Option<Url>,
+    is_link: bool,
     stand_in: Option<HttpClient>,
     signs: bool,
     signing: Option<Arc<Signing>>,
@@ -201,10 +204,15 @@ impl HttpService for Transport {
             signed.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         }
         let (mut parts, body) = request.into_parts();
+        let kind = match () {
+            () if !parts.method.is_safe() => RequestKind::Write,
+            () if self.is_link => RequestKind::Link,
+            () => RequestKind::Read,
+        };
         let is_range = parts.method == Method::GET && parts.headers.contains_key(RANGE);
         let is_plain = url.username().is_empty() && self.is_plain.load(Ordering::Relaxed);
         if is_range && is_plain && lane::is_here() {
-            match directly(&url, &parts.headers).await {
+            match directly(&url, &parts.headers, kind).await {
                 Ok(Some(answer)) => return Ok(answer),
                 Ok(None) => self.is_plain.store(false, Ordering::Relaxed),
                 Err(error) => {
@@ -220,7 +228,6 @@ impl HttpService for Transport {
         let is_for_credentials = has_credentials(&url);
         let other_service = (self.signs && !is_signed(&parts.headers))
             .then(|| format!("{}{}", url.host_str().unwrap_or_default(), url.path()));
-        let is_write = !parts.method.is_safe();
         let answer = if let Some(stand_in) = &self.stand_in {
             let answer = stand_in.execute(HttpRequest::from_parts(parts, body)).await;
             answer
@@ -262,8 +269,7 @@ impl HttpService for Transport {
         }
         let words = Limited::new(body, MOST_WORDS).collect().await;
         let words = words.map(|words| words.to_bytes()).unwrap_or_default();
-        let mut refusal = Refusal::new(parts.status, &parts.headers, &words);
-        refusal.is_of_write = is_write;
+        let refusal = Refusal::new(parts.status, &parts.headers, &words, kind);
         match other_service {
             _ if is_for_credentials => {}
             Some(service) if !refusal.is_passing() => {
@@ -296,7 +302,11 @@ fn as_sent(parts: &mut Parts, url: &Url, body: HttpRequestBody) -> reqwest::Body
 
 /// Asks for a range, and puts the connection that has its bytes aside. `None` if the answer is one
 /// that needs the client for everything: it leads to another URL, or its body has no length.
-async fn directly(url: &Url, headers: &HeaderMap) -> io::Result<Option<HttpResponse>> {
+async fn directly(
+    url: &Url,
+    headers: &HeaderMap,
+    kind: RequestKind,
+) -> io::Result<Option<HttpResponse>> {
     let (mut connection, head) = match lane::idle_connection(url) {
         Some(mut idle) => match idle.get(url, headers).await {
             Ok(head) => (idle, head),
@@ -313,7 +323,7 @@ async fn directly(url: &Url, headers: &HeaderMap) -> io::Result<Option<HttpRespo
     let mut answer = HttpResponse::new(Bytes::new().into());
     if !head.status.is_success() {
         let words = connection.words().await;
-        note(Trouble::Refused(Refusal::new(head.status, &head.headers, &words)));
+        note(Trouble::Refused(Refusal::new(head.status, &head.headers, &words, kind)));
         lane::keep(connection);
         *answer.body_mut() = Bytes::from(words).into();
     } else if head.status == StatusCode::PARTIAL_CONTENT {

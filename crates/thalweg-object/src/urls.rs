@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use thalweg_io::control::Control;
 use thalweg_io::model::{Origin, StoreModel, saved};
 use thalweg_io::new_file::{NewObject, Replaced, WriteUrl};
 use thalweg_io::object_cache::CachedStore;
-use thalweg_io::open::{Counts, OpenUrl, OpenedStore, Options, StoreKind};
+use thalweg_io::open::{Counts, OpenUrl, OpenedStore, Options, StoreKind, timeout_of_urls};
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::{MemoryStore, Store};
 use thalweg_io::urls::{Depth, Entry};
@@ -36,7 +36,7 @@ impl OpenUrl for Urls {
         if url.starts_with("file://") {
             return OpenedStore::unthrottled(&self.path(url)?, options);
         }
-        let patience = options.timeout.map_or_else(Patience::default, Patience::of);
+        let patience = patience(options.timeout);
         let object = match options.first.clone() {
             Some(first) => open_at(url, first, &options.control, patience)?,
             None => open(url, &options.control, patience)?,
@@ -80,7 +80,7 @@ impl OpenUrl for Urls {
         control: &Control,
         found: &mut dyn FnMut(Entry) -> Result<bool>,
     ) -> Result<()> {
-        list(prefix, depth, control, Patience::default(), found)
+        list(prefix, depth, control, patience(None), found)
     }
 
     fn device(&self, url: &str) -> Result<String> {
@@ -90,6 +90,11 @@ impl OpenUrl for Urls {
     fn counts(&self) -> Counts {
         totals()
     }
+}
+
+/// The patience for a time-out, or else for that of the process.
+fn patience(timeout: Option<Duration>) -> Patience {
+    timeout.or_else(timeout_of_urls).map_or_else(Patience::default, Patience::of)
 }
 
 /// The measured model of the service and bucket of a URL, if there is one, else that of S3.
@@ -107,16 +112,16 @@ impl WriteUrl for Urls {
     }
 
     fn find(&self, url: &str) -> Result<Option<Vec<u8>>> {
-        upload::find(url, &Control::of_process(), Patience::default())
+        upload::find(url, &Control::of_process(), patience(None))
     }
 
     fn create(&self, url: &str, replaced: Replaced) -> Result<Box<dyn NewObject>> {
-        let upload = Upload::create(url, replaced, &Control::of_process(), Patience::default())?;
+        let upload = Upload::create(url, replaced, &Control::of_process(), patience(None))?;
         Ok(Box::new(upload))
     }
 
     fn remove(&self, url: &str) -> Result<()> {
         // What is cancelled removes what it has made.
-        upload::remove(url, &Control::new(), Patience::default())
+        upload::remove(url, &Control::new(), patience(None))
     }
 }

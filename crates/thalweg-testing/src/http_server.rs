@@ -51,6 +51,8 @@ pub enum Answer {
     Torn(f64),
     /// With this part of the body, and then with nothing, as long as the server lives.
     Stuck(f64),
+    /// With a byte of the body every hundredth of a second.
+    Trickling,
     /// With this part of the body, and then a reset connection.
     Reset(f64),
     /// With this part of the body, whose length the header says.
@@ -465,6 +467,7 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         Answer::Torn(part) | Answer::Stuck(part) | Answer::Reset(part) => {
             (body.len() as f64 * part) as usize
         }
+        Answer::Trickling => 0,
         _ => body.len(),
     };
     out.write_all(&body[..sent]).ok()?;
@@ -474,6 +477,13 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         Answer::Reset(_) => {
             // Closing a socket that does not linger sends a reset.
             SockRef::from(&*out).set_linger(Some(Duration::ZERO)).ok()?;
+            None
+        }
+        Answer::Trickling => {
+            for byte in body.iter().take_while(|_| !shared.ended.load(Ordering::SeqCst)) {
+                out.write_all(&[*byte]).ok()?;
+                std::thread::sleep(Duration::from_millis(10));
+            }
             None
         }
         Answer::Stuck(_) => {

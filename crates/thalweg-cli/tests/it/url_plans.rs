@@ -224,7 +224,7 @@ fn a_server_that_falls_silent_is_given_up_after_the_timeout() {
     let url = server.url("/runs/r.blow5");
     let told = folder.fails(1, &["read", &url, "--timeout", "1"]);
     assert!(told.contains("the time-out being 1 s"), "{told}");
-    assert!(told.contains(&url) && told.contains("without a byte"), "{told}");
+    assert!(told.contains(&url) && told.contains("without progress"), "{told}");
     // A third of the time-out for each request, and a wait between two.
     let asked = server.asked().len();
     assert!((3..=8).contains(&asked), "{asked} requests");
@@ -233,4 +233,24 @@ fn a_server_that_falls_silent_is_given_up_after_the_timeout() {
         assert!(told.contains("no answer in ") && told.contains("given up after"), "{told}");
     }
     assert!(folder.fails(2, &["read", &url, "--timeout", "0"]).contains("--timeout"));
+    // Lists and new objects wait as long.
+    let silent = ObjectServer::start([], |_| Answer::Never);
+    for args in [
+        ["scan", "s3://runs/folder/", "--timeout=1"].as_slice(),
+        &["convert", "r.blow5", "s3://runs/new.blow5", "--timeout=1"],
+    ] {
+        let done = from_bucket(&folder, &silent, args);
+        let told = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(1) && told.contains("the time-out being 1 s"), "{told}");
+    }
+}
+
+#[test]
+fn a_url_of_another_kind_is_told_from_a_path() {
+    let folder = Folder::new();
+    for url in ["S3://runs/r.blow5", "ftp://me:word@host/r.blow5"] {
+        let told = folder.fails(1, &["info", url]);
+        assert!(told.contains("URLs of this kind are not opened"), "{told}");
+        assert!(!told.contains("word"), "{told}");
+    }
 }
