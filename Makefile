@@ -66,8 +66,10 @@ test:
 # What builds for tests alone also checks lints.
 test unit interop attack kills schedules faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
 
+# With --all-targets, examples would be tests, and no programs that a test can run.
 tests:
-	cargo test --workspace --all-targets --locked --no-run
+	cargo test --workspace --locked --no-run
+	cargo test --workspace --locked --no-run --bench '*'
 
 fmt:
 	cargo fmt --all --check
