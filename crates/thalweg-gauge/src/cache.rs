@@ -332,7 +332,9 @@ mod tests {
         }
         let seen = sampled(&File::open(&path)?, cold.after.pages_total)?;
         if let Method::Sampled(_) = seen.method {
-            assert_eq!(seen.pages_resident, Some(0));
+            // On a busy machine, the system may have read what surrounds a sample before the next
+            // sample is taken there.
+            assert!(seen.fraction().is_some_and(|f| f < 0.1), "{seen:?}");
             assert!(
                 residency(&path)?.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK),
                 "{:?}",
