@@ -8,7 +8,8 @@
 //! |---|---|---|
 //! | which gaps between ranges are read | [`GapRule`] | bandwidth, request rate |
 //! | requests, in offset order | [`gather`], [`in_order`], [`merge`] | the gap, the block |
-//! | sizes of a run, depth included | [`shape`], [`listed`] | depth, block, memory, threads |
+//! | sizes of a run | [`shape`], [`shape_of_list`], [`listed`] | depth, block, memory, threads |
+//! | memory of a read | [`long_line_memory`] | bandwidth, latency |
 //! | requests of readers beside the engine | [`side_depth`], [`side_threads`] | latency, depth |
 //! | predicted time | [`Load::predicted`], [`in_rounds`], [`overlapped`] | all of the model |
 //!

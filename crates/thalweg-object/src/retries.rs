@@ -35,9 +35,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 /// Tries of a connection to a server that has never answered. Most likely the address is wrong.
 const TRIES_AT_FIRST: u32 = 3;
 /// Tries after the first may be this many, and this part of all requests. A server that refuses
-/// more is not helped by more requests. With 64 requests in flight, a service may be away for half
-/// a minute.
-const FREE_RETRIES: u64 = 1000;
+/// more is not helped by more requests. These let a service be away for half a minute, whatever
+/// is in flight.
+const FREE_RETRIES: u64 = 3000;
 const RETRY_SHARE: u64 = 5;
 
 /// The wait before the `tries`-th try: up to twice as long each time. `chance` in [0, 1) spreads
@@ -110,9 +110,21 @@ mod tests {
     fn retries_are_a_part_of_the_requests() {
         let tally = Tally::default();
         tally.answered();
-        assert_eq!((0..5000).filter(|_| tally.may_retry(1)).count() as u64, FREE_RETRIES);
+        assert_eq!((0..9000).filter(|_| tally.may_retry(1)).count() as u64, FREE_RETRIES);
         tally.requests.store(50_000, Ordering::Relaxed);
         assert!(tally.may_retry(1));
+    }
+
+    #[test]
+    fn a_service_may_be_away_for_as_long_as_a_read_waits() {
+        // The most that a read with the memory for a long line has in flight.
+        const IN_FLIGHT: u64 = 165;
+        let (mut away, mut tries) = (Duration::ZERO, 0);
+        while away < Patience::default().read {
+            tries += 1;
+            away += wait_before(tries, 0.0);
+        }
+        assert!(IN_FLIGHT * u64::from(tries) <= FREE_RETRIES, "{tries} tries");
     }
 
     #[test]

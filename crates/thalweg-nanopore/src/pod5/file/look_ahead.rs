@@ -231,7 +231,7 @@ impl LookAhead {
                 // Without threads, each list waits for its own.
                 let _ = threads.start("thalweg-ahead", || ahead.run(&tables, &control));
             }
-            let _end = ahead.end_after();
+            let _pass = ahead.pass();
             self.all_batches(&tables)
         })
     }

@@ -13,9 +13,8 @@ use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Pod5File;
-use super::cache::Cache;
+use super::cache::{Cache, InFlight};
 use super::recover::{self, FoundTable};
-use super::signal_ahead::InFlight;
 use super::tables::{SignalRowPlace, Tables};
 use crate::file::OpenedFormat;
 use crate::pod5;

@@ -12,8 +12,7 @@ use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
 
-use super::cache::Cache;
-use super::signal_ahead::InFlight;
+use super::cache::{Cache, InFlight};
 use crate::pod5::{IpcBlock, ReadsTable, RowCoding, SignalLayout, TableBatch, UUID_BYTES};
 
 /// The schemas and batch places of both tables. The batches are read on demand.
@@ -290,9 +289,9 @@ impl Tables {
             }
             absent
         };
-        while let Some(mine) = self.signal_in_flight.take(|| take_kept(&mut found)) {
-            let fetched = self.fetch_signal_batches(mine.indices(), control)?;
-            for (index, batch) in mine.indices().iter().zip(fetched) {
+        while let Some(claimed) = self.signal_in_flight.claim(|| take_kept(&mut found)) {
+            let fetched = self.fetch_signal_batches(claimed.indices(), control)?;
+            for (index, batch) in claimed.indices().iter().zip(fetched) {
                 if let Ok(at) = indices.binary_search(index) {
                     found[at] = Some(batch);
                 }
