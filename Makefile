@@ -63,8 +63,8 @@ test:
 	@$(MAKE) tests
 	@$(MAKE) --jobs=4 --output-sync=line unit-it unit-tests unit-src interop-tests
 
-# What builds for tests alone also checks lints.
-test unit interop attack kills schedules faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
+# What builds for tests alone also checks lints. `make schedules` has features whose code is not linted.
+test unit interop attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
 
 # With --all-targets, examples would be tests, and no programs that a test can run.
 tests:
