@@ -326,15 +326,24 @@ mod tests {
             tempfile::tempdir_in(std::env::current_exe()?.parent().unwrap_or(Path::new(".")))?;
         let path = dir.path().join("f");
         std::fs::write(&path, vec![7_u8; 16 << 20])?;
-        let cold = evict(&path, EvictOptions::default())?;
-        if cold.after.method != Method::Cachestat || !cold.proved() {
-            return Ok(());
+        let file = File::open(&path)?;
+        let mut seen = None;
+        // On a busy machine, the system may have read what surrounds a sample before the next
+        // sample is taken there, but not every time.
+        for _ in 0..5 {
+            let cold = evict(&path, EvictOptions::default())?;
+            if cold.after.method != Method::Cachestat || !cold.proved() {
+                return Ok(());
+            }
+            let found = sampled(&file, cold.after.pages_total)?;
+            let is_cold = found.pages_resident == Some(0);
+            seen = Some(found);
+            if is_cold {
+                break;
+            }
         }
-        let seen = sampled(&File::open(&path)?, cold.after.pages_total)?;
-        if let Method::Sampled(_) = seen.method {
-            // On a busy machine, the system may have read what surrounds a sample before the next
-            // sample is taken there.
-            assert!(seen.fraction().is_some_and(|f| f < 0.1), "{seen:?}");
+        if let Some(seen) = seen.filter(|seen| matches!(seen.method, Method::Sampled(_))) {
+            assert_eq!(seen.pages_resident, Some(0));
             assert!(
                 residency(&path)?.fraction().is_some_and(|f| f <= CACHED_SHARE_SLACK),
                 "{:?}",

@@ -148,19 +148,19 @@ impl Refusal {
 
     fn advice(&self) -> String {
         match (self.code.as_str(), self.status) {
-            (_, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
-                if self.request == RequestKind::Link =>
-            {
-                "the URL alone does not permit to read it; a signed URL is valid for a time: get a \
-                 new one"
-                    .into()
-            }
             _ if self.has_no_bucket() => "there is no such bucket".into(),
             ("RequestTimeTooSkewed", _) => {
                 "this machine's clock is wrong: set it, and try again".into()
             }
             ("ExpiredToken" | "ExpiredTokenException", _) => {
                 "the credentials have expired: get new ones".into()
+            }
+            (_, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+                if self.request == RequestKind::Link =>
+            {
+                "the URL alone does not permit to read it; a signed URL is valid for a time: get a \
+                 new one"
+                    .into()
             }
             ("InvalidAccessKeyId" | "InvalidClientTokenId" | "XAdminUserNotFound", _) => {
                 "the service does not know this access key: check AWS_ACCESS_KEY_ID".into()

@@ -204,10 +204,10 @@ impl HttpService for Transport {
             signed.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         }
         let (mut parts, body) = request.into_parts();
-        let kind = match () {
-            () if !parts.method.is_safe() => RequestKind::Write,
-            () if self.is_link => RequestKind::Link,
-            () => RequestKind::Read,
+        let kind = match (parts.method.is_safe(), self.is_link) {
+            (false, _) => RequestKind::Write,
+            (true, true) => RequestKind::Link,
+            (true, false) => RequestKind::Read,
         };
         let is_range = parts.method == Method::GET && parts.headers.contains_key(RANGE);
         let is_plain = url.username().is_empty() && self.is_plain.load(Ordering::Relaxed);

@@ -162,6 +162,7 @@ fn refused(behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> (Err
 fn what_cannot_pass_is_not_tried_again() {
     for (status, code, words) in [
         (403, "AccessDenied", "a signed URL is valid for a time"),
+        (403, "RequestTimeTooSkewed", "clock"),
         (400, "ExpiredToken", "expired"),
         (404, "NoSuchBucket", "no such bucket"),
         (301, "PermanentRedirect", "another region"),
