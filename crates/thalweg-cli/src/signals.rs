@@ -23,20 +23,28 @@ pub(crate) fn exit_code() -> u8 {
     EXIT_CODE + SIGNAL.load(Ordering::Relaxed)
 }
 
-/// A verb that a signal cancels has this long to end. Then the process ends: a library that it
-/// calls may be in an endless loop over a malformed file. The next run removes what is left over.
+/// A verb that a signal cancels has this long to end if it computes. Then the process ends: a
+/// library that it calls may be in an endless loop over a malformed file. The next run removes what
+/// is left over.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// The processor time that an endless loop takes in [`PATIENCE`] even on a busy machine.
+const COMPUTED: Duration = Duration::from_secs(2);
+
+/// A verb that does not compute has this long: a busy disk takes seconds to remove temporary files.
+const PATIENCE_WITH_DISKS: Duration = Duration::from_secs(25);
+
 /// What a process says that ends because the verb did not.
-const UNHEEDED: &str = "interrupted; the work did not stop within 5 s, so temporary files may be \
+const UNHEEDED: &str = "interrupted; the work did not stop in time, so temporary files may be \
                         left, which the next run that writes there removes";
 
-/// A handle that a signal cancels; a second signal, or five more seconds, end the process at once.
+/// A handle that a signal cancels. A second signal ends the process at once; it also ends when the
+/// verb does not stop in time.
 pub(crate) fn cancel_on_signal() -> Control {
     // An upload heeds it, too.
     let cancel = Control::of_process();
     let handle = cancel.clone();
-    on_signal(Some(PATIENCE), move || {
+    on_signal(true, move || {
         let again = handle.is_cancelled();
         handle.cancel();
         again
@@ -49,7 +57,7 @@ pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
     // No patience: a measurement still cleans up and writes its report.
-    on_signal(None, move || raised.swap(true, Ordering::Relaxed));
+    on_signal(false, move || raised.swap(true, Ordering::Relaxed));
     flag
 }
 
@@ -76,8 +84,8 @@ pub(crate) fn outlive_large_writes() {
 }
 
 /// Calls `stop` at a signal. `stop` returns whether it was called before; then the process ends. It
-/// also ends once `patience` is over.
-fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send + 'static) {
+/// also ends when the verb does not stop in time, if that `is_timed`.
+fn on_signal(is_timed: bool, mut stop: impl FnMut() -> bool + Send + 'static) {
     let mut ending = vec![SIGINT, SIGTERM];
     // nohup(1) has a command ignore SIGHUP, which must stay so.
     if !is_ignored(SIGHUP) {
@@ -92,8 +100,8 @@ fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send +
                 if stop() || IS_WAITING.load(Ordering::Relaxed) {
                     std::process::exit(exit_code().into());
                 }
-                if let Some(patience) = patience {
-                    if !comes_another(&mut signals, patience) {
+                if is_timed {
+                    if !comes_another(&mut signals) {
                         complain(&UNHEEDED);
                     }
                     std::process::exit(exit_code().into());
@@ -106,16 +114,28 @@ fn on_signal(patience: Option<Duration>, mut stop: impl FnMut() -> bool + Send +
     }
 }
 
-/// Waits until another signal comes, or until `patience` is over. Returns whether one came.
-fn comes_another(signals: &mut Signals, patience: Duration) -> bool {
-    let started = Instant::now();
-    while started.elapsed() < patience {
+/// Waits until another signal comes, or until the verb has had its time to stop. Returns whether
+/// one came.
+fn comes_another(signals: &mut Signals) -> bool {
+    let (started, computed) = (Instant::now(), processor_time());
+    let goes_on = || {
+        let elapsed = started.elapsed();
+        let computes = || processor_time() - computed >= COMPUTED;
+        elapsed < PATIENCE || elapsed < PATIENCE_WITH_DISKS && !computes()
+    };
+    while goes_on() {
         if signals.pending().next().is_some() {
             return true;
         }
         std::thread::sleep(Duration::from_millis(20));
     }
     false
+}
+
+/// The processor time that this process has taken.
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Whether the process that started this one has it ignore a signal.
