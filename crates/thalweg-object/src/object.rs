@@ -3,8 +3,8 @@
 use std::io;
 use std::ops::Range;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -50,12 +50,17 @@ pub struct Object {
     /// For tests; else requests run in lanes.
     runtime: Option<&'static Runtime>,
     version: Version,
-    /// The bytes that came with the version, and the offset of the first.
-    head: (u64, Vec<u8>),
+    /// The bytes that came with the version.
+    head: Part,
+    /// The last bytes, if they were asked for beside the first ones, until they are read.
+    end: Mutex<Option<Part>>,
     control: Control,
     patience: Patience,
     tally: Arc<Tally>,
 }
+
+/// Bytes of an object, and the offset of the first.
+type Part = (u64, Vec<u8>);
 
 /// What tells one version of an object from another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -117,13 +122,24 @@ pub fn open_at(
     control: &Control,
     patience: Patience,
 ) -> Result<Object> {
-    open_on(Address::parse(url)?, first, None, control, patience)
+    open_on(Address::parse(url)?, first, 0, None, control, patience)
 }
 
-/// Opens the object at an address. Its requests run on a runtime, or else in lanes.
+/// [`open`], where also the last `len` bytes are needed. They are asked for at the same time, and
+/// kept until a read has all of them.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with_end(url: &str, len: u64, control: &Control, patience: Patience) -> Result<Object> {
+    open_on(Address::parse(url)?, 0..HEAD, len, None, control, patience)
+}
+
+/// Opens the object at an address: asks for the bytes `first`, and for `end` bytes at its end. Its
+/// requests run on a runtime, or else in lanes.
 pub(crate) fn open_on(
     address: Address,
     first: Range<u64>,
+    end: u64,
     runtime: Option<&'static Runtime>,
     control: &Control,
     patience: Patience,
@@ -131,9 +147,13 @@ pub(crate) fn open_on(
     let Address { service, key, shown, place, .. } = address;
     let unopened = Object::unopened(shown, service, control, patience);
     let mut object = Object { key, place, runtime, ..unopened };
-    let (version, head) = object.wait(object.look(first))?;
-    object.version = version;
-    object.head = head;
+    let (looked, end) = object.wait(async {
+        let (looked, end) = future::join(object.look(first), object.look_at_end(end)).await;
+        Ok((looked?, end))
+    })?;
+    (object.version, object.head) = looked;
+    let end = end.filter(|(version, _)| object.version.is_same(version));
+    object.end = Mutex::new(end.map(|(_, end)| end));
     Ok(object)
 }
 
@@ -153,6 +173,7 @@ impl Object {
             runtime: None,
             version: Version { size: 0, etag: None, modified: 0 },
             head: (0, Vec::new()),
+            end: Mutex::default(),
             control: control.clone(),
             patience,
             tally: tally(),
@@ -227,13 +248,13 @@ impl Object {
     }
 
     /// Asks for the bytes that are needed first, and with them for the version.
-    async fn look(&self, mut first: Range<u64>) -> Result<(Version, (u64, Vec<u8>))> {
+    async fn look(&self, mut first: Range<u64>) -> Result<(Version, Part)> {
         let mut tries = Tries::new(self, first.start);
         loop {
             let at = first.start;
             let admitted = self.admitted(&mut tries).await?;
             let (count, last) = (tries.count, tries.last);
-            let outcome = match self.answer(first.clone(), tries.last).await {
+            let outcome = match self.answer(GetRange::Bounded(first.clone()), tries.last).await {
                 Ok(answer) => {
                     let version = answer.version.clone();
                     let mut head = vec![0; version.size.min(first.end).saturating_sub(at) as usize];
@@ -265,8 +286,28 @@ impl Object {
         }
     }
 
+    /// The last `len` bytes, and the version that has them. `None` if the first try gives none:
+    /// they are read again when they are needed, and a server need not know how to give them.
+    async fn look_at_end(&self, len: u64) -> Option<(Version, Part)> {
+        if len == 0 {
+            return None;
+        }
+        let mut tries = Tries::new(self, 0);
+        let _admitted = self.admitted(&mut tries).await.ok()?;
+        let answer = self.answer(GetRange::Suffix(len), tries.last).await.ok()?;
+        let Answer { version, range, body, .. } = answer;
+        let start = version.size.saturating_sub(len);
+        if range != (start..version.size) {
+            return None;
+        }
+        let mut bytes = vec![0; (version.size - start) as usize];
+        let parts = &mut [&mut bytes[..]];
+        self.receive(body, &mut Room::new(parts), &mut tries).await.ok()?;
+        Some((version, (start, bytes)))
+    }
+
     /// An object without bytes has no range.
-    async fn look_at_empty(&self) -> Result<(Version, (u64, Vec<u8>)), Ended> {
+    async fn look_at_empty(&self) -> Result<(Version, Part), Ended> {
         self.tally.requests.fetch_add(1, Ordering::Relaxed);
         let (answer, aside) = with_aside(self.service.head(&self.key)).await;
         match answer {
@@ -289,7 +330,7 @@ impl Object {
             let range = offset + room.filled as u64..offset + room.len as u64;
             let at = range.start;
             let admitted = self.admitted(&mut tries).await?;
-            let outcome = match self.answer(range, tries.last).await {
+            let outcome = match self.answer(GetRange::Bounded(range), tries.last).await {
                 Ok(answer) if self.version.is_same(&answer.version) => {
                     sum = sum.or(answer.sum);
                     let received = self.receive(answer.body, &mut room, &mut tries).await;
@@ -381,19 +422,23 @@ impl Object {
 
     /// The answer to a request for a range. A slow request is made a second time, and the answer
     /// that comes first counts. `since`: when the last progress was made.
-    async fn answer(&self, range: Range<u64>, since: Instant) -> Result<Answer, Refused> {
+    async fn answer(&self, range: GetRange, since: Instant) -> Result<Answer, Refused> {
         let late = Instant::now() + self.patience.request;
         let deadline = late.min(since + self.patience.read);
         let get = || {
             self.tally.requests.fetch_add(1, Ordering::Relaxed);
             let options = GetOptions {
-                range: Some(GetRange::Bounded(range.clone())),
+                range: Some(range.clone()),
                 if_match: self.version.condition(),
                 ..GetOptions::default()
             };
             Box::pin(with_aside(self.service.get_opts(&self.key, options)))
         };
-        let waiting = self.tally.pace.made(range.end - range.start);
+        let waiting = self.tally.pace.made(match &range {
+            GetRange::Bounded(range) => range.end - range.start,
+            GetRange::Suffix(len) => *len,
+            GetRange::Offset(_) => u64::MAX,
+        });
         let both = async {
             let mut first = get();
             loop {
@@ -420,6 +465,7 @@ impl Object {
                 self.tally.answered();
                 waiting.answered();
                 let version = Version::of(&answer.meta);
+                let range = answer.range.clone();
                 let sum = answer.extensions.get::<Checksum>().cloned();
                 let body = match body {
                     Some(connection) => {
@@ -433,7 +479,7 @@ impl Object {
                     }
                     None => Body::Pieces(answer.into_stream(), Bytes::new()),
                 };
-                Ok(Answer { version, sum, body })
+                Ok(Answer { version, range, sum, body })
             }
             Err(error) => Err(Refused::of(trouble, &error)),
         }
@@ -506,6 +552,7 @@ impl Object {
 /// An answer to a request for a range.
 struct Answer {
     version: Version,
+    range: Range<u64>,
     /// The checksum of the whole object.
     sum: Option<Checksum>,
     body: Body,
@@ -716,11 +763,25 @@ impl Store for Object {
     }
 
     fn read_at_hand(&self, offset: u64, buf: &mut [u8]) -> bool {
-        let (start, head) = &self.head;
-        let place = offset.checked_sub(*start).and_then(|from| usize::try_from(from).ok());
-        let known = place.and_then(|from| head.get(from..from.checked_add(buf.len())?));
-        let Some(known) = known else { return false };
+        if copy(&self.head, offset, buf) {
+            return true;
+        }
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(part) = &*end else { return false };
+        let is_here = copy(part, offset, buf);
+        if is_here && part.1.len() == buf.len() {
+            *end = None;
+        }
+        is_here
+    }
+}
+
+/// Fills `buf` from an offset on, if all its bytes are in a part.
+fn copy((start, bytes): &Part, offset: u64, buf: &mut [u8]) -> bool {
+    let place = offset.checked_sub(*start).and_then(|from| usize::try_from(from).ok());
+    let known = place.and_then(|from| bytes.get(from..from.checked_add(buf.len())?));
+    known.is_some_and(|known| {
         buf.copy_from_slice(known);
         true
-    }
+    })
 }

@@ -30,7 +30,7 @@ pub fn open_over(
 ) -> Result<Object> {
     let access = Access { stand_in: Some(stand_in), ..Access::default() };
     let address = Address::parse_with(url, access)?;
-    open_on(address, 0..HEAD, Some(runtime), &Control::new(), patience)
+    open_on(address, 0..HEAD, 0, Some(runtime), &Control::new(), patience)
 }
 
 /// An answer as a connection for ranges takes it.

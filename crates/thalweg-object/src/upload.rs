@@ -161,7 +161,7 @@ enum Found {
 }
 
 fn look(address: &Address, control: &Control, patience: Patience) -> Result<Found> {
-    match open_on(address.clone(), 0..HEAD, None, control, patience) {
+    match open_on(address.clone(), 0..HEAD, 0, None, control, patience) {
         Ok(object) => Ok(Found::Object(object.first_bytes().to_vec())),
         Err(Error::Io { source, .. }) if refusal(&source).is_some_and(Refusal::is_silence) => {
             Ok(Found::Unknown)

@@ -17,7 +17,7 @@ use url::Url;
 
 use crate::address::device;
 use crate::list::list;
-use crate::object::{open, open_at};
+use crate::object::{open, open_at, open_with_end};
 use crate::retries::Patience;
 use crate::totals::totals;
 use crate::upload::{self, Upload};
@@ -39,6 +39,10 @@ impl OpenUrl for Urls {
         let patience = patience(options.timeout);
         let object = match options.first.clone() {
             Some(first) => open_at(url, first, &options.control, patience)?,
+            // A cache keeps whole blocks, and asks for those at the end itself.
+            None if options.cache.is_none() && ends_with_tables(url) => {
+                open_with_end(url, END, &options.control, patience)?
+            }
             None => open(url, &options.control, patience)?,
         };
         if let Some(counter) = &options.counter {
@@ -90,6 +94,15 @@ impl OpenUrl for Urls {
     fn counts(&self) -> Counts {
         totals()
     }
+}
+
+/// The end of a POD5 file has its footer and, unless there are very many reads, the tables that lie
+/// behind the signal.
+const END: u64 = 2 << 20;
+
+fn ends_with_tables(url: &str) -> bool {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    path.ends_with(".pod5")
 }
 
 /// The patience for a time-out, or else for that of the process.

@@ -10,7 +10,7 @@ use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_io::control::Control;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
-use thalweg_object::{Object, Patience, open};
+use thalweg_object::{Object, Patience, open, open_with_end};
 use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
 use thalweg_testing::{no_hang, sample, store_suite};
 
@@ -108,6 +108,51 @@ fn opening_takes_one_request() {
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[1].range, Some(70_000..130_000));
     assert_eq!(asked[1].headers.get("if-match").map(String::as_str), object.etag());
+}
+
+#[test]
+fn the_end_comes_with_the_beginning() {
+    let bytes = sample(300_000);
+    let open = |server: &ObjectServer| {
+        open_with_end(&server.url(PATH), 100_000, &Control::new(), LONG).unwrap()
+    };
+    let at_end = |object: &Object| {
+        let mut buf = vec![0; 100_000];
+        object.read_at(200_000, &mut buf).unwrap();
+        assert!(buf == bytes[200_000..]);
+        object.counts().requests
+    };
+    let right = server(&bytes, |_| Answer::Right);
+    let object = open(&right);
+    object.read_at(250_000, &mut [0; 100]).unwrap();
+    assert_eq!(at_end(&object), 2);
+    assert_eq!(at_end(&object), 3, "what was read as a whole is not kept");
+    // Whatever the server has against it, the end is read as other bytes are.
+    let against = [
+        Answer::Refused(501, "NotImplemented"),
+        Answer::Refused(503, "SlowDown"),
+        Answer::Whole,
+        Answer::OtherVersion,
+        Answer::OtherRange(5),
+        Answer::Short(0.5),
+        Answer::Torn(0.5),
+        Answer::Closed,
+    ];
+    for answer in against {
+        let refused = answer.clone();
+        let against = server(&bytes, move |asked| match asked.suffix {
+            Some(_) => refused.clone(),
+            None => Answer::Right,
+        });
+        assert_eq!(at_end(&open(&against)), 3, "{answer:?}");
+    }
+    // It has fewer bytes, or none.
+    for size in [0, 50_000] {
+        let short = server(&bytes[..size], |_| Answer::Right);
+        let mut buf = vec![0; size];
+        open(&short).read_at(0, &mut buf).unwrap();
+        assert!(buf == bytes[..size]);
+    }
 }
 
 #[test]

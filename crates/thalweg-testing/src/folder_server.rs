@@ -205,7 +205,7 @@ impl Server {
         if asked.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
             return text(out, 412, "<Error><Code>PreconditionFailed</Code></Error>");
         }
-        let (status, range) = match &asked.range {
+        let (status, range) = match asked.range_in(size) {
             Some(range) if range.start >= size => {
                 return text(out, 416, "<Error><Code>InvalidRange</Code></Error>");
             }

@@ -26,10 +26,20 @@ pub struct Asked {
     pub method: String,
     /// The path and the query.
     pub target: String,
-    /// The bytes that are asked for, if not all.
+    /// The bytes that are asked for, if not all. Of an object that is there, also its end.
     pub range: Option<Range<u64>>,
+    /// How many bytes of the end are asked for, if it is those.
+    pub suffix: Option<u64>,
     /// The headers, with names in lower case.
     pub headers: HashMap<String, String>,
+}
+
+impl Asked {
+    /// The bytes that are asked for of an object of `size` bytes, if not all.
+    pub(crate) fn range_in(&self, size: u64) -> Option<Range<u64>> {
+        let end = self.suffix.filter(|_| size > 0).map(|len| size.saturating_sub(len)..size);
+        end.or_else(|| self.range.clone())
+    }
 }
 
 /// How the server answers a request.
@@ -229,15 +239,20 @@ pub(crate) fn next_request(reader: &mut BufReader<TcpStream>, next: &AtomicU64) 
         let end = if to.is_empty() { u64::MAX } else { to.parse::<u64>().ok()? + 1 };
         Some(from.parse().ok()?..end)
     });
+    let suffix = headers.get("range").and_then(|range| range.strip_prefix("bytes=-")?.parse().ok());
     let number = next.fetch_add(1, Ordering::SeqCst);
-    Some(Asked { number, method, target, range, headers })
+    Some(Asked { number, method, target, range, suffix, headers })
 }
 
 fn connection(shared: &Shared, stream: TcpStream) -> Option<()> {
     stream.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut out = stream;
-    while let Some(asked) = next_request(&mut reader, &shared.next) {
+    while let Some(mut asked) = next_request(&mut reader, &shared.next) {
+        let path = decoded(asked.target.split('?').next()?);
+        if let Some((bytes, _)) = shared.objects.lock().unwrap().get(&path) {
+            asked.range = asked.range_in(bytes.len() as u64);
+        }
         shared.asked.lock().unwrap().push(asked.clone());
         let answer = (shared.behaviour)(&asked);
         if shared.ended.load(Ordering::SeqCst) {

@@ -44,10 +44,10 @@ impl Counter {
         *self.lock()
     }
 
-    /// Adds what was asked one after the other, before the store could be counted.
+    /// Adds a round of requests that were made before the store could be counted.
     pub fn add(&self, requests: u64, bytes: u64) {
         let mut asked = self.lock();
-        asked.rounds += requests;
+        asked.rounds += 1;
         asked.requests += requests;
         asked.bytes += bytes;
     }
