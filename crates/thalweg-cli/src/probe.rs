@@ -118,6 +118,9 @@ fn device(args: &ProbeArgs) -> Result<Probed, Failure> {
     let device = saved::device(FileStore::open(path)?.file());
     let options = ProbeOptions::sweep_within(budget(args));
     let found = probe(path, &options, &stop, &mut |_, _| {})?;
+    if stop.load(Ordering::Relaxed) {
+        return Err(thalweg::Error::Cancelled.into());
+    }
     drop(temporary);
     let found = Probe { file: urls::shown_path(&args.path), ..found };
     Ok((found, device))

@@ -275,6 +275,7 @@ fn interrupted_commands_leave_nothing() {
         ("synth OUT/made.pod5 --kind pod5 --samples 2G", true),
         ("synth OUT/made.h5 --kind neuroglial --neurons 40000", true),
         ("probe OUT --file-size 2GB", true),
+        ("probe AGAIN", false),
     ];
     let mut signals = vec![(Signal::INT, 130), (Signal::TERM, 143), (Signal::HUP, 129)];
     // So it is below nohup(1).
