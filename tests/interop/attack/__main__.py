@@ -109,7 +109,7 @@ class Attacker:
         for place in ("in/bystander.blow5", "in/bystander.idx", "out/bystander", "beside/neighbour.h5", "bystander", "cwd/bystander"):
             (case / place).write_bytes(b"somebody's")
         places = {"out": case / "out/new", "ids": case / "in/list.txt", "ending": verbs.ENDINGS.get(kind, ""), "beside": case / "beside"}
-        places |= {"number": chance.choice(mutants.NUMBERS), "small": chance.choice(mutants.SMALL)} if kind == "alone" else {}
+        places |= {"number": chance.choice(mutants.NUMBERS), "small": chance.choice(mutants.SMALL), "ranks": chance.choice(mutants.RANKS)} if kind == "alone" else {}
         shutil.copy(self.seeds / "ids.txt", places["ids"])
         text = " ".join(words)
         for word, source in (("store", "store"), ("reads", "zstd_svb-zd.blow5"), ("edges", "edges.csv"), ("arrays", "latest.h5")):

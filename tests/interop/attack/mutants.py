@@ -14,6 +14,8 @@ import sums
 # Numbers of options. The small ones say how much is written.
 NUMBERS = ["0", "1", "-1", "7", "1000", "65537", "2147483648", "4294967295", "9223372036854775807", "18446744073709551615", "18446744073709551616", "1e999", "nan", "-inf", "0.001", "", "é", "1Ei", "0x10", "9" * 400]
 SMALL = ["0", "1", "2", "3", "37", "1000", "20000", "-1", "nan", ""]
+# Each rank is a process: a thousand take most of the processor time that a run may.
+RANKS = ["0", "1", "2", "3", "37", "20000", "-1", "nan", ""]
 TOML_VALUES = ["0", "1", "-1", "9223372036854775807", "1.5", "true", "[]", '""', '"x"', '"0 s"', '"auto"', '"cold"', '"data"', '"plain"', '"{word}"', '"{file}"', '"{out}"', '"{folder}"', '"../x"', '"exit 3"', '"\\u001b[31m"', '"echo \\u202e"', '"cat"', '"kill -9 $$"', '"sleep 0.1"', '"yes | head -c 3000000"']
 # Of ten mutants of formats with checksums, nine have right ones.
 RIGHT_SUMS = 0.9

@@ -169,7 +169,7 @@ ALONE = {
     "read --threads": ["read", "{reads}", "--digest", "--threads", "{number}", *MEMORY],
     "read --gap": ["read", "{arrays}", "--digest", "--gap", "{number}", *MEMORY],
     "read --slice": ["read", "{arrays}", "--digest", "--slice", "{small}/{number}", *MEMORY],
-    "read --ranks": ["read", "{arrays}", "--ranks", "{small}", *MEMORY],
+    "read --ranks": ["read", "{arrays}", "--ranks", "{ranks}", *MEMORY],
     "repack --chunk": ["convert", "--repack", "{arrays}", "{out}.h5", "--chunk", "{number}", *MEMORY],
     "neighbors --hops": ["graph", "neighbors", "{store}", "--from", "A:{small}", "--to", "A", "--hops", "{number}", *MEMORY],
 }
