@@ -379,7 +379,7 @@ impl ArrayFile {
         };
         let node = self.node(path)?.ok_or_else(missing)?;
         // All objects below are found together.
-        self.file.find_below(node.address())?;
+        self.file.find_below(vec![node.address()])?;
         let mut survey = Survey::default();
         let mut seen = HashSet::from([node.address()]);
         let mut links: Vec<(NodeLink, usize)> = Vec::new();

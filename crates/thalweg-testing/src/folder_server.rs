@@ -168,7 +168,9 @@ impl Server {
             }
             _ => {}
         }
-        let count = match (asked.method.as_str(), query.contains("list-type=2")) {
+        // s3fs asks for a list without its type.
+        let is_list = query.contains("list-type=2") || !path.trim_matches('/').contains('/');
+        let count = match (asked.method.as_str(), is_list) {
             ("GET", true) => &self.counts.lists,
             ("GET", false) => &self.counts.gets,
             ("HEAD", _) => &self.counts.heads,
@@ -180,7 +182,7 @@ impl Server {
             return text(out, 503, "<Error><Code>SlowDown</Code></Error>");
         }
         let path = decoded(path);
-        if query.contains("list-type=2") {
+        if is_list {
             return text(out, 200, &self.list(path.trim_matches('/'), query));
         }
         // No path leads out of the folder.

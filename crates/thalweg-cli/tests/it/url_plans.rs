@@ -117,6 +117,23 @@ fn a_run_over_hdf5_takes_the_requests_that_were_explained() {
     explains(&folder, &server, &["scan", fast5], &[]);
 }
 
+/// The objects that match a pattern are found at the same time, and not one after the other.
+#[cfg(feature = "hdf5")]
+#[test]
+fn a_pattern_takes_no_more_rounds_than_the_whole_file() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "run.nxs", "--kind", "nexus-live", "--size", "1MB", "--banks", "40"]);
+    let rounds = |path: &[&str]| {
+        let args = [&["read", "run.nxs"], path, &["--explain", "--json"]].concat();
+        let plan = folder.json(&args);
+        (plan[0]["arrays"].as_u64().unwrap(), plan[0]["finding_rounds"].as_u64().unwrap())
+    };
+    let (all, most) = rounds(&[]);
+    let (events, taken) = rounds(&["/entry/bank*_events/event_id"]);
+    assert!(events == 40 && all > events, "{events} of {all}");
+    assert!(taken <= most, "{taken} rounds, and {most} for the whole file");
+}
+
 /// A report counts the requests that a server got. Of a request that was made a second time, one
 /// may end before it goes out.
 fn assert_made(counts: &Value, got: usize) {

@@ -3,6 +3,7 @@
 use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset, Survey};
+use crate::metadata::Node;
 
 impl ArrayFile {
     /// The datasets at or below the paths that match a pattern, in the order of their paths: `*`
@@ -32,6 +33,8 @@ impl ArrayFile {
             let names = glob::Pattern::new(name)
                 .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
             let mut next = Vec::new();
+            // All at once, so that each level of the pattern takes few rounds.
+            self.file.find_links(addresses(&found))?;
             for node in &found {
                 if !node.is_group()? {
                     continue;
@@ -49,6 +52,7 @@ impl ArrayFile {
             }
             found = next;
         }
+        self.file.find_below(addresses(&found))?;
         for node in &found {
             let Survey { datasets, unreadable, external } = self.survey_below(node.path())?;
             all.datasets.extend(datasets);
@@ -57,4 +61,8 @@ impl ArrayFile {
         }
         if all.datasets.is_empty() && all.unreadable.is_empty() { Err(none) } else { Ok(all) }
     }
+}
+
+fn addresses(nodes: &[Node]) -> Vec<u64> {
+    nodes.iter().map(Node::address).collect()
 }

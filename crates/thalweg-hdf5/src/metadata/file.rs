@@ -328,17 +328,53 @@ impl MetadataFile {
         error(&self.name, &self.superblock, refused, what)
     }
 
-    /// Looks for the object at an address, and all that hard links lead to from there, unless they
-    /// were looked for before.
+    /// Looks for the objects at these addresses, and all that hard links lead to from there, unless
+    /// they were looked for before.
     ///
     /// # Errors
     /// As [`MetadataFile::entities`].
-    pub(crate) fn find_below(&self, address: u64) -> Result<(), Error> {
+    pub(crate) fn find_below(&self, mut from: Vec<u64>) -> Result<(), Error> {
         if !self.known().is_complete {
-            self.entities(vec![address])?;
-            self.known().is_complete |= address == self.superblock.root;
+            from.sort_unstable();
+            from.dedup();
+            let has_root = from.contains(&self.superblock.root);
+            self.entities(from)?;
+            self.known().is_complete |= has_root;
         }
         Ok(())
+    }
+
+    /// Looks for the links of those objects at these addresses that are groups. A group that cannot
+    /// be parsed does not prevent the others.
+    ///
+    /// # Errors
+    /// As [`MetadataFile::entities`].
+    pub(crate) fn find_links(&self, mut of: Vec<u64>) -> Result<(), Error> {
+        of.retain(|&address| self.known_entity(address).is_none());
+        let found = self.rounds.run(of, |address| async move {
+            let reader = self.reader();
+            let group = async {
+                let object = Object::read(&reader, address).await?;
+                if object.is_group() {
+                    let (group, class) = self.group(&reader, &object).await?;
+                    self.keep(address, group, class);
+                }
+                Ok(())
+            };
+            (group.await, Vec::new())
+        })?;
+        let store = found.into_iter().find_map(|group| match group {
+            Err(Refused::Store(error)) => Some(error),
+            _ => None,
+        });
+        store.map_or(Ok(()), Err)
+    }
+
+    /// Keeps an object that was parsed, and what its attribute `NX_class` is, if that is known.
+    fn keep(&self, address: u64, entity: Entity, class: Option<Option<Value>>) {
+        let mut known = self.known();
+        known.entities.insert(address, entity);
+        known.classes.extend(class.map(|class| (address, class)));
     }
 
     /// Parses the objects at these addresses, and all that hard links lead to from there. An object
@@ -353,9 +389,7 @@ impl MetadataFile {
             let entity = match self.known_entity(address) {
                 Some(known) => Ok(known),
                 None => self.entity(address).await.map(|(entity, class)| {
-                    let mut known = self.known();
-                    known.entities.insert(address, entity.clone());
-                    known.classes.extend(class.map(|class| (address, class)));
+                    self.keep(address, entity.clone(), class);
                     entity
                 }),
             };
@@ -388,12 +422,7 @@ impl MetadataFile {
         let reader = self.reader();
         let object = Object::read(&reader, address).await?;
         if object.is_group() {
-            let mut links = object.links(&reader).await?;
-            links.sort_by(|a, b| a.name.cmp(&b.name));
-            // Whoever looks for the objects of a NeXus file asks for it next. To wait for bytes
-            // would delay the objects below. Damage matters only to those who ask.
-            let class = now(object.value(&reader, "NX_class")).ok();
-            return Ok((Entity::Group(Arc::new(links)), class));
+            return self.group(&reader, &object).await;
         }
         // Boxed, because thousands of parsers may wait, and those of groups do not come here.
         let entity = match Box::pin(object.dataset(&reader)).await? {
@@ -403,6 +432,21 @@ impl MetadataFile {
             None => Entity::Type,
         };
         Ok((entity, None))
+    }
+
+    /// The group that an object is, and its attribute `NX_class` as [`MetadataFile::entity`]
+    /// returns it.
+    async fn group(
+        &self,
+        reader: &Reader<'_>,
+        object: &Object,
+    ) -> Result<(Entity, Option<Option<Value>>)> {
+        let mut links = object.links(reader).await?;
+        links.sort_by(|a, b| a.name.cmp(&b.name));
+        // Whoever looks for the objects of a NeXus file asks for it next. To wait for bytes would
+        // delay the objects below. Damage matters only to those who ask.
+        let class = now(object.value(reader, "NX_class")).ok();
+        Ok((Entity::Group(Arc::new(links)), class))
     }
 
     /// What a dataset holds, and where. Every range in the file that it names is inside the file.

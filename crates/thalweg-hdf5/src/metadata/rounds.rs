@@ -39,7 +39,7 @@ const CACHED_BLOCK: u64 = 4 << 10;
 const NEAR: u64 = 1 << 20;
 const NEAR_SHARE: f64 = 0.25;
 /// The most requests in flight.
-const MOST_DEPTH: usize = 64;
+const MOST_DEPTH: usize = 128;
 /// A thread is started for so many parsers.
 const PARSERS_PER_THREAD: usize = 16;
 /// The most parsers that have begun and are not done.

@@ -37,7 +37,7 @@ impl<'a> Nexus<'a> {
         };
         let root = file.metadata().root();
         // All groups and datasets are found together.
-        file.metadata().find_below(root.address())?;
+        file.metadata().find_below(vec![root.address()])?;
         // Addresses of groups that hold a bank's events, because links may lead to datasets too.
         let mut seen = HashSet::from([root.address()]);
         let mut events = HashSet::new();
