@@ -146,7 +146,7 @@ mod tests {
         counter.count(1, || Ok(())).unwrap();
         assert_eq!(counter.asked().rounds, 2);
         counter.add(2, 100);
-        assert_eq!(counter.asked(), Asked { rounds: 4, requests: 6, bytes: 116 });
+        assert_eq!(counter.asked(), Asked { rounds: 3, requests: 6, bytes: 116 });
     }
 
     #[test]
