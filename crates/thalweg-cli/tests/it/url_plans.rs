@@ -117,6 +117,47 @@ fn a_run_over_hdf5_takes_the_requests_that_were_explained() {
     explains(&folder, &server, &["scan", fast5], &[]);
 }
 
+/// An index of a POD5 object says where the signal rows are, and is not believed where it is
+/// damaged.
+#[test]
+fn reads_by_id_need_no_metadata_of_the_signal_table() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "r.pod5", "--kind", "pod5", "--samples", "6M", "--signal", "none"]);
+    let object = fs::read(folder.path("r.pod5")).unwrap();
+    // Its end, which comes when it is opened, does not have all of it.
+    assert!(object.len() > 4 << 20);
+    let server = ObjectServer::start([("/runs/r.pod5", object)], |_| Answer::Right);
+    let url = "s3://runs/r.pod5";
+    let table = folder.ok(&["scan", "r.pod5", "--tsv"]);
+    let ids: Vec<_> =
+        table.lines().skip(1).step_by(9).filter_map(|line| line.split('\t').next()).collect();
+    fs::write(folder.path("ids"), ids.join("\n")).unwrap();
+    let local = folder.ok(&["read", "r.pod5", "--ids", "ids", "--digest"]);
+    assert!(from_bucket(&folder, &server, &["index", url]).status.success());
+    let by_id = || {
+        let mut digests = String::new();
+        let verb = || {
+            let done = from_bucket(&folder, &server, &["read", url, "--ids", "ids", "--digest"]);
+            digests = String::from_utf8(done.stdout).unwrap();
+        };
+        let [different, _] = taken(&server, verb);
+        assert_eq!(digests, local);
+        different.0
+    };
+    let with_places = by_id();
+    assert!(with_places <= 2 + ids.len() as u64, "{with_places} requests for {}", ids.len());
+    let mut damaged = 0;
+    for entry in fs::read_dir(folder.path("cache/thalweg/index")).unwrap() {
+        let path = entry.unwrap().path();
+        let mut bytes = fs::read(&path).unwrap();
+        let last = bytes.len() - 4000;
+        bytes[last] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        damaged += 1;
+    }
+    assert!(damaged > 0 && by_id() > with_places, "the damaged block is looked up in the file");
+}
+
 /// The objects that match a pattern are found at the same time, and not one after the other.
 #[cfg(feature = "hdf5")]
 #[test]

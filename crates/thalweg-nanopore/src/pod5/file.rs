@@ -22,7 +22,7 @@ mod work_list;
 
 use std::any::Any;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -54,7 +54,6 @@ pub(crate) struct Pod5File {
     /// file.
     is_recovered: bool,
     tables: Arc<Tables>,
-    index: OnceLock<Arc<Pod5Index>>,
     /// Descriptions of the file's content that a read cannot hold.
     left_out: Vec<String>,
 }

@@ -30,7 +30,7 @@ impl Pod5File {
 
     /// The saved index, if a current one exists.
     pub(crate) fn saved_rows(&self, file: &OpenFile) -> Result<Option<Arc<Pod5Index>>> {
-        if let Some(index) = self.index.get() {
+        if let Some(index) = self.tables.index.get() {
             return Ok(Some(index.clone()));
         }
         let Some(path) = &file.path else { return Ok(None) };
@@ -38,7 +38,7 @@ impl Pod5File {
             if is_current(&place, path)
                 && let Some(index) = Pod5Index::open(&place, self.owner(file))?
             {
-                return Ok(Some(self.index.get_or_init(|| Arc::new(index)).clone()));
+                return Ok(Some(self.tables.index.get_or_init(|| Arc::new(index)).clone()));
             }
         }
         Ok(None)
@@ -54,7 +54,7 @@ impl Pod5File {
         };
         let (size, control) = (file.store.size(), &file.options.control);
         let index = fetch_index(path, size, control, Pod5Index::is_start, fits)?;
-        Ok(index.map(|index| self.index.get_or_init(|| Arc::new(index)).clone()))
+        Ok(index.map(|index| self.tables.index.get_or_init(|| Arc::new(index)).clone()))
     }
 
     /// The index: the saved one, or a new one, which is saved if possible.
@@ -70,7 +70,7 @@ impl Pod5File {
         let build = |new: Option<NewFile>| {
             Pod5Index::build(&self.tables, owner, new, options.budget.memory, &options.control)
         };
-        let keep = |index| self.index.get_or_init(|| Arc::new(index)).clone();
+        let keep = |index| self.tables.index.get_or_init(|| Arc::new(index)).clone();
         for place in file.path.as_deref().into_iter().flat_map(index_places) {
             if create_parent(&place).is_ok()
                 && let Ok(new) = NewFile::sidecar(&place, Pod5Index::is_start)

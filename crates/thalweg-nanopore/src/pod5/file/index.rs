@@ -2,42 +2,61 @@
 //!
 //! ```text
 //! "TWPOD5IX"  u64 version  u64 size of the POD5 file  u64 hash of its identifier
-//!     u64 rows  u64 batches  u64 checksum
+//!     u64 rows  u64 batches  u64 signal rows  u64 checksum
 //! u64 first row of each batch of the Reads table  u64 checksum
 //! blocks of 4096 bytes:
 //!     { 255 x (u64 hash of a read id, u64 row), ascending; u64 how many; u64 checksum }
+//! blocks of 4096 bytes:
+//!     { 255 x (u64 offset of a signal row in the file, u32 bytes, u32 samples);
+//!       u64 how many; u64 checksum }
 //! ```
+//!
+//! Places of signal rows are optional. Without them, each read that is looked up takes two requests
+//! more. Each batch of the Signal table has as many as the first. Those that are not known, and those
+//! behind the rows of the last batch, are all ones.
 //!
 //! All numbers are little-endian. Hashes of ids are evenly distributed, so that the block of a hash
 //! can be guessed. A lookup in an index of any size usually reads one or two blocks. Opening an
 //! index that is too large for memory reads no block. If several rows have the same hash, the ids
 //! in those rows decide.
 
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_codec::splitmix::{STEP, checksum, mix, word};
 use thalweg_io::control::Control;
 use thalweg_io::new_file::NewFile;
+use thalweg_io::plan::is_far;
 use thalweg_io::store::{FileStore, MemoryStore, Store};
 use thalweg_io::{Fault, InFile, Result};
 
 use super::sort::Sorter;
-use super::tables::Tables;
+use super::tables::{SignalBatch, SignalRowPlace, Tables};
 use crate::pod5::UUID_BYTES;
 
 const MAGIC: &[u8; 8] = b"TWPOD5IX";
-const VERSION: u64 = 1;
-const HEAD: usize = 56;
+const VERSION: u64 = 2;
+const HEAD: usize = 64;
 const BLOCK: usize = 4096;
 const ENTRY: usize = 16;
 const ENTRIES: usize = (BLOCK - 16) / ENTRY;
+
+/// The place of a signal row that is not known.
+const NOT_KNOWN: [u8; ENTRY] = [0xff; ENTRY];
 
 /// An index of at most this many bytes is read into memory when it is opened.
 const SMALL: u64 = 8 << 20;
 
 /// Batches of the Reads table fetched at a time while the index is built.
 const AHEAD: usize = 8;
+
+/// Batches of the Signal table fetched at a time while the index is built.
+const SIGNAL_AHEAD: usize = 256;
+
+/// An index that is made in passing has the places of signal rows if the store is far away, and
+/// takes at most so many seconds to give them.
+const IN_PASSING_S: f64 = 1.0;
 
 /// The sorter of entries uses the memory budget divided by this number.
 const SORT_SHARE: usize = 8;
@@ -50,6 +69,16 @@ pub(crate) struct Pod5Index {
     starts: Vec<u64>,
     blocks: u64,
     blocks_at: u64,
+    /// The number of signal rows whose places it has.
+    signal_rows: u64,
+}
+
+/// Whether a new index has the places of signal rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SignalPlaces {
+    All,
+    /// If the store is far away, and gives them soon.
+    IfQuick,
 }
 
 /// The properties of a POD5 file that an index stores. An index with other values belongs to
@@ -101,7 +130,7 @@ impl Pod5Index {
         head.starts_with(MAGIC)
     }
 
-    /// Builds the index as `new`, or in memory without a file.
+    /// Builds the index as `new`, or in memory without a file, while reads wait for it.
     pub(super) fn build(
         tables: &Tables,
         owner: Owner,
@@ -109,7 +138,7 @@ impl Pod5Index {
         memory: usize,
         control: &Control,
     ) -> Result<Self> {
-        match Self::write(tables, owner, new, memory, control)? {
+        match Self::write(tables, owner, new, SignalPlaces::IfQuick, memory, control)? {
             IndexSink::File(file) => {
                 let place = file.path().to_owned();
                 file.finish()?;
@@ -129,7 +158,7 @@ impl Pod5Index {
         memory: usize,
         control: &Control,
     ) -> Result<()> {
-        match Self::write(tables, owner, Some(new), memory, control)? {
+        match Self::write(tables, owner, Some(new), SignalPlaces::All, memory, control)? {
             IndexSink::File(file) => file.finish(),
             IndexSink::Memory(_) => Ok(()),
         }
@@ -139,6 +168,7 @@ impl Pod5Index {
         tables: &Tables,
         owner: Owner,
         new: Option<NewFile>,
+        places: SignalPlaces,
         memory: usize,
         control: &Control,
     ) -> Result<IndexSink> {
@@ -166,17 +196,48 @@ impl Pod5Index {
                 starts.push(row);
             }
         }
-        push_head(&mut sink, owner, &starts)?;
-        let mut block = Vec::with_capacity(BLOCK);
+        // Reads from a store that is near are no faster with places (docs/formats/pod5.md).
+        let is_quick = || is_far(&tables.model) && tables.signal_places_s() <= IN_PASSING_S;
+        let has_places = places == SignalPlaces::All || is_quick();
+        let signal_rows = if has_places { tables.signal_rows() } else { 0 };
+        push_head(&mut sink, owner, &starts, signal_rows)?;
+        let mut blocks = Blocks::new(&mut sink);
         entries.drain(|(hash, row)| {
-            block.extend(hash.to_le_bytes());
-            block.extend(row.to_le_bytes());
-            if block.len() == ENTRIES * ENTRY { push_block(&mut sink, &mut block) } else { Ok(()) }
+            let mut entry = [0; ENTRY];
+            entry[..8].copy_from_slice(&hash.to_le_bytes());
+            entry[8..].copy_from_slice(&row.to_le_bytes());
+            blocks.push(entry)
         })?;
-        if !block.is_empty() {
-            push_block(&mut sink, &mut block)?;
+        blocks.end()?;
+        if signal_rows > 0 {
+            Self::write_places(tables, &mut sink, control)?;
         }
         Ok(sink)
+    }
+
+    /// Writes the places of all signal rows.
+    fn write_places(tables: &Tables, sink: &mut IndexSink, control: &Control) -> Result<()> {
+        let mut blocks = Blocks::new(sink);
+        let batches: Vec<usize> = (0..tables.signal_blocks.len()).collect();
+        for some in batches.chunks(SIGNAL_AHEAD) {
+            for batch in tables.signal_batches(some, control)? {
+                // What is wrong with a batch matters to those who read it.
+                let pieces = batch.as_ref().map_or(&[][..], |batch| &batch.pieces[..]);
+                let is_short = |piece: &SignalRowPlace| u32::try_from(piece.len).is_ok();
+                let pieces = if pieces.iter().all(is_short) { pieces } else { &[] };
+                for row in 0..tables.rows_per_batch as usize {
+                    let entry = pieces.get(row).map_or(NOT_KNOWN, |piece| {
+                        let mut entry = [0; ENTRY];
+                        entry[..8].copy_from_slice(&piece.offset.to_le_bytes());
+                        entry[8..12].copy_from_slice(&(piece.len as u32).to_le_bytes());
+                        entry[12..].copy_from_slice(&piece.samples.to_le_bytes());
+                        entry
+                    });
+                    blocks.push(entry)?;
+                }
+            }
+        }
+        blocks.end()
     }
 
     /// Opens the index at `place`. Returns `None` if there is no index, if it is damaged, or if it
@@ -220,11 +281,14 @@ impl Pod5Index {
         if word(sum) != checksum(fields) || field(1) != VERSION || found != owner {
             return Err(bad("another"));
         }
-        let rows = field(4);
+        let (rows, signal_rows) = (field(4), field(6));
         let starts_len = owner.batches as usize * 8;
         let blocks_at = (HEAD + starts_len + 8) as u64;
         let blocks = rows.div_ceil(ENTRIES as u64);
-        if blocks.checked_mul(BLOCK as u64).and_then(|len| len.checked_add(blocks_at))
+        let all = blocks.checked_add(signal_rows.div_ceil(ENTRIES as u64));
+        if all
+            .and_then(|all| all.checked_mul(BLOCK as u64))
+            .and_then(|len| len.checked_add(blocks_at))
             != Some(store.size())
         {
             return Err(bad("one of another size"));
@@ -237,7 +301,7 @@ impl Pod5Index {
         if word(sum) != checksum(starts) || !starts_of.is_sorted() {
             return Err(bad("a damaged one"));
         }
-        Ok(Self { store, starts: starts_of, blocks, blocks_at })
+        Ok(Self { store, starts: starts_of, blocks, blocks_at, signal_rows })
     }
 
     /// The batch of the Reads table that contains `row`, and the row within that batch.
@@ -247,6 +311,12 @@ impl Pod5Index {
     }
 
     fn block(&self, index: u64) -> Result<Vec<(u64, u64)>> {
+        let entries = self.entries(index)?;
+        Ok(entries.iter().map(|entry| (word(entry), word(&entry[8..]))).collect())
+    }
+
+    /// The entries of a block, of which those with places follow those with ids.
+    fn entries(&self, index: u64) -> Result<Vec<[u8; ENTRY]>> {
         let at = self.blocks_at + index * BLOCK as u64;
         let mut bytes = [0; BLOCK];
         self.store.read_at(at, &mut bytes)?;
@@ -257,11 +327,41 @@ impl Pod5Index {
             let fault = Fault::new(0, "a damaged block", "one with its checksum; delete the index");
             return Err(fault.in_file(self.store.name(), at, "index"));
         }
-        Ok(entries
-            .chunks_exact(ENTRY)
-            .take(count)
-            .map(|entry| (word(entry), word(&entry[8..])))
-            .collect())
+        let (entries, _) = entries.as_chunks::<ENTRY>();
+        Ok(entries[..count].to_vec())
+    }
+
+    /// The places of the signal rows of a batch, whose bytes are `inside` the file. `None` if the
+    /// index does not have them.
+    ///
+    /// # Errors
+    /// A damaged block.
+    pub(super) fn signal_batch(
+        &self,
+        rows: Range<u64>,
+        inside: &Range<u64>,
+    ) -> Result<Option<SignalBatch>> {
+        if rows.is_empty() || rows.end > self.signal_rows {
+            return Ok(None);
+        }
+        let per_block = ENTRIES as u64;
+        let mut pieces = Vec::with_capacity((rows.end - rows.start) as usize);
+        for block in rows.start / per_block..rows.end.div_ceil(per_block) {
+            let entries = self.entries(self.blocks + block)?;
+            let from = rows.start.saturating_sub(block * per_block) as usize;
+            let to = (rows.end - block * per_block).min(entries.len() as u64) as usize;
+            let entries = entries.get(from..to).unwrap_or_default();
+            for entry in entries.iter().take_while(|entry| **entry != NOT_KNOWN) {
+                let (offset, rest) = (word(entry), word(&entry[8..]));
+                let (len, samples) = (rest & u64::from(u32::MAX), (rest >> 32) as u32);
+                let end = offset.checked_add(len);
+                if offset < inside.start || end.is_none_or(|end| end > inside.end) {
+                    return Ok(None);
+                }
+                pieces.push(SignalRowPlace { offset, len, samples, owner: 0 });
+            }
+        }
+        Ok((!pieces.is_empty()).then_some(SignalBatch { pieces }))
     }
 
     /// Reads and checks every block.
@@ -269,7 +369,8 @@ impl Pod5Index {
     /// # Errors
     /// A damaged block.
     pub(super) fn verify(&self) -> Result<()> {
-        (0..self.blocks).try_for_each(|index| self.block(index).map(|_| ()))
+        let all = self.blocks + self.signal_rows.div_ceil(ENTRIES as u64);
+        (0..all).try_for_each(|index| self.entries(index).map(|_| ()))
     }
 
     /// The places of all reads whose ids have the same hash as `id`: usually one place or none.
@@ -323,11 +424,11 @@ impl Pod5Index {
     }
 }
 
-fn push_head(sink: &mut IndexSink, owner: Owner, starts: &[u64]) -> Result<()> {
+fn push_head(sink: &mut IndexSink, owner: Owner, starts: &[u64], signal_rows: u64) -> Result<()> {
     let Some((rows, starts)) = starts.split_last() else { return Ok(()) };
     let mut head = Vec::with_capacity(HEAD);
     head.extend(MAGIC);
-    for field in [VERSION, owner.size, owner.identifier, *rows, owner.batches] {
+    for field in [VERSION, owner.size, owner.identifier, *rows, owner.batches, signal_rows] {
         head.extend(field.to_le_bytes());
     }
     head.extend(checksum(&head).to_le_bytes());
@@ -337,12 +438,33 @@ fn push_head(sink: &mut IndexSink, owner: Owner, starts: &[u64]) -> Result<()> {
     sink.push(&checksum(&starts).to_le_bytes())
 }
 
-fn push_block(sink: &mut IndexSink, block: &mut Vec<u8>) -> Result<()> {
-    let count = (block.len() / ENTRY) as u64;
-    block.resize(ENTRIES * ENTRY, 0);
-    block.extend(count.to_le_bytes());
-    block.extend(checksum(block).to_le_bytes());
-    sink.push(block)?;
-    block.clear();
-    Ok(())
+/// Writes entries in blocks.
+struct Blocks<'a> {
+    sink: &'a mut IndexSink,
+    block: Vec<u8>,
+}
+
+impl<'a> Blocks<'a> {
+    fn new(sink: &'a mut IndexSink) -> Self {
+        Self { sink, block: Vec::with_capacity(BLOCK) }
+    }
+
+    fn push(&mut self, entry: [u8; ENTRY]) -> Result<()> {
+        self.block.extend(entry);
+        if self.block.len() == ENTRIES * ENTRY { self.end() } else { Ok(()) }
+    }
+
+    /// Writes the block that was begun.
+    fn end(&mut self) -> Result<()> {
+        if self.block.is_empty() {
+            return Ok(());
+        }
+        let count = (self.block.len() / ENTRY) as u64;
+        self.block.resize(ENTRIES * ENTRY, 0);
+        self.block.extend(count.to_le_bytes());
+        self.block.extend(checksum(&self.block).to_le_bytes());
+        self.sink.push(&self.block)?;
+        self.block.clear();
+        Ok(())
+    }
 }

@@ -105,7 +105,12 @@ impl Lookup {
         needed.batches.dedup();
         let mut found = Vec::with_capacity(needed.batches.len());
         for indices in needed.batches.chunks(MOST_BATCHES) {
-            found.extend(self.tables.signal_batches(indices, &self.control)?);
+            // A pass over all reads has no index to wait for, and a check must not believe one.
+            found.extend(if self.in_order || self.owners {
+                self.tables.signal_batches(indices, &self.control)?
+            } else {
+                self.tables.indexed_signal_batches(indices, &self.control)?
+            });
         }
         Ok(found)
     }

@@ -139,19 +139,14 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
         reads_cache: Cache::new(share),
         signal_cache: Cache::new(share / 2),
         signal_in_flight: InFlight::default(),
+        index: OnceLock::new(),
     };
     if is_far(&model) {
         tables.keep_reads_batches(|range| opening.known(range));
     }
     let is_recovered = !found.is_empty();
     let header = Arc::new(tables.reads.header());
-    let file = Pod5File {
-        is_recovered,
-        container,
-        tables: Arc::new(tables),
-        index: OnceLock::new(),
-        left_out,
-    };
+    let file = Pod5File { is_recovered, container, tables: Arc::new(tables), left_out };
     // One further request detected the format.
     Ok(OpenedFormat { file, header, requests: 1 + opening.requests })
 }

@@ -1,7 +1,7 @@
 //! The Reads and Signal tables, batch by batch.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use thalweg_codec::splitmix::mix;
 use thalweg_io::arrow_ipc::Head;
@@ -13,6 +13,7 @@ use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::cache::{Cache, InFlight};
+use super::index::Pod5Index;
 use crate::pod5::{IpcBlock, ReadsTable, RowCoding, SignalLayout, TableBatch, UUID_BYTES};
 
 /// The schemas and batch places of both tables. The batches are read on demand.
@@ -37,6 +38,8 @@ pub(crate) struct Tables {
     pub(super) reads_cache: Cache<ReadsBatch>,
     pub(super) signal_cache: Cache<SignalBatch>,
     pub(super) signal_in_flight: InFlight,
+    /// The index by read id, once it is loaded or built.
+    pub(super) index: OnceLock<Arc<Pod5Index>>,
 }
 
 /// A batch of the Reads table.
@@ -267,6 +270,49 @@ impl Tables {
         let index =
             usize::try_from(index).ok().filter(|&index| index < self.signal_blocks.len())?;
         Some((index, (row % self.rows_per_batch) as usize))
+    }
+
+    /// The number of signal rows if each batch has as many as the first; 0 if the file is too small
+    /// for so many.
+    pub(super) fn signal_rows(&self) -> u64 {
+        let rows = self.rows_per_batch.saturating_mul(self.signal_blocks.len() as u64);
+        // Each row has an id and a place.
+        if rows <= self.store.size() / UUID_BYTES as u64 { rows } else { 0 }
+    }
+
+    /// Seconds that fetching the places of all signal rows takes.
+    pub(super) fn signal_places_s(&self) -> f64 {
+        let requests = self.signal_blocks.len() as u64 * 2;
+        plan::in_turn(requests, &self.model) / self.depth() as f64
+    }
+
+    /// [`Tables::signal_batches`], from the index where it has them.
+    pub(super) fn indexed_signal_batches(
+        &self,
+        indices: &[usize],
+        control: &Control,
+    ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
+        let Some(saved) = self.index.get() else { return self.signal_batches(indices, control) };
+        let mut found: Vec<_> =
+            indices.iter().map(|&index| self.saved_signal_batch(saved, index)).collect();
+        let absent = indices.iter().zip(&found).filter(|(_, found)| found.is_none());
+        let absent: Vec<usize> = absent.map(|(&index, _)| index).collect();
+        let mut fetched = if absent.is_empty() {
+            Vec::new().into_iter()
+        } else {
+            self.signal_batches(&absent, control)?.into_iter()
+        };
+        let all = found.drain(..).map(|found| found.map(Ok).or_else(|| fetched.next()));
+        Ok(all.flatten().collect())
+    }
+
+    /// A batch of the Signal table from an index. What is wrong with the index is no reason not to
+    /// read the file.
+    fn saved_signal_batch(&self, saved: &Pod5Index, index: usize) -> Option<Arc<SignalBatch>> {
+        let first = self.rows_per_batch.checked_mul(index as u64)?;
+        let rows = first..first.checked_add(self.rows_per_batch)?;
+        let inside = self.signal_blocks.get(index)?.range_in_file(self.signal_at);
+        saved.signal_batch(rows, &inside).ok().flatten().map(Arc::new)
     }
 
     /// Batches of the Signal table; `indices` are ascending and distinct.
