@@ -12,8 +12,8 @@
 //! ```
 //!
 //! Places of signal rows are optional. Without them, each read that is looked up takes two requests
-//! more. Each batch of the Signal table has as many as the first. Those that are not known, and those
-//! behind the rows of the last batch, are all ones.
+//! more. Each batch of the Signal table has as many as the first. Those that are not known, and
+//! those behind the rows of the last batch, are all ones.
 //!
 //! All numbers are little-endian. Hashes of ids are evenly distributed, so that the block of a hash
 //! can be guessed. A lookup in an index of any size usually reads one or two blocks. Opening an
