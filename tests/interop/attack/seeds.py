@@ -442,9 +442,10 @@ def make() -> None:
             found[f"{name}.idx"] = {"kind": "index", "of": name, **map_blow5_index(f"{name}.idx")}
             continue
         if name.endswith("pod5"):
-            batches = (size - 56 - 8 - 4096) // 8
-            starts = 56 + 8 * batches
-            covered = [["splitmix", 0, 48], ["splitmix", 56, starts], ["splitmix", starts + 8, size - 8]]
+            (batches,) = struct.unpack_from("<Q", (FOLDER / f"{name}.idx").read_bytes(), 40)
+            starts = 64 + 8 * batches
+            blocks = range(starts + 8, size, 4096)
+            covered = [["splitmix", 0, 56], ["splitmix", 64, starts], *(["splitmix", at, at + 4088] for at in blocks)]
         else:
             covered = [["splitmix", 0, 56], ["splitmix", 64, size - 8]]
         found[f"{name}.idx"] = {"kind": "index", "of": name, **map_words(f"{name}.idx", covered)}

@@ -219,7 +219,9 @@ impl Pod5Index {
     fn write_places(tables: &Tables, sink: &mut IndexSink, control: &Control) -> Result<()> {
         let mut blocks = Blocks::new(sink);
         let batches: Vec<usize> = (0..tables.signal_blocks.len()).collect();
-        for some in batches.chunks(SIGNAL_AHEAD) {
+        let batch = tables.rows_per_batch as usize * size_of::<SignalRowPlace>();
+        let at_once = (tables.signal_cache.most() / batch.max(1)).clamp(1, SIGNAL_AHEAD);
+        for some in batches.chunks(at_once) {
             for batch in tables.signal_batches(some, control)? {
                 // What is wrong with a batch matters to those who read it.
                 let pieces = batch.as_ref().map_or(&[][..], |batch| &batch.pieces[..]);
