@@ -11,6 +11,7 @@ use thalweg::control::Control;
 use thalweg::pool::Background;
 
 use crate::common::complain;
+use crate::timing::process_cpu;
 
 /// Shells add the number of the signal to this.
 const EXIT_CODE: u8 = 128;
@@ -117,10 +118,10 @@ fn on_signal(is_timed: bool, mut stop: impl FnMut() -> bool + Send + 'static) {
 /// Waits until another signal comes, or until the verb has had its time to stop. Returns whether
 /// one came.
 fn comes_another(signals: &mut Signals) -> bool {
-    let (started, computed) = (Instant::now(), processor_time());
+    let (started, before) = (Instant::now(), process_cpu());
     let goes_on = || {
         let elapsed = started.elapsed();
-        let computes = || processor_time() - computed >= COMPUTED;
+        let computes = || process_cpu().saturating_sub(before) >= COMPUTED;
         elapsed < PATIENCE || elapsed < PATIENCE_WITH_DISKS && !computes()
     };
     while goes_on() {
@@ -130,12 +131,6 @@ fn comes_another(signals: &mut Signals) -> bool {
         std::thread::sleep(Duration::from_millis(20));
     }
     false
-}
-
-/// The processor time that this process has taken.
-fn processor_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 /// Whether the process that started this one has it ignore a signal.

@@ -380,6 +380,11 @@ impl ArrayFile {
         let node = self.node(path)?.ok_or_else(missing)?;
         // All objects below are found together.
         self.file.find_below(vec![node.address()])?;
+        self.survey_found(node)
+    }
+
+    /// The dataset at a node, or all datasets below it, once they are found.
+    fn survey_found(&self, node: Node) -> Result<Survey> {
         let mut survey = Survey::default();
         let mut seen = HashSet::from([node.address()]);
         let mut links: Vec<(NodeLink, usize)> = Vec::new();

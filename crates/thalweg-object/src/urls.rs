@@ -8,7 +8,9 @@ use thalweg_io::control::Control;
 use thalweg_io::model::{Origin, StoreModel, saved};
 use thalweg_io::new_file::{NewObject, Replaced, WriteUrl};
 use thalweg_io::object_cache::CachedStore;
-use thalweg_io::open::{Counts, OpenUrl, OpenedStore, Options, StoreKind, timeout_of_urls};
+use thalweg_io::open::{
+    Counts, OpenUrl, OpenedStore, Options, POD5_END, StoreKind, timeout_of_urls,
+};
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::{MemoryStore, Store};
 use thalweg_io::urls::{Depth, Entry};
@@ -41,7 +43,7 @@ impl OpenUrl for Urls {
             Some(first) => open_at(url, first, &options.control, patience)?,
             // A cache keeps whole blocks, and asks for those at the end itself.
             None if options.cache.is_none() && ends_with_tables(url) => {
-                open_with_end(url, END, &options.control, patience)?
+                open_with_end(url, POD5_END, &options.control, patience)?
             }
             None => open(url, &options.control, patience)?,
         };
@@ -96,10 +98,7 @@ impl OpenUrl for Urls {
     }
 }
 
-/// The end of a POD5 file has its footer and, unless there are very many reads, the tables that lie
-/// behind the signal.
-const END: u64 = 2 << 20;
-
+/// Whether an object is a POD5 file by its name: its tables lie at the end.
 fn ends_with_tables(url: &str) -> bool {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     path.ends_with(".pod5")

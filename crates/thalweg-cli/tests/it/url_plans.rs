@@ -40,11 +40,13 @@ fn taken(server: &ObjectServer, verb: impl FnOnce()) -> [(u64, u64); 2] {
     [(different.len() as u64, different.iter().fold(0, bytes)), of_all]
 }
 
-/// Some ids of the reads in r.blow5, as a list named `ids`.
-fn write_ids(folder: &Folder) {
-    let table = folder.ok(&["scan", "r.blow5", "--tsv"]);
+/// Some ids of the reads in a file, as a list named `ids`. Returns how many.
+fn write_ids(folder: &Folder, file: &str) -> usize {
+    let table = folder.ok(&["scan", file, "--tsv"]);
     let ids = table.lines().skip(1).step_by(7).filter_map(|line| line.split('\t').next());
-    fs::write(folder.path("ids"), ids.map(|id| format!("{id}\n")).collect::<String>()).unwrap();
+    let list: Vec<_> = ids.map(|id| format!("{id}\n")).collect();
+    fs::write(folder.path("ids"), list.concat()).unwrap();
+    list.len()
 }
 
 /// Checks that a verb takes the GETs and bytes that it explains.
@@ -71,7 +73,7 @@ fn explains(folder: &Folder, server: &ObjectServer, args: &[&str], more: &[&str]
 #[test]
 fn a_run_takes_the_requests_that_were_explained() {
     let (folder, server) = served(|_| Answer::Right);
-    write_ids(&folder);
+    write_ids(&folder, "r.blow5");
     for name in ["r.blow5", "r.pod5", "r.slow5"] {
         let url = &format!("s3://runs/{name}");
         assert!(from_bucket(&folder, &server, &["index", url]).status.success());
@@ -102,7 +104,7 @@ fn a_run_over_hdf5_takes_the_requests_that_were_explained() {
     folder.ok(&["synth", "run.nxs", "--kind", "nexus-live", "--size", "1MB"]);
     folder.synth("r.blow5", "300k");
     folder.ok(&["convert", "r.blow5", "r.fast5", "--lossy"]);
-    write_ids(&folder);
+    write_ids(&folder, "r.blow5");
     let object = |name: &str| fs::read(folder.path(name)).unwrap();
     let objects = [("/runs/run.nxs", object("run.nxs")), ("/runs/r.fast5", object("r.fast5"))];
     let server = ObjectServer::start(objects, |_| Answer::Right);
@@ -128,10 +130,7 @@ fn reads_by_id_need_no_metadata_of_the_signal_table() {
     assert!(object.len() > 4 << 20);
     let server = ObjectServer::start([("/runs/r.pod5", object)], |_| Answer::Right);
     let url = "s3://runs/r.pod5";
-    let table = folder.ok(&["scan", "r.pod5", "--tsv"]);
-    let ids: Vec<_> =
-        table.lines().skip(1).step_by(9).filter_map(|line| line.split('\t').next()).collect();
-    fs::write(folder.path("ids"), ids.join("\n")).unwrap();
+    let ids = write_ids(&folder, "r.pod5");
     let local = folder.ok(&["read", "r.pod5", "--ids", "ids", "--digest"]);
     assert!(from_bucket(&folder, &server, &["index", url]).status.success());
     let by_id = || {
@@ -145,7 +144,7 @@ fn reads_by_id_need_no_metadata_of_the_signal_table() {
         different.0
     };
     let with_places = by_id();
-    assert!(with_places <= 2 + ids.len() as u64, "{with_places} requests for {}", ids.len());
+    assert!(with_places <= 2 + ids as u64, "{with_places} requests for {ids}");
     let mut damaged = 0;
     for entry in fs::read_dir(folder.path("cache/thalweg/index")).unwrap() {
         let path = entry.unwrap().path();

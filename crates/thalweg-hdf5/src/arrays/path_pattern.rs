@@ -53,8 +53,8 @@ impl ArrayFile {
             found = next;
         }
         self.file.find_below(addresses(&found))?;
-        for node in &found {
-            let Survey { datasets, unreadable, external } = self.survey_below(node.path())?;
+        for node in found {
+            let Survey { datasets, unreadable, external } = self.survey_found(node)?;
             all.datasets.extend(datasets);
             all.external.extend(external);
             all.unreadable.extend(unreadable);

@@ -31,6 +31,7 @@ use thalweg_io::plan::is_far;
 use thalweg_io::store::{FileStore, MemoryStore, Store};
 use thalweg_io::{Fault, InFile, Result};
 
+use super::lookup::MOST_BATCHES;
 use super::sort::Sorter;
 use super::tables::{SignalBatch, SignalRowPlace, Tables};
 use crate::pod5::UUID_BYTES;
@@ -43,16 +44,13 @@ const ENTRY: usize = 16;
 const ENTRIES: usize = (BLOCK - 16) / ENTRY;
 
 /// The place of a signal row that is not known.
-const NOT_KNOWN: [u8; ENTRY] = [0xff; ENTRY];
+const NOT_KNOWN: (u64, u64) = (u64::MAX, u64::MAX);
 
 /// An index of at most this many bytes is read into memory when it is opened.
 const SMALL: u64 = 8 << 20;
 
 /// Batches of the Reads table fetched at a time while the index is built.
 const AHEAD: usize = 8;
-
-/// Batches of the Signal table fetched at a time while the index is built.
-const SIGNAL_AHEAD: usize = 256;
 
 /// An index that is made in passing has the places of signal rows if the store is far away, and
 /// takes at most so many seconds to give them.
@@ -75,7 +73,7 @@ pub(crate) struct Pod5Index {
 
 /// Whether a new index has the places of signal rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SignalPlaces {
+enum SignalPlaces {
     All,
     /// If the store is far away, and gives them soon.
     IfQuick,
@@ -202,12 +200,7 @@ impl Pod5Index {
         let signal_rows = if has_places { tables.signal_rows() } else { 0 };
         push_head(&mut sink, owner, &starts, signal_rows)?;
         let mut blocks = Blocks::new(&mut sink);
-        entries.drain(|(hash, row)| {
-            let mut entry = [0; ENTRY];
-            entry[..8].copy_from_slice(&hash.to_le_bytes());
-            entry[8..].copy_from_slice(&row.to_le_bytes());
-            blocks.push(entry)
-        })?;
+        entries.drain(|entry| blocks.push(entry))?;
         blocks.end()?;
         if signal_rows > 0 {
             Self::write_places(tables, &mut sink, control)?;
@@ -220,22 +213,18 @@ impl Pod5Index {
         let mut blocks = Blocks::new(sink);
         let batches: Vec<usize> = (0..tables.signal_blocks.len()).collect();
         let batch = tables.rows_per_batch as usize * size_of::<SignalRowPlace>();
-        let at_once = (tables.signal_cache.most() / batch.max(1)).clamp(1, SIGNAL_AHEAD);
+        let at_once = (tables.signal_cache.most() / batch.max(1)).clamp(1, MOST_BATCHES);
         for some in batches.chunks(at_once) {
             for batch in tables.signal_batches(some, control)? {
                 // What is wrong with a batch matters to those who read it.
                 let pieces = batch.as_ref().map_or(&[][..], |batch| &batch.pieces[..]);
-                let is_short = |piece: &SignalRowPlace| u32::try_from(piece.len).is_ok();
+                let is_short = |piece: &SignalRowPlace| piece.len <= u64::from(u32::MAX);
                 let pieces = if pieces.iter().all(is_short) { pieces } else { &[] };
                 for row in 0..tables.rows_per_batch as usize {
-                    let entry = pieces.get(row).map_or(NOT_KNOWN, |piece| {
-                        let mut entry = [0; ENTRY];
-                        entry[..8].copy_from_slice(&piece.offset.to_le_bytes());
-                        entry[8..12].copy_from_slice(&(piece.len as u32).to_le_bytes());
-                        entry[12..].copy_from_slice(&piece.samples.to_le_bytes());
-                        entry
-                    });
-                    blocks.push(entry)?;
+                    let place = |piece: &SignalRowPlace| {
+                        (piece.offset, piece.len | u64::from(piece.samples) << 32)
+                    };
+                    blocks.push(pieces.get(row).map_or(NOT_KNOWN, place))?;
                 }
             }
         }
@@ -312,13 +301,8 @@ impl Pod5Index {
         (index + 1 < self.starts.len()).then(|| (index, (row - self.starts[index]) as usize))
     }
 
+    /// The entries of a block. Blocks with places follow those with ids.
     fn block(&self, index: u64) -> Result<Vec<(u64, u64)>> {
-        let entries = self.entries(index)?;
-        Ok(entries.iter().map(|entry| (word(entry), word(&entry[8..]))).collect())
-    }
-
-    /// The entries of a block, of which those with places follow those with ids.
-    fn entries(&self, index: u64) -> Result<Vec<[u8; ENTRY]>> {
         let at = self.blocks_at + index * BLOCK as u64;
         let mut bytes = [0; BLOCK];
         self.store.read_at(at, &mut bytes)?;
@@ -329,8 +313,11 @@ impl Pod5Index {
             let fault = Fault::new(0, "a damaged block", "one with its checksum; delete the index");
             return Err(fault.in_file(self.store.name(), at, "index"));
         }
-        let (entries, _) = entries.as_chunks::<ENTRY>();
-        Ok(entries[..count].to_vec())
+        Ok(entries
+            .chunks_exact(ENTRY)
+            .take(count)
+            .map(|entry| (word(entry), word(&entry[8..])))
+            .collect())
     }
 
     /// The places of the signal rows of a batch, whose bytes are `inside` the file. `None` if the
@@ -349,12 +336,11 @@ impl Pod5Index {
         let per_block = ENTRIES as u64;
         let mut pieces = Vec::with_capacity((rows.end - rows.start) as usize);
         for block in rows.start / per_block..rows.end.div_ceil(per_block) {
-            let entries = self.entries(self.blocks + block)?;
+            let entries = self.block(self.blocks + block)?;
             let from = rows.start.saturating_sub(block * per_block) as usize;
             let to = (rows.end - block * per_block).min(entries.len() as u64) as usize;
             let entries = entries.get(from..to).unwrap_or_default();
-            for entry in entries.iter().take_while(|entry| **entry != NOT_KNOWN) {
-                let (offset, rest) = (word(entry), word(&entry[8..]));
+            for &(offset, rest) in entries.iter().take_while(|entry| **entry != NOT_KNOWN) {
                 let (len, samples) = (rest & u64::from(u32::MAX), (rest >> 32) as u32);
                 let end = offset.checked_add(len);
                 if offset < inside.start || end.is_none_or(|end| end > inside.end) {
@@ -372,7 +358,7 @@ impl Pod5Index {
     /// A damaged block.
     pub(super) fn verify(&self) -> Result<()> {
         let all = self.blocks + self.signal_rows.div_ceil(ENTRIES as u64);
-        (0..all).try_for_each(|index| self.entries(index).map(|_| ()))
+        (0..all).try_for_each(|index| self.block(index).map(|_| ()))
     }
 
     /// The places of all reads whose ids have the same hash as `id`: usually one place or none.
@@ -451,8 +437,9 @@ impl<'a> Blocks<'a> {
         Self { sink, block: Vec::with_capacity(BLOCK) }
     }
 
-    fn push(&mut self, entry: [u8; ENTRY]) -> Result<()> {
-        self.block.extend(entry);
+    fn push(&mut self, (first, second): (u64, u64)) -> Result<()> {
+        self.block.extend(first.to_le_bytes());
+        self.block.extend(second.to_le_bytes());
         if self.block.len() == ENTRIES * ENTRY { self.end() } else { Ok(()) }
     }
 

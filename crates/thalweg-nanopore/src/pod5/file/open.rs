@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use thalweg_io::arrow_ipc::Head;
 use thalweg_io::control::Control;
 use thalweg_io::model::StoreModel;
-use thalweg_io::open::Options;
+use thalweg_io::open::{Options, POD5_END};
 use thalweg_io::plan::{Budget, is_far, side_depth};
 use thalweg_io::store::Store;
 use thalweg_io::store::many::{read, read_many};
@@ -26,10 +26,6 @@ use crate::pod5::{
 
 /// Bytes read from the end of the file, and of a table, in the hope that they contain all footers.
 const END_GUESS: u64 = 64 << 10;
-
-/// The same for the end of a file on a store that is far away: a connection to S3 transfers as much
-/// during one latency. A table of 16,000 reads, and all that lies behind the signal, is in it.
-const FAR_END_GUESS: u64 = 2 << 20;
 
 /// Most dictionaries fetched at a time. A Reads table has fewer.
 const MOST_DICTIONARIES: usize = 8;
@@ -110,7 +106,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
     let model = options.model.unwrap_or(StoreModel::MEMORY);
     let budget = options.budget;
     let control = &options.control;
-    let guess = if is_far(&model) { FAR_END_GUESS } else { END_GUESS };
+    let guess = if is_far(&model) { POD5_END } else { END_GUESS };
     let mut opening = Opening::new(&**store, budget, guess)?;
     let mut left_out = Vec::new();
     let (container, mut found) = opening.container_or_recovered(control)?;

@@ -293,16 +293,12 @@ impl Tables {
         control: &Control,
     ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         let Some(saved) = self.index.get() else { return self.signal_batches(indices, control) };
-        let mut found: Vec<_> =
+        let found: Vec<_> =
             indices.iter().map(|&index| self.saved_signal_batch(saved, index)).collect();
         let absent = indices.iter().zip(&found).filter(|(_, found)| found.is_none());
         let absent: Vec<usize> = absent.map(|(&index, _)| index).collect();
-        let mut fetched = if absent.is_empty() {
-            Vec::new().into_iter()
-        } else {
-            self.signal_batches(&absent, control)?.into_iter()
-        };
-        let all = found.drain(..).map(|found| found.map(Ok).or_else(|| fetched.next()));
+        let mut fetched = self.signal_batches(&absent, control)?.into_iter();
+        let all = found.into_iter().map(|found| found.map(Ok).or_else(|| fetched.next()));
         Ok(all.flatten().collect())
     }
 
