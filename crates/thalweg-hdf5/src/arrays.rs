@@ -372,15 +372,19 @@ impl ArrayFile {
     /// [`Error::NotFound`] if there is neither; defects of the objects on the way to the path;
     /// [`Error::Cancelled`].
     pub fn survey_below(&self, path: &str) -> Result<Survey> {
-        let missing = || Error::NotFound {
-            file: self.store.name().clone(),
-            what: format!("dataset or group {path}").into(),
-            advice: "`thalweg read FILE --digest` lists the datasets".into(),
-        };
-        let node = self.node(path)?.ok_or_else(missing)?;
+        let node = self.node(path)?.ok_or_else(|| self.missing(path))?;
         // All objects below are found together.
         self.file.find_below(vec![node.address()])?;
         self.survey_found(node)
+    }
+
+    /// The error for a path at which nothing is.
+    fn missing(&self, path: &str) -> Error {
+        Error::NotFound {
+            file: self.store.name().clone(),
+            what: format!("dataset or group {path}").into(),
+            advice: "`thalweg read FILE --digest` lists the datasets".into(),
+        }
     }
 
     /// The dataset at a node, or all datasets below it, once they are found.

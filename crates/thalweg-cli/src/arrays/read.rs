@@ -244,18 +244,12 @@ fn surveyed(
     paths: &[PathBuf],
     say: fn(&dyn Display),
 ) -> Result<(Vec<Dataset>, bool), Failure> {
-    let root = [PathBuf::from("/")];
-    let mut datasets = Vec::new();
-    let mut is_partial = false;
-    for path in if paths.is_empty() { &root[..] } else { paths } {
-        let found = file.survey(&urls::shown_path(path));
-        let found = found.map_err(|error| not_within(error, &[path]))?;
-        is_partial |= !found.unreadable.is_empty();
-        found.unreadable.iter().for_each(|error| say(error));
-        found.external.iter().for_each(|link| say(&format!("{link}, which is not followed")));
-        datasets.extend(found.datasets);
-    }
-    Ok((datasets, is_partial))
+    let names: Vec<_> = paths.iter().map(|path| urls::shown_path(path)).collect();
+    let found = if names.is_empty() { file.survey(&["/"]) } else { file.survey(&names) };
+    let found = found.map_err(|error| not_within(error, paths))?;
+    found.unreadable.iter().for_each(|error| say(error));
+    found.external.iter().for_each(|link| say(&format!("{link}, which is not followed")));
+    Ok((found.datasets, !found.unreadable.is_empty()))
 }
 
 /// The failure to find paths within a file. They may be other files that were to be read, too.

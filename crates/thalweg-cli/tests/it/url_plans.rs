@@ -157,10 +157,11 @@ fn reads_by_id_need_no_metadata_of_the_signal_table() {
     assert!(damaged > 0 && by_id() > with_places, "the damaged block is looked up in the file");
 }
 
-/// The objects that match a pattern are found at the same time, and not one after the other.
+/// The objects that match a pattern, or are named, are found at the same time, and not one after
+/// the other.
 #[cfg(feature = "hdf5")]
 #[test]
-fn a_pattern_takes_no_more_rounds_than_the_whole_file() {
+fn patterns_and_names_take_no_more_rounds_than_the_whole_file() {
     let folder = Folder::new();
     folder.ok(&["synth", "run.nxs", "--kind", "nexus-live", "--size", "1MB", "--banks", "40"]);
     let rounds = |path: &[&str]| {
@@ -171,6 +172,11 @@ fn a_pattern_takes_no_more_rounds_than_the_whole_file() {
     let (all, most) = rounds(&[]);
     let (events, taken) = rounds(&["/entry/bank*_events/event_id"]);
     assert!(events == 40 && all > events, "{events} of {all}");
+    assert!(taken <= most, "{taken} rounds, and {most} for the whole file");
+    let names: Vec<_> = (1..=40).map(|bank| format!("/entry/bank{bank}_events/event_id")).collect();
+    let names: Vec<_> = names.iter().map(String::as_str).collect();
+    let (events, taken) = rounds(&names);
+    assert_eq!(events, 40);
     assert!(taken <= most, "{taken} rounds, and {most} for the whole file");
 }
 

@@ -14,55 +14,106 @@ impl ArrayFile {
     /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] if the pattern is not valid; the
     /// first defect.
     pub fn matching(&self, pattern: &str) -> Result<Vec<Dataset>> {
-        self.survey(pattern)?.whole()
+        self.survey(&[pattern])?.whole()
     }
 
-    /// The datasets that [`ArrayFile::matching`] gives, and what could not be read among them.
+    /// The datasets that [`ArrayFile::matching`] gives for each of the patterns, one after the
+    /// other, and what could not be read among them.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if nothing matches; [`Error::Usage`] if the pattern is not valid;
-    /// defects of the objects on the way to the pattern; [`Error::Cancelled`].
-    pub fn survey(&self, pattern: &str) -> Result<Survey> {
-        let none = match self.survey_below(pattern) {
-            Err(none @ Error::NotFound { .. }) if pattern.contains(['*', '?', '[']) => none,
-            outcome => return outcome,
-        };
-        let mut all = Survey::default();
-        let mut found = vec![self.file.root()];
-        for name in pattern.split('/').filter(|name| !name.is_empty()) {
-            let names = glob::Pattern::new(name)
-                .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
-            let mut next = Vec::new();
-            // All at once, so that each level of the pattern takes few rounds.
-            self.file.find_links(addresses(&found))?;
-            for node in &found {
-                if !node.is_group()? {
-                    continue;
-                }
-                if !name.contains(['*', '?', '[']) {
-                    next.extend(node.child(name)?);
-                    continue;
-                }
-                let mut links = node.links()?;
-                links.retain(|link| names.matches(&link.name));
-                links.sort_by(|a, b| a.name.cmp(&b.name));
-                for link in &links {
-                    next.push(self.file.follow(link));
-                }
+    /// [`Error::NotFound`] if nothing matches one of them; [`Error::Usage`] if a pattern is not
+    /// valid; defects of the objects on the way to the patterns; [`Error::Cancelled`].
+    pub fn survey<P: AsRef<str>>(&self, patterns: &[P]) -> Result<Survey> {
+        let mut ways: Vec<Way<'_>> =
+            patterns.iter().map(|pattern| Way::new(pattern.as_ref(), self.file.root())).collect();
+        // All at once, so that each level takes few rounds.
+        while ways.iter().any(|way| !way.names.is_empty()) {
+            let groups = ways.iter().filter(|way| !way.names.is_empty()).flat_map(Way::nodes);
+            self.file.find_links(groups.map(Node::address).collect())?;
+            for way in &mut ways {
+                way.step(self)?;
             }
-            found = next;
         }
-        self.file.find_below(addresses(&found))?;
-        for node in found {
-            let Survey { datasets, unreadable, external } = self.survey_found(node)?;
-            all.datasets.extend(datasets);
-            all.external.extend(external);
-            all.unreadable.extend(unreadable);
+        self.file.find_below(ways.iter().flat_map(Way::nodes).map(Node::address).collect())?;
+        let mut all = Survey::default();
+        for Way { pattern, exact, matching, .. } in ways {
+            let must_match = exact.is_none();
+            let nodes = exact.map_or(matching, |node| Ok(vec![node]))?;
+            let mut is_empty = true;
+            for node in nodes {
+                let Survey { datasets, unreadable, external } = self.survey_found(node)?;
+                is_empty &= datasets.is_empty() && unreadable.is_empty();
+                all.datasets.extend(datasets);
+                all.external.extend(external);
+                all.unreadable.extend(unreadable);
+            }
+            if must_match && is_empty {
+                return Err(self.missing(pattern));
+            }
         }
-        if all.datasets.is_empty() && all.unreadable.is_empty() { Err(none) } else { Ok(all) }
+        Ok(all)
     }
 }
 
-fn addresses(nodes: &[Node]) -> Vec<u64> {
-    nodes.iter().map(Node::address).collect()
+/// The way to the objects of a pattern.
+struct Way<'a> {
+    pattern: &'a str,
+    /// The names of the pattern below the nodes; the next one is the last.
+    names: Vec<&'a str>,
+    /// The object whose path is the pattern, so far.
+    exact: Option<Node>,
+    /// The objects that match the pattern, so far.
+    matching: Result<Vec<Node>>,
+}
+
+impl<'a> Way<'a> {
+    fn new(pattern: &'a str, root: Node) -> Self {
+        let names = pattern.split('/').filter(|name| !name.is_empty()).rev().collect();
+        // Names without wildcards have one object at most.
+        let matching = if is_wild(pattern) { vec![root.clone()] } else { Vec::new() };
+        Self { pattern, names, exact: Some(root), matching: Ok(matching) }
+    }
+
+    fn nodes(&self) -> impl Iterator<Item = &Node> {
+        self.exact.iter().chain(self.matching.iter().flatten())
+    }
+
+    /// Goes to the next name.
+    fn step(&mut self, file: &ArrayFile) -> Result<()> {
+        let Some(name) = self.names.pop() else { return Ok(()) };
+        if let Some(node) = self.exact.take()
+            && node.is_group()?
+        {
+            self.exact = node.child(name)?;
+        }
+        let Ok(nodes) = &self.matching else { return Ok(()) };
+        let names = match glob::Pattern::new(name) {
+            Ok(names) => names,
+            Err(error) => {
+                let why = format!("{}: not a pattern: {error}", self.pattern);
+                self.matching = Err(Error::Usage(why.into()));
+                return Ok(());
+            }
+        };
+        let mut next = Vec::new();
+        for node in nodes {
+            if !node.is_group()? {
+                continue;
+            }
+            if !is_wild(name) {
+                next.extend(node.child(name)?);
+                continue;
+            }
+            let mut links = node.links()?;
+            links.retain(|link| names.matches(&link.name));
+            links.sort_by(|a, b| a.name.cmp(&b.name));
+            next.extend(links.iter().map(|link| file.file.follow(link)));
+        }
+        self.matching = Ok(next);
+        Ok(())
+    }
+}
+
+fn is_wild(name: &str) -> bool {
+    name.contains(['*', '?', '['])
 }
