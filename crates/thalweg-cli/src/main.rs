@@ -42,7 +42,7 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 /// Reads, converts, checks and measures scientific files.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, arg_required_else_help = true)]
+#[command(name = "thalweg", version, arg_required_else_help = true, after_help = URLS)]
 struct Cli {
     #[command(subcommand)]
     verb: Verb,
@@ -70,6 +70,12 @@ enum Verb {
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
 }
+
+/// The end of the help.
+const URLS: &str = "\
+Files and outputs may be at URLs: s3://bucket/key, gs://, az:// and https://. Keys and addresses come
+from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, GOOGLE_*, AZURE_*), and
+AWS_SKIP_SIGNATURE=true reads public buckets.";
 
 fn main() -> ExitCode {
     signals::outlive_large_writes();
