@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use thalweg::Options;
 use thalweg::engine::Delivery;
-use thalweg::model::Origin;
+use thalweg::model::{Origin, StoreModel};
 use thalweg::reads::{Explained, ReadFile, ReadSet, Selection};
 use thalweg::store::{Asked, Counter};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
@@ -96,8 +96,20 @@ fn in_json(plan: &Explained, prices: Option<&PriceArgs>) -> serde_json::Value {
         "all_requests": plan.all_requests(),
         "all_bytes": plan.all_bytes(),
         "cost_usd": prices.map(|prices| prices.cost(plan.all_requests(), plan.all_bytes())),
+        "processor_s": plan.processor_s,
         "predicted_s": plan.predicted.as_secs_f64(),
     })
+}
+
+/// What the model says of the store, in words.
+pub(crate) fn store_in_words(model: &StoreModel) -> String {
+    let p99 = model.latency_p99_s.map(seconds);
+    let p99 = p99.map_or_else(String::new, |p99| format!(" (99 of 100 within {p99})"));
+    let each = model.connection.map(bandwidth);
+    let each = each.map_or_else(String::new, |each| format!(" ({each} a connection)"));
+    let (latency, all) = (seconds(model.latency_s), bandwidth(model.bandwidth));
+    let rate = digits(model.request_rate);
+    format!("latency {latency}{p99}, {all}{each}, {rate} requests/s")
 }
 
 /// The rounds before a run in words.
@@ -139,17 +151,15 @@ fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
     });
     format!(
         "model      {origin}\n\
-         \x20          latency {}, {}, {} requests/s, reached with {} requests of {}\n\
+         \x20          {}, reached with {} requests of {}\n\
          threads    {} decode, 1 to fetch\n\
          requests   {} in flight, of up to {}; gaps below {} are read, not skipped\n\
          memory     {} in all: {} buffers take {}, batches {}, codecs may take {}\n\
          before     {}\n\
          wanted     {reads}, {}{window}\n\
          fetched    {} in {} requests\n\
-         predicted  {} for the store alone\n{cost}",
-        seconds(model.latency_s),
-        bandwidth(model.bandwidth),
-        digits(model.request_rate),
+         predicted  {}, of which each thread decodes for {}\n{cost}",
+        store_in_words(model),
         model.depth,
         size(model.block),
         shape.threads,
@@ -166,6 +176,7 @@ fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
         decimal_bytes(plan.fetched_bytes as f64),
         plan.requests,
         seconds(plan.predicted.as_secs_f64()),
+        seconds(plan.processor_s),
     )
 }
 

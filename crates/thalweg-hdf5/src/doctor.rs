@@ -134,11 +134,7 @@ pub fn diagnose(
     costs: &Costs,
 ) -> Result<Diagnosis> {
     let requests = file.explain(datasets, model)?;
-    let array = |dataset: &&Dataset| match &dataset.found {
-        Found::Array(array) => Some(ArrayLayout::of(dataset.path(), array)),
-        Found::Other(_) => None,
-    };
-    let mut layouts: Vec<ArrayLayout> = datasets.iter().filter_map(array).collect();
+    let mut layouts = layouts(datasets);
     let threads = file.options().budget.threads;
     let load = Load { requests: requests.count, bytes: requests.fetched };
     let thalweg = of_thalweg(&layouts, load, requests.jumps, model, index, costs, threads);
@@ -176,6 +172,15 @@ pub fn diagnose(
         findings,
         layouts,
     })
+}
+
+/// The layouts of those datasets that are arrays.
+fn layouts(datasets: &[&Dataset]) -> Vec<ArrayLayout> {
+    let array = |dataset: &&Dataset| match &dataset.found {
+        Found::Array(array) => Some(ArrayLayout::of(dataset.path(), array)),
+        Found::Other(_) => None,
+    };
+    datasets.iter().filter_map(array).collect()
 }
 
 /// A predicted time in which the store and the processor work at the same time.

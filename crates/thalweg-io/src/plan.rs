@@ -205,6 +205,11 @@ fn flight_requests(model: &StoreModel) -> usize {
     if is_far(model) { (model.latency_s * model.request_rate).ceil() as usize } else { 0 }
 }
 
+/// The requests that the model lets a run have in flight.
+fn most_in_flight(model: &StoreModel) -> u64 {
+    flight_requests(model).max(model.depth) as u64
+}
+
 /// Bytes that one batch may hold before it is delivered.
 pub fn batch_bytes(shape: &Shape, budget: Budget) -> usize {
     (budget.memory / 4 / shape.batches.max(1)).max(MIN_BLOCK)

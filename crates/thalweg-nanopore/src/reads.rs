@@ -34,6 +34,7 @@ mod get;
 mod index;
 mod open;
 mod picoampere;
+mod processor;
 mod read_set;
 mod scan;
 mod summary;

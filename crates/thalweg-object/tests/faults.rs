@@ -169,6 +169,7 @@ fn options(chance: &mut Chance) -> Options {
         request_rate: 100.0 + 5000.0 * chance.unit(),
         depth: 1 + chance.bits() as usize % 8,
         block: 4096 << (chance.bits() % 8),
+        ..StoreModel::S3
     };
     Options {
         budget: Budget { threads, memory: 4 << (20 + chance.bits() % 3) },

@@ -6,13 +6,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 use thalweg::doctor::{ArrayLayout, Diagnosis, Finding, Gain, Predicted};
 use thalweg::text::escaped;
-use thalweg_gauge::units::{bandwidth, decimal_bytes, digits, seconds};
+use thalweg_gauge::units::{decimal_bytes, seconds};
 use thalweg_io::urls;
 
 use super::DoctorReport;
 use super::stripes::Stripes;
 use crate::arrays::shape_in_words;
 use crate::common::{counted, shown_path};
+use crate::explain::store_in_words;
 
 /// Datasets that are listed in words; JSON has all of them.
 const SHOWN: usize = 6;
@@ -73,14 +74,7 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
 /// The store, and how long reading takes there.
 fn time_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     let Diagnosis { model, requests, thalweg, libhdf5, .. } = &report.diagnosis;
-    let words = format!(
-        "latency {}, {}, {} requests/s: {}",
-        seconds(model.latency_s),
-        bandwidth(model.bandwidth),
-        digits(model.request_rate),
-        report.origin
-    );
-    line("store", &words);
+    line("store", &format!("{}: {}", store_in_words(model), report.origin));
     let range = report.range().map_or_else(String::new, |(least, most)| {
         let least = seconds(least);
         let most = seconds(most);

@@ -30,7 +30,9 @@ impl Probe {
         };
         Some(StoreModel {
             latency_s,
+            latency_p99_s: self.latency.map(|latency| latency.p99_s),
             bandwidth: chosen.bytes_per_s,
+            connection: self.connection_bytes_per_s(),
             request_rate: self.requests_per_s()?,
             depth: chosen.depth,
             block: usize::try_from(chosen.block_bytes).ok()?,

@@ -2,7 +2,8 @@
 
 use thalweg_io::plan::Load;
 
-use super::ArrayLayout;
+use super::{ArrayLayout, layouts};
+use crate::arrays::Dataset;
 
 /// The processor costs of the steps of a read: bytes per second of one thread, and seconds. The
 /// defaults were measured with a release build on the processor of one server (docs/doctor.md), not
@@ -85,16 +86,31 @@ pub(crate) fn decoding_costs(filter: &str) -> (DecodingCost, DecodingCost) {
 }
 
 impl Costs {
+    /// Processor seconds of a read of `wanted` stored bytes of some datasets.
+    pub fn of_read(&self, datasets: &[&Dataset], load: Load, wanted: u64) -> f64 {
+        let layouts = layouts(datasets);
+        let stored: u64 = layouts.iter().map(|layout| layout.stored).sum();
+        let share = wanted as f64 / stored.max(1) as f64;
+        self.fetching(load) + self.decoding(&layouts) * share.min(1.0)
+    }
+
     /// Processor seconds of thalweg.
     pub(super) fn thalweg(&self, layouts: &[ArrayLayout], load: Load) -> f64 {
-        let fetch = load.bytes as f64 / self.fetch + load.requests as f64 * self.request_s;
+        self.fetching(load) + self.decoding(layouts)
+    }
+
+    fn fetching(&self, load: Load) -> f64 {
+        load.bytes as f64 / self.fetch + load.requests as f64 * self.request_s
+    }
+
+    fn decoding(&self, layouts: &[ArrayLayout]) -> f64 {
         let each = |layout: &ArrayLayout| {
             let bytes = layout.bytes as f64;
             let decode: f64 =
                 layout.filters.iter().map(|filter| decoding_costs(filter).0.seconds(layout)).sum();
             layout.pieces as f64 * self.chunk_s + bytes / self.deliver + decode / self.decode
         };
-        fetch + layouts.iter().map(each).sum::<f64>()
+        layouts.iter().map(each).sum()
     }
 
     /// Processor seconds of a reader through libhdf5.

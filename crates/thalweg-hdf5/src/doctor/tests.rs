@@ -19,8 +19,13 @@ fn array(chunks: u64, stride: u64) -> Array {
     }
 }
 
-const MODEL: StoreModel =
-    StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
+const MODEL: StoreModel = StoreModel {
+    latency_s: 1e-3,
+    bandwidth: 150e6,
+    request_rate: 2e3,
+    depth: 8,
+    ..StoreModel::LOCAL
+};
 
 #[test]
 fn scattered_chunks_are_counted() {

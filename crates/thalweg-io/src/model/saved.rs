@@ -57,14 +57,14 @@ impl Saved {
 
     /// Whether the record is credible, is about `device` and is valid at `now`.
     fn holds(&self, device: &str, now: SystemTime) -> bool {
-        let StoreModel { latency_s, bandwidth, request_rate, depth, block } = self.model;
-        let rates = [bandwidth, request_rate].iter().all(|r| r.is_finite() && *r > 0.0);
+        let StoreModel { latency_s, latency_p99_s, bandwidth, connection, .. } = self.model;
+        let StoreModel { request_rate, depth, block, .. } = self.model;
+        let mut rates = [bandwidth, request_rate].into_iter().chain(connection);
         self.schema == SCHEMA
             && self.device == device
             && (self.measured_at_unix_s..self.expires_at_unix_s).contains(&unix_s(now))
-            && rates
-            && latency_s.is_finite()
-            && latency_s >= 0.0
+            && rates.all(|rate| rate.is_finite() && rate > 0.0)
+            && [latency_s].into_iter().chain(latency_p99_s).all(|s| s.is_finite() && s >= 0.0)
             && (1..=SANE.0).contains(&depth)
             && (1..=SANE.1).contains(&block)
     }
@@ -174,6 +174,17 @@ mod tests {
     }
 
     #[test]
+    fn a_model_without_newer_numbers_is_loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = save(dir.path(), &saved()).unwrap();
+        let text = fs::read_to_string(&place).unwrap();
+        let older: Vec<_> = text.lines().filter(|line| !line.contains("null")).collect();
+        assert_eq!(older.len() + 2, text.lines().count(), "{text}");
+        fs::write(&place, older.join("\n")).unwrap();
+        assert_eq!(load(dir.path(), "ef53-1", now()), Some(saved()));
+    }
+
+    #[test]
     fn a_link_is_not_followed() {
         let dir = tempfile::tempdir().unwrap();
         let mine = dir.path().join("mine");
@@ -210,6 +221,8 @@ mod tests {
             text.replace("\"depth\": 7", "\"depth\": -7"),
             text.replace("50000.0", "-1.0"),
             text.replace("50000.0", "null"),
+            text.replace("\"latency_p99_s\": null", "\"latency_p99_s\": -1.0"),
+            text.replace("\"connection\": null", "\"connection\": 0.0"),
             text[..text.len() / 2].into(),
         ] {
             assert_ne!(bad, text);

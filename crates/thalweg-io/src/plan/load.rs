@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::most_in_flight;
 use crate::model::StoreModel;
 use crate::store::Asked;
 
@@ -67,7 +68,9 @@ impl Load {
     }
 
     /// The predicted time of a store that has many requests in flight: its latency, the longer of
-    /// transfer and requests, and an eighth of the shorter. Zero if there are no requests.
+    /// transfer and requests, and an eighth of the shorter. If latencies vary, or each request has
+    /// a connection of its own, the slowest request may take longer than all together: then its
+    /// time counts, and an eighth of the rest. Zero if there are no requests.
     ///
     /// This is the store's share; [`overlapped`] adds the processor's.
     ///
@@ -81,11 +84,30 @@ impl Load {
     /// assert_eq!(load.predicted(&model).as_secs_f64(), 0.5 + 2.0 + 0.8 / 8.0);
     /// ```
     pub fn predicted(self, model: &StoreModel) -> Duration {
+        self.predicted_with(model, 0.0)
+    }
+
+    /// The predicted time of a store and of a processor that decodes what comes, in order, for
+    /// `processor_s` seconds. They work at the same time, but what follows the slowest request of
+    /// those in flight is decoded after it.
+    pub fn predicted_with(self, model: &StoreModel, processor_s: f64) -> Duration {
         if self.requests == 0 {
             return Duration::ZERO;
         }
         let busy_s = overlapped(self.transfer_s(model), self.requests_s(model));
-        Duration::try_from_secs_f64(model.latency_s + busy_s).unwrap_or(Duration::MAX)
+        let in_flight = self.requests.min(most_in_flight(model));
+        let slowest_s = model.slowest_s(in_flight) - model.latency_s + self.request_s(model);
+        let behind_s = match slowest_s {
+            0.0 => 0.0,
+            _ => processor_s * in_flight as f64 / self.requests as f64,
+        };
+        let all_s = overlapped(overlapped(busy_s, processor_s), slowest_s + behind_s);
+        Duration::try_from_secs_f64(model.latency_s + all_s).unwrap_or(Duration::MAX)
+    }
+
+    /// Seconds that a typical request takes for its connection. 0 if there are no connections.
+    fn request_s(self, model: &StoreModel) -> f64 {
+        model.connection.map_or(0.0, |rate| self.usual() as f64 / rate.max(1.0))
     }
 
     /// The cost, in seconds, that decides between gaps: the longer of transfer and requests plus
@@ -110,7 +132,7 @@ pub fn overlapped(a_s: f64, b_s: f64) -> f64 {
 }
 
 /// The predicted time of requests some of which wait for the answers of others: each round takes
-/// one latency.
+/// as long as its slowest request.
 ///
 /// ```
 /// use thalweg_io::model::StoreModel;
@@ -118,17 +140,21 @@ pub fn overlapped(a_s: f64, b_s: f64) -> f64 {
 /// use thalweg_io::store::Asked;
 ///
 /// let asked = Asked { rounds: 3, requests: 100, bytes: 0 };
-/// assert_eq!(in_rounds(asked, &StoreModel::S3).as_secs_f64(), 0.09);
+/// assert_eq!(in_rounds(asked, &StoreModel::NETWORK).as_secs_f64(), 0.02, "5,000 a second");
+/// let steady = StoreModel { latency_p99_s: None, connection: None, ..StoreModel::S3 };
+/// assert_eq!(in_rounds(asked, &steady).as_secs_f64(), 0.09);
+/// assert!(in_rounds(asked, &StoreModel::S3).as_secs_f64() > 0.3);
 /// ```
 pub fn in_rounds(asked: Asked, model: &StoreModel) -> Duration {
     let Asked { rounds, requests, bytes } = asked;
     let load = Load { requests, bytes };
-    let waits_s = in_turn(rounds, model).max(load.requests_s(model));
+    let slowest_s = model.slowest_s(requests / rounds.max(1)) + load.request_s(model);
+    let waits_s = (rounds as f64 * slowest_s).max(load.requests_s(model));
     Duration::try_from_secs_f64(waits_s + load.transfer_s(model)).unwrap_or(Duration::MAX)
 }
 
-/// Seconds that a reader takes for `requests` that it makes one after another. Each takes the
+/// Seconds that a reader takes for `requests` that it makes one after another. Each takes the mean
 /// latency, or the interval of the request rate if that is longer.
 pub fn in_turn(requests: u64, model: &StoreModel) -> f64 {
-    requests as f64 * model.latency_s.max(1.0 / model.request_rate.max(1.0))
+    requests as f64 * model.mean_latency_s().max(1.0 / model.request_rate.max(1.0))
 }

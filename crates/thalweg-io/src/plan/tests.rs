@@ -65,13 +65,39 @@ fn a_lean_gap_leaves_bytes_that_save_little_time() {
 
 #[test]
 fn a_prediction_is_the_larger_of_transfer_and_requests_and_a_little_of_the_smaller() {
-    let model =
-        StoreModel { latency_s: 0.0, bandwidth: 1e9, request_rate: 1e3, depth: 1, block: 1 };
+    let model = StoreModel {
+        latency_s: 0.0,
+        bandwidth: 1e9,
+        request_rate: 1e3,
+        depth: 1,
+        ..StoreModel::LOCAL
+    };
     let seconds = |requests, bytes| Load { requests, bytes }.predicted(&model).as_secs_f64();
     assert_eq!(seconds(8, 2_000_000_000), 2.001);
     assert_eq!(seconds(5_000, 800_000_000), 5.1);
     assert_eq!(seconds(0, 0), 0.0);
     assert_eq!(in_turn(5, &StoreModel { latency_s: 0.1, ..model }), 0.5);
+}
+
+#[test]
+fn a_prediction_has_the_slowest_request_and_what_is_decoded_after_it() {
+    let near = |a: f64, b: f64| assert!((a / b - 1.0).abs() < 1e-6, "{a} {b}");
+    let steady = StoreModel { latency_p99_s: None, connection: None, ..StoreModel::S3 };
+    let seconds = |load: Load, model: &StoreModel, processor_s| {
+        load.predicted_with(model, processor_s).as_secs_f64()
+    };
+    // One flight: all is decoded after its slowest request.
+    let one = Load { requests: 20, bytes: 20 << 20 };
+    let slowest_s = StoreModel::S3.slowest_s(20) + (1 << 20) as f64 / 85e6;
+    let busy_s = overlapped(one.transfer_s(&StoreModel::S3), one.requests_s(&StoreModel::S3));
+    let all_s = overlapped(overlapped(busy_s, 0.2), slowest_s - 0.03 + 0.2);
+    near(seconds(one, &StoreModel::S3, 0.2), 0.03 + all_s);
+    // Without varying latencies, the store and the processor work at the same time.
+    near(seconds(one, &steady, 0.2), 0.03 + overlapped(busy_s, 0.2));
+    // Of many flights, one is decoded after a slowest request.
+    let many = Load { requests: 20_000, bytes: 20_000 << 20 };
+    assert!(seconds(many, &StoreModel::S3, 30.0) < 30.0 * 1.15);
+    assert!(seconds(many, &StoreModel::S3, 0.0) > many.transfer_s(&StoreModel::S3));
 }
 
 #[test]
@@ -263,13 +289,15 @@ fn simulated(limits: Limits, shape: &Shape, requests: u64, len: usize) -> f64 {
 
 #[test]
 fn predictions_hold_from_the_start_of_a_run() -> crate::Result<()> {
-    // The throttles of docs/planner.md, an object store, and one at the other end of the world.
+    // The throttles of docs/planner.md, an object store, and one at the other end of the world. A
+    // throttle's latency does not vary, and it has no connections.
+    let object = StoreModel { latency_p99_s: None, connection: None, ..StoreModel::S3 };
     let stores = [
         ("bandwidth=20MB/s,latency=2ms,requests=1000/s,parallel=16", StoreModel::LOCAL),
         ("bandwidth=100MB/s,latency=5ms,requests=50/s,parallel=16", StoreModel::LOCAL),
         ("bandwidth=40MB/s,latency=30ms,requests=500/s,parallel=32", StoreModel::LOCAL),
-        ("bandwidth=1GB/s,latency=30ms,requests=2000/s", StoreModel::S3),
-        ("bandwidth=10MB/s,latency=150ms,requests=500/s", StoreModel::S3),
+        ("bandwidth=1GB/s,latency=30ms,requests=2000/s", object),
+        ("bandwidth=10MB/s,latency=150ms,requests=500/s", object),
     ];
     for (limits, model) in stores {
         let limits: Limits = limits.parse()?;

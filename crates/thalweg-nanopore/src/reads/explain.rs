@@ -41,7 +41,10 @@ pub struct Explained {
     /// Transferred bytes that belong to selected reads. A read that is selected twice counts once
     /// per request.
     pub wanted_bytes: u64,
-    /// The time that the store takes for all requests, according to its model.
+    /// Predicted seconds of each thread of the processor.
+    pub processor_s: f64,
+    /// The predicted time: that of the store for all requests, according to its model, and that of
+    /// the processor, as far as it does not work meanwhile.
     pub predicted: Duration,
 }
 
@@ -128,6 +131,7 @@ impl ReadFile {
             _ => shape.batches * plan::batch_bytes(&shape, budget),
         };
         let codecs_bytes = budget.memory.saturating_sub(buffers_bytes + batches_bytes);
+        let processor_s = self.processor_s([wanted_bytes, fetched_bytes], shape.threads, delivery);
         Ok(Explained {
             model: self.file.model,
             origin: self.origin,
@@ -145,8 +149,10 @@ impl ReadFile {
             requests,
             fetched_bytes,
             wanted_bytes,
+            processor_s,
             predicted: plan::in_rounds(before, &self.file.model)
-                + Load { requests, bytes: fetched_bytes }.predicted(&self.file.model),
+                + Load { requests, bytes: fetched_bytes }
+                    .predicted_with(&self.file.model, processor_s),
         })
     }
 }

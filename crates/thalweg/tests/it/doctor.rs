@@ -9,8 +9,13 @@ use thalweg::reads::Options;
 use thalweg::synth::nexus::{ChunkOrder, DatasetLayout, NexusRecipe, NexusWriter, SynthRun};
 use thalweg_testing::real_files;
 
-const DISC: StoreModel =
-    StoreModel { latency_s: 1e-3, bandwidth: 150e6, request_rate: 2e3, depth: 8, block: 1 << 20 };
+const DISC: StoreModel = StoreModel {
+    latency_s: 1e-3,
+    bandwidth: 150e6,
+    request_rate: 2e3,
+    depth: 8,
+    ..StoreModel::LOCAL
+};
 
 /// Requests and wanted bytes, predicted and measured. `None` if the file is not HDF5.
 fn both(path: &Path, model: StoreModel) -> Option<[(u64, u64); 2]> {

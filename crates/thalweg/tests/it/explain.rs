@@ -69,7 +69,7 @@ fn a_run_makes_the_requests_that_were_explained() {
                 assert_eq!(plan.origin, Origin::Given);
                 assert_eq!(plan.gap_bytes, gap as u64);
                 let load = Load { requests: plan.requests, bytes: plan.fetched_bytes };
-                assert_eq!(plan.predicted, load.predicted(&model));
+                assert_eq!(plan.predicted, load.predicted_with(&model, plan.processor_s));
             }
         }
     }

@@ -5,15 +5,16 @@ use std::io::Write;
 use serde_json::json;
 use thalweg::ArrayFile;
 use thalweg::arrays::{Dataset, Requests, Selection};
+use thalweg::doctor::Costs;
 use thalweg::model::StoreModel;
 use thalweg::plan::{Load, in_rounds};
 use thalweg::store::{Asked, Counter};
-use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
+use thalweg_gauge::units::{binary_bytes, decimal_bytes, seconds};
 use thalweg_io::urls::url;
 
 use super::{ReadJob, SliceNumber, WantedArrays, array, timed};
 use crate::common::{Failure, VerbResult, counted, output};
-use crate::explain::before_in_words;
+use crate::explain::{before_in_words, store_in_words};
 use crate::prices::PriceArgs;
 
 /// Prints the plan of a read of the arrays at or below the paths, or of parts of them.
@@ -25,10 +26,13 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
     let before = file.options().counter.as_ref().map(Counter::asked).unwrap_or_default();
     let (gets, bytes) = (before.requests + requests.count, before.bytes + requests.fetched);
     let load = Load { requests: requests.count, bytes: requests.fetched };
-    let predicted_s = (in_rounds(before, &model) + load.predicted(&model)).as_secs_f64();
+    let shape = requests.shape;
+    let processor_s = Costs::default().of_read(&datasets, load, requests.wanted);
+    let processor_s = processor_s / shape.threads.max(1) as f64;
+    let run = load.predicted_with(&model, processor_s);
+    let predicted_s = (in_rounds(before, &model) + run).as_secs_f64();
     let prices = url(job.path).map(|_| prices);
     let cost = file.finding();
-    let shape = requests.shape;
     let mut out = output();
     if job.as_json {
         let plan = json!({
@@ -51,6 +55,7 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
             "all_requests": gets,
             "all_bytes": bytes,
             "cost_usd": prices.map(|prices| prices.cost(gets, bytes)),
+            "processor_s": processor_s,
             "predicted_s": predicted_s,
         });
         writeln!(out, "{plan}")?;
@@ -58,17 +63,15 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
         let found = Asked { rounds: cost.rounds, requests: cost.requests, bytes: cost.bytes };
         write!(
             out,
-            "model      latency {}, {}, {} requests/s, reached with {} requests of {}\n\
+            "model      {}, reached with {} requests of {}\n\
              before     {}\n\
              finding    {}\n\
              threads    {} decode, 1 to fetch\n\
              requests   {} in flight, of up to {}\n\
              wanted     {} arrays, {}\n\
              fetched    {} in {} requests, {} of which begin elsewhere than the one before ended\n\
-             predicted  {} for the store alone\n",
-            seconds(model.latency_s),
-            bandwidth(model.bandwidth),
-            digits(model.request_rate),
+             predicted  {}, of which each thread decodes for {}\n",
+            store_in_words(&model),
             model.depth,
             binary_bytes(model.block as f64),
             before_in_words(&before),
@@ -82,6 +85,7 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
             requests.count,
             requests.jumps,
             seconds(predicted_s),
+            seconds(processor_s),
         )?;
         if let Some(prices) = prices {
             let (all, cost) = (counted(gets, "GET"), prices.in_words(gets, bytes));

@@ -15,20 +15,22 @@ use crate::{Error, Result, stats};
 /// Request sizes of the sweep, the most useful first, because the time may not suffice for all.
 const BLOCKS: [u64; 4] = [1 << 20, 8 << 20, 4 << 20, 256 << 10];
 /// Requests in flight. A size is measured until more of them gain little.
-const DEPTHS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+const DEPTHS: [usize; 5] = [4, 16, 32, 64, 128];
 /// A depth that is faster by less than this factor ends the measurement of a request size.
 const GAIN: f64 = 1.05;
 /// The most bytes in flight.
 const MOST_IN_FLIGHT: u64 = 128 << 20;
 /// Small requests in flight while the latency is measured: few, so that none waits for another.
-const CALM: usize = 4;
+const CALM: usize = 16;
 /// Small requests in flight while their rate is measured. Services answer thousands a second, each
 /// after tens of milliseconds.
-const BUSY: usize = 64;
+const BUSY: usize = 128;
 /// The windows of a point. The first opens connections; the median leaves it out.
 const WINDOWS: usize = 3;
 /// Bytes at the start that came when the object was opened, and that take no request.
 const HEAD: u64 = 64 << 10;
+/// A connection is measured with at least so many different requests.
+const FEW: u64 = 3;
 /// A smaller object may be in a cache of the service.
 const LARGE: u64 = 64 << 20;
 
@@ -47,8 +49,13 @@ pub fn probe_object(store: &Arc<dyn Store>, time: Duration, control: &Control) -
         )));
     }
     let line = Line { store, control, end: Instant::now() + time, window: time / 40 };
-    let (calm, latency) = line.latency(line.shape(SCATTERED_BLOCK, CALM, true), time / 6)?;
+    let (calm, latency) = line.latency(line.shape(SCATTERED_BLOCK, CALM, true), time / 8)?;
     let mut points = vec![calm, line.point(line.shape(SCATTERED_BLOCK, BUSY, true))?];
+    // One connection: with long requests, if the object has some.
+    let alone = BLOCKS.into_iter().filter(|block| line.shape(*block, 1, false).blocks >= FEW);
+    if let Some(block) = alone.max() {
+        points.push(line.point(line.shape(block, 1, false))?);
+    }
     let mut is_whole = true;
     for block in BLOCKS {
         is_whole &= line.row(block, &mut points)?;
@@ -154,10 +161,11 @@ impl Line<'_> {
         let requests = times.len() as u64;
         let median_s = stats::median(&times).unwrap_or_default();
         let p99_s = times.get(times.len() * 99 / 100).copied().unwrap_or_default();
+        let mean_s = times.iter().sum::<f64>() / times.len().max(1) as f64;
         let bytes = requests * SCATTERED_BLOCK;
         let whole = ProbeWindow { offset_bytes: shape.offset(0, 0), bytes, seconds };
         let point = ProbePoint::of(SCATTERED_BLOCK, shape.depth, true, vec![whole]);
-        Ok((point, Latency { median_s, p99_s, requests }))
+        Ok((point, Latency { median_s, mean_s, p99_s, requests }))
     }
 }
 

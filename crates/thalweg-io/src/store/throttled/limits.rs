@@ -75,10 +75,12 @@ impl Limits {
         let on_their_way = (bandwidth * latency_s / model.block as f64).ceil() as usize + 1;
         StoreModel {
             latency_s,
+            latency_p99_s: model.latency_p99_s.filter(|p99_s| *p99_s > latency_s),
             bandwidth,
+            connection: model.connection.map(|rate| rate.min(bandwidth)),
             request_rate: model.request_rate.min(self.request_rate).min(hands as f64 / latency_s),
             depth: model.depth.max(on_their_way).min(hands).min(MOST_DEPTH),
-            ..*model
+            block: model.block,
         }
     }
 

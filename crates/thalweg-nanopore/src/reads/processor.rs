@@ -1,0 +1,132 @@
+//! The time that the processor takes for a read.
+
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use thalweg_codec::Fault;
+use thalweg_codec::vbz::{VbzCompressor, VbzDecompressor, VbzParams};
+use thalweg_io::engine::Delivery;
+
+use super::ReadFile;
+use crate::format::Format;
+use crate::pod5::RowCoding;
+use crate::record::{RecordPress, SignalPress};
+
+/// Nanoseconds of one thread for a byte that is fetched from the page cache, and for one of an
+/// object. The kernel copies the latter twice.
+const FETCH_NS: f64 = 0.6;
+const FETCH_OBJECT_NS: f64 = 2.0;
+
+/// Nanoseconds in which the machine of these figures decodes a stored byte of [`Sample`].
+const SAMPLE_NS: f64 = 2.26;
+
+impl ReadFile {
+    /// The predicted seconds of one of `threads` threads for a run over `wanted` stored bytes, for
+    /// which `fetched` bytes are fetched. Figures of one machine are scaled by how fast this one
+    /// decodes a sample.
+    pub(super) fn processor_s(
+        &self,
+        [wanted, fetched]: [u64; 2],
+        threads: usize,
+        delivery: Delivery,
+    ) -> f64 {
+        let is_object =
+            self.file.path.as_deref().is_some_and(|p| thalweg_io::urls::url(p).is_some());
+        let fetch = if is_object { FETCH_OBJECT_NS } else { FETCH_NS };
+        // Batches are filled, and used.
+        let deliver = if delivery == Delivery::Worker { 0.0 } else { FETCH_NS };
+        let ns = fetched as f64 * fetch + wanted as f64 * (self.decoding_ns() + deliver);
+        ns * 1e-9 * slowness() / threads.max(1) as f64
+    }
+
+    /// Nanoseconds of one thread for decoding a stored byte. Measured with `thalweg read -t 1` on
+    /// synthetic files of 40 million samples (docs/planner.md).
+    fn decoding_ns(&self) -> f64 {
+        match self.format() {
+            Format::Slow5 => 7.8,
+            Format::Blow5 => {
+                let header = &self.file.header;
+                match (header.record_press, header.signal_press) {
+                    (RecordPress::None, SignalPress::None) => 0.2,
+                    (RecordPress::Zlib, _) => 5.5,
+                    (RecordPress::Zstd, SignalPress::None) => 1.9,
+                    (RecordPress::Zstd, _) => 3.0,
+                    _ => 0.7,
+                }
+            }
+            Format::Pod5 => match self.signal_coding() {
+                Some(RowCoding::Plain) => 0.2,
+                _ => 2.9,
+            },
+            Format::Fast5 | Format::Other(_) => 3.6,
+        }
+    }
+}
+
+/// How much longer this machine takes than that of the figures.
+fn slowness() -> f64 {
+    static SLOWNESS: OnceLock<f64> = OnceLock::new();
+    *SLOWNESS.get_or_init(|| {
+        // Without it, the figures stand as they are.
+        Sample::new().and_then(|sample| sample.decoding_ns()).map_or(1.0, |ns| ns / SAMPLE_NS)
+    })
+}
+
+/// A signal that is decoded to learn how fast the processor is.
+struct Sample {
+    stored: Vec<u8>,
+}
+
+impl Sample {
+    const SAMPLES: usize = 1 << 16;
+    const TRIES: usize = 5;
+
+    /// Levels that stay for some samples, with noise.
+    fn new() -> Result<Self, Fault> {
+        let mut state = 1_u32;
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 16) % below
+        };
+        let mut signal = Vec::with_capacity(Self::SAMPLES);
+        let mut level = 0;
+        for sample in 0..Self::SAMPLES {
+            if sample % 10 == 0 {
+                level = 400 + random(300);
+            }
+            signal.push((level + random(20)) as i16);
+        }
+        let mut stored = Vec::new();
+        VbzCompressor::new(1)?.chunk(&signal, &mut stored)?;
+        Ok(Self { stored })
+    }
+
+    /// Nanoseconds for a stored byte: the least of some tries.
+    fn decoding_ns(&self) -> Result<f64, Fault> {
+        let mut decompressor = VbzDecompressor::default();
+        let mut least = f64::INFINITY;
+        let mut samples = Vec::with_capacity(Self::SAMPLES);
+        for _ in 0..Self::TRIES {
+            samples.clear();
+            let start = Instant::now();
+            let bytes = Self::SAMPLES * size_of::<i16>();
+            decompressor.samples(VbzParams::SIGNAL, &self.stored, bytes, &mut samples)?;
+            least = least.min(start.elapsed().as_secs_f64());
+        }
+        Ok(least * 1e9 / self.stored.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_measured() -> Result<(), Fault> {
+        let sample = Sample::new()?;
+        assert!(sample.stored.len() > Sample::SAMPLES / 2, "{} bytes", sample.stored.len());
+        assert!(sample.decoding_ns()? > 0.0);
+        assert!(slowness().is_finite() && slowness() > 0.0);
+        Ok(())
+    }
+}
