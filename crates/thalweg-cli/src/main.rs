@@ -73,9 +73,9 @@ enum Verb {
 
 /// The end of the help.
 const URLS: &str = "\
-Files and outputs may be at URLs: s3://bucket/key, gs://, az:// and https://. Keys and addresses come
-from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, GOOGLE_*, AZURE_*), and
-AWS_SKIP_SIGNATURE=true reads public buckets.";
+Files and outputs may be at URLs: s3://bucket/key, gs://, az:// and https://. Keys and addresses
+come from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, GOOGLE_*, AZURE_*),
+and AWS_SKIP_SIGNATURE=true reads public buckets.";
 
 fn main() -> ExitCode {
     signals::outlive_large_writes();
