@@ -185,3 +185,56 @@ fn a_check_counts_damaged_reads() {
         assert_eq!((report.reads, report.defect_count), (3, 1), "{name}: {report:?}");
     }
 }
+
+/// Blocks of an index in other places, each with its checksum, never lead to other samples.
+#[test]
+fn blocks_of_an_index_that_change_places_are_errors() {
+    use thalweg::format::pod5::write::Pod5Layout;
+    use thalweg::reads::index_path;
+    use thalweg::synth::{Recipe, Synth};
+    use thalweg::write::Coding;
+
+    const BLOCK: usize = 4096;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("reads.pod5");
+    let layout = Pod5Layout { row_samples: 500, signal_rows: 5000, ..Pod5Layout::default() };
+    let synth = Synth::new(Recipe::with_samples(1, 500_000)).unwrap();
+    synth.write(&path, Coding::Pod5(layout)).unwrap();
+    let file = || ReadFile::open(&path, Options::default()).unwrap();
+    file().write_index(&index_path(&path)).unwrap();
+    let ids = file().read_ids().unwrap();
+    let by_id = || -> Result<Reads> {
+        let selection = Selection::Ids(Arc::new(ids.clone()));
+        let samples = |read: &thalweg::reads::Read<'_>| {
+            (read.record.read_id.to_owned(), read.samples.to_vec())
+        };
+        file().map(&selection, samples)?.collect()
+    };
+    let right = by_id().unwrap();
+    let index = fs::read(index_path(&path)).unwrap();
+    let blocks = (index.len() - 64) / BLOCK;
+    let block = |number: usize| {
+        index.len() - (blocks - number) * BLOCK..index.len() - (blocks - number - 1) * BLOCK
+    };
+    assert!(blocks >= 4, "{blocks}");
+    let mut refused = 0;
+    for (a, b) in (0..blocks).flat_map(|a| (0..blocks).map(move |b| (a, b))).filter(|(a, b)| a != b)
+    {
+        // One block over another, and both exchanged.
+        let mut copied = index.clone();
+        copied[block(b)].copy_from_slice(&index[block(a)]);
+        let mut exchanged = copied.clone();
+        exchanged[block(a)].copy_from_slice(&index[block(b)]);
+        for bytes in [copied, exchanged] {
+            fs::write(index_path(&path), bytes).unwrap();
+            match by_id() {
+                Ok(reads) => assert_eq!(reads, right, "{a} {b}"),
+                Err(error) => {
+                    assert!(error.to_string().contains("another block"), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 0);
+}

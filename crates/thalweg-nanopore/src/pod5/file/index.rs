@@ -29,7 +29,7 @@ use thalweg_io::control::Control;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::plan::is_far;
 use thalweg_io::store::{FileStore, MemoryStore, Store};
-use thalweg_io::{Fault, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::lookup::MOST_BATCHES;
 use super::sort::Sorter;
@@ -37,11 +37,11 @@ use super::tables::{SignalBatch, SignalRowPlace, Tables};
 use crate::pod5::UUID_BYTES;
 
 const MAGIC: &[u8; 8] = b"TWPOD5IX";
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 const HEAD: usize = 64;
 const BLOCK: usize = 4096;
 const ENTRY: usize = 16;
-const ENTRIES: usize = (BLOCK - 16) / ENTRY;
+const ENTRIES: usize = (BLOCK - 32) / ENTRY;
 
 /// The place of a signal row that is not known.
 const NOT_KNOWN: (u64, u64) = (u64::MAX, u64::MAX);
@@ -69,6 +69,9 @@ pub(crate) struct Pod5Index {
     blocks_at: u64,
     /// The number of signal rows whose places it has.
     signal_rows: u64,
+    /// The checksum of its head, which each block repeats: no block of another index passes for one
+    /// of this.
+    head_sum: u64,
 }
 
 /// Whether a new index has the places of signal rows.
@@ -89,12 +92,13 @@ pub(super) struct Owner {
 }
 
 impl Owner {
+    /// The identifier is not enough: thalweg makes it out of the name and size of the file that it
+    /// converts. Where the batches lie tells files apart.
     pub(super) fn new(size: u64, identifier: &str, tables: &Tables) -> Self {
-        Self {
-            size,
-            identifier: checksum(identifier.as_bytes()),
-            batches: tables.reads_blocks.len() as u64,
-        }
+        let batches = tables.reads_blocks.iter().chain(&tables.signal_blocks);
+        let places = batches.flat_map(|batch| batch.offset.to_le_bytes());
+        let bytes: Vec<u8> = identifier.bytes().chain(places).collect();
+        Self { size, identifier: checksum(&bytes), batches: tables.reads_blocks.len() as u64 }
     }
 }
 
@@ -198,26 +202,29 @@ impl Pod5Index {
         let is_quick = || is_far(&tables.model) && tables.signal_places_s() <= IN_PASSING_S;
         let has_places = places == SignalPlaces::All || is_quick();
         let signal_rows = if has_places { tables.signal_rows() } else { 0 };
-        push_head(&mut sink, owner, &starts, signal_rows)?;
-        let mut blocks = Blocks::new(&mut sink);
+        let head_sum = push_head(&mut sink, owner, &starts, signal_rows)?;
+        let mut blocks = Blocks::new(&mut sink, head_sum);
         entries.drain(|entry| blocks.push(entry))?;
         blocks.end()?;
         if signal_rows > 0 {
-            Self::write_places(tables, &mut sink, control)?;
+            Self::write_places(tables, &mut blocks, control)?;
         }
         Ok(sink)
     }
 
     /// Writes the places of all signal rows.
-    fn write_places(tables: &Tables, sink: &mut IndexSink, control: &Control) -> Result<()> {
-        let mut blocks = Blocks::new(sink);
+    fn write_places(tables: &Tables, blocks: &mut Blocks<'_>, control: &Control) -> Result<()> {
         let batches: Vec<usize> = (0..tables.signal_blocks.len()).collect();
         let batch = tables.rows_per_batch as usize * size_of::<SignalRowPlace>();
         let at_once = (tables.signal_cache.most() / batch.max(1)).clamp(1, MOST_BATCHES);
         for some in batches.chunks(at_once) {
             for batch in tables.signal_batches(some, control)? {
                 // What is wrong with a batch matters to those who read it.
-                let pieces = batch.as_ref().map_or(&[][..], |batch| &batch.pieces[..]);
+                let pieces = match &batch {
+                    Ok(batch) => &batch.pieces[..],
+                    Err(Error::Malformed { .. } | Error::Truncated { .. }) => &[],
+                    Err(error) => return Err(error.clone()),
+                };
                 let is_short = |piece: &SignalRowPlace| piece.len <= u64::from(u32::MAX);
                 let pieces = if pieces.iter().all(is_short) { pieces } else { &[] };
                 for row in 0..tables.rows_per_batch as usize {
@@ -266,10 +273,10 @@ impl Pod5Index {
         };
         let mut head = [0; HEAD];
         store.read_at(0, &mut head)?;
-        let (fields, sum) = head.split_at(HEAD - 8);
+        let (fields, sum_of_head) = head.split_at(HEAD - 8);
         let field = |i: usize| word(&fields[i * 8..]);
         let found = Owner { size: field(2), identifier: field(3), batches: field(5) };
-        if word(sum) != checksum(fields) || field(1) != VERSION || found != owner {
+        if word(sum_of_head) != checksum(fields) || field(1) != VERSION || found != owner {
             return Err(bad("another"));
         }
         let (rows, signal_rows) = (field(4), field(6));
@@ -292,7 +299,8 @@ impl Pod5Index {
         if word(sum) != checksum(starts) || !starts_of.is_sorted() {
             return Err(bad("a damaged one"));
         }
-        Ok(Self { store, starts: starts_of, blocks, blocks_at, signal_rows })
+        let head_sum = word(sum_of_head);
+        Ok(Self { store, starts: starts_of, blocks, blocks_at, signal_rows, head_sum })
     }
 
     /// The batch of the Reads table that contains `row`, and the row within that batch.
@@ -307,10 +315,12 @@ impl Pod5Index {
         let mut bytes = [0; BLOCK];
         self.store.read_at(at, &mut bytes)?;
         let (body, sum) = bytes.split_at(BLOCK - 8);
-        let (entries, count) = body.split_at(ENTRIES * ENTRY);
-        let count = word(count) as usize;
-        if word(sum) != checksum(body) || count > ENTRIES || count == 0 {
-            let fault = Fault::new(0, "a damaged block", "one with its checksum; delete the index");
+        let (entries, end) = body.split_at(ENTRIES * ENTRY);
+        let count = word(end) as usize;
+        let is_own = word(&end[8..]) == index && word(&end[16..]) == self.head_sum;
+        if word(sum) != checksum(body) || !is_own || count > ENTRIES || count == 0 {
+            let found = if is_own { "a damaged block" } else { "another block" };
+            let fault = Fault::new(0, found, "one with its checksum; delete the index");
             return Err(fault.in_file(self.store.name(), at, "index"));
         }
         Ok(entries
@@ -412,29 +422,35 @@ impl Pod5Index {
     }
 }
 
-fn push_head(sink: &mut IndexSink, owner: Owner, starts: &[u64], signal_rows: u64) -> Result<()> {
-    let Some((rows, starts)) = starts.split_last() else { return Ok(()) };
+/// Writes the head, and returns its checksum.
+fn push_head(sink: &mut IndexSink, owner: Owner, starts: &[u64], signal_rows: u64) -> Result<u64> {
+    let Some((rows, starts)) = starts.split_last() else { return Ok(0) };
     let mut head = Vec::with_capacity(HEAD);
     head.extend(MAGIC);
     for field in [VERSION, owner.size, owner.identifier, *rows, owner.batches, signal_rows] {
         head.extend(field.to_le_bytes());
     }
-    head.extend(checksum(&head).to_le_bytes());
+    let head_sum = checksum(&head);
+    head.extend(head_sum.to_le_bytes());
     sink.push(&head)?;
     let starts: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
     sink.push(&starts)?;
-    sink.push(&checksum(&starts).to_le_bytes())
+    sink.push(&checksum(&starts).to_le_bytes())?;
+    Ok(head_sum)
 }
 
 /// Writes entries in blocks.
 struct Blocks<'a> {
     sink: &'a mut IndexSink,
     block: Vec<u8>,
+    /// The number of the block.
+    number: u64,
+    head_sum: u64,
 }
 
 impl<'a> Blocks<'a> {
-    fn new(sink: &'a mut IndexSink) -> Self {
-        Self { sink, block: Vec::with_capacity(BLOCK) }
+    fn new(sink: &'a mut IndexSink, head_sum: u64) -> Self {
+        Self { sink, block: Vec::with_capacity(BLOCK), number: 0, head_sum }
     }
 
     fn push(&mut self, (first, second): (u64, u64)) -> Result<()> {
@@ -450,10 +466,13 @@ impl<'a> Blocks<'a> {
         }
         let count = (self.block.len() / ENTRY) as u64;
         self.block.resize(ENTRIES * ENTRY, 0);
-        self.block.extend(count.to_le_bytes());
+        for word in [count, self.number, self.head_sum] {
+            self.block.extend(word.to_le_bytes());
+        }
         self.block.extend(checksum(&self.block).to_le_bytes());
         self.sink.push(&self.block)?;
         self.block.clear();
+        self.number += 1;
         Ok(())
     }
 }
