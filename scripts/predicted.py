@@ -8,8 +8,8 @@ Makes small synthetic files in FOLDER (a temporary one unless given) and reads e
 are held to limits, so that the store takes most of the time, and from a server with the delays of an object store, which `thalweg
 probe` has measured. Predicted: `thalweg read --explain` for
 reads, `thalweg doctor` for arrays; a network reports what its query planned. Measured: the seconds
-from opening the file to the last value, which the read itself reports; the median of three, for
-objects of five with different delays.
+from opening the file to the last value, which the read itself reports: the median of three runs; for
+objects, of five runs with different seeds of the delays.
 """
 
 import json

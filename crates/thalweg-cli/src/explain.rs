@@ -158,7 +158,7 @@ fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
          before     {}\n\
          wanted     {reads}, {}{window}\n\
          fetched    {} in {} requests\n\
-         predicted  {}, of which each thread decodes for {}\n{cost}",
+         predicted  {}; decoding takes each thread {}\n{cost}",
         store_in_words(model),
         model.depth,
         size(model.block),

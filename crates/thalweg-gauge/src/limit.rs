@@ -47,9 +47,8 @@ pub struct ProbeWindow {
 pub struct Latency {
     /// Half of them take this many seconds or fewer.
     pub median_s: f64,
-    /// The mean, in seconds.
-    #[serde(default)]
-    pub mean_s: f64,
+    /// The mean, in seconds. Older probes have none.
+    pub mean_s: Option<f64>,
     /// 99 of 100 take this many seconds or fewer.
     pub p99_s: f64,
     /// The number of requests.
@@ -157,7 +156,8 @@ impl Probe {
     /// The bandwidth of one connection to an object store: that of one large request after the
     /// other, without the latency.
     pub fn connection_bytes_per_s(&self) -> Option<f64> {
-        let latency_s = self.latency?.mean_s;
+        let latency = self.latency?;
+        let latency_s = latency.mean_s.unwrap_or(latency.median_s);
         let alone = self.points.iter().filter(|p| !p.scattered && p.depth == 1);
         let longest = alone.filter(|p| p.bytes_per_s > 0.0).max_by_key(|p| p.block_bytes)?;
         let block = longest.block_bytes as f64;
@@ -319,7 +319,7 @@ mod tests {
     fn the_latency_is_no_part_of_the_bandwidth_of_a_connection() {
         // 100 ms for each 8 MB, 20 ms of which are latency.
         let points = vec![point(false, 1_000_000, 1e6), point(false, 8_000_000, 80e6)];
-        let latency = Latency { median_s: 0.01, mean_s: 0.02, p99_s: 0.2, requests: 100 };
+        let latency = Latency { median_s: 0.01, mean_s: Some(0.02), p99_s: 0.2, requests: 100 };
         let object = Probe { latency: Some(latency), points, ..probed() };
         assert!(object.connection_bytes_per_s().is_some_and(|rate| (rate - 100e6).abs() < 1.0));
         assert_eq!(object.latency_s(), Some(0.01));

@@ -111,6 +111,14 @@ impl Dataset {
         self.node.attribute(name)
     }
 
+    /// Its attributes, in the order of the file.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`].
+    pub fn attributes(&self) -> Result<Vec<(String, Value)>> {
+        self.node.attributes()
+    }
+
     /// The strings of one of its attributes; `None` if no attribute has that name, or if the
     /// attribute is of another type.
     ///
@@ -383,7 +391,7 @@ impl ArrayFile {
         Error::NotFound {
             file: self.store.name().clone(),
             what: format!("dataset or group {path}").into(),
-            advice: "`thalweg read FILE --digest` lists the datasets".into(),
+            advice: "`thalweg info FILE` lists the datasets".into(),
         }
     }
 

@@ -18,8 +18,8 @@ use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{CountedStore, Counter, FileStore, MemoryStore, MmapStore, Store};
 use crate::urls::{Depth, Entry, unknown_scheme, url};
 
-/// Bytes at the end of a POD5 file on a store that is far away that are fetched at once: a
-/// connection to S3 transfers as much during one latency. A table of 16,000 reads, and all that
+/// Bytes that are fetched from the end of a POD5 file when it is opened, if its store is far away.
+/// A connection to S3 transfers as much during one latency. A table of 16,000 reads, and all that
 /// lies behind the signal, is in it. An object whose name ends in `.pod5` is opened with them.
 pub const POD5_END: u64 = 2 << 20;
 

@@ -1,9 +1,14 @@
 //! Paths with wildcards.
 
+use std::collections::HashSet;
+
 use thalweg_io::{Error, Result};
 
 use super::{ArrayFile, Dataset, Survey};
 use crate::metadata::Node;
+
+/// The most objects that match a pattern.
+const MOST_MATCHES: usize = 1 << 18;
 
 impl ArrayFile {
     /// The datasets at or below the paths that match a pattern, in the order of their paths: `*`
@@ -18,7 +23,7 @@ impl ArrayFile {
     }
 
     /// The datasets that [`ArrayFile::matching`] gives for each of the patterns, one after the
-    /// other, and what could not be read among them.
+    /// other and each once, and what could not be read among them.
     ///
     /// # Errors
     /// [`Error::NotFound`] if nothing matches one of them; [`Error::Usage`] if a pattern is not
@@ -36,6 +41,7 @@ impl ArrayFile {
         }
         self.file.find_below(ways.iter().flat_map(Way::nodes).map(Node::address).collect())?;
         let mut all = Survey::default();
+        let mut seen = HashSet::new();
         for Way { pattern, exact, matching, .. } in ways {
             let must_match = exact.is_none();
             let nodes = exact.map_or(matching, |node| Ok(vec![node]))?;
@@ -43,7 +49,9 @@ impl ArrayFile {
             for node in nodes {
                 let Survey { datasets, unreadable, external } = self.survey_found(node)?;
                 is_empty &= datasets.is_empty() && unreadable.is_empty();
-                all.datasets.extend(datasets);
+                // A dataset that several patterns match is read once.
+                let new = |dataset: &Dataset| seen.insert(dataset.path().to_owned());
+                all.datasets.extend(datasets.into_iter().filter(new));
                 all.external.extend(external);
                 all.unreadable.extend(unreadable);
             }
@@ -87,9 +95,11 @@ impl<'a> Way<'a> {
             self.exact = node.child(name)?;
         }
         let Ok(nodes) = &self.matching else { return Ok(()) };
-        let names = match glob::Pattern::new(name) {
+        let names = is_wild(name).then(|| glob::Pattern::new(name)).transpose();
+        let names = match names {
             Ok(names) => names,
             Err(error) => {
+                // It counts if no object has the pattern as its path.
                 let why = format!("{}: not a pattern: {error}", self.pattern);
                 self.matching = Err(Error::Usage(why.into()));
                 return Ok(());
@@ -97,17 +107,23 @@ impl<'a> Way<'a> {
         };
         let mut next = Vec::new();
         for node in nodes {
+            file.options.control.check()?;
             if !node.is_group()? {
                 continue;
             }
-            if !is_wild(name) {
+            let Some(names) = &names else {
                 next.extend(node.child(name)?);
                 continue;
-            }
+            };
             let mut links = node.links()?;
             links.retain(|link| names.matches(&link.name));
             links.sort_by(|a, b| a.name.cmp(&b.name));
             next.extend(links.iter().map(|link| file.file.follow(link)));
+            // Groups that contain each other have more paths than fit into memory.
+            if next.len() > MOST_MATCHES {
+                let why = format!("{}: more than {MOST_MATCHES} objects match", self.pattern);
+                return Err(Error::Usage(why.into()));
+            }
         }
         self.matching = Ok(next);
         Ok(())

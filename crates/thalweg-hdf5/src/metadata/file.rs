@@ -350,6 +350,8 @@ impl MetadataFile {
     /// # Errors
     /// As [`MetadataFile::entities`].
     pub(crate) fn find_links(&self, mut of: Vec<u64>) -> Result<(), Error> {
+        of.sort_unstable();
+        of.dedup();
         of.retain(|&address| self.known_entity(address).is_none());
         let found = self.rounds.run(of, |address| async move {
             let reader = self.reader();

@@ -27,6 +27,11 @@ pub const LIFETIME: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// values is damaged.
 const SANE: (usize, usize) = (4096, 1 << 30);
 
+/// The same for bytes and requests a second, and for seconds.
+const LEAST_RATE: f64 = 1e-3;
+const MOST_RATE: f64 = 1e15;
+const MOST_LATENCY_S: f64 = 3600.0;
+
 /// A measured model and the time of the measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
@@ -57,16 +62,18 @@ impl Saved {
 
     /// Whether the record is credible, is about `device` and is valid at `now`.
     fn holds(&self, device: &str, now: SystemTime) -> bool {
-        let StoreModel { latency_s, latency_p99_s, bandwidth, connection, .. } = self.model;
-        let StoreModel { request_rate, depth, block, .. } = self.model;
-        let mut rates = [bandwidth, request_rate].into_iter().chain(connection);
+        let of = &self.model;
+        let mut rates = [of.bandwidth, of.request_rate].into_iter().chain(of.connection);
+        let mut times = [of.latency_s].into_iter().chain(of.latency_p99_s);
         self.schema == SCHEMA
             && self.device == device
             && (self.measured_at_unix_s..self.expires_at_unix_s).contains(&unix_s(now))
-            && rates.all(|rate| rate.is_finite() && rate > 0.0)
-            && [latency_s].into_iter().chain(latency_p99_s).all(|s| s.is_finite() && s >= 0.0)
-            && (1..=SANE.0).contains(&depth)
-            && (1..=SANE.1).contains(&block)
+            && self.expires_at_unix_s - self.measured_at_unix_s <= LIFETIME.as_secs()
+            && rates.all(|rate| (LEAST_RATE..=MOST_RATE).contains(&rate))
+            && times.all(|time| (0.0..=MOST_LATENCY_S).contains(&time))
+            && of.latency_p99_s.is_none_or(|p99_s| p99_s >= of.latency_s)
+            && (1..=SANE.0).contains(&of.depth)
+            && (1..=SANE.1).contains(&of.block)
     }
 }
 
@@ -222,6 +229,11 @@ mod tests {
             text.replace("50000.0", "-1.0"),
             text.replace("50000.0", "null"),
             text.replace("\"latency_p99_s\": null", "\"latency_p99_s\": -1.0"),
+            text.replace("\"latency_p99_s\": null", "\"latency_p99_s\": 1e-9"),
+            text.replace("\"latency_p99_s\": null", "\"latency_p99_s\": 1e30"),
+            text.replace("\"latency_s\": 0.0001", "\"latency_s\": 1e300"),
+            text.replace("50000.0", "1e308"),
+            text.replace("1802592000", "18446744073709551615"),
             text.replace("\"connection\": null", "\"connection\": 0.0"),
             text[..text.len() / 2].into(),
         ] {

@@ -7,6 +7,15 @@ use super::StoreModel;
 /// Standard deviations from the median of a normal distribution to its 99th percentile.
 const SIGMAS_TO_P99: f64 = 2.326;
 
+/// A 99th percentile that is more times as long as the median is no latency.
+const MOST_FACTOR: f64 = 1e4;
+
+/// Of 2^64 requests, none is slower than so many standard deviations.
+const MOST_SIGMAS: f64 = 10.0;
+
+/// Steps of the search.
+const HALVINGS: usize = 50;
+
 impl StoreModel {
     /// Seconds until `requests` that are made at once all have their first byte; the median.
     ///
@@ -23,18 +32,16 @@ impl StoreModel {
     pub fn slowest_s(&self, requests: u64) -> f64 {
         let median = self.latency_s;
         let Some(sigma) = self.sigma() else { return median };
-        let missing = |t: f64| libm::erfc((t / median).ln() / (sigma * SQRT_2)) / 2.0;
+        // The part of requests that is slower than so many standard deviations of the logarithms.
+        let missing = |sigmas: f64| libm::erfc(sigmas / SQRT_2) / 2.0;
         // All are there in half of the cases: (1 - missing)^requests = 1/2.
         let at_median = -libm::expm1(-LN_2 / requests.max(1) as f64);
-        let (mut early, mut late) = (0.0, median);
-        while missing(late) > at_median {
-            (early, late) = (late, late * 2.0);
-        }
-        while late - early > median * 1e-6 {
+        let (mut early, mut late) = (0.0, MOST_SIGMAS);
+        for _ in 0..HALVINGS {
             let middle = f64::midpoint(early, late);
             if missing(middle) > at_median { early = middle } else { late = middle }
         }
-        late
+        median * (late * sigma).exp()
     }
 
     /// Mean seconds from a request to its first byte.
@@ -45,7 +52,7 @@ impl StoreModel {
     /// The standard deviation of the logarithms of latencies; `None` if they do not vary.
     fn sigma(&self) -> Option<f64> {
         let factor = self.latency_p99_s? / self.latency_s;
-        (factor > 1.0 && factor.is_finite()).then(|| factor.ln() / SIGMAS_TO_P99)
+        (factor > 1.0 && factor <= MOST_FACTOR).then(|| factor.ln() / SIGMAS_TO_P99)
     }
 }
 
@@ -62,7 +69,7 @@ mod tests {
 
     #[test]
     fn percentiles_that_make_no_sense_leave_the_median() {
-        for p99 in [0.0, 0.03, -1.0, f64::NAN] {
+        for p99 in [0.0, 0.03, -1.0, f64::NAN, 1e9, f64::INFINITY] {
             let model = StoreModel { latency_p99_s: Some(p99), ..StoreModel::S3 };
             assert_eq!(model.slowest_s(100), 0.03);
         }

@@ -97,10 +97,9 @@ impl Load {
         let busy_s = overlapped(self.transfer_s(model), self.requests_s(model));
         let in_flight = self.requests.min(most_in_flight(model));
         let slowest_s = model.slowest_s(in_flight) - model.latency_s + self.request_s(model);
-        let behind_s = match slowest_s {
-            0.0 => 0.0,
-            _ => processor_s * in_flight as f64 / self.requests as f64,
-        };
+        // A file's requests do not vary.
+        let share = if slowest_s > 0.0 { in_flight as f64 / self.requests as f64 } else { 0.0 };
+        let behind_s = processor_s * share;
         let all_s = overlapped(overlapped(busy_s, processor_s), slowest_s + behind_s);
         Duration::try_from_secs_f64(model.latency_s + all_s).unwrap_or(Duration::MAX)
     }

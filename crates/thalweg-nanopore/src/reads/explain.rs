@@ -41,10 +41,10 @@ pub struct Explained {
     /// Transferred bytes that belong to selected reads. A read that is selected twice counts once
     /// per request.
     pub wanted_bytes: u64,
-    /// Predicted seconds of each thread of the processor.
+    /// Predicted decoding time of each thread, in seconds.
     pub processor_s: f64,
-    /// The predicted time: that of the store for all requests, according to its model, and that of
-    /// the processor, as far as it does not work meanwhile.
+    /// The predicted time: that of the store for all requests, according to its model, plus the
+    /// decoding time that does not overlap.
     pub predicted: Duration,
 }
 

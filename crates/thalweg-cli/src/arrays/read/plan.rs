@@ -70,7 +70,7 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
              requests   {} in flight, of up to {}\n\
              wanted     {} arrays, {}\n\
              fetched    {} in {} requests, {} of which begin elsewhere than the one before ended\n\
-             predicted  {}, of which each thread decodes for {}\n",
+             predicted  {}; decoding takes each thread {}\n",
             store_in_words(&model),
             model.depth,
             binary_bytes(model.block as f64),

@@ -20,10 +20,11 @@ const DEPTHS: [usize; 5] = [4, 16, 32, 64, 128];
 const GAIN: f64 = 1.05;
 /// The most bytes in flight.
 const MOST_IN_FLIGHT: u64 = 128 << 20;
-/// Small requests in flight while the latency is measured: few, so that none waits for another.
+/// Small requests in flight while the latency is measured: few enough that none waits for another,
+/// and enough for a 99th percentile.
 const CALM: usize = 16;
-/// Small requests in flight while their rate is measured. Services answer thousands a second, each
-/// after tens of milliseconds.
+/// Small requests in flight while their rate is measured: about as many as a read by id has.
+/// Services answer thousands a second, each after tens of milliseconds.
 const BUSY: usize = 128;
 /// The windows of a point. The first opens connections; the median leaves it out.
 const WINDOWS: usize = 3;
@@ -165,7 +166,7 @@ impl Line<'_> {
         let bytes = requests * SCATTERED_BLOCK;
         let whole = ProbeWindow { offset_bytes: shape.offset(0, 0), bytes, seconds };
         let point = ProbePoint::of(SCATTERED_BLOCK, shape.depth, true, vec![whole]);
-        Ok((point, Latency { median_s, mean_s, p99_s, requests }))
+        Ok((point, Latency { median_s, mean_s: Some(mean_s), p99_s, requests }))
     }
 }
 
