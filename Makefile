@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build peers rocksdb basalt rust-readers remote test tests fmt links clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build wheel python peers rocksdb basalt rust-readers remote test tests fmt links clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -28,10 +28,11 @@ help:
 	@echo 'make without-libhdf5  build and test the command without libhdf5'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
+	@echo 'make wheel   build the Python package into target/wheels'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make rust-readers   the peers rust-hdf5 and hdf5-reader, which take minutes to compile'
-	@echo 'make remote   the server and the peers of the suite `remote`; ros3 comes with python3-h5py of Debian'
+	@echo 'make remote   the server and the peers of the suite `remote`; ros3 comes with python3-h5py of Debian, and s3fs with s3fs'
 	@echo 'make clean   remove target and .venv'
 
 bench: build
@@ -61,10 +62,11 @@ test:
 	@$(MAKE) deny ADVISORIES=skip
 	@$(MAKE) mpi
 	@$(MAKE) tests
+	@$(MAKE) python
 	@$(MAKE) --jobs=4 --output-sync=line unit-it unit-tests unit-src interop-tests
 
 # What builds for tests alone also checks lints. `make schedules` has features whose code is not linted.
-test unit interop attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
+test unit interop python attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
 
 # With --all-targets, examples would be tests, and no programs that a test can run.
 tests:
@@ -106,6 +108,15 @@ unit-src:
 	# rustdoc's compilers would look for make's jobserver, which only a recursive make gets, and warn.
 	MAKEFLAGS= cargo test --workspace --locked --doc
 
+# The Python package: target/wheels. `make python` packs one out of what was compiled for tests, and tests it.
+wheel: system
+	@peers/build.sh python
+	crates/thalweg-python/build.sh wheel
+
+python:
+	@peers/build.sh python
+	crates/thalweg-python/build.sh test --quiet
+
 deny:
 	@peers/build.sh python
 	.ci/deny
@@ -113,7 +124,7 @@ deny:
 # Packages hold less than the checkout: only files of the crate's own folder, and no dependency without a version. Not a part of
 # `make test`, for cargo builds all dependencies again, in target/package.
 package:
-	cargo package --workspace --exclude thalweg-testing --locked
+	cargo package --workspace --exclude thalweg-testing --exclude thalweg-python --locked
 
 # With the tests, though only the command is needed: without them features differ, and arrow and all above is built anew.
 interop:

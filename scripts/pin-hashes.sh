@@ -14,7 +14,8 @@ pins() {
     pins <peers/requirements.in
 } >target/requirements.txt
 mv target/requirements.txt peers/requirements.txt
-for list in peers/build.txt peers/apart.txt peers/writers.txt peers/remote/requirements.txt peers/basalt/build.txt .ci/cmake.txt; do
+for list in peers/build.txt peers/apart.txt peers/writers.txt peers/remote/requirements.txt peers/basalt/build.txt .ci/cmake.txt \
+    crates/thalweg-python/tools.txt; do
     python=3.10
     [[ $list != peers/writers.txt && $list != peers/remote/requirements.txt ]] || python=3.11
     { sed -n '/^#/p' "$list"; sed -nE 's/^([a-z0-9.-]+==[^\\]+).*/\1/p' "$list" | pins $python; } >target/pins.txt

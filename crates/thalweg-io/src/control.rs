@@ -43,6 +43,11 @@ impl Control {
         self.0.cancelled.store(true, Ordering::Relaxed);
     }
 
+    /// Clears the cancellation. Call it after the cancelled runs have ended.
+    pub fn reset(&self) {
+        self.0.cancelled.store(false, Ordering::Relaxed);
+    }
+
     /// Whether [`Control::cancel`] was called.
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.load(Ordering::Relaxed)

@@ -38,6 +38,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg", &["codec", "io", "hdf5", "nanopore", "graph", "object"]),
     ("thalweg-gauge", &["io"]),
     ("thalweg-cli", &["", "codec", "io", "hdf5", "nanopore", "graph", "gauge"]),
+    ("thalweg-python", &[""]),
 ];
 
 /// Crates that only tests use.

@@ -344,6 +344,18 @@ impl ReadSet {
         self.tabulate(selection, options, true)
     }
 
+    /// The selected reads as batches without samples, like [`ReadFile::scan`].
+    ///
+    /// # Errors
+    /// Those of [`ReadSet::batches`].
+    pub fn fields(
+        &self,
+        selection: &Selection,
+        options: BatchOptions,
+    ) -> Result<impl Iterator<Item = Result<Batch>> + use<>> {
+        self.tabulate(selection, options, false)
+    }
+
     /// Batches of all files with the same columns. Without `signal`, the number of samples replaces
     /// the samples.
     pub(super) fn tabulate(

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# The Python package, from the repository root:
+#   crates/thalweg-python/build.sh wheel    target/wheels/thalweg-*.whl, optimised
+#   crates/thalweg-python/build.sh test     a wheel of what `make test` has compiled, installed into a clean environment, and its tests
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+package=crates/thalweg-python
+tools=target/python/tools
+
+pip() { .venv/bin/python -m pip --disable-pip-version-check --python "$1" install --quiet "${@:2}"; }
+
+tools() {
+    .venv/bin/python -c '' 2>/dev/null || peers/build.sh python
+    cmp --quiet $package/tools.txt $tools/tools.txt && return
+    rm -rf $tools
+    python3 -m venv --without-pip $tools
+    pip $tools --no-deps --require-hashes --only-binary :all: --requirement $package/tools.txt
+    cp $package/tools.txt $tools/
+}
+
+# pack FOLDER : a wheel, alone in the folder, of the library that cargo built with all others. maturin would compile all crates again,
+# for it selects other features.
+pack() {
+    local wheel=$1/unpacked
+    rm -rf "$1"
+    mkdir -p "$wheel"
+    cargo build --locked --workspace --lib --bins --tests
+    $tools/bin/maturin pep517 write-dist-info --manifest-path $package/Cargo.toml --metadata-directory "$wheel" >&2
+    cp -r $package/python/thalweg "$wheel/"
+    cp "${CARGO_TARGET_DIR:-target}/debug/lib_thalweg.so" "$wheel/thalweg/_thalweg.abi3.so"
+    $tools/bin/python -m wheel pack "$wheel" --dest-dir "$1" >&2
+}
+
+case ${1:-} in
+    wheel)
+        tools
+        rm -rf target/wheels
+        $tools/bin/maturin build --release --quiet --locked --manifest-path $package/Cargo.toml --out target/wheels
+        ls target/wheels/*.whl
+        ;;
+    test)
+        tools
+        pack target/python/wheels
+        site=$PWD/target/python/site
+        rm -rf target/python/venv "$site"
+        # Nothing but numpy is there.
+        python3 -m venv --without-pip target/python/venv
+        awk '/==/ { is_numpy = /^numpy==/ } is_numpy' peers/build.txt >target/python/numpy.txt
+        pip target/python/venv --no-deps --require-hashes --only-binary :all: --requirement target/python/numpy.txt
+        pip target/python/venv --no-deps target/python/wheels/*.whl
+        target/python/venv/bin/python -I -c 'import thalweg; print("import", thalweg.__file__)'
+        # The libraries that it is compared with are in .venv.
+        pip .venv --no-deps --target "$site" target/python/wheels/*.whl
+        PYTHONPATH=$site $tools/bin/mypy --python-executable .venv/bin/python --strict "$site/thalweg"
+        PYTHONPATH=$site .venv/bin/python -m pytest $package/tests "${@:2}"
+        ;;
+    *)
+        sed -n '2,4s/^# //p' "$0" >&2
+        exit 2
+        ;;
+esac

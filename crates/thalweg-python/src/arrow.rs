@@ -1,0 +1,305 @@
+//! Batches of rows, and what Python takes from them: columns for numpy, and Arrow data by the Arrow
+//! C data interface ("The Arrow PyCapsule Interface").
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use arrow_array::cast::AsArray;
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use arrow_array::{Array, RecordBatch, RecordBatchIterator, StructArray};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyList};
+use thalweg::Result;
+use thalweg::control::Control;
+use thalweg::reads;
+
+use crate::buffer::Buffer;
+use crate::errors::usage;
+use crate::run::run;
+
+/// Batches that a stream lends at the same time: in a loop, the one in use and the one before.
+const LENT: usize = 2;
+
+/// The memory of a batch. A run waits until batches that it lends come back, so only the last ones
+/// are lent. Older ones leave the run's budget, and are freed when Python drops them.
+#[derive(Debug)]
+enum Rows {
+    Lent(reads::Batch),
+    Kept(RecordBatch),
+}
+
+impl Rows {
+    fn record(&self) -> &RecordBatch {
+        match self {
+            Self::Lent(batch) => batch,
+            Self::Kept(record) => record,
+        }
+    }
+
+    fn keep(&mut self) {
+        let empty = Self::Kept(RecordBatch::new_empty(self.record().schema()));
+        *self = match std::mem::replace(self, empty) {
+            Self::Lent(batch) => Self::Kept(batch.into_inner()),
+            kept @ Self::Kept(_) => kept,
+        };
+    }
+}
+
+type SharedRows = Arc<Mutex<Rows>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Some rows of a table.
+#[pyclass(frozen, module = "thalweg._thalweg")]
+#[derive(Debug)]
+pub(crate) struct Batch {
+    rows: SharedRows,
+    /// The number of the file that they are from.
+    #[pyo3(get)]
+    file: usize,
+}
+
+impl Batch {
+    fn record(&self) -> RecordBatch {
+        lock(&self.rows).record().clone()
+    }
+}
+
+#[pymethods]
+impl Batch {
+    fn __len__(&self) -> usize {
+        lock(&self.rows).record().num_rows()
+    }
+
+    /// The names of the columns.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        let schema = lock(&self.rows).record().schema();
+        schema.fields().iter().map(|field| field.name().clone()).collect()
+    }
+
+    /// A column: a list of strings or bytes; or a pair of values and whether each is there; or for
+    /// lists, offsets, values and whether each list is there.
+    fn column(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyAny>> {
+        let record = self.record();
+        let column = record
+            .column_by_name(name)
+            .ok_or_else(|| PyKeyError::new_err(format!("no column {name:?}")))?;
+        shown(py, column.as_ref())
+    }
+
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // As the interface allows, the data comes as it is.
+        let _ = requested_schema;
+        // The consumer may keep it.
+        lock(&self.rows).keep();
+        let data = StructArray::from(self.record()).into_data();
+        let schema = FFI_ArrowSchema::try_from(data.data_type()).map_err(|e| refused(py, &e))?;
+        let array = FFI_ArrowArray::new(&data);
+        Ok((capsule(py, schema, c"arrow_schema")?, capsule(py, array, c"arrow_array")?))
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &lock(&self.rows).record().schema())
+    }
+}
+
+fn capsule<'py, T: Send + 'static>(
+    py: Python<'py>,
+    value: T,
+    name: &'static std::ffi::CStr,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(py, value, name)
+}
+
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &SchemaRef,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(&**schema).map_err(|e| refused(py, &e))?;
+    capsule(py, schema, c"arrow_schema")
+}
+
+fn refused(py: Python<'_>, error: &ArrowError) -> PyErr {
+    usage(py, error.to_string())
+}
+
+/// The type of a primitive column: numpy's name, and bytes.
+fn primitive(of: &DataType) -> Option<(&'static str, usize)> {
+    Some(match of {
+        DataType::Int8 => ("<i1", 1),
+        DataType::UInt8 => ("<u1", 1),
+        DataType::Int16 => ("<i2", 2),
+        DataType::UInt16 => ("<u2", 2),
+        DataType::Int32 => ("<i4", 4),
+        DataType::UInt32 => ("<u4", 4),
+        DataType::Int64 => ("<i8", 8),
+        DataType::UInt64 => ("<u8", 8),
+        DataType::Float16 => ("<f2", 2),
+        DataType::Float32 => ("<f4", 4),
+        DataType::Float64 => ("<f8", 8),
+        _ => return None,
+    })
+}
+
+/// Whether each value is there; `None` if all are.
+fn present(column: &dyn Array) -> Option<Vec<bool>> {
+    let nulls = column.logical_nulls().filter(|nulls| nulls.null_count() > 0)?;
+    Some(nulls.iter().collect())
+}
+
+fn values(column: &dyn Array) -> Option<Buffer> {
+    let (typestr, size) = primitive(column.data_type())?;
+    let data = column.to_data();
+    let bytes = data.buffers().first()?.slice_with_length(data.offset() * size, data.len() * size);
+    Some(Buffer::shared(bytes, typestr, size))
+}
+
+fn shown(py: Python<'_>, column: &dyn Array) -> PyResult<Py<PyAny>> {
+    if let Some(values) = values(column) {
+        return Ok((values, present(column)).into_pyobject(py)?.into_any().unbind());
+    }
+    let each: Vec<Bound<'_, PyAny>> = match column.data_type() {
+        DataType::Utf8 => column
+            .as_string::<i32>()
+            .iter()
+            .map(|text| text.into_pyobject(py))
+            .collect::<std::result::Result<_, _>>()?,
+        DataType::Binary => column
+            .as_binary::<i32>()
+            .iter()
+            .map(|bytes| bytes.into_pyobject(py))
+            .collect::<std::result::Result<_, _>>()?,
+        DataType::Dictionary(_, labels) if **labels == DataType::Utf8 => {
+            let column = column.as_any_dictionary();
+            let labels = column.values().as_string::<i32>();
+            let keys = column.normalized_keys();
+            (0..column.len())
+                .map(|row| column.is_valid(row).then(|| labels.value(keys[row])).into_pyobject(py))
+                .collect::<std::result::Result<_, _>>()?
+        }
+        DataType::List(_) => {
+            let lists = column.as_list::<i32>();
+            let Some(values) = values(lists.values()) else {
+                let each = lists.iter().map(|list| list.map(|list| shown(py, &*list)).transpose());
+                return Ok(PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?
+                    .into_any()
+                    .unbind());
+            };
+            let offsets = Buffer::shared(lists.offsets().inner().inner().clone(), "<i4", 4);
+            return Ok((offsets, values, present(column)).into_pyobject(py)?.into_any().unbind());
+        }
+        _ => return Err(unknown(py, column)),
+    };
+    Ok(PyList::new(py, each)?.into_any().unbind())
+}
+
+fn unknown(py: Python<'_>, column: &dyn Array) -> PyErr {
+    usage(py, format!("a column of {} has no form in numpy: take it as Arrow", column.data_type()))
+}
+
+type Batches = Box<dyn Iterator<Item = Result<reads::Batch>> + Send>;
+
+/// The batches of a run, which begins with the first. It can be read once.
+#[pyclass(frozen, module = "thalweg._thalweg")]
+pub(crate) struct BatchStream {
+    schema: SchemaRef,
+    control: Control,
+    batches: Mutex<Option<Batches>>,
+    lent: Mutex<VecDeque<Weak<Mutex<Rows>>>>,
+}
+
+impl BatchStream {
+    pub(crate) fn new(schema: SchemaRef, control: Control, batches: Batches) -> Self {
+        Self { schema, control, batches: Mutex::new(Some(batches)), lent: Mutex::default() }
+    }
+
+    /// Takes all but the newest lent batch out of the run's budget.
+    fn keep_older(&self) {
+        let mut lent = lock(&self.lent);
+        while lent.len() >= LENT {
+            if let Some(rows) = lent.pop_front().and_then(|rows| rows.upgrade()) {
+                lock(&rows).keep();
+            }
+        }
+    }
+}
+
+#[pymethods]
+impl BatchStream {
+    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        this
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        self.keep_older();
+        let next = self.next_of(py).inspect_err(|_| self.close(py))?;
+        Ok(next.map(|batch| {
+            let file = batch.file();
+            let rows = Arc::new(Mutex::new(Rows::Lent(batch)));
+            lock(&self.lent).push_back(Arc::downgrade(&rows));
+            Batch { rows, file }
+        }))
+    }
+
+    /// Ends the run.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| *lock(&self.batches) = None);
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema)
+    }
+
+    /// The rest of the batches.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let Some(batches) = py.detach(|| lock(&self.batches).take()) else {
+            return Err(usage(py, "these batches were read already".into()));
+        };
+        let records = batches.map(|batch| match batch {
+            Ok(batch) => Ok(batch.into_inner()),
+            Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
+        });
+        let reader = RecordBatchIterator::new(records, self.schema.clone());
+        capsule(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
+    }
+}
+
+impl BatchStream {
+    /// The next batch of the run. A signal that ends it may have lost a batch.
+    fn next_of(&self, py: Python<'_>) -> PyResult<Option<reads::Batch>> {
+        run(py, &self.control, || {
+            let mut batches = lock(&self.batches);
+            let next = batches.as_mut().and_then(Iterator::next);
+            if !matches!(next, Some(Ok(_))) {
+                // Its threads end.
+                *batches = None;
+            }
+            next.transpose()
+        })
+    }
+}
+
+impl Drop for BatchStream {
+    /// The threads of the run end while others may use the interpreter.
+    fn drop(&mut self) {
+        let batches = lock(&self.batches).take();
+        let _ = Python::try_attach(|py| py.detach(|| drop(batches)));
+    }
+}

@@ -1,0 +1,69 @@
+//! Memory of Rust that numpy shows as an array.
+
+use arrow_buffer::Buffer as ArrowBuffer;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use thalweg::arrays::Memory;
+
+/// Values in memory. `numpy.asarray` makes an array of them without a copy, and keeps them alive.
+#[pyclass(frozen, module = "thalweg._thalweg")]
+pub(crate) struct Buffer {
+    address: usize,
+    /// numpy's name of the type, such as `<i2`.
+    typestr: String,
+    shape: Vec<u64>,
+    is_readonly: bool,
+    /// Who has the bytes.
+    _owner: Owner,
+}
+
+#[expect(dead_code, reason = "they keep the bytes alive")]
+enum Owner {
+    Arrow(ArrowBuffer),
+    Ids(Vec<u64>),
+    Memory(Memory),
+}
+
+impl Buffer {
+    /// Values of one dimension, each of `size` bytes, which others may have, too. The array cannot
+    /// be written to.
+    pub(crate) fn shared(bytes: ArrowBuffer, typestr: &str, size: usize) -> Self {
+        Self {
+            address: bytes.as_ptr().addr(),
+            typestr: typestr.to_owned(),
+            shape: vec![(bytes.len() / size) as u64],
+            is_readonly: true,
+            _owner: Owner::Arrow(bytes),
+        }
+    }
+
+    /// The elements of an array, in C order. They are the array's own.
+    pub(crate) fn owned(mut memory: Memory, typestr: String, shape: Vec<u64>) -> Self {
+        let address = memory.as_mut_ptr().addr();
+        Self { address, typestr, shape, is_readonly: false, _owner: Owner::Memory(memory) }
+    }
+
+    pub(crate) fn ids(mut ids: Vec<u64>) -> Self {
+        Self {
+            address: ids.as_mut_ptr().addr(),
+            typestr: "<u8".to_owned(),
+            shape: vec![ids.len() as u64],
+            is_readonly: false,
+            _owner: Owner::Ids(ids),
+        }
+    }
+}
+
+#[pymethods]
+impl Buffer {
+    /// The protocol of numpy ("The array interface protocol", version 3).
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let interface = PyDict::new(py);
+        interface.set_item("version", 3)?;
+        interface.set_item("typestr", &self.typestr)?;
+        interface.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        interface.set_item("data", (self.address, self.is_readonly))?;
+        Ok(interface)
+    }
+}

@@ -1,0 +1,191 @@
+"""Files of reads, against the command and against other libraries."""
+
+import gc
+import os
+import resource
+import signal
+import socket
+import threading
+
+import numpy as np
+import pyarrow
+import pytest
+import thalweg
+
+FORMATS = ["blow5", "pod5", "slow5"]
+
+
+def digests(command, path, *args):
+    """The rows of `thalweg read --digest`: read id, samples, sum."""
+    lines = command("read", path, "--digest", *args).splitlines()
+    return [(f[0], int(f[1]), int(f[2])) for f in (line.split("\t") for line in lines if not line.startswith("#"))]
+
+
+def row(read):
+    return read.id, read.samples, int(read.signal.sum(dtype="i8"))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_all_reads_are_those_of_the_command(files, command, suffix):
+    path = files / f"reads.{suffix}"
+    reads = thalweg.open(path)
+    expected = digests(command, path)
+    assert list(map(row, reads)) == expected
+    assert len(reads) == len(expected) and reads.ids == [one[0] for one in expected]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_reads_by_id_have_the_order_of_the_ids(files, suffix):
+    reads = thalweg.open(files / f"reads.{suffix}")
+    all_reads = {read.id: row(read) for read in reads}
+    ids = reads.ids[::-3]
+    assert [row(read) for read in reads.get(ids)] == [all_reads[id] for id in ids]
+    assert row(reads[ids[0]]) == all_reads[ids[0]]
+    with pytest.raises(KeyError) as unknown:
+        reads["11111111-2222-3333-4444-555555555555"]
+    assert isinstance(unknown.value, thalweg.NotFoundError) and "11111111" in str(unknown.value)
+
+
+def test_fields_are_those_of_pod5(files):
+    pod5 = pytest.importorskip("pod5")
+    with pod5.Reader(files / "reads.pod5") as reader:
+        for ours, theirs in zip(thalweg.open(files / "reads.pod5"), reader.reads(), strict=True):
+            assert ours.id == str(theirs.read_id)
+            assert np.array_equal(ours.signal, theirs.signal)
+            assert ours.calibration.offset == theirs.calibration.offset
+            assert np.isclose(ours.calibration.scale, theirs.calibration.scale, rtol=1e-6)
+            assert np.allclose(ours.signal_pa, theirs.signal_pa, rtol=1e-5)
+            assert ours.sampling_rate == theirs.run_info.sample_rate
+            assert ours.attributes["read_number"] == theirs.read_number
+            assert ours.attributes["channel_number"] == str(theirs.pore.channel)
+
+
+def test_fields_are_those_of_pyslow5(files):
+    pyslow5 = pytest.importorskip("pyslow5")
+    theirs = pyslow5.Open(str(files / "reads.blow5"), "r").seq_reads(aux="all", pA=True)
+    for ours, other in zip(thalweg.open(files / "reads.blow5"), theirs, strict=True):
+        assert ours.id == other["read_id"]
+        assert np.allclose(ours.signal_pa, other["signal"], rtol=1e-6)
+        assert ours.calibration == (other["digitisation"], other["offset"], other["range"])
+        assert ours.attributes["start_time"] == other["start_time"]
+        assert ours.attributes["channel_number"] == other["channel_number"]
+
+
+def test_batches_are_arrow_data(files):
+    reads = thalweg.open(files / "reads.blow5")
+    table = pyarrow.table(reads.batches())
+    assert table.column("read_id").to_pylist() == reads.ids
+    for batch in reads.batches():
+        record = pyarrow.record_batch(batch)
+        assert record.num_rows == len(batch) and record.schema.names == batch.columns
+        for read, samples in zip(batch, record.column("signal")):
+            assert np.array_equal(read.signal, samples.values.to_numpy())
+    assert pyarrow.schema(reads.batches()) == table.schema
+
+
+def test_without_signal_there_is_its_length(files):
+    reads = thalweg.open(files / "reads.pod5")
+    table = pyarrow.table(reads.batches(signal=False))
+    assert "signal" not in table.schema.names
+    assert table.column("samples").to_pylist() == [read.samples for read in reads]
+
+
+def test_kept_arrays_stay_as_they_are(files):
+    reads = thalweg.open(files / "reads.blow5", memory="32MB")
+    kept = [(read.signal, int(read.signal.sum(dtype="i8"))) for read in reads]
+    del reads
+    gc.collect()
+    assert all(int(signal.sum(dtype="i8")) == total for signal, total in kept)
+    with pytest.raises(ValueError):
+        kept[0][0][0] = 1
+
+
+def test_all_batches_may_be_kept(files):
+    reads = thalweg.open(files / "reads.blow5", memory="16MB", threads=2)
+    batches = list(reads.batches())
+    assert sum(map(len, batches)) == len(reads) and len(batches) > 3
+    assert [read.id for batch in batches for read in batch] == reads.ids
+
+
+def test_memory_stays_flat(files):
+    reads = thalweg.open(files / "reads.blow5")
+    one = reads.ids[0]
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    for _ in range(20):
+        sum(int(read.signal[0]) for read in reads)
+    before = peak()
+    for _ in range(60):
+        sum(int(read.signal[0]) for read in reads)
+        reads[one].signal.sum()
+    assert peak() < before + (64 << 10), "KiB"
+
+
+def test_eight_threads_read_at_once(files):
+    reads = thalweg.open(files / "reads.pod5")
+    expected = list(map(row, reads))
+    found = [None] * 8
+
+    def read(place):
+        found[place] = list(map(row, reads))
+
+    threads = [threading.Thread(target=read, args=(place,)) for place in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(one == expected for one in found)
+
+
+def test_an_interrupt_ends_a_wait():
+    """One call of Rust waits for a server that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT]).start()
+        # Without it, an error would say after 30 s that there is no answer.
+        with pytest.raises(KeyboardInterrupt):
+            thalweg.open(f"http://127.0.0.1:{server.getsockname()[1]}/reads.blow5")
+
+
+def test_an_interrupted_read_can_be_made_again(files):
+    reads = thalweg.open(files / "reads.slow5")
+    threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            for _ in reads:
+                pass
+    assert [read.id for read in reads] == reads.ids
+
+
+def test_batches_are_read_once(files):
+    batches = thalweg.open(files / "reads.blow5").batches()
+    pyarrow.table(batches)
+    with pytest.raises(thalweg.UsageError):
+        pyarrow.table(batches)
+    with thalweg.open(files / "reads.blow5").batches() as batches:
+        next(iter(batches))
+    assert list(batches) == []
+
+
+def test_errors_are_pythons_too(files, tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        thalweg.open(tmp_path / "none.blow5")
+    assert missing.value.errno == 2 and "none.blow5" in missing.value.file
+    damaged = bytearray((files / "reads.blow5").read_bytes())
+    damaged[len(damaged) // 2 :] = b""
+    (tmp_path / "half.blow5").write_bytes(damaged)
+    with pytest.raises(thalweg.FormatError) as half:
+        for _ in thalweg.open(tmp_path / "half.blow5"):
+            pass
+    assert isinstance(half.value, ValueError) and half.value.offset > 0
+    with pytest.raises(ValueError, match="memory"):
+        thalweg.open(files / "reads.blow5", memory="much")
+
+
+def test_folders_and_patterns_are_one_set(files, command, tmp_path):
+    command("split", files / "reads.blow5", "--to", tmp_path / "parts", "--reads", "20")
+    reads = thalweg.open(tmp_path / "parts")
+    assert len(reads.paths) > 1
+    assert sorted(reads.ids) == sorted(thalweg.open(files / "reads.blow5").ids)
+    assert thalweg.open(str(tmp_path / "parts" / "*.blow5")).ids == reads.ids
