@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The Python package, from the repository root:
+# The Python package, from the repository root, where `peers/build.sh python` has made .venv:
 #   crates/thalweg-python/build.sh wheel    target/wheels/thalweg-*.whl, optimised
 #   crates/thalweg-python/build.sh test     a wheel of what `make test` has compiled, installed into a clean environment, and its tests
 set -euo pipefail
@@ -11,7 +11,6 @@ tools=target/python/tools
 pip() { .venv/bin/python -m pip --disable-pip-version-check --python "$1" install --quiet "${@:2}"; }
 
 tools() {
-    .venv/bin/python -c '' 2>/dev/null || peers/build.sh python
     cmp --quiet $package/tools.txt $tools/tools.txt && return
     rm -rf $tools
     python3 -m venv --without-pip $tools

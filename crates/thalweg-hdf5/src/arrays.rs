@@ -136,7 +136,7 @@ pub struct Survey {
     pub datasets: Vec<Dataset>,
     /// Why other objects could not be read; each error names its object.
     pub unreadable: Vec<Error>,
-    /// Links to other files, which are not followed: `PATH: a link to PATH of FILE`.
+    /// Links to other files: `PATH: a link to PATH of FILE, which is not followed`.
     pub external: Vec<String>,
 }
 
@@ -466,7 +466,9 @@ impl ArrayFile {
             }
             Entity::Type => return Ok(()),
         };
-        let words = |[at, file, path]: [String; 3]| format!("{at}: a link to {path} of {file}");
+        let words = |[at, file, path]: [String; 3]| {
+            format!("{at}: a link to {path} of {file}, which is not followed")
+        };
         survey.external.extend(node.external_links(&all).into_iter().map(words));
         if level >= MOST_GROUP_LEVELS {
             return Err(Error::Unsupported {

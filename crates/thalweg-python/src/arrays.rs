@@ -89,8 +89,7 @@ impl ArrayFile {
         let found = run(py, &self.control, || self.file.survey(&patterns))?;
         let datasets = found.datasets.into_iter().map(|dataset| Dataset(Arc::new(dataset)));
         let unreadable = found.unreadable.iter().map(ToString::to_string);
-        let external = found.external.iter().map(|link| format!("{link}, which is not followed"));
-        Ok((datasets.collect(), unreadable.chain(external).collect()))
+        Ok((datasets.collect(), unreadable.chain(found.external).collect()))
     }
 
     /// Elements of datasets, all in one pass, in the order of the file.

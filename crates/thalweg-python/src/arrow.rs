@@ -122,10 +122,7 @@ fn capsule<'py, T: Send + 'static>(
     PyCapsule::new_with_value(py, value, name)
 }
 
-pub(crate) fn schema_capsule<'py>(
-    py: Python<'py>,
-    schema: &SchemaRef,
-) -> PyResult<Bound<'py, PyCapsule>> {
+fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(&**schema).map_err(|e| refused(py, &e))?;
     capsule(py, schema, c"arrow_schema")
 }
@@ -169,46 +166,36 @@ fn shown(py: Python<'_>, column: &dyn Array) -> PyResult<Py<PyAny>> {
     if let Some(values) = values(column) {
         return Ok((values, present(column)).into_pyobject(py)?.into_any().unbind());
     }
-    let each: Vec<Bound<'_, PyAny>> = match column.data_type() {
-        DataType::Utf8 => column
-            .as_string::<i32>()
-            .iter()
-            .map(|text| text.into_pyobject(py))
-            .collect::<std::result::Result<_, _>>()?,
-        DataType::Binary => column
-            .as_binary::<i32>()
-            .iter()
-            .map(|bytes| bytes.into_pyobject(py))
-            .collect::<std::result::Result<_, _>>()?,
+    let list = match column.data_type() {
+        DataType::Utf8 => PyList::new(py, column.as_string::<i32>().iter())?,
+        DataType::Binary => PyList::new(py, column.as_binary::<i32>().iter())?,
         DataType::Dictionary(_, labels) if **labels == DataType::Utf8 => {
             let column = column.as_any_dictionary();
             let labels = column.values().as_string::<i32>();
             let keys = column.normalized_keys();
-            (0..column.len())
-                .map(|row| column.is_valid(row).then(|| labels.value(keys[row])).into_pyobject(py))
-                .collect::<std::result::Result<_, _>>()?
+            let label = |row| column.is_valid(row).then(|| labels.value(keys[row]));
+            PyList::new(py, (0..column.len()).map(label))?
         }
         DataType::List(_) => {
             let lists = column.as_list::<i32>();
-            let Some(values) = values(lists.values()) else {
-                let each = lists.iter().map(|list| list.map(|list| shown(py, &*list)).transpose());
-                return Ok(PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?
-                    .into_any()
-                    .unbind());
-            };
-            let offsets = Buffer::shared(lists.offsets().inner().inner().clone(), "<i4", 4);
-            return Ok((offsets, values, present(column)).into_pyobject(py)?.into_any().unbind());
+            if let Some(values) = values(lists.values()) {
+                let offsets = Buffer::shared(lists.offsets().inner().inner().clone(), "<i4", 4);
+                let parts = (offsets, values, present(column));
+                return Ok(parts.into_pyobject(py)?.into_any().unbind());
+            }
+            let each = lists.iter().map(|list| list.map(|list| shown(py, &*list)).transpose());
+            PyList::new(py, each.collect::<PyResult<Vec<_>>>()?)?
         }
         _ => return Err(unknown(py, column)),
     };
-    Ok(PyList::new(py, each)?.into_any().unbind())
+    Ok(list.into_any().unbind())
 }
 
 fn unknown(py: Python<'_>, column: &dyn Array) -> PyErr {
     usage(py, format!("a column of {} has no form in numpy: take it as Arrow", column.data_type()))
 }
 
-type Batches = Box<dyn Iterator<Item = Result<reads::Batch>> + Send>;
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<reads::Batch>> + Send>;
 
 /// The batches of a run, which begins with the first. It can be read once.
 #[pyclass(frozen, module = "thalweg._thalweg")]

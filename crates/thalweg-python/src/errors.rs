@@ -13,47 +13,45 @@ pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
     let parts = PyDict::new(py);
-    let class = match error {
-        Error::Io { file, offset, source, .. } => {
-            parts.set_item("file", &**file)?;
+    let (class, file) = match error {
+        Error::Io { file, source, .. } => (class_of(source.kind()), Some(file)),
+        Error::Malformed { file, .. } | Error::Truncated { file, .. } => {
+            ("FormatError", Some(file))
+        }
+        Error::Unsupported { file, .. } => ("UnsupportedError", Some(file)),
+        Error::NotFound { file, .. } => ("NotFoundError", Some(file)),
+        Error::Exists { file, .. } => ("ExistsError", Some(file)),
+        Error::Usage(_) => ("UsageError", None),
+        _ => ("Error", None),
+    };
+    if let Some(file) = file {
+        parts.set_item("file", &**file)?;
+    }
+    match error {
+        Error::Io { offset, source, .. } => {
             parts.set_item("offset", offset)?;
             parts.set_item("errno", source.raw_os_error())?;
-            match source.kind() {
-                ErrorKind::NotFound => "NoFileError",
-                ErrorKind::PermissionDenied => "NoPermissionError",
-                ErrorKind::TimedOut => "NoAnswerError",
-                _ => "IoError",
-            }
         }
-        Error::Malformed { file, offset, found, expected, .. } => {
-            parts.set_item("file", &**file)?;
+        Error::Malformed { offset, found, expected, .. } => {
             parts.set_item("offset", offset)?;
             parts.set_item("found", &**found)?;
             parts.set_item("expected", &**expected)?;
-            "FormatError"
         }
-        Error::Truncated { file, offset, .. } => {
-            parts.set_item("file", &**file)?;
-            parts.set_item("offset", offset)?;
-            "FormatError"
-        }
-        Error::Unsupported { file, .. } => {
-            parts.set_item("file", &**file)?;
-            "UnsupportedError"
-        }
-        Error::NotFound { file, .. } => {
-            parts.set_item("file", &**file)?;
-            "NotFoundError"
-        }
-        Error::Exists { file, .. } => {
-            parts.set_item("file", &**file)?;
-            "ExistsError"
-        }
-        Error::Usage(_) => "UsageError",
-        _ => "Error",
-    };
+        Error::Truncated { offset, .. } => parts.set_item("offset", offset)?,
+        _ => {}
+    }
     let class = py.import("thalweg.errors")?.getattr(class)?;
     Ok(PyErr::from_value(class.call((error.to_string(),), Some(&parts))?))
+}
+
+/// The class for a failure of the system or of a service.
+fn class_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::NotFound => "NoFileError",
+        ErrorKind::PermissionDenied => "NoPermissionError",
+        ErrorKind::TimedOut => "NoAnswerError",
+        _ => "IoError",
+    }
 }
 
 /// The exception of an argument that is not valid.

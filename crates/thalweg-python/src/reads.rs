@@ -8,7 +8,7 @@ use thalweg::Result;
 use thalweg::control::Control;
 use thalweg::reads::{self, BatchOptions, Order, Selection, Strings};
 
-use crate::arrow::BatchStream;
+use crate::arrow::{BatchStream, Batches};
 use crate::run::run;
 
 /// Files of reads as one data set.
@@ -63,16 +63,13 @@ impl ReadSet {
         let options = BatchOptions { order, strings: Strings::default() };
         let selection = ids.map_or(Selection::All, |ids| Selection::Ids(Arc::new(ids)));
         run(py, &self.control, || {
-            let strings = options.strings;
-            if signal {
-                let batches = self.set.batches_with(&selection, options)?;
-                let schema = self.set.schema(strings)?;
-                Ok(BatchStream::new(schema, self.control.clone(), Box::new(batches)))
+            let (set, strings) = (&self.set, options.strings);
+            let (schema, batches): (_, Batches) = if signal {
+                (set.schema(strings)?, Box::new(set.batches_with(&selection, options)?))
             } else {
-                let batches = self.set.fields(&selection, options)?;
-                let schema = self.set.scan_schema(strings)?;
-                Ok(BatchStream::new(schema, self.control.clone(), Box::new(batches)))
-            }
+                (set.scan_schema(strings)?, Box::new(set.fields(&selection, options)?))
+            };
+            Ok(BatchStream::new(schema, self.control.clone(), batches))
         })
     }
 }

@@ -248,7 +248,7 @@ fn surveyed(
     let found = if names.is_empty() { file.survey(&["/"]) } else { file.survey(&names) };
     let found = found.map_err(|error| not_within(error, paths))?;
     found.unreadable.iter().for_each(|error| say(error));
-    found.external.iter().for_each(|link| say(&format!("{link}, which is not followed")));
+    found.external.iter().for_each(|link| say(link));
     Ok((found.datasets, !found.unreadable.is_empty()))
 }
 

@@ -4,8 +4,10 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use thalweg_codec::Fault;
+use thalweg_codec::splitmix::{STEP, mix};
 use thalweg_codec::vbz::{VbzCompressor, VbzDecompressor, VbzParams};
 use thalweg_io::engine::Delivery;
+use thalweg_io::urls::url;
 
 use super::ReadFile;
 use crate::format::Format;
@@ -17,7 +19,7 @@ use crate::record::{RecordPress, SignalPress};
 const FETCH_NS: f64 = 0.6;
 const FETCH_OBJECT_NS: f64 = 2.0;
 
-/// Nanoseconds in which the machine of these figures decodes a stored byte of [`Sample`].
+/// Nanoseconds in which the machine of these figures decodes a stored byte of [`sample`].
 const SAMPLE_NS: f64 = 2.26;
 
 impl ReadFile {
@@ -30,8 +32,7 @@ impl ReadFile {
         threads: usize,
         delivery: Delivery,
     ) -> f64 {
-        let is_object =
-            self.file.path.as_deref().is_some_and(|p| thalweg_io::urls::url(p).is_some());
+        let is_object = self.file.path.as_deref().is_some_and(|path| url(path).is_some());
         let fetch = if is_object { FETCH_OBJECT_NS } else { FETCH_NS };
         // Batches are filled, and used.
         let deliver = if delivery == Delivery::Worker { 0.0 } else { FETCH_NS };
@@ -66,55 +67,40 @@ impl ReadFile {
 /// How much longer this machine takes than that of the figures.
 fn slowness() -> f64 {
     static SLOWNESS: OnceLock<f64> = OnceLock::new();
+    // Without a measurement, the figures stand as they are.
     *SLOWNESS.get_or_init(|| {
-        // Without it, the figures stand as they are.
-        Sample::new().and_then(|sample| sample.decoding_ns()).map_or(1.0, |ns| ns / SAMPLE_NS)
+        sample().and_then(|stored| sample_ns(&stored)).map_or(1.0, |ns| ns / SAMPLE_NS)
     })
 }
 
-/// A signal that is decoded to learn how fast the processor is.
-struct Sample {
-    stored: Vec<u8>,
+/// Samples of the signal that is decoded to learn how fast the processor is.
+const SAMPLES: usize = 1 << 16;
+
+/// The signal, as it is stored: levels that stay for some samples, with noise.
+fn sample() -> Result<Vec<u8>, Fault> {
+    let random =
+        |number: usize, below: u64| (mix((number as u64).wrapping_mul(STEP)) % below) as i16;
+    let at = |i: usize| 400 + random(i / 10, 300) + random(i + SAMPLES, 20);
+    let signal: Vec<i16> = (0..SAMPLES).map(at).collect();
+    let mut stored = Vec::new();
+    VbzCompressor::new(1)?.chunk(&signal, &mut stored)?;
+    Ok(stored)
 }
 
-impl Sample {
-    const SAMPLES: usize = 1 << 16;
+/// Nanoseconds in which a stored byte of the sample is decoded: the least of some tries.
+fn sample_ns(stored: &[u8]) -> Result<f64, Fault> {
     const TRIES: usize = 5;
-
-    /// Levels that stay for some samples, with noise.
-    fn new() -> Result<Self, Fault> {
-        let mut state = 1_u32;
-        let mut random = |below: u32| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 16) % below
-        };
-        let mut signal = Vec::with_capacity(Self::SAMPLES);
-        let mut level = 0;
-        for sample in 0..Self::SAMPLES {
-            if sample % 10 == 0 {
-                level = 400 + random(300);
-            }
-            signal.push((level + random(20)) as i16);
-        }
-        let mut stored = Vec::new();
-        VbzCompressor::new(1)?.chunk(&signal, &mut stored)?;
-        Ok(Self { stored })
+    let mut decompressor = VbzDecompressor::default();
+    let mut least = f64::INFINITY;
+    let mut samples = Vec::with_capacity(SAMPLES);
+    for _ in 0..TRIES {
+        samples.clear();
+        let start = Instant::now();
+        let bytes = SAMPLES * size_of::<i16>();
+        decompressor.samples(VbzParams::SIGNAL, stored, bytes, &mut samples)?;
+        least = least.min(start.elapsed().as_secs_f64());
     }
-
-    /// Nanoseconds for a stored byte: the least of some tries.
-    fn decoding_ns(&self) -> Result<f64, Fault> {
-        let mut decompressor = VbzDecompressor::default();
-        let mut least = f64::INFINITY;
-        let mut samples = Vec::with_capacity(Self::SAMPLES);
-        for _ in 0..Self::TRIES {
-            samples.clear();
-            let start = Instant::now();
-            let bytes = Self::SAMPLES * size_of::<i16>();
-            decompressor.samples(VbzParams::SIGNAL, &self.stored, bytes, &mut samples)?;
-            least = least.min(start.elapsed().as_secs_f64());
-        }
-        Ok(least * 1e9 / self.stored.len() as f64)
-    }
+    Ok(least * 1e9 / stored.len() as f64)
 }
 
 #[cfg(test)]
@@ -123,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_processor_is_measured() -> Result<(), Fault> {
-        let sample = Sample::new()?;
-        assert!(sample.stored.len() > Sample::SAMPLES / 2, "{} bytes", sample.stored.len());
-        assert!(sample.decoding_ns()? > 0.0);
+        let stored = sample()?;
+        assert!(stored.len() > SAMPLES / 2, "{} bytes", stored.len());
+        assert!(sample_ns(&stored)? > 0.0);
         assert!(slowness().is_finite() && slowness() > 0.0);
         Ok(())
     }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,7 @@ class Array:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size = 1
-        for length in self.shape:
-            size *= length
-        return size
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
@@ -159,10 +157,10 @@ class Arrays:
 
     def find(self, *patterns: str) -> list[Array]:
         """The arrays at or below paths; `*` and `?` stand for letters: `find("/entry/bank*/event_id")`."""
-        return self._find(list(patterns) or ["/"])
+        return self._find(patterns)
 
-    def _find(self, patterns: list[str]) -> list[Array]:
-        found, not_found = self._file.datasets(patterns)
+    def _find(self, patterns: Sequence[str]) -> list[Array]:
+        found, not_found = self._file.datasets(list(patterns) or ["/"])
         for what in not_found:
             warnings.warn(what, stacklevel=3)
         return [Array(self, dataset) for dataset in found]
@@ -176,7 +174,7 @@ class Arrays:
         What cannot be read, such as strings of any length, is left out, and warned of.
         """
         arrays = []
-        for array in self._find(list(patterns) or ["/"]):
+        for array in self._find(patterns):
             if array._dataset.not_read is None:
                 arrays.append(array)
             else:

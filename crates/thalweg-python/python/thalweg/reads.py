@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from thalweg import _thalweg
 
+
 class Calibration(NamedTuple):
     """From samples to picoampere: (sample + offset) * range / digitisation (SLOW5 specification)."""
 
