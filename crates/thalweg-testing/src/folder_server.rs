@@ -2,8 +2,8 @@
 //! measurements on one machine.
 //!
 //! It understands as much of S3 as readers ask for: `GET` and `HEAD` of `/bucket/key` with a range
-//! and `If-Match`, and lists (`list-type=2`). It checks no signature. `GET /-/counts` tells what
-//! was asked since the last `GET /-/reset`.
+//! and `If-Match`, lists (`list-type=2`), and `HEAD` of a bucket. It checks no signature. `GET
+//! /-/counts` tells what was asked since the last `GET /-/reset`.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
@@ -160,11 +160,14 @@ impl Server {
 
     fn respond(&self, asked: &Asked, pace: &Pace, out: &mut TcpStream) -> Goes {
         let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
+        // The answer to a HEAD has no body: its bytes would be taken for the next answer.
+        let is_head = asked.method == "HEAD";
+        let mut text = |status: u16, body: &str| text(out, status, if is_head { "" } else { body });
         match path {
-            "/-/counts" => return text(out, 200, &self.tell()),
+            "/-/counts" => return text(200, &self.tell()),
             "/-/reset" => {
                 self.counts.all().iter().for_each(|(_, count)| count.store(0, Ordering::Relaxed));
-                return text(out, 200, "{}");
+                return text(200, "{}");
             }
             _ => {}
         }
@@ -174,24 +177,28 @@ impl Server {
             ("GET", true) => &self.counts.lists,
             ("GET", false) => &self.counts.gets,
             ("HEAD", _) => &self.counts.heads,
-            _ => return text(out, 405, ""),
+            _ => return text(405, ""),
         };
         count.fetch_add(1, Ordering::Relaxed);
         sleep(self.shape.delay(asked.number));
         if self.shape.is_refused(asked.number) {
-            return text(out, 503, "<Error><Code>SlowDown</Code></Error>");
+            return text(503, "<Error><Code>SlowDown</Code></Error>");
         }
         let path = decoded(path);
-        if is_list {
-            return text(out, 200, &self.list(path.trim_matches('/'), query));
-        }
         // No path leads out of the folder.
         if path.split('/').any(|part| part == "..") {
-            return text(out, 400, "");
+            return text(400, "");
+        }
+        let bucket = path.trim_start_matches('/').split('/').next().unwrap_or_default();
+        if !self.root.join(bucket).is_dir() {
+            return text(404, "<Error><Code>NoSuchBucket</Code></Error>");
+        }
+        if is_list {
+            return text(200, &self.list(path.trim_matches('/'), query));
         }
         match File::open(self.root.join(path.trim_start_matches('/'))) {
             Ok(file) if file.metadata()?.is_file() => self.object(&file, asked, pace, out),
-            _ => text(out, 404, "<Error><Code>NoSuchKey</Code></Error>"),
+            _ => text(404, "<Error><Code>NoSuchKey</Code></Error>"),
         }
     }
 
@@ -204,13 +211,15 @@ impl Server {
     fn object(&self, file: &File, asked: &Asked, pace: &Pace, out: &mut TcpStream) -> Goes {
         let meta = file.metadata()?;
         let (size, tag) = (meta.len(), tag(&meta));
+        let refused = |code: &str| match asked.method.as_str() {
+            "HEAD" => String::new(),
+            _ => format!("<Error><Code>{code}</Code></Error>"),
+        };
         if asked.headers.get("if-match").is_some_and(|wanted| *wanted != tag) {
-            return text(out, 412, "<Error><Code>PreconditionFailed</Code></Error>");
+            return text(out, 412, &refused("PreconditionFailed"));
         }
         let (status, range) = match asked.range_in(size) {
-            Some(range) if range.start >= size => {
-                return text(out, 416, "<Error><Code>InvalidRange</Code></Error>");
-            }
+            Some(range) if range.start >= size => return text(out, 416, &refused("InvalidRange")),
             Some(range) => (206, range.start..range.end.min(size)),
             None => (200, 0..size),
         };
@@ -326,9 +335,46 @@ fn text(out: &mut TcpStream, status: u16, body: &str) -> Goes {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
     use std::time::Duration;
 
-    use super::{Shape, decoded};
+    use super::{Shape, decoded, serve};
+
+    /// The answers to requests on one connection.
+    fn answers(requests: &[&str]) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("lab")).unwrap();
+        std::fs::write(folder.path().join("lab/key"), "value").unwrap();
+        let mut stream = TcpStream::connect(serve(folder.path(), 0, Shape::default()).unwrap());
+        let stream = stream.as_mut().unwrap();
+        for request in requests {
+            write!(stream, "{request} HTTP/1.1\r\nHost: h\r\n\r\n").unwrap();
+        }
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut all = String::new();
+        stream.read_to_string(&mut all).unwrap();
+        all
+    }
+
+    #[test]
+    fn the_answer_to_a_head_has_no_body() {
+        for head in ["HEAD /lab", "HEAD /lab/?list-type=2", "HEAD /lab/none", "HEAD /none/key"] {
+            let all = answers(&[head, "GET /lab/key"]);
+            let (first, second) = all.split_once("\r\n\r\n").unwrap();
+            assert!(first.starts_with("HTTP/1.1 "), "{head}: {all}");
+            assert!(second.starts_with("HTTP/1.1 200 "), "{head}: {all}");
+            assert!(second.ends_with("\r\n\r\nvalue"), "{head}: {all}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_that_is_not_there_is_told_from_a_key() {
+        assert!(answers(&["GET /lab/none"]).contains("NoSuchKey"));
+        for request in ["GET /none/key", "GET /none?list-type=2"] {
+            assert!(answers(&[request]).contains("NoSuchBucket"), "{request}");
+        }
+    }
 
     #[test]
     fn delays_are_as_asked_for() {
