@@ -67,7 +67,7 @@ const QUICK_S: f64 = 20e-6;
 
 /// Readers that do not use the engine keep this multiple of the model's depth in flight, because
 /// their requests are small and the model's depth is for whole blocks.
-const SIDE_FACTOR: usize = 4;
+pub const SIDE_FACTOR: usize = 4;
 
 /// The resources that a caller grants a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use thalweg_io::Result;
 use thalweg_io::control::Control;
 use thalweg_io::extent::Wanted;
 use thalweg_io::model::StoreModel;
-use thalweg_io::plan::{self, GapRule, side_depth};
+use thalweg_io::plan::{self, GapRule, SIDE_FACTOR, side_depth};
 use thalweg_io::pool;
 use thalweg_io::store::Store;
 use thalweg_io::store::many::read_many;
@@ -38,8 +38,9 @@ const CACHED_BLOCK: u64 = 4 << 10;
 /// answers late, that saves whole rounds.
 const NEAR: u64 = 1 << 20;
 const NEAR_SHARE: f64 = 0.25;
-/// The most requests in flight.
-const MOST_DEPTH: usize = 128;
+/// The most requests in flight: what [`side_depth`] gives for S3. Each takes a thread and a
+/// connection, so that a model of more depth gets no more.
+const MOST_DEPTH: usize = SIDE_FACTOR * StoreModel::S3.depth;
 /// A thread is started for so many parsers.
 const PARSERS_PER_THREAD: usize = 16;
 /// The most parsers that have begun and are not done.
