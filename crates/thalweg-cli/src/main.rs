@@ -85,7 +85,8 @@ fn main() -> ExitCode {
     thalweg::open_urls();
     // Only `read` shares its work among the ranks of MPI.
     let alone = if matches!(cli.verb, Verb::Read(_)) { Ok(()) } else { common::alone() };
-    let outcome = alone.and_then(|()| match cli.verb {
+    let ready = alone.and_then(|()| options::check_schemes(&matches));
+    let outcome = ready.and_then(|()| match cli.verb {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),
         Verb::Check(args) => check::run(&args),

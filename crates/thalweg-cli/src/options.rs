@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
+use thalweg_io::urls::unknown_scheme;
 
 use crate::common::{Failure, VerbResult, shown_path};
 
@@ -90,6 +91,21 @@ pub(crate) fn note(matches: &ArgMatches) {
     let given = of_verb.ids().filter(given).map(ToString::to_string).collect();
     // It is called once.
     let _ = GIVEN.set((verb.to_owned(), given));
+}
+
+/// Refuses arguments of all verbs that are URLs of an unknown kind. A verb would look for a file of
+/// such a name, or make one.
+///
+/// # Errors
+/// [`Failure::Usage`] with the argument and the kinds of URLs.
+pub(crate) fn check_schemes(matches: &ArgMatches) -> VerbResult {
+    for id in matches.ids() {
+        let values = matches.get_raw(id.as_str()).into_iter().flatten();
+        if let Some(error) = values.map(Path::new).find_map(unknown_scheme) {
+            return Err(Failure::of_argument(error));
+        }
+    }
+    matches.subcommand().map_or(Ok(()), |(_, of_verb)| check_schemes(of_verb))
 }
 
 /// Refuses options on the command line that are not for the kind of a file.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use thalweg_io::control::Control;
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::store::{FileStore, Store};
-use thalweg_io::urls::url;
+use thalweg_io::urls::{is_web, url};
 use thalweg_io::{Error, Result};
 
 /// What a user can do about values that are refused here.
@@ -145,7 +145,7 @@ impl OtherFiles {
 /// The URL of the file with a relative name, and whether it is in the folder of the file at the URL
 /// `of` or below; `None` outside of the bucket or server.
 fn beside(of: &str, name: &str) -> Option<(String, bool)> {
-    let is_web = of.starts_with("http");
+    let is_web = is_web(of);
     let end = if is_web { of.find(['?', '#']) } else { None };
     let (plain, query) = of.split_at(end.unwrap_or(of.len()));
     let start = plain.find("://")? + 3;

@@ -271,7 +271,7 @@ impl OpenedStore {
         if let Some(url) = url(path) {
             return opener(url)?.open(url, options);
         }
-        if let Some(error) = unknown_scheme(path).filter(|_| !path.exists()) {
+        if let Some(error) = unknown_scheme(path) {
             return Err(error);
         }
         let given = options.model;

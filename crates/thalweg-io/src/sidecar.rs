@@ -10,7 +10,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use thalweg_codec::splitmix::checksum;
 
-use crate::urls::url;
+use crate::urls::{canonical, is_web, url};
 
 /// A version of an object, and when it was changed.
 type Noted = (String, Option<i64>);
@@ -70,8 +70,8 @@ fn in_cache(path: &Path) -> Option<PathBuf> {
     let full = match url(path) {
         // What follows the path of a URL may be a signature, which is another one each time.
         Some(url) => {
-            let plain = if url.starts_with("http") { url.split('?').next()? } else { url };
-            PathBuf::from(format!("{}/{plain}", version(url)?))
+            let plain = if is_web(url) { url.split('?').next()? } else { url };
+            PathBuf::from(format!("{}/{}", version(url)?, canonical(plain)))
         }
         None => fs::canonicalize(path).ok()?,
     };

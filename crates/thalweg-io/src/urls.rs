@@ -1,5 +1,6 @@
 //! Tells URLs from paths.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use crate::error::Error;
@@ -8,31 +9,54 @@ use crate::error::Error;
 const SCHEMES: [&str; 10] =
     ["s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "http", "https", "file"];
 
-/// The URL that a path is, if it is one, such as `s3://bucket/key`.
+/// The URL that a path is, if it is one, such as `s3://bucket/key`. Its scheme may have letters of
+/// either case (RFC 3986, section 3.1): [`scheme`] gives it in lower case.
 pub fn url(path: &Path) -> Option<&str> {
     let text = path.to_str()?;
-    let (scheme, _) = text.split_once("://")?;
-    SCHEMES.contains(&scheme).then_some(text)
+    scheme(text).map(|_| text)
 }
 
-/// Explains why a path that does not exist looks like a URL, such as `ftp://host/name`: URLs of its
-/// kind are not opened. `None` if it does not look like one.
-pub(crate) fn unknown_scheme(path: &Path) -> Option<Error> {
-    let text = path.to_str()?;
-    let (scheme, _) = text.split_once("://")?;
+/// The scheme of a URL in lower case; `None` if URLs of its kind are not opened.
+pub fn scheme(url: &str) -> Option<&'static str> {
+    let (scheme, _) = url.split_once("://")?;
+    SCHEMES.into_iter().find(|known| known.eq_ignore_ascii_case(scheme))
+}
+
+/// Whether a URL is one of a web server: `http` or `https`.
+pub fn is_web(url: &str) -> bool {
+    matches!(scheme(url), Some("http" | "https"))
+}
+
+/// Whether a URL is one of a file of this machine.
+pub fn is_file(url: &str) -> bool {
+    scheme(url) == Some("file")
+}
+
+/// A URL with its scheme in lower case: the same text for the same object.
+pub fn canonical(url: &str) -> Cow<'_, str> {
+    match (scheme(url), url.split_once("://")) {
+        (Some(known), Some((given, rest))) if known != given => format!("{known}://{rest}").into(),
+        _ => url.into(),
+    }
+}
+
+/// The error for a path that looks like a URL of a kind that is not opened, such as
+/// `ftp://host/name`. `None` for other paths, and where there is a folder of the name `ftp:`, in
+/// which such a path is a file.
+pub fn unknown_scheme(path: &Path) -> Option<Error> {
+    let text = path.to_str().filter(|text| scheme(text).is_none())?;
+    let (unknown, _) = text.split_once("://")?;
     let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
-    if !scheme.starts_with(|c: char| c.is_ascii_alphabetic()) || !scheme.chars().all(is_scheme) {
+    if !unknown.starts_with(|c: char| c.is_ascii_alphabetic())
+        || !unknown.chars().all(is_scheme)
+        || Path::new(&format!("{unknown}:")).exists()
+    {
         return None;
     }
     let shown = hidden(text);
     let known = SCHEMES.join("://, ");
-    Some(Error::Usage(
-        format!(
-            "{shown}: there is no such file, and URLs of this kind are not opened; those that are \
-             begin with {known}://"
-        )
-        .into(),
-    ))
+    let why = format!("{shown}: URLs of the scheme {unknown} are not opened; known are {known}://");
+    Some(Error::Usage(why.into()))
 }
 
 /// Whether two URLs name the same object, as far as they show it: some services have several
@@ -43,8 +67,8 @@ pub fn is_same_object(one: &str, other: &str) -> bool {
 
 /// The service of a URL, by one of its schemes, and what follows the scheme.
 fn parts(url: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let service = match scheme {
+    let (_, rest) = url.split_once("://")?;
+    let service = match scheme(url)? {
         "s3a" => "s3",
         "azure" | "abfs" | "abfss" => "az",
         scheme => scheme,
@@ -54,7 +78,7 @@ fn parts(url: &str) -> Option<(&str, &str)> {
 
 /// Whether a URL is of a bucket, whose objects can be listed. Names in it are taken as they are.
 pub fn is_in_bucket(url: &str) -> bool {
-    !["http:", "https:", "file:"].iter().any(|scheme| url.starts_with(scheme))
+    !is_web(url) && !is_file(url)
 }
 
 /// An object of a list.
@@ -89,9 +113,10 @@ pub enum Depth {
 /// A URL without what may be secret: without a user, a password and a query.
 pub fn shown(url: &str) -> String {
     match url.split_once("://") {
-        Some(("http" | "https", _)) => hidden(url),
+        Some(_) if is_web(url) => hidden(url),
         // A key is taken as it is. A bucket has no `@`.
-        Some((scheme, rest)) => {
+        Some((given, rest)) => {
+            let scheme = scheme(url).unwrap_or(given);
             let (bucket, key) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
             let bucket = bucket.rsplit('@').next().unwrap_or_default();
             format!("{scheme}://{bucket}{key}")
@@ -102,7 +127,8 @@ pub fn shown(url: &str) -> String {
 
 /// [`shown`] for a URL of any kind.
 fn hidden(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((given, rest)) = url.split_once("://") else { return url.to_owned() };
+    let scheme = scheme(url).unwrap_or(given);
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
     let end = rest.find('/').unwrap_or(rest.len());
     // A port has digits only: what else follows a colon is a password, and may hold a slash.
@@ -121,8 +147,7 @@ pub fn shown_path(path: &Path) -> String {
 /// The URL of a file in the folder at a URL. What follows a `?` of an HTTP URL is of the request,
 /// and stays at the end.
 pub fn in_folder(folder: &str, file: &str) -> String {
-    let is_http = folder.starts_with("http");
-    let end = if is_http { folder.find(['?', '#']) } else { None };
+    let end = if is_web(folder) { folder.find(['?', '#']) } else { None };
     let (path, request) = folder.split_at(end.unwrap_or(folder.len()));
     format!("{}/{file}{request}", path.trim_end_matches('/'))
 }
@@ -131,7 +156,10 @@ pub fn in_folder(folder: &str, file: &str) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{in_folder, is_same_object, shown, shown_path, unknown_scheme, url};
+    use super::{
+        canonical, in_folder, is_in_bucket, is_same_object, is_web, shown, shown_path,
+        unknown_scheme, url,
+    };
 
     #[test]
     fn messages_have_no_secrets() {
@@ -150,11 +178,24 @@ mod tests {
     fn a_url_of_another_kind_is_explained() {
         let why = |text: &str| unknown_scheme(Path::new(text)).map(|error| error.to_string());
         let told = why("ftp://me:word@h/p").unwrap_or_default();
-        assert!(told.starts_with("ftp://h/p: there is no such file"), "{told}");
-        assert!(why("S3://b/k").is_some_and(|told| told.contains("s3://, s3a://")));
-        for text in ["/p", "p", "://p", "a b://p", "x/s3://b"] {
+        assert!(told.starts_with("ftp://h/p: URLs of the scheme ftp are not opened"), "{told}");
+        assert!(why("s4://b/k").is_some_and(|told| told.contains("s3://, s3a://")));
+        for text in ["/p", "p", "://p", "a b://p", "x/s3://b", "S3://b/k"] {
             assert_eq!(why(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn a_scheme_may_have_capital_letters() {
+        assert_eq!(url(Path::new("S3://b/K")), Some("S3://b/K"));
+        assert_eq!(canonical("S3://b/K"), "s3://b/K");
+        assert_eq!(canonical("HTTPS://h/P?q"), "https://h/P?q");
+        assert_eq!(canonical("s4://b"), "s4://b");
+        assert!(is_same_object("S3A://b/k", "s3://b/k") && !is_same_object("S3://b/k", "s3://b/K"));
+        assert!(is_web("HTTP://h/p") && !is_web("httpx://h/p") && is_in_bucket("GS://b/k"));
+        assert_eq!(shown("HTTP://me:word@h/p?q"), "http://h/p");
+        assert_eq!(shown("S3://key:word@b/A"), "s3://b/A");
+        assert_eq!(in_folder("HTTPS://h/net/?key=a/b", "f"), "HTTPS://h/net/f?key=a/b");
     }
 
     #[test]

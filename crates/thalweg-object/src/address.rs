@@ -12,7 +12,7 @@ use object_store::multipart::MultipartStore;
 use object_store::path::Path;
 use object_store::{ClientOptions, ObjectStore, RetryConfig};
 use thalweg_io::model::saved::device_of_service;
-use thalweg_io::urls::shown;
+use thalweg_io::urls::{scheme, shown};
 use thalweg_io::{Error, Result};
 use url::{Position, Url};
 
@@ -66,7 +66,8 @@ impl Address {
                 format!("{}: {why}; an object is named as in s3://bucket/key", shown(text)).into(),
             )
         };
-        let (scheme, rest) = text.split_once("://").ok_or_else(|| wrong("no URL"))?;
+        let (_, rest) = text.split_once("://").ok_or_else(|| wrong("no URL"))?;
+        let scheme = scheme(text).ok_or_else(|| wrong("an unknown kind of URL"))?;
         let shown: Arc<str> = shown(text).into();
         if matches!(scheme, "http" | "https") {
             let url = Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
@@ -132,7 +133,8 @@ impl Place {
     /// [`Error::Unsupported`] for servers without lists.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let shown: Arc<str> = shown(text).into();
-        let (scheme, rest) = text.split_once("://").unwrap_or_default();
+        let (given, rest) = text.split_once("://").unwrap_or_default();
+        let scheme = scheme(text).unwrap_or_default();
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         if bucket.is_empty() {
             return Err(Error::Usage(
@@ -169,7 +171,8 @@ impl Place {
         Ok(Self {
             lister,
             service,
-            bucket: format!("{scheme}://{bucket}/"),
+            // As it was given: URLs of a list begin with what was asked for.
+            bucket: format!("{given}://{bucket}/"),
             prefix: prefix.to_owned(),
             shown: shown.clone(),
         })
@@ -219,7 +222,8 @@ fn unsigned(url: &Url) -> String {
 /// As for [`Address::parse`], of the scheme and the host or bucket alone.
 pub(crate) fn device(text: &str) -> Result<String> {
     let wrong = || Error::Usage(format!("{}: no URL of an object", shown(text)).into());
-    let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let (_, rest) = text.split_once("://").ok_or_else(wrong)?;
+    let scheme = scheme(text).ok_or_else(wrong)?;
     let bucket = rest.split('/').next().unwrap_or_default();
     let (kind, service) = match scheme {
         "http" | "https" => {
@@ -392,6 +396,7 @@ mod tests {
     #[test]
     fn objects_of_a_bucket_share_a_device() -> thalweg_io::Result<()> {
         assert_eq!(device("s3://b/a")?, device("s3a://b/d/e")?);
+        assert_eq!(device("S3://b/a")?, device("s3://b/d/e")?);
         assert_ne!(device("s3://b/a")?, device("s3://c/a")?);
         assert_eq!(device("http://me:word@h:8/p?q")?, device("http://h:8/other")?);
         assert_ne!(device("http://h:8/p")?, device("http://h:9/p")?);

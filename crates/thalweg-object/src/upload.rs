@@ -17,6 +17,7 @@ use object_store::{
 use thalweg_io::control::Control;
 use thalweg_io::new_file::{NewObject, Replaced};
 use thalweg_io::random::hash01;
+use thalweg_io::urls::is_web;
 use thalweg_io::{Error, Result};
 use tokio::runtime::Runtime;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -134,7 +135,7 @@ pub(crate) fn remove(url: &str, control: &Control, patience: Patience) -> Result
 /// The address of an object that can be written.
 fn writable(url: &str, settings: Settings<'_>) -> Result<(Address, Arc<dyn MultipartStore>)> {
     let address = Address::parse_with(url, Access { settings, writes: true, stand_in: None })?;
-    let is_of_server = url.starts_with("http");
+    let is_of_server = is_web(url);
     let uploads = address.uploads.clone().ok_or_else(|| Error::Unsupported {
         file: address.shown.clone(),
         what: if is_of_server {

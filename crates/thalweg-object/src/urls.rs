@@ -13,7 +13,7 @@ use thalweg_io::open::{
 };
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::{MemoryStore, Store};
-use thalweg_io::urls::{Depth, Entry};
+use thalweg_io::urls::{Depth, Entry, is_file};
 use thalweg_io::{Error, Result};
 use url::Url;
 
@@ -35,7 +35,7 @@ struct Urls;
 
 impl OpenUrl for Urls {
     fn open(&self, url: &str, options: &Options) -> Result<OpenedStore> {
-        if url.starts_with("file://") {
+        if is_file(url) {
             return OpenedStore::unthrottled(&self.path(url)?, options);
         }
         let patience = patience(options.timeout);

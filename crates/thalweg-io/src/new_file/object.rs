@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result};
-use crate::urls::url;
+use crate::urls::{is_file, unknown_scheme, url};
 
 /// What a new file or object may take the place of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,11 +93,13 @@ pub(super) fn writer(url: &str) -> Result<&'static dyn WriteUrl> {
 /// The path that a `file:` URL stands for; other paths and URLs as they are.
 ///
 /// # Errors
-/// [`Error::Usage`] if it names no file of this machine.
+/// [`Error::Usage`] if it names no file of this machine, or is a URL of an unknown kind.
 pub fn file_path(path: &Path) -> Result<Cow<'_, Path>> {
     match url(path) {
-        Some(url) if url.starts_with("file:") => Ok(writer(url)?.path(url)?.into()),
-        _ => Ok(path.into()),
+        Some(url) if is_file(url) => Ok(writer(url)?.path(url)?.into()),
+        Some(_) => Ok(path.into()),
+        // No folder is made of the name of a scheme.
+        None => unknown_scheme(path).map_or_else(|| Ok(path.into()), Err),
     }
 }
 

@@ -7,7 +7,7 @@ use glob::{MatchOptions, Pattern};
 use thalweg_io::control::Control;
 use thalweg_io::open::list_url;
 use thalweg_io::pool::try_map;
-use thalweg_io::urls::{Depth, Entry, Listed, is_in_bucket};
+use thalweg_io::urls::{Depth, Entry, Listed, is_in_bucket, is_web, shown};
 use thalweg_io::{Error, Result};
 
 use crate::format::Format;
@@ -29,7 +29,7 @@ const WILD: [char; 3] = ['*', '?', '['];
 /// What a URL stands for.
 pub(super) enum Named<'a> {
     Object,
-    /// All objects whose URLs begin with this one.
+    /// All objects whose URLs begin with this one, which ends in `/`.
     Folder,
     /// The URL of the bucket with `/` at the end, and a pattern of keys.
     Pattern(&'a str, &'a str),
@@ -39,12 +39,15 @@ impl<'a> Named<'a> {
     pub(super) fn of(url: &'a str, control: &Control) -> Result<Self> {
         if !is_in_bucket(url) {
             // Such characters stand for themselves in a URL of a web server.
-            let is_folder = url.starts_with("http") && url.ends_with('/');
+            let is_folder = is_web(url) && url.ends_with('/');
             return Ok(if is_folder { Self::Folder } else { Self::Object });
         }
         let start = url.find("://").map_or(0, |at| at + 3);
         let Some(slash) = url[start..].find('/').map(|at| start + at + 1) else {
-            return Ok(Self::Folder);
+            // Whoever forgets the key does not mean all that the bucket has.
+            let url = shown(url);
+            let why = format!("{url}: a bucket: {url}/ stands for all files of reads in it");
+            return Err(Error::Usage(why.into()));
         };
         let (bucket, key) = url.split_at(slash);
         if bucket.contains(WILD) {
@@ -80,10 +83,9 @@ pub(super) fn add(url: &str, control: &Control, found: &mut Vec<PathBuf>) -> Res
             return Ok(());
         }
         Named::Folder => {
-            let folder = if url.ends_with('/') { url.to_owned() } else { format!("{url}/") };
             let what = format!("files that end in {}", Format::extensions("."));
             let advice = "name the files themselves if they are called otherwise";
-            (search.folder(&folder)?, what, advice)
+            (search.folder(url)?, what, advice)
         }
         Named::Pattern(bucket, pattern) => {
             let advice = "in a bucket, * and ? match no /, and ** matches folders at any depth";
