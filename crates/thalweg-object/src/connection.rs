@@ -95,8 +95,9 @@ impl Connection {
             let stream = TlsConnector::from(tls()?).connect(name, stream).await?;
             Ok(Stream::Tls(Box::new(stream)))
         };
-        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no connection in time");
-        Ok(Self::over(timeout(CONNECT, connecting).await.map_err(late)??, url))
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "no answer in time");
+        let connected = timeout(CONNECT, connecting).await.map_err(late).flatten();
+        Ok(Self::over(connected.map_err(|error| not_connected(url, &error))?, url))
     }
 
     /// Whether it can be used for another request: it was not idle for too long, and the server
@@ -110,6 +111,18 @@ impl Connection {
         let waits = || recv(socket, &mut [0; 1], flags).map(drop) == Err(rustix::io::Errno::AGAIN);
         self.idle_since.elapsed() < MOST_IDLE && waits()
     }
+}
+
+/// The error for a server that gives no connection. It names the address, which may come from a
+/// setting that the user has forgotten.
+fn not_connected(url: &Url, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("no connection to {}: {error}", address(url)))
+}
+
+/// The host and the port of a URL.
+pub(crate) fn address(url: &Url) -> String {
+    let port = url.port_or_known_default().map(|port| format!(":{port}"));
+    format!("{}{}", url.host_str().unwrap_or_default(), port.unwrap_or_default())
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {

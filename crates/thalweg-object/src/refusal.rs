@@ -99,6 +99,7 @@ impl Refusal {
         self.status == StatusCode::NOT_IMPLEMENTED
     }
 
+    /// Whether there is no bucket.
     fn is_of_bucket(&self) -> bool {
         matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")
     }
@@ -122,7 +123,7 @@ impl Refusal {
     pub(crate) fn as_error(&self) -> io::Error {
         let kind = match self.status {
             // A bucket that is not there is not taken for an object that is not there.
-            StatusCode::NOT_FOUND if !self.has_no_bucket() => io::ErrorKind::NotFound,
+            StatusCode::NOT_FOUND if !self.is_of_bucket() => io::ErrorKind::NotFound,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => io::ErrorKind::PermissionDenied,
             status if status.is_server_error() => io::ErrorKind::ConnectionAborted,
             _ => io::ErrorKind::Other,
@@ -142,13 +143,11 @@ impl Refusal {
         said
     }
 
-    fn has_no_bucket(&self) -> bool {
-        matches!(self.code.as_str(), "NoSuchBucket" | "ContainerNotFound")
-    }
-
     fn advice(&self) -> String {
         match (self.code.as_str(), self.status) {
-            _ if self.has_no_bucket() => "there is no such bucket".into(),
+            _ if self.is_of_bucket() => "there is no such bucket at this service: check the \
+                                          bucket's name, and AWS_ENDPOINT_URL if it is set"
+                .into(),
             ("RequestTimeTooSkewed", _) => {
                 "this machine's clock is wrong: set it, and try again".into()
             }

@@ -29,7 +29,7 @@ use reqwest::redirect::Policy;
 use url::Url;
 
 use crate::checksums::Checksum;
-use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, tls};
+use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, address, tls};
 use crate::lane;
 use crate::refusal::{Refusal, RequestKind};
 use crate::signing::Signing;
@@ -365,18 +365,31 @@ fn is_credible(headers: &HeaderMap) -> bool {
 /// The failure of a request or of the body of an answer, which is noted.
 fn failed(error: reqwest::Error) -> HttpError {
     let kind = if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };
+    let to = error.url().filter(|_| error.is_connect()).map(address);
     // The URL may hold secrets.
-    noted(HttpError::new(kind, error.without_url()))
+    let error = HttpError::new(kind, error.without_url());
+    match to {
+        Some(to) => {
+            note(Trouble::NoAnswer(format!("no connection to {to}: {}", first_cause(&error))));
+            error
+        }
+        None => noted(error),
+    }
 }
 
 /// Notes the first cause of a failure.
 fn noted(error: HttpError) -> HttpError {
+    note(Trouble::NoAnswer(first_cause(&error)));
+    error
+}
+
+/// The first cause of a failure in words.
+fn first_cause(error: &HttpError) -> String {
     let mut words = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         words = cause.to_string();
         source = cause.source();
     }
-    note(Trouble::NoAnswer(words));
-    error
+    words
 }
