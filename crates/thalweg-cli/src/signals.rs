@@ -44,6 +44,7 @@ const UNHEEDED: &str = "interrupted; the work did not stop in time, so temporary
 pub(crate) fn cancel_on_signal() -> Control {
     // An upload heeds it, too.
     let cancel = Control::of_process();
+    cancel.warn_with(|warning| complain(&warning));
     let handle = cancel.clone();
     on_signal(true, move || {
         let again = handle.is_cancelled();

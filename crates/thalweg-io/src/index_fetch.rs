@@ -11,7 +11,8 @@ use crate::new_file::NewFile;
 use crate::open::{OpenedStore, Options};
 use crate::pool::in_order;
 use crate::sidecar::{index_place, modified};
-use crate::urls::url;
+use crate::store::{Asked, Counter};
+use crate::urls::{is_web, url};
 
 /// An object of at most this many bytes is read as soon as an index of it is.
 const LEAST: u64 = 1 << 20;
@@ -23,6 +24,48 @@ const DEPTH: usize = 4;
 /// The objects beside which an index was looked for, with their versions. Once is enough.
 static ASKED: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 
+/// What lies beside an object in the place of its index.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexBeside {
+    /// Its URL.
+    pub url: String,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Whether it is used if it fits: it is no older than the object.
+    pub is_current: bool,
+}
+
+/// Looks for an index beside the object at `path`, of at most `most` bytes, with one request.
+/// `None` where [`fetch_index`] would not look, and if there is none.
+///
+/// # Errors
+/// [`Error::Cancelled`]. An index that cannot be looked at is none.
+pub fn index_beside(path: &Path, most: u64, control: &Control) -> Result<Option<IndexBeside>> {
+    let Some(url) = beside(path, most) else { return Ok(None) };
+    let options = Options { control: control.clone(), ..Options::default() };
+    let store = match OpenedStore::unthrottled(Path::new(&url), &options) {
+        Err(Error::Cancelled) => return Err(Error::Cancelled),
+        Err(_) => return Ok(None),
+        Ok(opened) => opened.store,
+    };
+    let (size, is_current) = (store.size(), is_current(&url, path));
+    Ok((size <= most).then_some(IndexBeside { url, size, is_current }))
+}
+
+/// The URL of the index beside an object, if one is looked for there.
+fn beside(path: &Path, most: u64) -> Option<String> {
+    let beside = url_of_index(url(path).filter(|_| most > LEAST)?);
+    // Without a cache folder, there is no place to keep it.
+    url(&index_place(path)).is_none().then_some(beside)
+}
+
+/// Whether the index at a URL is no older than the object. Both were opened.
+fn is_current(index: &str, object: &Path) -> bool {
+    let changed = |url: Option<&str>| url.and_then(modified);
+    let both = changed(Some(index)).zip(changed(url(object)));
+    both.is_some_and(|(index, object)| index >= object)
+}
+
 /// Fetches the index beside the object at `path` to the place of its index in the cache folder,
 /// unless something is there. `fits` says what the file at a path is to the object, and `None` if
 /// it is no index of it; such a file is not kept. An index that is older than the object is not
@@ -31,28 +74,39 @@ static ASKED: LazyLock<Mutex<HashSet<PathBuf>>> = LazyLock::new(Mutex::default);
 /// Returns `None` without a request if `path` is no URL, if the object is small, and if its index
 /// was looked for before.
 ///
+/// The counter of `options` counts the requests if no index is found: a later process makes them
+/// again. An index that is found is kept.
+///
 /// # Errors
 /// [`Error::Cancelled`]. An index that cannot be had is none.
 pub fn fetch_index<T>(
     path: &Path,
     most: u64,
-    control: &Control,
+    options: &Options,
     is_kind: fn(&[u8]) -> bool,
     fits: impl FnOnce(&Path) -> Option<T>,
 ) -> Result<Option<T>> {
-    let Some(beside) = url(path).filter(|_| most > LEAST).map(beside) else { return Ok(None) };
+    let Some(beside) = beside(path, most) else { return Ok(None) };
     let place = index_place(path);
-    if url(&place).is_some() {
-        return Ok(None);
-    }
     let is_new = ASKED.lock().unwrap_or_else(PoisonError::into_inner).insert(place.clone());
     if !is_new || place.exists() {
         return Ok(None);
     }
-    match fetch(path, &beside, &place, most, control, is_kind, fits) {
-        Err(Error::Cancelled) => Err(Error::Cancelled),
-        found => Ok(found.ok().flatten()),
+    let asked = Counter::default();
+    let control = options.control.clone();
+    let counted = Options { control, counter: Some(asked.clone()), ..Options::default() };
+    let found = match fetch(path, &beside, &place, most, &counted, is_kind, fits) {
+        Err(Error::Cancelled) => return Err(Error::Cancelled),
+        found => found.ok().flatten(),
+    };
+    if found.is_none()
+        && let Some(counter) = &options.counter
+    {
+        let Asked { requests, bytes, .. } = asked.asked();
+        // A refusal is the answer to a request, too.
+        counter.add(requests.max(1), bytes);
     }
+    Ok(found)
 }
 
 fn fetch<T>(
@@ -60,16 +114,12 @@ fn fetch<T>(
     beside: &str,
     place: &Path,
     most: u64,
-    control: &Control,
+    options: &Options,
     is_kind: fn(&[u8]) -> bool,
     fits: impl FnOnce(&Path) -> Option<T>,
 ) -> Result<Option<T>> {
-    let options = Options { control: control.clone(), ..Options::default() };
-    let store = OpenedStore::unthrottled(Path::new(beside), &options)?.store;
-    let changed = |url: Option<&str>| url.and_then(modified);
-    let is_current = changed(Some(beside)).zip(changed(url(path)));
-    let is_current = is_current.is_some_and(|(index, object)| index >= object);
-    if !is_current || store.size() > most {
+    let store = OpenedStore::new(Path::new(beside), options)?.store;
+    if !is_current(beside, path) || store.size() > most {
         return Ok(None);
     }
     if let Some(folder) = place.parent() {
@@ -97,19 +147,19 @@ fn fetch<T>(
 }
 
 /// The URL of the index beside an object. A query may be a key for the whole folder.
-fn beside(url: &str) -> String {
-    let end = if url.starts_with("http") { url.find(['?', '#']) } else { None };
+fn url_of_index(url: &str) -> String {
+    let end = if is_web(url) { url.find(['?', '#']) } else { None };
     let (name, query) = url.split_at(end.unwrap_or(url.len()));
     format!("{name}.idx{query}")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::beside;
+    use super::url_of_index;
 
     #[test]
     fn an_index_has_a_url() {
-        assert_eq!(beside("s3://b/a?b#c.blow5"), "s3://b/a?b#c.blow5.idx");
-        assert_eq!(beside("https://h/a.blow5?key=1"), "https://h/a.blow5.idx?key=1");
+        assert_eq!(url_of_index("s3://b/a?b#c.blow5"), "s3://b/a?b#c.blow5.idx");
+        assert_eq!(url_of_index("https://h/a.blow5?key=1"), "https://h/a.blow5.idx?key=1");
     }
 }

@@ -107,7 +107,7 @@ impl ArrayFile {
             let extents = load(place, most)?.ok()?;
             state(path, &*self.store).ok()?.filter(|state| *state == extents.state())
         };
-        fetch_index(path, most, &self.options.control, is_index, fits)?;
+        fetch_index(path, most, &self.options, is_index, fits)?;
         for place in index_places(path) {
             let refused = match load(&place, self.store.size()) {
                 None => continue,

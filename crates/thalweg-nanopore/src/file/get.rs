@@ -95,6 +95,6 @@ pub(crate) fn no_read(file: &OpenFile, read_id: &str) -> Error {
     Error::NotFound {
         file: file.name().clone(),
         what: format!("read {read_id}").into(),
-        advice: "check the id; if the file has changed, delete its .idx".into(),
+        advice: file.advice_on_ids().into(),
     }
 }

@@ -77,7 +77,7 @@ pub(super) fn fetch_beside(file: &OpenFile, path: &Path) -> Result<Option<Index>
         let index = load_index_file(place, size).ok().flatten();
         index.filter(|index| index.check(&file.header, size).is_ok())
     };
-    fetch_index(path, size, &file.options.control, Index::is_start, fits)
+    fetch_index(path, size, &file.options, Index::is_start, fits)
 }
 
 /// The saved index, or a new one, which is saved if possible.
@@ -125,8 +125,16 @@ impl OpenFile {
         Error::NotFound {
             file: self.name().clone(),
             what: missing_reads(missing, of).into(),
-            advice: "check the ids; if the file has changed, delete its .idx".into(),
+            advice: self.advice_on_ids().into(),
         }
+    }
+
+    /// What to do about ids that are not found.
+    pub(crate) fn advice_on_ids(&self) -> String {
+        self.index_name().map_or_else(
+            || "check the ids".to_owned(),
+            |index| format!("check the ids; if the file has changed, delete its index {index}"),
+        )
     }
 }
 
@@ -134,7 +142,8 @@ impl OpenFile {
 pub(crate) fn missing_reads(missing: &[&str], of: usize) -> String {
     let named = missing.get(..NAMED).unwrap_or(missing).join(", ");
     let more = if missing.len() > NAMED { ", ..." } else { "" };
-    format!("{} of {of} reads ({named}{more})", missing.len())
+    let reads = if of == 1 { "read" } else { "reads" };
+    format!("{} of {of} {reads} ({named}{more})", missing.len())
 }
 
 /// The index at `place` of a file of `data_bytes`; `None` if the file does not exist.

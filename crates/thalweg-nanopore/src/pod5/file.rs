@@ -210,8 +210,7 @@ impl FormatFile for Pod5File {
     }
 
     fn has(&self, file: &OpenFile, ids: &[&str]) -> Result<Vec<bool>> {
-        let (index, _) = self.row_index(file)?;
-        ids.iter().map(|id| Ok(self.row(file, &index, id)?.is_some())).collect()
+        ids.iter().map(|id| Ok(self.row(file, id)?.is_some())).collect()
     }
 
     /// Counts the requests for signal. Those for parts of the tables are made, and not counted.

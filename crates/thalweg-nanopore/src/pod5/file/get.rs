@@ -1,12 +1,9 @@
 //! Reading single reads by id.
 
-use std::sync::Arc;
-
 use thalweg_io::extent::Extent;
 use thalweg_io::{Fault, InFile, Result};
 
 use super::Pod5File;
-use super::index::Pod5Index;
 use super::lookup::{Lookup, Needed};
 use super::work_list::{RowDecoder, WorkList};
 use crate::file::{GetReads, OpenFile, SingleRead, check_id, no_read};
@@ -15,7 +12,6 @@ use crate::file::{GetReads, OpenFile, SingleRead, check_id, no_read};
 pub(crate) struct Pod5Getter<'a> {
     file: &'a OpenFile,
     pod5: &'a Pod5File,
-    index: Arc<Pod5Index>,
     lookup: Lookup,
     list: WorkList,
     rows: RowDecoder,
@@ -24,12 +20,11 @@ pub(crate) struct Pod5Getter<'a> {
 
 impl<'a> Pod5Getter<'a> {
     pub(crate) fn new(file: &'a OpenFile, pod5: &'a Pod5File) -> Result<Self> {
-        let (index, _) = pod5.row_index(file)?;
+        pod5.row_index(file)?;
         let lookup = Lookup::new(pod5.tables.clone(), file.options.control.clone());
         Ok(Self {
             file,
             pod5,
-            index,
             lookup,
             list: WorkList::default(),
             rows: RowDecoder::default(),
@@ -42,7 +37,7 @@ impl GetReads for Pod5Getter<'_> {
     /// Finds one read and fetches the contiguous first part of its signal. Returns the offset of
     /// that part in the file.
     fn fetch(&mut self, read_id: &str) -> Result<u64> {
-        let row = self.pod5.row(self.file, &self.index, read_id)?;
+        let row = self.pod5.row(self.file, read_id)?;
         let (index, row) = row.ok_or_else(|| no_read(self.file, read_id))?;
         let gone = || {
             Fault::new(0, "nothing", "a batch").in_file(self.file.store.name(), 0, "Reads table")

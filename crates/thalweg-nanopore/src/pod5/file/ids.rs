@@ -31,14 +31,14 @@ impl Pod5File {
     /// The saved index, if a current one exists.
     pub(crate) fn saved_rows(&self, file: &OpenFile) -> Result<Option<Arc<Pod5Index>>> {
         if let Some(index) = self.tables.index.get() {
-            return Ok(Some(index.clone()));
+            return Ok(Some(index));
         }
         let Some(path) = &file.path else { return Ok(None) };
         for place in index_places(path) {
             if is_current(&place, path)
                 && let Some(index) = Pod5Index::open(&place, self.owner(file))?
             {
-                return Ok(Some(self.tables.index.get_or_init(|| Arc::new(index)).clone()));
+                return Ok(Some(self.tables.index.keep(index)));
             }
         }
         Ok(None)
@@ -52,9 +52,9 @@ impl Pod5File {
             let index = Pod5Index::open(place, owner).ok().flatten();
             index.filter(|index| index.verify().is_ok())
         };
-        let (size, control) = (file.store.size(), &file.options.control);
-        let index = fetch_index(path, size, control, Pod5Index::is_start, fits)?;
-        Ok(index.map(|index| self.tables.index.get_or_init(|| Arc::new(index)).clone()))
+        let size = file.store.size();
+        let index = fetch_index(path, size, &file.options, Pod5Index::is_start, fits)?;
+        Ok(index.map(|index| self.tables.index.keep(index)))
     }
 
     /// The index: the saved one, or a new one, which is saved if possible.
@@ -65,12 +65,17 @@ impl Pod5File {
         if let Some(index) = self.fetch_rows(file)? {
             return Ok((index, IndexOrigin::Loaded));
         }
+        self.new_rows(file)
+    }
+
+    /// A new index, which is saved if possible.
+    fn new_rows(&self, file: &OpenFile) -> Result<(Arc<Pod5Index>, IndexOrigin)> {
         let owner = self.owner(file);
         let options = &file.options;
         let build = |new: Option<NewFile>| {
             Pod5Index::build(&self.tables, owner, new, options.budget.memory, &options.control)
         };
-        let keep = |index| self.tables.index.get_or_init(|| Arc::new(index)).clone();
+        let keep = |index| self.tables.index.keep(index);
         for place in file.path.as_deref().into_iter().flat_map(index_places) {
             if create_parent(&place).is_ok()
                 && let Ok(new) = NewFile::sidecar(&place, Pod5Index::is_start)
@@ -95,15 +100,27 @@ impl Pod5File {
         Pod5Index::write_to(&self.tables, self.owner(file), new, memory, control)
     }
 
-    /// The place of a read in the Reads table.
-    pub(super) fn row(&self, file: &OpenFile, index: &Pod5Index, id: &str) -> Result<Option<Row>> {
+    /// The place of a read in the Reads table. If the index turns out to be damaged, a new one
+    /// takes its place: the file itself says where its reads are.
+    pub(super) fn row(&self, file: &OpenFile, id: &str) -> Result<Option<Row>> {
         // Ids are formatted in lower case. As in the other formats, ids that differ in case are
         // different ids.
         let Some(uuid) = parse_uuid(id).filter(|_| !id.bytes().any(|b| b.is_ascii_uppercase()))
         else {
             return Ok(None);
         };
-        let rows = index.candidates(&uuid)?;
+        let (index, _) = self.row_index(file)?;
+        let rows = match index.candidates(&uuid) {
+            Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(damage) => {
+                let warning = format!("{damage}: a new index is made of the file");
+                self.tables.index.warn(&file.options.control, &warning);
+                self.tables.index.drop(&index);
+                let (index, _) = self.new_rows(file)?;
+                index.candidates(&uuid)?
+            }
+            rows => rows?,
+        };
         if rows.len() < 2 {
             return Ok(rows.first().copied());
         }
@@ -132,11 +149,10 @@ impl Pod5File {
     /// The rows of the Reads table that a selection contains.
     pub(super) fn wanted(&self, file: &OpenFile, selection: &Selection) -> Result<WantedReads> {
         let Selection::Ids(ids) = selection else { return Ok(WantedReads::All) };
-        let (index, _) = self.row_index(file)?;
         let mut missing = Vec::new();
         let mut rows = Vec::with_capacity(ids.len());
         for id in ids.iter() {
-            match self.row(file, &index, id)? {
+            match self.row(file, id)? {
                 Some(row) => rows.push(row),
                 None => missing.push(id.as_str()),
             }

@@ -22,7 +22,8 @@
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_codec::splitmix::{STEP, checksum, mix, word};
 use thalweg_io::control::Control;
@@ -72,6 +73,44 @@ pub(crate) struct Pod5Index {
     /// The checksum of its head, which each block repeats: no block of another index passes for one
     /// of this.
     head_sum: u64,
+}
+
+/// The index that a file's reads are found by, once it is loaded or built.
+#[derive(Debug, Default)]
+pub(super) struct IndexInUse {
+    index: Mutex<Option<Arc<Pod5Index>>>,
+    /// Whether somebody was warned of it.
+    is_told: AtomicBool,
+}
+
+impl IndexInUse {
+    pub(super) fn get(&self) -> Option<Arc<Pod5Index>> {
+        self.lock().clone()
+    }
+
+    /// The index that is in use, or from now on this one.
+    pub(super) fn keep(&self, index: Pod5Index) -> Arc<Pod5Index> {
+        self.lock().get_or_insert_with(|| Arc::new(index)).clone()
+    }
+
+    /// Gives up an index that turned out to be damaged, unless another thread did.
+    pub(super) fn drop(&self, damaged: &Arc<Pod5Index>) {
+        let mut index = self.lock();
+        if index.as_ref().is_some_and(|index| Arc::ptr_eq(index, damaged)) {
+            *index = None;
+        }
+    }
+
+    /// Warns of the index, once: all its blocks may be damaged.
+    pub(super) fn warn(&self, control: &Control, warning: &str) {
+        if !self.is_told.swap(true, Ordering::Relaxed) {
+            control.warn(warning);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Pod5Index>>> {
+        self.index.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Whether a new index has the places of signal rows.
@@ -320,7 +359,7 @@ impl Pod5Index {
         let is_own = word(&end[8..]) == index && word(&end[16..]) == self.head_sum;
         if word(sum) != checksum(body) || !is_own || count > ENTRIES || count == 0 {
             let found = if is_own { "a damaged block" } else { "another block" };
-            let fault = Fault::new(0, found, "one with its checksum; delete the index");
+            let fault = Fault::new(0, found, "one with its place and checksum");
             return Err(fault.in_file(self.store.name(), at, "index"));
         }
         Ok(entries

@@ -1,7 +1,7 @@
 //! Opening a POD5 file: footers, schemas, dictionaries and runs.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use thalweg_io::arrow_ipc::Head;
 use thalweg_io::control::Control;
@@ -14,6 +14,7 @@ use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Pod5File;
 use super::cache::{Cache, InFlight};
+use super::index::IndexInUse;
 use super::recover::{self, FoundTable};
 use super::tables::{SignalRowPlace, Tables};
 use crate::file::OpenedFormat;
@@ -135,7 +136,7 @@ pub(crate) fn open(store: &Arc<dyn Store>, options: &Options) -> Result<OpenedFo
         reads_cache: Cache::new(share),
         signal_cache: Cache::new(share / 2),
         signal_in_flight: InFlight::default(),
-        index: OnceLock::new(),
+        index: IndexInUse::default(),
     };
     if is_far(&model) {
         tables.keep_reads_batches(|range| opening.known(range));

@@ -1,7 +1,7 @@
 //! The Reads and Signal tables, batch by batch.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use thalweg_codec::splitmix::mix;
 use thalweg_io::arrow_ipc::Head;
@@ -13,7 +13,7 @@ use thalweg_io::store::many::{read, read_many};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::cache::{Cache, InFlight};
-use super::index::Pod5Index;
+use super::index::{IndexInUse, Pod5Index};
 use crate::pod5::{IpcBlock, ReadsTable, RowCoding, SignalLayout, TableBatch, UUID_BYTES};
 
 /// The schemas and batch places of both tables. The batches are read on demand.
@@ -38,8 +38,8 @@ pub(crate) struct Tables {
     pub(super) reads_cache: Cache<ReadsBatch>,
     pub(super) signal_cache: Cache<SignalBatch>,
     pub(super) signal_in_flight: InFlight,
-    /// The index by read id, once it is loaded or built.
-    pub(super) index: OnceLock<Arc<Pod5Index>>,
+    /// The index by read id.
+    pub(super) index: IndexInUse,
 }
 
 /// A batch of the Reads table.
@@ -294,7 +294,7 @@ impl Tables {
     ) -> Result<Vec<Result<Arc<SignalBatch>>>> {
         let Some(saved) = self.index.get() else { return self.signal_batches(indices, control) };
         let found: Vec<_> =
-            indices.iter().map(|&index| self.saved_signal_batch(saved, index)).collect();
+            indices.iter().map(|&index| self.saved_signal_batch(&saved, index, control)).collect();
         let absent = indices.iter().zip(&found).filter(|(_, found)| found.is_none());
         let absent: Vec<usize> = absent.map(|(&index, _)| index).collect();
         let mut fetched = self.signal_batches(&absent, control)?.into_iter();
@@ -304,11 +304,23 @@ impl Tables {
 
     /// A batch of the Signal table from an index. What is wrong with the index is no reason not to
     /// read the file.
-    fn saved_signal_batch(&self, saved: &Pod5Index, index: usize) -> Option<Arc<SignalBatch>> {
+    fn saved_signal_batch(
+        &self,
+        saved: &Pod5Index,
+        index: usize,
+        control: &Control,
+    ) -> Option<Arc<SignalBatch>> {
         let first = self.rows_per_batch.checked_mul(index as u64)?;
         let rows = first..first.checked_add(self.rows_per_batch)?;
         let inside = self.signal_blocks.get(index)?.range_in_file(self.signal_at);
-        saved.signal_batch(rows, &inside).ok().flatten().map(Arc::new)
+        let batch = saved.signal_batch(rows, &inside).unwrap_or_else(|error| {
+            self.index.warn(
+                control,
+                &format!("{error}: the file is read in its place; `thalweg index` makes a new one"),
+            );
+            None
+        });
+        batch.map(Arc::new)
     }
 
     /// Batches of the Signal table; `indices` are ascending and distinct.
