@@ -49,6 +49,7 @@ impl From<thalweg_gauge::Error> for Failure {
     fn from(error: thalweg_gauge::Error) -> Self {
         match error {
             thalweg_gauge::Error::Cancelled => Self::Failed(thalweg::Error::Cancelled),
+            thalweg_gauge::Error::Store(error) => Self::Failed(error),
             thalweg_gauge::Error::Usage(message) | thalweg_gauge::Error::Suite(message) => {
                 Self::Usage(message)
             }

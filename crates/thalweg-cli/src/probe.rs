@@ -13,12 +13,12 @@ use thalweg::model::{StoreModel, saved};
 use thalweg::new_file::NewFile;
 use thalweg::store::FileStore;
 use thalweg::{OpenedStore, Options};
-use thalweg_gauge::limit::{Probe, ProbeOptions, probe, probe_object};
+use thalweg_gauge::limit::{ObjectProbeLimits, Probe, ProbeOptions, probe, probe_object};
 use thalweg_gauge::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
 use thalweg_io::open::{Counts, counts_of_urls, url_device};
-use thalweg_io::urls::{self, url};
+use thalweg_io::urls::{self, is_file, shown, url};
 
-use crate::common::{Failure, VerbResult, counted, output, parse_bytes, shown_path};
+use crate::common::{Failure, VerbResult, complain, counted, output, parse_bytes, shown_path};
 use crate::open::TimeoutArgs;
 use crate::signals::{cancel_on_signal, flag_on_signal};
 
@@ -28,8 +28,8 @@ use crate::signals::{cancel_on_signal, flag_on_signal};
 /// Reads parts of FILE past the page cache, with several request sizes and several numbers of
 /// requests in flight. In a FOLDER, it writes a temporary file, reads that, and removes it. Of an
 /// object at a URL, it asks for ranges, and writes nothing; the object should have 64 MB or more.
-/// The model is valid for 30 days, for every file on that device, or every object of that bucket or
-/// HTTP server.
+/// That costs up to 50,000 GETs and the bytes of --most, on a fast line. The model is valid for 30
+/// days, for every file on that device, or every object of that bucket or HTTP server.
 ///
 /// Example: thalweg probe /data --budget-s 20
 ///
@@ -41,13 +41,16 @@ pub(crate) struct ProbeArgs {
     /// Print one JSON line: the model, the whole table, and where the model was saved
     #[arg(long)]
     json: bool,
-    /// About how many seconds the reads may take in all
+    /// How many seconds the reads may take in all, about so many of a file
     #[arg(long, value_name = "SECONDS", default_value_t = 12)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=3600))]
     budget_s: u32,
     /// Size of the temporary file
     #[arg(long, value_name = "SIZE", default_value = "256MB", value_parser = parse_bytes)]
     file_size: u64,
+    /// URLs: the most bytes that are asked for
+    #[arg(long, value_name = "SIZE", default_value = "4GB", value_parser = parse_bytes)]
+    most: u64,
     #[command(flatten)]
     timeout: TimeoutArgs,
 }
@@ -74,9 +77,8 @@ pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
         writeln!(out, "{}", as_json(&found, &model, place.as_deref().ok(), counts))?;
     } else {
         write!(out, "{}", in_words(&found, &model))?;
-        if let Some(Counts { requests, bytes, .. }) = counts {
-            let bytes = decimal_bytes(bytes as f64);
-            writeln!(out, "it took {}, {bytes}", counted(requests, "request"))?;
+        if let Some(counts) = counts {
+            writeln!(out, "it took {}", took(counts))?;
         }
         if let Ok(place) = &place {
             writeln!(out, "saved as {}; it holds for 30 days", shown_path(place))?;
@@ -91,16 +93,43 @@ type Probed = (Probe, Option<String>);
 
 /// Measures the line to an object.
 fn object(args: &ProbeArgs, url: &str) -> Result<Probed, Failure> {
-    let control = cancel_on_signal();
-    let options =
-        Options { control: control.clone(), timeout: args.timeout.timeout(), ..Options::default() };
-    let opened = OpenedStore::unthrottled(&args.path, &options)?;
-    if opened.file.is_some() {
+    if is_file(url) {
         let words = "a URL of a file: give its path to measure the device".into();
         return Err(Failure::Usage(words));
     }
-    let found = probe_object(&opened.store, budget(args), &control)?;
+    complain(&format!(
+        "{}: takes up to {} s, {} GETs and {} (--budget-s, --most)",
+        shown(url),
+        args.budget_s,
+        ObjectProbeLimits::REQUESTS,
+        decimal_bytes(args.most as f64)
+    ));
+    let control = cancel_on_signal();
+    let limits = ObjectProbeLimits::new(budget(args), args.most);
+    let part = control.until(limits.end);
+    let options =
+        Options { control: part.clone(), timeout: args.timeout.timeout(), ..Options::default() };
+    let probe = OpenedStore::unthrottled(&args.path, &options)
+        .map_err(Failure::from)
+        .and_then(|opened| Ok(probe_object(&opened.store, limits, &part)?));
+    let found = match probe {
+        Err(Failure::Failed(thalweg::Error::Cancelled)) if !control.is_cancelled() => None,
+        probe => probe?,
+    };
+    let found = found.ok_or_else(|| {
+        Failure::Said(format!(
+            "{}: cut short by --budget-s or --most before the bandwidth was measured, after {}: no \
+             model is saved; give more, or expect little of this line",
+            shown(url),
+            took(counts_of_urls())
+        ))
+    })?;
     Ok((found, Some(url_device(url)?)))
+}
+
+/// The requests and bytes that a probe took, in words.
+fn took(Counts { requests, bytes, .. }: Counts) -> String {
+    format!("{} and {}", counted(requests, "request"), decimal_bytes(bytes as f64))
 }
 
 fn budget(args: &ProbeArgs) -> Duration {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::ReadTwice;
 
-pub use probe::{ProbeOptions, probe, probe_object};
+pub use probe::{ObjectProbeLimits, ProbeOptions, probe, probe_object};
 
 /// A measurement of reads of `block_bytes` each, with `depth` of them in flight.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -85,6 +85,9 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
+    if number.is_empty() {
+        return Err(format!("{text:?} is not a size, as in 20GB"));
+    }
     let factor = match unit.trim() {
         "" | "B" => 1.0,
         "k" | "kB" | "KB" => 1e3,

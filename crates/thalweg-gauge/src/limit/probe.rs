@@ -1,5 +1,6 @@
 //! Measures the device and the memory, on the file of the trials and in their session.
 
+mod metered;
 mod objects;
 
 use std::fs::File;
@@ -17,7 +18,7 @@ use super::{MemoryPoint, Probe, ProbePoint, ProbeWindow};
 use crate::cache::{EvictOptions, evict};
 use crate::{Error, Result, stats};
 
-pub use objects::probe_object;
+pub use objects::{ObjectProbeLimits, probe_object};
 
 /// Options of a probe.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,6 +8,7 @@ use thalweg_io::control::Control;
 use thalweg_io::pool;
 use thalweg_io::store::{AlignedBuf, Store};
 
+use super::metered::MeteredStore;
 use super::{RequestShape, SCATTERED_BLOCK, window};
 use crate::limit::{Latency, Probe, ProbePoint, ProbeWindow};
 use crate::{Error, Result, stats};
@@ -32,15 +33,52 @@ const WINDOWS: usize = 3;
 const HEAD: u64 = 64 << 10;
 /// A connection is measured with at least so many different requests.
 const FEW: u64 = 3;
+/// A window takes the time divided by this. What a model needs takes up to 29 windows, and those of
+/// a line that is busy end late.
+const SHARES: u32 = 60;
 /// A smaller object may be in a cache of the service.
 const LARGE: u64 = 64 << 20;
+/// So many small requests tell the latency, its 99th percentile included. A service that is near
+/// would answer ten times as many in the time.
+const ENOUGH: u64 = 5_000;
 
-/// Probes the service that has an object, for about `time`. Nothing is written.
+/// What probing a service may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectProbeLimits {
+    /// The time for which the measurement is laid out.
+    pub time: Duration,
+    /// When it is over.
+    pub end: Instant,
+    /// Requests, without those that are tried again or made a second time.
+    pub requests: u64,
+    /// Bytes that are asked for.
+    pub bytes: u64,
+}
+
+impl ObjectProbeLimits {
+    /// Requests of a probe. It takes a few thousand of a service that answers after tens of
+    /// milliseconds, and some ten thousands of one that answers after one.
+    pub const REQUESTS: u64 = 50_000;
+
+    /// The limits of a probe that begins now.
+    pub fn new(time: Duration, bytes: u64) -> Self {
+        Self { time, end: Instant::now() + time, requests: Self::REQUESTS, bytes }
+    }
+}
+
+/// Probes the service that has an object, whose requests must end with `limits`, as
+/// [`Control::until`] has it. Nothing is written. Returns `None` if the limits were reached before
+/// what a model needs was measured: the latency, the rate of requests, the bandwidth of a
+/// connection, and the bandwidth with the first request size.
 ///
 /// # Errors
 /// [`Error::Usage`] for an object below 512 KiB; the store's [`Cancelled`](thalweg_io::Error) soon
 /// after `control` is cancelled, and its every failure to read the object.
-pub fn probe_object(store: &Arc<dyn Store>, time: Duration, control: &Control) -> Result<Probe> {
+pub fn probe_object(
+    store: &Arc<dyn Store>,
+    limits: ObjectProbeLimits,
+    control: &Control,
+) -> Result<Option<Probe>> {
     let least = BLOCKS.into_iter().min().unwrap_or_default() + HEAD * 4;
     if store.size() < least {
         return Err(Error::Usage(format!(
@@ -49,26 +87,39 @@ pub fn probe_object(store: &Arc<dyn Store>, time: Duration, control: &Control) -
             store.size()
         )));
     }
-    let line = Line { store, control, end: Instant::now() + time, window: time / 40 };
-    let (calm, latency) = line.latency(line.shape(SCATTERED_BLOCK, CALM, true), time / 8)?;
-    let mut points = vec![calm, line.point(line.shape(SCATTERED_BLOCK, BUSY, true))?];
+    let store = MeteredStore::new(store.clone(), limits.requests, limits.bytes);
+    let line = Line { store: &store, control, end: limits.end, window: limits.time / SHARES };
+    let calm = line.shape(SCATTERED_BLOCK, CALM, true);
+    let Some((calm, latency)) = line.measured(line.latency(calm, limits.time / 8))? else {
+        return Ok(None);
+    };
+    let mut points = vec![calm];
+    let busy = line.shape(SCATTERED_BLOCK, BUSY, true);
     // One connection: with long requests, if the object has some.
-    let alone = BLOCKS.into_iter().filter(|block| line.shape(*block, 1, false).blocks >= FEW);
-    if let Some(block) = alone.max() {
-        points.push(line.point(line.shape(block, 1, false))?);
+    let alone = BLOCKS.into_iter().map(|block| line.shape(block, 1, false));
+    let alone = alone.filter(|shape| shape.blocks >= FEW).max_by_key(|shape| shape.block_bytes);
+    for shape in [Some(busy), alone].into_iter().flatten() {
+        let Some(point) = line.measured(line.point(shape))? else { return Ok(None) };
+        points.push(point);
+    }
+    let mut rows = BLOCKS.into_iter().filter(|block| line.shape(*block, 1, false).blocks > 0);
+    let first = rows.next().map_or(Ok(true), |block| line.row(block, &mut points))?;
+    if !first {
+        return Ok(None);
     }
     let mut is_whole = true;
-    for block in BLOCKS {
-        is_whole &= line.row(block, &mut points)?;
+    for block in rows {
+        is_whole = is_whole && line.row(block, &mut points)?;
     }
     let mut notes = Vec::new();
     if !is_whole {
-        notes.push("the time was over before all sizes were measured: give more".into());
+        let what = if store.is_spent() { "as many bytes or requests as allowed" } else { "time" };
+        notes.push(format!("there was not enough {what} to measure all request sizes"));
     }
     if store.size() < LARGE {
         notes.push("a small object: the service may have answered from a cache".into());
     }
-    Ok(Probe {
+    Ok(Some(Probe {
         file: store.name().to_string(),
         file_bytes: store.size(),
         direct: true,
@@ -79,12 +130,12 @@ pub fn probe_object(store: &Arc<dyn Store>, time: Duration, control: &Control) -
         throttle: None,
         twice: None,
         notes,
-    })
+    }))
 }
 
 /// The line to the service.
 struct Line<'a> {
-    store: &'a Arc<dyn Store>,
+    store: &'a MeteredStore,
     control: &'a Control,
     /// When the measurement should end.
     end: Instant,
@@ -98,19 +149,28 @@ impl Line<'_> {
         RequestShape { from: HEAD, block_bytes, depth, scattered, blocks }
     }
 
+    /// What was measured; `None` if the limits were reached before.
+    fn measured<T>(&self, outcome: Result<T>) -> Result<Option<T>> {
+        let is_over = || Instant::now() >= self.end || self.store.is_spent();
+        match outcome {
+            Err(Error::Store(thalweg_io::Error::Cancelled)) if is_over() => Ok(None),
+            outcome => outcome.map(Some),
+        }
+    }
+
     /// Measures a point: the median over its windows.
     fn point(&self, shape: RequestShape) -> Result<ProbePoint> {
         let mut windows = Vec::new();
         for number in 0..WINDOWS {
             self.control.check()?;
             let place = number as f64 / WINDOWS as f64;
-            windows.push(window(&**self.store, shape, place, self.window)?);
+            windows.push(window(self.store, shape, place, self.window)?);
         }
         Ok(ProbePoint::of(shape.block_bytes, shape.depth, shape.scattered, windows))
     }
 
-    /// Measures a request size with more and more requests in flight. Returns whether the time
-    /// sufficed. The first point of all is measured in any case.
+    /// Measures a request size with more and more requests in flight. Returns whether the limits
+    /// sufficed.
     fn row(&self, block: u64, points: &mut Vec<ProbePoint>) -> Result<bool> {
         let mut best = 0.0;
         for depth in DEPTHS {
@@ -118,10 +178,7 @@ impl Line<'_> {
             if shape.blocks == 0 || block * depth as u64 > MOST_IN_FLIGHT {
                 break;
             }
-            if Instant::now() > self.end && points.iter().any(|point| !point.scattered) {
-                return Ok(false);
-            }
-            let point = self.point(shape)?;
+            let Some(point) = self.measured(self.point(shape))? else { return Ok(false) };
             let rate = point.bytes_per_s;
             points.push(point);
             if rate < best * GAIN {
@@ -145,7 +202,8 @@ impl Line<'_> {
             read()?;
             let start = Instant::now();
             let mut times = Vec::new();
-            while start.elapsed() < time || times.is_empty() {
+            let is_enough = || next.load(Ordering::Relaxed) >= ENOUGH;
+            while start.elapsed() < time && !is_enough() || times.is_empty() {
                 let before = Instant::now();
                 read()?;
                 times.push(before.elapsed().as_secs_f64());
@@ -172,15 +230,32 @@ impl Line<'_> {
 
 #[cfg(test)]
 mod tests {
-    use thalweg_io::store::MemoryStore;
     use thalweg_io::store::throttled::{Limits, ThrottledStore};
+    use thalweg_io::store::{CountedStore, Counter, MemoryStore};
 
     use super::*;
 
-    fn probed(bytes: usize, limits: Limits, control: &Control) -> Result<Probe> {
+    fn within(
+        bytes: usize,
+        limits: Limits,
+        most: ObjectProbeLimits,
+        control: &Control,
+    ) -> Result<Option<Probe>> {
         let object = Arc::new(MemoryStore::new("object", vec![1; bytes]));
-        let store: Arc<dyn Store> = Arc::new(ThrottledStore::new(object, limits));
-        probe_object(&store, Duration::from_millis(200), control)
+        let (store, counter) = (Arc::new(ThrottledStore::new(object, limits)), Counter::default());
+        let store: Arc<dyn Store> = Arc::new(CountedStore::new(store, counter.clone()));
+        let probe = probe_object(&store, most, control);
+        let asked = counter.asked();
+        assert!(asked.requests <= most.requests && asked.bytes <= most.bytes, "{asked:?}");
+        probe
+    }
+
+    fn probed(bytes: usize, limits: Limits, control: &Control) -> Result<Probe> {
+        // Laid out for a fifth of a second; a busy machine takes longer.
+        let end = Instant::now() + Duration::from_secs(60);
+        let most = ObjectProbeLimits::new(Duration::from_millis(200), u64::MAX);
+        let probe = within(bytes, limits, ObjectProbeLimits { end, ..most }, control)?;
+        probe.ok_or_else(|| Error::Usage("cut short".into()))
     }
 
     #[test]
@@ -197,6 +272,29 @@ mod tests {
         assert!(bandwidth.is_some_and(|rate| rate > 0.0 && rate < 110e6), "{bandwidth:?}");
         assert!(probe.store_model().is_some_and(|model| (1..=64).contains(&model.depth)));
         assert!(probe.points.iter().all(|point| point.block_bytes < 4 << 20));
+        Ok(())
+    }
+
+    /// A model that was cut short is none.
+    #[test]
+    fn the_limits_of_a_probe_are_held() -> Result<()> {
+        let control = Control::new();
+        let latency = Duration::from_millis(2);
+        let limits = Limits { latency, bandwidth: 100e6, ..Limits::default() };
+        let most = ObjectProbeLimits::new(Duration::from_millis(200), u64::MAX);
+        let end = Instant::now() + Duration::from_secs(60);
+        let long = ObjectProbeLimits { end, ..most };
+        let few = ObjectProbeLimits { requests: 20, ..long };
+        assert_eq!(within(4 << 20, limits, few, &control)?, None);
+        let short = ObjectProbeLimits { bytes: 3 << 20, ..long };
+        assert_eq!(within(4 << 20, limits, short, &control)?, None);
+        // A line that gives a small range after a second.
+        let slow = Limits { latency: Duration::from_secs(1), ..limits };
+        let started = Instant::now();
+        let most = ObjectProbeLimits::new(Duration::from_millis(200), u64::MAX);
+        let part = control.until(most.end);
+        assert_eq!(within(4 << 20, slow, most, &part)?, None);
+        assert!(started.elapsed() < Duration::from_secs(20));
         Ok(())
     }
 
