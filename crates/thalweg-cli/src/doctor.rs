@@ -24,7 +24,7 @@ use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, WordSum};
 use crate::common::{Failure, VerbResult, complain, ended, output};
-use crate::explain::{counting, prior};
+use crate::explain::{CACHE, counting, prior};
 use crate::open::ReadArgs;
 use crate::options::{Kind, check as check_options};
 use report::{in_json, in_words};
@@ -158,6 +158,7 @@ impl StoreHere {
     fn origin(&self, held: &StoreModel, throttled: bool) -> (String, bool) {
         let (mut words, mut assumed) = match self.origin {
             Origin::Measured(_) => ("measured by `thalweg probe`".to_owned(), false),
+            Origin::Cache => (CACHE.to_owned(), false),
             _ => (prior(self.is_object).to_owned(), true),
         };
         if throttled {

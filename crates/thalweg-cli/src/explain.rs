@@ -30,7 +30,9 @@ pub(crate) enum ExplainedRun {
 pub(crate) fn sole(set: &ReadSet, option: &str) -> Result<Arc<ReadFile>, Failure> {
     match set.paths().len() {
         1 => Ok(set.file(0)?),
-        files => Err(Failure::Usage(format!("{option} is about one file, and {files} are named"))),
+        files => Err(Failure::Usage(format!(
+            "{option} is about one file, and these are {files}: name them one by one"
+        ))),
     }
 }
 
@@ -66,11 +68,7 @@ pub(crate) fn print(
 
 fn in_json(plan: &Explained, prices: Option<&PriceArgs>) -> serde_json::Value {
     let Explained { model, origin, shape, shares, .. } = plan;
-    let (origin, measured_at) = match origin {
-        Origin::Given => ("given", None),
-        Origin::Measured(at) => ("measured", Some(at)),
-        Origin::Prior => ("prior", None),
-    };
+    let (origin, measured_at) = origin_in_json(*origin);
     json!({
         "schema": "thalweg.plan/1",
         "model": model,
@@ -101,6 +99,30 @@ fn in_json(plan: &Explained, prices: Option<&PriceArgs>) -> serde_json::Value {
     })
 }
 
+/// Where a model comes from, as a word of JSON, and when it was measured.
+pub(crate) fn origin_in_json(origin: Origin) -> (&'static str, Option<u64>) {
+    match origin {
+        Origin::Given => ("given", None),
+        Origin::Measured(at) => ("measured", Some(at)),
+        Origin::Prior => ("prior", None),
+        Origin::Cache => ("cache", None),
+    }
+}
+
+/// Where a model comes from, in words.
+pub(crate) fn origin_in_words(origin: Origin, is_object: bool) -> String {
+    match origin {
+        Origin::Given => "given".into(),
+        Origin::Measured(at) => format!("measured {} ago by `thalweg probe`", age(at)),
+        Origin::Prior => prior(is_object).into(),
+        Origin::Cache => CACHE.into(),
+    }
+}
+
+/// The model of an object that is in the cache.
+pub(crate) const CACHE: &str =
+    "that of the disc with the cache, which has nearly all of the object";
+
 /// What the model says of the store, in words.
 pub(crate) fn store_in_words(model: &StoreModel) -> String {
     let p99 = model.latency_p99_s.map(seconds);
@@ -114,6 +136,9 @@ pub(crate) fn store_in_words(model: &StoreModel) -> String {
 
 /// The rounds before a run in words.
 pub(crate) fn before_in_words(before: &Asked) -> String {
+    if before.requests == 0 {
+        return "no requests".into();
+    }
     format!(
         "{} of requests, one after the other: {}, {}",
         counted(before.rounds, "round"),
@@ -133,11 +158,7 @@ pub(crate) fn prior(is_object: bool) -> &'static str {
 
 fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
     let Explained { model, shape, shares, .. } = plan;
-    let origin = match plan.origin {
-        Origin::Given => "given".into(),
-        Origin::Measured(at) => format!("measured {} ago by `thalweg probe`", age(at)),
-        Origin::Prior => prior(prices.is_some()).into(),
-    };
+    let origin = origin_in_words(plan.origin, prices.is_some());
     let size = |bytes: usize| binary_bytes(bytes as f64);
     let reads =
         plan.reads.map_or_else(|| "an unknown number of reads".into(), |n| counted(n, "read"));
@@ -151,30 +172,30 @@ fn in_words(plan: &Explained, prices: Option<&PriceArgs>) -> String {
     });
     format!(
         "model      {origin}\n\
-         \x20          {}, reached with {} requests of {}\n\
+         \x20          {}, reached with {} of {}\n\
          threads    {} decode, 1 to fetch\n\
          requests   {} in flight, of up to {}; gaps below {} are read, not skipped\n\
-         memory     {} in all: {} buffers take {}, batches {}, codecs may take {}\n\
+         memory     {} in all: {} with {}, batches {}, codecs may take {}\n\
          before     {}\n\
          wanted     {reads}, {}{window}\n\
-         fetched    {} in {} requests\n\
+         fetched    {} in {}\n\
          predicted  {}; decoding takes each thread {}\n{cost}",
         store_in_words(model),
-        model.depth,
+        counted(model.depth as u64, "request"),
         size(model.block),
         shape.threads,
         shape.depth,
         size(shape.block),
         decimal_bytes(plan.gap_bytes as f64),
         size(shares.total_bytes),
-        shape.buffers,
+        counted(shape.buffers as u64, "buffer"),
         size(shares.buffers_bytes),
         size(shares.batches_bytes),
         size(shares.codecs_bytes),
         before_in_words(&plan.before),
         decimal_bytes(plan.wanted_bytes as f64),
         decimal_bytes(plan.fetched_bytes as f64),
-        plan.requests,
+        counted(plan.requests, "request"),
         seconds(plan.predicted.as_secs_f64()),
         seconds(plan.processor_s),
     )

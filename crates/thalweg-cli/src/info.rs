@@ -42,7 +42,7 @@ pub(crate) struct InfoArgs {
     /// Print one JSON line a file, or one about the run
     #[arg(long)]
     json: bool,
-    /// Count the reads by reading the file if it has no index
+    /// Count the reads by reading the file if it has no index; that beside an object is fetched
     #[arg(long)]
     count: bool,
     /// HDF5: trust the file; see `thalweg read --help`

@@ -29,7 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg_codec::deflate;
-use thalweg_io::model::StoreModel;
+use thalweg_io::model::{Origin, StoreModel};
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::plan::Budget;
 use thalweg_io::store::joined::JoinedPiece;
@@ -66,6 +66,8 @@ pub struct ArrayFile {
     /// Mappings of virtual datasets that may still be read for tiles of others.
     nested: Arc<NestedAllowance>,
     options: Options,
+    /// Where the model of the store comes from.
+    origin: Origin,
     note: Option<String>,
     path: Option<PathBuf>,
     /// The path of the index of chunk offsets that is in use, if any.
@@ -282,9 +284,10 @@ impl ArrayFile {
         reach: ExternalAccess,
         options: Options,
     ) -> Result<Self> {
-        let OpenedStore { store, model: (model, _), note, .. } = opened;
+        let OpenedStore { store, model: (model, origin), note, .. } = opened;
         let other_files = OtherFiles::new(path, reach)?;
         let mut file = Self::of(store, other_files, options.on(model))?;
+        file.origin = origin;
         file.note = note;
         file.path = Some(path.to_owned());
         if !file.options.own_index {
@@ -315,6 +318,7 @@ impl ArrayFile {
         let model = options.model.unwrap_or(StoreModel::LOCAL);
         let Budget { threads, memory } = options.budget;
         let memory = (memory / METADATA_SHARE) as u64;
+        let origin = if options.model.is_some() { Origin::Given } else { Origin::Prior };
         let in_rounds = options.finds_in_rounds;
         let fetch = FetchOptions { model, threads, memory, in_rounds };
         let file = MetadataFile::open(main, &options.control, fetch)?;
@@ -326,6 +330,7 @@ impl ArrayFile {
             level: 0,
             nested: Arc::default(),
             options,
+            origin,
             note: None,
             path: None,
             index: None,
@@ -350,6 +355,11 @@ impl ArrayFile {
     /// What finding datasets has cost so far.
     pub fn finding(&self) -> Cost {
         self.file.cost()
+    }
+
+    /// Where the model of the store comes from.
+    pub fn model_origin(&self) -> Origin {
+        self.origin
     }
 
     /// The options that the file was opened with.

@@ -21,6 +21,8 @@ pub enum Origin {
     Measured(u64),
     /// It is assumed from the kind of file system.
     Prior,
+    /// It is that of the disc which has nearly all of an object at a URL in a cache.
+    Cache,
 }
 
 /// The performance of a store.

@@ -14,6 +14,7 @@ pub mod throttled;
 pub mod uring;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -90,6 +91,13 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// Bytes at the start that came when the store was opened: reading them takes no request.
     fn head(&self) -> u64 {
         0
+    }
+
+    /// The bytes that a read of `range` asks for where requests are paid for: with a
+    /// [cache](crate::object_cache) in front of an object, the blocks that are not in it. Empty if
+    /// there are none.
+    fn missing(&self, range: Range<u64>) -> Range<u64> {
+        range
     }
 
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.

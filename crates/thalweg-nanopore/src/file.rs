@@ -40,7 +40,7 @@ pub use get::{GetReads, IndexedGetter, SingleRead};
 pub use index::{IndexOrigin, save_index, save_sidecar};
 pub(crate) use index::{load_index_file, missing_reads};
 pub use report::{CheckReport, IndexState, LostReads};
-pub use requests::RequestTotals;
+pub use requests::{PaidRequests, RequestTotals};
 
 /// The reads that a run reads.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -54,6 +54,7 @@ use crate::pod5::{Pod5File, RowCoding};
 use crate::record::{Header, Record, StoredRow};
 use decoder::{Collect, Mapper, ReadDecoder, Visitors};
 
+pub use crate::file::PaidRequests;
 pub use crate::file::{CheckReport, IndexOrigin, IndexState, LostReads, Selection};
 pub use crate::pod5::Pod5Info;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};

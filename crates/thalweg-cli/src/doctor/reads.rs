@@ -11,7 +11,7 @@ use thalweg::text::escaped;
 use thalweg_gauge::units::{decimal_bytes, seconds};
 use thalweg_io::urls;
 
-use crate::common::{VerbResult, output, shown_path};
+use crate::common::{VerbResult, counted, output, shown_path};
 use crate::info::findings::{known_reads, record_findings};
 use crate::open::print_note;
 
@@ -42,8 +42,9 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
         let time = seconds(plan.predicted.as_secs_f64());
         writeln!(
             out,
-            "  {:<10} {time} predicted for the store alone: {} requests, {bytes}",
-            "thalweg", plan.requests
+            "  {:<10} {time} predicted for the store alone: {}, {bytes}",
+            "thalweg",
+            counted(plan.requests, "request")
         )?;
         for (_, what) in &findings {
             writeln!(out, "  {:<10} {}", "finding", escaped(what))?;

@@ -52,12 +52,15 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     line("arrays", &words);
     if report.left_out > 0 {
         let left_out = report.left_out;
-        let words = format!("{left_out} more are virtual, or cannot be read; they are left out");
+        let words =
+            format!("{left_out} more left out: virtual, or with a part that cannot be read");
         line("", &words);
     }
     for layout in layouts.iter().take(SHOWN) {
         let chunk = match &layout.chunk {
-            Some(chunk) => format!("{} chunks of {}", layout.pieces, shape_in_words(chunk)),
+            Some(chunk) => {
+                format!("{} of {}", counted(layout.pieces as u64, "chunk"), shape_in_words(chunk))
+            }
             None => "one run".into(),
         };
         let filters = match &layout.filters[..] {

@@ -7,6 +7,7 @@ use thalweg::model::StoreModel;
 use thalweg::plan::GapRule;
 use thalweg::reads::ReadFile;
 use thalweg_gauge::units::decimal_bytes;
+use thalweg_io::urls::shown;
 
 use crate::common::Failure;
 
@@ -31,11 +32,9 @@ pub(super) fn mean_record_bytes(file: &ReadFile, reads: Option<u64>) -> Option<f
 /// The number of reads of a file, if it is known without reading the file, and findings about the
 /// index or table that holds the number.
 pub(crate) fn known_reads(file: &ReadFile) -> Result<(Option<u64>, Vec<LayoutFinding>), Failure> {
-    let no_index =
-        "there is no index: the first read by id reads the whole file; run `thalweg index`";
     match file.known_reads() {
         Ok(Some(reads)) => Ok((Some(reads), Vec::new())),
-        Ok(None) if has_records(file) => Ok((None, vec![("no_index", no_index.into())])),
+        Ok(None) if has_records(file) => Ok((None, vec![without_index(file)?])),
         Ok(None) => Ok((None, Vec::new())),
         Err(thalweg::Error::Cancelled) => Err(thalweg::Error::Cancelled.into()),
         // A file with a damaged table or a damaged index can still be described.
@@ -44,10 +43,30 @@ pub(crate) fn known_reads(file: &ReadFile) -> Result<(Option<u64>, Vec<LayoutFin
             Ok((None, vec![("damaged", words)]))
         }
         Err(error) => {
-            let words = format!("{error}; delete it, and `thalweg index` makes another");
+            let words = format!("{error}; `thalweg index` makes another in its place");
             Ok((None, vec![("bad_index", words)]))
         }
     }
+}
+
+/// The finding about a file without an index here. One may lie beside an object, from where the
+/// first read by id fetches it.
+fn without_index(file: &ReadFile) -> Result<LayoutFinding, Failure> {
+    let reads_all = "the first read by id reads the whole file";
+    let Some(beside) = file.index_beside()? else {
+        return Ok(("no_index", format!("there is no index: {reads_all}; run `thalweg index`")));
+    };
+    let url = shown(&beside.url);
+    if !beside.is_current {
+        let words = format!(
+            "the index {url} is older than the object, and so not used: {reads_all}; make a new \
+             one with `thalweg index`"
+        );
+        return Ok(("old_index", words));
+    }
+    let size = decimal_bytes(beside.size as f64);
+    let words = format!("the first read by id fetches the index {url} ({size}), if it fits");
+    Ok(("index_beside", words))
 }
 
 /// Whether the last bytes are those of a file that was finished.

@@ -66,8 +66,14 @@ fn look(
     // Counting reads the file, whatever its index says.
     if count && reads.is_none() && !is_damaged(&findings) {
         let _progress = FetchProgress::watch(control, file.store().size());
-        reads = Some(file.build_index()?.len() as u64);
-        reads_from = "count";
+        // An index beside an object spares reading all of it.
+        if findings.iter().any(|(code, _)| *code == "index_beside") && file.fetch_index()? {
+            (reads, findings) = known_reads(file)?;
+            reads_from = "index";
+        } else {
+            reads = Some(file.build_index()?.len() as u64);
+            reads_from = "count";
+        }
     }
     findings.extend(record_findings(file, reads)?);
     Ok(ReadsInfo {
@@ -216,6 +222,9 @@ fn reads_in_words(info: &ReadsInfo) -> String {
         }
         (Some(n), None) => format!("{n} (by {from})"),
         (None, _) if is_damaged(&info.findings) => "unknown".into(),
+        (None, _) if info.findings.iter().any(|(code, _)| *code == "index_beside") => {
+            "unknown; --count takes the number from the index beside the object".into()
+        }
         (None, _) => "unknown, for there is no index to use; --count reads the file".into(),
     }
 }

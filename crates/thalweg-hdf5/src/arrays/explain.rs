@@ -20,6 +20,10 @@ pub struct Requests {
     pub count: u64,
     /// Bytes that the requests transfer.
     pub fetched: u64,
+    /// Of the requests, those that a [cache](thalweg_io::object_cache) of an object does not save.
+    pub paid: u64,
+    /// Bytes that these transfer.
+    pub paid_bytes: u64,
     /// Of these, stored bytes that hold wanted elements.
     pub wanted: u64,
     /// Requests that do not begin where the one before ended.
@@ -93,7 +97,8 @@ impl ArrayFile {
         let mut windows = windows.peekable();
         let none = Window::new();
         let shape = self.shape(windows.peek().unwrap_or(&none), model, delivery);
-        let mut requests = Requests { count: 0, fetched: 0, wanted: 0, jumps: 0, shape };
+        let mut requests =
+            Requests { count: 0, fetched: 0, paid: 0, paid_bytes: 0, wanted: 0, jumps: 0, shape };
         let rule = self.gap_rule(model);
         let align = self.store.alignment() as u64;
         let mut end = None;
@@ -108,6 +113,9 @@ impl ArrayFile {
                 let start = fetch.range.start / align * align;
                 requests.count += 1;
                 requests.fetched += fetch.range.end - start;
+                let missing = self.store.missing(start..fetch.range.end);
+                requests.paid += u64::from(!missing.is_empty());
+                requests.paid_bytes += missing.end.saturating_sub(missing.start);
                 requests.jumps += u64::from(end != Some(fetch.range.start));
                 end = Some(fetch.range.end);
             }

@@ -7,7 +7,7 @@ use super::ObjectCache;
 use super::around::Around;
 use super::header::{BLOCK, BLOCKS, Header, ObjectId};
 use super::section::{Section, Wait};
-use crate::model::{Origin, StoreModel};
+use crate::model::StoreModel;
 
 /// Sections that are looked at to find out how much of an object is there.
 const MOST_LOOKED_AT: u64 = 64;
@@ -83,6 +83,21 @@ impl Blocks {
         missing.0.unwrap_or(blocks.end..blocks.end)
     }
 
+    /// Those of some blocks that would have to be fetched: from the first that is missing to the
+    /// last. The bytes of the others are not looked at.
+    pub(super) fn missing(&self, blocks: Range<u64>) -> Range<u64> {
+        let mut missing = Span::default();
+        for (number, part) in by_section(blocks.clone()) {
+            let sums = self.section(number).map(|section| section.sums(part.clone(), Wait::Yes));
+            let is_missing = |at: &u64| match &sums {
+                Some(sums) => sums[(at - part.start) as usize] == 0,
+                None => true,
+            };
+            part.clone().filter(is_missing).for_each(|at| missing.add(at));
+        }
+        missing.0.unwrap_or(blocks.end..blocks.end)
+    }
+
     /// Reads blocks from `first` on, and notes which are wrong.
     fn read(&self, first: u64, memory: &mut [u8], sums: &[u64], wait: Wait, wrong: &mut Span) {
         for (number, part, memory) in pieces(first, memory) {
@@ -117,7 +132,7 @@ impl Blocks {
 
     /// The part of the object that is there, and the model of the disc that has it. `None` if
     /// nothing is there. Of an object of many sections, some are looked at.
-    pub(super) fn share(&self) -> Option<(f64, (StoreModel, Origin))> {
+    pub(super) fn share(&self) -> Option<(f64, StoreModel)> {
         let count = self.id.size.div_ceil(BLOCK).div_ceil(BLOCKS);
         let step = count.div_ceil(MOST_LOOKED_AT).max(1);
         let (mut there, mut all, mut model) = (0, 0, None);
@@ -127,7 +142,7 @@ impl Blocks {
             let Some(section) = self.section(number) else { continue };
             let sums = section.sums(blocks, Wait::Yes);
             there += sums.iter().filter(|sum| **sum != 0).count();
-            model.get_or_insert_with(|| StoreModel::known(&section.file));
+            model.get_or_insert_with(|| StoreModel::known(&section.file).0);
         }
         Some((there as f64 / all as f64, model?))
     }

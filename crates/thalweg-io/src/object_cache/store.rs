@@ -49,7 +49,7 @@ impl CachedStore {
     /// all of the object is there.
     pub fn model(&self, model: (StoreModel, Origin)) -> (StoreModel, Origin) {
         match self.blocks.share() {
-            Some((share, of_disc)) if share >= WARM => of_disc,
+            Some((share, of_disc)) if share >= WARM => (of_disc, Origin::Cache),
             _ => model,
         }
     }
@@ -124,5 +124,17 @@ impl Store for CachedStore {
         buf.is_empty()
             || self.inner.read_at_hand(offset, buf)
             || self.fill(offset, buf, Wait::No).is_ok_and(|is_full| is_full)
+    }
+
+    fn head(&self) -> u64 {
+        self.inner.head()
+    }
+
+    fn missing(&self, range: Range<u64>) -> Range<u64> {
+        if range.is_empty() || range.end <= self.inner.head() {
+            return range.end..range.end;
+        }
+        let blocks = self.blocks.missing(range.start / BLOCK..range.end.div_ceil(BLOCK));
+        (blocks.start * BLOCK).min(self.size())..(blocks.end * BLOCK).min(self.size())
     }
 }

@@ -17,7 +17,7 @@ use super::*;
 use crate::control::Control;
 use crate::error::Result;
 use crate::model::{Origin, StoreModel};
-use crate::store::{Store, check_inside};
+use crate::store::{CountedStore, Counter, Store, check_inside};
 
 /// Two sections and a bit.
 const LARGE: u64 = 2 * BLOCKS * BLOCK + 3 * BLOCK + 77;
@@ -439,8 +439,32 @@ fn the_model_is_the_discs_if_all_is_there() {
     object.check(&store, 3 * BLOCK..200 * BLOCK);
     assert_eq!(store.model(remote), remote, "98.5 % are there");
     object.check(&store, 2 * BLOCK..3 * BLOCK);
-    let disc = StoreModel::known(&fs::File::open(cache.folder()).unwrap());
-    assert_eq!(store.model(remote), disc);
+    let (disc, _) = StoreModel::known(&fs::File::open(cache.folder()).unwrap());
+    assert_eq!(store.model(remote), (disc, Origin::Cache));
+}
+
+#[test]
+fn what_is_missing_is_known_without_reading() {
+    let (_folder, cache) = new_cache(1 << 30);
+    let object = Made::new("a", 9 * BLOCK + 5);
+    let store = object.cached(&cache);
+    assert_eq!(store.missing(BLOCK + 1..BLOCK + 2), BLOCK..2 * BLOCK, "whole blocks are fetched");
+    object.check(&store, 2 * BLOCK..5 * BLOCK);
+    assert_eq!(store.missing(BLOCK + 1..5 * BLOCK), BLOCK..2 * BLOCK);
+    assert_eq!(store.missing(0..9 * BLOCK + 5), 0..9 * BLOCK + 5);
+    assert!(store.missing(3 * BLOCK + 7..4 * BLOCK).is_empty());
+    assert_eq!(store.missing(9 * BLOCK..9 * BLOCK + 5), 9 * BLOCK..9 * BLOCK + 5);
+    // What the store says is what a read does.
+    let counter = Counter::default();
+    let counted = CountedStore::new(Arc::new(store), counter.clone());
+    for range in [2 * BLOCK + 5..3 * BLOCK, BLOCK + 3..4 * BLOCK, 8 * BLOCK..9 * BLOCK + 5] {
+        let missing = counted.missing(range.clone());
+        let before = counter.asked();
+        object.check(&counted, range);
+        let after = counter.asked();
+        assert_eq!(after.bytes - before.bytes, missing.end - missing.start);
+        assert_eq!(after.requests - before.requests, u64::from(!missing.is_empty()));
+    }
 }
 
 /// Threads of three processes read while others clear, verify and damage.

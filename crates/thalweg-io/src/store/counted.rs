@@ -1,5 +1,6 @@
 //! A store that counts what is asked of it: requests, bytes, and how often one waited for another.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -53,13 +54,13 @@ impl Counter {
     }
 
     /// Counts a request. The requests that have ended by now are those it may have waited for.
-    fn count(&self, bytes: usize, request: impl FnOnce() -> Result<()>) -> Result<()> {
+    fn count(&self, bytes: u64, request: impl FnOnce() -> Result<()>) -> Result<()> {
         let round = self.lock().rounds + 1;
         let outcome = request();
         let mut asked = self.lock();
         asked.rounds = asked.rounds.max(round);
         asked.requests += 1;
-        asked.bytes += bytes as u64;
+        asked.bytes += bytes;
         outcome
     }
 
@@ -68,7 +69,7 @@ impl Counter {
     }
 }
 
-/// A store whose requests are counted. Bytes that are at hand are no request.
+/// A store whose requests are counted. Bytes that are at hand or in a cache are no request.
 #[derive(Debug)]
 pub struct CountedStore {
     inner: Arc<dyn Store>,
@@ -95,7 +96,12 @@ impl Store for CountedStore {
         if buf.is_empty() || self.inner.read_at_hand(offset, buf) {
             return Ok(());
         }
-        self.counter.count(buf.len(), || self.inner.read_at(offset, buf))
+        let missing = self.inner.missing(offset..offset + buf.len() as u64);
+        if missing.is_empty() {
+            return self.inner.read_at(offset, buf);
+        }
+        let bytes = missing.end - missing.start;
+        self.counter.count(bytes, || self.inner.read_at(offset, buf))
     }
 
     fn bytes(&self) -> Option<&[u8]> {
@@ -112,6 +118,10 @@ impl Store for CountedStore {
 
     fn head(&self) -> u64 {
         self.inner.head()
+    }
+
+    fn missing(&self, range: Range<u64>) -> Range<u64> {
+        self.inner.missing(range)
     }
 
     fn touch(&self, offset: u64, len: usize) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -161,6 +162,14 @@ impl Store for JoinedStore {
     /// in progress has views of them.
     fn bytes(&self) -> Option<&[u8]> {
         self.main.bytes()
+    }
+
+    fn head(&self) -> u64 {
+        self.main.head()
+    }
+
+    fn missing(&self, range: Range<u64>) -> Range<u64> {
+        if range.start < FIRST { self.main.missing(range) } else { range }
     }
 
     fn touch(&self, offset: u64, len: usize) -> Result<()> {

@@ -8,6 +8,7 @@ mod limits;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -141,6 +142,10 @@ impl Store for ThrottledStore {
 
     fn answer(&self, request: &mut Request) -> Result<()> {
         self.slowly(request.offset, request.len, || self.inner.answer(request))
+    }
+
+    fn missing(&self, range: Range<u64>) -> Range<u64> {
+        self.inner.missing(range)
     }
 
     fn alignment(&self) -> usize {

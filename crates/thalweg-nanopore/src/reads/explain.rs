@@ -10,7 +10,7 @@ use thalweg_io::store::{Asked, Counter};
 use thalweg_io::{Error, Result, plan};
 
 use super::{ReadFile, Selection};
-use crate::file::RequestTotals;
+use crate::file::{PaidRequests, RequestTotals};
 
 /// The plan of a run: all numbers that the engine would use.
 #[derive(Debug, Clone)]
@@ -38,6 +38,9 @@ pub struct Explained {
     pub requests: u64,
     /// Bytes that these requests transfer.
     pub fetched_bytes: u64,
+    /// Of these, the requests and bytes that a [cache](thalweg_io::object_cache) of an object does
+    /// not save.
+    pub paid: PaidRequests,
     /// Transferred bytes that belong to selected reads. A read that is selected twice counts once
     /// per request.
     pub wanted_bytes: u64,
@@ -49,20 +52,20 @@ pub struct Explained {
 }
 
 impl Explained {
-    /// Requests before the run and of the run.
+    /// Requests before the run and of the run, but for those that a cache saves.
     pub fn all_requests(&self) -> u64 {
-        self.before.requests + self.requests
+        self.before.requests + self.paid.requests
     }
 
-    /// Bytes that all requests transfer.
+    /// Bytes that all these requests transfer.
     pub fn all_bytes(&self) -> u64 {
-        self.before.bytes + self.fetched_bytes
+        self.before.bytes + self.paid.bytes
     }
 
     /// How often requests wait for the answers of others. Those of the run do not wait for each
     /// other.
     pub fn rounds(&self) -> u64 {
-        self.before.rounds + u64::from(self.requests > 0)
+        self.before.rounds + u64::from(self.paid.requests > 0)
     }
 }
 
@@ -106,7 +109,7 @@ impl ReadFile {
             Selection::Ids(_) if !self.reads.has_index(&self.file)? => {
                 return Err(Error::NotFound {
                     file: self.file.name().clone(),
-                    what: "an index".into(),
+                    what: "index".into(),
                     advice:
                         "make one with `thalweg index`; without it, nothing says where the reads \
                              are"
@@ -117,7 +120,7 @@ impl ReadFile {
             _ if delivery != Delivery::Worker => _ = self.whole_header(),
             _ => {}
         }
-        let RequestTotals { requests, fetched_bytes, wanted_bytes } =
+        let RequestTotals { requests, fetched_bytes, wanted_bytes, paid } =
             self.reads.requests(&self.file, selection, &shape, signal)?;
         // Counting reads may take requests that a run does not make.
         let before = self.file.options.counter.as_ref().map(Counter::asked).unwrap_or_default();
@@ -148,6 +151,7 @@ impl ReadFile {
             before,
             requests,
             fetched_bytes,
+            paid,
             wanted_bytes,
             processor_s,
             predicted: plan::in_rounds(before, &self.file.model)

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use thalweg_io::Result;
+use thalweg_io::index_fetch::{IndexBeside, index_beside};
 
 use super::ReadFile;
 use crate::file::IndexOrigin;
@@ -31,6 +32,25 @@ impl ReadFile {
     /// A file at the index's place that is not an index, or that belongs to another file.
     pub fn saved_index(&self) -> Result<Option<Arc<Index>>> {
         self.reads.saved_index(&self.file)
+    }
+
+    /// What lies beside an object at a URL in the place of its index, from where
+    /// [`ReadFile::fetch_index`] fetches it. It is looked for with one request.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](thalweg_io::Error::Cancelled).
+    pub fn index_beside(&self) -> Result<Option<IndexBeside>> {
+        let Some(path) = &self.file.path else { return Ok(None) };
+        index_beside(path, self.file.store.size(), &self.file.options.control)
+    }
+
+    /// Fetches the index that lies beside an object at a URL, unless there is one here. Returns
+    /// whether reads are found by id without reading the whole file.
+    ///
+    /// # Errors
+    /// Those of [`ReadFile::saved_index`].
+    pub fn fetch_index(&self) -> Result<bool> {
+        self.reads.has_index(&self.file)
     }
 
     /// The number of reads, if it is known without reading the whole file: from the index, or from

@@ -14,17 +14,18 @@ use thalweg_io::urls::url;
 
 use super::{ReadJob, SliceNumber, WantedArrays, array, timed};
 use crate::common::{Failure, VerbResult, counted, output};
-use crate::explain::{before_in_words, store_in_words};
+use crate::explain::{before_in_words, origin_in_json, origin_in_words, store_in_words};
 use crate::prices::PriceArgs;
 
 /// Prints the plan of a read of the arrays at or below the paths, or of parts of them.
 pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> VerbResult {
     let wanted = WantedArrays::at(file, job.within)?;
     let model = file.options().model.unwrap_or(StoreModel::LOCAL);
+    let origin = file.model_origin();
     let datasets: Vec<&Dataset> = wanted.datasets.iter().collect();
     let requests = requests(file, &datasets, job, &model)?;
     let before = file.options().counter.as_ref().map(Counter::asked).unwrap_or_default();
-    let (gets, bytes) = (before.requests + requests.count, before.bytes + requests.fetched);
+    let (gets, bytes) = (before.requests + requests.paid, before.bytes + requests.paid_bytes);
     let load = Load { requests: requests.count, bytes: requests.fetched };
     let shape = requests.shape;
     let processor_s = Costs::default().of_read(&datasets, load, requests.wanted);
@@ -35,9 +36,12 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
     let cost = file.finding();
     let mut out = output();
     if job.as_json {
+        let (origin, measured_at) = origin_in_json(origin);
         let plan = json!({
             "schema": "thalweg.plan/1",
             "model": model,
+            "model_origin": origin,
+            "model_measured_at_unix_s": measured_at,
             "finding_rounds": cost.rounds,
             "finding_requests": cost.requests,
             "finding_bytes": cost.bytes,
@@ -51,7 +55,7 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
             "fetched_bytes": requests.fetched,
             "wanted_bytes": requests.wanted,
             "before": before,
-            "rounds": before.rounds + u64::from(requests.count > 0),
+            "rounds": before.rounds + u64::from(requests.paid > 0),
             "all_requests": gets,
             "all_bytes": bytes,
             "cost_usd": prices.map(|prices| prices.cost(gets, bytes)),
@@ -63,26 +67,28 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
         let found = Asked { rounds: cost.rounds, requests: cost.requests, bytes: cost.bytes };
         write!(
             out,
-            "model      {}, reached with {} requests of {}\n\
+            "model      {}\n\
+             \x20          {}, reached with {} of {}\n\
              before     {}\n\
              finding    {}\n\
              threads    {} decode, 1 to fetch\n\
              requests   {} in flight, of up to {}\n\
-             wanted     {} arrays, {}\n\
-             fetched    {} in {} requests, {} of which begin elsewhere than the one before ended\n\
+             wanted     {}, {}\n\
+             fetched    {} in {}, {} of which begin elsewhere than the one before ended\n\
              predicted  {}; decoding takes each thread {}\n",
+            origin_in_words(origin, prices.is_some()),
             store_in_words(&model),
-            model.depth,
+            counted(model.depth as u64, "request"),
             binary_bytes(model.block as f64),
             before_in_words(&before),
             before_in_words(&found),
             shape.threads,
             shape.depth,
             binary_bytes(shape.block as f64),
-            datasets.len(),
+            counted(datasets.len() as u64, "array"),
             decimal_bytes(requests.wanted as f64),
             decimal_bytes(requests.fetched as f64),
-            requests.count,
+            counted(requests.count, "request"),
             requests.jumps,
             seconds(predicted_s),
             seconds(processor_s),
