@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use thalweg::engine::default_threads;
 use thalweg::text::escaped;
-use thalweg_gauge::units::{decimal_bytes, unix_s};
+use thalweg_gauge::units::{binary_bytes, decimal_bytes, unix_s};
 use thalweg_io::object_cache::{CachedObject, Contents, ObjectCache};
 use thalweg_io::urls::shown;
 
@@ -83,6 +83,10 @@ struct CacheChoice {
     folder: Option<PathBuf>,
 }
 
+/// The least size of a cache. Whoever gives less forgot the unit: no cache of so few blocks of 64
+/// KiB saves a read anything.
+const LEAST_LIMIT: u64 = 1 << 20;
+
 impl FromStr for CacheChoice {
     type Err = String;
 
@@ -90,7 +94,12 @@ impl FromStr for CacheChoice {
         let (size, mut rest) = text.split_once(',').unwrap_or((text, ""));
         let mut choice = Self::default();
         if !matches!(size, "" | "off") {
-            choice.limit = Some(parse_bytes(size)?);
+            let limit = parse_bytes(size)?;
+            if limit < LEAST_LIMIT {
+                let least = binary_bytes(LEAST_LIMIT as f64);
+                return Err(format!("{size:?} is {limit} bytes: give {least} or more, as in 20GB"));
+            }
+            choice.limit = Some(limit);
         }
         while !rest.is_empty() {
             if let Some(folder) = rest.strip_prefix("folder=").filter(|path| !path.is_empty()) {
@@ -282,14 +291,17 @@ mod tests {
         };
         assert_eq!(parse("20GB"), choice(Some(20_000_000_000), None, None));
         assert_eq!(parse("1MiB,free=2MiB"), choice(Some(1 << 20), Some(2 << 20), None));
-        assert_eq!(parse("7,folder=/a,b=c"), choice(Some(7), None, Some("/a,b=c")));
-        assert_eq!(parse("7,free=1,folder=x"), choice(Some(7), Some(1), Some("x")));
+        let least = Some(LEAST_LIMIT);
+        assert_eq!(parse("1Mi,folder=/a,b=c"), choice(least, None, Some("/a,b=c")));
+        assert_eq!(parse("1Mi,free=1,folder=x"), choice(least, Some(1), Some("x")));
         assert_eq!(parse("off,folder=x"), choice(None, None, Some("x")));
         assert_eq!(parse("off"), choice(None, None, None));
         assert_eq!(parse(""), choice(None, None, None));
-        for wrong in ["x", "7,x", "7,free", "7,folder=", "7,folder", "-7"] {
+        for wrong in ["x", "1Mi,x", "1Mi,free", "1Mi,folder=", "1Mi,folder", "-7"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
+        let told = parse("10").unwrap_err();
+        assert!(told.contains("10 bytes") && told.contains("as in 20GB"), "{told}");
     }
 
     #[test]

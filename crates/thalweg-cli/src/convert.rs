@@ -63,8 +63,8 @@ pub(crate) struct ConvertArgs {
     /// Sort the reads by id
     #[arg(long, conflicts_with_all = ["ids", "per_file"])]
     sort: bool,
-    /// Print the plan of reading IN (store model, requests, predicted time, and of a URL the cost),
-    /// and write nothing
+    /// Of one file IN, print the plan of reading it (store model, requests, predicted time, and of
+    /// a URL the cost), and write nothing
     #[arg(long, conflicts_with = "per_file")]
     explain: bool,
     #[command(flatten)]

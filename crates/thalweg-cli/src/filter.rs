@@ -11,7 +11,7 @@ use thalweg::convert::SetPart;
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
 
-use crate::common::{Failure, VerbResult, complain};
+use crate::common::{Failure, VerbResult, complain, counted};
 use crate::id_list::read_ids;
 use crate::write::ManyToOneArgs;
 
@@ -89,10 +89,11 @@ fn locate(set: &ReadSet, mut ids: Vec<String>, missing_ok: bool) -> Result<Vec<F
     ids.retain(|id| seen.insert(id.clone()));
     let Located { files, missing } = set.locate(&ids)?;
     if let Some(first) = missing.first() {
-        let what = format!("{} of {} reads ({first}, for one)", missing.len(), ids.len());
+        let of = counted(ids.len() as u64, "read");
+        let what = format!("{} of {of} ({first}, for one)", missing.len());
         if !missing_ok {
             return Err(Failure::Failed(thalweg::Error::NotFound {
-                file: format!("{} files", set.paths().len()).into(),
+                file: counted(set.paths().len() as u64, "file").into(),
                 what: what.into(),
                 advice: "check the ids, or let --missing-ok leave them out".into(),
             }));

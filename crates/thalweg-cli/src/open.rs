@@ -19,6 +19,9 @@ use crate::cache::CacheArgs;
 use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};
 use crate::signals::cancel_on_signal;
 
+/// How the library calls a file of arrays where files of reads are wanted.
+const WITHOUT_READS: &str = "an HDF5 file without reads";
+
 /// The options of every verb that reads files.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ReadArgs {
@@ -56,9 +59,19 @@ pub(crate) struct ReadArgs {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct TimeoutArgs {
     /// URLs: fail after SECONDS without progress, all tries included (default: 30)
-    #[arg(long, value_name = "SECONDS", overrides_with = "timeout")]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", overrides_with = "timeout", value_parser = parse_timeout)]
     timeout: Option<u32>,
+}
+
+/// The longest time-out: a day.
+const LONGEST_TIMEOUT_S: u32 = 86_400;
+
+/// Parses a time-out.
+fn parse_timeout(text: &str) -> Result<u32, String> {
+    let seconds = text.parse().ok().filter(|seconds| (1..=LONGEST_TIMEOUT_S).contains(seconds));
+    seconds.ok_or_else(|| {
+        format!("{text:?} is no whole number of seconds from 1 to {LONGEST_TIMEOUT_S}")
+    })
 }
 
 impl TimeoutArgs {
@@ -167,7 +180,8 @@ pub(crate) fn open_set_with(
     known: Option<ReadFile>,
     options: Options,
 ) -> Result<ReadSet, Failure> {
-    let set = ReadSet::open_with(paths, known, options).map_err(|e| about_networks(paths, e))?;
+    let set = ReadSet::open_with(paths, known, options);
+    let set = set.map_err(|error| about_arrays(paths, about_networks(paths, error)))?;
     for (path, note) in set.notes() {
         complain(&format!("{}: {note}", urls::shown_path(path)));
     }
@@ -177,6 +191,19 @@ pub(crate) fn open_set_with(
 /// The files of reads at paths, in folders, and of patterns.
 pub(crate) fn find_reads(paths: &[PathBuf], control: &Control) -> Result<Vec<PathBuf>, Failure> {
     Ok(find(paths, control).map_err(|error| about_networks(paths, error))?)
+}
+
+/// The error for several paths of which one is a file of arrays.
+fn about_arrays(paths: &[PathBuf], error: Error) -> Error {
+    match error {
+        Error::Unsupported { file, what, .. }
+            if paths.len() > 1 && what.starts_with(WITHOUT_READS) =>
+        {
+            let advice = "name it alone: files of arrays are taken one by one".into();
+            Error::Unsupported { file, what, advice }
+        }
+        error => error,
+    }
 }
 
 /// The error for paths without reads: it names the verbs for networks if one of the paths is a

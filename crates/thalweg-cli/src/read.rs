@@ -30,7 +30,8 @@ use timed::{TimedJob, one_by_one, whole};
 ///
 /// Several files of reads, folders of them, or patterns in quotes, are read one after the other in
 /// the order of their paths. Of one HDF5 file of arrays, the further paths are datasets or groups
-/// in it, or patterns of them; all are read without any.
+/// in it, or patterns of them; all are read without any. In a pattern, `*` stands for any letters
+/// of a name, `?` for any one, and `[ab]` for one of these; `[*]` is the letter itself.
 ///
 /// Example: thalweg read reads.blow5 --digest
 ///
@@ -58,7 +59,8 @@ pub(crate) struct ReadVerbArgs {
     /// With --to: picoampere (float32) instead of samples
     #[arg(long, requires = "to")]
     pa: bool,
-    /// Print the plan (store model, sizes, memory, requests, predicted time), and read nothing
+    /// Of one file, print the plan (store model, sizes, memory, requests, predicted time, and of a
+    /// URL the cost). Only what a plan needs is read: headers, tables, HDF5's metadata, the index
     #[arg(long, conflicts_with = "digest")]
     explain: bool,
     #[command(flatten)]

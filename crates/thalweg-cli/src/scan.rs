@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Instant;
 
 use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
+use thalweg_gauge::units::seconds;
+use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult};
+use crate::common::{Failure, VerbResult, complain, counted};
 use crate::explain::{self, ExplainedRun, counting};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
@@ -18,7 +21,7 @@ use crate::table_sink::{TableKind, TableSink};
 /// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
 ///
 /// The signal is not decoded; `samples` is the number of a read's samples, `file` the path of its
-/// file.
+/// file. The number of reads is printed on standard error.
 ///
 /// Example: thalweg scan run/ --to reads.parquet
 ///
@@ -46,8 +49,8 @@ pub(crate) struct ScanArgs {
     /// Only the reads in this list (one id a line), in its order
     #[arg(long, value_name = "LIST")]
     ids: Option<PathBuf>,
-    /// Print the plan (store model, requests, predicted time, and of a URL the cost), and list
-    /// nothing
+    /// Of one file, print the plan (store model, requests, predicted time, and of a URL the cost)
+    /// in place of a list
     #[arg(long, conflicts_with = "to")]
     explain: bool,
     /// With --explain: print one JSON line
@@ -62,6 +65,7 @@ pub(crate) struct ScanArgs {
 }
 
 pub(crate) fn run(args: &ScanArgs) -> VerbResult {
+    let started = Instant::now();
     let condition = args
         .condition
         .as_deref()
@@ -84,7 +88,7 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     }
     let wanted = ScanOptions { columns: args.columns.clone(), condition, ..ScanOptions::default() };
     let mut scan = set.scan(&selection, &wanted).map_err(Failure::of_argument)?;
-    let _progress = FetchProgress::watch(&control, set.bytes());
+    let progress = FetchProgress::watch(&control, set.bytes());
     // Ids that are not there are known before the names of the columns are printed.
     let schema = scan.schema();
     let first = scan.next().transpose()?;
@@ -92,11 +96,21 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
         Some((path, kind)) => TableSink::create(path, *kind, &schema)?,
         None => TableSink::stdout(if args.tsv { b'\t' } else { b',' }, &schema)?,
     };
-    if let Some(first) = first {
-        sink.push(&first)?;
+    let mut reads = 0;
+    for batch in first.map(Ok).into_iter().chain(scan) {
+        let batch = batch?;
+        reads += batch.num_rows() as u64;
+        sink.push(&batch)?;
     }
-    for batch in scan {
-        sink.push(&batch?)?;
-    }
-    sink.finish()
+    sink.finish()?;
+    drop(progress);
+    let to = args.to.as_ref().map(|(to, _)| format!("{}: ", urls::shown_path(to)));
+    complain(&format!(
+        "{}{} of {}, in {}",
+        to.unwrap_or_default(),
+        counted(reads, "read"),
+        counted(set.paths().len() as u64, "file"),
+        seconds(started.elapsed().as_secs_f64())
+    ));
+    Ok(())
 }

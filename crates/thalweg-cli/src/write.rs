@@ -3,12 +3,14 @@
 mod coding;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
 use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::reads::{Options, ReadSet};
+use thalweg_gauge::units::seconds;
 use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, counted, print_json};
@@ -135,26 +137,41 @@ impl WriteArgs {
 }
 
 impl ManyToOneArgs {
-    /// Opens the files, and writes the reads that `choose` selects from them. `lists`: what else is
-    /// read, and so must not be written.
+    /// Opens the files, writes the reads that `choose` selects from them, and says on standard
+    /// error how many these were, unless JSON says it. `lists`: what else is read, and so must not
+    /// be written.
     pub(crate) fn run(
         &self,
         lists: &[&Path],
         choose: impl FnOnce(&ReadSet) -> Result<Vec<SetPart>, Failure>,
     ) -> VerbResult {
+        let started = Instant::now();
         let options = self.read.options();
         let control = options.control.clone();
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
         self.write.force.check(&self.to, set.paths().chain(lists.iter().copied()))?;
-        let _progress = FetchProgress::watch(&control, set.bytes());
+        let mut progress = Some(FetchProgress::watch(&control, set.bytes()));
         let parts = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };
+        let from = parts.len();
         for made in make(&set, parts, vec![output], &conversion)? {
             let report = made.publish()?;
+            drop(progress.take());
             self.write.force.remove_old_index(&self.to);
             self.write.print_report(&self.to, &report, None)?;
+            if self.write.json {
+                continue;
+            }
+            complain(&format!(
+                "{}: {} of {}, {}, in {}",
+                urls::shown_path(&self.to),
+                counted(report.reads, "read"),
+                counted(from as u64, "file"),
+                counted(report.samples, "sample"),
+                seconds(started.elapsed().as_secs_f64())
+            ));
         }
         Ok(())
     }

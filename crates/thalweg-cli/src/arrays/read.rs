@@ -15,13 +15,13 @@ use thalweg::hdf5::array::{Array, Found};
 use thalweg::plan::Budget;
 use thalweg::reads::ReadFile;
 use thalweg::{ArrayFile, Identified, Opened, Options};
-use thalweg_io::urls;
+use thalweg_io::urls::{self, url};
 
 use super::events::{self, EventArgs};
 use super::ranks::{MOST_SLICES, Ranks, SliceNumber, lead};
 use super::select::Select;
 use super::table;
-use crate::common::{Failure, VerbResult, alone, complain, counted, ended, output};
+use crate::common::{Failure, VerbResult, alone, complain, counted, ended, output, shown_path};
 use crate::options::{Kind, check as check_options};
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
@@ -254,12 +254,13 @@ fn surveyed(
 
 /// The failure to find paths within a file. They may be other files that were to be read, too.
 pub(super) fn not_within<P: AsRef<Path>>(error: thalweg::Error, paths: &[P]) -> Failure {
-    let other = paths.iter().map(AsRef::as_ref).find(|path| path.is_file());
+    let is_file = |path: &&Path| path.is_file() || url(path).is_some();
+    let other = paths.iter().map(AsRef::as_ref).find(is_file);
     match (&error, other) {
-        (thalweg::Error::NotFound { .. }, Some(other)) => Failure::Usage(format!(
-            "{}: only one HDF5 file is read at a time; what follows it names datasets or groups \
-             in it",
-            urls::shown_path(other)
+        (thalweg::Error::NotFound { file, .. }, Some(other)) => Failure::Usage(format!(
+            "{other}: a second file: this verb takes one HDF5 file, which is {file}, and then \
+             datasets or groups in it; run it again for {other}",
+            other = shown_path(other)
         )),
         _ => Failure::of_argument(error),
     }

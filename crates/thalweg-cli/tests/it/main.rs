@@ -37,6 +37,7 @@ mod terminal;
 #[cfg(feature = "object")]
 mod uploads;
 #[cfg(feature = "object")]
+mod url_messages;
 mod url_plans;
 #[cfg(feature = "object")]
 mod urls;

@@ -1,5 +1,5 @@
-//! What is planned for objects at URLs, and what is measured of their service: `--explain`,
-//! `probe`, `doctor` and `--timeout`.
+//! What is planned for objects at URLs, and what is measured of their service: `--explain`, `probe`
+//! and `doctor`.
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::urls::{from_bucket, served};
 const LARGE: usize = 2 << 20;
 
 /// The JSON line of a verb that reads from a bucket, and that must succeed.
-fn line(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Value {
+pub(crate) fn line(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Value {
     let done = from_bucket(folder, server, args);
     assert!(done.status.success(), "{args:?}: {done:?}");
     json(&String::from_utf8(done.stdout).unwrap()).pop().unwrap()
@@ -228,7 +228,7 @@ fn with_large(
 fn a_probed_service_is_planned_for() {
     let (folder, server) = with_large(|_| Answer::Right);
     let mut probe = Value::Null;
-    let args = ["probe", "s3://runs/large", "--budget-s", "1", "--json"];
+    let args = ["probe", "s3://runs/large", "--budget-s", "8", "--json"];
     let requests = asked(&server, || probe = line(&folder, &server, &args));
     assert_made(&probe["object_store"], requests);
     assert!(server.asked().iter().all(|asked| asked.method == "GET"), "nothing is written");
@@ -255,7 +255,7 @@ fn a_probed_service_is_planned_for() {
     assert_eq!(plan("s3://runs/r.blow5")["model_origin"], "prior");
 
     let http = server.url("/runs/large?signature=secret");
-    let words = folder.ok(&["probe", &http, "--budget-s", "1"]);
+    let words = folder.ok(&["probe", &http, "--budget-s", "8"]);
     assert!(words.contains("small requests/s") && words.contains("it took "), "{words}");
     assert!(!words.contains("secret"), "{words}");
     assert_eq!(plan(&server.url("/runs/r.pod5"))["model_origin"], "measured");
@@ -276,44 +276,98 @@ fn a_service_that_cannot_be_probed_leaves_no_model() {
     assert!(!folder.path("cache/thalweg/models").exists());
 }
 
+/// A BLOW5 file that is large enough for an index to be looked for beside it, and a server of it.
+pub(crate) fn beside(
+    behaviour: impl Fn(&Asked) -> Answer + Send + Sync + 'static,
+) -> (Folder, ObjectServer) {
+    let folder = Folder::new();
+    folder.synth("r.blow5", "2M");
+    let object = fs::read(folder.path("r.blow5")).unwrap();
+    assert!(object.len() > 1 << 20);
+    let server = ObjectServer::start([("/runs/r.blow5", object)], behaviour);
+    (folder, server)
+}
+
+/// The GET for an index that is not there is counted, and is made by the run, too.
+#[cfg(feature = "hdf5")]
 #[test]
-fn a_server_that_falls_silent_is_given_up_after_the_timeout() {
-    // The first requests are answered; then the server is unplugged.
-    let (folder, server) = served(|asked| match asked.number {
-        0 => Answer::Right,
-        1 => Answer::Stuck(0.5),
-        _ => Answer::Never,
-    });
-    let url = server.url("/runs/r.blow5");
-    let told = folder.fails(1, &["read", &url, "--timeout", "1"]);
-    assert!(told.contains("the time-out being 1 s"), "{told}");
-    assert!(told.contains(&url) && told.contains("without progress"), "{told}");
-    // A third of the time-out for each request, and a wait between two.
-    let asked = server.asked().len();
-    assert!((3..=8).contains(&asked), "{asked} requests");
-    for verb in ["read", "scan", "check", "info", "index", "doctor"] {
-        let told = folder.fails(1, &[verb, &url, "--timeout", "1"]);
-        assert!(told.contains("no answer in ") && told.contains("given up after"), "{told}");
-    }
-    assert!(folder.fails(2, &["read", &url, "--timeout", "0"]).contains("--timeout"));
-    // Lists and new objects wait as long.
-    let silent = ObjectServer::start([], |_| Answer::Never);
-    for args in [
-        ["scan", "s3://runs/folder/", "--timeout=1"].as_slice(),
-        &["convert", "r.blow5", "s3://runs/new.blow5", "--timeout=1"],
-    ] {
-        let done = from_bucket(&folder, &silent, args);
-        let told = String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.code() == Some(1) && told.contains("the time-out being 1 s"), "{told}");
-    }
+fn asking_for_an_index_is_explained() {
+    let folder = Folder::new();
+    folder.ok(&["synth", "run.nxs", "--kind", "nexus-live", "--size", "3MB"]);
+    let object = fs::read(folder.path("run.nxs")).unwrap();
+    let server = ObjectServer::start([("/runs/run.nxs", object)], |_| Answer::Right);
+    let read = ["read", "s3://runs/run.nxs", "/entry/bank1_events/event_id"];
+    let plan = line(&folder, &server, &[&read[..], &["--explain", "--json"]].concat());
+    assert_eq!(plan["model_origin"], "prior", "{plan}");
+    let before = server.asked().len();
+    assert!(from_bucket(&folder, &server, &read).status.success());
+    let asked = server.asked().split_off(before);
+    assert!(asked.iter().any(|asked| asked.target.ends_with(".idx")), "{asked:?}");
+    // Of a request that was made a second time, the same range is asked for again.
+    let different: HashSet<_> = asked.iter().map(|a| (&a.target, a.range.clone())).collect();
+    let planned = plan["all_requests"].as_u64().unwrap() as usize;
+    assert!((different.len()..=asked.len()).contains(&planned), "{planned} of {asked:?}");
 }
 
 #[test]
-fn a_url_of_another_kind_is_told_from_a_path() {
+fn a_plan_knows_the_cache() {
+    let (folder, server) = beside(|_| Answer::Right);
+    let read = ["read", "s3://runs/r.blow5", "--cache", "1GB,free=0B"];
+    let explain = |more: &[&str]| {
+        line(&folder, &server, &[&read[..], &["--explain", "--json"], more].concat())
+    };
+    let cold = explain(&[]);
+    assert_eq!(cold["model_origin"], "prior", "{cold}");
+    assert!(cold["all_requests"].as_u64().unwrap() > 1, "{cold}");
+    assert!(from_bucket(&folder, &server, &read).status.success());
+    let warm = explain(&[]);
+    assert_eq!(warm["model_origin"], "cache", "{warm}");
+    assert_eq!(warm["all_requests"], 1, "the version of the object is asked for: {warm}");
+    assert!(warm["cost_usd"].as_f64().unwrap() < cold["cost_usd"].as_f64().unwrap() / 10.0);
+    assert!(warm["requests"].as_u64().unwrap() > 0, "those to the disc: {warm}");
+    let made = asked(&server, || assert!(from_bucket(&folder, &server, &read).status.success()));
+    assert_eq!(made, 1);
+    let done = from_bucket(&folder, &server, &[&read[..], &["--explain"]].concat());
+    let words = String::from_utf8(done.stdout).unwrap();
+    assert!(words.contains("the disc with the cache") && words.contains("1 GET,"), "{words}");
+}
+
+#[test]
+fn only_one_file_is_explained() {
     let folder = Folder::new();
-    for url in ["S3://runs/r.blow5", "ftp://me:word@host/r.blow5"] {
-        let told = folder.fails(1, &["info", url]);
-        assert!(told.contains("URLs of this kind are not opened"), "{told}");
-        assert!(!told.contains("word"), "{told}");
+    folder.synth("a.blow5", "20k");
+    folder.synth("b.blow5", "20k");
+    let told = folder.fails(2, &["read", "a.blow5", "b.blow5", "--explain"]);
+    assert!(told.contains("--explain is about one file, and these are 2"), "{told}");
+    for verb in ["read", "scan", "convert"] {
+        let help = folder.ok(&[verb, "--help"]).replace("\n          ", " ");
+        assert!(help.contains("Of one file"), "{help}");
     }
+}
+
+/// A probe says what it may take, and ends when its time is over. A model of half a probe is none.
+#[test]
+fn a_probe_keeps_to_its_budget() {
+    let (folder, server) = with_large(|asked| match asked.number {
+        0 => Answer::Right,
+        _ => Answer::Trickling,
+    });
+    let started = std::time::Instant::now();
+    let done = from_bucket(&folder, &server, &["probe", "s3://runs/large", "--budget-s", "2"]);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{told}");
+    assert!(told.contains("takes up to 2 s, 50000 GETs and 4.00 GB"), "{told}");
+    assert!(told.contains("no model is saved"), "{told}");
+    assert!(!folder.path("cache/thalweg/models").exists());
+    // So does a limit of bytes.
+    let (folder, server) = with_large(|_| Answer::Right);
+    let args = ["probe", "s3://runs/large", "--budget-s", "2", "--most", "2MB"];
+    let before = server.sent();
+    let done = from_bucket(&folder, &server, &args);
+    let told = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.code() == Some(1) && told.contains("no model is saved"), "{told}");
+    // Those that are made a second time come on top.
+    assert!(server.sent() - before < 3_000_000, "{}", server.sent() - before);
+    assert!(!folder.path("cache/thalweg/models").exists());
 }

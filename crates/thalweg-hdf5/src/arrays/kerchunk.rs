@@ -70,7 +70,7 @@ impl ArrayFile {
                 let child = node.child(name)?;
                 node = child.ok_or_else(|| Error::NotFound {
                     file: self.store.name().clone(),
-                    what: format!("the group /{group}").into(),
+                    what: format!("group /{group}").into(),
                     advice: "the file changes; try again".into(),
                 })?;
             }

@@ -45,7 +45,7 @@ impl EventSelection {
                 let names: Vec<&str> = banks.iter().map(Bank::name).collect();
                 return Err(Error::NotFound {
                     file: nexus.file().store().name().clone(),
-                    what: format!("a bank {text}").into(),
+                    what: format!("bank {text}").into(),
                     advice: if names.is_empty() {
                         "it has no events".into()
                     } else {

@@ -200,8 +200,9 @@ impl KnownFields {
 
     /// Descriptions of what the model of a read cannot hold of the reads so far.
     pub(super) fn left_out(&self) -> Vec<String> {
+        let reads = |n: &u64| if *n == 1 { "1 read".into() } else { format!("{n} reads") };
         let mut left_out: Vec<String> =
-            self.left_out.iter().map(|(what, n)| format!("{what} (of {n} reads)")).collect();
+            self.left_out.iter().map(|(what, n)| format!("{what} (of {})", reads(n))).collect();
         left_out.sort_unstable();
         left_out
     }
@@ -246,8 +247,11 @@ impl Merge {
         let Self { known, rows, .. } = self;
         let left_out = known.left_out();
         // A file that holds something else does not pass for a whole file of no reads.
-        let others: Vec<&str> =
-            left_out.iter().filter_map(|what| what.strip_prefix("the group ")).collect();
+        let others: Vec<&str> = left_out
+            .iter()
+            .filter_map(|what| what.strip_prefix("the group ")?.rsplit_once(" (of "))
+            .map(|(group, _)| group)
+            .collect();
         if rows.is_empty() && !(known.is_fast5 && others.is_empty()) {
             let (first, more) = others.split_at(others.len().min(MOST_NAMED));
             let held = if first.is_empty() { "nothing".to_owned() } else { first.join(", ") };

@@ -457,10 +457,16 @@ impl ReadSet {
         if missing.is_empty() {
             return Ok(());
         }
+        let elsewhere = thalweg_io::cache_folder().map_or_else(String::new, |folder| {
+            format!(", or in {}", folder.join("index").display())
+        });
         Err(Error::NotFound {
-            file: format!("{} files", self.0.files.len()).into(),
+            file: files_in_words(self.0.files.len()).into(),
             what: missing_reads(missing, reads).into(),
-            advice: "check the ids; if a file has changed, delete its .idx".into(),
+            advice: format!(
+                "check the ids; if a file has changed, delete its index (FILE.idx{elsewhere})"
+            )
+            .into(),
         })
     }
 }
@@ -509,4 +515,9 @@ where
             }
         }
     }
+}
+
+/// A number of files in words.
+pub(super) fn files_in_words(count: usize) -> String {
+    if count == 1 { "1 file".into() } else { format!("{count} files") }
 }

@@ -20,6 +20,7 @@ use thalweg_io::condition::{Bound, Condition};
 use thalweg_io::urls;
 use thalweg_io::{Error, Result};
 
+use super::read_set::files_in_words;
 use super::{Batch, BatchOptions, Order, ReadSet, Selection, Strings};
 use crate::record::Header;
 
@@ -127,8 +128,8 @@ fn attribute(name: &str, headers: &[&Header], columns: &[String]) -> Result<Scan
         names.sort_unstable();
         names.dedup();
         return Err(Error::NotFound {
-            file: format!("{} files", headers.len()).into(),
-            what: format!("the column {name:?}").into(),
+            file: files_in_words(headers.len()).into(),
+            what: format!("column {name:?}").into(),
             advice: format!(
                 "columns are {}; attributes are {}",
                 columns.join(", "),

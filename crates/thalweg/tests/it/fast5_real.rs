@@ -114,7 +114,7 @@ fn fields_without_a_place_are_listed() {
     assert_eq!(zip.header().attribute("file_version", 0), Some("1.0"));
     assert_eq!(zip.header().attribute("pore_type", 0), Some("not_set"));
     let single = open(&path(&folder, "single_fast5_v2.0"));
-    assert_eq!(single.left_out(), ["the group Analyses (of 1 reads)"]);
+    assert_eq!(single.left_out(), ["the group Analyses (of 1 read)"]);
     assert_eq!(single.header().attribute("file_version", 0), Some("2.0"));
     assert_eq!(single.header().attribute("experiment_type", 0), Some("rna"));
     let (_, (fields, samples)) = all(&single).pop_first().unwrap();
