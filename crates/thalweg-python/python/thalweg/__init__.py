@@ -8,6 +8,8 @@
 
 from __future__ import annotations
 
+from thalweg._convert import Converted, Lost, convert
+from thalweg._networks import create_network, import_network, open_network
 from thalweg._open import open
 from thalweg.arrays import Array, Arrays
 from thalweg.errors import (
@@ -22,28 +24,47 @@ from thalweg.errors import (
     UnsupportedError,
     UsageError,
 )
-from thalweg.network import Neighbors, Network
+from thalweg.events import Bank, BankEvents, EventBatch, EventBatches, Events, Log
+from thalweg.network import Changed, Checked, Neighbors, Network, Population, Storage, Table, Transaction
 from thalweg.reads import Batch, Batches, Calibration, Read, Reads
 
 __all__ = [
     "Array",
     "Arrays",
+    "Bank",
+    "BankEvents",
     "Batch",
     "Batches",
     "Calibration",
+    "Changed",
+    "Checked",
+    "Converted",
     "Error",
+    "EventBatch",
+    "EventBatches",
+    "Events",
     "ExistsError",
     "FormatError",
     "IoError",
+    "Log",
+    "Lost",
     "Neighbors",
     "Network",
     "NoAnswerError",
     "NoFileError",
     "NoPermissionError",
     "NotFoundError",
+    "Population",
     "Read",
     "Reads",
+    "Storage",
+    "Table",
+    "Transaction",
     "UnsupportedError",
     "UsageError",
+    "convert",
+    "create_network",
+    "import_network",
     "open",
+    "open_network",
 ]
