@@ -26,7 +26,7 @@ from thalweg.errors import (
 )
 from thalweg.events import Bank, BankEvents, EventBatch, EventBatches, Events, Log
 from thalweg.network import Changed, Checked, Neighbors, Network, Population, Storage, Table, Transaction
-from thalweg.reads import Batch, Batches, Calibration, Read, Reads
+from thalweg.reads import Batch, Batches, Calibration, Read, Reads, Scan
 
 __all__ = [
     "Array",
@@ -57,6 +57,7 @@ __all__ = [
     "Population",
     "Read",
     "Reads",
+    "Scan",
     "Storage",
     "Table",
     "Transaction",
