@@ -19,6 +19,10 @@ use crate::buffer::Buffer;
 use crate::errors::raised;
 use crate::run::run;
 
+/// Of a POD5 file: identifier, version, software, whether signals are compressed, and rows of a batch
+/// of signals.
+type Pod5 = (String, String, String, bool, u64);
+
 /// Files of reads as one data set.
 #[pyclass(frozen, module = "thalweg._thalweg")]
 pub(crate) struct ReadSet {
@@ -97,13 +101,8 @@ impl ReadSet {
         })
     }
 
-    /// Of a POD5 file: identifier, version, software, whether signals are compressed, and rows of a
-    /// batch of signals.
-    fn pod5(
-        &self,
-        py: Python<'_>,
-        file: usize,
-    ) -> PyResult<Option<(String, String, String, bool, u64)>> {
+    /// General properties of a POD5 file.
+    fn pod5(&self, py: Python<'_>, file: usize) -> PyResult<Option<Pod5>> {
         run(py, &self.control, || {
             let file = self.set.file(file)?;
             Ok(file.pod5_info().map(|info| {

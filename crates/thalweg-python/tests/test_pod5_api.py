@@ -23,6 +23,7 @@ PROPERTIES.remove("signal_rows")
 # What depends on how the tables were written: see the module.
 OF_TABLES = {"end_reason_index", "byte_count"}
 OF_READERS = """path file_identifier file_version file_version_pre_migration logical_file_version original_file_version
+ reads_table_version logical_read_table_version
  writing_software is_vbz_compressed signal_batch_row_count batch_count num_reads read_ids read_ids_raw""".split()
 
 
@@ -55,8 +56,9 @@ def check(path, skipped=frozenset()):
 def run_info(**changes):
     values = dict.fromkeys([one.name for one in dataclasses.fields(pod5.RunInfo)], "")
     start = datetime.datetime(2024, 2, 29, 23, 59, 59, 678000, datetime.timezone.utc)
-    values |= {"acquisition_id": "run", "acquisition_start_time": start, "protocol_start_time": start, "sample_rate": 5000}
-    values |= {"adc_min": -4096, "adc_max": 4095, "context_tags": {"b": "2", "a": ""}, "tracking_id": {}}
+    values |= {"acquisition_id": "run", "acquisition_start_time": start, "protocol_start_time": start}
+    values |= {"sample_rate": 5000, "adc_min": -4096, "adc_max": 4095}
+    values |= {"context_tags": {"b": "2", "a": ""}, "tracking_id": {}}
     return pod5.RunInfo(**values | changes)
 
 
@@ -185,7 +187,8 @@ def test_batches_are_pod5s(many):
         some = {"batch_selection": [2, 0]}
         assert list(map(batch, reader.read_batches(**some))) == list(map(batch, other.read_batches(**some)))
         cached = [one for each in other.read_batches(preload={"samples"}) for one in each.cached_samples_column]
-        assert all(map(np.array_equal, [one for each in reader.read_batches() for one in each.cached_samples_column], cached))
+        found = [one for each in reader.read_batches() for one in each.cached_samples_column]
+        assert len(found) == 2345 and all(map(np.array_equal, found, cached))
         ids = reader.read_ids[2100:900:-1]
         found = [[read.read_number for read in one.reads()] for one in reader.read_batches(ids)]
         assert found == [list(range(901, 1000)), list(range(1000, 2000)), list(range(2000, 2101))]
@@ -205,6 +208,9 @@ def test_datasets_are_pod5s(files, command, tmp_path):
     (tmp_path / "parts" / "deep").mkdir()
     command("convert", files / "reads.blow5", tmp_path / "parts" / "deep" / "more.pod5")
     (tmp_path / "parts" / "notes.txt").write_text("no reads")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "parts" / "part-00001.pod5").rename(tmp_path / "elsewhere" / "last.pod5")
+    (tmp_path / "parts" / "deep" / "link").symlink_to(tmp_path / "elsewhere")
     for arguments in [{}, {"recursive": True}, {"pattern": "m*.p*5", "recursive": True}]:
         with ours.DatasetReader(tmp_path / "parts", **arguments) as reader:
             other = pod5.DatasetReader(tmp_path / "parts", warn_duplicate_indexing=False, **arguments)

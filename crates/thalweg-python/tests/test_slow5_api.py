@@ -100,7 +100,8 @@ def test_picoampere_are_pyslow5s_to_the_last_bit(tmp_path):
     path.write_text(f"#slow5_version\t0.2.0\n#num_read_groups\t1\n{columns}{read}")
     found = rows(ours.Open(path).seq_reads(pA=True))
     assert found == rows(pyslow5.Open(str(path), "r").seq_reads(pA=True))
-    assert found != rows([{**read, "signal": thalweg.open(path)["r1"].signal_pa} for read in ours.Open(path).seq_reads()])
+    by_formula = thalweg.open(path)["r1"].signal_pa
+    assert found != rows([{**read, "signal": by_formula} for read in ours.Open(path).seq_reads()])
 
 
 def test_sequences_go_on_where_another_stopped(files, tmp_path):

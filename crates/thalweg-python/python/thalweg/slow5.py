@@ -7,7 +7,8 @@
 
 Names, arguments and results are those of pyslow5 1.5. POD5 and FAST5 files and URLs can be read, too. Where it differs:
 
-- Damage and unknown arguments are errors. pyslow5 logs the first and ends the reading, and some of the others end Python.
+- Damage and unknown arguments are errors. pyslow5 logs the first and ends the reading, and some of the others end
+  Python.
 - `threads` and `batchsize` have no effect: the engine uses all cores, in bounded memory.
 - There is no writing: `thalweg convert` writes SLOW5 and BLOW5 files.
 """
@@ -24,7 +25,7 @@ import numpy as np
 
 from thalweg._open import open as _open
 from thalweg.errors import NotFoundError, UnsupportedError, UsageError
-from thalweg.reads import Batch, Read, Reads
+from thalweg.reads import Read, Reads
 
 __all__ = ["Open"]
 
@@ -87,8 +88,8 @@ class Open:
         self._name = os.fspath(path)
         if mode in ("w", "a"):
             raise UnsupportedError(
-                f"{self._name}: thalweg.slow5 does not write, mode {mode!r}; write with pyslow5, or convert a file with "
-                "`thalweg convert`"
+                f"{self._name}: thalweg.slow5 does not write, mode {mode!r}; write with pyslow5, or convert a file "
+                "with `thalweg convert`"
             )
         if mode != "r":
             raise UsageError(f"{self._name}: mode {mode!r}, expected 'r'")
@@ -137,7 +138,8 @@ class Open:
         if pA:
             # In the order of pyslow5's calculation, whose result is rounded once.
             pa = np.add(samples, of.offset)
-            signal: Any = np.multiply(pa, of.range / of.digitisation, out=np.empty(len(pa), np.float32), casting="same_kind")
+            signal: Any = np.empty(len(pa), np.float32)
+            np.multiply(pa, of.range / of.digitisation, out=signal, casting="same_kind")
         else:
             signal = samples.copy()
         shown = {
