@@ -277,6 +277,7 @@ fn events(
         pulses: args.pulses.clone(),
         time: args.time,
         flight: args.tof.clone(),
+        part: None,
     };
     let numbers = wanted.banks(nexus).map_err(|error| not_within(error, within))?;
     let banks = nexus.banks().iter().enumerate();
