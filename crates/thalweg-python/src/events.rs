@@ -7,7 +7,7 @@ use arrow_buffer::MutableBuffer;
 use pyo3::prelude::*;
 use thalweg::event_table::EventTable;
 use thalweg::nexus::{
-    Bank, EventColumn, EventOrder, EventSelection, LogColumn, Moment, Nexus, NumericType,
+    Bank, EventColumn, EventOrder, EventSelection, LogColumn, Moment, NO_TIME, Nexus, NumericType,
 };
 use thalweg::pool::Background;
 use thalweg::{Error, Result, arrays};
@@ -50,6 +50,8 @@ pub(crate) struct Wanted {
     time: Option<(Option<String>, Option<String>)>,
     /// Times of flight in nanoseconds.
     tof: Option<(Option<f64>, Option<f64>)>,
+    /// The number of a part of each bank, and how many parts there are.
+    part: Option<(u64, u64)>,
 }
 
 impl Wanted {
@@ -63,6 +65,7 @@ impl Wanted {
             flight: self
                 .tof
                 .map(|(from, to)| from.unwrap_or(f64::NEG_INFINITY)..to.unwrap_or(f64::INFINITY)),
+            part: self.part,
         })
     }
 }
@@ -77,6 +80,33 @@ impl Events {
     /// The banks, in the order of their paths.
     fn banks(&self, py: Python<'_>) -> PyResult<Vec<BankParts>> {
         self.run(py, |file| Ok(Nexus::find(file)?.banks().iter().map(parts).collect()))
+    }
+
+    /// The numbers of the banks that names, paths or patterns choose.
+    fn find(&self, py: Python<'_>, banks: Vec<String>) -> PyResult<Vec<usize>> {
+        let wanted = EventSelection { banks, ..EventSelection::default() };
+        self.run(py, |file| wanted.banks(&Nexus::find(file)?))
+    }
+
+    /// The first event of each pulse of a bank, the times of the pulses, and the defects of the bank.
+    /// Without times, they are not known.
+    fn pulses(&self, py: Python<'_>, bank: usize) -> PyResult<(Buffer, Buffer, Vec<String>)> {
+        self.run(py, |file| {
+            let nexus = Nexus::find(file)?;
+            let Some(bank) = nexus.banks().get(bank) else {
+                return Err(Error::Usage(format!("no bank {bank}").into()));
+            };
+            let (pulses, findings) = nexus.pulses(bank)?;
+            let numbers = || 0..pulses.len();
+            let starts: Vec<u64> = numbers().map(|pulse| pulses.events(pulse).start).collect();
+            let times = numbers().map(|pulse| pulses.time(pulse).unwrap_or(NO_TIME));
+            let times: Vec<i64> = times.collect();
+            Ok((
+                Buffer::ids(starts),
+                Buffer::own(MutableBuffer::from(times), "<M8[ns]", 8),
+                findings.iter().map(ToString::to_string).collect(),
+            ))
+        })
     }
 
     /// What of the file's events and logs cannot be read.

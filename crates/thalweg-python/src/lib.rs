@@ -13,6 +13,7 @@ mod network;
 mod open;
 mod options;
 mod plan;
+mod progress;
 mod reads;
 mod run;
 mod store;
@@ -39,6 +40,8 @@ mod _thalweg {
     use crate::open::{open, open_file};
     #[pymodule_export]
     use crate::plan::{doctor, plan};
+    #[pymodule_export]
+    use crate::progress::fetched;
     #[pymodule_export]
     use crate::reads::{ReadSet, picoampere};
 }

@@ -8,9 +8,11 @@
 
 from __future__ import annotations
 
+from thalweg._command import bench, command, compare
 from thalweg._convert import Converted, Lost, convert
 from thalweg._networks import create_network, import_network, open_network
 from thalweg._open import open
+from thalweg._progress import progress
 from thalweg.arrays import Array, Arrays
 from thalweg.errors import (
     Error,
@@ -24,7 +26,7 @@ from thalweg.errors import (
     UnsupportedError,
     UsageError,
 )
-from thalweg.events import Bank, BankEvents, EventBatch, EventBatches, Events, Log
+from thalweg.events import Bank, BankEvents, EventBatch, EventBatches, Events, Log, Pulses
 from thalweg.network import Changed, Checked, Neighbors, Network, Population, Storage, Table, Transaction
 from thalweg.reads import Batch, Batches, Calibration, Read, Reads, Scan
 
@@ -55,6 +57,7 @@ __all__ = [
     "NoPermissionError",
     "NotFoundError",
     "Population",
+    "Pulses",
     "Read",
     "Reads",
     "Scan",
@@ -63,9 +66,13 @@ __all__ = [
     "Transaction",
     "UnsupportedError",
     "UsageError",
+    "bench",
+    "command",
+    "compare",
     "convert",
     "create_network",
     "import_network",
     "open",
     "open_network",
+    "progress",
 ]

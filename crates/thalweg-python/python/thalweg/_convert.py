@@ -82,7 +82,7 @@ def convert(
         raise UsageError(f"{source}: expected files of reads; `thalweg convert --repack` rewrites HDF5 files")
     how = {
         "format": format,
-        "ids": None if ids is None else list(ids),
+        "ids": reads._inside(ids),
         "condition": where,
         "missing_ok": missing_ok,
         "record": record,

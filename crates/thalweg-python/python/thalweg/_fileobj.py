@@ -37,7 +37,8 @@ def path_of(file: Any) -> str | None:
 
 def source_of(file: Any) -> Source:
     """What reads an open file. A file of fsspec is read by its file system, without the cache of the open file."""
-    fs, path = getattr(file, "fs", None), getattr(file, "path", None)
+    fs: Any = getattr(file, "fs", None)
+    path = getattr(file, "path", None)
     if hasattr(fs, "cat_file") and isinstance(path, str) and getattr(file, "compression", None) is None:
         size = fs.size(path)
         if size is None:

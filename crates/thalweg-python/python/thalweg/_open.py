@@ -77,7 +77,7 @@ def _shown(
     opened: _thalweg.ReadSet | _thalweg.ArrayFile | _thalweg.Network, name: str, options: dict[str, Any]
 ) -> Reads | Arrays | Network:
     if isinstance(opened, _thalweg.ReadSet):
-        return Reads(opened)
+        return Reads(opened, options)
     if isinstance(opened, _thalweg.ArrayFile):
         return Arrays(opened, name, options)
     return Network(opened)

@@ -58,6 +58,15 @@ class BankEvents(NamedTuple):
     """The time of its pulse, in UTC; NaT if it is not known."""
 
 
+class Pulses(NamedTuple):
+    """The pulses of a bank. Both arrays have one element for each pulse."""
+
+    first: NDArray[np.uint64]
+    """The number of its first event; that of the next pulse if it has none."""
+    time: NDArray[np.datetime64]
+    """Its time, in UTC; NaT if it is not known."""
+
+
 class Log(NamedTuple):
     """A log: a group of class NXlog (NeXus definitions)."""
 
@@ -174,14 +183,18 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
     return first, last
 
 
+def _names(banks: str | Sequence[str] | None) -> list[str]:
+    return [] if banks is None else [banks] if isinstance(banks, str) else list(banks)
+
+
 def _wanted(
     banks: str | Sequence[str] | None,
     pulses: tuple[int | None, int | None] | None,
     time: tuple[Moment, Moment] | None,
     tof: tuple[float | None, float | None] | None,
+    part: tuple[int, int] | None,
 ) -> dict[str, Any]:
-    names = [] if banks is None else [banks] if isinstance(banks, str) else list(banks)
-    wanted: dict[str, Any] = {"banks": names, "pulses": None, "time": None, "tof": None}
+    wanted: dict[str, Any] = {"banks": _names(banks), "pulses": None, "time": None, "tof": None, "part": part}
     if pulses is not None:
         wanted["pulses"] = _pair("pulses", pulses)
     if time is not None:
@@ -213,6 +226,20 @@ class Events:
                 warnings.warn(what, stacklevel=2)
         return self._banks
 
+    def find(self, banks: str | Sequence[str] | None = None) -> list[Bank]:
+        """The banks that names, paths, or patterns of either choose: `find("bank[12]_*")`."""
+        return [self.banks[number] for number in self._events.find(_names(banks))]
+
+    def pulses(self, bank: Bank) -> Pulses:
+        """The pulses of a bank. Defects of the bank are warned of.
+
+        >>> events.pulses(events.banks[0]).time
+        """
+        first, time, defects = self._events.pulses(self.banks.index(bank))
+        for defect in defects:
+            warnings.warn(f"{self._file.filename}: {defect}", stacklevel=2)
+        return Pulses(np.asarray(first), np.asarray(time))
+
     def __len__(self) -> int:
         """The number of events of all banks."""
         return sum(bank.events for bank in self.banks)
@@ -227,6 +254,7 @@ class Events:
         pulses: tuple[int | None, int | None] | None = None,
         time: tuple[Moment, Moment] | None = None,
         tof: tuple[float | None, float | None] | None = None,
+        part: tuple[int, int] | None = None,
     ) -> list[BankEvents]:
         """The events of banks as arrays, in the order of the file. Defects of the file are warned of.
 
@@ -235,19 +263,19 @@ class Events:
             pulses: The first pulse, and the one behind the last, by their numbers from 0 on.
             time: Only pulses from the first moment on, and before the second.
             tof: Only events of these times of flight, in microseconds.
+            part: The number of a part, from 0 on, and how many parts there are, for processes that share a read, such as
+                `(comm.rank, comm.size)`. A part is a range of the events of each bank, which ends with a chunk.
         """
-        found, defects = self._events.read(_wanted(banks, pulses, time, tof))
+        found, defects = self._events.read(_wanted(banks, pulses, time, tof, part))
         for defect in defects:
             warnings.warn(defect, stacklevel=2)
-        return [
-            BankEvents(
-                self.banks[number],
-                *(None if column is None else np.asarray(column) for column in columns),
-                np.asarray(pulse),
-                np.asarray(pulse_time),
+        read = []
+        for number, columns, pulse, pulse_time in found:
+            pixel, offset, weight = (None if column is None else np.asarray(column) for column in columns)
+            read.append(
+                BankEvents(self.banks[number], pixel, offset, weight, np.asarray(pulse), np.asarray(pulse_time))
             )
-            for number, columns, pulse, pulse_time in found
-        ]
+        return read
 
     def batches(
         self,
@@ -256,16 +284,17 @@ class Events:
         pulses: tuple[int | None, int | None] | None = None,
         time: tuple[Moment, Moment] | None = None,
         tof: tuple[float | None, float | None] | None = None,
+        part: tuple[int, int] | None = None,
         in_file_order: bool = False,
     ) -> EventBatches:
         """The events of banks in batches, in bounded memory. Each batch is of one bank.
 
         Args:
-            banks, pulses, time, tof: As for `read`.
+            banks, pulses, time, tof, part: As for `read`.
             in_file_order: Banks in turns, as they lie in the file, which is read once. If not, they come one after the
                 other, and a file whose banks are interleaved is read more than once.
         """
-        stream = self._events.batches(_wanted(banks, pulses, time, tof), in_file_order)
+        stream = self._events.batches(_wanted(banks, pulses, time, tof, part), in_file_order)
         return EventBatches(stream, self.banks)
 
     @property

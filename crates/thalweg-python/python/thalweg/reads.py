@@ -298,11 +298,14 @@ class Reads:
 
     @property
     def ids(self) -> list[str]:
-        """All read ids, in the order of the reads."""
+        """All read ids. They have the order of the files' tables; that of iteration is another in some POD5 files."""
         return self._set.ids() if self._ids is None else list(self._ids)
 
     def __iter__(self) -> Iterator[Read]:
-        """All reads, in their order: that of the files, or of the ids that were chosen."""
+        """All reads, in the order in which the files hold their samples, or in that of the ids that were chosen.
+
+        POD5 files that were repacked or filtered may hold samples in another order than their tables hold ids.
+        """
         for batch in self.batches():
             yield from batch
 
@@ -334,7 +337,7 @@ class Reads:
         Args:
             ids: The read ids; their order is that of the rows.
             signal: Whether the samples are read. Without them, the column `samples` has their number.
-            in_order: Whether the rows have the order of the files or ids. If not, batches come as they are decoded.
+            in_order: Whether the rows have the order of iteration, or of `ids`. If not, batches come as they are decoded.
             columns: The columns, in this order; all by default. Without `signal` among them, no samples are read.
             size: The most rows of a batch. By default a batch has as many reads as the engine decodes at a time: about
                 a MiB of samples, so that few rows are usual. Larger batches are sliced without copies, and smaller
