@@ -142,7 +142,8 @@ impl Writer {
     }
 
     /// Removes the network's files, and the folders that were made for it, if this writer made the
-    /// network and nothing has come into it: after an import that failed. A checkpoint, from which an import goes on, is something.
+    /// network and nothing has come into it: after an import that failed. A checkpoint, from which
+    /// an import goes on, is something.
     ///
     /// # Errors
     /// [`Error::Io`].
