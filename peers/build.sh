@@ -9,6 +9,7 @@
 #   peers/build.sh all        all of these; goes on after a failure and reports it
 #   peers/build.sh rocksdb    rocksdb_peer, on the library inside RocksDB's Java package (90 MB, fetched by Maven)
 #   peers/build.sh rust-readers   rust_hdf5_peer and hdf5_reader_peer, readers of HDF5 in Rust
+#   peers/build.sh thalweg-python   the Python package of thalweg, as `make wheel` has packed it
 #   peers/build.sh remote     .venv/remote with the Python peers for object stores, and the server and raw clients in target/release
 #   peers/build.sh basalt     basalt_peer, basalt's own C++ library on an older RocksDB that came the same way
 # Each part is skipped when its inputs (sources, versions, compiler, flags) are unchanged.
@@ -317,6 +318,14 @@ build_rust-readers() {
     cp "$out"/rust_readers/release/{rust_hdf5,hdf5_reader}_peer "$out"
 }
 
+# The wheel of `make wheel`, and the libraries that the package works with.
+build_thalweg-python() {
+    build_python
+    crates/thalweg-python/build.sh libraries
+    rm -rf "$out/thalweg_python"
+    "$python" -m pip --disable-pip-version-check install --quiet --no-deps --target "$out/thalweg_python" target/wheels/thalweg-*.whl
+}
+
 build_python() {
     build_zstd
     peers/setup_python.sh
@@ -335,7 +344,7 @@ build_all() {
 for part in "$@"; do
     case $part in
         zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | remote | all) "build_$part" ;;
-        rust-readers) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, remote, all)"; exit 2 ;;
+        rust-readers | thalweg-python) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, remote, thalweg-python, all)"; exit 2 ;;
     esac
 done

@@ -9,7 +9,7 @@ import time
 begin_import = time.perf_counter()
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 import pod5  # noqa: E402
-from python_peer import consume, in_list_order, main, windows  # noqa: E402
+from python_peer import consume, consume_pa, in_list_order, main, windows  # noqa: E402
 
 
 def rows(reader, args, selection=None):
@@ -28,6 +28,15 @@ def get(args):
     with pod5.Reader(args.file) as reader:
         for ids in windows(args.ids, args.batch):
             yield from in_list_order(ids, list(rows(reader, args, ids)))
+
+
+def pa(args):
+    with pod5.Reader(args.file) as reader:
+        for ids in windows(args.ids, args.batch):
+            batches = reader.read_batches(selection=ids, preload={"samples"})
+            found = (read for batch in batches for read in batch.reads())
+            rows = [consume_pa(str(read.read_id), read.signal_pa, args) for read in found]
+            yield from in_list_order(ids, rows)
 
 
 def get1(args):
@@ -49,7 +58,7 @@ if __name__ == "__main__":
     main(
         "pod5",
         begin_import,
-        {"seq": seq, "get": get, "get1": get1},
+        {"seq": seq, "get": get, "get1": get1, "pa": pa},
         flags="lib_pod5 as published",
         needed_bytes=needed_bytes,
         extra=lambda args: {} if args.mode == "get1" else {"threads": len(os.sched_getaffinity(0))},

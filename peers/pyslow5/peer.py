@@ -8,7 +8,7 @@ import time
 begin_import = time.perf_counter()
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../common"))
 import pyslow5  # noqa: E402
-from python_peer import consume, main  # noqa: E402
+from python_peer import consume, consume_pa, main  # noqa: E402
 
 
 def delivered(reads, args):
@@ -24,6 +24,12 @@ def seq(args):
 def get(args):
     file = pyslow5.Open(args.file, "r")
     return delivered(file.get_read_list_multi(args.ids, threads=args.threads, batchsize=args.batch), args)
+
+
+def pa(args):
+    file = pyslow5.Open(args.file, "r")
+    for read in file.get_read_list_multi(args.ids, threads=args.threads, batchsize=args.batch, pA=True):
+        yield consume_pa(read["read_id"], read["signal"], args)
 
 
 def get1(args):
@@ -43,7 +49,7 @@ if __name__ == "__main__":
     main(
         "pyslow5",
         begin_import,
-        {"seq": seq, "get": get, "get1": get1},
+        {"seq": seq, "get": get, "get1": get1, "pa": pa},
         flags="-O2, as its package builds it",
         extra=index_was_there,
     )

@@ -4,12 +4,10 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
 use thalweg::condition::Condition;
 use thalweg::convert::SetPart;
 use thalweg::format::bam::BamIds;
-use thalweg::reads::{FILE_COLUMN, Located, ReadSet, ScanOptions, Selection};
+use thalweg::reads::{Chosen, ReadSet, Selection};
 
 use crate::common::{Failure, VerbResult, complain, counted};
 use crate::id_list::read_ids;
@@ -58,7 +56,7 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
     };
     let lists: Vec<&Path> = args.ids.iter().chain(&args.bam).map(PathBuf::as_path).collect();
     args.files.run(&lists, |set| {
-        let chosen = choose(set, listed, condition, args.missing_ok)?;
+        let chosen = choose(set, listed.as_deref(), condition, args.missing_ok)?;
         Ok(chosen
             .into_iter()
             .map(|(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids))))
@@ -80,16 +78,17 @@ fn bam_ids(path: &Path) -> Result<Vec<String>, Failure> {
     Ok(ids)
 }
 
-/// The number of a file in a data set, and the ids of some of its reads.
-type FileIds = (usize, Vec<String>);
-
-/// Finds the files that have these reads.
-fn locate(set: &ReadSet, mut ids: Vec<String>, missing_ok: bool) -> Result<Vec<FileIds>, Failure> {
-    let mut seen = HashSet::new();
-    ids.retain(|id| seen.insert(id.clone()));
-    let Located { files, missing } = set.locate(&ids)?;
+/// The reads to keep, file by file.
+fn choose(
+    set: &ReadSet,
+    listed: Option<&[String]>,
+    condition: Option<Condition>,
+    missing_ok: bool,
+) -> Result<Vec<(usize, Vec<String>)>, Failure> {
+    let Chosen { files, missing } = set.choose(listed, condition).map_err(Failure::of_argument)?;
     if let Some(first) = missing.first() {
-        let of = counted(ids.len() as u64, "read");
+        let of = listed.unwrap_or_default().iter().collect::<HashSet<_>>().len();
+        let of = counted(of as u64, "read");
         let what = format!("{} of {of} ({first}, for one)", missing.len());
         if !missing_ok {
             return Err(Failure::Failed(thalweg::Error::NotFound {
@@ -101,38 +100,4 @@ fn locate(set: &ReadSet, mut ids: Vec<String>, missing_ok: bool) -> Result<Vec<F
         complain(&format!("not found: {what}"));
     }
     Ok(files)
-}
-
-/// The reads to keep, file by file.
-fn choose(
-    set: &ReadSet,
-    listed: Option<Vec<String>>,
-    condition: Option<Condition>,
-    missing_ok: bool,
-) -> Result<Vec<FileIds>, Failure> {
-    let listed = listed.map(|ids| locate(set, ids, missing_ok)).transpose()?;
-    let Some(condition) = condition else { return Ok(listed.unwrap_or_default()) };
-    let wanted: Option<HashSet<&str>> = listed
-        .as_ref()
-        .map(|files| files.iter().flat_map(|(_, ids)| ids).map(String::as_str).collect());
-    let columns = vec!["read_id".to_owned(), FILE_COLUMN.to_owned()];
-    let options = ScanOptions { columns, condition: Some(condition), ..ScanOptions::default() };
-    let mut chosen: Vec<FileIds> = Vec::new();
-    for batch in set.scan(&Selection::All, &options).map_err(Failure::of_argument)? {
-        let batch = batch?;
-        let ids = batch.column(0).as_string::<i32>();
-        let files = batch.column(1).as_dictionary::<Int32Type>().keys();
-        for (id, file) in ids.iter().zip(files.values()) {
-            let Some(id) = id.filter(|id| wanted.as_ref().is_none_or(|wanted| wanted.contains(id)))
-            else {
-                continue;
-            };
-            let file = *file as usize;
-            match chosen.last_mut() {
-                Some((last, ids)) if *last == file => ids.push(id.to_owned()),
-                _ => chosen.push((file, vec![id.to_owned()])),
-            }
-        }
-    }
-    Ok(chosen)
 }

@@ -1,18 +1,15 @@
 //! What the outputs of a verb may replace.
 
-use std::fs::{self, File};
-use std::io::Read;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use thalweg::new_file::{Existing, Inputs};
-use thalweg::reads::{index_path, is_index};
-use thalweg_io::urls::{self, url};
+use thalweg::reads::is_index;
+use thalweg_io::sidecar::old_indexes;
+use thalweg_io::urls;
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain};
-
-/// The first bytes of a file that say whether it is an index.
-const HEAD: u64 = 4096;
 
 /// Whether an output that exists is replaced.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -57,16 +54,10 @@ impl ForceArgs {
     /// Removes the index beside an output that was replaced. It belongs to the old file, and
     /// slow5lib looks up reads in any index that it finds. Files that are no index stay.
     pub(crate) fn remove_old_index(self, output: &Path) {
-        // Beside an object no index is looked for.
-        if !self.force || url(output).is_some() {
+        if !self.force {
             return;
         }
-        // An index may be beside a link, and beside the file that the link leads to.
-        let target = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
-        for index in [index_path(output), index_path(&target)] {
-            if !is_index_file(&index) {
-                continue;
-            }
+        for index in old_indexes(output, |head| is_index(head) || arrays::is_index(head)) {
             let name = urls::shown_path(&index);
             let output = urls::shown_path(output);
             match fs::remove_file(&index) {
@@ -84,15 +75,6 @@ impl ForceArgs {
         let existing = if self.force { Existing::Replace } else { without_force };
         inputs.check(output, existing).map_err(Failure::of_argument)
     }
-}
-
-/// Whether a path is a file, and no link, that holds an index.
-fn is_index_file(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
-    is_file
-        && File::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head)).is_ok()
-        && (is_index(&head) || arrays::is_index(&head))
 }
 
 /// Checks a file that a verb writes beside `file` without being told where. --force is about the

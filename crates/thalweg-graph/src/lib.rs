@@ -143,6 +143,7 @@ pub use input::{EdgeBatch, EdgeSource, Input, InputOptions, VertexBatch, VertexS
 pub use read::check::{Checked, NetworkDefect};
 pub use read::neighbours::Neighbours;
 pub use read::network::{Adjacency, Direction, Network, NetworkOptions, ReadAhead, StorageUse};
+pub use read::node_sets::NodeSets;
 pub use read::rows::EdgeSelection;
 pub use repair::{LostRecords, RepairReport, RepairSummary, repair, repair_on};
 pub use storage::checkpoint::{ImportOrigin, Imported};

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! memtable ──> snapshot ──> merge ──> network ──> neighbours, attributes, check
-//!                           fetch ──────┘            └──> lookup, traversal, rows
+//!                           fetch ──────┘            └──> lookup, traversal, rows, node_sets
 //! ```
 
 pub(crate) mod attributes;
@@ -13,6 +13,7 @@ pub(crate) mod memtable;
 pub(crate) mod merge;
 pub(crate) mod neighbours;
 pub(crate) mod network;
+pub(crate) mod node_sets;
 pub(crate) mod rows;
 pub(crate) mod snapshot;
 pub(crate) mod traversal;

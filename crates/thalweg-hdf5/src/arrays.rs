@@ -23,7 +23,8 @@ mod value_files;
 mod virtual_values;
 mod window;
 
-use std::collections::HashSet;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -83,6 +84,11 @@ pub struct Dataset {
 }
 
 impl Dataset {
+    /// The object that it is.
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
     /// Its path in the file, such as `/entry/bank1_events/event_id`.
     pub fn path(&self) -> &str {
         self.node.path()
@@ -432,7 +438,7 @@ impl ArrayFile {
     ///
     /// # Errors
     /// Defects of the objects on the way.
-    fn node(&self, path: &str) -> Result<Option<Node>> {
+    pub fn node(&self, path: &str) -> Result<Option<Node>> {
         let mut node = self.file.root();
         for name in path.split('/').filter(|name| !name.is_empty()) {
             if !node.is_group()? {
@@ -442,6 +448,35 @@ impl ArrayFile {
             node = next;
         }
         Ok(Some(node))
+    }
+
+    /// The paths of all objects by the addresses of their headers, which is what references hold.
+    /// An object with several paths has the first. What is below a damaged group is left out.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`]; the errors of the store.
+    pub fn paths(&self) -> Result<HashMap<u64, String>> {
+        let root = self.file.root();
+        self.file.find_below(vec![root.address()])?;
+        let mut paths = HashMap::from([(root.address(), root.path().to_owned())]);
+        let mut groups = vec![(root, 0)];
+        while let Some((group, level)) = groups.pop() {
+            self.options.control.check()?;
+            let Ok(links) = group.links() else { continue };
+            let start = groups.len();
+            for link in links {
+                let node = self.file.follow(&link);
+                if let Entry::Vacant(new) = paths.entry(link.address) {
+                    new.insert(link.path);
+                    if level < MOST_GROUP_LEVELS && matches!(node.is_group(), Ok(true)) {
+                        groups.push((node, level + 1));
+                    }
+                }
+            }
+            // They are popped from the end.
+            groups[start..].reverse();
+        }
+        Ok(paths)
     }
 
     /// The dataset at a node; `None` if the node is a group or a type.

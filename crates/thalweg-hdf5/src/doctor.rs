@@ -40,6 +40,7 @@ use std::time::Duration;
 use thalweg_io::Result;
 use thalweg_io::model::StoreModel;
 use thalweg_io::plan::{self, Load};
+use thalweg_io::store::{Asked, Counter};
 
 use crate::array::Found;
 use crate::arrays::{ArrayFile, Dataset, Requests};
@@ -172,6 +173,41 @@ pub fn diagnose(
         findings,
         layouts,
     })
+}
+
+/// A predicted time of one read of arrays, with all that comes before it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ReadTime {
+    /// What was asked of the store before: to open the file, and to find the arrays. It is counted
+    /// if the file was opened with a [`Counter`].
+    pub before: Asked,
+    /// Seconds that each thread takes to decode.
+    pub processor_s: f64,
+    /// Total seconds.
+    pub total_s: f64,
+}
+
+impl ReadTime {
+    /// The time of a read of datasets that makes these requests.
+    pub fn of(
+        file: &ArrayFile,
+        datasets: &[&Dataset],
+        requests: &Requests,
+        model: &StoreModel,
+    ) -> Self {
+        let before = file.options().counter.as_ref().map(Counter::asked).unwrap_or_default();
+        let load = Load { requests: requests.count, bytes: requests.fetched };
+        let processor_s = Costs::default().of_read(datasets, load, requests.wanted)
+            / requests.shape.threads.max(1) as f64;
+        let run = load.predicted_with(model, processor_s);
+        let total_s = (plan::in_rounds(before, model) + run).as_secs_f64();
+        Self { before, processor_s, total_s }
+    }
+
+    /// Rounds of requests, one after the other, with those of the read.
+    pub fn rounds(&self, requests: &Requests) -> u64 {
+        self.before.rounds + u64::from(requests.paid > 0)
+    }
 }
 
 /// The layouts of those datasets that are arrays.

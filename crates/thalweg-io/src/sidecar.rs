@@ -3,8 +3,8 @@
 //! the version of the object.
 
 use std::collections::HashMap;
-use std::fs;
-use std::io::ErrorKind;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -88,6 +88,30 @@ fn name_in_cache(full: &Path) -> String {
     let fits = |&(at, c): &(usize, char)| at + c.len_utf8() <= MOST;
     let name: String = name.char_indices().take_while(fits).map(|(_, c)| c).collect();
     format!("{hash:016x}-{name}.idx")
+}
+
+/// The indexes beside an output that was replaced. They belong to the old file, and slow5lib looks
+/// up reads in any index that it finds. Links, and files that `is_index` does not know by their
+/// first bytes, are left out.
+pub fn old_indexes(output: &Path, is_index: fn(&[u8]) -> bool) -> Vec<PathBuf> {
+    /// The first bytes of a file that say whether it is an index.
+    const HEAD: u64 = 4096;
+    // Beside an object no index is looked for.
+    if url(output).is_some() {
+        return Vec::new();
+    }
+    let is_index_file = |path: &PathBuf| {
+        let mut head = Vec::new();
+        let is_file = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_file());
+        let read = |file: File| file.take(HEAD).read_to_end(&mut head);
+        is_file && File::open(path).and_then(read).is_ok() && is_index(&head)
+    };
+    // An index may be beside a link, and beside the file that the link leads to.
+    let target = fs::canonicalize(output).unwrap_or_else(|_| output.to_owned());
+    let mut indexes = vec![index_path(output), index_path(&target)];
+    indexes.dedup();
+    indexes.retain(is_index_file);
+    indexes
 }
 
 /// Whether `index` was modified no earlier than `data`, the file that it indexes. The name of the

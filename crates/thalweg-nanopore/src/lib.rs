@@ -123,6 +123,7 @@
 //! ```
 
 pub mod bam;
+mod coding_choice;
 pub mod convert;
 pub mod fast5;
 #[doc(hidden)]

@@ -25,6 +25,7 @@
 
 mod ahead;
 mod check;
+mod choose;
 mod columns;
 mod decoder;
 mod explain;
@@ -57,6 +58,7 @@ use decoder::{Collect, Mapper, ReadDecoder, Visitors};
 pub use crate::file::PaidRequests;
 pub use crate::file::{CheckReport, IndexOrigin, IndexState, LostReads, Selection};
 pub use crate::pod5::Pod5Info;
+pub use choose::Chosen;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};
 pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
@@ -68,7 +70,7 @@ pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};
-pub use thalweg_io::sidecar::{index_path, index_place, index_places};
+pub use thalweg_io::sidecar::{index_path, index_place, index_places, old_indexes};
 
 /// One decoded read.
 #[derive(Debug, Clone, Copy)]

@@ -29,6 +29,7 @@
 //! # }
 //! ```
 
+pub use crate::coding_choice::CodingChoice;
 pub use crate::fast5::Fast5Writer;
 pub use crate::file::{save_index, save_sidecar};
 pub use crate::format::Coding;

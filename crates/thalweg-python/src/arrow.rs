@@ -8,16 +8,15 @@ use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{Array, RecordBatch, RecordBatchIterator, StructArray};
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use thalweg::Result;
 use thalweg::control::Control;
-use thalweg::reads;
+use thalweg::{Error, Result, reads};
 
 use crate::buffer::Buffer;
-use crate::errors::usage;
+use crate::errors::{raised, usage};
 use crate::run::run;
 
 /// Batches that a stream lends at the same time: in a loop, the one in use and the one before.
@@ -26,7 +25,7 @@ const LENT: usize = 2;
 /// The memory of a batch. A run waits until batches that it lends come back, so only the last ones
 /// are lent. Older ones leave the run's budget, and are freed when Python drops them.
 #[derive(Debug)]
-enum Rows {
+pub(crate) enum Rows {
     Lent(reads::Batch),
     Kept(RecordBatch),
 }
@@ -39,12 +38,16 @@ impl Rows {
         }
     }
 
+    fn into_record(self) -> RecordBatch {
+        match self {
+            Self::Lent(batch) => batch.into_inner(),
+            Self::Kept(record) => record,
+        }
+    }
+
     fn keep(&mut self) {
         let empty = Self::Kept(RecordBatch::new_empty(self.record().schema()));
-        *self = match std::mem::replace(self, empty) {
-            Self::Lent(batch) => Self::Kept(batch.into_inner()),
-            kept @ Self::Kept(_) => kept,
-        };
+        *self = Self::Kept(std::mem::replace(self, empty).into_record());
     }
 }
 
@@ -59,13 +62,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[derive(Debug)]
 pub(crate) struct Batch {
     rows: SharedRows,
-    /// The number of the file that they are from.
+    /// The number of the file or bank that they are of.
     #[pyo3(get)]
     file: usize,
 }
 
 impl Batch {
-    fn record(&self) -> RecordBatch {
+    pub(crate) fn kept(record: RecordBatch, file: usize) -> Self {
+        Self { rows: Arc::new(Mutex::new(Rows::Kept(record))), file }
+    }
+
+    pub(crate) fn record(&self) -> RecordBatch {
         lock(&self.rows).record().clone()
     }
 }
@@ -93,6 +100,14 @@ impl Batch {
         shown(py, column.as_ref())
     }
 
+    /// The rows with some of the columns only. The memory of the others is not kept.
+    fn select(&self, py: Python<'_>, names: Vec<String>) -> PyResult<Self> {
+        let record = self.record();
+        let places = places(&record.schema(), &names).map_err(|error| raised(py, &error))?;
+        let record = record.project(&places).map_err(|error| refused(py, &error))?;
+        Ok(Self::kept(record, self.file))
+    }
+
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_array__<'py>(
         &self,
@@ -103,15 +118,23 @@ impl Batch {
         let _ = requested_schema;
         // The consumer may keep it.
         lock(&self.rows).keep();
-        let data = StructArray::from(self.record()).into_data();
-        let schema = FFI_ArrowSchema::try_from(data.data_type()).map_err(|e| refused(py, &e))?;
-        let array = FFI_ArrowArray::new(&data);
-        Ok((capsule(py, schema, c"arrow_schema")?, capsule(py, array, c"arrow_array")?))
+        capsules(py, &StructArray::from(self.record()))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
         schema_capsule(py, &lock(&self.rows).record().schema())
     }
+}
+
+/// The places of columns in a schema.
+pub(crate) fn places(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
+    let place = |name: &String| {
+        schema.index_of(name).map_err(|_| {
+            let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            Error::Usage(format!("no column {name:?}; columns are {}", known.join(", ")).into())
+        })
+    };
+    names.iter().map(place).collect()
 }
 
 fn capsule<'py, T: Send + 'static>(
@@ -120,6 +143,20 @@ fn capsule<'py, T: Send + 'static>(
     name: &'static std::ffi::CStr,
 ) -> PyResult<Bound<'py, PyCapsule>> {
     PyCapsule::new_with_value(py, value, name)
+}
+
+/// The type and the values of an array.
+pub(crate) fn capsules<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let values = FFI_ArrowArray::new(&array.to_data());
+    Ok((type_capsule(py, array.data_type())?, capsule(py, values, c"arrow_array")?))
+}
+
+pub(crate) fn type_capsule<'py>(py: Python<'py>, of: &DataType) -> PyResult<Bound<'py, PyCapsule>> {
+    let schema = FFI_ArrowSchema::try_from(of).map_err(|e| refused(py, &e))?;
+    capsule(py, schema, c"arrow_schema")
 }
 
 fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
@@ -132,7 +169,7 @@ fn refused(py: Python<'_>, error: &ArrowError) -> PyErr {
 }
 
 /// The type of a primitive column: numpy's name, and bytes.
-fn primitive(of: &DataType) -> Option<(&'static str, usize)> {
+pub(crate) fn primitive(of: &DataType) -> Option<(&'static str, usize)> {
     Some(match of {
         DataType::Int8 => ("<i1", 1),
         DataType::UInt8 => ("<u1", 1),
@@ -145,6 +182,7 @@ fn primitive(of: &DataType) -> Option<(&'static str, usize)> {
         DataType::Float16 => ("<f2", 2),
         DataType::Float32 => ("<f4", 4),
         DataType::Float64 => ("<f8", 8),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => ("<M8[ns]", 8),
         _ => return None,
     })
 }
@@ -167,6 +205,12 @@ fn shown(py: Python<'_>, column: &dyn Array) -> PyResult<Py<PyAny>> {
         return Ok((values, present(column)).into_pyobject(py)?.into_any().unbind());
     }
     let list = match column.data_type() {
+        DataType::Boolean => {
+            // A byte each, as numpy has them.
+            let truths = column.as_boolean().values().iter().map(u8::from);
+            let values = Buffer::shared(truths.collect::<Vec<u8>>().into(), "|b1", 1);
+            return Ok((values, present(column)).into_pyobject(py)?.into_any().unbind());
+        }
         DataType::Utf8 => PyList::new(py, column.as_string::<i32>().iter())?,
         DataType::Binary => PyList::new(py, column.as_binary::<i32>().iter())?,
         DataType::Dictionary(_, labels) if **labels == DataType::Utf8 => {
@@ -195,7 +239,8 @@ fn unknown(py: Python<'_>, column: &dyn Array) -> PyErr {
     usage(py, format!("a column of {} has no form in numpy: take it as Arrow", column.data_type()))
 }
 
-pub(crate) type Batches = Box<dyn Iterator<Item = Result<reads::Batch>> + Send>;
+/// The batches of a run, and the number of the file or bank that each is of.
+pub(crate) type Batches = Box<dyn Iterator<Item = Result<(Rows, usize)>> + Send>;
 
 /// The batches of a run, which begins with the first. It can be read once.
 #[pyclass(frozen, module = "thalweg._thalweg")]
@@ -231,9 +276,8 @@ impl BatchStream {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.keep_older();
         let next = self.next_of(py).inspect_err(|_| self.close(py))?;
-        Ok(next.map(|batch| {
-            let file = batch.file();
-            let rows = Arc::new(Mutex::new(Rows::Lent(batch)));
+        Ok(next.map(|(rows, file)| {
+            let rows = Arc::new(Mutex::new(rows));
             lock(&self.lent).push_back(Arc::downgrade(&rows));
             Batch { rows, file }
         }))
@@ -260,7 +304,7 @@ impl BatchStream {
             return Err(usage(py, "these batches were read already".into()));
         };
         let records = batches.map(|batch| match batch {
-            Ok(batch) => Ok(batch.into_inner()),
+            Ok((rows, _)) => Ok(rows.into_record()),
             Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
         });
         let reader = RecordBatchIterator::new(records, self.schema.clone());
@@ -270,7 +314,7 @@ impl BatchStream {
 
 impl BatchStream {
     /// The next batch of the run. A signal that ends it may have lost a batch.
-    fn next_of(&self, py: Python<'_>) -> PyResult<Option<reads::Batch>> {
+    fn next_of(&self, py: Python<'_>) -> PyResult<Option<(Rows, usize)>> {
         run(py, &self.control, || {
             let mut batches = lock(&self.batches);
             let next = batches.as_mut().and_then(Iterator::next);

@@ -1,9 +1,11 @@
 //! Memory of Rust that numpy shows as an array.
 
-use arrow_buffer::Buffer as ArrowBuffer;
+use arrow_buffer::{Buffer as ArrowBuffer, MutableBuffer};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use thalweg::arrays::Memory;
+
+use crate::errors::usage;
 
 /// Values in memory. `numpy.asarray` makes an array of them without a copy, and keeps them alive.
 #[pyclass(frozen, module = "thalweg._thalweg")]
@@ -37,6 +39,11 @@ impl Buffer {
         }
     }
 
+    /// Values of one dimension, each of `size` bytes, which nobody else has.
+    pub(crate) fn own(bytes: MutableBuffer, typestr: &str, size: usize) -> Self {
+        Self { is_readonly: false, ..Self::shared(bytes.into(), typestr, size) }
+    }
+
     /// The elements of an array, in C order. They are the array's own.
     pub(crate) fn owned(mut memory: Memory, typestr: String, shape: Vec<u64>) -> Self {
         let address = memory.as_mut_ptr().addr();
@@ -50,6 +57,43 @@ impl Buffer {
             shape: vec![ids.len() as u64],
             is_readonly: false,
             _owner: Owner::Ids(ids),
+        }
+    }
+}
+
+/// The memory of a numpy array that a caller lends for a read.
+#[derive(Debug)]
+pub(crate) struct Target {
+    address: usize,
+    len: usize,
+}
+
+impl Target {
+    /// The memory of an array. Whoever takes it keeps the array alive.
+    pub(crate) fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let interface = array.getattr("__array_interface__")?;
+        let (address, is_readonly): (usize, bool) = interface.get_item("data")?.extract()?;
+        let has_strides = !interface.get_item("strides")?.is_none();
+        let len = array.getattr("nbytes")?.extract()?;
+        if is_readonly || has_strides {
+            let what = "the array that takes elements must be writable and contiguous, in C order";
+            return Err(usage(array.py(), what.into()));
+        }
+        Ok(Self { address, len })
+    }
+
+    /// Its bytes.
+    pub(crate) fn bytes(&mut self) -> &mut [u8] {
+        if self.len == 0 {
+            return &mut [];
+        }
+        let start = std::ptr::with_exposed_provenance_mut(self.address);
+        // SAFETY: numpy says that so many bytes from there on are the array's, and may be written
+        // to. The caller of `Target::of` keeps the array. As with h5py, nobody else may use its
+        // elements before the read ends.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::slice::from_raw_parts_mut(start, self.len)
         }
     }
 }

@@ -6,25 +6,42 @@
 mod arrays;
 mod arrow;
 mod buffer;
+mod convert;
 mod errors;
+mod events;
 mod network;
 mod open;
 mod options;
+mod plan;
+mod progress;
 mod reads;
 mod run;
+mod store;
 
 #[pyo3::pymodule]
 mod _thalweg {
     #[pymodule_export]
-    use crate::arrays::{ArrayFile, Dataset};
+    use crate::arrays::{ArrayFile, Object, open_arrays};
     #[pymodule_export]
     use crate::arrow::{Batch, BatchStream};
     #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
-    use crate::network::Network;
+    use crate::convert::{choose, convert};
     #[pymodule_export]
-    use crate::open::open;
+    use crate::events::Events;
     #[pymodule_export]
-    use crate::reads::ReadSet;
+    use crate::network::change::{Transaction, create_network, import_network};
+    #[pymodule_export]
+    use crate::network::lists::Lists;
+    #[pymodule_export]
+    use crate::network::{Network, open_network};
+    #[pymodule_export]
+    use crate::open::{open, open_file};
+    #[pymodule_export]
+    use crate::plan::{doctor, plan};
+    #[pymodule_export]
+    use crate::progress::fetched;
+    #[pymodule_export]
+    use crate::reads::{ReadSet, picoampere};
 }

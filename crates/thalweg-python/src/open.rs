@@ -1,11 +1,13 @@
 //! Opens paths as what they hold.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use thalweg::control::Control;
-use thalweg::graph::Network as GraphNetwork;
-use thalweg::{Opened, Options, Result, open_urls, reads};
+use thalweg::graph::{Network as GraphNetwork, NetworkOptions};
+use thalweg::model::StoreModel;
+use thalweg::{Opened, Options, Result, open_store, open_urls, reads};
 
 use crate::arrays::ArrayFile;
 use crate::errors::raised;
@@ -13,6 +15,7 @@ use crate::network::Network;
 use crate::options::Arguments;
 use crate::reads::ReadSet;
 use crate::run::run;
+use crate::store::PythonFile;
 
 /// Opens a path as reads, arrays or a network. Folders, patterns and several paths are reads.
 #[pyfunction]
@@ -24,17 +27,62 @@ pub(crate) fn open(
     open_urls();
     let control = Control::new();
     let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
+    let for_networks = NetworkOptions {
+        budget: options.budget,
+        control: control.clone(),
+        ..NetworkOptions::default()
+    };
     let opened = run(py, &control, || match &paths[..] {
         [path] if is_one(path, &control)? => one(path, options),
         _ => Ok(Content::Reads(reads::ReadSet::open(&paths, options)?)),
     })?;
+    let path = paths.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
+    shown(py, opened, path, for_networks)
+}
+
+/// Opens an open file of Python as reads or arrays. `read`: from an offset and a number of bytes to
+/// these bytes. `is_far`: whether each request is waited for, as one to an object store is.
+#[pyfunction]
+pub(crate) fn open_file(
+    py: Python<'_>,
+    name: &str,
+    size: u64,
+    read: Py<PyAny>,
+    is_far: bool,
+    arguments: Arguments,
+) -> PyResult<Py<PyAny>> {
+    let control = Control::new();
+    let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
+    let prior = if is_far { StoreModel::S3 } else { StoreModel::MEMORY };
+    let store = Arc::new(PythonFile::new(name, size, read));
+    let opened = run(py, &control, || {
+        let (model, _) = options.model_or(prior);
+        let options = options.on(model);
+        Ok(match open_store(store, options.clone())? {
+            Opened::Reads(file) => Content::Reads(reads::ReadSet::of(file, options)),
+            Opened::Arrays(file) => Content::Arrays(Box::new(file)),
+            Opened::Network(network) => Content::Network(network),
+        })
+    })?;
+    let for_networks = NetworkOptions { control, ..NetworkOptions::default() };
+    shown(py, opened, Path::new(name), for_networks)
+}
+
+fn shown(
+    py: Python<'_>,
+    opened: Content,
+    path: &Path,
+    for_networks: NetworkOptions,
+) -> PyResult<Py<PyAny>> {
+    let control = for_networks.control.clone();
     Ok(match opened {
         Content::Reads(set) => ReadSet { set, control }.into_pyobject(py)?.into_any().unbind(),
         Content::Arrays(file) => {
             ArrayFile { file: *file, control }.into_pyobject(py)?.into_any().unbind()
         }
         Content::Network(network) => {
-            Network { network, control }.into_pyobject(py)?.into_any().unbind()
+            let network = Network::new(network, path, for_networks);
+            network.into_pyobject(py)?.into_any().unbind()
         }
     })
 }

@@ -3,13 +3,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float32Type;
+use arrow_schema::ArrowError;
 use pyo3::prelude::*;
-use thalweg::Result;
+use thalweg::condition::Condition;
 use thalweg::control::Control;
-use thalweg::reads::{self, BatchOptions, Order, Selection, Strings};
+use thalweg::format::pod5::{RowCoding, RunInfo, RunValue};
+use thalweg::format::slow5::{AuxField, AuxType, Header};
+use thalweg::reads::{self, BatchOptions, Order, ScanOptions, Selection, Strings};
+use thalweg::{Error, Result};
 
-use crate::arrow::{BatchStream, Batches};
+use crate::arrow::{Batch, BatchStream, Batches, Rows, places};
+use crate::buffer::Buffer;
+use crate::errors::raised;
 use crate::run::run;
+
+/// Of a POD5 file: identifier, version, software, whether signals are compressed, and rows of a batch
+/// of signals.
+type Pod5 = (String, String, String, bool, u64);
 
 /// Files of reads as one data set.
 #[pyclass(frozen, module = "thalweg._thalweg")]
@@ -50,26 +62,228 @@ impl ReadSet {
         })
     }
 
-    /// The selected reads as batches. Without `signal`, the number of samples is in its place.
-    #[pyo3(signature = (ids=None, *, signal=true, in_order=true))]
+    /// The name of a file's format.
+    fn format(&self, py: Python<'_>, file: usize) -> PyResult<String> {
+        run(py, &self.control, || Ok(self.set.file(file)?.format().to_string()))
+    }
+
+    /// The number of read groups of a file, and their attributes: name, and a value a group.
+    fn attributes(&self, py: Python<'_>, file: usize) -> PyResult<(u32, Vec<Attribute>)> {
+        run(py, &self.control, || {
+            let header = self.header(file)?;
+            let attributes = header.attributes.iter();
+            let attributes = attributes.map(|one| (one.name.clone(), one.values.clone())).collect();
+            Ok((header.read_groups, attributes))
+        })
+    }
+
+    /// The auxiliary fields of a file: name, SLOW5 type, and labels of an enumeration.
+    fn fields(&self, py: Python<'_>, file: usize) -> PyResult<Vec<(String, String, Vec<String>)>> {
+        run(py, &self.control, || {
+            let fields = self.header(file)?.aux.iter();
+            let type_of = |field: &AuxField| match field.kind {
+                AuxType::Scalar(scalar) => scalar.name().to_owned(),
+                AuxType::Array(scalar) => format!("{}*", scalar.name()),
+            };
+            Ok(fields.map(|one| (one.name.clone(), type_of(one), one.labels.clone())).collect())
+        })
+    }
+
+    /// The columns of POD5's run information, for each read group of a file.
+    fn runs(&self, py: Python<'_>, file: usize) -> PyResult<Vec<Vec<(String, Value)>>> {
+        run(py, &self.control, || {
+            let header = self.header(file)?;
+            let of = |group| {
+                let columns = RunInfo::of_group(header, group).columns.into_iter();
+                columns.map(|(name, value)| (name, value.into())).collect()
+            };
+            Ok((0..header.read_groups).map(of).collect())
+        })
+    }
+
+    /// General properties of a POD5 file.
+    fn pod5(&self, py: Python<'_>, file: usize) -> PyResult<Option<Pod5>> {
+        run(py, &self.control, || {
+            let file = self.set.file(file)?;
+            Ok(file.pod5_info().map(|info| {
+                (
+                    info.identifier.to_owned(),
+                    info.version.to_owned(),
+                    info.software.to_owned(),
+                    info.signal == RowCoding::Vbz,
+                    info.signal_rows,
+                )
+            }))
+        })
+    }
+
+    /// The ids that no file has.
+    fn missing(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<String>> {
+        run(py, &self.control, || {
+            Ok(self.set.locate(&ids)?.missing.into_iter().map(str::to_owned).collect())
+        })
+    }
+
+    /// A read of the first file.
+    fn row(&self, py: Python<'_>, id: &str) -> PyResult<Batch> {
+        let record = run(py, &self.control, || self.set.file(0)?.row(id, Strings::default()))?;
+        Ok(Batch::kept(record, 0))
+    }
+
+    /// The size of a read of the first file, as it is stored: that of its signal in POD5, or else
+    /// that of its record.
+    fn stored_bytes(&self, py: Python<'_>, id: &str) -> PyResult<u64> {
+        run(py, &self.control, || {
+            let file = self.set.file(0)?;
+            let mut getter = file.getter()?;
+            getter.fetch(id)?;
+            Ok(getter.stored_bytes())
+        })
+    }
+
+    /// The selected reads as batches of all columns or some, and of at most `size` rows. Without
+    /// `signal`, the number of samples is in its place.
+    #[pyo3(signature = (ids=None, *, signal=true, in_order=true, columns=None, size=None))]
     fn batches(
         &self,
         py: Python<'_>,
         ids: Option<Vec<String>>,
         signal: bool,
         in_order: bool,
+        columns: Option<Vec<String>>,
+        size: Option<usize>,
     ) -> PyResult<BatchStream> {
-        let order = if in_order { Order::Selection } else { Order::AsTheyCome };
-        let options = BatchOptions { order, strings: Strings::default() };
-        let selection = ids.map_or(Selection::All, |ids| Selection::Ids(Arc::new(ids)));
+        let options = BatchOptions { order: order(in_order), strings: Strings::default() };
         run(py, &self.control, || {
-            let (set, strings) = (&self.set, options.strings);
-            let (schema, batches): (_, Batches) = if signal {
+            let (set, strings, selection) = (&self.set, options.strings, selection(ids));
+            let (schema, batches): (_, Lent) = if signal {
                 (set.schema(strings)?, Box::new(set.batches_with(&selection, options)?))
             } else {
                 (set.scan_schema(strings)?, Box::new(set.fields(&selection, options)?))
             };
+            let places = columns.map(|names| places(&schema, &names)).transpose()?;
+            let schema = match &places {
+                Some(places) => Arc::new(schema.project(places).map_err(|e| refused(&e))?),
+                None => schema,
+            };
+            Ok(BatchStream::new(schema, self.control.clone(), cut(batches, places, size)))
+        })
+    }
+
+    /// A table of the selected reads that meet a condition, with their files, and with attributes
+    /// of their read groups. All its batches have the number 0.
+    #[pyo3(signature = (ids=None, *, columns=None, condition=None, in_order=true))]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        ids: Option<Vec<String>>,
+        columns: Option<Vec<String>>,
+        condition: Option<&str>,
+        in_order: bool,
+    ) -> PyResult<BatchStream> {
+        run(py, &self.control, || {
+            let options = ScanOptions {
+                columns: columns.unwrap_or_default(),
+                condition: condition.map(Condition::parse).transpose()?,
+                order: order(in_order),
+                ..ScanOptions::default()
+            };
+            let scan = self.set.scan(&selection(ids), &options)?;
+            let schema = scan.schema();
+            let batches = Box::new(scan.map(|record| Ok((Rows::Kept(record?), 0))));
             Ok(BatchStream::new(schema, self.control.clone(), batches))
         })
     }
+}
+
+impl ReadSet {
+    fn header(&self, file: usize) -> Result<&Header> {
+        let header = self.set.headers().nth(file);
+        header.ok_or_else(|| Error::Usage(format!("no file number {file}").into()))
+    }
+}
+
+/// An attribute: its name, and its value for each read group.
+type Attribute = (String, Vec<Option<String>>);
+
+/// A value of a run. Times are milliseconds since 1970.
+#[derive(IntoPyObject)]
+enum Value {
+    Missing(Option<()>),
+    Text(String),
+    Integer(i64),
+    Float(f64),
+    Tags(Vec<(String, String)>),
+}
+
+impl From<RunValue> for Value {
+    fn from(value: RunValue) -> Self {
+        match value {
+            RunValue::Missing => Self::Missing(None),
+            RunValue::Text(text) => Self::Text(text),
+            RunValue::Integer(value) | RunValue::Millis(value) => Self::Integer(value),
+            RunValue::Float(value) => Self::Float(value),
+            RunValue::Tags(tags) => Self::Tags(tags),
+        }
+    }
+}
+
+fn order(in_order: bool) -> Order {
+    if in_order { Order::Selection } else { Order::AsTheyCome }
+}
+
+fn selection(ids: Option<Vec<String>>) -> Selection {
+    ids.map_or(Selection::All, |ids| Selection::Ids(Arc::new(ids)))
+}
+
+fn refused(error: &ArrowError) -> Error {
+    Error::Usage(error.to_string().into())
+}
+
+type Lent = Box<dyn Iterator<Item = Result<reads::Batch>> + Send>;
+
+/// Batches of the columns in `places`, and of at most `size` rows. They are slices, not copies.
+/// They are out of the run's budget.
+fn cut(batches: Lent, places: Option<Vec<usize>>, size: Option<usize>) -> Batches {
+    if places.is_none() && size.is_none() {
+        return Box::new(batches.map(|batch| {
+            let batch = batch?;
+            let file = batch.file();
+            Ok((Rows::Lent(batch), file))
+        }));
+    }
+    let size = size.unwrap_or(usize::MAX);
+    let slices = move |batch: reads::Batch| {
+        let file = batch.file();
+        let mut record = batch.into_inner();
+        if let Some(places) = &places {
+            record = record.project(places).map_err(|error| refused(&error))?;
+        }
+        let rows = record.num_rows();
+        let slice = |at| Ok((Rows::Kept(record.slice(at, size.min(rows - at))), file));
+        Ok((0..rows).step_by(size).map(slice).collect::<Vec<_>>())
+    };
+    Box::new(
+        batches.flat_map(move |batch| {
+            batch.and_then(&slices).unwrap_or_else(|error| vec![Err(error)])
+        }),
+    )
+}
+
+/// The samples of a row in picoampere.
+#[pyfunction]
+pub(crate) fn picoampere(py: Python<'_>, batch: &Batch, row: usize) -> PyResult<Buffer> {
+    let values = py.detach(|| {
+        let record = reads::in_picoampere(&batch.record().slice(row, 1))?;
+        let lists = record.column_by_name(reads::PICOAMPERE_COLUMN).map(|column| {
+            column.as_list::<i32>().values().as_primitive::<Float32Type>().values().inner().clone()
+        });
+        Ok(lists.unwrap_or_default())
+    });
+    let values = values.map_err(|error| raised(py, &error))?;
+    // Nobody else has them.
+    Ok(match values.into_mutable() {
+        Ok(values) => Buffer::own(values, "<f4", 4),
+        Err(values) => Buffer::shared(values, "<f4", 4),
+    })
 }

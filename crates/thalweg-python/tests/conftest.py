@@ -1,6 +1,7 @@
 """Synthetic files for the tests of the package."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -21,6 +22,11 @@ def command():
 
 
 @pytest.fixture(scope="session")
+def command_path():
+    return COMMAND
+
+
+@pytest.fixture(scope="session")
 def files(tmp_path_factory):
     """A folder with the same reads in all formats, a run of events, and a network."""
     folder = tmp_path_factory.mktemp("files")
@@ -32,3 +38,24 @@ def files(tmp_path_factory):
     thalweg_command("synth", folder / "circuit.h5", *circuit)
     thalweg_command("graph", "import", folder / "circuit.h5", folder / "network")
     return folder
+
+
+# As in tests/interop: the folder of real files, which are not part of the project.
+SHARED = Path(os.environ.get("THALWEG_SHARED", ROOT.parent / "shared")) / "data/nanopore"
+
+
+def real(pattern):
+    """The names of real files of reads; one that says why if there are none."""
+    names = sorted(str(path.relative_to(SHARED)) for path in SHARED.glob(pattern))
+    absent = pytest.mark.skip(reason=f"no real files at {SHARED} (THALWEG_SHARED names the folder above data)")
+    return names or [pytest.param(pattern, marks=absent)]
+
+
+@pytest.fixture
+def copy(tmp_path):
+    """Copies real files, since indexes must not come to lie beside them."""
+
+    def call(name):
+        return Path(shutil.copy(SHARED / name, tmp_path))
+
+    return call

@@ -90,6 +90,75 @@ def test_without_signal_there_is_its_length(files):
     assert table.column("samples").to_pylist() == [read.samples for read in reads]
 
 
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_batches_of_some_rows_and_columns_are_slices(files, suffix):
+    reads = thalweg.open(files / f"reads.{suffix}")
+    expected = list(map(row, reads))
+    batches = list(reads.batches(columns=["signal", "read_id"], size=2))
+    assert max(map(len, batches)) == 2 and {tuple(batch.columns) for batch in batches} == {("signal", "read_id")}
+    assert [row(read) for batch in batches for read in batch] == expected
+    assert all(int(read.signal[0]) for batch in batches for read in batch)
+    stream = reads.batches(reads.ids[::-4], columns=["read_id", "signal"], size=1)
+    table = pyarrow.RecordBatchReader.from_stream(stream)
+    assert table.schema.names == ["read_id", "signal"]
+    assert [one["read_id"].to_pylist() for one in table] == [[read_id] for read_id in reads.ids[::-4]]
+    fields = reads.batches(columns=["samples", "read_id"])
+    assert [(read.id, read.samples) for batch in fields for read in batch] == [one[:2] for one in expected]
+    with pytest.raises(thalweg.UsageError, match='"none"; columns are read_id'):
+        reads.batches(columns=["none"])
+    with pytest.raises(thalweg.UsageError, match="size=0"):
+        reads.batches(size=0)
+
+
+def test_tables_are_in_memory(files):
+    reads = thalweg.open(files / "reads.pod5")
+    table = reads.to_table(reads.ids[3:9], columns=["read_id", "signal"])
+    assert table.column("read_id").to_pylist() == reads.ids[3:9]
+    assert [len(signal) for signal in table.column("signal")] == [read.samples for read in reads.get(reads.ids[3:9])]
+
+
+def test_scans_are_those_of_the_command(files, command, tmp_path):
+    reads = thalweg.open(files)
+    columns = ["file", "read_id", "samples", "run_id"]
+    table = pyarrow.table(reads.scan(columns=columns, where="samples >= 60000"))
+    lines = command("scan", files, "--columns", ",".join(columns), "--where", "samples >= 60000", "--tsv").splitlines()
+    expected = [tuple(line.split("\t")) for line in lines[1:]]
+    found = [tuple(map(str, one.values())) for one in table.to_pylist()]
+    assert found == expected and len(set(table.column("file").to_pylist())) == 3
+    one = thalweg.open(files / "reads.pod5")
+    assert pyarrow.table(one.scan(one.ids[5:2:-1])).column("read_id").to_pylist() == one.ids[5:2:-1]
+    assert pyarrow.schema(one.scan()).names[-1] == "file"
+    with pytest.raises(KeyError, match="none"):
+        one.scan(columns=["none"])
+    with pytest.raises(thalweg.UsageError):
+        one.scan(where="samples >=")
+
+
+def test_read_groups_have_attributes(files):
+    pyslow5 = pytest.importorskip("pyslow5")
+    header = pyslow5.Open(str(files / "reads.blow5"), "r").get_all_headers()
+    for suffix in FORMATS:
+        reads = thalweg.open(files / f"reads.{suffix}")
+        read = reads[reads.ids[0]]
+        group = reads.read_groups(read.path)[read.read_group]
+        assert group["run_id"] == header["run_id"] and reads.read_groups() == reads.read_groups(0) == [group]
+        if suffix != "pod5":
+            assert group == header
+    with pytest.raises(thalweg.UsageError, match="other.blow5"):
+        reads.read_groups("other.blow5")
+    with pytest.raises(thalweg.UsageError, match="no file number 1"):
+        reads.read_groups(1)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_picoampere_are_rounded_once(files, suffix):
+    for read in thalweg.open(files / f"reads.{suffix}"):
+        of = read.calibration
+        expected = ((read.signal + of.offset) * of.range / of.digitisation).astype("f4")
+        assert read.signal_pa.dtype == np.float32 and np.array_equal(read.signal_pa, expected)
+        assert read.signal_pa.flags.writeable and not read.signal.flags.writeable
+
+
 def test_kept_arrays_stay_as_they_are(files):
     reads = thalweg.open(files / "reads.blow5", memory="32MB")
     kept = [(read.signal, int(read.signal.sum(dtype="i8"))) for read in reads]

@@ -18,6 +18,7 @@
 //! | [`format`](mod@format) | the formats of reads by themselves: headers, records, tables |
 //! | `arrays` | datasets of HDF5 files, or parts of them (feature `hdf5`) |
 //! | `nexus` | events and logs of neutron instruments in HDF5 files (feature `hdf5`) |
+//! | [`event_table`] | events as Arrow tables |
 //! | `doctor`, `repack` | why an HDF5 file is slow, and how to make it anew (feature `hdf5`) |
 //! | [`graph`] | networks: neighbours, changes, import, export |
 //! | [`synth`] | synthetic files, the same on every machine |
@@ -162,9 +163,10 @@
 //! # }
 //! ```
 
+pub mod event_table;
 mod open;
 
-pub use open::{ArrayFile, Identified, Opened, open, open_urls};
+pub use open::{ArrayFile, Identified, Opened, open, open_store, open_urls};
 
 #[doc(inline)]
 pub use thalweg_io::open::{OpenedStore, Options, StoreKind};
@@ -193,7 +195,8 @@ pub use thalweg_object as object;
 pub use thalweg_codec as codec;
 #[doc(inline)]
 pub use thalweg_io::{
-    condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store, text,
+    cells, condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store,
+    text,
 };
 
 /// The formats of reads: the headers of their files, and the places of their records.

@@ -11,7 +11,7 @@ use thalweg_io::{Error, Result};
 use thalweg_nanopore::format::Format;
 use thalweg_nanopore::reads::ReadFile;
 
-pub use arrays::ArrayFile;
+pub use arrays::{ArrayFile, open_store};
 
 /// The open contents of a path.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! `thalweg read --events` and `--logs`: as a table, as numpy's arrays, or counted.
 
-mod columns;
+mod logs;
 mod npy;
 
 use std::io::Write;
@@ -11,12 +11,13 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayFile;
 use thalweg::control::Control;
+use thalweg::event_table::EventTable;
 use thalweg::nexus::{
     Bank, EventBatch, EventFinding, EventOrder, EventSelection, EventsSummary, Moment, Nexus,
 };
 use thalweg_io::urls;
 
-use self::columns::{Events, logs};
+use self::logs::logs;
 use self::npy::{Arrays, MOST_OPEN};
 use super::read::not_within;
 use crate::callback::CallbackFailure;
@@ -174,7 +175,7 @@ pub(super) fn finding_as_json(finding: &EventFinding) -> Value {
 
 /// Where events are written to.
 enum EventSink {
-    Table(Box<(TableSink, Events)>),
+    Table(Box<(TableSink, EventTable)>),
     Arrays(Arrays),
     /// Events are only counted.
     Counted,
@@ -195,7 +196,7 @@ impl EventSink {
             )?));
         }
         let (path, kind) = table(to)?;
-        let events = Events::new(banks, file)?;
+        let events = EventTable::new(banks, file)?;
         Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
     }
 
@@ -203,7 +204,8 @@ impl EventSink {
         match self {
             Self::Table(table) => {
                 let (sink, events) = &mut **table;
-                sink.push_long(&events.batch(bank, batch)?, control)
+                let rows = events.rows(bank, batch).map_err(|e| Failure::Said(e.to_string()))?;
+                sink.push_long(&rows, control)
             }
             Self::Arrays(arrays) => Ok(arrays.push(bank, batch)?),
             Self::Counted => Ok(()),
@@ -275,6 +277,7 @@ fn events(
         pulses: args.pulses.clone(),
         time: args.time,
         flight: args.tof.clone(),
+        part: None,
     };
     let numbers = wanted.banks(nexus).map_err(|error| not_within(error, within))?;
     let banks = nexus.banks().iter().enumerate();

@@ -77,14 +77,11 @@ pub(super) fn change_or_make(
     change: impl FnOnce(&mut Writer) -> VerbResult,
 ) -> VerbResult {
     check_is_no_file(store, "a store is a folder")?;
-    let missing: Vec<&Path> = store.ancestors().take_while(|folder| !folder.exists()).collect();
     let mut writer = Writer::open(store, options).map_err(Failure::of_argument)?;
     let changed = change(&mut writer);
     if changed.is_err() {
         // The failure that is told is the first one.
         let _ = writer.undo_new();
-        // A folder that holds something stays.
-        missing.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
     changed
 }

@@ -106,8 +106,9 @@ struct TableLayout {
 
 impl TableLayout {
     fn of(file: &ReadFile) -> Option<Self> {
-        let Pod5Info { version, software, signal, reads_batches, signal_batches, signal_rows } =
-            file.pod5_info()?;
+        let Pod5Info {
+            version, software, signal, reads_batches, signal_batches, signal_rows, ..
+        } = file.pod5_info()?;
         Some(Self {
             version: version.to_owned(),
             signal: match signal {

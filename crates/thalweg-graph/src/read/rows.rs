@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt64Array};
+use arrow_array::{ArrayRef, RecordBatch, UInt64Array};
 use arrow_schema::{Field, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::take::take;
@@ -202,21 +202,30 @@ impl Network {
     ) -> Result<()> {
         let schema = self.vertex_schema(vertex_type);
         let bound = condition.map(|condition| condition.bind(&schema)).transpose()?;
-        let attributes: Vec<usize> = (0..schema.fields().len() - 1).collect();
         self.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
             self.fetcher.control.check()?;
-            let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(ids.to_vec()))];
-            if !attributes.is_empty() {
-                columns.extend(self.columns_of(vertex_type, ids, &attributes)?);
-            }
-            let options = RecordBatchOptions::new().with_row_count(Some(ids.len()));
-            let batch = RecordBatch::try_new_with_options(schema.clone(), columns, &options);
-            let batch = batch.map_err(|e| self.failed(&e))?;
+            let batch = self.vertex_rows_of(vertex_type, ids)?;
             let Some(bound) = &bound else { return f(&batch) };
             let kept =
                 filter_record_batch(&batch, &bound.holds(&batch)).map_err(|e| self.failed(&e))?;
             if kept.num_rows() == 0 { Ok(()) } else { f(&kept) }
         })
+    }
+
+    /// The rows of some vertices, in any order and with repetitions: the columns of
+    /// [`Network::vertex_schema`], with a row for each id. The attributes of a vertex without any,
+    /// and of one that is not there, are null.
+    ///
+    /// # Errors
+    /// As [`Network::vertex_attributes`].
+    pub fn vertex_rows_of(&self, vertex_type: usize, ids: &[u64]) -> Result<RecordBatch> {
+        let schema = self.vertex_schema(vertex_type);
+        let attributes: Vec<usize> = (0..schema.fields().len() - 1).collect();
+        let mut columns: Vec<ArrayRef> = vec![Arc::new(UInt64Array::from(ids.to_vec()))];
+        if !attributes.is_empty() {
+            columns.extend(self.columns_of(vertex_type, ids, &attributes)?);
+        }
+        RecordBatch::try_new(schema, columns).map_err(|e| self.failed(&e))
     }
 
     /// Reads the neighbours of vertices, which ascend, along those edges for which a condition

@@ -3,7 +3,7 @@
 use crate::write::change::Change;
 use crate::write::change::Committed;
 use std::any::Any;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,6 +31,8 @@ pub struct Writer {
     pub(crate) checkpoint_interval: Duration,
     /// Whether there was no network before.
     is_new: bool,
+    /// The folders that were made for it, the innermost first.
+    new_folders: Vec<PathBuf>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -86,7 +88,11 @@ impl Writer {
         if let Some(url) = url(path) {
             return Err(read_only(url));
         }
-        Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
+        let missing = path.ancestors().take_while(|folder| !folder.exists());
+        let new_folders = missing.map(Path::to_owned).collect();
+        let mut writer = Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)?;
+        writer.new_folders = new_folders;
+        Ok(writer)
     }
 
     /// Opens the network on a disk for changes: [`Writer::open`] for disks other than folders.
@@ -130,12 +136,14 @@ impl Writer {
             background: None,
             checkpoint_interval: CHECKPOINT_INTERVAL,
             is_new,
+            new_folders: Vec::new(),
             _lock: lock,
         })
     }
 
-    /// Removes the network's files if this writer made the network and nothing has come into it:
-    /// after an import that failed. A checkpoint, from which an import goes on, is something.
+    /// Removes the network's files, and the folders that were made for it, if this writer made the
+    /// network and nothing has come into it: after an import that failed. A checkpoint, from which
+    /// an import goes on, is something.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -145,7 +153,10 @@ impl Writer {
         if !self.is_new || !is_empty || manifest.unfinished.is_some() {
             return Ok(());
         }
-        manifest::remove_all(&*self.network.disk)
+        manifest::remove_all(&*self.network.disk)?;
+        // A folder that holds something else stays.
+        self.new_folders.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+        Ok(())
     }
 
     /// The network with all changes of this writer.

@@ -130,6 +130,25 @@ impl ArrayFile {
         found.iter().try_for_each(|element| f(element))
     }
 
+    /// The selected strings or lists of a dataset, in C order of the selection, as
+    /// [`ArrayFile::each_variable`] passes them.
+    ///
+    /// # Errors
+    /// As [`ArrayFile::each_variable`]; [`Error::Usage`] for a selection that does not fit;
+    /// [`Error::Unsupported`] for a part of a virtual dataset.
+    pub fn variable_elements(
+        &self,
+        dataset: &Dataset,
+        selection: Selection,
+    ) -> Result<Vec<Vec<u8>>> {
+        match self.variable(dataset)? {
+            Some(variable) if selection != Selection::All => {
+                self.selected(dataset, &variable, selection)
+            }
+            _ => self.strings(dataset),
+        }
+    }
+
     /// The selected strings or lists.
     pub(super) fn selected(
         &self,

@@ -293,7 +293,7 @@ impl Attribute {
     }
 
     /// The elements as they are stored.
-    fn elements(&self) -> impl Iterator<Item = &[u8]> {
+    pub(super) fn elements(&self) -> impl Iterator<Item = &[u8]> {
         self.bytes.chunks_exact(self.datatype.size.max(1))
     }
 

@@ -193,12 +193,15 @@ impl MetadataFile {
         self.known().entities.get(&address).cloned()
     }
 
-    /// The object at `address`.
+    /// The object at `address`. It is kept, so that whoever asks again and again stays within the
+    /// limit of bytes for all objects.
     pub(super) fn entity_at(&self, address: u64, path: &str) -> Result<Entity, Error> {
-        match self.known_entity(address) {
-            Some(known) => Ok(known),
-            None => self.wait(path, async { Ok(self.entity(address).await?.0) }),
+        if let Some(known) = self.known_entity(address) {
+            return Ok(known);
         }
+        let (entity, class) = self.wait(path, self.entity(address))?;
+        self.keep(address, entity.clone(), class);
+        Ok(entity)
     }
 
     /// Whether the object at `address` is a group.
@@ -210,15 +213,22 @@ impl MetadataFile {
         self.wait(path, async { Ok(Object::read(&reader, address).await?.is_group()) })
     }
 
-    /// The links of the group at `address`.
+    /// The links of the group at `address`. They are kept as [`MetadataFile::entity_at`] does.
     pub(super) fn links(&self, address: u64, path: &str) -> Result<Arc<Vec<Link>>, Error> {
         if let Some(Entity::Group(links)) = self.known_entity(address) {
             return Ok(links);
         }
         let reader = self.reader();
-        self.wait(path, async {
-            Object::read(&reader, address).await?.links(&reader).await.map(Arc::new)
-        })
+        let found = self.wait(path, async {
+            let object = Object::read(&reader, address).await?;
+            self.group(&reader, &object).await
+        });
+        let (group, class) = found?;
+        self.keep(address, group.clone(), class);
+        match group {
+            Entity::Group(links) => Ok(links),
+            _ => Ok(Arc::default()),
+        }
     }
 
     /// What the dataset at `address` holds, and where; `None` if the object is not a dataset.
@@ -241,7 +251,8 @@ impl MetadataFile {
     /// The dataset of elements of any length at `address`; `None` for any other object.
     pub(super) fn variable(&self, address: u64, path: &str) -> Result<Option<Variable>, Error> {
         self.wait(path, async {
-            let reader = self.reader();
+            // It is asked for with each read.
+            let reader = self.reader_of_values();
             let object = Object::read(&reader, address).await?;
             let Some(header) = object.dataset(&reader).await? else { return Ok(None) };
             let Dataspace::Simple { shape, .. } = &header.space else { return Ok(None) };

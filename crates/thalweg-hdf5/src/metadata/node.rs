@@ -80,7 +80,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Malformed`]; the errors of the store.
-    pub(crate) fn entity(&self) -> Result<Entity, Error> {
+    pub fn entity(&self) -> Result<Entity, Error> {
         self.file.entity_at(self.address, &self.path)
     }
 

@@ -11,7 +11,7 @@ use super::defects::{Defect, EventFinding, finding};
 use super::event_windows::{EventWindow, EventWindows, WindowValues};
 use super::pulse_numbers::{PULSE_BYTES, PULSES_SHARE, PulseNumbers};
 use super::pulses::Pulses;
-use super::selection::EventSelection;
+use super::selection::{EventSelection, clip};
 use super::{Bank, EventColumn, Nexus};
 use crate::array::{ElementPlace, Found};
 use crate::arrays::{ArrayRequest, Dataset, Selection, Slab};
@@ -151,7 +151,7 @@ impl Nexus<'_> {
         for &place in banks {
             let bank = &self.banks[place];
             let of_bank = self.pulses(bank)?;
-            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings);
+            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings)?;
             let bytes = pulses.len() as u64 * PULSE_BYTES;
             let size = bank.event_bytes();
             let step = step(room / size, bank.chunk(), 2 * room / size);
@@ -187,7 +187,7 @@ impl Nexus<'_> {
         self.read_pulses(&mut numbers)?;
         for (&place, (bank, numbers)) in banks.iter().zip(numbers) {
             let of_bank = bank.pulses_from(numbers);
-            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings);
+            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings)?;
             let step = step(GRAIN, bank.chunk(), 2 * room / bank.event_bytes());
             let mut at = 0;
             for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
@@ -229,7 +229,7 @@ fn selected(
     wanted: &EventSelection,
     times: Option<&Range<i64>>,
     findings: &mut Vec<EventFinding>,
-) -> (Arc<Pulses>, Vec<Range<u64>>) {
+) -> Result<(Arc<Pulses>, Vec<Range<u64>>)> {
     findings.extend(found);
     if wanted.flight.is_some() && bank.list(EventColumn::Offset).is_none() && bank.events > 0 {
         let done = "none of its events is in a range of times of flight";
@@ -238,7 +238,7 @@ fn selected(
         findings.push(EventFinding { group: bank.path.clone(), ..missing });
     }
     let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
-    (Arc::new(pulses), ranges)
+    Ok((Arc::new(pulses), clip(ranges, &wanted.part(bank)?)))
 }
 
 impl Bank {

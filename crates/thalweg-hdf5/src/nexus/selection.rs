@@ -20,6 +20,9 @@ pub struct EventSelection {
     /// The times of flight of the selected events, in nanoseconds. Other events are read and left
     /// out.
     pub flight: Option<Range<f64>>,
+    /// The number of a part, from 0 on, and how many parts there are: for processes that share a
+    /// read. A part is a range of the events of each bank, which ends with a chunk of the file.
+    pub part: Option<(u64, u64)>,
 }
 
 impl EventSelection {
@@ -57,6 +60,20 @@ impl EventSelection {
         Ok((0..banks.len()).filter(|&at| wanted.get(at) == Some(&true)).collect())
     }
 
+    /// The events of a bank that are in the selected part.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no such part.
+    pub(super) fn part(&self, bank: &Bank) -> Result<Range<u64>> {
+        let Some((rank, size)) = self.part else { return Ok(0..u64::MAX) };
+        if rank >= size {
+            let expected = "a number from 0 on, and below that of the parts";
+            let what = format!("part {rank} of {size} parts of the events: expected {expected}");
+            return Err(Error::Usage(what.into()));
+        }
+        Ok(part(bank.events(), bank.chunk(), rank, size))
+    }
+
     /// The selected times in nanoseconds since 1970. `start` is the time of the first pulse of the
     /// file.
     ///
@@ -76,9 +93,45 @@ impl EventSelection {
     }
 }
 
+/// Part `rank` of `size` of `len` elements in chunks.
+fn part(len: u64, chunk: u64, rank: u64, size: u64) -> Range<u64> {
+    let chunks = len.div_ceil(chunk.max(1));
+    // The product of two numbers of 64 bits.
+    let cut = |rank: u64| (u128::from(chunks) * u128::from(rank) / u128::from(size)) as u64;
+    let element = |chunks: u64| chunks.saturating_mul(chunk.max(1)).min(len);
+    element(cut(rank))..element(cut(rank + 1))
+}
+
+/// The parts of ordered ranges that lie in another one.
+pub(super) fn clip(ranges: Vec<Range<u64>>, to: &Range<u64>) -> Vec<Range<u64>> {
+    let inside = |range: Range<u64>| range.start.max(to.start)..range.end.min(to.end);
+    ranges.into_iter().map(inside).filter(|range| !range.is_empty()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_make_the_whole(
+            len in 0_u64..1000, chunk in 1_u64..100, size in 1_u64..20, hole in 0_u64..1000,
+        ) {
+            let ranges = vec![0..hole.min(len), (hole + 3).min(len)..len];
+            let mut end = 0;
+            let mut kept = Vec::new();
+            for rank in 0..size {
+                let part = part(len, chunk, rank, size);
+                prop_assert_eq!(part.start, end);
+                prop_assert!(part.end == len || part.end % chunk == 0);
+                end = part.end;
+                kept.extend(clip(ranges.clone(), &part).into_iter().flatten());
+            }
+            prop_assert_eq!(end, len);
+            prop_assert_eq!(kept, ranges.into_iter().flatten().collect::<Vec<_>>());
+        }
+    }
 
     #[test]
     fn a_range_of_time_does_not_end_before_it_starts() {

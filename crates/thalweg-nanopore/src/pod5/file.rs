@@ -61,6 +61,8 @@ pub(crate) struct Pod5File {
 /// General properties of a POD5 file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pod5Info<'a> {
+    /// A UUID as text, new for each written file.
+    pub identifier: &'a str,
     /// The version of the library that wrote the file. POD5 has no other version number for the
     /// format as a whole.
     pub version: &'a str,
@@ -90,6 +92,7 @@ impl Pod5File {
     /// General properties of the file.
     pub(crate) fn info(&self) -> Pod5Info<'_> {
         Pod5Info {
+            identifier: &self.container.file_identifier,
             version: &self.container.version,
             software: &self.container.software,
             signal: self.tables.coding(),

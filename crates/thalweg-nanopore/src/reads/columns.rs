@@ -22,10 +22,12 @@ mod values;
 
 use std::sync::Arc;
 
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use thalweg_io::engine::Delivery;
 use thalweg_io::{Result, plan};
 
+use super::decoder::Collect;
 use super::{ReadFile, Selection};
 use rows::Tabulate;
 use table::Fit;
@@ -124,6 +126,25 @@ impl ReadFile {
     /// Those of [`ReadFile::batches`]. Defects of the signal are not detected.
     pub fn scan(&self, selection: &Selection, options: BatchOptions) -> Result<Batches> {
         self.tabulate(selection, options, false)
+    }
+
+    /// One read as a batch of one row, decoded on the caller's thread. For a single read this takes
+    /// less time than a run.
+    ///
+    /// # Errors
+    /// Those of [`Getter::get`](super::Getter::get), and of [`ReadFile::batches`].
+    pub fn row(&self, read_id: &str, strings: Strings) -> Result<RecordBatch> {
+        let table = Table::new([(self.file.name(), self.header())], strings, true)?;
+        let fit = Fit::new(Arc::new(table), self.header());
+        let tabulate = Tabulate { name: self.file.name().clone(), fit, limit: usize::MAX };
+        let mut rows = tabulate.batch();
+        self.getter()?.get(read_id, |read| {
+            let mut samples = tabulate.lend(&mut rows).unwrap_or_default();
+            samples.extend_from_slice(read.samples);
+            tabulate.restore(&mut rows, samples);
+            tabulate.take(&mut (), &mut rows, read)
+        })??;
+        rows.export(&tabulate.fit.table)
     }
 
     fn tabulate(

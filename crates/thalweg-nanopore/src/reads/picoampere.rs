@@ -70,7 +70,10 @@ pub fn in_picoampere(batch: &RecordBatch) -> Result<RecordBatch> {
     let samples = batch.column(at).as_list_opt::<i32>();
     let samples =
         samples.ok_or_else(|| refused(ArrowError::SchemaError("no lists of samples".into())))?;
-    let mut values = Vec::with_capacity(samples.values().len());
+    // A slice of a batch has the samples of all its reads.
+    let ends = |end: Option<&i32>| end.map_or(0, |&end| end as usize);
+    let offsets = samples.value_offsets();
+    let mut values = Vec::with_capacity(ends(offsets.last()) - ends(offsets.first()));
     for row in 0..batch.num_rows() {
         let scale = calibration(offset.value(row), range.value(row), digitisation.value(row));
         values.extend(

@@ -79,6 +79,18 @@ struct SetMember {
 }
 
 impl SetMember {
+    fn new(path: &Path, file: ReadFile, stays: bool) -> Self {
+        let header = if stays { &file.file.header } else { file.whole_header() };
+        Self {
+            path: path.to_owned(),
+            name: file.file.name().clone(),
+            first: file.file.header.clone(),
+            header: header.clone(),
+            bytes: file.file.store.size(),
+            open: stays.then(|| Arc::new(file)),
+        }
+    }
+
     fn header(&self) -> &Header {
         self.open.as_ref().map_or(&*self.header, |file| file.header())
     }
@@ -169,15 +181,7 @@ impl ReadSet {
             let file = known.map_or_else(|| ReadFile::open(path, options.clone()), Ok)?;
             // A file in memory was read completely, and needs no descriptor.
             let stays = index < most_open || options.store == StoreKind::Memory;
-            let header = if stays { &file.file.header } else { file.whole_header() };
-            Ok(SetMember {
-                path: path.clone(),
-                name: file.file.name().clone(),
-                first: file.file.header.clone(),
-                header: header.clone(),
-                bytes: file.file.store.size(),
-                open: stays.then(|| Arc::new(file)),
-            })
+            Ok(SetMember::new(path, file, stays))
         };
         for paths in found.chunks(most_open) {
             let wait = paths.iter().any(|path| url(path).is_some());
@@ -193,6 +197,13 @@ impl ReadSet {
             }
         }
         Ok(Self(Arc::new(Files { files, options, ahead: Ahead::default() })))
+    }
+
+    /// A set of one open file, which stays open. It may be one without a path.
+    pub fn of(file: ReadFile, options: Options) -> Self {
+        let path = file.file.path.clone().unwrap_or_else(|| PathBuf::from(&**file.file.name()));
+        let files = vec![SetMember::new(&path, file, true)];
+        Self(Arc::new(Files { files, options, ahead: Ahead::default() }))
     }
 
     /// The options that files are opened with.

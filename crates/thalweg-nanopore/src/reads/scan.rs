@@ -150,7 +150,7 @@ pub struct Scan {
     /// The indices of the columns of the result in `schema`.
     shown: Vec<usize>,
     condition: Option<Bound>,
-    batches: Box<dyn Iterator<Item = Result<Batch>>>,
+    batches: Box<dyn Iterator<Item = Result<Batch>> + Send>,
     files: ArrayRef,
     attributes: Vec<ScanAttribute>,
     over: bool,

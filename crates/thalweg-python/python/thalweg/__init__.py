@@ -8,7 +8,11 @@
 
 from __future__ import annotations
 
+from thalweg._command import bench, command, compare
+from thalweg._convert import Converted, Lost, convert
+from thalweg._networks import create_network, import_network, open_network
 from thalweg._open import open
+from thalweg._progress import progress
 from thalweg.arrays import Array, Arrays
 from thalweg.errors import (
     Error,
@@ -22,28 +26,53 @@ from thalweg.errors import (
     UnsupportedError,
     UsageError,
 )
-from thalweg.network import Neighbors, Network
-from thalweg.reads import Batch, Batches, Calibration, Read, Reads
+from thalweg.events import Bank, BankEvents, EventBatch, EventBatches, Events, Log, Pulses
+from thalweg.network import Changed, Checked, Neighbors, Network, Population, Storage, Table, Transaction
+from thalweg.reads import Batch, Batches, Calibration, Read, Reads, Scan
 
 __all__ = [
     "Array",
     "Arrays",
+    "Bank",
+    "BankEvents",
     "Batch",
     "Batches",
     "Calibration",
+    "Changed",
+    "Checked",
+    "Converted",
     "Error",
+    "EventBatch",
+    "EventBatches",
+    "Events",
     "ExistsError",
     "FormatError",
     "IoError",
+    "Log",
+    "Lost",
     "Neighbors",
     "Network",
     "NoAnswerError",
     "NoFileError",
     "NoPermissionError",
     "NotFoundError",
+    "Population",
+    "Pulses",
     "Read",
     "Reads",
+    "Scan",
+    "Storage",
+    "Table",
+    "Transaction",
     "UnsupportedError",
     "UsageError",
+    "bench",
+    "command",
+    "compare",
+    "convert",
+    "create_network",
+    "import_network",
     "open",
+    "open_network",
+    "progress",
 ]

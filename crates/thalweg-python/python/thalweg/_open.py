@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Union
+from typing import Any, BinaryIO, Union
 
 from thalweg import _thalweg
+from thalweg._fileobj import path_of, source_of
 from thalweg.arrays import Arrays
 from thalweg.errors import UsageError
 from thalweg.network import Network
@@ -30,8 +31,15 @@ def _bytes(size: float | str | None) -> int | None:
     return int(float(match[1]) * _UNITS[match[2]])
 
 
+def options_of(
+    *, threads: int | None = None, memory: float | str | None = None, timeout: float | None = None
+) -> dict[str, Any]:
+    """The options of a file, for the engine."""
+    return {"threads": threads, "memory": _bytes(memory), "timeout": timeout}
+
+
 def open(
-    path: Path | Sequence[Path],
+    path: Path | Sequence[Path] | BinaryIO,
     *,
     threads: int | None = None,
     memory: float | str | None = None,
@@ -39,7 +47,9 @@ def open(
 ) -> Reads | Arrays | Network:
     """Opens a path or URL as what it holds: nanopore reads, arrays of an HDF5 file, or a network.
 
-    A folder, a pattern such as `runs/**/*.pod5`, and a list of paths are read as one set of reads.
+    A folder, a pattern such as `runs/**/*.pod5`, and a list of paths are read as one set of reads. An open file, also
+    one of fsspec, is read while it stays open; reading it takes Python's lock for each request, so that a path or URL is
+    faster.
 
     Args:
         path: What to open.
@@ -51,9 +61,23 @@ def open(
         thalweg.IoError: The system refuses it.
         thalweg.FormatError: The content violates its format.
     """
+    options = options_of(threads=threads, memory=memory, timeout=timeout)
+    if not isinstance(path, (str, os.PathLike, Sequence)):
+        local = path_of(path)
+        if local is None:
+            source = source_of(path)
+            return _shown(_thalweg.open_file(*source, options), source.name, options)
+        path = local
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
-    options = {"threads": threads, "memory": _bytes(memory), "timeout": timeout}
     opened = _thalweg.open([os.fspath(each) for each in paths], options)
+    return _shown(opened, os.fspath(paths[0]) if paths else "", options)
+
+
+def _shown(
+    opened: _thalweg.ReadSet | _thalweg.ArrayFile | _thalweg.Network, name: str, options: dict[str, Any]
+) -> Reads | Arrays | Network:
     if isinstance(opened, _thalweg.ReadSet):
-        return Reads(opened)
-    return Arrays(opened) if isinstance(opened, _thalweg.ArrayFile) else Network(opened)
+        return Reads(opened, options)
+    if isinstance(opened, _thalweg.ArrayFile):
+        return Arrays(opened, name, options)
+    return Network(opened)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
+from thalweg._optional import needs
+from thalweg._parts import bounds
+from thalweg.errors import NotFoundError, UsageError
+
+if TYPE_CHECKING:
+    import pyarrow  # type: ignore[import-untyped]
 
 
 class Calibration(NamedTuple):
@@ -114,9 +120,8 @@ class Read:
 
     @property
     def signal_pa(self) -> NDArray[np.float32]:
-        """The samples in picoampere. Each is calculated in 64 bits, and rounded once."""
-        of = self.calibration
-        return ((self.signal + of.offset) * of.range / of.digitisation).astype(np.float32)
+        """The samples in picoampere. Each is calculated in 64 bits, and rounded once. The array is your own."""
+        return np.asarray(_thalweg.picoampere(self._batch._batch, self._row))
 
     @property
     def samples(self) -> int:
@@ -186,11 +191,98 @@ class Batches:
         return self._stream.__arrow_c_schema__()
 
 
-class Reads:
-    """Files of reads as one data set."""
+class Scan:
+    """A table of reads without their samples, once: a stream of Arrow data, as `pyarrow.table(scan)` takes it."""
 
-    def __init__(self, reads: _thalweg.ReadSet) -> None:
+    def __init__(self, stream: _thalweg.BatchStream) -> None:
+        self._stream = stream
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._stream.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._stream.__arrow_c_schema__()
+
+
+def _reopened(paths: list[str], options: dict[str, Any], ids: list[str] | None) -> Reads:
+    return Reads(_thalweg.open(paths, options), options, ids)  # type: ignore[arg-type]
+
+
+class Reads:
+    """Files of reads as one data set, or some of their reads.
+
+    It can be pickled: the files are opened again where it is loaded.
+
+    >>> reads = thalweg.open("run/*.pod5")
+    >>> for read in reads:
+    ...     print(read.id, read.signal.mean())
+    """
+
+    def __init__(
+        self, reads: _thalweg.ReadSet, options: dict[str, Any] | None = None, ids: list[str] | None = None
+    ) -> None:
         self._set = reads
+        self._options = options or {}
+        # Of all reads it is None.
+        self._ids = ids
+
+    def __reduce__(self) -> Any:
+        # Paths stay valid where the folder of the process is another.
+        paths = [name if "://" in name else os.path.abspath(name) for name in map(os.fspath, self.paths)]
+        return _reopened, (paths, self._options, self._ids)
+
+    def filter(
+        self, where: str | None = None, ids: Iterable[str] | None = None, *, missing_ok: bool = False
+    ) -> Reads:
+        """Some of the reads: those for which a condition holds, or those of a list of ids, or both.
+
+        With a condition they are in the order of the files, else in that of the list.
+
+        Args:
+            where: A condition, as `thalweg filter --where` has it: `"samples >= 4000 and end_reason == paused"`.
+            ids: The read ids.
+            missing_ok: Whether ids that no file has are left out. If not, they are an error.
+
+        Raises:
+            thalweg.NotFoundError: No file has an id.
+            thalweg.UsageError: The condition cannot be understood.
+
+        >>> long = reads.filter("samples > 100000")
+        """
+        wanted = self._ids if ids is None else self._inside(ids)
+        if where is None and wanted is None:
+            return self
+        chosen, missing = _thalweg.choose(self._set, wanted, where)
+        if missing and not missing_ok:
+            raise NotFoundError(f"{len(missing)} of the reads ({missing[0]}, for one) not found; check the ids")
+        if where is None and wanted is not None:
+            gone = set(missing)
+            chosen = [read_id for read_id in dict.fromkeys(wanted) if read_id not in gone]
+        return Reads(self._set, self._options, chosen)
+
+    def part(self, rank: int, size: int) -> Reads:
+        """Part `rank`, from 0 on, of `size` parts of the reads, for processes that share them.
+
+        Parts have the same number of reads, but for one, and a part's reads follow each other.
+
+        >>> mine = thalweg.open("reads.pod5").part(comm.rank, comm.size)
+        """
+        first, last = bounds(len(self), rank, size)
+        if size == 1:
+            return self
+        return Reads(self._set, self._options, self.ids[first:last])
+
+    def _inside(self, ids: Iterable[str] | None) -> list[str] | None:
+        """A list of ids, all of which must be among these reads."""
+        if ids is None:
+            return self._ids
+        wanted = list(ids)
+        if self._ids is not None:
+            here = set(self._ids)
+            for read_id in wanted:
+                if read_id not in here:
+                    raise NotFoundError(f"{read_id} is not among these {len(self._ids)} reads")
+        return wanted
 
     @property
     def paths(self) -> list[os.PathLike[str]]:
@@ -199,23 +291,29 @@ class Reads:
 
     def __len__(self) -> int:
         """The number of reads. SLOW5 and BLOW5 files without an index are read for it, once."""
-        return len(self._set)
+        return len(self._set) if self._ids is None else len(self._ids)
 
     def __bool__(self) -> bool:
         return True
 
     @property
     def ids(self) -> list[str]:
-        """All read ids, in the order of the files."""
-        return self._set.ids()
+        """All read ids. They have the order of the files' tables; that of iteration is another in some POD5 files."""
+        return self._set.ids() if self._ids is None else list(self._ids)
 
     def __iter__(self) -> Iterator[Read]:
-        """All reads, in the order of the files."""
+        """All reads, in the order in which the files hold their samples, or in that of the ids that were chosen.
+
+        POD5 files that were repacked or filtered may hold samples in another order than their tables hold ids.
+        """
         for batch in self.batches():
             yield from batch
 
     def __getitem__(self, read_id: str) -> Read:
         """The read with an id."""
+        if self._ids is None and len(self._set.paths) == 1:
+            # No threads start for it.
+            return Read(Batch(self._set.row(read_id), self.paths), 0)
         for read in self.get([read_id]):
             return read
         raise KeyError(read_id)
@@ -225,16 +323,115 @@ class Reads:
         for batch in self.batches(ids):
             yield from batch
 
-    def batches(self, ids: Iterable[str] | None = None, *, signal: bool = True, in_order: bool = True) -> Batches:
+    def batches(
+        self,
+        ids: Iterable[str] | None = None,
+        *,
+        signal: bool = True,
+        in_order: bool = True,
+        columns: Sequence[str] | None = None,
+        size: int | None = None,
+    ) -> Batches:
         """All reads, or those of a list of ids, as batches of columns.
 
         Args:
             ids: The read ids; their order is that of the rows.
             signal: Whether the samples are read. Without them, the column `samples` has their number.
-            in_order: Whether the rows have the order of the files or ids. If not, batches come as they are decoded.
+            in_order: Whether the rows have the order of iteration, or of `ids`. If not, batches come as they are decoded.
+            columns: The columns, in this order; all by default. Without `signal` among them, no samples are read.
+            size: The most rows of a batch. By default a batch has as many reads as the engine decodes at a time: about
+                a MiB of samples, so that few rows are usual. Larger batches are sliced without copies, and smaller
+                ones stay as they are.
+
+        Raises:
+            thalweg.NotFoundError: No file has an id.
+            thalweg.UsageError: There is no such column.
+
+        >>> for batch in reads.batches(columns=["read_id", "signal"], size=100):
+        ...     record = pyarrow.record_batch(batch)
         """
-        wanted = None if ids is None else list(ids)
-        return Batches(self._set.batches(wanted, signal=signal, in_order=in_order), self.paths)
+        if size is not None and size < 1:
+            raise UsageError(f"size={size}: expected at least one row")
+        if columns is not None:
+            signal = signal and "signal" in columns
+        stream = self._set.batches(
+            self._inside(ids),
+            signal=signal,
+            in_order=in_order,
+            columns=None if columns is None else list(columns),
+            size=size,
+        )
+        return Batches(stream, self.paths)
+
+    def to_table(
+        self, ids: Iterable[str] | None = None, *, signal: bool = True, columns: Sequence[str] | None = None
+    ) -> pyarrow.Table:
+        """All reads, or those of a list of ids, as one Arrow table in memory.
+
+        The arguments are those of `batches`. It needs pyarrow.
+
+        >>> reads.to_table(columns=["read_id", "sampling_rate"]).to_pandas()
+        """
+        pyarrow = needs("pyarrow", "arrow")
+        return pyarrow.table(self.batches(ids, signal=signal, columns=columns))
+
+    def scan(
+        self,
+        ids: Iterable[str] | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        in_order: bool = True,
+    ) -> Scan:
+        """A table of the reads without their samples: a row a read, in batches of thousands of rows.
+
+        Its columns are the fields of the reads, `samples` (the number of samples) and `file`. Attributes of the read
+        groups, such as `run_id`, can be columns, too. Samples are not decoded, and POD5's are not even fetched.
+
+        Args:
+            ids: The read ids; their order is that of the rows.
+            columns: The columns, in this order, or names of attributes; the fields of the reads and `file` by default.
+            where: A condition, as `thalweg filter --where` has it: `"samples >= 4000 and end_reason == paused"`.
+            in_order: Whether the rows have the order of the files or ids.
+
+        Raises:
+            thalweg.NotFoundError: No file has an id, or there is no such column.
+            thalweg.UsageError: The condition cannot be understood.
+
+        >>> pyarrow.table(reads.scan(columns=["read_id", "samples", "run_id"], where="samples > 10000"))
+        """
+        return Scan(
+            self._set.scan(
+                self._inside(ids),
+                columns=None if columns is None else list(columns),
+                condition=where,
+                in_order=in_order,
+            )
+        )
+
+    def read_groups(self, path: int | str | os.PathLike[str] = 0) -> list[dict[str, str | None]]:
+        """The attributes of each read group of a file, such as `run_id`; None where a group does not have one.
+
+        The header of the file has them. Of POD5 files they are the run information, with `context_tags` and
+        `tracking_id` among the others.
+
+        Args:
+            path: The file, as `paths` has it, or its number there.
+
+        >>> reads.read_groups(read.path)[read.read_group]["run_id"]
+        """
+        groups, attributes = self._set.attributes(self._number(path))
+        return [{name: values[group] for name, values in attributes} for group in range(groups)]
+
+    def _number(self, path: int | str | os.PathLike[str]) -> int:
+        """The number of a file."""
+        if isinstance(path, int):
+            return path
+        names = [os.fspath(one) for one in self.paths]
+        if os.fspath(path) not in names:
+            raise UsageError(f"{os.fspath(path)}: expected one of the {len(names)} files that are open, as in .paths")
+        return names.index(os.fspath(path))
 
     def __repr__(self) -> str:
-        return f"<thalweg.Reads of {len(self.paths)} files>"
+        some = "" if self._ids is None else f"{len(self._ids)} of the reads of "
+        return f"<thalweg.Reads of {some}{len(self.paths)} files>"

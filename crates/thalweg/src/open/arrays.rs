@@ -6,6 +6,7 @@ use std::sync::Arc;
 use thalweg_hdf5::other_files::ExternalAccess;
 use thalweg_io::Result;
 use thalweg_io::open::{OpenedStore, Options};
+use thalweg_io::store::Store;
 use thalweg_nanopore::fast5::has_reads;
 use thalweg_nanopore::reads::ReadFile;
 
@@ -27,6 +28,23 @@ pub(super) fn open(
         return Ok(Opened::Reads(ReadFile::from_opened(path, again, options)?));
     }
     Ok(Opened::Arrays(file))
+}
+
+/// Opens the file that a store holds, according to its content: as reads, or as arrays if it is HDF5
+/// without FAST5's groups. It has no path: no index of it is looked for or left anywhere, and values
+/// in other files are refused.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) of the store, [`Error::Malformed`](crate::Error::Malformed)
+/// about the content.
+pub fn open_store(store: Arc<dyn Store>, options: Options) -> Result<Opened> {
+    if thalweg_hdf5::is_hdf5(&*store)? {
+        let file = ArrayFile::from_store(store.clone(), options.clone())?;
+        if !has_reads(&file)? {
+            return Ok(Opened::Arrays(file));
+        }
+    }
+    Ok(Opened::Reads(ReadFile::from_store(store, options)?))
 }
 
 pub(super) fn name(file: &ArrayFile) -> Arc<str> {

@@ -14,7 +14,9 @@ use thalweg::format::slow5::{
 };
 use thalweg::model::StoreModel;
 use thalweg::plan::Budget;
-use thalweg::reads::{BatchOptions, Options, Order, ReadFile, Selection, Strings, TYPE_KEY};
+use thalweg::reads::{
+    BatchOptions, Options, Order, ReadFile, Selection, Strings, TYPE_KEY, in_picoampere,
+};
 use thalweg::store::MemoryStore;
 
 /// One value, without the width of its type.
@@ -285,6 +287,11 @@ proptest! {
                     _ => {}
                 }
             }
+            for &pick in picks.iter().take(4) {
+                let row = file.row(&reads[pick].id, Strings::Text).unwrap();
+                prop_assert_eq!((row.schema(), row.num_rows()), (schema.clone(), 1));
+                check_row(&row, 0, &reads[pick], &fields);
+            }
             if order == Order::AsTheyCome {
                 got.sort_unstable();
                 want.sort_unstable();
@@ -297,6 +304,26 @@ proptest! {
                     check_row(&batch, row, &reads[number], &fields);
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn picoampere_of_a_slice_are_those_of_the_batch() {
+    let numbers = |i: usize| [8192.0, 6.5 * i as f64, 1467.61, 4000.0];
+    let reads: Vec<Written> =
+        (0..5).map(|i| Written { numbers: numbers(i), ..plain(i, 100 * i) }).collect();
+    let file = open(file_bytes(&header(Vec::new()), &reads), 1);
+    let batch = file.batches(&Selection::All).unwrap().next().unwrap().unwrap().into_inner();
+    let whole = in_picoampere(&batch).unwrap();
+    for (row, read) in reads.iter().enumerate() {
+        let [digitisation, offset, range, _] = read.numbers;
+        let expected: Vec<f32> = (read.samples.iter())
+            .map(|&sample| ((f64::from(sample) + offset) * range / digitisation) as f32)
+            .collect();
+        for (batch, row) in [(&whole, row), (&in_picoampere(&batch.slice(row, 1)).unwrap(), 0)] {
+            let values = batch.column(6).as_list::<i32>().value(row);
+            assert_eq!(values.as_primitive::<Float32Type>().values(), &expected[..]);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use thalweg::new_file::{NpyArray, NpyFolder};
 use thalweg::nexus::{Bank, EventBatch, EventColumn, Log, LogColumn, NO_TIME, Nexus, NumericType};
 
-use super::columns::{read, seconds};
+use super::logs::{read, seconds};
 use crate::common::VerbResult;
 
 /// numpy's name of a type of numbers.

@@ -5,10 +5,9 @@ use std::io::Write;
 use serde_json::json;
 use thalweg::ArrayFile;
 use thalweg::arrays::{Dataset, Requests, Selection};
-use thalweg::doctor::Costs;
+use thalweg::doctor::ReadTime;
 use thalweg::model::StoreModel;
-use thalweg::plan::{Load, in_rounds};
-use thalweg::store::{Asked, Counter};
+use thalweg::store::Asked;
 use thalweg_gauge::units::{binary_bytes, decimal_bytes, seconds};
 use thalweg_io::urls::url;
 
@@ -24,14 +23,10 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
     let origin = file.model_origin();
     let datasets: Vec<&Dataset> = wanted.datasets.iter().collect();
     let requests = requests(file, &datasets, job, &model)?;
-    let before = file.options().counter.as_ref().map(Counter::asked).unwrap_or_default();
+    let time = ReadTime::of(file, &datasets, &requests, &model);
+    let ReadTime { before, processor_s, total_s: predicted_s } = time;
     let (gets, bytes) = (before.requests + requests.paid, before.bytes + requests.paid_bytes);
-    let load = Load { requests: requests.count, bytes: requests.fetched };
     let shape = requests.shape;
-    let processor_s = Costs::default().of_read(&datasets, load, requests.wanted);
-    let processor_s = processor_s / shape.threads.max(1) as f64;
-    let run = load.predicted_with(&model, processor_s);
-    let predicted_s = (in_rounds(before, &model) + run).as_secs_f64();
     let prices = url(job.path).map(|_| prices);
     let cost = file.finding();
     let mut out = output();
@@ -55,7 +50,7 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
             "fetched_bytes": requests.fetched,
             "wanted_bytes": requests.wanted,
             "before": before,
-            "rounds": before.rounds + u64::from(requests.paid > 0),
+            "rounds": time.rounds(&requests),
             "all_requests": gets,
             "all_bytes": bytes,
             "cost_usd": prices.map(|prices| prices.cost(gets, bytes)),

@@ -2,57 +2,17 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{
-    ArrowPrimitiveType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type,
-    Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
-};
+use arrow_array::types::Float16Type;
 use arrow_array::{
     ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, FixedSizeListArray, ListArray,
     PrimitiveArray, StringArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, OffsetBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
+use thalweg::event_table::{number_type, numbers};
 use thalweg::hdf5::array::Variable;
 use thalweg::hdf5::dtype::Dtype;
 use thalweg::nexus::NumericType;
-
-/// Arrow's name of a type of numbers.
-pub(in crate::arrays) fn data_type(number: NumericType) -> DataType {
-    match number {
-        NumericType::U8 => DataType::UInt8,
-        NumericType::U16 => DataType::UInt16,
-        NumericType::U32 => DataType::UInt32,
-        NumericType::U64 => DataType::UInt64,
-        NumericType::I8 => DataType::Int8,
-        NumericType::I16 => DataType::Int16,
-        NumericType::I32 => DataType::Int32,
-        NumericType::I64 => DataType::Int64,
-        NumericType::F32 => DataType::Float32,
-        NumericType::F64 => DataType::Float64,
-    }
-}
-
-/// Little-endian numbers as an array.
-pub(in crate::arrays) fn array(number: NumericType, bytes: &[u8]) -> ArrayRef {
-    match number {
-        NumericType::U8 => fixed::<UInt8Type>(bytes),
-        NumericType::U16 => fixed::<UInt16Type>(bytes),
-        NumericType::U32 => fixed::<UInt32Type>(bytes),
-        NumericType::U64 => fixed::<UInt64Type>(bytes),
-        NumericType::I8 => fixed::<Int8Type>(bytes),
-        NumericType::I16 => fixed::<Int16Type>(bytes),
-        NumericType::I32 => fixed::<Int32Type>(bytes),
-        NumericType::I64 => fixed::<Int64Type>(bytes),
-        NumericType::F32 => fixed::<Float32Type>(bytes),
-        NumericType::F64 => fixed::<Float64Type>(bytes),
-    }
-}
-
-/// Elements that are stored in Arrow's layout.
-fn fixed<T: ArrowPrimitiveType>(bytes: &[u8]) -> ArrayRef {
-    // `Buffer::from` copies the bytes into a buffer that is aligned for every type.
-    Arc::new(PrimitiveArray::<T>::new(Buffer::from(bytes).into(), None))
-}
 
 /// Some rows of a dataset.
 pub(super) enum Part {
@@ -129,21 +89,24 @@ impl ElementKind {
 
     fn data_type(self) -> DataType {
         match self {
-            Self::Number(number) => data_type(number),
+            Self::Number(number) => number_type(number),
             Self::Half => DataType::Float16,
             Self::Boolean => DataType::Boolean,
             Self::Text => DataType::Utf8,
             Self::TextBytes => DataType::Binary,
             Self::Bytes(size) => DataType::FixedSizeBinary(size),
-            Self::Complex(part) => DataType::FixedSizeList(item(data_type(part)), 2),
+            Self::Complex(part) => DataType::FixedSizeList(item(number_type(part)), 2),
         }
     }
 
     /// Little-endian elements of `size` bytes as an array.
     fn array(self, bytes: &[u8], size: usize) -> Result<ArrayRef, ColumnRefusal> {
         Ok(match self {
-            Self::Number(number) => array(number, bytes),
-            Self::Half => fixed::<Float16Type>(bytes),
+            Self::Number(number) => numbers(number, bytes),
+            // `Buffer::from` copies the bytes into a buffer that is aligned for every type.
+            Self::Half => {
+                Arc::new(PrimitiveArray::<Float16Type>::new(Buffer::from(bytes).into(), None))
+            }
             Self::Boolean => {
                 let bits = BooleanBuffer::collect_bool(bytes.len(), |at| {
                     bytes.get(at).is_some_and(|&byte| byte != 0)
@@ -160,7 +123,7 @@ impl ElementKind {
             Self::Bytes(size) => {
                 Arc::new(FixedSizeBinaryArray::try_new(size, Buffer::from(bytes), None)?)
             }
-            Self::Complex(part) => list(array(part, bytes), 2)?,
+            Self::Complex(part) => list(numbers(part, bytes), 2)?,
         })
     }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use thalweg_io::open::Options;
 
 use super::*;
+use crate::arrays::Slab;
 use crate::libhdf5::{Hdf5Writer, StoredNumber, VectorSpec};
 
 /// A file with a dataset of strings or lists of numbers, and a dataset of numbers.
@@ -135,4 +136,19 @@ fn a_visitor_may_stop_the_reading() {
     file.options().control.cancel();
     assert!(matches!(file.strings(&any), Err(Error::Cancelled)));
     assert!(matches!(file.strings_of(&any, 0..10, &mut |_| Ok(())), Err(Error::Cancelled)));
+}
+
+#[test]
+fn selected_strings_come_in_the_order_of_the_selection() {
+    let strings: Vec<Vec<u8>> = (0..12).map(|i| format!("{i}").into_bytes()).collect();
+    let (_folder, file) = written(&[3, 4], None, Some(&strings));
+    let any = dataset(&file, "/g/any");
+    let found = |selection| {
+        let found = file.variable_elements(&any, selection).unwrap();
+        found.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(Selection::Points(vec![vec![2, 1], vec![0, 3]])), ["9", "3"]);
+    let slab = |start, count, step| Slab { start, count, step, block: 1 };
+    assert_eq!(found(Selection::Slab(vec![slab(0, 2, 2), slab(1, 1, 1)])), ["1", "9"]);
+    assert_eq!(found(Selection::All).len(), 12);
 }

@@ -1,134 +1,24 @@
-//! Events and logs as Arrow columns.
+//! Logs as Arrow columns.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float64Array, Int32Array, Int64Array, RecordBatch, StringArray,
-    TimestampNanosecondArray, new_null_array,
+    ArrayRef, DictionaryArray, Float64Array, Int32Array, RecordBatch, StringArray, new_null_array,
 };
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use glob::Pattern;
-use thalweg::nexus::{
-    Bank, EventBatch, EventColumn, Log, LogColumn, LogValues, NO_TIME, Nexus, NumericType,
-};
+use thalweg::event_table::{name_type, time_type, times};
+use thalweg::nexus::{Log, LogColumn, LogValues, NO_TIME, Nexus};
 
-use super::super::table::numbers;
 use super::{is_npy, npy, table};
 use crate::common::{Failure, VerbResult, complain};
 use crate::table_sink::TableSink;
 
-/// UTC as an offset: names of time zones would need a table of them.
-const UTC: &str = "+00:00";
-
 fn failed(error: arrow_schema::ArrowError) -> Failure {
     Failure::Said(error.to_string())
-}
-
-fn time_type() -> DataType {
-    DataType::Timestamp(TimeUnit::Nanosecond, Some(UTC.into()))
-}
-
-fn times(times: impl Iterator<Item = i64>) -> ArrayRef {
-    let known = times.map(|time| (time != NO_TIME).then_some(time));
-    Arc::new(known.collect::<TimestampNanosecondArray>().with_timezone(UTC))
-}
-
-/// The type of columns of strings that have few distinct values.
-fn name_type() -> DataType {
-    DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8))
-}
-
-/// A table of events.
-pub(super) struct Events {
-    schema: SchemaRef,
-    names: Arc<StringArray>,
-    keys: HashMap<String, i32>,
-    /// The number type of each column, in the order of [`EventColumn::ALL`]; `None` if no bank has
-    /// it.
-    numbers: [Option<NumericType>; 3],
-}
-
-impl Events {
-    /// A table with every column that a bank has. Fails if banks differ in the type of a column.
-    pub(super) fn new(banks: &[&Bank], file: &str) -> Result<Self, Failure> {
-        let mut numbers = [None; 3];
-        let mut fields = vec![Field::new("bank", name_type(), false)];
-        for (column, number) in EventColumn::ALL.into_iter().zip(&mut numbers) {
-            *number = common(banks, file, column.name(), |bank| bank.number(column))?;
-            let Some(number) = *number else { continue };
-            let all = banks.iter().all(|bank| bank.number(column).is_some());
-            let mut field = Field::new(column.name(), numbers::data_type(number), !all);
-            let own = |bank: &Bank| bank.number(column).map(|_| bank.unit());
-            if column == EventColumn::Offset
-                && let Some(unit) = common(banks, file, "the unit of event_time_offset", own)?
-            {
-                field = field.with_metadata([("units".to_owned(), unit.to_string())]);
-            }
-            fields.push(field);
-        }
-        fields.push(Field::new("pulse_time", time_type(), true));
-        fields.push(Field::new("pulse", DataType::Int64, true));
-        let names = Arc::new(banks.iter().map(|bank| Some(bank.name())).collect());
-        let keys = banks.iter().zip(0..).map(|(bank, key)| (bank.path().to_owned(), key)).collect();
-        Ok(Self { schema: Arc::new(Schema::new(fields)), names, keys, numbers })
-    }
-
-    pub(super) fn schema(&self) -> &Schema {
-        &self.schema
-    }
-
-    pub(super) fn batch(
-        &self,
-        bank: &Bank,
-        batch: &EventBatch<'_>,
-    ) -> Result<RecordBatch, Failure> {
-        let rows = batch.pulses.len();
-        let key = self.keys.get(bank.path()).copied().unwrap_or(0);
-        let bank_column = names_column(vec![key; rows].into(), &self.names)?;
-        let pulses: Int64Array =
-            batch.pulses.iter().map(|&pulse| (pulse >= 0).then_some(pulse)).collect();
-        let mut columns = vec![bank_column];
-        for ((column, number), bytes) in
-            EventColumn::ALL.into_iter().zip(self.numbers).zip(batch.columns)
-        {
-            columns.extend(number.map(|number| match bank.number(column) {
-                Some(_) => numbers::array(number, bytes),
-                None => new_null_array(&numbers::data_type(number), rows),
-            }));
-        }
-        columns.push(times(batch.times.iter().copied()));
-        columns.push(Arc::new(pulses));
-        RecordBatch::try_new(self.schema.clone(), columns).map_err(failed)
-    }
-}
-
-/// The value that all banks with a value share; fails if two banks differ. Banks without a value
-/// do not count.
-fn common<T: PartialEq + Copy + std::fmt::Debug>(
-    banks: &[&Bank],
-    file: &str,
-    what: &str,
-    of: impl Fn(&Bank) -> Option<T>,
-) -> Result<Option<T>, Failure> {
-    let mut known: Option<(T, &str)> = None;
-    for bank in banks {
-        match (of(bank), known) {
-            (Some(own), Some((other, name))) if own != other => {
-                return Err(Failure::Said(format!(
-                    "{file}: found {what} {own:?} in {} and {other:?} in {name}, expected one for \
-                     all rows of a table; choose with --bank, or write .npy",
-                    bank.name()
-                )));
-            }
-            (Some(own), None) => known = Some((own, bank.name())),
-            _ => {}
-        }
-    }
-    Ok(known.map(|(own, _)| own))
 }
 
 /// Rows of a log in one record batch.

@@ -1,0 +1,123 @@
+"""The command `thalweg`, which comes with the package, and what Python takes from it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from thalweg._optional import needs
+from thalweg.errors import Error, NoFileError
+
+if TYPE_CHECKING:
+    import pandas
+
+
+def command() -> str:
+    """The path of the command `thalweg`: the one that came with this package, or else the first in `PATH`.
+
+    The environment variable `THALWEG` names another one.
+    """
+    named = os.environ.get("THALWEG")
+    if named:
+        return named
+    try:
+        for file in metadata.files("thalweg") or []:
+            path = os.path.realpath(os.fspath(file.locate()))
+            if file.name == "thalweg" and file.parent.name == "bin" and os.path.isfile(path):
+                return path
+    except metadata.PackageNotFoundError:
+        pass
+    found = shutil.which("thalweg")
+    if found is None:
+        raise NoFileError("thalweg: no such command in this package or in PATH; THALWEG=/path/to/thalweg names one")
+    return found
+
+
+def _run(*arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
+    """The standard output of the command. What it says of its progress goes to the terminal."""
+    done = subprocess.run([command(), *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode not in accepted:
+        line = " ".join(["thalweg", *arguments])
+        raise Error(f"`{line}` failed with exit code {done.returncode}; what it printed says why")
+    return done.stdout
+
+
+def _options(options: Mapping[str, Any]) -> list[str]:
+    """Keyword arguments as options of the command: `pairs=10` is `--pairs 10`."""
+    arguments = []
+    for name, value in options.items():
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            arguments.append(option)
+        elif isinstance(value, Mapping):
+            for key, each in value.items():
+                arguments += [option, f"{key}={each}"]
+        else:
+            arguments += [option, str(value)]
+    return arguments
+
+
+def _records(lines: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lines.splitlines() if line]
+
+
+def bench(suite: str | os.PathLike[str] | None = None, **options: Any) -> pandas.DataFrame:
+    """Runs a suite of measurements, as `thalweg bench` does, and returns its trials: a row each, in the order in which they ran.
+
+    Trials that were rejected or failed are among them; their columns `rejected` and `failed` say why.
+
+    Args:
+        suite: A shipped suite, a suite of your own (a .toml file), or a file to measure on; a tour without one.
+        options: Options of `thalweg bench`: `pairs=10`, `only="cold"`, `set={"threads": 8}`, `place={"a": "/mnt"}`.
+
+    Raises:
+        thalweg.Error: The command fails. It prints why.
+
+    >>> trials = thalweg.bench("tour", pairs=6)
+    """
+    pandas = needs("pandas", "pandas")
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "results.jsonl")
+        named = [] if suite is None else [os.fspath(suite)]
+        _run("bench", *named, "--json", path, *_options(options))
+        with open(path, encoding="utf-8") as file:
+            records = _records(file.read())
+    names = {one["id"]: one["name"] for one in records if one["schema"].startswith("thalweg.session/")}
+    trials = [
+        {**one, "comparison": names.get(one["comparison"], one["comparison"])}
+        for one in records
+        if one["schema"].startswith("thalweg.trial/")
+    ]
+    return pandas.json_normalize(trials, sep="_")
+
+
+def compare(*results: str | os.PathLike[str], **options: Any) -> pandas.DataFrame:
+    """Compares results of `thalweg bench`, as `thalweg compare` does: a row an experiment, arm and run.
+
+    `ratio_median` is the time of the arm over that of what it is compared with, and `ratio_interval` its interval of 95 %.
+
+    Args:
+        results: Files of results (.jsonl), or folders of them. With one, its arms are compared with the baseline.
+        options: Options of `thalweg compare`: `baseline="thalweg"`, `only="cold"`.
+
+    Raises:
+        thalweg.Error: The command fails. It prints why.
+
+    >>> thalweg.compare("thalweg-bench")[["experiment", "arm", "ratio_median"]]
+    """
+    pandas = needs("pandas", "pandas")
+    rows = []
+    for line in _records(_run("compare", *(os.fspath(one) for one in results), "--json", *_options(options), accepted=(0, 3))):
+        against = {one["run"]: one for one in line["against"]}
+        for run in line["runs"]:
+            other = {key: value for key, value in against.get(run["run"], {}).items() if key != "run"}
+            rows.append({"experiment": line["experiment"], "arm": line["arm"], **run, **other})
+    return pandas.json_normalize(rows, sep="_")

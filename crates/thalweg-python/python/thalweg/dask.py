@@ -1,0 +1,240 @@
+"""Reads, arrays and events as collections of Dask.
+
+Each partition is a slice of the plan of one read: whole chunks of an array or a bank, reads that follow each other. A partition is a path and a few numbers, so that it can be sent to workers in other processes and on other
+machines. A worker keeps the files open that it has read.
+
+>>> import thalweg.dask
+>>> frame = thalweg.dask.reads("run/*.pod5", columns=["read_id", "samples"])
+>>> frame["samples"].sum().compute()
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
+
+import thalweg
+from thalweg._open import Path, options_of
+from thalweg._optional import needs
+from thalweg.errors import UsageError
+
+if TYPE_CHECKING:
+    import dask.array
+    import dask.bag
+    import dask.dataframe
+
+Paths = Union[Path, Sequence[Path]]
+
+# Files that a worker keeps open.
+_OPEN = 16
+# What a partition has where its caller does not say how many there are: enough that the scheduler's work for it,
+# about a millisecond, is small.
+_PARTITION_BYTES = 64 << 20
+_PARTITION_EVENTS = 4_000_000
+_PARTITION_READS = 4_000
+
+
+@functools.lru_cache(maxsize=_OPEN)
+def _opened(paths: tuple[str, ...], options: tuple[tuple[str, Any], ...]) -> Any:
+    return thalweg.open(paths[0] if len(paths) == 1 else list(paths), **dict(options))
+
+
+class _Source:
+    """Paths and how they are opened: what a partition needs to be read anywhere."""
+
+    def __init__(self, paths: Paths, **options: Any) -> None:
+        names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
+        # A worker may run in another folder.
+        self._paths = tuple(name if "://" in name else os.path.abspath(name) for name in names)
+        options_of(**options)
+        self._options = tuple(sorted(options.items()))
+
+    def open(self, kind: type[Any]) -> Any:
+        opened = _opened(self._paths, self._options)
+        if not isinstance(opened, kind):
+            raise UsageError(f"{self._paths[0]}: found {type(opened).__name__}, expected {kind.__name__}")
+        return opened
+
+
+def _frame(stream: Any) -> Any:
+    import pandas
+    import pyarrow  # type: ignore[import-untyped]
+
+    return pyarrow.table(stream).to_pandas(types_mapper=pandas.ArrowDtype)
+
+
+def _read_rows(part: tuple[int, int], source: _Source, columns: list[str] | None, signal: bool) -> Any:
+    reads = source.open(thalweg.Reads)
+    return _frame(reads.part(*part).batches(columns=columns, signal=signal))
+
+
+def reads(
+    paths: Paths,
+    *,
+    partitions: int | None = None,
+    columns: Sequence[str] | None = None,
+    signal: bool = True,
+    threads: int | None = 1,
+    memory: float | str | None = None,
+) -> dask.dataframe.DataFrame:
+    """Nanopore reads as a data frame of Dask, a row a read, whose columns have types of Arrow.
+
+    Args:
+        paths: A file, a folder, a pattern, or a list of them. Workers must be able to read them.
+        partitions: How many parts; by default 4,000 reads each. SLOW5 and BLOW5 files need an index, which is made once.
+        columns: The columns; all by default.
+        signal: Whether the samples are read. Without them, the column `samples` has their number.
+        threads: Threads that decode a partition.
+        memory: What reading a partition may use beside its rows.
+
+    >>> thalweg.dask.reads("reads.blow5", signal=False)["samples"].mean().compute()
+    """
+    frames = needs("dask.dataframe", "dask")
+    source = _Source(paths, threads=threads, memory=memory)
+    opened = source.open(thalweg.Reads)
+    names = None if columns is None else list(columns)
+    count = partitions or -(-len(opened) // _PARTITION_READS) or 1
+    meta = _frame(opened.batches([], columns=names, signal=signal))
+    parts = [(rank, count) for rank in range(count)]
+    frame: dask.dataframe.DataFrame = frames.from_map(
+        _read_rows, parts, source=source, columns=names, signal=signal, meta=meta, label="reads"
+    )
+    return frame
+
+
+def _read_dicts(part: tuple[int, int], source: _Source) -> list[dict[str, Any]]:
+    return [
+        {
+            "read_id": read.id,
+            "signal": np.array(read.signal),
+            "read_group": read.read_group,
+            "sampling_rate": read.sampling_rate,
+            **read.calibration._asdict(),
+            **read.attributes,
+        }
+        for read in source.open(thalweg.Reads).part(*part)
+    ]
+
+
+def bag(
+    paths: Paths, *, partitions: int | None = None, threads: int | None = 1, memory: float | str | None = None
+) -> dask.bag.Bag:
+    """Nanopore reads as a bag of Dask: a dictionary each, with the samples and all fields. The arguments are those of `reads`.
+
+    >>> thalweg.dask.bag("reads.pod5").map(lambda read: read["signal"].mean()).compute()
+    """
+    bags = needs("dask.bag", "dask")
+    delayed = needs("dask", "dask").delayed
+    source = _Source(paths, threads=threads, memory=memory)
+    count = partitions or -(-len(source.open(thalweg.Reads)) // _PARTITION_READS) or 1
+    read = delayed(_read_dicts, pure=True)
+    made: dask.bag.Bag = bags.from_delayed([read((rank, count), source) for rank in range(count)])
+    return made
+
+
+class _Lazy:
+    """An array of a file, which a worker opens for the first of its blocks."""
+
+    def __init__(self, source: _Source, array: Any) -> None:
+        self._source = source
+        self._path = array.path
+        self.shape = array.shape
+        self.dtype = array.dtype
+        self.ndim = array.ndim
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._source.open(thalweg.Arrays)[self._path][key]
+
+
+def array(
+    path: Path,
+    name: str,
+    *,
+    chunks: Any = None,
+    threads: int | None = 1,
+    memory: float | str | None = None,
+) -> dask.array.Array:
+    """An array of an HDF5 file as an array of Dask.
+
+    Args:
+        path: The file.
+        name: The path of the array in it.
+        chunks: The shape of a block, as Dask has it; by default as many whole chunks of the file as make 64 MiB.
+        threads: Threads that decode a block.
+        memory: What reading a block may use beside it.
+
+    >>> thalweg.dask.array("run.nxs", "/entry/bank1_events/event_id").max().compute()
+    """
+    arrays = needs("dask.array", "dask")
+    source = _Source(path, threads=threads, memory=memory)
+    found = source.open(thalweg.Arrays)[name]
+    blocks = arrays.core.normalize_chunks(
+        "auto" if chunks is None else chunks,
+        shape=found.shape,
+        dtype=found.dtype,
+        limit=_PARTITION_BYTES if chunks is None else None,
+        previous_chunks=found.chunks,
+    )
+    made: dask.array.Array = arrays.from_array(
+        _Lazy(source, found), chunks=blocks, asarray=False, lock=False, meta=np.empty(0, found.dtype)
+    )
+    return made
+
+
+def arrays(
+    path: Path, *patterns: str, chunks: Any = None, threads: int | None = 1, memory: float | str | None = None
+) -> dict[str, dask.array.Array]:
+    """The arrays at or below paths, or patterns of them, as arrays of Dask, by their paths. See `array`.
+
+    >>> thalweg.dask.arrays("run.nxs", "/entry/bank*_events/event_id")
+    """
+    source = _Source(path, threads=threads, memory=memory)
+    found = [each for each in source.open(thalweg.Arrays).find(*patterns) if each._object.not_read is None]
+    return {each.path: array(path, each.path, chunks=chunks, threads=threads, memory=memory) for each in found}
+
+
+def _event_rows(part: tuple[str, int, int], source: _Source, tof: Any) -> Any:
+    bank, rank, count = part
+    return _frame(source.open(thalweg.Arrays).events.batches(bank, tof=tof, part=(rank, count)))
+
+
+def events(
+    path: Path,
+    banks: str | Sequence[str] | None = None,
+    *,
+    partitions: int | None = None,
+    tof: tuple[float | None, float | None] | None = None,
+    threads: int | None = 1,
+    memory: float | str | None = None,
+) -> dask.dataframe.DataFrame:
+    """The events of a NeXus file as a data frame of Dask, a row an event. A partition has whole chunks of one bank.
+
+    Args:
+        path: The file.
+        banks: Names or paths of banks, or patterns of them; all by default.
+        partitions: About how many parts; by default four million events each.
+        tof: Only events of these times of flight, in microseconds.
+        threads: Threads that decode a partition.
+        memory: What reading a partition may use beside its rows.
+
+    >>> thalweg.dask.events("run.nxs")["event_id"].value_counts().compute()
+    """
+    frames = needs("dask.dataframe", "dask")
+    source = _Source(path, threads=threads, memory=memory)
+    found = source.open(thalweg.Arrays).events
+    chosen = found.find(banks)
+    total = sum(bank.events for bank in chosen)
+    size = max(1, -(-total // partitions) if partitions else _PARTITION_EVENTS)
+    parts = []
+    for bank in chosen:
+        count = max(1, -(-bank.events // size))
+        parts += [(bank.path, rank, count) for rank in range(count)]
+    meta = _frame(found.batches([bank.path for bank in chosen], pulses=(0, 0)))
+    frame: dask.dataframe.DataFrame = frames.from_map(
+        _event_rows, parts, source=source, tof=tof, meta=meta, label="events"
+    )
+    return frame

@@ -1,0 +1,79 @@
+"""Collections of Dask."""
+
+import pickle
+
+import numpy as np
+import pyarrow
+import pytest
+import thalweg
+
+dask = pytest.importorskip("dask")
+pytest.importorskip("distributed")
+import thalweg.dask
+
+BANK = "/entry/bank1_events/event_id"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=4, threads_per_worker=1, processes=True, dashboard_address=None) as local:
+        with Client(local) as client:
+            yield client
+
+
+def check_all(files, **how):
+    reads = thalweg.open(files / "reads.blow5")
+    frame = thalweg.dask.reads(files / "reads.blow5", partitions=5)
+    assert frame.npartitions == 5
+    found = frame.compute(**how)
+    table = pyarrow.table(reads.batches())
+    assert found["read_id"].tolist() == reads.ids
+    assert all(np.array_equal(ours, read.signal) for ours, read in zip(found["signal"], reads))
+    assert list(found.columns) == table.column_names
+    samples = thalweg.dask.reads(files / "reads.pod5", columns=["read_id", "samples"], signal=False, partitions=3)
+    assert samples["samples"].sum().compute(**how) == sum(read.samples for read in reads)
+    sums = thalweg.dask.bag(files / "reads.pod5", partitions=4).map(lambda read: int(read["signal"].sum())).compute(**how)
+    assert sums == [int(read.signal.sum()) for read in reads]
+    file = thalweg.open(files / "run.nxs")
+    array = thalweg.dask.array(files / "run.nxs", BANK, chunks=50_000)
+    assert array.dtype == file[BANK].dtype and len(array.chunks[0]) > 2
+    assert np.array_equal(array.compute(**how), file[BANK][...])
+    assert array[100:120_000:7].sum().compute(**how) == file[BANK][100:120_000:7].sum()
+    arrays = thalweg.dask.arrays(files / "run.nxs", "/entry/bank*_events/event_id")
+    assert {path: int(each.max().compute(**how)) for path, each in arrays.items()} == {
+        path: int(values.max()) for path, values in file.read("/entry/bank*_events/event_id").items()
+    }
+    events = thalweg.dask.events(files / "run.nxs", partitions=6)
+    found = events.compute(**how)
+    expected = pyarrow.table(file.events.batches())
+    assert events.npartitions >= 6 and len(found) == expected.num_rows
+    for name in ["event_id", "event_time_offset", "pulse"]:
+        assert np.array_equal(found[name].to_numpy(), expected.column(name).to_numpy()), name
+    assert found["bank"].tolist() == expected.column("bank").to_pylist()
+
+
+@pytest.mark.parametrize("scheduler", ["sync", "threads", "processes"])
+def test_values_are_those_of_one_process(files, scheduler):
+    check_all(files, scheduler=scheduler)
+
+
+def test_values_of_a_cluster_are_those_of_one_process(files, cluster):
+    check_all(files)
+
+
+def test_blocks_are_whole_chunks(files):
+    stored = thalweg.open(files / "run.nxs")[BANK].chunks[0]
+    for chunks in [None, "auto", {0: "1MB"}]:
+        blocks = thalweg.dask.array(files / "run.nxs", BANK, chunks=chunks).chunks[0]
+        assert all(block % stored == 0 for block in blocks[:-1])
+
+
+def test_a_partition_is_small_to_send(files):
+    frame = thalweg.dask.reads(files / "reads.pod5", partitions=40)
+    assert len(pickle.dumps(frame)) < 20_000
+    with pytest.raises(ValueError, match="expected Reads"):
+        thalweg.dask.reads(files / "run.nxs")
+    with pytest.raises(ValueError, match="memory"):
+        thalweg.dask.reads(files / "reads.pod5", memory="much")
