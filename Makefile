@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build wheel python peers rocksdb basalt rust-readers remote test tests fmt links clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers remote test tests fmt links clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -29,6 +29,7 @@ help:
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make wheel   build the Python package into target/wheels'
+	@echo 'make c       test the C interface'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make rust-readers   the peers rust-hdf5 and hdf5-reader, which take minutes to compile'
@@ -63,10 +64,11 @@ test:
 	@$(MAKE) mpi
 	@$(MAKE) tests
 	@$(MAKE) python
+	@$(MAKE) c
 	@$(MAKE) --jobs=4 --output-sync=line unit-it unit-tests unit-src interop-tests
 
 # What builds for tests alone also checks lints. `make schedules` has features whose code is not linted.
-test unit interop python attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
+test unit interop python c attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
 
 # With --all-targets, examples would be tests, and no programs that a test can run.
 tests:
@@ -117,6 +119,12 @@ python:
 	@peers/build.sh python
 	crates/thalweg-python/build.sh test --quiet
 
+# The C interface: programs in C and ctypes, on the library that was compiled for tests.
+c:
+	@peers/build.sh python
+	cargo build --locked --workspace --lib --bins --tests
+	.venv/bin/python -m pytest crates/thalweg-c/tests --quiet
+
 deny:
 	@peers/build.sh python
 	.ci/deny
@@ -124,7 +132,7 @@ deny:
 # Packages hold less than the checkout: only files of the crate's own folder, and no dependency without a version. Not a part of
 # `make test`, for cargo builds all dependencies again, in target/package.
 package:
-	cargo package --workspace --exclude thalweg-testing --exclude thalweg-python --locked
+	cargo package --workspace --exclude thalweg-testing --exclude thalweg-python --exclude thalweg-c --locked
 
 # With the tests, though only the command is needed: without them features differ, and arrow and all above is built anew.
 interop:

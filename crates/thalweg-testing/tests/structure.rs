@@ -39,6 +39,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg-gauge", &["io"]),
     ("thalweg-cli", &["", "codec", "io", "hdf5", "nanopore", "graph", "gauge"]),
     ("thalweg-python", &[""]),
+    ("thalweg-c", &[""]),
 ];
 
 /// Crates that only tests use.

@@ -263,12 +263,17 @@ impl Network {
         parts: &[(String, Test)],
     ) -> Result<Vec<u64>> {
         let of = &self.types()[vertex_type];
+        let excludes =
+            |test: &Test| matches!(test, Test::Types(names) if !names.contains(&of.name));
+        // Other types need not have the attributes.
+        if parts.iter().any(|(_, test)| excludes(test)) {
+            return Ok(Vec::new());
+        }
         let mut wanted: Option<Vec<u64>> = None;
         let mut columns = Vec::new();
         let mut tests = Vec::new();
         for (attribute, test) in parts {
             match test {
-                Test::Types(names) if !names.contains(&of.name) => return Ok(Vec::new()),
                 Test::Types(_) => {}
                 Test::Ids(ids) => wanted = Some(ids.clone()),
                 test => {

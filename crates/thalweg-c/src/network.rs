@@ -1,0 +1,47 @@
+//! Networks.
+
+use thalweg::graph::{self, Direction, Neighbours, NetworkOptions};
+use thalweg::{Options, Result};
+
+use crate::types::thw_lists;
+
+/// A network.
+pub(crate) struct Network {
+    network: graph::Network,
+}
+
+impl Network {
+    pub(crate) fn open(path: &str, options: Options) -> Result<Self> {
+        let Options { budget, control, .. } = options;
+        let options = NetworkOptions { budget, control, ..NetworkOptions::default() };
+        Ok(Self { network: graph::Network::open(path.as_ref(), options)? })
+    }
+
+    pub(crate) fn count(&self, vertex_type: &str) -> Result<u64> {
+        Ok(self.network.vertex_count(self.network.type_of(vertex_type)?))
+    }
+
+    pub(crate) fn neighbours(
+        &self,
+        from: &str,
+        to: Option<&str>,
+        ids: &[u64],
+    ) -> Result<Neighbours> {
+        let from = self.network.type_of(from)?;
+        let to = to.map(|to| self.network.type_of(to)).transpose()?;
+        let adjacencies = self.network.adjacencies(from, to, Direction::Auto);
+        let mut found = Neighbours::default();
+        self.network.neighbours(&adjacencies, ids, &mut found)?;
+        Ok(found)
+    }
+}
+
+/// The lists as C has them. `found` is at its place until they are freed.
+pub(crate) fn shown(found: &Neighbours, owner: *mut Neighbours) -> thw_lists {
+    thw_lists {
+        count: found.len() as u64,
+        offsets: found.offsets.as_ptr(),
+        ids: found.ids.as_ptr(),
+        owner: owner.cast(),
+    }
+}
