@@ -88,8 +88,8 @@ impl Events {
         self.run(py, |file| wanted.banks(&Nexus::find(file)?))
     }
 
-    /// The first event of each pulse of a bank, the times of the pulses, and the defects of the bank.
-    /// Without times, they are not known.
+    /// The first event of each pulse of a bank, the times of the pulses, and the defects of the
+    /// bank.
     fn pulses(&self, py: Python<'_>, bank: usize) -> PyResult<(Buffer, Buffer, Vec<String>)> {
         self.run(py, |file| {
             let nexus = Nexus::find(file)?;

@@ -19,8 +19,8 @@ use crate::buffer::Buffer;
 use crate::errors::raised;
 use crate::run::run;
 
-/// Of a POD5 file: identifier, version, software, whether signals are compressed, and rows of a batch
-/// of signals.
+/// Of a POD5 file: identifier, version, software, whether signals are compressed, and rows of a
+/// batch of signals.
 type Pod5 = (String, String, String, bool, u64);
 
 /// Files of reads as one data set.

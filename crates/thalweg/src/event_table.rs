@@ -163,7 +163,8 @@ fn common<T: PartialEq + Copy + std::fmt::Debug>(
                 return Err(Error::Unsupported {
                     file: file.into(),
                     what: format!(
-                        "a table of banks that differ in {what} ({other:?} in {name}, {own:?} in {})",
+                        "a table of banks that differ in {what} ({other:?} in {name}, {own:?} in \
+                         {})",
                         bank.name()
                     )
                     .into(),

@@ -59,7 +59,7 @@ fn array_lines(report: &DoctorReport<'_>, line: Line<'_>) {
     for layout in layouts.iter().take(SHOWN) {
         let chunk = match &layout.chunk {
             Some(chunk) => {
-                format!("{} of {}", counted(layout.pieces as u64, "chunk"), shape_in_words(chunk))
+                format!("{} of {}", counted(layout.pieces, "chunk"), shape_in_words(chunk))
             }
             None => "one run".into(),
         };

@@ -124,7 +124,7 @@ mod tests {
             for rank in 0..size {
                 let part = part(len, chunk, rank, size);
                 prop_assert_eq!(part.start, end);
-                prop_assert!(part.end == len || part.end % chunk == 0);
+                prop_assert!(part.end == len || part.end.is_multiple_of(chunk));
                 end = part.end;
                 kept.extend(clip(ranges.clone(), &part).into_iter().flatten());
             }

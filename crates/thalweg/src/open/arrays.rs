@@ -30,9 +30,9 @@ pub(super) fn open(
     Ok(Opened::Arrays(file))
 }
 
-/// Opens the file that a store holds, according to its content: as reads, or as arrays if it is HDF5
-/// without FAST5's groups. It has no path: no index of it is looked for or left anywhere, and values
-/// in other files are refused.
+/// Opens the file that a store holds, according to its content: as reads, or as arrays if it is
+/// HDF5 without FAST5's groups. It has no path: no index of it is looked for or left anywhere, and
+/// values in other files are refused.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io) of the store, [`Error::Malformed`](crate::Error::Malformed)
