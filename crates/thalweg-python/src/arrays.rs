@@ -26,8 +26,35 @@ pub(crate) struct ArrayFile {
     pub(crate) control: Control,
 }
 
-/// Reads of up to so many bytes take no longer than a signal may wait.
-const QUICK: u64 = 1 << 20;
+/// Reads that decode up to so many bytes take no longer than a signal may wait.
+const QUICK: u64 = 4 << 20;
+
+/// Bytes that are decoded for some elements of an array: those of all chunks that have some.
+fn decoded(array: &Array, selection: &Selection) -> u64 {
+    let size = array.dtype.size() as u64;
+    let product = |lengths: &mut dyn Iterator<Item = u64>| {
+        lengths.fold(size, |product, length| product.saturating_mul(length))
+    };
+    let chunk: Option<&[u64]> = match &array.place {
+        ElementPlace::Chunked(chunk, _) => Some(chunk),
+        _ => None,
+    };
+    match (selection, chunk) {
+        (Selection::Points(points), Some(chunk)) => {
+            product(&mut chunk.iter().copied()).saturating_mul(points.len() as u64)
+        }
+        (Selection::Points(points), None) => size.saturating_mul(points.len() as u64),
+        (Selection::Slab(slabs), Some(chunk)) => {
+            product(&mut slabs.iter().zip(chunk).map(|(slab, &length)| {
+                let last = slab.len().saturating_sub(1).saturating_mul(slab.step);
+                let chunks = (slab.start % length.max(1) + last) / length.max(1) + 1;
+                chunks.min(slab.len()).saturating_mul(length)
+            }))
+        }
+        (Selection::Slab(slabs), None) => product(&mut slabs.iter().map(Slab::len)),
+        _ => product(&mut array.shape.iter().copied()),
+    }
+}
 
 impl ArrayFile {
     /// The result of a job that asks for little. With a file it runs on the caller's thread, as a
@@ -372,6 +399,7 @@ impl ArrayFile {
     /// Elements of datasets, all in one pass, in the order of the file. `None` for those that a
     /// numpy array has taken.
     fn read(&self, py: Python<'_>, wanted: Vec<Wanted<'_>>) -> PyResult<Vec<Option<Buffer>>> {
+        let mut bytes = 0_u64;
         let mut asked = Vec::with_capacity(wanted.len());
         for (object, selected, out) in &wanted {
             let (object, dataset) = (object.get(), object.get().dataset(py)?);
@@ -386,14 +414,11 @@ impl ArrayFile {
                 Selection::Points(points) => vec![points.len() as u64],
                 _ => array.shape.clone(),
             };
+            bytes = bytes.saturating_add(decoded(array, &selection));
             // The caller keeps the numpy array, and `wanted` holds it until the end.
             let target = out.as_ref().map(Target::of).transpose()?;
             asked.push((dataset.clone(), selection, shape, array.dtype.clone(), target));
         }
-        let bytes = asked.iter().fold(0u64, |sum, (_, _, shape, dtype, _)| {
-            let count = shape.iter().fold(1u64, |count, length| count.saturating_mul(*length));
-            sum.saturating_add(count.saturating_mul(dtype.size() as u64))
-        });
         let job = || {
             let mut rooms = Vec::with_capacity(asked.len());
             let mut about = Vec::with_capacity(asked.len());

@@ -303,7 +303,7 @@ impl BatchStream {
         let Some(batches) = py.detach(|| lock(&self.batches).take()) else {
             return Err(usage(py, "these batches were read already".into()));
         };
-        let records = batches.map(|batch| match batch {
+        let records = Detached(Some(batches)).map(|batch| match batch {
             Ok((rows, _)) => Ok(rows.into_record()),
             Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
         });
@@ -328,9 +328,39 @@ impl BatchStream {
 }
 
 impl Drop for BatchStream {
-    /// The threads of the run end while others may use the interpreter.
     fn drop(&mut self) {
-        let batches = lock(&self.batches).take();
-        let _ = Python::try_attach(|py| py.detach(|| drop(batches)));
+        drop(Detached(lock(&self.batches).take()));
+    }
+}
+
+/// Batches whose run goes on and ends while others may use the interpreter. Who takes them may hold
+/// its lock, and threads of the run wait for the lock where the store is a file of Python.
+struct Detached(Option<Batches>);
+
+/// The result of a job without the interpreter's lock, whether or not this thread holds it.
+fn detached<T: Send>(job: impl FnOnce() -> T + Send) -> T {
+    let mut job = Some(job);
+    let mut run = || job.take().map(|job| job());
+    let done = Python::try_attach(|py| py.detach(&mut run)).flatten();
+    // Without an interpreter there is no lock.
+    match done.or_else(run) {
+        Some(done) => done,
+        None => unreachable!("the job is taken once, and its result is there"),
+    }
+}
+
+impl Iterator for Detached {
+    type Item = Result<(Rows, usize)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let batches = self.0.as_mut()?;
+        detached(|| batches.next())
+    }
+}
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        let batches = self.0.take();
+        detached(|| drop(batches));
     }
 }

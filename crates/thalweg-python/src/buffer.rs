@@ -31,7 +31,7 @@ impl Buffer {
     /// be written to.
     pub(crate) fn shared(bytes: ArrowBuffer, typestr: &str, size: usize) -> Self {
         Self {
-            address: bytes.as_ptr().addr(),
+            address: bytes.as_ptr().expose_provenance(),
             typestr: typestr.to_owned(),
             shape: vec![(bytes.len() / size) as u64],
             is_readonly: true,
@@ -40,19 +40,20 @@ impl Buffer {
     }
 
     /// Values of one dimension, each of `size` bytes, which nobody else has.
-    pub(crate) fn own(bytes: MutableBuffer, typestr: &str, size: usize) -> Self {
-        Self { is_readonly: false, ..Self::shared(bytes.into(), typestr, size) }
+    pub(crate) fn own(mut bytes: MutableBuffer, typestr: &str, size: usize) -> Self {
+        let address = bytes.as_mut_ptr().expose_provenance();
+        Self { address, is_readonly: false, ..Self::shared(bytes.into(), typestr, size) }
     }
 
     /// The elements of an array, in C order. They are the array's own.
     pub(crate) fn owned(mut memory: Memory, typestr: String, shape: Vec<u64>) -> Self {
-        let address = memory.as_mut_ptr().addr();
+        let address = memory.as_mut_ptr().expose_provenance();
         Self { address, typestr, shape, is_readonly: false, _owner: Owner::Memory(memory) }
     }
 
     pub(crate) fn ids(mut ids: Vec<u64>) -> Self {
         Self {
-            address: ids.as_mut_ptr().addr(),
+            address: ids.as_mut_ptr().expose_provenance(),
             typestr: "<u8".to_owned(),
             shape: vec![ids.len() as u64],
             is_readonly: false,

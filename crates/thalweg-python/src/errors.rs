@@ -2,13 +2,27 @@
 
 use std::io::ErrorKind;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use thalweg::Error;
 
 /// The exception of an error: a class of `thalweg.errors` with its parts as attributes.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    exception(py, error).unwrap_or_else(|other| other)
+    let cause = match error {
+        Error::Io { source, .. } => source.get_ref().and_then(|e| e.downcast_ref::<PyErr>()),
+        _ => None,
+    };
+    let exception = exception(py, error).unwrap_or_else(|other| other);
+    match cause {
+        // A file of Python raised it. Ctrl-C and the like end more than a read.
+        Some(cause) if !cause.is_instance_of::<PyException>(py) => cause.clone_ref(py),
+        Some(cause) => {
+            exception.set_cause(py, Some(cause.clone_ref(py)));
+            exception
+        }
+        None => exception,
+    }
 }
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

@@ -39,12 +39,14 @@ impl Store for PythonFile {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<()> {
         check_inside(&self.name, self.size, offset, buf.len())?;
-        let failed =
-            |what: String| Err(Error::io(&self.name, "reading", std::io::Error::other(what)));
-        Python::attach(|py| {
+        let failed = |why: Box<dyn std::error::Error + Send + Sync>| {
+            Err(Error::io(&self.name, "reading", std::io::Error::other(why)))
+        };
+        let done = Python::try_attach(|py| {
             let bytes = match self.read.call1(py, (offset, buf.len())) {
                 Ok(bytes) => bytes,
-                Err(error) => return failed(error.to_string()),
+                // It is found again where the failure of the run becomes an exception.
+                Err(error) => return failed(error.into()),
             };
             match bytes.bind(py).cast::<PyBytes>().map(PyBytesMethods::as_bytes) {
                 Ok(bytes) if bytes.len() == buf.len() => {
@@ -53,10 +55,12 @@ impl Store for PythonFile {
                 }
                 Ok(bytes) => {
                     let (found, expected) = (bytes.len(), buf.len());
-                    failed(format!("{found} bytes at {offset}, expected {expected}"))
+                    failed(format!("{found} bytes at {offset}, expected {expected}").into())
                 }
-                Err(error) => failed(error.to_string()),
+                Err(error) => failed(error.to_string().into()),
             }
-        })
+        });
+        // Without an interpreter, which ends, nobody waits for the bytes.
+        done.unwrap_or(Err(Error::Cancelled))
     }
 }

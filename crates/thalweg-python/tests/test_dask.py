@@ -77,3 +77,30 @@ def test_a_partition_is_small_to_send(files):
         thalweg.dask.reads(files / "run.nxs")
     with pytest.raises(ValueError, match="memory"):
         thalweg.dask.reads(files / "reads.pod5", memory="much")
+
+
+def test_banks_may_differ_in_columns(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.nxs", "w") as file:
+        entry = file.create_group("entry")
+        for name, weights in [("det[1]", [0.5, 2.0]), ("plain", None)]:
+            bank = entry.create_group(name)
+            bank.attrs["NX_class"] = "NXevent_data"
+            bank["event_id"] = np.array([3, 1], "u4")
+            if weights:
+                bank["event_weight"] = np.array(weights, "f4")
+    frame = thalweg.dask.events(tmp_path / "a.nxs")
+    assert frame["event_weight"].sum().compute(scheduler="sync") == 2.5
+    assert frame.compute(scheduler="sync")["bank"].tolist() == ["det[1]"] * 2 + ["plain"] * 2
+
+
+def test_elements_may_be_arrays(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    values = np.arange(24, dtype="f4").reshape(4, 2, 3)
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        made = file.create_dataset("a", (4, 2), np.dtype(("f4", (3,))), chunks=(2, 2))
+        made[...] = values
+        file["one"] = 5
+    array = thalweg.dask.array(tmp_path / "a.h5", "a")
+    assert array.shape == (4, 2, 3) and np.array_equal(array.compute(scheduler="sync"), values)
+    assert thalweg.dask.array(tmp_path / "a.h5", "one").compute(scheduler="sync") == 5

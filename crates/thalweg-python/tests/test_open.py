@@ -1,7 +1,9 @@
 """What can be opened: paths, and open files of Python and fsspec."""
 
+import gzip
 import io
 import os
+import pickle
 
 import fsspec
 import numpy as np
@@ -67,3 +69,78 @@ def test_what_cannot_be_read_is_an_error(files):
     file.close()
     with pytest.raises(OSError, match="closed file"):
         list(reads)
+
+
+def test_a_table_of_an_open_file_is_made_by_who_holds_the_lock(files):
+    """Polars holds the interpreter's lock while it takes batches, for which threads of the read need it."""
+    polars = pytest.importorskip("polars")
+    with io.BytesIO((files / "reads.blow5").read_bytes()) as file:
+        reads = thalweg.open(file)
+        frame = polars.DataFrame(reads.batches(columns=["read_id", "signal"]))
+        assert frame["read_id"].to_list() == reads.ids
+        # A stream that is given up.
+        reads.batches().__arrow_c_stream__()
+
+
+def test_what_a_file_decompresses_is_read(files, tmp_path):
+    for name in ["reads.slow5", "run.nxs"]:
+        packed = gzip.compress((files / name).read_bytes(), 1)
+        path = tmp_path / f"{name}.gz"
+        path.write_bytes(packed)
+        with gzip.open(path) as file:
+            opened = thalweg.open(file)
+            if name == "run.nxs":
+                assert np.array_equal(opened[BANK][...], thalweg.open(files / name)[BANK][...])
+            else:
+                assert opened.ids == thalweg.open(files / name).ids
+
+
+def test_open_files_have_no_path(files):
+    with io.BytesIO((files / "run.nxs").read_bytes()) as file:
+        arrays = thalweg.open(file)
+        for wrong in [lambda: pickle.dumps(arrays), lambda: arrays.plan(BANK), arrays.doctor]:
+            with pytest.raises(ValueError, match="without one"):
+                wrong()
+    with io.BytesIO((files / "reads.pod5").read_bytes()) as file:
+        with pytest.raises(ValueError, match="without one"):
+            pickle.dumps(thalweg.open(file))
+
+
+class Failing(io.BytesIO):
+    """A file that fails once it is open."""
+
+    error = None
+
+    def read(self, size=-1):
+        if self.error is not None:
+            raise self.error
+        return super().read(size)
+
+
+@pytest.mark.parametrize("name", ["reads.blow5", "run.nxs"])
+def test_what_a_file_raises_is_not_lost(files, name):
+    file = Failing((files / name).read_bytes())
+    opened = thalweg.open(file)
+
+    def read():
+        return opened[BANK][...] if name == "run.nxs" else list(opened)
+
+    if name == "run.nxs":
+        opened[BANK]
+    file.error = KeyboardInterrupt("now")
+    with pytest.raises(KeyboardInterrupt):
+        read()
+    file.error = LookupError("gone")
+    with pytest.raises(OSError, match="gone") as failure:
+        read()
+    assert isinstance(failure.value.__cause__, LookupError)
+    assert pickle.loads(pickle.dumps(failure.value)).file == failure.value.file
+    file.error = None
+    assert len(read())
+
+
+def test_errors_can_be_sent(files, tmp_path):
+    with pytest.raises(FileNotFoundError) as missing:
+        thalweg.open(tmp_path / "none.blow5")
+    again = pickle.loads(pickle.dumps(missing.value))
+    assert (type(again), str(again), again.errno) == (type(missing.value), str(missing.value), 2)

@@ -52,3 +52,17 @@ def test_weights_are_the_data(files, tmp_path):
     with snx.File(tmp_path / "a.nxs") as theirs:
         expected = theirs["entry/b"][...].coords["event_time_zero"]
         assert data.coords["event_time_zero"].values.tolist() == expected.values.tolist()
+
+
+def test_a_bank_may_have_no_pulses(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.nxs", "w") as file:
+        for name in ["a", "b"]:
+            bank = file.create_group(f"entry/{name}")
+            bank.attrs["NX_class"] = "NXevent_data"
+            bank["event_id"] = np.array([3, 1], "u4")
+            bank["event_index"] = np.array([0] if name == "b" else [], "u8")
+            bank["event_time_zero"] = np.array([1.0] if name == "b" else [], "f8")
+            bank["event_time_zero"].attrs["units"] = "s"
+    data = thalweg.scipp.events(tmp_path / "a.nxs")
+    assert data["a"].sizes == {"event_time_zero": 0} and data["b"].bins.size().values.tolist() == [2]

@@ -257,3 +257,15 @@ def test_what_has_no_codec_is_an_error(written, registry, tmp_path):
         file.create_virtual_dataset("v", layout)
     with pytest.raises(thalweg.UnsupportedError, match="not in chunks"):
         Parser()((tmp_path / "a.h5").as_uri(), registry)
+
+
+def test_groups_may_be_called_c(tmp_path):
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["c/x"] = 5.5
+        file["g/c/y"] = 7
+        file["g/c/c"] = np.arange(3)
+    group = thalweg.zarr.open(tmp_path / "a.h5")
+    assert group["c/x"][()] == 5.5 and group["g/c/y"][()] == 7 and group["g/c/c"][...].tolist() == [0, 1, 2]
+    with h5py.File(tmp_path / "b.h5", "w") as file:
+        file["c"] = 2.5
+    assert thalweg.zarr.open(tmp_path / "b.h5")["c"][()] == 2.5

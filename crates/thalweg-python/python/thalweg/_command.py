@@ -57,6 +57,9 @@ def _options(options: Mapping[str, Any]) -> list[str]:
             continue
         if value is True:
             arguments.append(option)
+        elif isinstance(value, (list, tuple)):
+            for each in value:
+                arguments += [option, str(each)]
         elif isinstance(value, Mapping):
             for key, each in value.items():
                 arguments += [option, f"{key}={each}"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import threading
 from typing import Any, Callable, NamedTuple
@@ -25,8 +26,16 @@ class Source(NamedTuple):
 
 
 def path_of(file: Any) -> str | None:
-    """The path of a file that is open on this machine: the engine reads it by itself."""
-    name = getattr(file, "name", None)
+    """The path of a file that is open on this machine: the engine reads it by itself.
+
+    Other objects may have the name and number of a file whose bytes they change, as `gzip.GzipFile` has.
+    """
+    if type(file).__module__.startswith("fsspec.") and getattr(file, "compression", None) is None:
+        file = getattr(file, "f", None)
+    raw = getattr(file, "raw", file)
+    if not isinstance(raw, io.FileIO):
+        return None
+    name = raw.name
     try:
         if isinstance(name, str) and os.path.samestat(os.fstat(file.fileno()), os.stat(name)):
             return os.path.abspath(name)

@@ -66,7 +66,7 @@ def open(
         local = path_of(path)
         if local is None:
             source = source_of(path)
-            return _shown(_thalweg.open_file(*source, options), source.name, options)
+            return _shown(_thalweg.open_file(*source, options), None, options)
         path = local
     paths = [path] if isinstance(path, (str, os.PathLike)) else path
     opened = _thalweg.open([os.fspath(each) for each in paths], options)
@@ -74,10 +74,10 @@ def open(
 
 
 def _shown(
-    opened: _thalweg.ReadSet | _thalweg.ArrayFile | _thalweg.Network, name: str, options: dict[str, Any]
+    opened: _thalweg.ReadSet | _thalweg.ArrayFile | _thalweg.Network, path: str | None, options: dict[str, Any]
 ) -> Reads | Arrays | Network:
     if isinstance(opened, _thalweg.ReadSet):
-        return Reads(opened, options)
+        return Reads(opened, None if path is None else options)
     if isinstance(opened, _thalweg.ArrayFile):
-        return Arrays(opened, name, options)
+        return Arrays(opened, path, options)
     return Network(opened)

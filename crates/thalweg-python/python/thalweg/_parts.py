@@ -15,7 +15,7 @@ def bounds(length: int, rank: int, size: int) -> tuple[int, int]:
     return length * rank // size, length * (rank + 1) // size
 
 
-def blocks(ids: Sequence[str], block: int, shard: int, shards: int, seed: int | None) -> list[list[str]]:
+def blocks(ids: Sequence[str], block: int, shard: int, shards: int, seed: str | int | None) -> list[list[str]]:
     """The blocks of ids that one of several readers reads, in its order.
 
     A block is reads that follow each other, so that they are read together. With a seed, the blocks are shuffled, the

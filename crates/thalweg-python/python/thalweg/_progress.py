@@ -34,6 +34,7 @@ class progress:
 
     def __enter__(self) -> progress:
         self._over.clear()
+        self._first, self._total = _thalweg.fetched(self._of)
         self._thread = threading.Thread(target=self._watch, name="thalweg-progress", daemon=True)
         self._thread.start()
         return self
@@ -46,12 +47,11 @@ class progress:
             self._thread.join()
 
     def _watch(self) -> None:
-        first, total = _thalweg.fetched(self._of)
         if self._over.wait(_DELAY_S):
             return
-        with self._tqdm(total=total, unit="B", unit_scale=True, leave=False, **self._options) as bar:
+        with self._tqdm(total=self._total, unit="B", unit_scale=True, leave=False, **self._options) as bar:
             while True:
                 is_over = self._over.wait(_TICK_S)
-                bar.update(_thalweg.fetched(self._of)[0] - first - bar.n)
+                bar.update(_thalweg.fetched(self._of)[0] - self._first - bar.n)
                 if is_over:
                     return

@@ -593,10 +593,10 @@ class Arrays:
     _group: type[Group] = Group
     _type: type[Type] = Type
 
-    def __init__(self, engine: _thalweg.ArrayFile, path: str, options: Options) -> None:
+    def __init__(self, engine: _thalweg.ArrayFile, path: str | None, options: Options) -> None:
         self._open: _thalweg.ArrayFile | None = engine
         # Paths of files stay valid where the folder of the process is another.
-        self._path = path if "://" in path else os.path.abspath(path)
+        self._opened_at = path if path is None or "://" in path else os.path.abspath(path)
         self._options = options
         self._name = engine.name
         self._paths: dict[int, str] | None = None
@@ -618,6 +618,12 @@ class Arrays:
         from thalweg.events import Events
 
         return Events(self)
+
+    @property
+    def _path(self) -> str:
+        if self._opened_at is None:
+            raise UnsupportedError(f"{self._name}: this needs a path or URL, and the file was opened without one")
+        return self._opened_at
 
     def __reduce__(self) -> Any:
         return _reopened, (type(self), self._path, self._options)

@@ -1,6 +1,6 @@
 """Reads, arrays and events as collections of Dask.
 
-Each partition is a slice of the plan of one read: whole chunks of an array or a bank, reads that follow each other. A partition is a path and a few numbers, so that it can be sent to workers in other processes and on other
+Each partition is one part of a file: whole chunks of an array or a bank, or reads that follow each other. A partition is a path and a few numbers, so that it can be sent to workers in other processes and on other
 machines. A worker keeps the files open that it has read.
 
 >>> import thalweg.dask
@@ -11,6 +11,7 @@ machines. A worker keeps the files open that it has read.
 from __future__ import annotations
 
 import functools
+import glob
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Union
@@ -123,7 +124,9 @@ def _read_dicts(part: tuple[int, int], source: _Source) -> list[dict[str, Any]]:
 def bag(
     paths: Paths, *, partitions: int | None = None, threads: int | None = 1, memory: float | str | None = None
 ) -> dask.bag.Bag:
-    """Nanopore reads as a bag of Dask: a dictionary each, with the samples and all fields. The arguments are those of `reads`.
+    """Nanopore reads as a bag of Dask: a dictionary each, with the samples and all fields.
+
+    The arguments are those of `reads`.
 
     >>> thalweg.dask.bag("reads.pod5").map(lambda read: read["signal"].mean()).compute()
     """
@@ -142,12 +145,16 @@ class _Lazy:
     def __init__(self, source: _Source, array: Any) -> None:
         self._source = source
         self._path = array.path
-        self.shape = array.shape
-        self.dtype = array.dtype
-        self.ndim = array.ndim
+        # Elements may be arrays, which numpy shows as further dimensions.
+        self.shape = array.shape + array.dtype.shape
+        self.dtype = array.dtype.base
+        self.ndim = len(self.shape)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._source.open(thalweg.Arrays)[self._path][key]
+        array = self._source.open(thalweg.Arrays)[self._path]
+        own, inner = key[: array.ndim], key[array.ndim :]
+        values = array[own] if own else array[()]
+        return values[(...,) + inner] if inner else values
 
 
 def array(
@@ -172,15 +179,17 @@ def array(
     arrays = needs("dask.array", "dask")
     source = _Source(path, threads=threads, memory=memory)
     found = source.open(thalweg.Arrays)[name]
+    lazy = _Lazy(source, found)
+    inner = found.dtype.shape
     blocks = arrays.core.normalize_chunks(
         "auto" if chunks is None else chunks,
-        shape=found.shape,
-        dtype=found.dtype,
+        shape=lazy.shape,
+        dtype=lazy.dtype,
         limit=_PARTITION_BYTES if chunks is None else None,
-        previous_chunks=found.chunks,
+        previous_chunks=None if found.chunks is None else found.chunks + inner,
     )
     made: dask.array.Array = arrays.from_array(
-        _Lazy(source, found), chunks=blocks, asarray=False, lock=False, meta=np.empty(0, found.dtype)
+        lazy, chunks=blocks, asarray=False, lock=False, meta=np.empty(0, lazy.dtype)
     )
     return made
 
@@ -197,9 +206,11 @@ def arrays(
     return {each.path: array(path, each.path, chunks=chunks, threads=threads, memory=memory) for each in found}
 
 
-def _event_rows(part: tuple[str, int, int], source: _Source, tof: Any) -> Any:
+def _event_rows(part: tuple[str, int, int], source: _Source, tof: Any, types: dict[str, Any]) -> Any:
     bank, rank, count = part
-    return _frame(source.open(thalweg.Arrays).events.batches(bank, tof=tof, part=(rank, count)))
+    rows = _frame(source.open(thalweg.Arrays).events.batches(glob.escape(bank), tof=tof, part=(rank, count)))
+    # A bank may lack columns that others have.
+    return rows.reindex(columns=list(types)).astype(types)
 
 
 def events(
@@ -233,8 +244,8 @@ def events(
     for bank in chosen:
         count = max(1, -(-bank.events // size))
         parts += [(bank.path, rank, count) for rank in range(count)]
-    meta = _frame(found.batches([bank.path for bank in chosen], pulses=(0, 0)))
+    meta = _frame(found.batches([glob.escape(bank.path) for bank in chosen], pulses=(0, 0)))
     frame: dask.dataframe.DataFrame = frames.from_map(
-        _event_rows, parts, source=source, tof=tof, meta=meta, label="events"
+        _event_rows, parts, source=source, tof=tof, types=dict(meta.dtypes), meta=meta, label="events"
     )
     return frame

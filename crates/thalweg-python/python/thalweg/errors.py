@@ -17,6 +17,18 @@ Each is a `thalweg.Error`, and also the built-in exception that users of Python 
 
 from __future__ import annotations
 
+from typing import Any
+
+
+def _again(kind: type[Error], message: str, parts: dict[str, Any]) -> Error:
+    """An error that was pickled."""
+    error = kind(message)
+    errno = parts.pop("errno")
+    error.__dict__.update(parts)
+    if isinstance(error, IoError):
+        error.errno, error.filename = errno, error.file
+    return error
+
 
 class Error(Exception):
     """What went wrong, in one line, and its parts where there are any.
@@ -47,6 +59,10 @@ class Error(Exception):
         self.offset = offset
         self.found = found
         self.expected = expected
+
+    # Those of OSError lose what is no argument.
+    def __reduce__(self) -> Any:
+        return _again, (type(self), self.message, {**self.__dict__, "errno": getattr(self, "errno", None)})
 
     # KeyError shows its argument in quotes, and OSError the number of the error.
     def __str__(self) -> str:

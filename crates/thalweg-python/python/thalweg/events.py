@@ -260,7 +260,7 @@ class Events:
 
         Args:
             banks: Names or paths of banks, or patterns of them, such as `"bank[12]_*"`; all by default.
-            pulses: The first pulse, and the one behind the last, by their numbers from 0 on.
+            pulses: The first pulse, and the end, which is not included. Pulses count from 0.
             time: Only pulses from the first moment on, and before the second.
             tof: Only events of these times of flight, in microseconds.
             part: The number of a part, from 0 on, and how many parts there are, for processes that share a read, such as

@@ -517,10 +517,12 @@ def _ids(ids: Ids) -> bytes:
     """The bytes of ids as 64-bit numbers."""
     if isinstance(ids, range) and all(-(2**63) <= end < 2**63 for end in (ids.start, ids.stop, ids.step)):
         ids = np.arange(ids.start, ids.stop, ids.step)
+    elif isinstance(ids, (bytes, bytearray, str)):
+        raise UsageError(f"ids: found {type(ids).__name__}, expected whole numbers from 0 to 2**64 - 1")
     elif not hasattr(ids, "__array__"):
         try:
             ids = np.frombuffer(array("Q", ids), "=u8")
-        except (TypeError, OverflowError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise UsageError(f"ids: {error}; expected whole numbers from 0 to 2**64 - 1") from None
     found = _numbers(ids, "ids")
     if found.ndim != 1:

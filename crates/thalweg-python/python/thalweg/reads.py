@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from thalweg import _thalweg
 from thalweg._optional import needs
 from thalweg._parts import bounds
-from thalweg.errors import NotFoundError, UsageError
+from thalweg.errors import NotFoundError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
@@ -222,11 +223,15 @@ class Reads:
         self, reads: _thalweg.ReadSet, options: dict[str, Any] | None = None, ids: list[str] | None = None
     ) -> None:
         self._set = reads
-        self._options = options or {}
+        # Those of a file that was opened without a path are None.
+        self._options = options
+        self._known: list[str] | None = None
         # Of all reads it is None.
         self._ids = ids
 
     def __reduce__(self) -> Any:
+        if self._options is None:
+            raise UnsupportedError(f"{self.paths[0]}: pickling needs a path or URL, and the file was opened without one")
         # Paths stay valid where the folder of the process is another.
         paths = [name if "://" in name else os.path.abspath(name) for name in map(os.fspath, self.paths)]
         return _reopened, (paths, self._options, self._ids)
@@ -270,7 +275,20 @@ class Reads:
         first, last = bounds(len(self), rank, size)
         if size == 1:
             return self
-        return Reads(self._set, self._options, self.ids[first:last])
+        ids = self._all
+        if len(set(ids)) != len(ids):
+            twice = next(read_id for read_id, count in Counter(ids).items() if count > 1)
+            raise UnsupportedError(f"{twice} is there more than once: parts are found by id, so divide the files instead")
+        return Reads(self._set, self._options, ids[first:last])
+
+    @property
+    def _all(self) -> list[str]:
+        """All read ids; they are read once."""
+        if self._ids is not None:
+            return self._ids
+        if self._known is None:
+            self._known = self._set.ids()
+        return self._known
 
     def _inside(self, ids: Iterable[str] | None) -> list[str] | None:
         """A list of ids, all of which must be among these reads."""
@@ -299,7 +317,7 @@ class Reads:
     @property
     def ids(self) -> list[str]:
         """All read ids. They have the order of the files' tables; that of iteration is another in some POD5 files."""
-        return self._set.ids() if self._ids is None else list(self._ids)
+        return list(self._all)
 
     def __iter__(self) -> Iterator[Read]:
         """All reads, in the order in which the files hold their samples, or in that of the ids that were chosen.

@@ -37,7 +37,7 @@ def events(
     Args:
         file: The file, or its path.
         banks: Names or paths of banks, or patterns of them; all by default.
-        pulses: The first pulse, and the one behind the last, by their numbers from 0 on.
+        pulses: The first pulse, and the end, which is not included. Pulses count from 0.
 
     Returns:
         The banks by their names.
@@ -74,7 +74,7 @@ def events(
 def _bins(bank: Bank, of: Pulses, numbers: slice) -> tuple[Any, Any, Any]:
     """The times of pulses, and where their events begin and end."""
     begin = of.first.astype(np.int64)
-    end = np.append(begin[1:], bank.events)
+    end = np.append(begin, bank.events)[1:]
     return of.time[numbers], begin[numbers], end[numbers]
 
 

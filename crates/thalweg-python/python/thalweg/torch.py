@@ -34,7 +34,7 @@ class Reads(IterableDataset):  # type: ignore[misc]
         shuffle: Whether blocks of reads, and the reads within them, come in another order in each epoch.
         block: How many reads, which follow each other in a file, are read together.
         seed: The seed of the order.
-        rank, ranks: The rank of this process, and how many there are; those of `torch.distributed` by default, if it runs.
+        rank, ranks: The rank of this process, and how many there are; those of `torch.distributed` by default, if it is initialised.
         threads: Threads that decode, in each worker.
         memory: What reading may use, in each worker.
         where: Only reads for which a condition holds, as `thalweg filter --where` has it.
@@ -80,15 +80,15 @@ class Reads(IterableDataset):  # type: ignore[misc]
         self.epoch = epoch
 
     def __len__(self) -> int:
-        """The number of reads of all ranks."""
-        return len(self._ids)
+        """The number of reads of this rank, of all its workers. Ranks may differ by a block."""
+        return sum(map(len, blocks(self._ids, self.block, self.rank, self.ranks, None)))
 
     def __iter__(self) -> Iterator[Any]:
         worker = get_worker_info()
         number, workers = (worker.id, worker.num_workers) if worker is not None else (0, 1)
-        seed = self.seed + self.epoch if self.shuffle else None
-        shard, shards = self.rank * workers + number, self.ranks * workers
+        seed = f"{self.seed}/{self.epoch}" if self.shuffle else None
+        of_rank = blocks(self._ids, self.block, self.rank, self.ranks, seed)
         # One list of ids is read in one pass: the next block is fetched while this one is used.
-        ids = [read_id for one in blocks(self._ids, self.block, shard, shards, seed) for read_id in one]
+        ids = [read_id for one in of_rank[number::workers] for read_id in one]
         for read in self.reads.get(ids):
             yield self.transform(read)

@@ -145,13 +145,16 @@ class Store(_Store):
 
     def _place(self, key: str) -> tuple[str, tuple[int, ...]] | None:
         """The array and the place of the chunk that a key names."""
-        head, _, tail = key.rpartition("/c/") if "/c/" in f"/{key}" else (key.rpartition("/c")[0], "", "")
-        if key in ("c",) or (key.endswith("/c") and not tail):
-            head, tail = key.removesuffix("c").rstrip("/"), ""
+        # The key of a single value ends in "c". A group may be called c, too.
+        head = f"/{key}".removesuffix("/c").removeprefix("/")
+        if head != key and head in self._arrays and self._grid(head) == ():
+            return head, ()
+        head, _, tail = f"/{key}".rpartition("/c/")
+        head = head.removeprefix("/")
         if head not in self._arrays:
             return None
         try:
-            place = tuple(int(number) for number in tail.split("/")) if tail else ()
+            place = tuple(int(number) for number in tail.split("/"))
         except ValueError:
             return None
         return (head, place) if self._is_inside(head, place) else None
