@@ -8,7 +8,8 @@
  * every function without a handle. A run is for one thread at a time. Free a handle when no function uses it.
  * A run keeps what it needs of its reads, which may be freed before it.
  *
- * Pointers of a read or batch are valid until the next call with its run.
+ * Pointers of a read or batch are valid until the next thw_next, thw_next_batch or thw_run_free of its run.
+ * A text is valid until the next thw_read_text of its run.
  */
 #ifndef THALWEG_H
 #define THALWEG_H
@@ -55,13 +56,13 @@ typedef struct thw_arrays thw_arrays;
 /* A network of vertices and edges. */
 typedef struct thw_network thw_network;
 
-/* How something is opened. Zeros are the defaults; a null pointer is, too. */
+/* How something is opened. A field that is 0 has its default, except `size`. A null pointer stands for the defaults. */
 typedef struct {
     /* sizeof(thw_options) of the program that calls. */
     size_t size;
     /* Threads that decode; all cores by default. */
     uint32_t threads;
-    /* Bytes that reading may use beside what the caller keeps; by default 192 MiB, and 384 MiB for objects at URLs. */
+    /* Bytes that reading may use in addition to the results that the caller holds; by default 192 MiB, and 384 MiB for objects at URLs. */
     uint64_t memory;
 } thw_options;
 
@@ -147,7 +148,7 @@ int32_t thw_reads_all(const thw_reads *reads, thw_run **run);
 /* Starts a run of the reads with these ids, in their order. An id that is not there ends the run with THW_NOT_FOUND. */
 int32_t thw_reads_get(const thw_reads *reads, const char *const *ids, size_t count, thw_run **run);
 
-/* Ends all runs of these reads, from any thread: they return THW_CANCELLED. */
+/* Ends all runs of these reads, from any thread: they return THW_CANCELLED, and so do later runs. */
 int32_t thw_reads_cancel(const thw_reads *reads);
 
 /* The next read, or THW_END. */
@@ -157,7 +158,8 @@ int32_t thw_next(thw_run *run, thw_read *read);
 int32_t thw_next_batch(thw_run *run, thw_batch *batch);
 
 /* An attribute of the read that thw_next gave last, such as "channel_number": as a whole number, as a floating-point
- * number, or as text, which ends with a zero byte. Text is parsed as a number where that is asked for. */
+ * number, or as text, which ends with a zero byte. Text is parsed as a number where that is asked for. After
+ * thw_next_batch it is THW_ARGUMENT. */
 int32_t thw_read_integer(thw_run *run, const char *name, int64_t *value);
 int32_t thw_read_real(thw_run *run, const char *name, double *value);
 int32_t thw_read_text(thw_run *run, const char *name, const char **text);

@@ -1,7 +1,7 @@
 //! Networks.
 
 use thalweg::graph::{self, Direction, Neighbours, NetworkOptions};
-use thalweg::{Options, Result};
+use thalweg::{Error, Options, Result};
 
 use crate::types::thw_lists;
 
@@ -30,6 +30,10 @@ impl Network {
         let from = self.network.type_of(from)?;
         let to = to.map(|to| self.network.type_of(to)).transpose()?;
         let adjacencies = self.network.adjacencies(from, to, Direction::Auto);
+        if adjacencies.is_empty() {
+            let name = self.network.name();
+            return Err(Error::Usage(format!("{name}: no edges lead between these types").into()));
+        }
         let mut found = Neighbours::default();
         self.network.neighbours(&adjacencies, ids, &mut found)?;
         Ok(found)

@@ -37,8 +37,10 @@ struct Current {
     // Before the batch, whose memory is used again if nobody else has its columns.
     columns: Columns,
     batch: Batch,
-    /// The row behind the read that was given last.
+    /// The first row that was not given yet.
     next: usize,
+    /// The row that was given last, alone.
+    given: Option<usize>,
 }
 
 struct Columns {
@@ -113,7 +115,7 @@ impl Run {
             self.current = None;
             let Some(batch) = self.batches.next().transpose()? else { return Ok(None) };
             let columns = Columns::of(&batch)?;
-            self.current = Some(Current { columns, batch, next: 0 });
+            self.current = Some(Current { columns, batch, next: 0, given: None });
         }
         Ok(self.current.as_mut())
     }
@@ -122,9 +124,10 @@ impl Run {
     pub(crate) fn next(&mut self) -> Result<Option<thw_read>> {
         let mut id = std::mem::take(&mut self.id);
         let Some(current) = self.ahead()? else { return Ok(None) };
-        let Current { columns, batch, next } = current;
+        let Current { columns, batch, next, given } = current;
         let row = *next;
         *next += 1;
+        *given = Some(row);
         id.clear();
         id.extend_from_slice(columns.ids.value(row).as_bytes());
         let id_length = id.len();
@@ -150,9 +153,10 @@ impl Run {
 
     /// The next reads.
     pub(crate) fn next_batch(&mut self) -> Result<Option<thw_batch>> {
-        let Some(Current { columns, batch, next }) = self.ahead()? else { return Ok(None) };
+        let Some(Current { columns, batch, next, given }) = self.ahead()? else { return Ok(None) };
         let first = *next;
         *next = batch.num_rows();
+        *given = None;
         let real = |column: &Float64Array| column.values()[first..].as_ptr();
         let samples = columns.signal.values().as_primitive::<Int16Type>().values();
         Ok(Some(thw_batch {
@@ -176,7 +180,7 @@ impl Run {
         name: &str,
         value: impl FnOnce(&dyn Array) -> Option<T>,
     ) -> Result<Option<T>> {
-        let given = self.current.as_ref().and_then(|one| Some((one, one.next.checked_sub(1)?)));
+        let given = self.current.as_ref().and_then(|one| Some((one, one.given?)));
         let Some((current, row)) = given else {
             return Err(wrong("attributes are those of the read that thw_next gave last"));
         };

@@ -208,6 +208,12 @@ def test_batches_are_columns(files, thalweg, tmp_path):
                 assert getattr(batch, name)[row] == expected[name][place].as_py()
             place += 1
     assert place == len(expected) and batch.file == 0
+    # No read was given alone.
+    text = c_char_p()
+    thalweg.thw_run_free(run_)
+    assert thalweg.thw_reads_all(reads, byref(run_)) == OK
+    assert thalweg.thw_next_batch(run_, byref(batch)) == OK
+    assert thalweg.thw_read_text(run_, b"channel_number", byref(text)) == ARGUMENT
     thalweg.thw_run_free(run_)
     thalweg.thw_reads_free(reads)
 
@@ -315,6 +321,7 @@ def test_wrong_arguments_are_errors(files, thalweg, tmp_path):
         ("network", "thw_neighbors", None, b"Astrocyte", None, ids, 2, byref(lists)),
         ("from", "thw_neighbors", network, None, None, ids, 2, byref(lists)),
         ("ids", "thw_neighbors", network, b"Astrocyte", None, None, 2, byref(lists)),
+        ("no edges", "thw_neighbors", network, b"Neuron", b"Neuron", ids, 2, byref(lists)),
         ("more than memory", "thw_neighbors", network, b"Astrocyte", None, ids, 2**62, byref(lists)),
         ("not aligned", "thw_neighbors", network, b"Astrocyte", None, ctypes.addressof(ids) + 1, 1, byref(lists)),
         ("lists", "thw_neighbors", network, b"Astrocyte", None, ids, 2, None),

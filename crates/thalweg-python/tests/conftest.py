@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-COMMAND = os.environ.get("THALWEG", str(ROOT / "target/debug/thalweg"))
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+COMMAND = os.environ.get("THALWEG", str(TARGET / "debug/thalweg"))
 
 
 def thalweg_command(*args):

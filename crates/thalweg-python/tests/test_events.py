@@ -2,6 +2,8 @@
 
 import datetime
 import gc
+import time
+from pathlib import Path
 
 import numpy as np
 import pyarrow
@@ -83,11 +85,21 @@ def test_batches_have_the_columns_of_one_bank(events):
             assert np.array_equal(whole, np.concatenate(part))
 
 
+def threads():
+    """The names of the threads of this process."""
+    return [(task / "comm").read_text().strip() for task in Path("/proc/self/task").iterdir()]
+
+
 def test_a_stream_that_is_dropped_ends(events):
     for _ in range(20):
         with events.batches() as batches:
             next(iter(batches))
         iter(events.batches())
+    gc.collect()
+    deadline = time.monotonic() + 60
+    while any(name == "thalweg-events" for name in threads()):
+        assert time.monotonic() < deadline, "threads of streams that were dropped go on"
+        time.sleep(0.05)
     assert len(events.read("bank1_events")[0].event_id) == events.banks[0].events
 
 

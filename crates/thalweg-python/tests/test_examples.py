@@ -29,7 +29,7 @@ NOT_RUN = {
 
 
 @pytest.fixture(scope="module")
-def names(files, command, tmp_path_factory):
+def names(files, tmp_path_factory, request):
     """What the examples take for granted: files in the folder, and names."""
     folder = tmp_path_factory.mktemp("examples")
     for file in files.iterdir():
@@ -38,8 +38,9 @@ def names(files, command, tmp_path_factory):
     (folder / "run").mkdir()
     for suffix in ["pod5"]:
         os.symlink(files / f"reads.{suffix}", folder / "run" / f"{suffix}.{suffix}")
-    before = os.getcwd()
-    os.chdir(folder)
+    monkeypatch = pytest.MonkeyPatch()
+    monkeypatch.chdir(folder)
+    request.addfinalizer(monkeypatch.undo)
     xarray = importlib.import_module("xarray")
     xarray.Dataset({"counts": ("time", np.arange(100.0))}).to_netcdf("run.nc", engine="netcdf4")
     with thalweg.open("network").transaction() as change:
@@ -61,7 +62,6 @@ def names(files, command, tmp_path_factory):
         "np": np,
         "xarray": xarray,
     }
-    os.chdir(before)
 
 
 def ran(source, names, where):

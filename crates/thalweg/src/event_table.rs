@@ -168,7 +168,7 @@ fn common<T: PartialEq + Copy + std::fmt::Debug>(
                         bank.name()
                     )
                     .into(),
-                    advice: "choose banks with --bank, or read them as arrays (.npy)".into(),
+                    advice: "choose banks (--bank), or read them as arrays (.npy)".into(),
                 });
             }
             (Some(own), None) => known = Some((own, bank.name())),

@@ -20,7 +20,7 @@ pub struct Chosen {
 
 impl ReadSet {
     /// The reads of a list for which a condition holds. Without a list it chooses among all reads;
-    /// without a condition, all of the list are chosen, in its order. An id counts once.
+    /// without a condition, all of the list are chosen, in its order. In a list, an id counts once.
     ///
     /// # Errors
     /// [`Error::Usage`](thalweg_io::Error::Usage) about the condition; those of [`ReadSet::locate`]
