@@ -6,6 +6,7 @@
 - Whatever is marked title="not run" needs something that is not here.
 """
 
+import importlib.metadata
 import json
 import os
 import re
@@ -60,7 +61,20 @@ def folder(tmp_path, command_path, monkeypatch):
     monkeypatch.setenv("THALWEG", str(command_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(here)
+    if not importlib.metadata.entry_points(group="xarray.backends", name="thalweg"):
+        register(tmp_path / "thalweg-0.dist-info", monkeypatch)
     return here
+
+
+def register(info, monkeypatch):
+    """Tells xarray of the engine where the package is in the path, and not installed."""
+    from xarray.backends import plugins
+
+    info.mkdir()
+    (info / "METADATA").write_text("Name: thalweg\n")
+    (info / "entry_points.txt").write_text("[xarray.backends]\nthalweg = thalweg.xarray:ThalwegBackend\n")
+    monkeypatch.syspath_prepend(info.parent)
+    plugins.list_engines.cache_clear()
 
 
 @pytest.mark.parametrize("path", PAGES + NOTEBOOKS, ids=lambda path: str(path.relative_to(SITE)))
