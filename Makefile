@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers remote test tests fmt links clippy doc unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -30,6 +30,7 @@ help:
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
 	@echo 'make wheel   build the Python package into target/wheels'
 	@echo 'make c       test the C interface'
+	@echo 'make docs    run the notebooks of site/ and build its pages into target/site/html'
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make rust-readers   the peers rust-hdf5 and hdf5-reader, which take minutes to compile'
@@ -68,7 +69,7 @@ test:
 	@$(MAKE) --jobs=4 --output-sync=line unit-it unit-tests unit-src interop-tests
 
 # What builds for tests alone also checks lints. `make schedules` has features whose code is not linted.
-test unit interop python c attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
+test unit interop python docs c attack kills faults: export RUSTC_WORKSPACE_WRAPPER := $(CURDIR)/scripts/rustc-clippy
 
 # With --all-targets, examples would be tests, and no programs that a test can run.
 tests:
@@ -118,6 +119,12 @@ wheel: system
 python:
 	@peers/build.sh python
 	crates/thalweg-python/build.sh test --quiet
+
+# The pages for users: target/site/html. `make test` runs the code of the pages, but not the notebooks.
+docs: system
+	@peers/build.sh python
+	crates/thalweg-python/build.sh pack
+	site/build.sh
 
 # The C interface: programs in C and ctypes, on the library that was compiled for tests.
 c:

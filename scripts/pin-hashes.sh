@@ -15,9 +15,9 @@ pins() {
 } >target/requirements.txt
 mv target/requirements.txt peers/requirements.txt
 for list in peers/build.txt peers/apart.txt peers/writers.txt peers/remote/requirements.txt peers/basalt/build.txt .ci/cmake.txt \
-    crates/thalweg-python/tools.txt crates/thalweg-python/libraries.txt; do
+    crates/thalweg-python/tools.txt crates/thalweg-python/libraries.txt site/requirements.txt; do
     python=3.10
-    case $list in peers/writers.txt | peers/remote/requirements.txt | */libraries.txt) python=3.11 ;; esac
+    case $list in peers/writers.txt | peers/remote/requirements.txt | */libraries.txt | site/requirements.txt) python=3.11 ;; esac
     { sed -n '/^#/p' "$list"; sed -nE 's/^([a-z0-9.-]+==[^\\]+).*/\1/p' "$list" | pins $python; } >target/pins.txt
     mv target/pins.txt "$list"
 done

@@ -2,6 +2,7 @@
 # The Python package, from the repository root, where `peers/build.sh python` has made .venv:
 #   crates/thalweg-python/build.sh wheel    target/wheels/thalweg-*.whl, optimised
 #   crates/thalweg-python/build.sh test     a wheel of what `make test` has compiled, installed into a clean environment, and its tests
+#   crates/thalweg-python/build.sh pack     that wheel alone, in target/python/wheels
 #   crates/thalweg-python/build.sh libraries   the libraries that the package works with, in target/python/libraries
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -40,7 +41,8 @@ command_of() {
 pack() {
     local wheel=$1/unpacked
     rm -rf "$1"
-    mkdir -p "$wheel"
+    # maturin looks for the folder of the command, which is empty here.
+    mkdir -p "$wheel" $package/thalweg.data
     cargo build --locked --workspace --lib --bins --tests
     $tools/bin/maturin pep517 write-dist-info --manifest-path $package/Cargo.toml --metadata-directory "$wheel" >&2
     cp -r $package/python/thalweg "$wheel/"
@@ -78,11 +80,15 @@ case ${1:-} in
         $tools/bin/mypy --python-executable .venv/bin/python --config-file $package/mypy.ini "$site/thalweg"
         .venv/bin/python -m pytest $package/tests "${@:2}"
         ;;
+    pack)
+        tools
+        pack target/python/wheels
+        ;;
     libraries)
         libraries
         ;;
     *)
-        sed -n '2,5s/^# //p' "$0" >&2
+        sed -n '2,6s/^# //p' "$0" >&2
         exit 2
         ;;
 esac

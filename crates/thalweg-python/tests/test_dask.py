@@ -32,6 +32,7 @@ def check_all(files, **how):
     assert found["read_id"].tolist() == reads.ids
     assert all(np.array_equal(ours, read.signal) for ours, read in zip(found["signal"], reads))
     assert list(found.columns) == table.column_names
+    assert found["end_reason"].tolist() == table.column("end_reason").to_pylist() and repr(found.head())
     samples = thalweg.dask.reads(files / "reads.pod5", columns=["read_id", "samples"], signal=False, partitions=3)
     assert samples["samples"].sum().compute(**how) == sum(read.samples for read in reads)
     sums = thalweg.dask.bag(files / "reads.pod5", partitions=4).map(lambda read: int(read["signal"].sum())).compute(**how)

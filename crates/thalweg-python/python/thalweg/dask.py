@@ -65,7 +65,12 @@ def _frame(stream: Any) -> Any:
     import pandas
     import pyarrow  # type: ignore[import-untyped]
 
-    return pyarrow.table(stream).to_pandas(types_mapper=pandas.ArrowDtype)
+    table = pyarrow.table(stream)
+    for place, field in enumerate(table.schema):
+        # pandas cannot show enumerations whose codes are unsigned, as those of reads are.
+        if pyarrow.types.is_dictionary(field.type):
+            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
+    return table.to_pandas(types_mapper=pandas.ArrowDtype)
 
 
 def _read_rows(part: tuple[int, int], source: _Source, columns: list[str] | None, signal: bool) -> Any:
