@@ -7,8 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{Array, RecordBatch, RecordBatchIterator, StructArray};
-use arrow_schema::{ArrowError, DataType, Schema, SchemaRef, TimeUnit};
+use arrow_array::types::{Int16Type, UInt8Type};
+use arrow_array::{
+    Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, RecordBatchIterator, StructArray,
+};
+use arrow_schema::{
+    ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
+};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
@@ -118,11 +123,12 @@ impl Batch {
         let _ = requested_schema;
         // The consumer may keep it.
         lock(&self.rows).keep();
-        capsules(py, &StructArray::from(self.record()))
+        let record = signed(self.record()).map_err(|error| refused(py, &error))?;
+        capsules(py, &StructArray::from(record))
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &lock(&self.rows).record().schema())
+        schema_capsule(py, &signed_schema(&lock(&self.rows).record().schema()))
     }
 }
 
@@ -162,6 +168,37 @@ pub(crate) fn type_capsule<'py>(py: Python<'py>, of: &DataType) -> PyResult<Boun
 fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(&**schema).map_err(|e| refused(py, &e))?;
     capsule(py, schema, c"arrow_schema")
+}
+
+/// The type of a column as it is given away. pandas takes no unsigned codes of labels.
+fn signed_type(of: &DataType) -> DataType {
+    match of {
+        DataType::Dictionary(codes, labels) if **codes == DataType::UInt8 => {
+            DataType::Dictionary(Box::new(DataType::Int16), labels.clone())
+        }
+        other => other.clone(),
+    }
+}
+
+fn signed_schema(schema: &Schema) -> SchemaRef {
+    let signed = |field: &FieldRef| {
+        let data_type = signed_type(field.data_type());
+        Field::clone(field).with_data_type(data_type)
+    };
+    let fields: Fields = schema.fields().iter().map(signed).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn signed(record: RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
+    let column = |column: &ArrayRef| -> std::result::Result<ArrayRef, ArrowError> {
+        let Some(codes) = column.as_any().downcast_ref::<DictionaryArray<UInt8Type>>() else {
+            return Ok(column.clone());
+        };
+        let signed: Int16Array = codes.keys().unary(i16::from);
+        Ok(Arc::new(DictionaryArray::<Int16Type>::try_new(signed, codes.values().clone())?))
+    };
+    let columns = record.columns().iter().map(column).collect::<std::result::Result<_, _>>()?;
+    RecordBatch::try_new(signed_schema(&record.schema()), columns)
 }
 
 fn refused(py: Python<'_>, error: &ArrowError) -> PyErr {
@@ -289,7 +326,7 @@ impl BatchStream {
     }
 
     fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &self.schema)
+        schema_capsule(py, &signed_schema(&self.schema))
     }
 
     /// The rest of the batches.
@@ -304,10 +341,10 @@ impl BatchStream {
             return Err(usage(py, "these batches were read already".into()));
         };
         let records = Detached(Some(batches)).map(|batch| match batch {
-            Ok((rows, _)) => Ok(rows.into_record()),
+            Ok((rows, _)) => signed(rows.into_record()),
             Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
         });
-        let reader = RecordBatchIterator::new(records, self.schema.clone());
+        let reader = RecordBatchIterator::new(records, signed_schema(&self.schema));
         capsule(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
     }
 }

@@ -112,6 +112,17 @@ def test_batches_of_some_rows_and_columns_are_slices(files, suffix):
         reads.batches(size=0)
 
 
+def test_tables_become_data_frames(files):
+    """pandas takes no unsigned codes of labels, and reads of POD5 have an enumeration."""
+    pytest.importorskip("pandas")
+    reads = thalweg.open(files / "reads.pod5")
+    frame = reads.to_table().to_pandas()
+    assert frame["end_reason"].tolist() == [read.attributes["end_reason"] for read in reads]
+    assert pyarrow.table(reads.scan()).to_pandas()["read_id"].tolist() == reads.ids
+    for batch in reads.batches():
+        assert pyarrow.record_batch(batch).to_pandas()["read_id"].tolist() == [read.id for read in batch]
+
+
 def test_tables_are_in_memory(files):
     reads = thalweg.open(files / "reads.pod5")
     table = reads.to_table(reads.ids[3:9], columns=["read_id", "signal"])

@@ -67,7 +67,7 @@ def _frame(stream: Any) -> Any:
 
     table = pyarrow.table(stream)
     for place, field in enumerate(table.schema):
-        # pandas cannot show enumerations whose codes are unsigned, as those of reads are.
+        # Partitions may have other labels. As text they have one type.
         if pyarrow.types.is_dictionary(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
     return table.to_pandas(types_mapper=pandas.ArrowDtype)
