@@ -799,7 +799,7 @@ def test_filters_that_are_not_known(thalweg, tmp_path):
     sz3, other = info["/sz3"], info["/other"]
     assert (sz3["shape"], sz3["dtype"], sz3["chunk"], sz3["chunks"]) == ([10_000], "<f4", [1000], 10)
     assert sz3["bytes_stored"] > 0 and "32024" in sz3["not_read"] and other["not_read"] is None
-    assert "1 more are virtual, or cannot be read" in thalweg("doctor", path).stdout
+    assert "1 more left out: virtual, or with a part that cannot be read" in thalweg("doctor", path).stdout
     for arguments in (["--digest"], ["--to", tmp_path / "x.npy"], ["--select", "0:5", "--digest"]):
         result = thalweg("read", path, "/sz3", *arguments, check=False)
         assert result.returncode == 1 and "/sz3" in result.stderr and "32024" in result.stderr, arguments
