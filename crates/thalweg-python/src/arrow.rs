@@ -11,9 +11,7 @@ use arrow_array::types::{Int16Type, UInt8Type};
 use arrow_array::{
     Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, RecordBatchIterator, StructArray,
 };
-use arrow_schema::{
-    ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit,
-};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
