@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 
 package=crates/thalweg-python
 tools=target/python/tools
-libraries=target/python/libraries
+libraries=$PWD/target/python/libraries
 
 pip() { .venv/bin/python -m pip --disable-pip-version-check --python "$1" install --quiet "${@:2}"; }
 
