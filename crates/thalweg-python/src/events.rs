@@ -35,6 +35,9 @@ type BankParts = (String, String, u64, u64, String, Vec<&'static str>);
 /// time of the pulse of each event.
 type BankColumns = (usize, [Option<Buffer>; 3], Buffer, Buffer);
 
+/// The first event of each pulse of a bank, and the times of the pulses.
+type BankPulses = (Buffer, Buffer);
+
 /// The path and unit of a log, its times (since 1970, or since an unknown start), and its values.
 type LogParts = (String, Option<String>, Buffer, Py<PyAny>);
 
@@ -88,24 +91,28 @@ impl Events {
         self.run(py, |file| wanted.banks(&Nexus::find(file)?))
     }
 
-    /// The first event of each pulse of a bank, the times of the pulses, and the defects of the
-    /// bank.
-    fn pulses(&self, py: Python<'_>, bank: usize) -> PyResult<(Buffer, Buffer, Vec<String>)> {
+    /// The pulses of some banks, and the defects of all of them.
+    fn pulses(
+        &self,
+        py: Python<'_>,
+        banks: Vec<usize>,
+    ) -> PyResult<(Vec<BankPulses>, Vec<String>)> {
         self.run(py, |file| {
             let nexus = Nexus::find(file)?;
-            let Some(bank) = nexus.banks().get(bank) else {
-                return Err(Error::Usage(format!("no bank {bank}").into()));
-            };
-            let (pulses, findings) = nexus.pulses(bank)?;
-            let numbers = || 0..pulses.len();
-            let starts: Vec<u64> = numbers().map(|pulse| pulses.events(pulse).start).collect();
-            let times = numbers().map(|pulse| pulses.time(pulse).unwrap_or(NO_TIME));
-            let times: Vec<i64> = times.collect();
-            Ok((
-                Buffer::ids(starts),
-                Buffer::own(MutableBuffer::from(times), "<M8[ns]", 8),
-                findings.iter().map(ToString::to_string).collect(),
-            ))
+            let (mut read, mut defects) = (Vec::new(), Vec::new());
+            for number in banks {
+                let Some(bank) = nexus.banks().get(number) else {
+                    return Err(Error::Usage(format!("no bank {number}").into()));
+                };
+                let (pulses, findings) = nexus.pulses(bank)?;
+                let numbers = || 0..pulses.len();
+                let starts: Vec<u64> = numbers().map(|pulse| pulses.events(pulse).start).collect();
+                let times = numbers().map(|pulse| pulses.time(pulse).unwrap_or(NO_TIME));
+                let times = MutableBuffer::from(times.collect::<Vec<i64>>());
+                read.push((Buffer::ids(starts), Buffer::own(times, "<M8[ns]", 8)));
+                defects.extend(findings.iter().map(ToString::to_string));
+            }
+            Ok((read, defects))
         })
     }
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Union
 
 from thalweg import _thalweg
-from thalweg._open import Path, open
+from thalweg._open import open
+from thalweg._paths import Path
 from thalweg.errors import UsageError
 from thalweg.reads import Reads
 

@@ -6,7 +6,8 @@ import os
 import warnings
 
 from thalweg import _thalweg
-from thalweg._open import Path, options_of
+from thalweg._open import options_of
+from thalweg._paths import Path
 from thalweg.network import Network
 
 

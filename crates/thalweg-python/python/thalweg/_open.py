@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import Any, BinaryIO, Union
+from typing import Any, BinaryIO
 
 from thalweg import _thalweg
 from thalweg._fileobj import path_of, source_of
+from thalweg._paths import Path
 from thalweg.arrays import Arrays
 from thalweg.errors import UsageError
 from thalweg.network import Network
 from thalweg.reads import Reads
-
-Path = Union[str, "os.PathLike[str]"]
 
 _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 

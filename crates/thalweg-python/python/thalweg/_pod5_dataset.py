@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from thalweg._open import Path as PathOrStr
+from thalweg._paths import Path as PathOrStr
 from thalweg._pod5_records import ReadRecord
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
+from thalweg._paths import absolute
 from thalweg._selection import Selection
 from thalweg._types import Decoder, Empty, Kind, dtype_of, objects, parsed
 from thalweg.errors import NotFoundError, UnsupportedError, UsageError
@@ -596,7 +596,7 @@ class Arrays:
     def __init__(self, engine: _thalweg.ArrayFile, path: str | None, options: Options) -> None:
         self._open: _thalweg.ArrayFile | None = engine
         # Paths of files stay valid where the folder of the process is another.
-        self._opened_at = path if path is None or "://" in path else os.path.abspath(path)
+        self._opened_at = None if path is None else absolute(path)
         self._options = options
         self._name = engine.name
         self._paths: dict[int, str] | None = None

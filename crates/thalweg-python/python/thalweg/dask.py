@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 import thalweg
-from thalweg._open import Path, options_of
+from thalweg._open import options_of
 from thalweg._optional import needs
+from thalweg._paths import Path, absolute
 from thalweg.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,9 +49,8 @@ class _Source:
     """Paths and how they are opened: what a partition needs to be read anywhere."""
 
     def __init__(self, paths: Paths, **options: Any) -> None:
-        names = [os.fspath(path) for path in ([paths] if isinstance(paths, (str, os.PathLike)) else paths)]
         # A worker may run in another folder.
-        self._paths = tuple(name if "://" in name else os.path.abspath(name) for name in names)
+        self._paths = tuple(map(absolute, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
         options_of(**options)
         self._options = tuple(sorted(options.items()))
 

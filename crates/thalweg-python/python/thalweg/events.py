@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
+from thalweg._stream import Stream
 
 if TYPE_CHECKING:
     from thalweg.arrays import Arrays
@@ -137,31 +138,15 @@ class EventBatch:
         return f"<thalweg.EventBatch of {len(self)} events of {self.bank.name}>"
 
 
-class EventBatches:
+class EventBatches(Stream):
     """Events in batches, once. It is also a stream of Arrow data: `pyarrow.table(batches)`."""
 
     def __init__(self, stream: _thalweg.BatchStream, banks: list[Bank]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._banks = banks
 
     def __iter__(self) -> Iterator[EventBatch]:
         return (EventBatch(batch, self._banks[batch.file]) for batch in self._stream)
-
-    def close(self) -> None:
-        """Ends the read, if it goes on."""
-        self._stream.close()
-
-    def __enter__(self) -> EventBatches:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._stream.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self._stream.__arrow_c_schema__()
 
 
 def _moment(moment: Moment) -> str | None:
@@ -235,10 +220,15 @@ class Events:
 
         >>> events.pulses(events.banks[0]).time
         """
-        first, time, defects = self._events.pulses(self.banks.index(bank))
+        (pulses,) = self._pulses([bank])
+        return pulses
+
+    def _pulses(self, banks: Sequence[Bank]) -> list[Pulses]:
+        """The pulses of banks: what is in the file is found once."""
+        found, defects = self._events.pulses([self.banks.index(bank) for bank in banks])
         for defect in defects:
-            warnings.warn(f"{self._file.filename}: {defect}", stacklevel=2)
-        return Pulses(np.asarray(first), np.asarray(time))
+            warnings.warn(f"{self._file.filename}: {defect}", stacklevel=3)
+        return [Pulses(np.asarray(first), np.asarray(time)) for first, time in found]
 
     def __len__(self) -> int:
         """The number of events of all banks."""

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
+from thalweg._paths import Path
 from thalweg.errors import Error, UsageError
-
-Path = Union[str, "os.PathLike[str]"]
 
 Ids = Union[Iterable[int], "NDArray[Any]"]
 """Ids of vertices: an array of whole numbers, a range, or anything with whole numbers in it. Arrays are fastest."""

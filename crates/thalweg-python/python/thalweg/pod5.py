@@ -30,7 +30,7 @@ from uuid import UUID
 
 import numpy as np
 
-from thalweg._open import Path as PathOrStr
+from thalweg._paths import Path as PathOrStr
 from thalweg._open import open as _open
 from thalweg._optional import needs
 from thalweg._pod5_dataset import DatasetReader

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 from thalweg import _thalweg
 from thalweg._optional import needs
 from thalweg._parts import bounds
+from thalweg._paths import absolute
+from thalweg._stream import Stream
 from thalweg.errors import NotFoundError, UnsupportedError, UsageError
 
 if TYPE_CHECKING:
@@ -165,44 +168,19 @@ class Read:
         return f"<thalweg.Read {self.id}: {self.samples} samples>"
 
 
-class Batches:
+class Batches(Stream):
     """Reads in batches, once. It is also a stream of Arrow data: `pyarrow.table(batches)`, `polars.DataFrame(batches)`."""
 
     def __init__(self, stream: _thalweg.BatchStream, paths: list[os.PathLike[str]]) -> None:
-        self._stream = stream
+        super().__init__(stream)
         self._paths = paths
 
     def __iter__(self) -> Iterator[Batch]:
         return (Batch(batch, self._paths) for batch in self._stream)
 
-    def close(self) -> None:
-        """Ends the read, if it goes on."""
-        self._stream.close()
 
-    def __enter__(self) -> Batches:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._stream.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self._stream.__arrow_c_schema__()
-
-
-class Scan:
+class Scan(Stream):
     """A table of reads without their samples, once: a stream of Arrow data, as `pyarrow.table(scan)` takes it."""
-
-    def __init__(self, stream: _thalweg.BatchStream) -> None:
-        self._stream = stream
-
-    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
-        return self._stream.__arrow_c_stream__(requested_schema)
-
-    def __arrow_c_schema__(self) -> object:
-        return self._stream.__arrow_c_schema__()
 
 
 def _reopened(paths: list[str], options: dict[str, Any], ids: list[str] | None) -> Reads:
@@ -225,16 +203,13 @@ class Reads:
         self._set = reads
         # Those of a file that was opened without a path are None.
         self._options = options
-        self._known: list[str] | None = None
         # Of all reads it is None.
         self._ids = ids
 
     def __reduce__(self) -> Any:
         if self._options is None:
             raise UnsupportedError(f"{self.paths[0]}: pickling needs a path or URL, and the file was opened without one")
-        # Paths stay valid where the folder of the process is another.
-        paths = [name if "://" in name else os.path.abspath(name) for name in map(os.fspath, self.paths)]
-        return _reopened, (paths, self._options, self._ids)
+        return _reopened, ([absolute(path) for path in self.paths], self._options, self._ids)
 
     def filter(
         self, where: str | None = None, ids: Iterable[str] | None = None, *, missing_ok: bool = False
@@ -276,19 +251,21 @@ class Reads:
         if size == 1:
             return self
         ids = self._all
-        if len(set(ids)) != len(ids):
+        if len(self._distinct) != len(ids):
             twice = next(read_id for read_id, count in Counter(ids).items() if count > 1)
             raise UnsupportedError(f"{twice} is there more than once: parts are found by id, so divide the files instead")
         return Reads(self._set, self._options, ids[first:last])
 
-    @property
+    # Who asks for many reads or parts one by one does not wait for these each time.
+    @cached_property
     def _all(self) -> list[str]:
-        """All read ids; they are read once."""
-        if self._ids is not None:
-            return self._ids
-        if self._known is None:
-            self._known = self._set.ids()
-        return self._known
+        """All read ids."""
+        return self._set.ids() if self._ids is None else self._ids
+
+    @cached_property
+    def _distinct(self) -> set[str]:
+        """All read ids, each once."""
+        return set(self._all)
 
     def _inside(self, ids: Iterable[str] | None) -> list[str] | None:
         """A list of ids, all of which must be among these reads."""
@@ -296,9 +273,8 @@ class Reads:
             return self._ids
         wanted = list(ids)
         if self._ids is not None:
-            here = set(self._ids)
             for read_id in wanted:
-                if read_id not in here:
+                if read_id not in self._distinct:
                     raise NotFoundError(f"{read_id} is not among these {len(self._ids)} reads")
         return wanted
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import thalweg
-from thalweg._open import Path
+from thalweg._paths import Path
 from thalweg._optional import needs
 from thalweg.arrays import Arrays
 from thalweg.errors import UsageError
@@ -52,8 +52,8 @@ def events(
     chosen = found.find(banks)
     numbers = slice(*(pulses or (None, None)))
     bins: dict[str, tuple[Any, Any, Any]] = {}
-    for bank in chosen:
-        bins[bank.name] = _bins(bank, found.pulses(bank), numbers)
+    for bank, of in zip(chosen, found._pulses(chosen)):
+        bins[bank.name] = _bins(bank, of, numbers)
     columns: dict[str, Any] = {}
     paths = [f"{bank.path}/{column}" for bank in chosen for column in bank.columns]
     if pulses is None:

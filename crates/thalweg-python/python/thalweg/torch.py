@@ -15,7 +15,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 import thalweg
-from thalweg._open import Path
+from thalweg._paths import Path
 from thalweg._parts import blocks
 from thalweg.errors import UsageError
 from thalweg.reads import Read
