@@ -78,6 +78,11 @@ fn check_has_no_other_files(disk: &dyn Disk) -> Result<()> {
     Err(Error::Usage(format!("{store}: no network, but another file, {other}; {advice}").into()))
 }
 
+/// Removes folders, the innermost first. A folder that holds something stays.
+fn remove_empty(folders: &[PathBuf]) {
+    folders.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+}
+
 impl Writer {
     /// Opens the network in a folder for changes. An empty network is created if there is none.
     ///
@@ -89,8 +94,9 @@ impl Writer {
             return Err(read_only(url));
         }
         let missing = path.ancestors().take_while(|folder| !folder.exists());
-        let new_folders = missing.map(Path::to_owned).collect();
-        let mut writer = Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)?;
+        let new_folders: Vec<PathBuf> = missing.map(Path::to_owned).collect();
+        let mut writer = Self::open_on(Arc::new(Folder::new(path, options.is_mapped)), options)
+            .inspect_err(|_| remove_empty(&new_folders))?;
         writer.new_folders = new_folders;
         Ok(writer)
     }
@@ -113,22 +119,12 @@ impl Writer {
             return Err(Error::Usage(what.into()));
         };
         let is_new = Manifest::load(&*disk)?.is_none();
-        if is_new {
-            let mut manifest = Manifest::new();
-            drop(LogWriter::create(&*disk, &manifest.log_file(), manifest.log)?);
-            manifest.save(&*disk)?;
+        let opened = Self::open_locked(&disk, options, is_new);
+        if opened.is_err() && is_new {
+            // The failure that is told is the first one.
+            let _ = manifest::remove_all(&*disk);
         }
-        let network = Network::open_on(disk.clone(), options)?;
-        let manifest = &network.state.manifest;
-        // The manifest must be durable before the files that only an older one names are removed.
-        disk.sync()?;
-        for stray in manifest.strays(&*disk)? {
-            disk.remove(&stray)?;
-        }
-        // The log is read once more, to find where its whole changes end.
-        let (file, control) = (manifest.log_file(), &network.fetcher.control);
-        let whole = log::replay(&*disk, &file, manifest.log, control, &mut |_, _| Ok(()))?;
-        let log = LogWriter::append(&*disk, &file, whole)?;
+        let (network, log) = opened?;
         Ok(Self {
             network,
             log,
@@ -139,6 +135,31 @@ impl Writer {
             new_folders: Vec::new(),
             _lock: lock,
         })
+    }
+
+    /// Opens a network that this process has locked, and its log to append to.
+    fn open_locked(
+        disk: &Arc<dyn Disk>,
+        options: NetworkOptions,
+        is_new: bool,
+    ) -> Result<(Network, LogWriter)> {
+        if is_new {
+            let mut manifest = Manifest::new();
+            drop(LogWriter::create(&**disk, &manifest.log_file(), manifest.log)?);
+            manifest.save(&**disk)?;
+        }
+        let network = Network::open_on(disk.clone(), options)?;
+        let manifest = &network.state.manifest;
+        // The manifest must be durable before the files that only an older one names are removed.
+        disk.sync()?;
+        for stray in manifest.strays(&**disk)? {
+            disk.remove(&stray)?;
+        }
+        // The log is read once more, to find where its whole changes end.
+        let (file, control) = (manifest.log_file(), &network.fetcher.control);
+        let whole = log::replay(&**disk, &file, manifest.log, control, &mut |_, _| Ok(()))?;
+        let log = LogWriter::append(&**disk, &file, whole)?;
+        Ok((network, log))
     }
 
     /// Removes the network's files, and the folders that were made for it, if this writer made the
@@ -154,8 +175,7 @@ impl Writer {
             return Ok(());
         }
         manifest::remove_all(&*self.network.disk)?;
-        // A folder that holds something else stays.
-        self.new_folders.iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
+        remove_empty(&self.new_folders);
         Ok(())
     }
 

@@ -210,6 +210,19 @@ fn a_compaction_that_is_cancelled_leaves_no_file() {
 }
 
 #[test]
+fn opening_a_new_network_that_is_cancelled_leaves_no_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options::default();
+    options.control.cancel();
+    let inside = folder.path().join("outer/store");
+    for store in [folder.path(), &inside] {
+        let opened = Writer::open(store, options.clone());
+        assert!(matches!(opened, Err(Error::Cancelled)), "{opened:?}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn only_one_writes() {
     let disk = Arc::new(CrashDisk::new(Failing::Never));
     let first = Writer::open_on(disk.clone(), Options::default()).unwrap();
