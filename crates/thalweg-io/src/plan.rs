@@ -158,7 +158,7 @@ pub fn shape_of_list(model: &StoreModel, budget: Budget, delivery: Delivery) -> 
     loop {
         let shape = shape(&model, budget, delivery);
         if shape.max_depth >= shape.flight_requests || shape.block <= MIN_BLOCK {
-            return shape;
+            return Shape { headroom: LIST_HEADROOM, ..shape };
         }
         model.block = shape.block / 2;
     }
@@ -226,6 +226,10 @@ pub struct ListPlan {
     pub shape: Shape,
 }
 
+/// Room before the data of a request for ranges that are known: none of them begins in an earlier
+/// request. Small requests would clear more memory for the room than they read.
+const LIST_HEADROOM: usize = 0;
+
 /// Plans a run over `ranges`, which are in offset order and all known before the run starts, such
 /// as chunks of arrays or pages of a network.
 ///
@@ -249,7 +253,7 @@ pub fn listed(
     let usual = load.usual();
     let depth = model.depth.max(small_depth(model, usual));
     let shape = shape(&StoreModel { block, depth, ..*model }, budget, delivery);
-    ListPlan { gap, load, shape: Shape { usual: Some(usual), ..shape } }
+    ListPlan { gap, load, shape: Shape { usual: Some(usual), headroom: LIST_HEADROOM, ..shape } }
 }
 
 /// The number of requests of `usual` bytes that keep as many bytes in flight as the model's depth
