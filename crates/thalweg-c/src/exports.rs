@@ -9,9 +9,7 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_void};
 use std::ptr;
 
-use thalweg::control::Control;
 use thalweg::graph::Neighbours;
-use thalweg::plan::{Budget, DEFAULT_MEMORY, long_line_memory};
 use thalweg::{Options, Result, open_urls};
 
 use crate::arrays::Arrays as thw_arrays;
@@ -32,21 +30,9 @@ fn options(given: Option<&thw_options>) -> Result<Options> {
         let (found, expected) = (given.size, size_of::<thw_options>());
         return Err(wrong(format!("options.size: found {found}, expected {expected}")));
     }
-    let threads = match given.threads {
-        0 => Budget::default().threads,
-        threads => threads as usize,
-    };
-    let (memory, long_line) = match given.memory {
-        0 => (DEFAULT_MEMORY, Some(long_line_memory())),
-        // Who names a size gets no more.
-        bytes => (usize::try_from(bytes).unwrap_or(usize::MAX), None),
-    };
-    Ok(Options {
-        budget: Budget { threads, memory },
-        long_line_memory: long_line,
-        control: Control::new(),
-        ..Options::default()
-    })
+    let threads = (given.threads > 0).then_some(given.threads as usize);
+    let memory = usize::try_from(given.memory).unwrap_or(usize::MAX);
+    Ok(Options::limited(threads, (memory > 0).then_some(memory)))
 }
 
 /// Puts a value into its place, if it is there.

@@ -1,6 +1,6 @@
 //! Networks.
 
-use thalweg::graph::{self, Direction, Neighbours, NetworkOptions};
+use thalweg::graph::{self, Direction, Neighbours};
 use thalweg::{Error, Options, Result};
 
 use crate::types::thw_lists;
@@ -12,9 +12,7 @@ pub(crate) struct Network {
 
 impl Network {
     pub(crate) fn open(path: &str, options: Options) -> Result<Self> {
-        let Options { budget, control, .. } = options;
-        let options = NetworkOptions { budget, control, ..NetworkOptions::default() };
-        Ok(Self { network: graph::Network::open(path.as_ref(), options)? })
+        Ok(Self { network: graph::Network::open(path.as_ref(), (&options).into())? })
     }
 
     pub(crate) fn count(&self, vertex_type: &str) -> Result<u64> {

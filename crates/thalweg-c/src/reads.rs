@@ -78,20 +78,12 @@ impl Reads {
     }
 
     pub(crate) fn count(&self) -> Result<u64> {
-        let count = |number| -> Result<u64> {
-            let file = self.set.file(number)?;
-            match file.known_reads()? {
-                Some(count) => Ok(count),
-                None => Ok(file.read_ids()?.len() as u64),
-            }
-        };
-        (0..self.set.paths().len()).map(count).sum()
+        self.set.count()
     }
 
     /// An attribute of a file's header; `None` if it has none of this name.
     pub(crate) fn header(&self, file: u32, group: u32, name: &str) -> Result<Option<CString>> {
-        let header = self.set.headers().nth(file as usize);
-        let header = header.ok_or_else(|| wrong(format!("no file number {file}")))?;
+        let header = self.set.header(file as usize)?;
         Ok(header.attribute(name, group).map(c_text))
     }
 

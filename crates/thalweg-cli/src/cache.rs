@@ -2,20 +2,16 @@
 //! them.
 
 use std::io::Write;
-use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
 use thalweg::engine::default_threads;
 use thalweg::text::escaped;
-use thalweg_gauge::units::{binary_bytes, decimal_bytes, unix_s};
-use thalweg_io::object_cache::{CachedObject, Contents, ObjectCache};
+use thalweg_gauge::units::{decimal_bytes, unix_s};
+use thalweg_io::object_cache::{CacheChoice, CachedObject, Contents, ObjectCache};
 use thalweg_io::urls::shown;
 
-use crate::common::{
-    Failure, VerbResult, complain, counted, ended, output, parse_bytes, print_json,
-};
+use crate::common::{Failure, VerbResult, complain, counted, ended, output, print_json};
 use crate::explain::age;
 use crate::progress::FetchProgress;
 use crate::signals::cancel_on_signal;
@@ -75,53 +71,14 @@ pub(crate) struct CacheArgs {
     cache: Option<CacheChoice>,
 }
 
-/// A value of `--cache`. Without a limit the cache is off.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct CacheChoice {
-    limit: Option<u64>,
-    free: Option<u64>,
-    folder: Option<PathBuf>,
-}
-
-/// The least size of a cache. Whoever gives less forgot the unit: no cache of so few blocks of 64
-/// KiB saves a read anything.
-const LEAST_LIMIT: u64 = 1 << 20;
-
-impl FromStr for CacheChoice {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (size, mut rest) = text.split_once(',').unwrap_or((text, ""));
-        let mut choice = Self::default();
-        if !matches!(size, "" | "off") {
-            let limit = parse_bytes(size)?;
-            if limit < LEAST_LIMIT {
-                let least = binary_bytes(LEAST_LIMIT as f64);
-                return Err(format!("{size:?} is {limit} bytes: give {least} or more, as in 20GB"));
-            }
-            choice.limit = Some(limit);
-        }
-        while !rest.is_empty() {
-            if let Some(folder) = rest.strip_prefix("folder=").filter(|path| !path.is_empty()) {
-                choice.folder = Some(folder.into());
-                break;
-            }
-            let (part, after) = rest.split_once(',').unwrap_or((rest, ""));
-            let size = part.strip_prefix("free=").ok_or_else(|| {
-                format!("{part:?} is neither free=SIZE nor, as the last part, folder=PATH")
-            })?;
-            choice.free = Some(parse_bytes(size)?);
-            rest = after;
-        }
-        Ok(choice)
-    }
+fn warn(text: &str) {
+    complain(&text);
 }
 
 impl CacheArgs {
     /// The cache, if it is on.
     pub(crate) fn cache(&self) -> Option<ObjectCache> {
-        let choice = self.cache.as_ref()?;
-        choice.open(choice.limit?)
+        self.cache.as_ref()?.cache(warn)
     }
 
     /// The cache to look at, on or off, and its limit.
@@ -129,15 +86,8 @@ impl CacheArgs {
         let choice = self.cache.clone().unwrap_or_default();
         let unknown =
             "there is no cache folder: set HOME, or name one with --cache off,folder=PATH";
-        let cache = choice.open(choice.limit.unwrap_or(0));
-        Ok((cache.ok_or_else(|| Failure::Usage(unknown.into()))?, choice.limit))
-    }
-}
-
-impl CacheChoice {
-    fn open(&self, limit: u64) -> Option<ObjectCache> {
-        let folder = self.folder.clone().or_else(ObjectCache::usual_folder)?;
-        Some(ObjectCache::with(&folder, limit, self.free, |text| complain(&text)))
+        let cache = choice.folder(warn).ok_or_else(|| Failure::Usage(unknown.into()))?;
+        Ok((cache, choice.limit))
     }
 }
 
@@ -282,27 +232,6 @@ fn verify(args: &OfCache) -> VerbResult {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_choice_is_a_size_and_more() {
-        let parse = |text: &str| text.parse::<CacheChoice>();
-        let choice = |limit, free, folder: Option<&str>| {
-            Ok(CacheChoice { limit, free, folder: folder.map(PathBuf::from) })
-        };
-        assert_eq!(parse("20GB"), choice(Some(20_000_000_000), None, None));
-        assert_eq!(parse("1MiB,free=2MiB"), choice(Some(1 << 20), Some(2 << 20), None));
-        let least = Some(LEAST_LIMIT);
-        assert_eq!(parse("1Mi,folder=/a,b=c"), choice(least, None, Some("/a,b=c")));
-        assert_eq!(parse("1Mi,free=1,folder=x"), choice(least, Some(1), Some("x")));
-        assert_eq!(parse("off,folder=x"), choice(None, None, Some("x")));
-        assert_eq!(parse("off"), choice(None, None, None));
-        assert_eq!(parse(""), choice(None, None, None));
-        for wrong in ["x", "1Mi,x", "1Mi,free", "1Mi,folder=", "1Mi,folder", "-7"] {
-            assert!(parse(wrong).is_err(), "{wrong}");
-        }
-        let told = parse("10").unwrap_err();
-        assert!(told.contains("10 bytes") && told.contains("as in 20GB"), "{told}");
-    }
 
     #[test]
     fn a_prefix_ends_where_a_folder_does() {

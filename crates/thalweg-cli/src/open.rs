@@ -6,9 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use thalweg::control::Control;
-use thalweg::engine::default_threads;
 use thalweg::graph::Network;
-use thalweg::plan::{Budget, DEFAULT_MEMORY, long_line_memory};
 use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
@@ -106,7 +104,8 @@ const LITTLE_MEMORY: usize = 4 << 20;
 impl ReadArgs {
     /// The library's options, with Ctrl-C connected.
     pub(crate) fn options(&self) -> Options {
-        let budget = self.budget();
+        let usual = Options::limited(self.threads(), self.memory);
+        let budget = usual.budget;
         if budget.memory / budget.threads.max(1) < LITTLE_MEMORY {
             thalweg_io::return_large_blocks();
         }
@@ -119,31 +118,19 @@ impl ReadArgs {
                 StoreChoice::Mmap => StoreKind::Mmap,
                 StoreChoice::Memory => StoreKind::Memory,
             },
-            budget,
-            long_line_memory: self.memory.is_none().then(long_line_memory),
             control: cancel_on_signal(),
-            model: None,
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
             gap: self.gap,
             own_index: self.no_index,
-            finds_in_rounds: false,
-            counter: None,
             timeout: self.timeout.timeout(),
             cache: self.cache.cache(),
-            first: None,
+            ..usual
         }
     }
 
     /// The number of decode threads, if --threads is given.
     pub(crate) fn threads(&self) -> Option<usize> {
         self.threads.map(usize::from)
-    }
-
-    pub(crate) fn budget(&self) -> Budget {
-        Budget {
-            threads: self.threads().unwrap_or_else(default_threads),
-            memory: self.memory.unwrap_or(DEFAULT_MEMORY),
-        }
     }
 }
 

@@ -30,6 +30,7 @@
 
 mod around;
 mod blocks;
+mod choice;
 mod header;
 mod open;
 mod recent;
@@ -51,6 +52,7 @@ use open::Open;
 use recent::Recent;
 use room::{Bounds, Room, next_use};
 
+pub use choice::CacheChoice;
 pub use header::{Header, ObjectId};
 pub use store::CachedStore;
 pub use upkeep::{CachedObject, Cleared, Contents, Verified};

@@ -9,10 +9,11 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::control::Control;
+use crate::engine::default_threads;
 use crate::error::{Error, Result};
 use crate::model::{Origin, StoreModel};
 use crate::object_cache::ObjectCache;
-use crate::plan::{Budget, is_long_line};
+use crate::plan::{Budget, DEFAULT_MEMORY, is_long_line, long_line_memory};
 use crate::residency::{better_direct, cache_room, resident};
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{CountedStore, Counter, FileStore, MemoryStore, MmapStore, Store};
@@ -71,6 +72,18 @@ pub struct Options {
 }
 
 impl Options {
+    /// The options for a number of decode threads and of bytes of memory. By default, threads are
+    /// as many as this process may run at once, and objects that are far away get more memory than
+    /// [`DEFAULT_MEMORY`]. Who names the memory gets no more.
+    pub fn limited(threads: Option<usize>, memory: Option<usize>) -> Self {
+        let budget = Budget {
+            threads: threads.unwrap_or_else(default_threads),
+            memory: memory.unwrap_or(DEFAULT_MEMORY),
+        };
+        let long_line_memory = memory.is_none().then(long_line_memory);
+        Self { budget, long_line_memory, ..Self::default() }
+    }
+
     /// The options for a file on a store with this model.
     #[must_use]
     pub fn on(self, model: StoreModel) -> Self {

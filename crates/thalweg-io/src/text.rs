@@ -113,6 +113,39 @@ impl Write for Escaping<'_, '_> {
     }
 }
 
+/// Parses a size with a unit. B, kB, MB and GB are powers of ten, and KiB, MiB and GiB are powers
+/// of two.
+///
+/// ```
+/// use thalweg_io::text::parse_bytes;
+///
+/// assert_eq!(parse_bytes("1.5 kB"), Ok(1500));
+/// assert_eq!(parse_bytes("192MiB"), Ok(192 << 20));
+/// assert!(parse_bytes("3 parsec").is_err());
+/// ```
+///
+/// # Errors
+/// What is wrong with the text, in words.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    if number.is_empty() {
+        return Err(format!("{text:?} is not a size, as in 20GB"));
+    }
+    let factor = match unit.trim() {
+        "" | "B" => 1.0,
+        "k" | "kB" | "KB" => 1e3,
+        "M" | "MB" => 1e6,
+        "G" | "GB" => 1e9,
+        "KiB" | "Ki" => 1024.0,
+        "MiB" | "Mi" => 1_048_576.0,
+        "GiB" | "Gi" => 1_073_741_824.0,
+        other => return Err(format!("unknown unit {other:?}; use kB, MB, GB, KiB, MiB or GiB")),
+    };
+    let number: f64 = number.parse().map_err(|_| format!("{text:?} is not a size"))?;
+    Ok((number * factor) as u64)
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

@@ -1,29 +1,20 @@
 //! Batches of rows, and what Python takes from them: columns for numpy, and Arrow data by the Arrow
 //! C data interface ("The Arrow PyCapsule Interface").
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema};
-use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::types::{Int16Type, UInt8Type};
-use arrow_array::{
-    Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, RecordBatchIterator, StructArray,
-};
+use arrow_array::types::{Float32Type, Int16Type, UInt8Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, Int16Array, RecordBatch, StructArray};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef, TimeUnit};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use thalweg::control::Control;
 use thalweg::{Error, Result, reads};
 
 use crate::buffer::Buffer;
 use crate::errors::{raised, usage};
-use crate::run::run;
-
-/// Batches that a stream lends at the same time: in a loop, the one in use and the one before.
-const LENT: usize = 2;
 
 /// The memory of a batch. A run waits until batches that it lends come back, so only the last ones
 /// are lent. Older ones leave the run's budget, and are freed when Python drops them.
@@ -34,29 +25,29 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    fn record(&self) -> &RecordBatch {
+    pub(crate) fn record(&self) -> &RecordBatch {
         match self {
             Self::Lent(batch) => batch,
             Self::Kept(record) => record,
         }
     }
 
-    fn into_record(self) -> RecordBatch {
+    pub(crate) fn into_record(self) -> RecordBatch {
         match self {
             Self::Lent(batch) => batch.into_inner(),
             Self::Kept(record) => record,
         }
     }
 
-    fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         let empty = Self::Kept(RecordBatch::new_empty(self.record().schema()));
         *self = Self::Kept(std::mem::replace(self, empty).into_record());
     }
 }
 
-type SharedRows = Arc<Mutex<Rows>>;
+pub(crate) type SharedRows = Arc<Mutex<Rows>>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -71,8 +62,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
+    pub(crate) fn new(rows: SharedRows, file: usize) -> Self {
+        Self { rows, file }
+    }
+
     pub(crate) fn kept(record: RecordBatch, file: usize) -> Self {
-        Self { rows: Arc::new(Mutex::new(Rows::Kept(record))), file }
+        Self::new(Arc::new(Mutex::new(Rows::Kept(record))), file)
     }
 
     pub(crate) fn record(&self) -> RecordBatch {
@@ -101,6 +96,24 @@ impl Batch {
             .column_by_name(name)
             .ok_or_else(|| PyKeyError::new_err(format!("no column {name:?}")))?;
         shown(py, column.as_ref())
+    }
+
+    /// The samples of a row in picoampere.
+    fn picoampere(&self, py: Python<'_>, row: usize) -> PyResult<Buffer> {
+        let values = py.detach(|| {
+            let record = reads::in_picoampere(&self.record().slice(row, 1))?;
+            let lists = record.column_by_name(reads::PICOAMPERE_COLUMN).map(|column| {
+                let values = column.as_list::<i32>().values().as_primitive::<Float32Type>();
+                values.values().inner().clone()
+            });
+            Ok(lists.unwrap_or_default())
+        });
+        let values = values.map_err(|error| raised(py, &error))?;
+        // Nobody else has them.
+        Ok(match values.into_mutable() {
+            Ok(values) => Buffer::own(values, "<f4", 4),
+            Err(values) => Buffer::shared(values, "<f4", 4),
+        })
     }
 
     /// The rows with some of the columns only. The memory of the others is not kept.
@@ -141,7 +154,7 @@ pub(crate) fn places(schema: &Schema, names: &[String]) -> Result<Vec<usize>> {
     names.iter().map(place).collect()
 }
 
-fn capsule<'py, T: Send + 'static>(
+pub(crate) fn capsule<'py, T: Send + 'static>(
     py: Python<'py>,
     value: T,
     name: &'static std::ffi::CStr,
@@ -163,7 +176,10 @@ pub(crate) fn type_capsule<'py>(py: Python<'py>, of: &DataType) -> PyResult<Boun
     capsule(py, schema, c"arrow_schema")
 }
 
-fn schema_capsule<'py>(py: Python<'py>, schema: &SchemaRef) -> PyResult<Bound<'py, PyCapsule>> {
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &SchemaRef,
+) -> PyResult<Bound<'py, PyCapsule>> {
     let schema = FFI_ArrowSchema::try_from(&**schema).map_err(|e| refused(py, &e))?;
     capsule(py, schema, c"arrow_schema")
 }
@@ -178,7 +194,7 @@ fn signed_type(of: &DataType) -> DataType {
     }
 }
 
-fn signed_schema(schema: &Schema) -> SchemaRef {
+pub(crate) fn signed_schema(schema: &Schema) -> SchemaRef {
     let signed = |field: &FieldRef| {
         let data_type = signed_type(field.data_type());
         Field::clone(field).with_data_type(data_type)
@@ -187,7 +203,7 @@ fn signed_schema(schema: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-fn signed(record: RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
+pub(crate) fn signed(record: RecordBatch) -> std::result::Result<RecordBatch, ArrowError> {
     let column = |column: &ArrayRef| -> std::result::Result<ArrayRef, ArrowError> {
         let Some(codes) = column.as_any().downcast_ref::<DictionaryArray<UInt8Type>>() else {
             return Ok(column.clone());
@@ -272,130 +288,4 @@ fn shown(py: Python<'_>, column: &dyn Array) -> PyResult<Py<PyAny>> {
 
 fn unknown(py: Python<'_>, column: &dyn Array) -> PyErr {
     usage(py, format!("a column of {} has no form in numpy: take it as Arrow", column.data_type()))
-}
-
-/// The batches of a run, and the number of the file or bank that each is of.
-pub(crate) type Batches = Box<dyn Iterator<Item = Result<(Rows, usize)>> + Send>;
-
-/// The batches of a run, which begins with the first. It can be read once.
-#[pyclass(frozen, module = "thalweg._thalweg")]
-pub(crate) struct BatchStream {
-    schema: SchemaRef,
-    control: Control,
-    batches: Mutex<Option<Batches>>,
-    lent: Mutex<VecDeque<Weak<Mutex<Rows>>>>,
-}
-
-impl BatchStream {
-    pub(crate) fn new(schema: SchemaRef, control: Control, batches: Batches) -> Self {
-        Self { schema, control, batches: Mutex::new(Some(batches)), lent: Mutex::default() }
-    }
-
-    /// Takes all but the newest lent batch out of the run's budget.
-    fn keep_older(&self) {
-        let mut lent = lock(&self.lent);
-        while lent.len() >= LENT {
-            if let Some(rows) = lent.pop_front().and_then(|rows| rows.upgrade()) {
-                lock(&rows).keep();
-            }
-        }
-    }
-}
-
-#[pymethods]
-impl BatchStream {
-    fn __iter__(this: PyRef<'_, Self>) -> PyRef<'_, Self> {
-        this
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
-        self.keep_older();
-        let next = self.next_of(py).inspect_err(|_| self.close(py))?;
-        Ok(next.map(|(rows, file)| {
-            let rows = Arc::new(Mutex::new(rows));
-            lock(&self.lent).push_back(Arc::downgrade(&rows));
-            Batch { rows, file }
-        }))
-    }
-
-    /// Ends the run.
-    fn close(&self, py: Python<'_>) {
-        py.detach(|| *lock(&self.batches) = None);
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
-        schema_capsule(py, &signed_schema(&self.schema))
-    }
-
-    /// The rest of the batches.
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyCapsule>> {
-        let _ = requested_schema;
-        let Some(batches) = py.detach(|| lock(&self.batches).take()) else {
-            return Err(usage(py, "these batches were read already".into()));
-        };
-        let records = Detached(Some(batches)).map(|batch| match batch {
-            Ok((rows, _)) => signed(rows.into_record()),
-            Err(error) => Err(ArrowError::ExternalError(Box::new(error))),
-        });
-        let reader = RecordBatchIterator::new(records, signed_schema(&self.schema));
-        capsule(py, FFI_ArrowArrayStream::new(Box::new(reader)), c"arrow_array_stream")
-    }
-}
-
-impl BatchStream {
-    /// The next batch of the run. A signal that ends it may have lost a batch.
-    fn next_of(&self, py: Python<'_>) -> PyResult<Option<(Rows, usize)>> {
-        run(py, &self.control, || {
-            let mut batches = lock(&self.batches);
-            let next = batches.as_mut().and_then(Iterator::next);
-            if !matches!(next, Some(Ok(_))) {
-                // Its threads end.
-                *batches = None;
-            }
-            next.transpose()
-        })
-    }
-}
-
-impl Drop for BatchStream {
-    fn drop(&mut self) {
-        drop(Detached(lock(&self.batches).take()));
-    }
-}
-
-/// Batches whose run goes on and ends while others may use the interpreter. Who takes them may hold
-/// its lock, and threads of the run wait for the lock where the store is a file of Python.
-struct Detached(Option<Batches>);
-
-/// The result of a job without the interpreter's lock, whether or not this thread holds it.
-fn detached<T: Send>(job: impl FnOnce() -> T + Send) -> T {
-    let mut job = Some(job);
-    let mut run = || job.take().map(|job| job());
-    let done = Python::try_attach(|py| py.detach(&mut run)).flatten();
-    // Without an interpreter there is no lock.
-    match done.or_else(run) {
-        Some(done) => done,
-        None => unreachable!("the job is taken once, and its result is there"),
-    }
-}
-
-impl Iterator for Detached {
-    type Item = Result<(Rows, usize)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let batches = self.0.as_mut()?;
-        detached(|| batches.next())
-    }
-}
-
-impl Drop for Detached {
-    fn drop(&mut self) {
-        let batches = self.0.take();
-        detached(|| drop(batches));
-    }
 }

@@ -1,25 +1,20 @@
 //! Events and logs of NeXus files.
 
-use std::sync::mpsc::{Receiver, sync_channel};
-
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 use pyo3::prelude::*;
 use thalweg::event_table::EventTable;
 use thalweg::nexus::{
-    Bank, EventColumn, EventOrder, EventSelection, LogColumn, Moment, NO_TIME, Nexus, NumericType,
+    Bank, EventColumn, EventOrder, EventSelection, LogColumn, Moment, NO_TIME, Nexus,
 };
-use thalweg::pool::Background;
 use thalweg::{Error, Result, arrays};
 
 use crate::arrays::ArrayFile;
-use crate::arrow::{BatchStream, Rows};
+use crate::arrow::Rows;
 use crate::buffer::Buffer;
 use crate::errors::raised;
 use crate::run::run;
-
-/// Batches of events that wait until Python takes them.
-const WAITING: usize = 2;
+use crate::stream::{BatchStream, Item, Running};
 
 /// The events and logs of a file.
 #[pyclass(frozen, module = "thalweg._thalweg")]
@@ -145,18 +140,18 @@ impl Events {
         let order = if in_file_order { EventOrder::AsStored } else { EventOrder::ByBank };
         let file = self.file.clone_ref(py);
         let name = file.get().file.store().name().clone();
-        let (send, batches) = sync_channel(WAITING);
-        let job = move || {
+        let run = Running::start(&name, move |give| {
             let file = &file.get().file;
-            let give = &mut |rows, bank| send.send(Ok((rows, bank))).map_err(|_| Error::Cancelled);
-            if let Err(error) = give_all(file, &wanted, order, give) {
-                let _ = send.send(Err(error));
+            let rows = &mut |rows, bank| {
+                give.send(Ok(Item { rows: Rows::Kept(rows), file: bank }))
+                    .map_err(|_| Error::Cancelled)
+            };
+            if let Err(error) = give_all(file, &wanted, order, rows) {
+                let _ = give.send(Err(error));
             }
-        };
-        // It ends when its batches are no longer wanted.
-        Background::start("thalweg-events", &name, job).map_err(|error| raised(py, &error))?;
-        let control = self.file.get().control.clone();
-        Ok(BatchStream::new(schema, control, Box::new(EventRun(batches))))
+        });
+        let run = run.map_err(|error| raised(py, &error))?;
+        Ok(BatchStream::running(schema, self.file.get().control.clone(), run))
     }
 
     /// The logs, and why some of them cannot be read.
@@ -226,7 +221,7 @@ fn give_all(
     file: &arrays::ArrayFile,
     wanted: &EventSelection,
     order: EventOrder,
-    give: &mut dyn FnMut(Rows, usize) -> Result<()>,
+    give: &mut dyn FnMut(RecordBatch, usize) -> Result<()>,
 ) -> Result<()> {
     let nexus = Nexus::find(file)?;
     let table = table(&nexus, wanted)?;
@@ -234,20 +229,9 @@ fn give_all(
         let Some(bank) = nexus.banks().get(batch.bank) else { return Ok(()) };
         let rows: RecordBatch =
             table.rows(bank, batch).map_err(|error| Error::Usage(error.to_string().into()))?;
-        give(Rows::Kept(rows), batch.bank)
+        give(rows, batch.bank)
     })?;
     Ok(())
-}
-
-/// The batches of a run on a thread of its own.
-struct EventRun(Receiver<Result<(Rows, usize)>>);
-
-impl Iterator for EventRun {
-    type Item = Result<(Rows, usize)>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.recv().ok()
-    }
 }
 
 /// The events of a bank, while they are read.
@@ -282,7 +266,7 @@ fn read(
         let mut columns = [None, None, None];
         for ((shown, of), bytes) in columns.iter_mut().zip(EventColumn::ALL).zip(collected.columns)
         {
-            *shown = bank.number(of).map(|number| Buffer::own(bytes, kind(number), number.size()));
+            *shown = bank.number(of).map(|number| Buffer::own(bytes, number.name(), number.size()));
         }
         let pulses = Buffer::own(collected.pulses, "<i8", 8);
         Some((at, columns, pulses, Buffer::own(collected.times, "<M8[ns]", 8)))
@@ -290,20 +274,4 @@ fn read(
     let findings = summary.findings.iter();
     let findings = findings.map(|finding| format!("{}: {finding}", file.store().name()));
     Ok((shown.collect(), findings.collect()))
-}
-
-/// numpy's name of a type of numbers.
-fn kind(number: NumericType) -> &'static str {
-    match number {
-        NumericType::U8 => "|u1",
-        NumericType::U16 => "<u2",
-        NumericType::U32 => "<u4",
-        NumericType::U64 => "<u8",
-        NumericType::I8 => "|i1",
-        NumericType::I16 => "<i2",
-        NumericType::I32 => "<i4",
-        NumericType::I64 => "<i8",
-        NumericType::F32 => "<f4",
-        NumericType::F64 => "<f8",
-    }
 }

@@ -17,13 +17,14 @@ mod progress;
 mod reads;
 mod run;
 mod store;
+mod stream;
 
 #[pyo3::pymodule]
 mod _thalweg {
     #[pymodule_export]
     use crate::arrays::{ArrayFile, Object, open_arrays};
     #[pymodule_export]
-    use crate::arrow::{Batch, BatchStream};
+    use crate::arrow::Batch;
     #[pymodule_export]
     use crate::buffer::Buffer;
     #[pymodule_export]
@@ -43,5 +44,7 @@ mod _thalweg {
     #[pymodule_export]
     use crate::progress::fetched;
     #[pymodule_export]
-    use crate::reads::{ReadSet, picoampere};
+    use crate::reads::ReadSet;
+    #[pymodule_export]
+    use crate::stream::BatchStream;
 }

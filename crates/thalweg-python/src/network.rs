@@ -85,8 +85,7 @@ impl Network {
 
 /// The options of a network among the arguments of Python.
 pub(crate) fn options(arguments: Arguments, control: &Control) -> Result<NetworkOptions> {
-    let budget = arguments.options(control)?.budget;
-    Ok(NetworkOptions { budget, control: control.clone(), ..NetworkOptions::default() })
+    Ok((&arguments.options(control)?).into())
 }
 
 /// Opens the network in a folder or at a URL.

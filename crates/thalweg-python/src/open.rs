@@ -7,7 +7,8 @@ use pyo3::prelude::*;
 use thalweg::control::Control;
 use thalweg::graph::{Network as GraphNetwork, NetworkOptions};
 use thalweg::model::StoreModel;
-use thalweg::{Opened, Options, Result, open_store, open_urls, reads};
+use thalweg::urls::url;
+use thalweg::{Error, Opened, Options, Result, open_store, open_urls, reads};
 
 use crate::arrays::ArrayFile;
 use crate::errors::raised;
@@ -27,13 +28,10 @@ pub(crate) fn open(
     open_urls();
     let control = Control::new();
     let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
-    let for_networks = NetworkOptions {
-        budget: options.budget,
-        control: control.clone(),
-        ..NetworkOptions::default()
-    };
+    let for_networks = NetworkOptions::from(&options);
     let opened = run(py, &control, || match &paths[..] {
         [path] if is_one(path, &control)? => one(path, options),
+        [path] if url(path).is_some() => many_at(path, options),
         _ => Ok(Content::Reads(reads::ReadSet::open(&paths, options)?)),
     })?;
     let path = paths.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
@@ -95,6 +93,19 @@ enum Content {
 
 fn is_one(path: &Path, control: &Control) -> Result<bool> {
     Ok(GraphNetwork::is_at(path) || !reads::is_many(path, control)?)
+}
+
+/// What a prefix of objects has: files of reads or else a network.
+fn many_at(url: &Path, options: Options) -> Result<Content> {
+    let for_networks = NetworkOptions::from(&options);
+    match reads::ReadSet::open([url], options) {
+        Ok(set) => Ok(Content::Reads(set)),
+        // The failure that is told is the first one.
+        Err(none @ Error::NotFound { .. }) => {
+            GraphNetwork::open(url, for_networks).map(Content::Network).map_err(|_| none)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn one(path: &Path, options: Options) -> Result<Content> {

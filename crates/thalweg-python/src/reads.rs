@@ -1,23 +1,20 @@
 //! Files of nanopore reads.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::Float32Type;
 use arrow_schema::ArrowError;
 use pyo3::prelude::*;
 use thalweg::condition::Condition;
 use thalweg::control::Control;
 use thalweg::format::pod5::{RowCoding, RunInfo, RunValue};
-use thalweg::format::slow5::{AuxField, AuxType, Header};
+use thalweg::format::slow5::{AuxField, AuxType};
 use thalweg::reads::{self, BatchOptions, Order, ScanOptions, Selection, Strings};
 use thalweg::{Error, Result};
 
-use crate::arrow::{Batch, BatchStream, Batches, Rows, places};
-use crate::buffer::Buffer;
-use crate::errors::raised;
+use crate::arrow::{Batch, Rows, places};
 use crate::run::run;
+use crate::stream::{BatchStream, Batches, Item};
 
 /// Of a POD5 file: identifier, version, software, whether signals are compressed, and rows of a
 /// batch of signals.
@@ -34,24 +31,15 @@ pub(crate) struct ReadSet {
 impl ReadSet {
     /// The files, in the order of reading.
     #[getter]
-    fn paths(&self) -> Vec<PathBuf> {
-        self.set.paths().map(PathBuf::from).collect()
+    fn paths(&self) -> Vec<OsString> {
+        self.set.paths().map(OsString::from).collect()
     }
 
     /// How many reads there are. SLOW5 and BLOW5 say it in their index, which is made if there is
     /// none.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        run(py, &self.control, || {
-            let count = |index| -> Result<u64> {
-                let file = self.set.file(index)?;
-                match file.known_reads()? {
-                    Some(count) => Ok(count),
-                    None => Ok(file.read_ids()?.len() as u64),
-                }
-            };
-            (0..self.set.paths().len()).map(count).sum::<Result<u64>>()
-        })
-        .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+        run(py, &self.control, || self.set.count())
+            .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// All read ids, in the order of the files.
@@ -70,7 +58,7 @@ impl ReadSet {
     /// The number of read groups of a file, and their attributes: name, and a value a group.
     fn attributes(&self, py: Python<'_>, file: usize) -> PyResult<(u32, Vec<Attribute>)> {
         run(py, &self.control, || {
-            let header = self.header(file)?;
+            let header = self.set.header(file)?;
             let attributes = header.attributes.iter();
             let attributes = attributes.map(|one| (one.name.clone(), one.values.clone())).collect();
             Ok((header.read_groups, attributes))
@@ -80,7 +68,7 @@ impl ReadSet {
     /// The auxiliary fields of a file: name, SLOW5 type, and labels of an enumeration.
     fn fields(&self, py: Python<'_>, file: usize) -> PyResult<Vec<(String, String, Vec<String>)>> {
         run(py, &self.control, || {
-            let fields = self.header(file)?.aux.iter();
+            let fields = self.set.header(file)?.aux.iter();
             let type_of = |field: &AuxField| match field.kind {
                 AuxType::Scalar(scalar) => scalar.name().to_owned(),
                 AuxType::Array(scalar) => format!("{}*", scalar.name()),
@@ -92,7 +80,7 @@ impl ReadSet {
     /// The columns of POD5's run information, for each read group of a file.
     fn runs(&self, py: Python<'_>, file: usize) -> PyResult<Vec<Vec<(String, Value)>>> {
         run(py, &self.control, || {
-            let header = self.header(file)?;
+            let header = self.set.header(file)?;
             let of = |group| {
                 let columns = RunInfo::of_group(header, group).columns.into_iter();
                 columns.map(|(name, value)| (name, value.into())).collect()
@@ -190,16 +178,10 @@ impl ReadSet {
             };
             let scan = self.set.scan(&selection(ids), &options)?;
             let schema = scan.schema();
-            let batches = Box::new(scan.map(|record| Ok((Rows::Kept(record?), 0))));
+            let batches =
+                Box::new(scan.map(|record| Ok(Item { rows: Rows::Kept(record?), file: 0 })));
             Ok(BatchStream::new(schema, self.control.clone(), batches))
         })
-    }
-}
-
-impl ReadSet {
-    fn header(&self, file: usize) -> Result<&Header> {
-        let header = self.set.headers().nth(file);
-        header.ok_or_else(|| Error::Usage(format!("no file number {file}").into()))
     }
 }
 
@@ -248,8 +230,7 @@ fn cut(batches: Lent, places: Option<Vec<usize>>, size: Option<usize>) -> Batche
     if places.is_none() && size.is_none() {
         return Box::new(batches.map(|batch| {
             let batch = batch?;
-            let file = batch.file();
-            Ok((Rows::Lent(batch), file))
+            Ok(Item { file: batch.file(), rows: Rows::Lent(batch) })
         }));
     }
     let size = size.unwrap_or(usize::MAX);
@@ -260,7 +241,7 @@ fn cut(batches: Lent, places: Option<Vec<usize>>, size: Option<usize>) -> Batche
             record = record.project(places).map_err(|error| refused(&error))?;
         }
         let rows = record.num_rows();
-        let slice = |at| Ok((Rows::Kept(record.slice(at, size.min(rows - at))), file));
+        let slice = |at| Ok(Item { rows: Rows::Kept(record.slice(at, size.min(rows - at))), file });
         Ok((0..rows).step_by(size).map(slice).collect::<Vec<_>>())
     };
     Box::new(
@@ -268,22 +249,4 @@ fn cut(batches: Lent, places: Option<Vec<usize>>, size: Option<usize>) -> Batche
             batch.and_then(&slices).unwrap_or_else(|error| vec![Err(error)])
         }),
     )
-}
-
-/// The samples of a row in picoampere.
-#[pyfunction]
-pub(crate) fn picoampere(py: Python<'_>, batch: &Batch, row: usize) -> PyResult<Buffer> {
-    let values = py.detach(|| {
-        let record = reads::in_picoampere(&batch.record().slice(row, 1))?;
-        let lists = record.column_by_name(reads::PICOAMPERE_COLUMN).map(|column| {
-            column.as_list::<i32>().values().as_primitive::<Float32Type>().values().inner().clone()
-        });
-        Ok(lists.unwrap_or_default())
-    });
-    let values = values.map_err(|error| raised(py, &error))?;
-    // Nobody else has them.
-    Ok(match values.into_mutable() {
-        Ok(values) => Buffer::own(values, "<f4", 4),
-        Err(values) => Buffer::shared(values, "<f4", 4),
-    })
 }

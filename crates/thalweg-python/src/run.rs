@@ -1,6 +1,6 @@
 //! Runs work without the lock of the interpreter, and lets Ctrl-C end it.
 
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use pyo3::prelude::*;
@@ -11,6 +11,26 @@ use crate::errors::raised;
 
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Waits for a message of work that heeds `control`; `None` if no more come. If a signal handler
+/// raises meanwhile, as that of Ctrl-C does, the work is cancelled, and the handler's exception
+/// comes with the message.
+pub(crate) fn watch<T>(control: &Control, messages: &Receiver<T>) -> (Option<T>, Option<PyErr>) {
+    let mut raised = None;
+    loop {
+        match messages.recv_timeout(LOOK) {
+            Ok(message) => return (Some(message), raised),
+            Err(RecvTimeoutError::Disconnected) => return (None, raised),
+            Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
+            Err(RecvTimeoutError::Timeout) => {
+                if let Err(error) = Python::attach(|py| py.check_signals()) {
+                    control.cancel();
+                    raised = Some(error);
+                }
+            }
+        }
+    }
+}
 
 /// The result of a job, which heeds `control`. If a signal handler raises, as that of Ctrl-C does,
 /// the job is cancelled, and the handler's exception is the result.
@@ -37,15 +57,7 @@ pub(crate) fn run<T: Send>(
                     );
                 }
             };
-            let mut raised_here = None;
-            while let Err(RecvTimeoutError::Timeout) = is_over.recv_timeout(LOOK) {
-                if raised_here.is_none()
-                    && let Err(error) = Python::attach(|py| py.check_signals())
-                {
-                    control.cancel();
-                    raised_here = Some(error);
-                }
-            }
+            let (_, raised_here) = watch(control, &is_over);
             (worker.join(), raised_here)
         })
     });

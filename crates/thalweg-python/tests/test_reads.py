@@ -280,3 +280,10 @@ def test_folders_and_patterns_are_one_set(files, command, tmp_path):
     assert len(reads.paths) > 1
     assert sorted(reads.ids) == sorted(thalweg.open(files / "reads.blow5").ids)
     assert thalweg.open(str(tmp_path / "parts" / "*.blow5")).ids == reads.ids
+
+
+def test_a_loop_uses_the_memory_of_dropped_batches_again(tmp_path, command):
+    command("synth", tmp_path / "many.blow5", "--samples", "8M")
+    places = [read.signal.ctypes.data for read in thalweg.open(tmp_path / "many.blow5", threads=1, memory="1MB")]
+    batches = sum(1 for _ in thalweg.open(tmp_path / "many.blow5", threads=1, memory="1MB").batches())
+    assert batches > 40 and len(set(places)) < len(places) / 2

@@ -195,8 +195,8 @@ pub use thalweg_object as object;
 pub use thalweg_codec as codec;
 #[doc(inline)]
 pub use thalweg_io::{
-    cells, condition, control, disk, engine, extent, model, new_file, plan, pool, residency, store,
-    text,
+    cells, condition, control, disk, engine, extent, model, new_file, object_cache, plan, pool,
+    residency, store, text, urls,
 };
 
 /// The formats of reads: the headers of their files, and the places of their records.

@@ -145,15 +145,7 @@ fn is_fast5(path: &Path, opened: &OpenedStore) -> Result<bool> {
 }
 
 fn network(path: &Path, options: Options) -> Result<Opened> {
-    let Options { budget, control, model, throttle, .. } = options;
-    let options = thalweg_graph::NetworkOptions {
-        budget,
-        control,
-        model,
-        throttle,
-        ..thalweg_graph::NetworkOptions::default()
-    };
-    Ok(Opened::Network(Network::open(path, options)?))
+    Ok(Opened::Network(Network::open(path, (&options).into())?))
 }
 
 impl Opened {

@@ -168,7 +168,7 @@ fn values_of_options_are_explained() {
         assert!(told.contains("no whole number of seconds from 1 to 86400"), "{told}");
     }
     let told = folder.fails(2, &["read", "r.blow5", "--cache", "10"]);
-    assert!(told.contains("10 bytes: give 1.00 MiB or more, as in 20GB"), "{told}");
+    assert!(told.contains("10 bytes: give 1 MiB or more, as in 20GB"), "{told}");
     let told = folder.fails(2, &["read", "r.blow5", "--cache", "much"]);
     assert!(told.contains("\"much\" is not a size, as in 20GB"), "{told}");
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use thalweg_io::control::Control;
 use thalweg_io::disk::{Disk, Folder, UrlFolder};
 use thalweg_io::model::StoreModel;
+use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::throttled::Limits;
 use thalweg_io::urls::{shown, url};
@@ -45,6 +46,18 @@ impl Default for NetworkOptions {
             model: None,
             is_mapped: true,
             throttle: None,
+        }
+    }
+}
+
+impl From<&Options> for NetworkOptions {
+    fn from(options: &Options) -> Self {
+        Self {
+            budget: options.budget,
+            control: options.control.clone(),
+            model: options.model,
+            throttle: options.throttle,
+            ..Self::default()
         }
     }
 }

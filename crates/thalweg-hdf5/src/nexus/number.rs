@@ -38,19 +38,37 @@ macro_rules! each {
 impl NumericType {
     /// The numeric type of elements; `None` if they are not numbers.
     pub fn of(dtype: &Dtype) -> Option<Self> {
-        Some(match dtype.to_string().as_str() {
-            "|u1" => Self::U8,
-            "<u2" => Self::U16,
-            "<u4" => Self::U32,
-            "<u8" => Self::U64,
-            "|i1" => Self::I8,
-            "<i2" => Self::I16,
-            "<i4" => Self::I32,
-            "<i8" => Self::I64,
-            "<f4" => Self::F32,
-            "<f8" => Self::F64,
-            _ => return None,
-        })
+        let name = dtype.to_string();
+        Self::ALL.into_iter().find(|number| number.name() == name)
+    }
+
+    const ALL: [Self; 10] = [
+        Self::U8,
+        Self::U16,
+        Self::U32,
+        Self::U64,
+        Self::I8,
+        Self::I16,
+        Self::I32,
+        Self::I64,
+        Self::F32,
+        Self::F64,
+    ];
+
+    /// The name that numpy's array interface has for the type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "|u1",
+            Self::U16 => "<u2",
+            Self::U32 => "<u4",
+            Self::U64 => "<u8",
+            Self::I8 => "|i1",
+            Self::I16 => "<i2",
+            Self::I32 => "<i4",
+            Self::I64 => "<i8",
+            Self::F32 => "<f4",
+            Self::F64 => "<f8",
+        }
     }
 
     /// The type and the length of a dataset that is a list of numbers; else a description of the

@@ -221,6 +221,31 @@ impl ReadSet {
         self.0.files.iter().map(SetMember::header)
     }
 
+    /// The header of a file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there is no file with this number.
+    pub fn header(&self, index: usize) -> Result<&Header> {
+        let header = self.headers().nth(index);
+        header.ok_or_else(|| Error::Usage(format!("no file number {index}").into()))
+    }
+
+    /// The number of reads. Files of SLOW5 and BLOW5 say it in their index, which is made if there
+    /// is none.
+    ///
+    /// # Errors
+    /// Those of [`ReadFile::known_reads`] and [`ReadFile::read_ids`].
+    pub fn count(&self) -> Result<u64> {
+        let count = |index| {
+            let file = self.file(index)?;
+            Ok(match file.known_reads()? {
+                Some(count) => count,
+                None => file.read_ids()?.len() as u64,
+            })
+        };
+        (0..self.0.files.len()).map(count).sum()
+    }
+
     /// A file of the set.
     ///
     /// # Errors

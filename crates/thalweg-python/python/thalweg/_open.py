@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from typing import Any, BinaryIO
 
@@ -11,30 +10,19 @@ from thalweg import _thalweg
 from thalweg._fileobj import path_of, source_of
 from thalweg._paths import Path
 from thalweg.arrays import Arrays
-from thalweg.errors import UsageError
 from thalweg.network import Network
 from thalweg.reads import Reads
 
-_UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-
-
-def _bytes(size: float | str | None) -> int | None:
-    """A size in bytes, as `"256MB"` has it."""
-    if size is None:
-        return None
-    if not isinstance(size, str):
-        return int(size)
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", size)
-    if match is None or match[2] not in _UNITS:
-        raise UsageError(f"memory={size!r}: expected a number of bytes, or a size as in '256MB' or '1GiB'")
-    return int(float(match[1]) * _UNITS[match[2]])
-
 
 def options_of(
-    *, threads: int | None = None, memory: float | str | None = None, timeout: float | None = None
+    *,
+    threads: int | None = None,
+    memory: float | str | None = None,
+    timeout: float | None = None,
+    cache: str | None = None,
 ) -> dict[str, Any]:
     """The options of a file, for the engine."""
-    return {"threads": threads, "memory": _bytes(memory), "timeout": timeout}
+    return {"threads": threads, "memory": memory, "timeout": timeout, "cache": cache}
 
 
 def open(
@@ -43,6 +31,7 @@ def open(
     threads: int | None = None,
     memory: float | str | None = None,
     timeout: float | None = None,
+    cache: str | None = None,
 ) -> Reads | Arrays | Network:
     """Opens a path or URL as what it holds: nanopore reads, arrays of an HDF5 file, or a network.
 
@@ -55,12 +44,15 @@ def open(
         threads: Threads that decode; all cores by default.
         memory: What reading may use, in bytes or as in `"256MB"`; 192 MiB by default, and 384 MiB for objects at URLs.
         timeout: Seconds without a byte of an object after which reading it fails; 30 by default.
+        cache: Bytes of the disc that keep what is read from URLs, as in `"20GB"`, `"20GB,free=50GB,folder=/scratch"` or
+            `"off"`. By default the variable THALWEG_CACHE says it, and without it nothing is kept. `thalweg cache` shows
+            and empties it.
 
     Raises:
         thalweg.IoError: The system refuses it.
         thalweg.FormatError: The content violates its format.
     """
-    options = options_of(threads=threads, memory=memory, timeout=timeout)
+    options = options_of(threads=threads, memory=memory, timeout=timeout, cache=cache)
     if not isinstance(path, (str, os.PathLike, Sequence)):
         local = path_of(path)
         if local is None:

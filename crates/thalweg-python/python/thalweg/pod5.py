@@ -310,7 +310,7 @@ class Reader:
         while (whole := signals.next()) is not None:
             # Reads that the program keeps must not keep all signals.
             names = [name for name in whole.columns if name != "signal"]
-            rows = Rows(Batch(whole._batch.select(names), reads.paths), 0, signals)
+            rows = Rows(Batch(whole._rows.select(names), reads.paths), 0, signals)
             rows.lengths = np.diff(whole._column("signal")[0])
             yield rows
 

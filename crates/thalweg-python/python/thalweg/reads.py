@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from thalweg import _thalweg
 from thalweg._optional import needs
 from thalweg._parts import bounds
-from thalweg._paths import absolute
+from thalweg._paths import Path, absolute, shown
 from thalweg._stream import Stream
 from thalweg.errors import NotFoundError, UnsupportedError, UsageError
 
@@ -42,21 +42,22 @@ _OWN = {"read_id", "read_group", "digitisation", "offset", "range", "sampling_ra
 class Batch:
     """Some reads as columns. It is also Arrow data: `pyarrow.record_batch(batch)`, `polars.from_arrow(batch)`."""
 
-    __slots__ = ("_batch", "_columns", "columns", "path")
+    # Slots are cleared by name: the arrays of the columns before the rows, whose memory can be used again then.
+    __slots__ = ("_columns", "_rows", "columns", "path")
 
     columns: list[str]
     """The names of the columns."""
-    path: os.PathLike[str]
-    """The file that the reads are from."""
+    path: Path
+    """The file that the reads are from; text for a URL."""
 
-    def __init__(self, batch: _thalweg.Batch, paths: list[os.PathLike[str]]) -> None:
-        self._batch = batch
+    def __init__(self, batch: _thalweg.Batch, paths: list[Path]) -> None:
+        self._rows = batch
         self._columns: dict[str, Any] = {}
         self.columns = batch.names
         self.path = paths[batch.file]
 
     def __len__(self) -> int:
-        return len(self._batch)
+        return len(self._rows)
 
     def __iter__(self) -> Iterator[Read]:
         return (Read(self, row) for row in range(len(self)))
@@ -72,15 +73,15 @@ class Batch:
         return f"<thalweg.Batch of {len(self)} reads: {', '.join(self.columns)}>"
 
     def __arrow_c_array__(self, requested_schema: object = None) -> tuple[object, object]:
-        return self._batch.__arrow_c_array__(requested_schema)
+        return self._rows.__arrow_c_array__(requested_schema)
 
     def __arrow_c_schema__(self) -> object:
-        return self._batch.__arrow_c_schema__()
+        return self._rows.__arrow_c_schema__()
 
     def _column(self, name: str) -> Any:
         column = self._columns.get(name)
         if column is None:
-            column = self._batch.column(name)
+            column = self._rows.column(name)
             if isinstance(column, tuple):
                 *buffers, present = column
                 column = (*map(np.asarray, buffers), present)
@@ -125,7 +126,7 @@ class Read:
     @property
     def signal_pa(self) -> NDArray[np.float32]:
         """The samples in picoampere. Each is calculated in 64 bits, and rounded once. The array is your own."""
-        return np.asarray(_thalweg.picoampere(self._batch._batch, self._row))
+        return np.asarray(self._batch._rows.picoampere(self._row))
 
     @property
     def samples(self) -> int:
@@ -142,7 +143,7 @@ class Read:
         return value
 
     @property
-    def path(self) -> os.PathLike[str]:
+    def path(self) -> Path:
         """The file that the read is from."""
         return self._batch.path
 
@@ -171,7 +172,7 @@ class Read:
 class Batches(Stream):
     """Reads in batches, once. It is also a stream of Arrow data: `pyarrow.table(batches)`, `polars.DataFrame(batches)`."""
 
-    def __init__(self, stream: _thalweg.BatchStream, paths: list[os.PathLike[str]]) -> None:
+    def __init__(self, stream: _thalweg.BatchStream, paths: list[Path]) -> None:
         super().__init__(stream)
         self._paths = paths
 
@@ -279,9 +280,9 @@ class Reads:
         return wanted
 
     @property
-    def paths(self) -> list[os.PathLike[str]]:
-        """The files, in the order of reading."""
-        return self._set.paths
+    def paths(self) -> list[Path]:
+        """The files, in the order of reading: `pathlib.Path`, or text for URLs."""
+        return [shown(path) for path in self._set.paths]
 
     def __len__(self) -> int:
         """The number of reads. SLOW5 and BLOW5 files without an index are read for it, once."""
@@ -403,7 +404,7 @@ class Reads:
             )
         )
 
-    def read_groups(self, path: int | str | os.PathLike[str] = 0) -> list[dict[str, str | None]]:
+    def read_groups(self, path: int | Path = 0) -> list[dict[str, str | None]]:
         """The attributes of each read group of a file, such as `run_id`; None where a group does not have one.
 
         The header of the file has them. Of POD5 files they are the run information, with `context_tags` and
@@ -417,7 +418,7 @@ class Reads:
         groups, attributes = self._set.attributes(self._number(path))
         return [{name: values[group] for name, values in attributes} for group in range(groups)]
 
-    def _number(self, path: int | str | os.PathLike[str]) -> int:
+    def _number(self, path: int | Path) -> int:
         """The number of a file."""
         if isinstance(path, int):
             return path

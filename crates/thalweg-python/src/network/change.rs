@@ -58,8 +58,7 @@ pub(crate) fn import_network(
     open_urls();
     let control = Control::new();
     let read = arguments.options(&control).map_err(|error| raised(py, &error))?;
-    let budget = read.budget;
-    let options = graph::NetworkOptions { budget, control: control.clone(), ..Default::default() };
+    let options = graph::NetworkOptions::from(&read);
     let (state, words) = run(py, &control, || {
         // Opened before the network: a file that cannot be opened makes none.
         let mut input = input::open(&file, &InputOptions { read, ..InputOptions::default() })?;

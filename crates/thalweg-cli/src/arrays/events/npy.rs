@@ -4,20 +4,10 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use thalweg::new_file::{NpyArray, NpyFolder};
-use thalweg::nexus::{Bank, EventBatch, EventColumn, Log, LogColumn, NO_TIME, Nexus, NumericType};
+use thalweg::nexus::{Bank, EventBatch, EventColumn, Log, LogColumn, NO_TIME, Nexus};
 
 use super::logs::{read, seconds};
 use crate::common::VerbResult;
-
-/// numpy's name of a type of numbers.
-fn descr(number: NumericType) -> String {
-    let kind = match number {
-        NumericType::F32 | NumericType::F64 => 'f',
-        NumericType::I8 | NumericType::I16 | NumericType::I32 | NumericType::I64 => 'i',
-        NumericType::U8 | NumericType::U16 | NumericType::U32 | NumericType::U64 => 'u',
-    };
-    format!("{}{kind}{}", if number.size() == 1 { '|' } else { '<' }, number.size())
-}
 
 /// More banks are written one after the other: each takes up to five open files.
 pub(super) const MOST_OPEN: usize = 128;
@@ -51,7 +41,7 @@ impl BankColumns {
         for (column, own) in EventColumn::ALL.into_iter().zip(&mut own) {
             *own = bank
                 .number(column)
-                .map(|n| array(column.name(), &descr(n), n.size()))
+                .map(|n| array(column.name(), n.name(), n.size()))
                 .transpose()?;
         }
         Ok(Self {
