@@ -78,6 +78,7 @@ case ${1:-} in
         pip .venv --no-deps --target "$site" target/python/wheels/*.whl
         export PYTHONPATH=$site:$libraries
         $tools/bin/mypy --python-executable .venv/bin/python --config-file $package/mypy.ini "$site/thalweg"
+        $tools/bin/basedpyright --project $package/pyrightconfig.json --pythonpath .venv/bin/python
         .venv/bin/python -m pytest $package/tests "${@:2}"
         ;;
     pack)

@@ -14,22 +14,26 @@ use thalweg::{Options, Result, open_urls};
 
 use crate::arrays::Arrays as thw_arrays;
 use crate::network::{Network as thw_network, shown};
-use crate::pointers::{Place, free, handle, handle_mut, memory, optional, text, values};
+use crate::pointers::{Place, free, handle, handle_mut, memory, text, values};
 use crate::reads::{Reads as thw_reads, Run as thw_run, null_id};
 use crate::status::{self, END, MISSING, OK, run, wrong};
 use crate::types::{thw_array, thw_batch, thw_lists, thw_options, thw_read};
 
-fn options(given: Option<&thw_options>) -> Result<Options> {
+/// What a caller asks for. Its pointer is null, or leads to a structure of the size that its first
+/// field says.
+unsafe fn options(given: *const thw_options) -> Result<Options> {
     open_urls();
-    let given = given.copied().unwrap_or(thw_options {
-        size: size_of::<thw_options>(),
-        threads: 0,
-        memory: 0,
-    });
-    if given.size != size_of::<thw_options>() {
-        let (found, expected) = (given.size, size_of::<thw_options>());
+    if given.is_null() {
+        return Ok(Options::limited(None, None));
+    }
+    // SAFETY: the caller's contract. The structure of another version may be shorter.
+    let found = unsafe { given.cast::<usize>().read() };
+    let expected = size_of::<thw_options>();
+    if found != expected {
         return Err(wrong(format!("options.size: found {found}, expected {expected}")));
     }
+    // SAFETY: the caller's contract, and the size.
+    let given = unsafe { given.read() };
     let threads = (given.threads > 0).then_some(given.threads as usize);
     let memory = usize::try_from(given.memory).unwrap_or(usize::MAX);
     Ok(Options::limited(threads, (memory > 0).then_some(memory)))
@@ -61,8 +65,8 @@ pub(crate) unsafe extern "C" fn thw_reads_open(
     run(|| {
         // SAFETY: the header's contract.
         let (place, path, given) =
-            unsafe { (Place::at(reads, "reads")?, text(path, "path")?, optional(options)) };
-        place.put_handle(thw_reads::open(path, self::options(given)?)?);
+            unsafe { (Place::at(reads, "reads")?, text(path, "path")?, self::options(options)?) };
+        place.put_handle(thw_reads::open(path, given)?);
         Ok(OK)
     })
 }
@@ -237,8 +241,8 @@ pub(crate) unsafe extern "C" fn thw_arrays_open(
     run(|| {
         // SAFETY: the header's contract.
         let (place, path, given) =
-            unsafe { (Place::at(arrays, "arrays")?, text(path, "path")?, optional(options)) };
-        place.put_handle(thw_arrays::open(path, self::options(given)?)?);
+            unsafe { (Place::at(arrays, "arrays")?, text(path, "path")?, self::options(options)?) };
+        place.put_handle(thw_arrays::open(path, given)?);
         Ok(OK)
     })
 }
@@ -301,9 +305,10 @@ pub(crate) unsafe extern "C" fn thw_network_open(
 ) -> i32 {
     run(|| {
         // SAFETY: the header's contract.
-        let (place, path, given) =
-            unsafe { (Place::at(network, "network")?, text(path, "path")?, optional(options)) };
-        place.put_handle(thw_network::open(path, self::options(given)?)?);
+        let (place, path, given) = unsafe {
+            (Place::at(network, "network")?, text(path, "path")?, self::options(options)?)
+        };
+        place.put_handle(thw_network::open(path, given)?);
         Ok(OK)
     })
 }

@@ -29,8 +29,12 @@ impl Network {
         let to = to.map(|to| self.network.type_of(to)).transpose()?;
         let adjacencies = self.network.adjacencies(from, to, Direction::Auto);
         if adjacencies.is_empty() {
-            let name = self.network.name();
-            return Err(Error::Usage(format!("{name}: no edges lead between these types").into()));
+            let (name, types) = (self.network.name(), self.network.types());
+            let [from, to] = [Some(from), to].map(|of| {
+                of.and_then(|number| types.get(number)).map_or("any type", |of| of.name.as_str())
+            });
+            let what = format!("{name}: no edges lead from {from} to {to}");
+            return Err(Error::Usage(what.into()));
         }
         let mut found = Neighbours::default();
         self.network.neighbours(&adjacencies, ids, &mut found)?;

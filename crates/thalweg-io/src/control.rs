@@ -9,6 +9,7 @@
 //! assert!(run.is_cancelled());
 //! ```
 
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
@@ -27,6 +28,36 @@ struct ControlState {
     warned: OnceLock<fn(&str)>,
     /// The handle of which this is a part, and when this part is over.
     within: Option<(Control, Instant)>,
+}
+
+thread_local! {
+    /// The parts of other work that this thread does: see [`Control::within`].
+    static PARTS: RefCell<Vec<Control>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What a thread hands on to those that it starts.
+#[derive(Debug)]
+pub(crate) struct Parts(Vec<Control>);
+
+impl Parts {
+    pub(crate) fn of_this_thread() -> Self {
+        Self(PARTS.with_borrow(Clone::clone))
+    }
+
+    /// Does a job as a part of this work.
+    pub(crate) fn within<T>(self, job: impl FnOnce() -> T) -> T {
+        let _restore = Restore(PARTS.replace(self.0));
+        job()
+    }
+}
+
+/// Sets the parts of this thread to what they were, also after a panic.
+struct Restore(Vec<Control>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        PARTS.set(std::mem::take(&mut self.0));
+    }
 }
 
 impl Control {
@@ -59,6 +90,34 @@ impl Control {
         Self(Arc::new(ControlState { within, ..ControlState::default() }))
     }
 
+    /// Does a job that this handle cancels, too. Other work with the handles that the job has goes
+    /// on. Threads that the job starts belong to it. Progress and warnings stay those of the job's
+    /// handles.
+    ///
+    /// ```
+    /// use thalweg_io::control::Control;
+    ///
+    /// let (whole, one, other) = (Control::new(), Control::new(), Control::new());
+    /// one.cancel();
+    /// assert!(one.within(|| whole.is_cancelled()));
+    /// assert!(!other.within(|| whole.is_cancelled()) && !whole.is_cancelled());
+    /// ```
+    pub fn within<T>(&self, job: impl FnOnce() -> T) -> T {
+        let mut parts = Parts::of_this_thread();
+        parts.0.push(self.clone());
+        parts.within(job)
+    }
+
+    /// Whether this thread works [within](Control::within) this handle. Such a thread must not wait
+    /// for the end of the work.
+    pub fn is_here(&self) -> bool {
+        PARTS.with_borrow(|parts| parts.iter().any(|part| Arc::ptr_eq(&part.0, &self.0)))
+    }
+
+    fn is_own_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::Relaxed)
+    }
+
     /// Asks every run with this handle to stop. A run stops within a tenth of a second plus the
     /// time of one request.
     pub fn cancel(&self) {
@@ -70,11 +129,14 @@ impl Control {
         self.0.cancelled.store(false, Ordering::Relaxed);
     }
 
-    /// Whether [`Control::cancel`] was called, or the time of [`Control::until`] is over.
+    /// Whether [`Control::cancel`] was called, the time of [`Control::until`] is over, or this
+    /// thread works [within](Control::within) a handle that was cancelled.
     pub fn is_cancelled(&self) -> bool {
         let is_over =
             |(whole, end): &(Self, Instant)| whole.is_cancelled() || Instant::now() >= *end;
-        self.0.cancelled.load(Ordering::Relaxed) || self.0.within.as_ref().is_some_and(is_over)
+        self.is_own_cancelled()
+            || self.0.within.as_ref().is_some_and(is_over)
+            || PARTS.with_borrow(|parts| parts.iter().any(Self::is_own_cancelled))
     }
 
     /// Fails once [`Control::is_cancelled`] holds: for loops that take long.

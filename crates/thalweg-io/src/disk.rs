@@ -7,7 +7,7 @@ use std::any::Any;
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -245,6 +245,13 @@ impl Folder {
         move |e| Error::io(&name, doing, e)
     }
 
+    /// Whether an open file is the one of this name.
+    fn has(&self, open: &File, file: &str) -> bool {
+        let place = |data: fs::Metadata| (data.dev(), data.ino());
+        let named = self.at(file).ok().and_then(|path| fs::symlink_metadata(path).ok());
+        named.is_some_and(|named| open.metadata().is_ok_and(|open| place(open) == place(named)))
+    }
+
     fn make(&self) -> Result<()> {
         fs::create_dir_all(&self.path).map_err(|e| Error::io(&self.name, "creating", e))
     }
@@ -323,12 +330,17 @@ impl Disk for Folder {
     }
 
     fn lock(&self) -> Result<Option<Box<dyn Any + Send + Sync>>> {
-        self.make()?;
-        let file = self.open_own(LOCK, File::options().create(true).truncate(false).write(true))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(file))),
-            Err(TryLockError::WouldBlock) => Ok(None),
-            Err(TryLockError::Error(e)) => Err(self.failed(LOCK, "locking")(e)),
+        loop {
+            self.make()?;
+            let how = &mut File::options();
+            let file = self.open_own(LOCK, how.create(true).truncate(false).write(true))?;
+            match file.try_lock() {
+                Ok(()) if self.has(&file, LOCK) => return Ok(Some(Box::new(file))),
+                // Whoever removed a new network removed this file between the two calls.
+                Ok(()) => {}
+                Err(TryLockError::WouldBlock) => return Ok(None),
+                Err(TryLockError::Error(e)) => return Err(self.failed(LOCK, "locking")(e)),
+            }
         }
     }
 }

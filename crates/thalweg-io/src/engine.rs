@@ -35,7 +35,8 @@ use crate::control::Control;
 use crate::error::{Error, Result};
 use crate::extent::{Group, Source};
 use crate::store::{Feed, Next, Request, Store};
-use crate::sync::thread::{Builder, JoinHandle};
+use crate::sync::spawn;
+use crate::sync::thread::JoinHandle;
 use state::{Shared, Taken};
 
 pub use clock::{Clocks, Stage};
@@ -177,14 +178,14 @@ impl<D: Decoder> Run<D> {
         };
         let failed = |e| Error::io(run_name(&shared), "starting a thread for", e);
         let fetch = shared.clone();
-        let fetcher = Builder::new().name("thalweg-fetch".into()).spawn(move || {
+        let fetcher = spawn("thalweg-fetch", move || {
             let _guard = StopOnPanic(&fetch);
             fetch.store.serve(fetch.shape.max_depth.max(1), &*fetch);
         });
         run.fetcher = Some(fetcher.map_err(failed)?);
         for _ in 0..shape.threads.max(1) {
             let work = shared.clone();
-            let worker = Builder::new().name("thalweg-decode".into()).spawn(move || work.work());
+            let worker = spawn("thalweg-decode", move || work.work());
             run.workers.push(worker.map_err(failed)?);
         }
         Ok(run)

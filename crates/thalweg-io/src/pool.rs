@@ -18,8 +18,8 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::mpsc::{SyncSender, sync_channel};
-use crate::sync::thread::{self, Builder, JoinHandle, ScopedJoinHandle};
-use crate::sync::{Mutex, PoisonError, RwLock, spawn_scoped};
+use crate::sync::thread::{self, JoinHandle, ScopedJoinHandle};
+use crate::sync::{Mutex, PoisonError, RwLock, spawn, spawn_scoped};
 
 /// Threads that end before [`scope`] returns.
 #[derive(Debug)]
@@ -286,7 +286,7 @@ impl<T: Send + 'static> Background<T> {
     ) -> Result<Self> {
         let is_over = Arc::new(AtomicBool::new(false));
         let flag = is_over.clone();
-        let thread = Builder::new().name(name.into()).spawn(move || {
+        let thread = spawn(name, move || {
             let _raise = Raise(&flag);
             job()
         });

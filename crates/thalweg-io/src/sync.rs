@@ -13,6 +13,8 @@ pub(crate) use std::thread;
 
 pub use std::sync::PoisonError;
 
+use crate::control::Parts;
+
 /// Starts a thread of `scope` with a name that debuggers show.
 ///
 /// # Errors
@@ -22,6 +24,8 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     name: &str,
     job: impl FnOnce() -> T + Send + 'scope,
 ) -> std::io::Result<thread::ScopedJoinHandle<'scope, T>> {
+    let parts = Parts::of_this_thread();
+    let job = move || parts.within(job);
     #[cfg(feature = "schedules")]
     return Ok({
         let _ = name;
@@ -29,6 +33,18 @@ pub(crate) fn spawn_scoped<'scope, T: Send + 'scope>(
     });
     #[cfg(not(feature = "schedules"))]
     return thread::Builder::new().name(name.into()).spawn_scoped(scope, job);
+}
+
+/// Starts a thread with a name that debuggers show.
+///
+/// # Errors
+/// If the system cannot start a thread.
+pub(crate) fn spawn<T: Send + 'static>(
+    name: &str,
+    job: impl FnOnce() -> T + Send + 'static,
+) -> std::io::Result<thread::JoinHandle<T>> {
+    let parts = Parts::of_this_thread();
+    thread::Builder::new().name(name.into()).spawn(move || parts.within(job))
 }
 
 /// Runs `test` under many interleavings of its threads. Half of them switch threads at random, and

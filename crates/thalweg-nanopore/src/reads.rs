@@ -328,6 +328,7 @@ impl ReadFile {
 /// Sorts items that arrive in any order by their ordinals.
 #[derive(Debug)]
 struct InOrder<T> {
+    /// The ordinal of the item that is next. None waits for it if `waiting` is empty.
     next: u64,
     waiting: VecDeque<Option<T>>,
 }

@@ -10,9 +10,11 @@ use thalweg::Error;
 use thalweg::arrays::{self, ArrayRequest, Memory, Selection, Slab};
 use thalweg::control::Control;
 use thalweg::hdf5::array::{Array, ElementPlace, Found};
+use thalweg::hdf5::dtype::Dtype;
 use thalweg::hdf5::filter::Filter;
 use thalweg::hdf5::metadata::{Elements, Entity, Node, NodeLink};
 use thalweg::open_urls;
+use thalweg::urls::url;
 
 use crate::buffer::{Buffer, Target};
 use crate::errors::{raised, usage};
@@ -24,9 +26,11 @@ use crate::run::run;
 pub(crate) struct ArrayFile {
     pub(crate) file: arrays::ArrayFile,
     pub(crate) control: Control,
+    /// Whether a request may take long: to a server, or to an open file of Python.
+    pub(crate) is_slow: bool,
 }
 
-/// Reads that decode up to so many bytes take no longer than a signal may wait.
+/// A read that decodes at most this many bytes is short enough to run without looking for signals.
 const QUICK: u64 = 4 << 20;
 
 /// Bytes that are decoded for some elements of an array: those of all chunks that have some.
@@ -58,14 +62,14 @@ fn decoded(array: &Array, selection: &Selection) -> u64 {
 
 impl ArrayFile {
     /// The result of a job that asks for little. With a file it runs on the caller's thread, as a
-    /// thread for each job takes longer than most such jobs. A server may let it wait.
+    /// thread for each job takes longer than most such jobs.
     fn quick<T: Send>(
         &self,
         py: Python<'_>,
         job: impl FnOnce() -> thalweg::Result<T> + Send,
     ) -> PyResult<T> {
-        if self.file.store().name().contains("://") {
-            return run(py, &self.control, job);
+        if self.is_slow {
+            return run(py, job);
         }
         py.detach(job).map_err(|error| raised(py, &error))
     }
@@ -76,13 +80,12 @@ impl ArrayFile {
 pub(crate) fn open_arrays(
     py: Python<'_>,
     path: PathBuf,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
 ) -> PyResult<ArrayFile> {
     open_urls();
-    let control = Control::new();
-    let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
-    let file = run(py, &control, || arrays::ArrayFile::open(&path, options))?;
-    Ok(ArrayFile { file, control })
+    let (control, options) = arguments.open(py)?;
+    let file = run(py, || arrays::ArrayFile::open(&path, options))?;
+    Ok(ArrayFile { file, control, is_slow: url(&path).is_some() })
 }
 
 /// A group, a dataset or a committed type.
@@ -260,6 +263,9 @@ impl Selected<'_> {
 /// their own, are `None`.
 type Wanted<'py> = (Bound<'py, Object>, Option<Selected<'py>>, Option<Bound<'py, PyAny>>);
 
+/// A dataset, its wanted elements and their shape and type, and the array that takes them.
+type Asked = (Arc<arrays::Dataset>, Selection, Vec<u64>, Dtype, Option<Target>);
+
 /// Where the elements of a request go.
 enum Room {
     Own(Memory),
@@ -297,7 +303,7 @@ impl ArrayFile {
         py: Python<'_>,
         patterns: Vec<String>,
     ) -> PyResult<(Vec<Object>, Vec<String>)> {
-        let found = run(py, &self.control, || self.file.survey(&patterns))?;
+        let found = run(py, || self.file.survey(&patterns))?;
         let datasets = found.datasets.into_iter().map(Object::from);
         let unreadable = found.unreadable.iter().map(ToString::to_string);
         Ok((datasets.collect(), unreadable.chain(found.external).collect()))
@@ -336,7 +342,7 @@ impl ArrayFile {
 
     /// The paths of objects by the addresses of their headers.
     fn paths(&self, py: Python<'_>) -> PyResult<HashMap<u64, String>> {
-        run(py, &self.control, || self.file.paths())
+        run(py, || self.file.paths())
     }
 
     /// The attributes of an object.
@@ -400,7 +406,7 @@ impl ArrayFile {
     /// numpy array has taken.
     fn read(&self, py: Python<'_>, wanted: Vec<Wanted<'_>>) -> PyResult<Vec<Option<Buffer>>> {
         let mut bytes = 0_u64;
-        let mut asked = Vec::with_capacity(wanted.len());
+        let mut asked: Vec<Asked> = Vec::with_capacity(wanted.len());
         for (object, selected, out) in &wanted {
             let (object, dataset) = (object.get(), object.get().dataset(py)?);
             let Some(array) = object.array() else {
@@ -417,6 +423,11 @@ impl ArrayFile {
             bytes = bytes.saturating_add(decoded(array, &selection));
             // The caller keeps the numpy array, and `wanted` holds it until the end.
             let target = out.as_ref().map(Target::of).transpose()?;
+            let overlaps = |other: &Target| target.as_ref().is_some_and(|one| one.overlaps(other));
+            if asked.iter().any(|(.., other)| other.as_ref().is_some_and(overlaps)) {
+                let what = "two of the arrays that take elements share memory";
+                return Err(usage(py, what.into()));
+            }
             asked.push((dataset.clone(), selection, shape, array.dtype.clone(), target));
         }
         let job = || {
@@ -449,7 +460,7 @@ impl ArrayFile {
                 })
                 .collect())
         };
-        if bytes <= QUICK { self.quick(py, job) } else { run(py, &self.control, job) }
+        if bytes <= QUICK { self.quick(py, job) } else { run(py, job) }
     }
 
     /// Elements of a dataset of strings or lists of any length, in C order: strings without a NUL,
@@ -463,7 +474,7 @@ impl ArrayFile {
     ) -> PyResult<Py<PyAny>> {
         let read = dataset.dataset(py)?;
         let selection = selected.map_or(Selection::All, |selected| selected.of(rank));
-        let found = run(py, &self.control, || self.file.variable_elements(read, selection))?;
+        let found = run(py, || self.file.variable_elements(read, selection))?;
         listed(py, &found)
     }
 }

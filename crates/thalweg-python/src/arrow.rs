@@ -100,6 +100,9 @@ impl Batch {
 
     /// The samples of a row in picoampere.
     fn picoampere(&self, py: Python<'_>, row: usize) -> PyResult<Buffer> {
+        if row >= lock(&self.rows).record().num_rows() {
+            return Err(usage(py, format!("no row {row} in this batch")));
+        }
         let values = py.detach(|| {
             let record = reads::in_picoampere(&self.record().slice(row, 1))?;
             let lists = record.column_by_name(reads::PICOAMPERE_COLUMN).map(|column| {

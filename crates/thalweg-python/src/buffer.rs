@@ -72,6 +72,11 @@ pub(crate) struct Target {
 impl Target {
     /// The memory of an array. Whoever takes it keeps the array alive.
     pub(crate) fn of(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let numpy = array.py().import("numpy")?.getattr("ndarray")?;
+        if !array.is_instance(&numpy)? {
+            let what = format!("elements go into an array of numpy, not {}", array.get_type());
+            return Err(usage(array.py(), what));
+        }
         let interface = array.getattr("__array_interface__")?;
         let (address, is_readonly): (usize, bool) = interface.get_item("data")?.extract()?;
         let has_strides = !interface.get_item("strides")?.is_none();
@@ -83,6 +88,12 @@ impl Target {
         Ok(Self { address, len })
     }
 
+    /// Whether it shares memory with another.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let end = |target: &Self| target.address.saturating_add(target.len);
+        self.address < end(other) && other.address < end(self)
+    }
+
     /// Its bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         if self.len == 0 {
@@ -90,8 +101,8 @@ impl Target {
         }
         let start = std::ptr::with_exposed_provenance_mut(self.address);
         // SAFETY: numpy says that so many bytes from there on are the array's, and may be written
-        // to. The caller of `Target::of` keeps the array. As with h5py, nobody else may use its
-        // elements before the read ends.
+        // to. The caller of `Target::of` keeps the array, and no two targets of a read overlap. As
+        // with h5py, nobody else may use its elements before the read ends.
         #[allow(unsafe_code)]
         unsafe {
             std::slice::from_raw_parts_mut(start, self.len)

@@ -70,7 +70,7 @@ pub(crate) fn choose(
     ids: Option<Vec<String>>,
     condition: Option<String>,
 ) -> PyResult<(Vec<String>, Vec<String>)> {
-    run(py, &reads.control, || {
+    run(py, || {
         let Chosen { files, missing } = chosen(&reads.set, ids.as_deref(), condition.as_deref())?;
         Ok((files.into_iter().flat_map(|(_, ids)| ids).collect(), missing))
     })
@@ -88,7 +88,7 @@ pub(crate) fn convert(
     output: PathBuf,
     how: How,
 ) -> PyResult<Converted> {
-    run(py, &reads.control, || {
+    run(py, || {
         let set = &reads.set;
         let existing = if how.replace { Existing::Replace } else { Existing::Keep };
         Inputs::new(set.paths()).check(&output, existing)?;

@@ -1,8 +1,12 @@
 //! Events and logs of NeXus files.
 
+use std::fmt::Display;
+use std::ops::Range;
+
 use arrow_array::RecordBatch;
 use arrow_buffer::MutableBuffer;
 use pyo3::prelude::*;
+use thalweg::control::Control;
 use thalweg::event_table::EventTable;
 use thalweg::nexus::{
     Bank, EventColumn, EventOrder, EventSelection, LogColumn, Moment, NO_TIME, Nexus,
@@ -56,16 +60,28 @@ impl Wanted {
     fn selection(self) -> Result<EventSelection> {
         let moment = |text: Option<String>| text.as_deref().map(Moment::parse).transpose();
         let time = self.time.map(|(from, to)| Ok::<_, Error>((moment(from)?, moment(to)?)));
+        let pulses = self.pulses.map(|(from, to)| from.unwrap_or(0)..to.unwrap_or(u64::MAX));
+        let all = (f64::NEG_INFINITY, f64::INFINITY);
+        let flight = self.tof.map(|(from, to)| from.unwrap_or(all.0)..to.unwrap_or(all.1));
         Ok(EventSelection {
             banks: self.banks,
-            pulses: self.pulses.map(|(from, to)| from.unwrap_or(0)..to.unwrap_or(u64::MAX)),
+            pulses: pulses.map(|range| in_order("pulses", range)).transpose()?,
             time: time.transpose()?,
-            flight: self
-                .tof
-                .map(|(from, to)| from.unwrap_or(f64::NEG_INFINITY)..to.unwrap_or(f64::INFINITY)),
+            flight: flight.map(|range| in_order("tof", range)).transpose()?,
             part: self.part,
         })
     }
+}
+
+/// Refuses a range whose end comes before its start, or is no number.
+fn in_order<T: PartialOrd + Display>(name: &str, range: Range<T>) -> Result<Range<T>> {
+    if range.start <= range.end {
+        return Ok(range);
+    }
+    let Range { start, end } = range;
+    let what =
+        format!("{name}: found {start} to {end}, expected an end that is not before the start");
+    Err(Error::Usage(what.into()))
 }
 
 #[pymethods]
@@ -140,7 +156,7 @@ impl Events {
         let order = if in_file_order { EventOrder::AsStored } else { EventOrder::ByBank };
         let file = self.file.clone_ref(py);
         let name = file.get().file.store().name().clone();
-        let run = Running::start(&name, move |give| {
+        let run = Running::start(&name, &Control::new(), move |give| {
             let file = &file.get().file;
             let rows = &mut |rows, bank| {
                 give.send(Ok(Item { rows: Rows::Kept(rows), file: bank }))
@@ -151,7 +167,7 @@ impl Events {
             }
         });
         let run = run.map_err(|error| raised(py, &error))?;
-        Ok(BatchStream::running(schema, self.file.get().control.clone(), run))
+        Ok(BatchStream::running(schema, run))
     }
 
     /// The logs, and why some of them cannot be read.
@@ -193,8 +209,8 @@ impl Events {
         py: Python<'_>,
         job: impl FnOnce(&arrays::ArrayFile) -> Result<T> + Send,
     ) -> PyResult<T> {
-        let ArrayFile { file, control } = self.file.get();
-        run(py, control, || job(file))
+        let file = &self.file.get().file;
+        run(py, || job(file))
     }
 }
 

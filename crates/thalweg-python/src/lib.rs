@@ -21,6 +21,8 @@ mod stream;
 
 #[pyo3::pymodule]
 mod _thalweg {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use crate::arrays::{ArrayFile, Object, open_arrays};
     #[pymodule_export]
@@ -47,4 +49,11 @@ mod _thalweg {
     use crate::reads::ReadSet;
     #[pymodule_export]
     use crate::stream::BatchStream;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        let end = pyo3::wrap_pyfunction!(crate::store::end_calls, module)?;
+        module.py().import("atexit")?.call_method1("register", (end,)).map(drop)
+    }
 }

@@ -15,7 +15,6 @@ use arrow_select::filter::filter_record_batch;
 use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use thalweg::condition::Condition;
-use thalweg::control::Control;
 use thalweg::graph::{
     self, Adjacency, Direction, EdgeSelection, Neighbours, NetworkOptions, NodeSets, Writer,
 };
@@ -58,10 +57,6 @@ impl Network {
         Self { state: Mutex::new(state), path: path.to_owned(), options }
     }
 
-    pub(crate) fn control(&self) -> &Control {
-        &self.options.control
-    }
-
     fn state(&self) -> graph::Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -83,22 +78,16 @@ impl Network {
     }
 }
 
-/// The options of a network among the arguments of Python.
-pub(crate) fn options(arguments: Arguments, control: &Control) -> Result<NetworkOptions> {
-    Ok((&arguments.options(control)?).into())
-}
-
 /// Opens the network in a folder or at a URL.
 #[pyfunction]
 pub(crate) fn open_network(
     py: Python<'_>,
     path: PathBuf,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
 ) -> PyResult<Network> {
     open_urls();
-    let control = Control::new();
-    let options = options(arguments, &control).map_err(|error| raised(py, &error))?;
-    let state = run(py, &control, || graph::Network::open(&path, options.clone()))?;
+    let options = NetworkOptions::from(&arguments.open(py)?.1);
+    let state = run(py, || graph::Network::open(&path, options.clone()))?;
     Ok(Network::new(state, &path, options))
 }
 
@@ -129,12 +118,8 @@ fn adjacencies(network: &graph::Network, query: &Query) -> Result<Vec<Adjacency>
     if !found.is_empty() {
         return Ok(found);
     }
-    let arrow = |edges: &graph::PopulationEntry| {
-        let arrow = if edges.population.is_directed { "->" } else { "--" };
-        let graph::Population { name, source, target, .. } = &edges.population;
-        format!("{name} ({source} {arrow} {target})")
-    };
-    let all: Vec<String> = network.populations().iter().map(arrow).collect();
+    let populations = network.populations().iter();
+    let all: Vec<String> = populations.map(|edges| edges.population.to_string()).collect();
     let to = query.to.as_deref().unwrap_or("anything");
     let asked = query.population.as_ref().map_or(String::new(), |name| format!(" in {name}"));
     let what = format!(
@@ -238,7 +223,7 @@ impl Network {
     ) -> PyResult<Lists> {
         let ids = lists::ids(ids);
         let network = self.state();
-        run(py, self.control(), || {
+        run(py, || {
             let adjacencies = adjacencies(&network, &query)?;
             let mut found = Neighbours::default();
             match parsed(condition)? {
@@ -257,8 +242,7 @@ impl Network {
     fn degrees(&self, py: Python<'_>, query: Query, ids: &[u8]) -> PyResult<Buffer> {
         let ids = lists::ids(ids);
         let network = self.state();
-        let found =
-            run(py, self.control(), || network.degrees(&adjacencies(&network, &query)?, &ids))?;
+        let found = run(py, || network.degrees(&adjacencies(&network, &query)?, &ids))?;
         Ok(Buffer::ids(found))
     }
 
@@ -272,9 +256,7 @@ impl Network {
     ) -> PyResult<Buffer> {
         let ids = lists::ids(ids);
         let network = self.state();
-        let found = run(py, self.control(), || {
-            network.reachable(&adjacencies(&network, &query)?, &ids, steps)
-        })?;
+        let found = run(py, || network.reachable(&adjacencies(&network, &query)?, &ids, steps))?;
         Ok(Buffer::ids(found))
     }
 
@@ -289,7 +271,7 @@ impl Network {
     ) -> PyResult<Batch> {
         let ids = ids.map(lists::ids);
         let network = self.state();
-        let rows = run(py, self.control(), || {
+        let rows = run(py, || {
             let number = network.type_of(of)?;
             let schema = network.vertex_schema(number);
             let condition = parsed(condition)?;
@@ -327,7 +309,7 @@ impl Network {
         let ascending = |ids: &[u8]| Ascending::of(&lists::ids(ids)).ids;
         let (from, to) = (sources.map(ascending), targets.map(ascending));
         let network = self.state();
-        let rows = run(py, self.control(), || {
+        let rows = run(py, || {
             let number = network.population_of(population)?;
             let condition = parsed(condition)?;
             let wanted = EdgeSelection {
@@ -349,8 +331,7 @@ impl Network {
     fn has_vertices(&self, py: Python<'_>, of: &str, ids: &[u8]) -> PyResult<Buffer> {
         let asked = Ascending::of(&lists::ids(ids));
         let network = self.state();
-        let there =
-            run(py, self.control(), || network.has_vertices(network.type_of(of)?, &asked.ids))?;
+        let there = run(py, || network.has_vertices(network.type_of(of)?, &asked.ids))?;
         Ok(booleans(&asked.in_order(&there)))
     }
 
@@ -358,7 +339,7 @@ impl Network {
     fn has_edges(&self, py: Python<'_>, population: &str, pairs: &[u8]) -> PyResult<Buffer> {
         let pairs = lists::pairs(pairs);
         let network = self.state();
-        let there = run(py, self.control(), || {
+        let there = run(py, || {
             let number = network.population_of(population)?;
             let has = |(source, target)| network.has_edge(number, source, target);
             pairs.into_iter().map(has).collect::<Result<Vec<bool>>>()
@@ -369,9 +350,8 @@ impl Network {
     /// The vertices of a type that are in a node set of a SONATA file of node sets.
     fn node_set(&self, py: Python<'_>, file: PathBuf, name: &str, of: &str) -> PyResult<Buffer> {
         let network = self.state();
-        let found = run(py, self.control(), || {
-            network.node_set(network.type_of(of)?, &NodeSets::open(&file)?, name)
-        })?;
+        let found =
+            run(py, || network.node_set(network.type_of(of)?, &NodeSets::open(&file)?, name))?;
         Ok(Buffer::ids(found))
     }
 
@@ -379,27 +359,29 @@ impl Network {
     fn check(&self, py: Python<'_>) -> PyResult<CheckParts> {
         let network = self.state();
         let graph::Checked { pages, lists, edges, defects } =
-            run(py, self.control(), || network.check(&mut |_| {}))?;
+            run(py, || network.check(&mut |_| {}))?;
         let defects = defects.iter().map(|defect| raised(py, &defect.error).into_value(py));
         Ok((pages, lists, edges, defects.collect()))
     }
 
     /// Reads the network as it is now.
     fn refresh(&self, py: Python<'_>) -> PyResult<()> {
-        let state = run(py, self.control(), || self.open_again())?;
+        let state = run(py, || self.open_again())?;
         self.replace(state);
         Ok(())
     }
 
     /// Writes all segments and the log as one segment.
     fn compact(&self, py: Python<'_>, is_raw: bool) -> PyResult<()> {
-        let state = run(py, self.control(), || {
+        let compacted = run(py, || {
             let mut writer = self.writer()?;
             writer.set_coding(change::coding(is_raw));
-            writer.compact()?;
-            Ok(writer.network().clone())
-        })?;
-        self.replace(state);
-        Ok(())
+            writer.compact()
+        });
+        // An interrupt may come when all is done: then the files of the old state are gone.
+        if let Ok(state) = py.detach(|| self.open_again()) {
+            self.replace(state);
+        }
+        compacted.map(drop)
     }
 }

@@ -11,7 +11,6 @@ use thalweg::urls::url;
 use thalweg::{Error, Opened, Options, Result, open_store, open_urls, reads};
 
 use crate::arrays::ArrayFile;
-use crate::errors::raised;
 use crate::network::Network;
 use crate::options::Arguments;
 use crate::reads::ReadSet;
@@ -23,19 +22,18 @@ use crate::store::PythonFile;
 pub(crate) fn open(
     py: Python<'_>,
     paths: Vec<PathBuf>,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
 ) -> PyResult<Py<PyAny>> {
     open_urls();
-    let control = Control::new();
-    let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
+    let (control, options) = arguments.open(py)?;
     let for_networks = NetworkOptions::from(&options);
-    let opened = run(py, &control, || match &paths[..] {
+    let opened = run(py, || match &paths[..] {
         [path] if is_one(path, &control)? => one(path, options),
         [path] if url(path).is_some() => many_at(path, options),
         _ => Ok(Content::Reads(reads::ReadSet::open(&paths, options)?)),
     })?;
     let path = paths.first().map(PathBuf::as_path).unwrap_or(Path::new(""));
-    shown(py, opened, path, for_networks)
+    shown(py, opened, path, url(path).is_some(), for_networks)
 }
 
 /// Opens an open file of Python as reads or arrays. `read`: from an offset and a number of bytes to
@@ -47,13 +45,12 @@ pub(crate) fn open_file(
     size: u64,
     read: Py<PyAny>,
     is_far: bool,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
 ) -> PyResult<Py<PyAny>> {
-    let control = Control::new();
-    let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
+    let (control, options) = arguments.open(py)?;
     let prior = if is_far { StoreModel::S3 } else { StoreModel::MEMORY };
     let store = Arc::new(PythonFile::new(name, size, read));
-    let opened = run(py, &control, || {
+    let opened = run(py, || {
         let (model, _) = options.model_or(prior);
         let options = options.on(model);
         Ok(match open_store(store, options.clone())? {
@@ -63,20 +60,22 @@ pub(crate) fn open_file(
         })
     })?;
     let for_networks = NetworkOptions { control, ..NetworkOptions::default() };
-    shown(py, opened, Path::new(name), for_networks)
+    shown(py, opened, Path::new(name), true, for_networks)
 }
 
 fn shown(
     py: Python<'_>,
     opened: Content,
     path: &Path,
+    is_slow: bool,
     for_networks: NetworkOptions,
 ) -> PyResult<Py<PyAny>> {
     let control = for_networks.control.clone();
     Ok(match opened {
         Content::Reads(set) => ReadSet { set, control }.into_pyobject(py)?.into_any().unbind(),
         Content::Arrays(file) => {
-            ArrayFile { file: *file, control }.into_pyobject(py)?.into_any().unbind()
+            let file = ArrayFile { file: *file, control, is_slow };
+            file.into_pyobject(py)?.into_any().unbind()
         }
         Content::Network(network) => {
             let network = Network::new(network, path, for_networks);
@@ -100,10 +99,11 @@ fn many_at(url: &Path, options: Options) -> Result<Content> {
     let for_networks = NetworkOptions::from(&options);
     match reads::ReadSet::open([url], options) {
         Ok(set) => Ok(Content::Reads(set)),
-        // The failure that is told is the first one.
-        Err(none @ Error::NotFound { .. }) => {
-            GraphNetwork::open(url, for_networks).map(Content::Network).map_err(|_| none)
-        }
+        Err(none @ Error::NotFound { .. }) => match GraphNetwork::open(url, for_networks) {
+            Ok(network) => Ok(Content::Network(network)),
+            Err(Error::NotFound { .. }) => Err(none),
+            Err(error) => Err(error),
+        },
         Err(error) => Err(error),
     }
 }

@@ -6,14 +6,12 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use thalweg::arrays::{ArrayFile, Dataset, Selection, Slab};
-use thalweg::control::Control;
 use thalweg::doctor::{ArrayLayout, Costs, Diagnosis, Finding, Predicted, ReadTime, diagnose};
 use thalweg::hdf5::array::Found;
 use thalweg::model::StoreModel;
 use thalweg::store::Counter;
 use thalweg::{Options, Result, open_urls};
 
-use crate::errors::raised;
 use crate::options::Arguments;
 use crate::run::run;
 
@@ -49,14 +47,13 @@ impl Examined {
 pub(crate) fn plan<'py>(
     py: Python<'py>,
     path: PathBuf,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
     patterns: Vec<String>,
     slabs: Option<Vec<(u64, u64, u64)>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     open_urls();
-    let control = Control::new();
-    let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
-    let (requests, time, arrays) = run(py, &control, || {
+    let (_, options) = arguments.open(py)?;
+    let (requests, time, arrays) = run(py, || {
         let examined = Examined::open(&path, &patterns, options, false)?;
         let model = examined.model();
         let datasets: Vec<&Dataset> = examined.datasets.iter().collect();
@@ -95,13 +92,12 @@ pub(crate) fn plan<'py>(
 pub(crate) fn doctor<'py>(
     py: Python<'py>,
     path: PathBuf,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
     patterns: Vec<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     open_urls();
-    let control = Control::new();
-    let options = arguments.options(&control).map_err(|error| raised(py, &error))?;
-    let (diagnosis, left_out) = run(py, &control, || {
+    let (_, options) = arguments.open(py)?;
+    let (diagnosis, left_out) = run(py, || {
         let started = Instant::now();
         // Readers through libhdf5, with which thalweg is compared, use no saved index.
         let examined = Examined::open(&path, &patterns, options, true)?;

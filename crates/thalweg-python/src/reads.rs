@@ -38,13 +38,12 @@ impl ReadSet {
     /// How many reads there are. SLOW5 and BLOW5 say it in their index, which is made if there is
     /// none.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        run(py, &self.control, || self.set.count())
-            .map(|count| usize::try_from(count).unwrap_or(usize::MAX))
+        run(py, || self.set.count()).map(|count| usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// All read ids, in the order of the files.
     fn ids(&self, py: Python<'_>) -> PyResult<Vec<String>> {
-        run(py, &self.control, || {
+        run(py, || {
             let of = |index| self.set.file(index)?.read_ids();
             Ok((0..self.set.paths().len()).map(of).collect::<Result<Vec<_>>>()?.concat())
         })
@@ -52,12 +51,12 @@ impl ReadSet {
 
     /// The name of a file's format.
     fn format(&self, py: Python<'_>, file: usize) -> PyResult<String> {
-        run(py, &self.control, || Ok(self.set.file(file)?.format().to_string()))
+        run(py, || Ok(self.set.file(file)?.format().to_string()))
     }
 
     /// The number of read groups of a file, and their attributes: name, and a value a group.
     fn attributes(&self, py: Python<'_>, file: usize) -> PyResult<(u32, Vec<Attribute>)> {
-        run(py, &self.control, || {
+        run(py, || {
             let header = self.set.header(file)?;
             let attributes = header.attributes.iter();
             let attributes = attributes.map(|one| (one.name.clone(), one.values.clone())).collect();
@@ -67,7 +66,7 @@ impl ReadSet {
 
     /// The auxiliary fields of a file: name, SLOW5 type, and labels of an enumeration.
     fn fields(&self, py: Python<'_>, file: usize) -> PyResult<Vec<(String, String, Vec<String>)>> {
-        run(py, &self.control, || {
+        run(py, || {
             let fields = self.set.header(file)?.aux.iter();
             let type_of = |field: &AuxField| match field.kind {
                 AuxType::Scalar(scalar) => scalar.name().to_owned(),
@@ -79,7 +78,7 @@ impl ReadSet {
 
     /// The columns of POD5's run information, for each read group of a file.
     fn runs(&self, py: Python<'_>, file: usize) -> PyResult<Vec<Vec<(String, Value)>>> {
-        run(py, &self.control, || {
+        run(py, || {
             let header = self.set.header(file)?;
             let of = |group| {
                 let columns = RunInfo::of_group(header, group).columns.into_iter();
@@ -91,7 +90,7 @@ impl ReadSet {
 
     /// General properties of a POD5 file.
     fn pod5(&self, py: Python<'_>, file: usize) -> PyResult<Option<Pod5>> {
-        run(py, &self.control, || {
+        run(py, || {
             let file = self.set.file(file)?;
             Ok(file.pod5_info().map(|info| {
                 (
@@ -107,21 +106,19 @@ impl ReadSet {
 
     /// The ids that no file has.
     fn missing(&self, py: Python<'_>, ids: Vec<String>) -> PyResult<Vec<String>> {
-        run(py, &self.control, || {
-            Ok(self.set.locate(&ids)?.missing.into_iter().map(str::to_owned).collect())
-        })
+        run(py, || Ok(self.set.locate(&ids)?.missing.into_iter().map(str::to_owned).collect()))
     }
 
     /// A read of the first file.
     fn row(&self, py: Python<'_>, id: &str) -> PyResult<Batch> {
-        let record = run(py, &self.control, || self.set.file(0)?.row(id, Strings::default()))?;
+        let record = run(py, || self.set.file(0)?.row(id, Strings::default()))?;
         Ok(Batch::kept(record, 0))
     }
 
     /// The size of a read of the first file, as it is stored: that of its signal in POD5, or else
     /// that of its record.
     fn stored_bytes(&self, py: Python<'_>, id: &str) -> PyResult<u64> {
-        run(py, &self.control, || {
+        run(py, || {
             let file = self.set.file(0)?;
             let mut getter = file.getter()?;
             getter.fetch(id)?;
@@ -142,7 +139,7 @@ impl ReadSet {
         size: Option<usize>,
     ) -> PyResult<BatchStream> {
         let options = BatchOptions { order: order(in_order), strings: Strings::default() };
-        run(py, &self.control, || {
+        run(py, || {
             let (set, strings, selection) = (&self.set, options.strings, selection(ids));
             let (schema, batches): (_, Lent) = if signal {
                 (set.schema(strings)?, Box::new(set.batches_with(&selection, options)?))
@@ -154,7 +151,7 @@ impl ReadSet {
                 Some(places) => Arc::new(schema.project(places).map_err(|e| refused(&e))?),
                 None => schema,
             };
-            Ok(BatchStream::new(schema, self.control.clone(), cut(batches, places, size)))
+            Ok(BatchStream::new(schema, cut(batches, places, size)))
         })
     }
 
@@ -169,7 +166,7 @@ impl ReadSet {
         condition: Option<&str>,
         in_order: bool,
     ) -> PyResult<BatchStream> {
-        run(py, &self.control, || {
+        run(py, || {
             let options = ScanOptions {
                 columns: columns.unwrap_or_default(),
                 condition: condition.map(Condition::parse).transpose()?,
@@ -180,7 +177,7 @@ impl ReadSet {
             let schema = scan.schema();
             let batches =
                 Box::new(scan.map(|record| Ok(Item { rows: Rows::Kept(record?), file: 0 })));
-            Ok(BatchStream::new(schema, self.control.clone(), batches))
+            Ok(BatchStream::new(schema, batches))
         })
     }
 }

@@ -12,10 +12,10 @@ use crate::errors::raised;
 /// How often signals are looked for.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Waits for a message of work that heeds `control`; `None` if no more come. If a signal handler
-/// raises meanwhile, as that of Ctrl-C does, the work is cancelled, and the handler's exception
-/// comes with the message.
-pub(crate) fn watch<T>(control: &Control, messages: &Receiver<T>) -> (Option<T>, Option<PyErr>) {
+/// Waits for a message of work [within](Control::within) `part`; `None` if no more come. If a
+/// signal handler raises meanwhile, as that of Ctrl-C does, the work is cancelled, and the
+/// handler's exception comes with the message.
+pub(crate) fn watch<T>(part: &Control, messages: &Receiver<T>) -> (Option<T>, Option<PyErr>) {
     let mut raised = None;
     loop {
         match messages.recv_timeout(LOOK) {
@@ -23,8 +23,9 @@ pub(crate) fn watch<T>(control: &Control, messages: &Receiver<T>) -> (Option<T>,
             Err(RecvTimeoutError::Disconnected) => return (None, raised),
             Err(RecvTimeoutError::Timeout) if raised.is_some() => {}
             Err(RecvTimeoutError::Timeout) => {
-                if let Err(error) = Python::attach(|py| py.check_signals()) {
-                    control.cancel();
+                // Without an interpreter, no handler runs.
+                if let Some(Err(error)) = Python::try_attach(|py| py.check_signals()) {
+                    part.cancel();
                     raised = Some(error);
                 }
             }
@@ -32,18 +33,16 @@ pub(crate) fn watch<T>(control: &Control, messages: &Receiver<T>) -> (Option<T>,
     }
 }
 
-/// The result of a job, which heeds `control`. If a signal handler raises, as that of Ctrl-C does,
-/// the job is cancelled, and the handler's exception is the result.
-pub(crate) fn run<T: Send>(
-    py: Python<'_>,
-    control: &Control,
-    job: impl FnOnce() -> Result<T> + Send,
-) -> PyResult<T> {
+/// The result of a job. If a signal handler raises, as that of Ctrl-C does, the job is cancelled,
+/// whatever handles it has, and the handler's exception is the result. Other work goes on.
+pub(crate) fn run<T: Send>(py: Python<'_>, job: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    let part = Control::new();
     let outcome = py.detach(|| {
         pool::scope(|threads| {
             let (over, is_over) = sync_channel(1);
+            let work = part.clone();
             let job = move || {
-                let outcome = job();
+                let outcome = work.within(job);
                 // The other end waits until this thread is joined.
                 let _ = over.send(());
                 outcome
@@ -57,15 +56,12 @@ pub(crate) fn run<T: Send>(
                     );
                 }
             };
-            let (_, raised_here) = watch(control, &is_over);
+            let (_, raised_here) = watch(&part, &is_over);
             (worker.join(), raised_here)
         })
     });
     match outcome {
-        (_, Some(error)) => {
-            control.reset();
-            Err(error)
-        }
+        (_, Some(error)) => Err(error),
         (outcome, None) => outcome.map_err(|error| raised(py, &error)),
     }
 }

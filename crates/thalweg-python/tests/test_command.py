@@ -38,23 +38,32 @@ def built_command(monkeypatch, command_path):
 def test_results_are_data_frames(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     (tmp_path / "own.toml").write_text(SUITE)
-    trials = thalweg.bench(tmp_path / "own.toml", pairs=6)
+    results = tmp_path / "results.jsonl"
+    trials = thalweg.bench(tmp_path / "own.toml", pairs=6, json=results)
     # On a busy machine some are rejected.
     kept = trials[trials["rejected"].isna() & trials["failed"].isna()]
     assert set(trials["comparison"]) == {"threads"} and set(trials["arm"]) >= {"one", "two"}
+    assert not trials["failed"].notna().any() and (len(kept) or trials["rejected"].str.len().min() > 0)
     assert (kept["time_s"] > 0).all()
-    results = tmp_path / "results.jsonl"
-    thalweg._command._run("bench", str(tmp_path / "own.toml"), "--pairs", "6", "--json", str(results))
     compared = thalweg.compare(results)
     assert set(compared["arm"]) >= {"one", "two"}
     two = compared[compared["arm"] == "two"].iloc[0]
-    if two["paired"] and isinstance(two["ratio_interval"], list):
+    # With fewer pairs there is no interval.
+    if isinstance(two["ratio_interval"], list):
         assert two["ratio_interval"][0] <= two["ratio_median"] <= two["ratio_interval"][1]
+    else:
+        assert len(kept) < len(trials) and not two["paired"]
+    assert compared.equals(thalweg.compare(tmp_path))
 
 
 def test_a_command_that_fails_is_an_error(tmp_path):
-    with pytest.raises(thalweg.Error, match="exit code"):
+    message = r"`thalweg compare .*` failed with exit code \d+:\n.*none.jsonl: opening: No such file"
+    with pytest.raises(thalweg.Error, match=message):
         thalweg.compare(tmp_path / "none.jsonl")
+    with pytest.raises(thalweg.Error, match="unexpected argument '--nothing'"):
+        thalweg.bench("tour", nothing=1)
+    with pytest.raises(thalweg.UsageError, match="json="):
+        thalweg.bench("tour", out="folder")
 
 
 def test_progress_shows_bytes_of_the_files(files):
@@ -83,6 +92,9 @@ def test_progress_shows_bytes_of_the_files(files):
         threading.Event().wait(1.2)
     ((fetched, total),) = Bar.shown
     assert total == (files / "reads.blow5").stat().st_size and fetched >= total * 0.9
+    for wrong in [3, thalweg.open(files / "network")]:
+        with pytest.raises(thalweg.UsageError, match=f"found {type(wrong).__name__}, expected the Reads or Arrays"):
+            thalweg.progress(wrong)
     out = io.StringIO()
     with thalweg.progress(reads, file=out):
         threading.Event().wait(1.0)

@@ -76,6 +76,13 @@ def test_a_partition_is_small_to_send(files):
     assert len(pickle.dumps(frame)) < 20_000
     with pytest.raises(ValueError, match="expected Reads"):
         thalweg.dask.reads(files / "run.nxs")
+    for paths in [thalweg.open(files / "reads.pod5"), 5]:
+        with pytest.raises(thalweg.UsageError, match=f"found {type(paths).__name__}, expected a path, a URL or a list"):
+            thalweg.dask.reads(paths)
+    with pytest.raises(thalweg.UsageError, match="columns='read_id': found one str"):
+        thalweg.dask.reads(files / "reads.pod5", columns="read_id")
+    with pytest.raises(thalweg.UsageError, match="/entry: found Group, expected an array"):
+        thalweg.dask.array(files / "run.nxs", "/entry")
     with pytest.raises(ValueError, match="memory"):
         thalweg.dask.reads(files / "reads.pod5", memory="much")
 

@@ -97,7 +97,7 @@ def test_a_stream_that_is_dropped_ends(events):
         iter(events.batches())
     gc.collect()
     deadline = time.monotonic() + 60
-    while any(name == "thalweg-events" for name in threads()):
+    while {"thalweg-events", "thalweg-python"}.intersection(threads()):
         assert time.monotonic() < deadline, "threads of streams that were dropped go on"
         time.sleep(0.05)
     assert len(events.read("bank1_events")[0].event_id) == events.banks[0].events
@@ -131,3 +131,14 @@ def test_a_file_without_events_has_none(tmp_path):
         file["a"] = [1, 2]
     events = thalweg.open(tmp_path / "a.h5").events
     assert not events and len(events) == 0 and events.read() == [] and events.logs == {}
+
+
+def test_an_empty_list_of_banks_is_not_all_of_them(files, events):
+    for call in [events.read, events.find, events.batches]:
+        with pytest.raises(thalweg.UsageError, match="found an empty list"):
+            call([])
+    with pytest.raises(thalweg.UsageError, match="found an empty list"):
+        thalweg.open(files / "run.nxs").read([])
+    for wrong in [{"pulses": (5, 2)}, {"tof": (5, 2)}, {"tof": (float("nan"), None)}]:
+        with pytest.raises(thalweg.UsageError, match="expected an end that is not before the start"):
+            events.read(**wrong)

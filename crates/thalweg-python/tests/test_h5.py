@@ -1,5 +1,6 @@
 """The module thalweg.h5, against h5py."""
 
+import io
 import os
 import pickle
 from pathlib import Path
@@ -81,6 +82,8 @@ def same_attributes(one, other, unread):
 def same_dataset(one, other, unread):
     for what in ["shape", "maxshape", "chunks", "compression", "compression_opts", "shuffle", "fletcher32"]:
         assert getattr(one, what) == getattr(other, what), (other.name, what)
+    if other.shape is None:
+        assert (one.nbytes, one.fillvalue) == (other.nbytes, other.fillvalue), other.name
     if other.nbytes > MOST_BYTES:
         return
     try:
@@ -133,7 +136,7 @@ def written(tmp_path_factory):
         lists[0], lists[1] = [1, 2, 3], [4]
         file["enum"] = np.array([[1, 2]], h5py.enum_dtype({"one": 1, "two": 2}, "<i2"))
         file.create_dataset("array", (2, 2), np.dtype(("<i4", (3,))))[...] = np.arange(12).reshape(2, 2, 3)
-        file["nothing"] = h5py.Empty("f4")
+        file["nothing"], file["no_text"] = h5py.Empty("f4"), h5py.Empty("S3")
         file["type"] = np.dtype("<i4")
         file["links/soft"] = h5py.SoftLink("/text/word")
         file["links/hard"] = file["enum"]
@@ -218,6 +221,62 @@ def test_groups_are_mappings(written):
             assert missing not in ours
         with pytest.raises(KeyError):
             ours.attrs["none"]
+
+
+@pytest.mark.parametrize(
+    "selection", [None, np.s_[1:5, 2:6], np.s_[3, :], np.s_[2:2, :], np.s_[:8, :], np.s_[1:3], (0, 0, 0)]
+)
+def test_chunks_are_those_of_h5py(written, selection):
+    with h5.File(written) as ours, h5py.File(written) as theirs:
+        one, other = ours["stored/chunks"], theirs["stored/chunks"]
+        try:
+            expected = list(other.iter_chunks(selection))
+        except ValueError:
+            with pytest.raises(ValueError, match=r"expected a part of the shape \(7, 6\)"):
+                one.iter_chunks(selection)
+        else:
+            assert list(one.iter_chunks(selection)) == expected
+        for either in (ours, theirs):
+            with pytest.raises(TypeError):
+                either["enum"].iter_chunks()
+            with pytest.raises(TypeError):
+                either["text/word"].len()
+        assert one.len() == other.len() == 7
+
+
+def test_arguments_of_h5py_are_taken(written):
+    arguments = {"libver": "latest", "rdcc_nbytes": 1 << 20, "rdcc_nslots": 7, "rdcc_w0": 0.5, "locking": False}
+    with h5.File(written, "r", None, swmr=False, **arguments) as ours, h5py.File(written, "r", **arguments) as theirs:
+        for path in ["text", "enum", "type", "none"]:
+            found, expected = ours.get(path, getclass=True), theirs.get(path, getclass=True)
+            assert getattr(found, "__name__", None) == getattr(expected, "__name__", None)
+        assert ours.get("none", 3, getclass=True) == 3 == ours.get("none", default=3)
+        with pytest.raises(thalweg.UnsupportedError, match="links"):
+            ours.get("text", getlink=True)
+    with pytest.raises(thalweg.UnsupportedError, match="driver='core'"):
+        h5.File(written, driver="core")
+
+
+def test_open_files_are_read(written, files):
+    with io.BytesIO(written.read_bytes()) as memory, open(written, "rb") as file, h5py.File(written) as theirs:
+        for name in [memory, file, os.fsencode(written), str(written)]:
+            with h5.File(name) as ours:
+                assert np.array_equal(ours["stored/gzip"][1:3], theirs["stored/gzip"][1:3])
+        assert pickle.loads(pickle.dumps(h5.File(file)["enum"])).name == "/enum"
+    with io.BytesIO((files / "reads.pod5").read_bytes()) as reads:
+        with pytest.raises(thalweg.UnsupportedError, match="found a file of reads"):
+            h5.File(reads)
+    with pytest.raises(thalweg.UsageError, match="expected a path, a URL, or an open file"):
+        h5.File(5)
+
+
+def test_files_are_known_by_their_signature(written, tmp_path):
+    with h5py.File(tmp_path / "behind.h5", "w", userblock_size=2048) as file:
+        file["a"] = 1
+    (tmp_path / "text.h5").write_text("none" * 999)
+    for path in [written, str(written), os.fsencode(written), tmp_path / "behind.h5", tmp_path / "text.h5", tmp_path]:
+        assert h5.is_hdf5(path) == h5py.is_hdf5(path)
+    assert h5.is_hdf5(tmp_path / "behind.h5") and not h5.is_hdf5(tmp_path / "none.h5")
 
 
 def test_datasets_are_iterated_and_converted(written):

@@ -153,8 +153,10 @@ def test_vertices_and_edges_are_tables(network, command, tmp_path):
     assert dict(edges)["synapse"].dtype == np.int16
     part = network.edges("chemical", sources=[9, 1, 1, 5], targets=[3, 1], where="weight > 0.5", columns=["weight"])
     assert part.columns == ["weight"] and part["weight"].tolist() == [9 / 4]
-    assert network.columns("Neuron") == {"id": "UInt64", "layer": "Int64", "name": "Utf8"}
-    assert network.columns(population="chemical")["weight"] == "Float64"
+    assert network.columns("Neuron") == {"id": "uint64", "layer": "int64", "name": "string"}
+    schema = pyarrow.record_batch(edges).schema
+    for name, kind in network.columns(population="chemical").items():
+        assert pyarrow.type_for_alias(kind) == schema.field(name).type
     assert network.populations["chemical"] == ("chemical", "Neuron", "Neuron", True, True, 10)
     told = json.loads(command("graph", "info", network._network.name, "--json"))
     assert {each["name"]: each["edges"] for each in told["populations"]} == {
@@ -226,7 +228,11 @@ def test_an_exception_undoes_all(network):
         (lambda change: change.add_edges("chemical", [(1, 2)], {"weight": [1.0], "synapse": [1 << 20]}), "synapse"),
         (lambda change: change.add_vertices("Neuron", [1, 2], {"layer": [1], "name": ["a"]}), r"\(2,\)"),
         (lambda change: change.add_vertices("New", [1], {"x": [1j]}), "complex|<c16"),
-        (lambda change: change.add_edges("gap", [(1, 2)], between=("Neuron", "Glia")), "other than"),
+        (lambda change: change.add_vertices("New", [1], {"x": [None]}), "'x': found missing values"),
+        (lambda change: change.add_vertices("New", [1], {"x": np.ma.masked_array([7], True)}), "found missing values"),
+        (lambda change: change.add_vertices("Neuron", [1], {"layer": [None], "name": ["a"]}), "found missing values"),
+        (lambda change: change.add_vertices("Neuron", [1], {"layer": [1.5], "name": ["a"]}), "float64, expected int64"),
+        (lambda change: change.add_edges("gap", [(1, 2)], between=("Neuron", "Glia")), "which is not"),
         (lambda change: change.add_edges("gap", [(1, 2, 3)]), "pairs"),
         (lambda change: change.add_edges("gap", [(1, -2)]), "pairs"),
         (lambda change: change.add_edges("gap", [(1, 2)], directed=True), "between"),
@@ -249,6 +255,13 @@ def test_attributes_are_set_and_kept(network):
     assert rows["name"] == ["three", "n4", "fifty", "fifty-one"] and rows["layer"].tolist() == [7, 1, 8, 9]
     glia = network.vertices("Glia")
     assert glia["big"].tolist() == [True, None] and glia["radius"].tolist() == [0.5, None]
+    for large in [1e39, -1e300]:
+        with pytest.raises(thalweg.UsageError, match=r"'radius': found -?1e\+\d+, expected numbers that float32"):
+            with network.transaction() as change:
+                change.set_vertices("Glia", [1], {"big": [True], "radius": [large]})
+    with network.transaction() as change:
+        change.set_vertices("Glia", [1], {"big": [True], "radius": np.ma.masked_array([np.inf])})
+    assert network.vertices("Glia", [1])["radius"].tolist() == [np.inf]
     with network.transaction() as change:
         change.add_edges("chemical", [(1, 2), (1, 2)], {"synapse": [5, 6], "weight": [1, 2]})
     assert network.edges("chemical", sources=[1], targets=[2])["synapse"].tolist() == [5, 6]
@@ -474,3 +487,20 @@ def test_node_sets_that_libsonata_refuses_too(circuit, tmp_path, sets, error, me
         libsonata.NodeSets.from_file(str(tmp_path / "sets.json")).materialize("a", storage.open_population("cells"))
     with pytest.raises(error, match=message):
         network.node_set(tmp_path / "sets.json", "a", "cells")
+
+
+def test_types_are_defined_with_the_changes_or_not(tmp_path):
+    network = thalweg.create_network(tmp_path / "network")
+    with network.transaction() as change:
+        change.add_vertices("N", [1, 2, 3])
+        change.add_edges("e", [(1, 2)], {"w": [1.0]}, between=("N", "N"))
+    with pytest.raises(thalweg.UsageError), network.transaction() as change:
+        change.add_vertices("Glia", [7])
+        change.add_edges("new", [(7, 1)], between=("Glia", "N"))
+        change.add_edges("e", [(1, 3)])
+    for state in [network, thalweg.open(tmp_path / "network")]:
+        assert list(state.types) == ["N"] and list(state.populations) == ["e"]
+    with network.transaction() as change:
+        change.add_vertices("Glia", [7])
+        change.add_edges("new", [(7, 1)], between=("Glia", "N"))
+    assert thalweg.open(tmp_path / "network").neighbors("Glia", [7], "N").ids.tolist() == [1]

@@ -203,6 +203,50 @@ def test_calibration_is_pod5s(extremes):
             assert plain(one.calibrate_signal_array(array)) == plain(its.calibrate_signal_array(array))
 
 
+def test_names_are_pod5s(many):
+    for name in pod5.__all__:
+        assert (name in ours.__all__) != (name in ours._NOT_HERE), name
+    for name in ours._NOT_HERE:
+        assert hasattr(pod5, name), name
+        with pytest.raises(AttributeError, match=f"no {name}, which pod5 has; help"):
+            getattr(ours, name)
+    assert not hasattr(ours, "nothing")
+    for kind, its in [(ours.Reader, pod5.Reader), (ours.ReadRecord, pod5.ReadRecord)]:
+        lacking = {name for name in dir(its) if not name.startswith("_")} - set(dir(kind))
+        assert all(f"`{name}`" in ours.__doc__ for name in lacking), lacking
+    lacking = {name for name in dir(pod5.ReadRecordBatch) if name[0] != "_"} - set(dir(ours.ReadRecordBatch))
+    assert lacking == {"columns", "set_cached_signal"}
+
+
+def test_functions_are_pod5s(many):
+    ids = ours.Reader(many).read_ids[:5]
+    packed = ours.pack_read_ids(ids)
+    assert plain(packed) == plain(pod5.pack_read_ids(ids)) and packed.shape == (5, 16)
+    assert plain(ours.pack_read_ids(["x", ids[0]], invalid_ok=True)) == plain(pod5.pack_read_ids(["x", ids[0]], True))
+    raw = ours.Reader(many).read_ids_raw.chunk(0)[:5]
+    for form in [packed, packed.ravel(), raw]:
+        assert ours.format_read_ids(form) == pod5.format_read_ids(form)[:5] == ids
+    assert ours.format_read_id_to_str(packed) == pod5.format_read_id_to_str(packed)
+    arrays = np.zeros((4, 16), np.uint8), np.zeros((4, 16), np.uint8)
+    for either, array in zip((ours, pod5), arrays):
+        assert either.load_read_id_iterable(iter([ids[0], "x", ids[1]]), array) == 2
+    assert np.array_equal(*arrays)
+    for either in (ours, pod5):
+        for wrong in [lambda: either.load_read_id_iterable(ids, arrays[0]), lambda: either.pack_read_ids(["x"])]:
+            with pytest.raises(RuntimeError):
+                wrong()
+    for one, its in zip(ours.EndReasonEnum, pod5.EndReasonEnum):
+        reason = ours.EndReason.from_reason_with_default_forced(one)
+        assert plain(reason) == plain(pod5.EndReason.from_reason_with_default_forced(its))
+    with ours.Reader(many) as reader, pod5.Reader(many) as other:
+        found = []
+        for batch in (reader.get_batch(1), other.get_batch(1)):
+            batch.set_selected_batch_rows([7, 3])
+            numbers = batch.read_number_column.to_pylist()
+            found.append((batch.num_reads, numbers, [str(read.read_id) for read in batch.reads()]))
+        assert found[0] == found[1] and len(found[0][2]) == 2
+
+
 def test_datasets_are_pod5s(files, command, tmp_path):
     command("split", files / "reads.pod5", "--to", tmp_path / "parts", "--reads", "20", "--format", "pod5")
     (tmp_path / "parts" / "deep").mkdir()
@@ -283,9 +327,12 @@ def test_what_is_not_there_says_so(files, tmp_path):
         ours.Reader(tmp_path / "none.pod5")
     with pytest.raises(thalweg.UnsupportedError, match="run.nxs.*file of reads"):
         ours.Reader(files / "run.nxs")
-    with pytest.raises(thalweg.UsageError, match="DatasetReader"):
+    for either in (ours, pod5):
+        with pytest.raises(FileNotFoundError):
+            either.Reader(tmp_path)
+    with pytest.raises(thalweg.NoFileError, match="found a folder, expected a file; a DatasetReader"):
         ours.Reader(tmp_path)
-    with pytest.raises(thalweg.UnsupportedError, match="thalweg convert"):
+    with pytest.raises(thalweg.UnsupportedError, match="thalweg.convert"):
         ours.Writer(tmp_path / "new.pod5")
     with pytest.raises(TypeError):
         ours.DatasetReader(3)

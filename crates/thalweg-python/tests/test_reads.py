@@ -6,13 +6,17 @@ import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import threading
+import uuid
 from pathlib import Path
 
 import numpy as np
 import pyarrow
 import pytest
 import thalweg
+from conftest import real
 
 FORMATS = ["blow5", "pod5", "slow5"]
 
@@ -46,6 +50,68 @@ def test_reads_by_id_have_the_order_of_the_ids(files, suffix):
     with pytest.raises(KeyError) as unknown:
         reads["11111111-2222-3333-4444-555555555555"]
     assert isinstance(unknown.value, thalweg.NotFoundError) and "11111111" in str(unknown.value)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_reads_contain_their_ids(files, suffix):
+    reads = thalweg.open(files / f"reads.{suffix}")
+    ids = reads.ids
+    few = reads.filter(ids=ids[:3])
+    for read_id, is_in, is_in_few in [(ids[0], True, True), (ids[3], True, False), ("none", False, False)]:
+        assert (read_id in reads, read_id in few) == (is_in, is_in_few)
+    assert uuid.UUID(ids[0]) in reads and uuid.UUID(ids[3]) not in few
+    assert 1 not in reads and None not in reads and reads[ids[0]] not in reads
+    assert few and not reads.filter(ids=[]) and not reads.filter("samples < 0") and reads
+    assert repr(reads) == "<thalweg.Reads of 1 file>" and repr(few) == "<thalweg.Reads of 3 of the reads of 1 file>"
+
+
+def test_ids_may_be_uuids(files):
+    reads = thalweg.open(files / "reads.pod5")
+    ids = reads.ids[3:6]
+    for wanted in [list(map(uuid.UUID, ids)), pyarrow.array(ids), np.array(ids), tuple(ids)]:
+        assert [read.id for read in reads.get(wanted)] == ids == reads.filter(ids=wanted).ids
+    assert reads[uuid.UUID(ids[0])].id == ids[0]
+    assert pyarrow.table(reads.scan([uuid.UUID(ids[1])])).column("read_id").to_pylist() == ids[1:2]
+    for ask in [reads.get, reads.batches, reads.to_table, reads.scan, lambda ids: reads.filter(ids=ids)]:
+        for one in [ids[0], uuid.UUID(ids[0]), 5]:
+            with pytest.raises(thalweg.UsageError, match=r"ids=.*found one .*, expected a list"):
+                list(ask(one))
+        with pytest.raises(thalweg.UsageError, match="found 5, expected a string or a UUID"):
+            list(ask([5]))
+    for ask in [reads.batches, reads.to_table, reads.scan]:
+        with pytest.raises(thalweg.UsageError, match="columns='read_id': found one str, expected a list"):
+            ask(columns="read_id")
+        with pytest.raises(thalweg.UsageError, match="at least one"):
+            ask(columns=[])
+
+
+def test_the_same_read_in_two_files(files):
+    reads = thalweg.open([files / "reads.blow5", files / "reads.pod5"])
+    first, *rest = thalweg.open(files / "reads.pod5").ids
+    assert [read.path.name for read in reads].count("reads.pod5") == len(rest) + 1
+    for one in [reads[first], *reads.get([first]), *reads.filter(ids=[first])]:
+        assert one.path.name == "reads.blow5"
+    assert pyarrow.table(reads.scan(where="samples > 0")).num_rows == 2 * len(rest) + 2
+    wrong = [lambda: reads.filter("samples > 0"), lambda: reads.filter("samples > 0", ids=[first])]
+    for ask in [*wrong, lambda: reads.part(0, 2)]:
+        with pytest.raises(thalweg.UnsupportedError, match="found the read more than once, expected it once"):
+            ask()
+
+
+def test_what_a_batch_was_read_without_is_an_error(files):
+    reads = thalweg.open(files / "reads.blow5")
+    (only_ids, *_) = next(iter(reads.batches(columns=["read_id"])))
+    (fields, *_) = next(iter(reads.batches(signal=False)))
+    (only_samples, *_) = next(iter(reads.batches(columns=["signal"])))
+    names = ["samples", "sampling_rate", "read_group", "calibration"]
+    cases = [(only_ids, "signal"), (only_ids, "signal_pa"), (fields, "signal"), (fields, "signal_pa")]
+    cases += [(only_ids, name) for name in names] + [(only_samples, "id"), (only_samples, "signal_pa")]
+    for read, name in cases:
+        with pytest.raises(thalweg.UsageError, match="this batch was read without '.*': its columns are"):
+            getattr(read, name)
+    assert only_ids.attributes == {} and fields.samples == only_samples.samples
+    assert repr(only_ids) == f"<thalweg.Read {only_ids.id}>"
+    assert repr(only_samples) == f"<thalweg.Read: {fields.samples} samples>"
 
 
 def test_fields_are_those_of_pod5(files):
@@ -189,13 +255,13 @@ def test_all_batches_may_be_kept(files):
     assert [read.id for batch in batches for read in batch] == reads.ids
 
 
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
 def test_memory_stays_flat(files):
     reads = thalweg.open(files / "reads.blow5")
     one = reads.ids[0]
-
-    def resident():
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
     for _ in range(20):
         sum(int(read.signal[0]) for read in reads)
     before = resident()
@@ -203,6 +269,45 @@ def test_memory_stays_flat(files):
         sum(int(read.signal[0]) for read in reads)
         reads[one].signal.sum()
     assert resident() < before + (64 << 20)
+
+
+def test_memory_stays_flat_over_100_000_batches(tmp_path):
+    types = ["char*", "uint32_t", "double", "double", "double", "double", "uint64_t", "int16_t*"]
+    columns = ["read_id", "read_group", "digitisation", "offset", "range", "sampling_rate", "len_raw_signal", "raw_signal"]
+    lines = ["#slow5_version\t0.2.0", "#num_read_groups\t1", "#" + "\t".join(types), "#" + "\t".join(columns)]
+    lines += [f"read-{i}\t0\t8192\t5\t1400\t4000\t3\t{i},{i + 1},-{i}" for i in range(2000)]
+    (tmp_path / "small.slow5").write_text("\n".join(lines) + "\n")
+    reads = thalweg.open(tmp_path / "small.slow5")
+
+    def passes(count):
+        rows = (batch[0] for _ in range(count) for batch in reads.batches(size=1))
+        return sum(int(read.signal.sum()) + round(float(read.signal_pa[0])) for read in rows)
+
+    expected = passes(1)
+    assert passes(9) == 9 * expected
+    before = resident()
+    assert passes(40) == 40 * expected
+    assert resident() < before + (16 << 20)
+
+
+PEAK = """
+import sys, resource, thalweg
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss << 10
+reads = thalweg.open(sys.argv[1], threads=2, memory=int(sys.argv[2]))
+before = peak()
+print(sum(int(read.signal.sum(dtype="i8")) for read in reads), peak() - before)
+"""
+
+
+@pytest.mark.parametrize("suffix", ["blow5", "pod5"])
+@pytest.mark.parametrize("memory", [8 << 20, 64 << 20])
+def test_a_loop_takes_no_more_memory_than_it_may(tmp_path, command, suffix, memory):
+    path = tmp_path / f"large.{suffix}"
+    command("synth", path, "--samples", "60M")
+    ran = subprocess.run([sys.executable, "-c", PEAK, path, str(memory)], check=True, capture_output=True, text=True)
+    total, taken = map(int, ran.stdout.split())
+    assert total == sum(one[2] for one in digests(command, path))
+    assert taken < memory + (64 << 20)
 
 
 def test_eight_threads_read_at_once(files):
@@ -287,3 +392,15 @@ def test_a_loop_uses_the_memory_of_dropped_batches_again(tmp_path, command):
     places = [read.signal.ctypes.data for read in thalweg.open(tmp_path / "many.blow5", threads=1, memory="1MB")]
     batches = sum(1 for _ in thalweg.open(tmp_path / "many.blow5", threads=1, memory="1MB").batches())
     assert batches > 40 and len(set(places)) < len(places) / 2
+
+
+@pytest.mark.parametrize("name", real("pod5/trna_reads.pod5"))
+def test_all_ways_give_one_order(copy, name):
+    """Its samples have another order than its table."""
+    reads = thalweg.open(copy(name))
+    ids = reads.ids
+    assert [read.id for read in reads] == ids
+    assert reads.to_table().column("read_id").to_pylist() == ids
+    samples = reads.to_table(columns=["samples"], signal=False).column("samples").to_pylist()
+    assert [len(signal) for signal in reads.to_table(columns=["signal"]).column("signal")] == samples
+    assert pyarrow.table(reads.scan(columns=["read_id"])).column("read_id").to_pylist() == ids

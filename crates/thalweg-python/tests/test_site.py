@@ -95,6 +95,12 @@ def test_the_code_of_a_page_runs(path, folder):
             assert done.returncode == 0, f"{where}: {script}\n{done.stdout}{done.stderr}"
 
 
+def test_the_grammar_of_conditions_is_that_of_the_verbs():
+    page, verbs = (SITE / "docs/howto/files.md").read_text(), (SITE.parent / "docs/verbs.md").read_text()
+    grammar = re.search(r"^condition := .*?(?=^```)", verbs, re.M | re.S)
+    assert grammar and grammar[0] in page
+
+
 def test_few_blocks_are_not_run():
     titles = [title for path in PAGES for _, title, _, _ in blocks_of_page(path)]
     assert len(titles) > 5 * titles.count("not run")

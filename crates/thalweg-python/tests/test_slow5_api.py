@@ -127,7 +127,7 @@ def test_pod5_files_have_the_same_reads(files):
 
 def test_what_is_not_there_says_so(files, tmp_path):
     for mode in ["w", "a"]:
-        with pytest.raises(thalweg.UnsupportedError, match="thalweg convert"):
+        with pytest.raises(thalweg.UnsupportedError, match="thalweg.convert"):
             ours.Open(tmp_path / "new.blow5", mode)
     with pytest.raises(thalweg.UsageError, match="mode 'q'"):
         ours.Open(files / "reads.blow5", "q")

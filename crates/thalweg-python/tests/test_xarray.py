@@ -1,6 +1,7 @@
 """The engine thalweg of xarray, against h5netcdf where it is installed, else against netCDF4."""
 
 import importlib.util
+import io
 import os
 import pickle
 import warnings
@@ -183,6 +184,12 @@ def test_nothing_is_read_before_it_is_used(weather, engine, monkeypatch):
     assert read == ["/temperature"]
 
 
+def test_open_files_are_read(weather, engine):
+    with open(weather, "rb") as file, io.BytesIO(weather.read_bytes()) as memory:
+        for each in [file, memory]:
+            assert_same(xr.open_dataset(each, engine=engine), xr.open_dataset(weather, engine=PEER))
+
+
 def test_dask_has_the_chunks_of_the_file(weather, engine):
     dask = pytest.importorskip("dask")
     ours, theirs = both(weather, engine, chunks={})
@@ -262,3 +269,13 @@ def test_files_of_other_programs_are_identical(engine):
 def test_the_engine_has_an_entry_point():
     installed = {point.name: point.value for point in entry_points(group="xarray.backends")}
     assert installed.get("thalweg") == "thalweg.xarray:ThalwegBackend", "run `build.sh test`, which installs the wheel"
+
+
+def test_a_dataset_without_a_value_is_left_out(tmp_path):
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "a.h5", "w") as file:
+        file["empty"] = h5py.Empty("f4")
+        file["full"] = [1, 2]
+    with pytest.warns(UserWarning, match="/empty is left out: it has no value"):
+        data = xr.open_dataset(tmp_path / "a.h5", engine="thalweg", phony_dims="sort")
+    assert list(data.variables) == ["full"] and data["full"].values.tolist() == [1, 2]

@@ -15,6 +15,7 @@ h5py = pytest.importorskip("h5py")
 zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
 netCDF4 = pytest.importorskip("netCDF4")
+pytest.importorskip("thalweg.zarr")
 
 
 @pytest.fixture(scope="module")

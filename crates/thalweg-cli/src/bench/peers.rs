@@ -28,7 +28,7 @@ const APART: [(&str, &str); 4] = [
 
 /// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
 /// script that ends in `.sh` runs without Python.
-const SCRIPTS: [(&str, &str); 21] = [
+const SCRIPTS: [(&str, &str); 23] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
     ("escapepod", "peers/escapepod/peer.py"),
@@ -47,6 +47,8 @@ const SCRIPTS: [(&str, &str); 21] = [
     ("thalweg-mpi", "peers/mpi/run.sh"),
     ("thalweg-python", "peers/thalweg_python/reads.py"),
     ("thalweg-python-arrays", "peers/thalweg_python/arrays.py"),
+    ("thalweg-python-graph", "peers/thalweg_python/graph.py"),
+    ("thalweg-python-workers", "peers/thalweg_python/workers.py"),
     ("xarray", "peers/thalweg_python/slices.py"),
     ("blue-crab", ".venv/bin/blue-crab"),
     ("pod5-tools", ".venv/bin/pod5"),

@@ -5,15 +5,17 @@ use crate::read::snapshot::Snapshot;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use thalweg_io::control::Control;
 use thalweg_io::disk::{Disk, Folder, UrlFolder};
 use thalweg_io::model::StoreModel;
+use thalweg_io::object_cache::ObjectCache;
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::throttled::Limits;
 use thalweg_io::urls::{shown, url};
-use thalweg_io::{Error, Result, open};
+use thalweg_io::{Error, Result};
 
 use crate::read::fetch::Fetcher;
 use crate::storage::manifest::{self, Manifest};
@@ -36,6 +38,10 @@ pub struct NetworkOptions {
     /// Slows down the fetching of pages on purpose, for measurements. What opening the network
     /// reads is not slowed down.
     pub throttle: Option<Limits>,
+    /// At a URL: a read without a byte for this long, all tries included, fails.
+    pub timeout: Option<Duration>,
+    /// At a URL: where what is read is kept. By default nothing is.
+    pub cache: Option<ObjectCache>,
 }
 
 impl Default for NetworkOptions {
@@ -46,6 +52,8 @@ impl Default for NetworkOptions {
             model: None,
             is_mapped: true,
             throttle: None,
+            timeout: None,
+            cache: None,
         }
     }
 }
@@ -57,6 +65,8 @@ impl From<&Options> for NetworkOptions {
             control: options.control.clone(),
             model: options.model,
             throttle: options.throttle,
+            timeout: options.timeout,
+            cache: options.cache.clone(),
             ..Self::default()
         }
     }
@@ -140,12 +150,14 @@ impl Network {
     /// [`Error::NotFound`] if there is no network; [`Error::Malformed`] if it is damaged.
     pub fn open(path: &Path, options: NetworkOptions) -> Result<Self> {
         if let Some(url) = url(path) {
-            let read = open::Options {
+            let read = Options {
                 budget: options.budget,
                 control: options.control.clone(),
                 model: options.model,
                 throttle: options.throttle,
-                ..open::Options::default()
+                timeout: options.timeout,
+                cache: options.cache.clone(),
+                ..Options::default()
             };
             return Self::open_on(Arc::new(UrlFolder::new(url, read)), options);
         }

@@ -47,6 +47,24 @@ pub struct Population {
     pub attributes: SchemaRef,
 }
 
+/// `name (source -> target)`, or `--` for edges without a direction.
+impl std::fmt::Display for Population {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { name, source, target, is_directed, is_multi, .. } = self;
+        let arrow = if *is_directed { "->" } else { "--" };
+        let multi = if *is_multi { ", several edges between two vertices" } else { "" };
+        write!(f, "{name} ({source} {arrow} {target}{multi})")
+    }
+}
+
+impl Population {
+    /// The error text where a population of the same name is there already, and differs.
+    #[must_use]
+    pub fn differs_from(&self, known: &Self) -> String {
+        format!("there is a population {known}, which is not {self}: choose another name")
+    }
+}
+
 /// A type of vertices.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VertexType {

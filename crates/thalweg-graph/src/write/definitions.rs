@@ -75,10 +75,7 @@ impl Writer {
             let same = Population { attributes: population.attributes.clone(), ..known.clone() }
                 == *population;
             if !same {
-                let what = format!(
-                    "{}: there is a population {known:?}, other than {population:?}",
-                    self.name()
-                );
+                let what = format!("{}: {}", self.name(), population.differs_from(known));
                 return Err(Error::Usage(what.into()));
             }
             if known.attributes.fields() != population.attributes.fields() {
@@ -141,10 +138,14 @@ impl Writer {
         }
     }
 
-    /// Saves a manifest, if anything was defined.
+    /// Saves a manifest, now or with the next commit, if anything was defined.
     fn define(&mut self, mut manifest: Manifest) -> Result<()> {
         if manifest != *self.network.state.manifest {
-            self.save(&mut manifest)?;
+            if self.defers {
+                self.before.get_or_insert_with(|| self.network.state.manifest.clone());
+            } else {
+                self.save(&mut manifest)?;
+            }
             self.network.state.manifest = Arc::new(manifest);
         }
         Ok(())

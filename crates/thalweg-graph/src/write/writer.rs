@@ -33,6 +33,10 @@ pub struct Writer {
     is_new: bool,
     /// The folders that were made for it, the innermost first.
     new_folders: Vec<PathBuf>,
+    /// Whether definitions wait for the next commit.
+    pub(crate) defers: bool,
+    /// The manifest before definitions that wait.
+    pub(crate) before: Option<Arc<Manifest>>,
     _lock: Box<dyn Any + Send + Sync>,
 }
 
@@ -133,6 +137,8 @@ impl Writer {
             checkpoint_interval: CHECKPOINT_INTERVAL,
             is_new,
             new_folders: Vec::new(),
+            defers: false,
+            before: None,
             _lock: lock,
         })
     }
@@ -225,11 +231,16 @@ impl Writer {
     /// [`Error::Cancelled`].
     pub fn commit(&mut self, changes: Vec<Change>) -> Result<Committed> {
         match changes[..] {
-            [Change::ClearEdges { population }] => return self.truncate_population(population),
-            [Change::ClearVertices { vertex_type }] => return self.truncate_type(vertex_type),
+            [Change::ClearEdges { population }] if self.before.is_none() => {
+                return self.truncate_population(population);
+            }
+            [Change::ClearVertices { vertex_type }] if self.before.is_none() => {
+                return self.truncate_type(vertex_type);
+            }
             _ => {}
         }
-        let committed = self.push(changes)?;
+        let committed = self.push(changes).inspect_err(|_| self.forget_definitions())?;
+        self.before = None;
         self.log.sync()?;
         if self.network.state.memtable.weight > MOST_LOGGED {
             self.flush()?;
@@ -237,6 +248,35 @@ impl Writer {
             self.advance_compaction()?;
         }
         Ok(committed)
+    }
+
+    /// From now on, types and populations are defined together with the next commit: if it fails,
+    /// they are not. A crash while it is made may leave them, without vertices and edges.
+    pub fn define_with_next_commit(&mut self) {
+        self.defers = true;
+    }
+
+    /// Saves the definitions that wait for this commit.
+    fn save_definitions(&mut self) -> Result<()> {
+        if self.before.is_some() {
+            let mut manifest = (*self.network.state.manifest).clone();
+            self.save(&mut manifest)?;
+            self.network.state.manifest = Arc::new(manifest);
+        }
+        Ok(())
+    }
+
+    fn forget_definitions(&mut self) {
+        if let Some(before) = self.before.take() {
+            let mut manifest = (*before).clone();
+            let saved = self.network.state.manifest.number;
+            if manifest.number != saved {
+                manifest.number = saved;
+                // The failure that is told is the first one.
+                let _ = self.save(&mut manifest);
+            }
+            self.network.state.manifest = Arc::new(manifest);
+        }
     }
 
     /// Makes changes in their order, all of them or none. They are durable once [`Writer::commit`]
@@ -261,11 +301,10 @@ impl Writer {
                 }
             }
         }
-        let logged = if all.is_empty() {
-            Ok(())
-        } else {
-            log_record::to_bytes(&all).and_then(|bytes| self.log.push(&bytes))
-        };
+        let logged = self.save_definitions().and_then(|()| match all.is_empty() {
+            true => Ok(()),
+            false => log_record::to_bytes(&all).and_then(|bytes| self.log.push(&bytes)),
+        });
         match logged {
             Ok(()) if is_one => self.apply(&all)?,
             Ok(()) => {}

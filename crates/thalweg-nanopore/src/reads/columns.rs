@@ -174,8 +174,9 @@ impl ReadFile {
         let fit = Fit::new(table.clone(), self.header());
         let tabulate = Tabulate { name: self.file.name().clone(), fit, limit };
         let run = self.run(selection, tabulate, delivery)?;
-        let reorder = order == Order::Selection && matches!(selection, Selection::Ids(_));
-        Ok(Batches::new(run, table.clone(), file, reorder.then_some(limit)))
+        // A POD5 file may hold signal in another order than its table.
+        let reorder = (order == Order::Selection).then_some(limit);
+        Ok(Batches::new(run, table.clone(), file, reorder))
     }
 }
 

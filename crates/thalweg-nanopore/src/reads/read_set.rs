@@ -107,8 +107,10 @@ impl Files {
         match &member.open {
             Some(file) => Ok(file.clone()),
             None => {
-                let file = match known {
-                    Some(opening) => opening.join()?,
+                // Other work, which was cancelled, may have begun to open it.
+                let opened = known.map(|opening| opening.join());
+                let file = match opened.filter(|file| !matches!(file, Err(Error::Cancelled))) {
+                    Some(file) => file?,
                     None => ReadFile::open(&member.path, self.options.clone())?,
                 };
                 if *file.file.header != *member.first {

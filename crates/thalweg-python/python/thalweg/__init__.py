@@ -13,6 +13,7 @@ from thalweg._convert import Converted, Lost, convert
 from thalweg._networks import create_network, import_network, open_network
 from thalweg._open import open
 from thalweg._progress import progress
+from thalweg._thalweg import __version__
 from thalweg.arrays import Array, Arrays
 from thalweg.errors import (
     Error,
@@ -66,6 +67,7 @@ __all__ = [
     "Transaction",
     "UnsupportedError",
     "UsageError",
+    "__version__",
     "bench",
     "command",
     "compare",

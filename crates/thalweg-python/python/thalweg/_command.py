@@ -6,16 +6,22 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from thalweg._optional import needs
-from thalweg.errors import Error, NoFileError
+from thalweg._paths import Path
+from thalweg.errors import Error, NoFileError, UsageError
 
 if TYPE_CHECKING:
     import pandas
+
+
+# What an error has of the output of a command that failed.
+_LAST_LINES = 10
 
 
 def command() -> str:
@@ -40,11 +46,15 @@ def command() -> str:
 
 
 def _run(*arguments: str, accepted: tuple[int, ...] = (0,)) -> str:
-    """The standard output of the command. What it says of its progress goes to the terminal."""
-    done = subprocess.run([command(), *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    """The standard output of the command."""
+    # It shows its progress in a terminal alone. In notebooks and files of output, what it says is for the caller.
+    errors = None if sys.stderr.isatty() else subprocess.PIPE
+    done = subprocess.run([command(), *arguments], stdout=subprocess.PIPE, stderr=errors, text=True, check=False)
     if done.returncode not in accepted:
+        said = (done.stderr or "see what it printed above").strip().splitlines()[-_LAST_LINES:]
         line = " ".join(["thalweg", *arguments])
-        raise Error(f"`{line}` failed with exit code {done.returncode}; what it printed says why")
+        raise Error("\n".join([f"`{line}` failed with exit code {done.returncode}:", *said]))
+    sys.stderr.write(done.stderr or "")
     return done.stdout
 
 
@@ -72,23 +82,26 @@ def _records(lines: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines.splitlines() if line]
 
 
-def bench(suite: str | os.PathLike[str] | None = None, **options: Any) -> pandas.DataFrame:
+def bench(suite: Path | None = None, *, json: Path | None = None, **options: Any) -> pandas.DataFrame:
     """Runs a suite of measurements, as `thalweg bench` does, and returns its trials: a row each, in the order in which they ran.
 
     Trials that were rejected or failed are among them; their columns `rejected` and `failed` say why.
 
     Args:
         suite: A shipped suite, a suite of your own (a .toml file), or a file to measure on; a tour without one.
+        json: A new file (.jsonl) that keeps the results, for `thalweg.compare`. By default no file is kept.
         options: Options of `thalweg bench`: `pairs=10`, `only="cold"`, `set={"threads": 8}`, `place={"a": "/mnt"}`.
 
     Raises:
-        thalweg.Error: The command fails. It prints why.
+        thalweg.Error: The command fails. The error has the last lines that it printed.
 
-    >>> trials = thalweg.bench("tour", pairs=6)
+    >>> trials = thalweg.bench("tour", pairs=6, json="tour.jsonl")
     """
     pandas = needs("pandas", "pandas")
+    if "out" in options:
+        raise UsageError("bench: found out=, expected json='results.jsonl', a file that keeps the results")
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "results.jsonl")
+        path = os.path.join(folder, "results.jsonl") if json is None else os.fspath(json)
         named = [] if suite is None else [os.fspath(suite)]
         _run("bench", *named, "--json", path, *_options(options))
         with open(path, encoding="utf-8") as file:
@@ -102,19 +115,20 @@ def bench(suite: str | os.PathLike[str] | None = None, **options: Any) -> pandas
     return pandas.json_normalize(trials, sep="_")
 
 
-def compare(*results: str | os.PathLike[str], **options: Any) -> pandas.DataFrame:
+def compare(*results: Path, **options: Any) -> pandas.DataFrame:
     """Compares results of `thalweg bench`, as `thalweg compare` does: a row an experiment, arm and run.
 
     `ratio_median` is the time of the arm over that of what it is compared with, and `ratio_interval` its interval of 95 %.
 
     Args:
-        results: Files of results (.jsonl), or folders of them. With one, its arms are compared with the baseline.
+        results: Files of results (.jsonl), as `thalweg.bench(json=...)` keeps them, or folders with such files in them.
+            With one file, its arms are compared with the baseline.
         options: Options of `thalweg compare`: `baseline="thalweg"`, `only="cold"`.
 
     Raises:
-        thalweg.Error: The command fails. It prints why.
+        thalweg.Error: The command fails. The error has the last lines that it printed.
 
-    >>> thalweg.compare("thalweg-bench")[["experiment", "arm", "ratio_median"]]
+    >>> thalweg.compare("tour.jsonl")[["experiment", "arm", "ratio_median"]]
     """
     pandas = needs("pandas", "pandas")
     rows = []

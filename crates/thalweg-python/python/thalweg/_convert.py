@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Union
 
 from thalweg import _thalweg
+from thalweg._names import ReadId
 from thalweg._open import open
 from thalweg._paths import Path
 from thalweg.errors import UsageError
@@ -42,7 +43,7 @@ def convert(
     output: Path,
     *,
     format: str | None = None,
-    ids: Iterable[str] | None = None,
+    ids: Iterable[ReadId] | None = None,
     where: str | None = None,
     missing_ok: bool = False,
     record: str | None = None,
@@ -80,7 +81,7 @@ def convert(
     """
     reads = source if isinstance(source, Reads) else open(source)
     if not isinstance(reads, Reads):
-        raise UsageError(f"{source}: expected files of reads; `thalweg convert --repack` rewrites HDF5 files")
+        raise UsageError(f"{source}: found {type(reads).__name__}, expected files of reads")
     how = {
         "format": format,
         "ids": reads._inside(ids),

@@ -73,6 +73,8 @@ def source_of(file: Any) -> Source:
                     raise TypeError(f"found a file that gives {type(part).__name__}, expected one opened in mode 'rb'")
                 if not part:
                     break
+                if len(part) > left:
+                    raise OSError(f"read({left}) gave {len(part)} bytes, expected at most {left}")
                 parts.append(part)
                 left -= len(part)
             return b"".join(parts)

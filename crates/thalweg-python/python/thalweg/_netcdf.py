@@ -94,6 +94,8 @@ class Group:
                 continue
             if isinstance(one, h5.Group):
                 self.groups[name] = one
+            elif isinstance(one, h5.Dataset) and one.shape is None:
+                warnings.warn(f"{one.file.filename}: {one.name} is left out: it has no value", stacklevel=3)
             elif isinstance(one, h5.Dataset):
                 if _bytes(one.attrs.get("CLASS")) == b"DIMENSION_SCALE":
                     file.highest += 1

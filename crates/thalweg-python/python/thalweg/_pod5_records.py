@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -311,15 +311,20 @@ class ReadRecordBatch:
     def __init__(self, reader: Reader, reads: list[ReadRecord]) -> None:
         self._reader = reader
         self._reads = reads
+        self._chosen = reads
 
     @property
     def num_reads(self) -> int:
-        """The number of reads."""
+        """The number of reads, chosen or not."""
         return len(self._reads)
 
+    def set_selected_batch_rows(self, selected_batch_rows: Iterable[int]) -> None:
+        """Chooses the rows that `reads` and the columns give."""
+        self._chosen = [self._reads[row] for row in selected_batch_rows]
+
     def reads(self) -> Generator[ReadRecord, None, None]:
-        """The reads."""
-        yield from self._reads
+        """The reads, or those that were chosen."""
+        yield from self._chosen
 
     def get_read(self, row: int) -> ReadRecord:
         """The read in a row."""
@@ -328,23 +333,23 @@ class ReadRecordBatch:
     @property
     def read_id_column(self) -> pyarrow.FixedSizeBinaryArray:
         """The read ids, in 16 bytes each. It needs pyarrow."""
-        return raw_ids([read._id for read in self._reads])
+        return raw_ids([read._id for read in self._chosen])
 
     @property
     def read_number_column(self) -> pyarrow.UInt32Array:
         """The numbers of the reads. It needs pyarrow."""
         pyarrow = needs("pyarrow", "arrow")
-        return pyarrow.array([read.read_number for read in self._reads], pyarrow.uint32())
+        return pyarrow.array([read.read_number for read in self._chosen], pyarrow.uint32())
 
     @property
     def cached_sample_count_column(self) -> NDArray[np.uint64]:
         """The numbers of samples."""
-        return np.array([read.num_samples for read in self._reads], np.uint64)
+        return np.array([read.num_samples for read in self._chosen], np.uint64)
 
     @property
     def cached_samples_column(self) -> list[NDArray[np.int16]]:
         """The samples."""
-        return [read.signal for read in self._reads]
+        return [read.signal for read in self._chosen]
 
 
 def uuid_of(read_id: str) -> UUID:

@@ -40,6 +40,15 @@ class EndReason:
         """The name of the reason in lower case."""
         return self.reason.name.lower()
 
+    @classmethod
+    def from_reason_with_default_forced(cls, reason: EndReasonEnum) -> EndReason:
+        """A reason, and whether something else than the signal ends a read for it."""
+        return cls(reason, reason not in _OF_SIGNALS)
+
+
+# The signal itself ended the read, or nobody knows what did.
+_OF_SIGNALS = {EndReasonEnum.UNKNOWN, EndReasonEnum.SIGNAL_POSITIVE, EndReasonEnum.SIGNAL_NEGATIVE}
+
 
 @dataclass
 class Calibration:

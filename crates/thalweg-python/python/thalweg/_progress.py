@@ -9,6 +9,7 @@ from typing import Any
 from thalweg import _thalweg
 from thalweg._optional import needs
 from thalweg.arrays import Arrays
+from thalweg.errors import UsageError
 from thalweg.reads import Reads
 
 # Shorter work shows no bar.
@@ -26,6 +27,8 @@ class progress:
     """
 
     def __init__(self, of: Reads | Arrays, **options: Any) -> None:
+        if not isinstance(of, (Reads, Arrays)):
+            raise UsageError(f"progress: found {type(of).__name__}, expected the Reads or Arrays that are read")
         self._of = of._set if isinstance(of, Reads) else of._engine
         self._options = options
         self._tqdm = needs("tqdm.auto", "progress").tqdm

@@ -2,6 +2,8 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
+__version__: str
+
 class Buffer:
     @property
     def __array_interface__(self) -> dict[str, Any]: ...

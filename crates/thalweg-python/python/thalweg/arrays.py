@@ -262,7 +262,7 @@ class Array(_Named):
     def fillvalue(self) -> Any:
         """The value of elements that are not stored."""
         fill = self._object.fill
-        if fill is None:
+        if fill is None and (self._is_variable or self._header.shape is not None):
             return b"" if self._is_variable else None
         dtype = self.dtype
         if not fill:
@@ -750,6 +750,8 @@ def _flat(patterns: Sequence[Union[str, Sequence[str]]]) -> list[str]:
     found: list[str] = []
     for each in patterns:
         found.extend([each] if isinstance(each, str) else each)
+    if patterns and not found:
+        raise UsageError("found an empty list, expected paths or patterns; leave it out for all arrays")
     return found
 
 

@@ -1,7 +1,8 @@
 """Reads, arrays and events as collections of Dask.
 
-Each partition is one part of a file: whole chunks of an array or a bank, or reads that follow each other. A partition is a path and a few numbers, so that it can be sent to workers in other processes and on other
-machines. A worker keeps the files open that it has read.
+Each partition is one part of a file: whole chunks of an array or a bank, or reads that follow each other. A partition
+is a path and a few numbers, so that it can be sent to workers in other processes and on other machines. A worker keeps
+the files open that it has read.
 
 >>> import thalweg.dask
 >>> frame = thalweg.dask.reads("run/*.pod5", columns=["read_id", "samples"])
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Union
 import numpy as np
 
 import thalweg
+from thalweg._names import columns_of
 from thalweg._open import options_of
 from thalweg._optional import needs
 from thalweg._paths import Path, absolute
@@ -49,6 +51,9 @@ class _Source:
     """Paths and how they are opened: what a partition needs to be read anywhere."""
 
     def __init__(self, paths: Paths, **options: Any) -> None:
+        if not isinstance(paths, (str, os.PathLike, Sequence)):
+            what = f"found {type(paths).__name__}, expected a path, a URL or a list of them"
+            raise UsageError(f"{what}: each worker opens the files by itself")
         # A worker may run in another folder.
         self._paths = tuple(map(absolute, [paths] if isinstance(paths, (str, os.PathLike)) else paths))
         options_of(**options)
@@ -102,7 +107,7 @@ def reads(
     frames = needs("dask.dataframe", "dask")
     source = _Source(paths, threads=threads, memory=memory)
     opened = source.open(thalweg.Reads)
-    names = None if columns is None else list(columns)
+    names = columns_of(columns)
     count = partitions or -(-len(opened) // _PARTITION_READS) or 1
     meta = _frame(opened.batches([], columns=names, signal=signal))
     parts = [(rank, count) for rank in range(count)]
@@ -184,6 +189,9 @@ def array(
     arrays = needs("dask.array", "dask")
     source = _Source(path, threads=threads, memory=memory)
     found = source.open(thalweg.Arrays)[name]
+    if not isinstance(found, thalweg.Array):
+        what = f"found {type(found).__name__}, expected an array; thalweg.dask.arrays gives all arrays below a group"
+        raise UsageError(f"{os.fspath(path)}: {name}: {what}")
     lazy = _Lazy(source, found)
     inner = found.dtype.shape
     blocks = arrays.core.normalize_chunks(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from thalweg import _thalweg
 from thalweg._stream import Stream
+from thalweg.errors import UsageError
 
 if TYPE_CHECKING:
     from thalweg.arrays import Arrays
@@ -169,7 +170,10 @@ def _pair(name: str, pair: Any) -> tuple[Any, Any]:
 
 
 def _names(banks: str | Sequence[str] | None) -> list[str]:
-    return [] if banks is None else [banks] if isinstance(banks, str) else list(banks)
+    names = [] if banks is None else [banks] if isinstance(banks, str) else list(banks)
+    if not names and banks is not None:
+        raise UsageError("banks: found an empty list, expected names or patterns; leave it out for all banks")
+    return names
 
 
 def _wanted(
@@ -254,7 +258,8 @@ class Events:
             time: Only pulses from the first moment on, and before the second.
             tof: Only events of these times of flight, in microseconds.
             part: The number of a part, from 0 on, and how many parts there are, for processes that share a read, such as
-                `(comm.rank, comm.size)`. A part is a range of the events of each bank, which ends with a chunk.
+                `(comm.rank, comm.size)`. A part has events of each bank that follow each other, and ends where a chunk of
+                the file ends.
         """
         found, defects = self._events.read(_wanted(banks, pulses, time, tof, part))
         for defect in defects:

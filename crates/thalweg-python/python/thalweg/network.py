@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
+from thalweg._names import columns_of
 from thalweg._paths import Path
 from thalweg.errors import Error, UsageError
 
@@ -27,6 +28,9 @@ Attributes = Mapping[str, Any]
 Direction = Literal["auto", "out", "in", "both"]
 """Which edges to follow: those that leave, or arrive, or both. An edge without a direction is followed from both ends.
 `"auto"` is `"out"` or, if no edges leave to the other type, `"in"`."""
+
+# The types of attributes that pyarrow calls otherwise than the engine. Numbers differ in case alone.
+_ARROW_NAMES = {"Utf8": "string", "Boolean": "bool"}
 
 
 class Population(NamedTuple):
@@ -185,10 +189,15 @@ class Network:
         return {parts[0]: Population(*parts) for parts in self._network.populations}
 
     def columns(self, of: str | None = None, *, population: str | None = None) -> dict[str, str]:
-        """The columns of a type's vertices, or of a population's edges, and their types in Arrow's words."""
+        """The columns of a type's vertices, or of a population's edges, and their types as pyarrow names them.
+
+        >>> network.columns("Neuron")
+        {'id': 'uint64'}
+        """
         if (of is None) == (population is None):
             raise UsageError("columns: expected a type, or population=")
-        return dict(self._network.columns(of, population))
+        found = self._network.columns(of, population)
+        return {name: _ARROW_NAMES.get(kind, kind.lower()) for name, kind in found}
 
     @property
     def storage(self) -> Storage:
@@ -274,8 +283,7 @@ class Network:
             columns: Only these columns.
         """
         wanted = None if ids is None else _ids(ids)
-        names = None if columns is None else list(columns)
-        return Table(self._network.vertices(of, wanted, where, names))
+        return Table(self._network.vertices(of, wanted, where, columns_of(columns)))
 
     def edges(
         self,
@@ -299,8 +307,7 @@ class Network:
             columns: Only these columns.
         """
         start, end = (None if ids is None else _ids(ids) for ids in (sources, targets))
-        names = None if columns is None else list(columns)
-        return Table(self._network.edges(population, start, end, where, names))
+        return Table(self._network.edges(population, start, end, where, columns_of(columns)))
 
     def subgraph(self, vertices: Mapping[str, Ids], *, where: str | None = None) -> dict[str, Table]:
         """The edges between vertices: for each population that connects their types, its edges.
@@ -484,20 +491,32 @@ def _column(name: str, values: Any, kind: str | None, count: int) -> tuple[str, 
     found = np.asarray(values)
     if found.shape != (count,):
         raise UsageError(f"attribute {name!r}: found the shape {found.shape}, expected ({count},)")
+    if np.ma.is_masked(values) or (found.dtype.kind == "O" and any(map(_is_missing, found))):
+        raise UsageError(f"attribute {name!r}: found missing values, expected a number or string for each id or pair")
     if kind == "text" or (kind is None and found.dtype.kind in "OUT"):
         texts = found.tolist()
-        wrong = next((text for text in texts if not (text is None or isinstance(text, str))), None)
+        wrong = next((text for text in texts if not isinstance(text, str)), None)
         if wrong is not None:
             raise UsageError(f"attribute {name!r}: found {wrong!r}, expected strings")
         return name, "text", texts
     to = found.dtype.newbyteorder("<") if kind is None else np.dtype(kind)
     try:
-        cast = found.astype(to, casting="same_kind")
-    except TypeError as error:
-        raise UsageError(f"attribute {name!r}: {error}") from None
-    if found.dtype.kind in "iu" and not np.array_equal(cast, found):
-        raise UsageError(f"attribute {name!r}: numbers that {to} cannot hold")
+        with np.errstate(over="ignore"):
+            cast = found.astype(to, casting="same_kind")
+    except TypeError:
+        raise UsageError(f"attribute {name!r}: found {found.dtype}, expected {to}") from None
+    if found.dtype.kind in "iu":
+        lost = cast != found
+    else:
+        lost = np.isinf(cast) & np.isfinite(found) if to.kind == "f" else np.zeros(count, bool)
+    if lost.any():
+        raise UsageError(f"attribute {name!r}: found {found[lost][0]}, expected numbers that {to} can hold")
     return name, to.str, np.ascontiguousarray(cast).tobytes()
+
+
+def _is_missing(value: Any) -> bool:
+    """Whether it stands for no value: None, or `pandas.NA`, for which pandas need not be there."""
+    return value is None or type(value).__name__ == "NAType"
 
 
 def _numbers(values: Any, what: str) -> NDArray[np.uint64]:

@@ -13,9 +13,12 @@ lack is None, and a read id that is no UUID is a string. Where it differs:
   number.
 - `byte_count` of uncompressed signals is in bytes, and `end_reason_index` is always the value of the enumeration.
 - Errors are thalweg's; those about reads that a file lacks are also `RuntimeError`, as in pod5.
-- There is no access to tables (`read_table`, `signal_rows`, `columns`, `inner_file_reader`,
-  `physical_read_table_version`), and no writer: convert a file with `thalweg convert`. The writer of pod5 does not take
+- There is no access to tables and their rows (`read_table`, `run_info_table`, `signal_table`, `signal_rows`,
+  `signal_for_chunk`, `columns`, `set_cached_signal`, `inner_file_reader`, `physical_read_table_version`).
+- There is no writer (`Writer`, `SignalType`): convert a file with `thalweg.convert`. The writer of pod5 does not take
   the classes of this module.
+- There are no compressed signals (`CompressedRead`, `vbz_compress_signal`, `vbz_decompress_signal`,
+  `vbz_decompress_signal_chunked`, `vbz_decompress_signal_into`), and no modules of pod5 such as `pod5.tools`.
 - URLs have a path that is a string.
 """
 
@@ -25,7 +28,7 @@ import os
 from collections.abc import Collection, Generator, Iterable, Iterator
 from itertools import count, groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 from uuid import UUID
 
 import numpy as np
@@ -34,9 +37,10 @@ from thalweg._paths import Path as PathOrStr
 from thalweg._open import open as _open
 from thalweg._optional import needs
 from thalweg._pod5_dataset import DatasetReader
+from thalweg._pod5_ids import format_read_id_to_str, format_read_ids, load_read_id_iterable, pack_read_ids
 from thalweg._pod5_records import ReadRecord, ReadRecordBatch, Rows, Signals, raw_ids, uuid_of
 from thalweg._pod5_types import Calibration, EndReason, EndReasonEnum, Pore, Read, RunInfo, ShiftScalePair, run_info
-from thalweg.errors import NotFoundError, UnsupportedError, UsageError
+from thalweg.errors import NoFileError, NotFoundError, UnsupportedError, UsageError
 from thalweg.reads import Batch, Reads
 
 if TYPE_CHECKING:
@@ -56,7 +60,32 @@ __all__ = [
     "RunInfo",
     "ShiftScalePair",
     "Writer",
+    "__version__",
+    "format_read_id_to_str",
+    "format_read_ids",
+    "load_read_id_iterable",
+    "pack_read_ids",
 ]
+
+__version__ = "0.3.49"
+"""The version of pod5 whose names are here."""
+
+# What that version has, besides.
+_NOT_HERE = {
+    "CompressedRead",
+    "SignalType",
+    "api_utils",
+    "dataset",
+    "pod5_types",
+    "reader",
+    "signal_tools",
+    "tools",
+    "vbz_compress_signal",
+    "vbz_decompress_signal",
+    "vbz_decompress_signal_chunked",
+    "vbz_decompress_signal_into",
+    "writer",
+}
 
 # Reads of a batch: what pod5 writes.
 _BATCH_READS = 1000
@@ -64,6 +93,12 @@ _BATCH_READS = 1000
 # The version of POD5 whose fields all files have here, and that of its Reads table.
 _FIELDS_OF = "0.3.48"
 _TABLE_OF = 7
+
+
+def __getattr__(name: str) -> NoReturn:
+    if name in _NOT_HERE:
+        raise AttributeError(f"thalweg.pod5 has no {name}, which pod5 has; help(thalweg.pod5) lists the differences")
+    raise AttributeError(f"module 'thalweg.pod5' has no attribute {name!r}")
 
 
 class MissingReadsError(NotFoundError, RuntimeError):
@@ -320,13 +355,13 @@ class Writer:
 
     def __init__(self, *_: object, **__: object) -> None:
         raise UnsupportedError(
-            "thalweg.pod5 has no writer: read and write with the library pod5, or convert a file with `thalweg convert`"
+            "thalweg.pod5 has no writer: read and write with the library pod5, or convert files with thalweg.convert"
         )
 
 
 def _file_of_reads(name: str) -> Reads:
     if os.path.isdir(name):
-        raise UsageError(f"{name}: found a folder, expected a file; a DatasetReader reads folders")
+        raise NoFileError(f"{name}: found a folder, expected a file; a DatasetReader reads folders", file=name)
     opened = _open(name)
     if not isinstance(opened, Reads):
         what = type(opened).__name__

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from thalweg import _thalweg
+from thalweg._names import ReadId, columns_of, id_of, ids_of
 from thalweg._optional import needs
 from thalweg._parts import bounds
 from thalweg._paths import Path, absolute, shown
@@ -40,9 +41,10 @@ _OWN = {"read_id", "read_group", "digitisation", "offset", "range", "sampling_ra
 
 
 class Batch:
-    """Some reads as columns. It is also Arrow data: `pyarrow.record_batch(batch)`, `polars.from_arrow(batch)`."""
+    """Some reads as columns. It is also Arrow data: `pyarrow.record_batch(batch)`, `polars.DataFrame(batch)`."""
 
-    # Slots are cleared by name: the arrays of the columns before the rows, whose memory can be used again then.
+    # CPython clears slots in the order of their names. `_columns`, the arrays, goes before `_rows`, so that the run can
+    # use their memory again.
     __slots__ = ("_columns", "_rows", "columns", "path")
 
     columns: list[str]
@@ -81,12 +83,18 @@ class Batch:
     def _column(self, name: str) -> Any:
         column = self._columns.get(name)
         if column is None:
+            self._needs(name)
             column = self._rows.column(name)
             if isinstance(column, tuple):
                 *buffers, present = column
                 column = (*map(np.asarray, buffers), present)
             self._columns[name] = column
         return column
+
+    def _needs(self, *names: str) -> None:
+        for name in names:
+            if name not in self.columns:
+                raise UsageError(f"this batch was read without {name!r}: its columns are {', '.join(self.columns)}")
 
     def _value(self, name: str, row: int) -> Any:
         """One value of a column; None if it is missing."""
@@ -126,6 +134,7 @@ class Read:
     @property
     def signal_pa(self) -> NDArray[np.float32]:
         """The samples in picoampere. Each is calculated in 64 bits, and rounded once. The array is your own."""
+        self._batch._needs("signal", *Calibration._fields)
         return np.asarray(self._batch._rows.picoampere(self._row))
 
     @property
@@ -166,7 +175,10 @@ class Read:
         return {name: self._batch._value(name, self._row) for name in names}
 
     def __repr__(self) -> str:
-        return f"<thalweg.Read {self.id}: {self.samples} samples>"
+        # Debuggers show reads of all batches.
+        name = f" {self.id}" if "read_id" in self._batch.columns else ""
+        has_samples = not {"signal", "samples"}.isdisjoint(self._batch.columns)
+        return f"<thalweg.Read{name}: {self.samples} samples>" if has_samples else f"<thalweg.Read{name}>"
 
 
 class Batches(Stream):
@@ -186,6 +198,11 @@ class Scan(Stream):
 
 def _reopened(paths: list[str], options: dict[str, Any], ids: list[str] | None) -> Reads:
     return Reads(_thalweg.open(paths, options), options, ids)  # type: ignore[arg-type]
+
+
+def _twice(ids: list[str], advice: str) -> UnsupportedError:
+    read_id = next(read_id for read_id, count in Counter(ids).items() if count > 1)
+    return UnsupportedError(f"{read_id}: found the read more than once, expected it once; {advice}")
 
 
 class Reads:
@@ -213,7 +230,7 @@ class Reads:
         return _reopened, ([absolute(path) for path in self.paths], self._options, self._ids)
 
     def filter(
-        self, where: str | None = None, ids: Iterable[str] | None = None, *, missing_ok: bool = False
+        self, where: str | None = None, ids: Iterable[ReadId] | None = None, *, missing_ok: bool = False
     ) -> Reads:
         """Some of the reads: those for which a condition holds, or those of a list of ids, or both.
 
@@ -221,12 +238,13 @@ class Reads:
 
         Args:
             where: A condition, as `thalweg filter --where` has it: `"samples >= 4000 and end_reason == paused"`.
-            ids: The read ids.
+            ids: The read ids, as strings or `uuid.UUID`.
             missing_ok: Whether ids that no file has are left out. If not, they are an error.
 
         Raises:
             thalweg.NotFoundError: No file has an id.
             thalweg.UsageError: The condition cannot be understood.
+            thalweg.UnsupportedError: The condition holds for a read that several files have.
 
         >>> long = reads.filter("samples > 100000")
         """
@@ -239,6 +257,8 @@ class Reads:
         if where is None and wanted is not None:
             gone = set(missing)
             chosen = [read_id for read_id in dict.fromkeys(wanted) if read_id not in gone]
+        elif len(set(chosen)) != len(chosen):
+            raise _twice(chosen, "filter() finds reads by id: filter the files one by one")
         return Reads(self._set, self._options, chosen)
 
     def part(self, rank: int, size: int) -> Reads:
@@ -253,8 +273,7 @@ class Reads:
             return self
         ids = self._all
         if len(self._distinct) != len(ids):
-            twice = next(read_id for read_id, count in Counter(ids).items() if count > 1)
-            raise UnsupportedError(f"{twice} is there more than once: parts are found by id, so divide the files instead")
+            raise _twice(ids, "part() finds reads by id: divide the files instead")
         return Reads(self._set, self._options, ids[first:last])
 
     # Who asks for many reads or parts one by one does not wait for these each time.
@@ -268,11 +287,11 @@ class Reads:
         """All read ids, each once."""
         return set(self._all)
 
-    def _inside(self, ids: Iterable[str] | None) -> list[str] | None:
+    def _inside(self, ids: Iterable[ReadId] | None) -> list[str] | None:
         """A list of ids, all of which must be among these reads."""
         if ids is None:
             return self._ids
-        wanted = list(ids)
+        wanted = ids_of(ids)
         if self._ids is not None:
             for read_id in wanted:
                 if read_id not in self._distinct:
@@ -289,23 +308,30 @@ class Reads:
         return len(self._set) if self._ids is None else len(self._ids)
 
     def __bool__(self) -> bool:
-        return True
+        # Files always count as something: to find that they have no reads may take a pass over all of them.
+        return self._ids is None or bool(self._ids)
+
+    def __contains__(self, read_id: object) -> bool:
+        """Whether a read with an id, a string or a `uuid.UUID`, is among these."""
+        try:
+            wanted = id_of(read_id)
+        except UsageError:
+            return False
+        return wanted in self._distinct if self._ids is not None else not self._set.missing([wanted])
 
     @property
     def ids(self) -> list[str]:
-        """All read ids. They have the order of the files' tables; that of iteration is another in some POD5 files."""
+        """All read ids, in the order of the files."""
         return list(self._all)
 
     def __iter__(self) -> Iterator[Read]:
-        """All reads, in the order in which the files hold their samples, or in that of the ids that were chosen.
-
-        POD5 files that were repacked or filtered may hold samples in another order than their tables hold ids.
-        """
+        """All reads, in the order of the files, or in that of the ids that were chosen."""
         for batch in self.batches():
             yield from batch
 
-    def __getitem__(self, read_id: str) -> Read:
-        """The read with an id."""
+    def __getitem__(self, read_id: ReadId) -> Read:
+        """The read with an id, a string or a `uuid.UUID`."""
+        read_id = id_of(read_id)
         if self._ids is None and len(self._set.paths) == 1:
             # No threads start for it.
             return Read(Batch(self._set.row(read_id), self.paths), 0)
@@ -313,14 +339,14 @@ class Reads:
             return read
         raise KeyError(read_id)
 
-    def get(self, ids: Iterable[str]) -> Iterator[Read]:
+    def get(self, ids: Iterable[ReadId]) -> Iterator[Read]:
         """The reads of a list of ids, in its order."""
         for batch in self.batches(ids):
             yield from batch
 
     def batches(
         self,
-        ids: Iterable[str] | None = None,
+        ids: Iterable[ReadId] | None = None,
         *,
         signal: bool = True,
         in_order: bool = True,
@@ -347,19 +373,20 @@ class Reads:
         """
         if size is not None and size < 1:
             raise UsageError(f"size={size}: expected at least one row")
-        if columns is not None:
-            signal = signal and "signal" in columns
+        names = columns_of(columns)
+        if names is not None:
+            signal = signal and "signal" in names
         stream = self._set.batches(
             self._inside(ids),
             signal=signal,
             in_order=in_order,
-            columns=None if columns is None else list(columns),
+            columns=names,
             size=size,
         )
         return Batches(stream, self.paths)
 
     def to_table(
-        self, ids: Iterable[str] | None = None, *, signal: bool = True, columns: Sequence[str] | None = None
+        self, ids: Iterable[ReadId] | None = None, *, signal: bool = True, columns: Sequence[str] | None = None
     ) -> pyarrow.Table:
         """All reads, or those of a list of ids, as one Arrow table in memory.
 
@@ -372,7 +399,7 @@ class Reads:
 
     def scan(
         self,
-        ids: Iterable[str] | None = None,
+        ids: Iterable[ReadId] | None = None,
         *,
         columns: Sequence[str] | None = None,
         where: str | None = None,
@@ -398,7 +425,7 @@ class Reads:
         return Scan(
             self._set.scan(
                 self._inside(ids),
-                columns=None if columns is None else list(columns),
+                columns=columns_of(columns),
                 condition=where,
                 in_order=in_order,
             )
@@ -429,4 +456,5 @@ class Reads:
 
     def __repr__(self) -> str:
         some = "" if self._ids is None else f"{len(self._ids)} of the reads of "
-        return f"<thalweg.Reads of {some}{len(self.paths)} files>"
+        count = len(self._set.paths)
+        return f"<thalweg.Reads of {some}{count} {'file' if count == 1 else 'files'}>"

@@ -7,10 +7,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import thalweg
 from thalweg._paths import Path
@@ -34,6 +36,10 @@ def events(
     The bins lie along `event_time_zero`, the times of the pulses. The events have the coordinates `event_id` and
     `event_time_offset`, as far as the file has them; their data is `event_weight`, or 1. All banks are read in one pass.
 
+    scipp has whole numbers of 32 and 64 bits with a sign, so that uint32 becomes int64. scippnexus makes int32 of it,
+    in which large numbers are negative. Events that belong to no pulse have no bin: they are left out, and warned of.
+    `thalweg.open(file).events.read()` has them.
+
     Args:
         file: The file, or its path.
         banks: Names or paths of banks, or patterns of them; all by default.
@@ -54,6 +60,10 @@ def events(
     bins: dict[str, tuple[Any, Any, Any]] = {}
     for bank, of in zip(chosen, found._pulses(chosen)):
         bins[bank.name] = _bins(bank, of, numbers)
+        left_out = int(of.first[0]) if len(of.first) else bank.events
+        if left_out and pulses is None:
+            what = f"{left_out} events belong to no pulse and are left out; thalweg.open(file).events.read() has them"
+            warnings.warn(f"{opened.filename}: {bank.path}: {what}", stacklevel=2)
     columns: dict[str, Any] = {}
     paths = [f"{bank.path}/{column}" for bank in chosen for column in bank.columns]
     if pulses is None:
@@ -78,6 +88,14 @@ def _bins(bank: Bank, of: Pulses, numbers: slice) -> tuple[Any, Any, Any]:
     return of.time[numbers], begin[numbers], end[numbers]
 
 
+def _known(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers of a type that scipp has, and that holds them."""
+    if values.dtype.kind not in "iu":
+        return values
+    wide = np.dtype(np.int64) if values.dtype.itemsize == 8 else np.promote_types(values.dtype, np.int32)
+    return values.astype(wide, copy=False)
+
+
 def _binned(sc: Any, bank: Bank, columns: dict[str, Any], time: Any, begin: Any, end: Any) -> Any:
     read = {column: columns[f"{bank.path}/{column}"] for column in bank.columns}
     weight = read.get("event_weight")
@@ -86,11 +104,12 @@ def _binned(sc: Any, bank: Bank, columns: dict[str, Any], time: Any, begin: Any,
         weight = np.ones(count, np.float32)
     coords = {}
     if "event_id" in read:
-        # As scippnexus has it: numbers of pixels are signed, and have no unit.
-        coords["event_id"] = sc.array(dims=["event"], values=read["event_id"].astype(np.int32), unit=None)
+        # As scippnexus has it: numbers of pixels have no unit.
+        coords["event_id"] = sc.array(dims=["event"], values=_known(read["event_id"]), unit=None)
     if "event_time_offset" in read:
-        coords["event_time_offset"] = sc.array(dims=["event"], values=read["event_time_offset"], unit=bank.units)
-    table = sc.DataArray(sc.array(dims=["event"], values=weight, unit="counts"), coords=coords)
+        offset = _known(read["event_time_offset"])
+        coords["event_time_offset"] = sc.array(dims=["event"], values=offset, unit=bank.units)
+    table = sc.DataArray(sc.array(dims=["event"], values=_known(weight), unit="counts"), coords=coords)
     shift = begin[0] if len(begin) and len(weight) != bank.events else 0
     return sc.DataArray(
         sc.bins(

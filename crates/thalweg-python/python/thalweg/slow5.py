@@ -10,7 +10,7 @@ Names, arguments and results are those of pyslow5 1.5. POD5 and FAST5 files and 
 - Damage and unknown arguments are errors. pyslow5 logs the first and ends the reading, and some of the others end
   Python.
 - `threads` and `batchsize` have no effect: the engine uses all cores, in bounded memory.
-- There is no writing: `thalweg convert` writes SLOW5 and BLOW5 files.
+- There is no writing: `thalweg.convert` writes SLOW5 and BLOW5 files.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Open:
         if mode in ("w", "a"):
             raise UnsupportedError(
                 f"{self._name}: thalweg.slow5 does not write, mode {mode!r}; write with pyslow5, or convert a file "
-                "with `thalweg convert`"
+                "with thalweg.convert"
             )
         if mode != "r":
             raise UsageError(f"{self._name}: mode {mode!r}, expected 'r'")

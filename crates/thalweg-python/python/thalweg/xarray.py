@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = ["ThalwegBackend"]
 
-_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _COMPRESSIONS = {1: "zlib", 4: "szip", 307: "bzip2", 32001: "blosc", 32015: "zstd"}
 
 
@@ -159,11 +158,7 @@ class ThalwegBackend(BackendEntrypoint):
         path = os.fspath(filename_or_obj)
         if "://" in path:
             return os.path.splitext(path)[1] in {".nc", ".nc4", ".h5", ".hdf5", ".nxs"}
-        try:
-            with open(path, "rb") as file:
-                return file.read(len(_SIGNATURE)) == _SIGNATURE
-        except OSError:
-            return False
+        return h5.is_hdf5(path)
 
     def open_dataset(
         self,

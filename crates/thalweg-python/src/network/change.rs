@@ -7,14 +7,13 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use thalweg::control::Control;
 use thalweg::graph::{
     self, Change, ImportOrigin, Input, InputOptions, NumberCoding, Population, Writer, input,
 };
 use thalweg::{Error, Result, open_urls};
 
 use super::columns::{Column, rows, wanted};
-use super::{Network, lists, options};
+use super::{Network, lists};
 use crate::errors::{raised, usage};
 use crate::options::Arguments;
 use crate::run::run;
@@ -28,11 +27,10 @@ pub(super) fn coding(is_raw: bool) -> NumberCoding {
 pub(crate) fn create_network(
     py: Python<'_>,
     path: PathBuf,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
 ) -> PyResult<Network> {
-    let control = Control::new();
-    let options = options(arguments, &control).map_err(|error| raised(py, &error))?;
-    let state = run(py, &control, || {
+    let options = graph::NetworkOptions::from(&arguments.open(py)?.1);
+    let state = run(py, || {
         if graph::Network::is_at(&path) {
             return Err(Error::Exists {
                 file: path.to_string_lossy().into(),
@@ -53,13 +51,12 @@ pub(crate) fn import_network(
     file: PathBuf,
     store: PathBuf,
     is_raw: bool,
-    arguments: Arguments,
+    arguments: Arguments<'_>,
 ) -> PyResult<(Network, Vec<String>)> {
     open_urls();
-    let control = Control::new();
-    let read = arguments.options(&control).map_err(|error| raised(py, &error))?;
+    let (_, read) = arguments.open(py)?;
     let options = graph::NetworkOptions::from(&read);
-    let (state, words) = run(py, &control, || {
+    let (state, words) = run(py, || {
         // Opened before the network: a file that cannot be opened makes none.
         let mut input = input::open(&file, &InputOptions { read, ..InputOptions::default() })?;
         input.origin = Some(ImportOrigin::of(&file, format!("Python {is_raw}"))?);
@@ -203,6 +200,7 @@ impl Open {
     /// Makes all changes, durably.
     fn commit(mut self) -> Result<(Counts, graph::Network)> {
         let mut changes = Vec::new();
+        self.writer.define_with_next_commit();
         for step in self.steps {
             let writer = &mut self.writer;
             match step {
@@ -269,7 +267,7 @@ impl Transaction {
     #[new]
     fn new(py: Python<'_>, network: Py<Network>) -> PyResult<Self> {
         let of = network.get();
-        let writer = run(py, of.control(), || of.writer())?;
+        let writer = run(py, || of.writer())?;
         of.replace(writer.network().clone());
         let open = Mutex::new(Some(Open { writer, steps: Vec::new() }));
         Ok(Self { network, open })
@@ -355,10 +353,7 @@ impl Transaction {
             let new = Population { name, source, target, is_directed, is_multi, attributes };
             match known {
                 Some(known) if known == new => {}
-                Some(known) => {
-                    let what = format!("there is a population {known:?}, other than {new:?}");
-                    return Err(usage(py, what));
-                }
+                Some(known) => return Err(usage(py, new.differs_from(&known))),
                 None => open.steps.push(Step::Population(new)),
             }
             Ok(())
@@ -393,14 +388,14 @@ impl Transaction {
         let open = self.open.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner).take();
         let open = open.ok_or_else(|| ended(py))?;
         let network = self.network.get();
-        match run(py, network.control(), || open.commit()) {
+        match run(py, || open.commit()) {
             Ok((counts, state)) => {
                 network.replace(state);
                 Ok(counts)
             }
             Err(error) => {
                 // Whether they were made is not known after a failure of the disk.
-                if let Ok(state) = network.open_again() {
+                if let Ok(state) = py.detach(|| network.open_again()) {
                     network.replace(state);
                 }
                 Err(error)

@@ -125,6 +125,10 @@ impl Batches {
         let reorder = self.reorder.as_mut()?;
         while !reorder.is_full() {
             match self.run.next() {
+                Some(Ok(rows)) if reorder.is_next(&rows) => {
+                    let home = Home::Run(self.recycler.clone());
+                    return Some(Batch::new(rows, &self.table, home, self.file));
+                }
                 Some(Ok(rows)) => reorder.extend(rows),
                 Some(Err(error)) => reorder.fail(error),
                 None => break,

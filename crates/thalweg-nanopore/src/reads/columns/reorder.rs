@@ -1,5 +1,5 @@
-//! Putting rows into the order of an id list. Within a window of the list, rows arrive in the order
-//! of their offsets in the file.
+//! Putting rows into the order of an id list or of a table. Within a window of the list, rows
+//! arrive in the order of their offsets in the file.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -95,6 +95,18 @@ impl Reorder {
             self.ready_bytes += row.2;
             self.ready.push_back(row);
         }
+    }
+
+    /// Whether all rows of a batch are next, so that it can be handed over as it is. Then they are
+    /// counted as handed over.
+    pub(super) fn is_next(&mut self, rows: &Rows) -> bool {
+        let is_next = self.held.is_empty()
+            && !rows.is_empty()
+            && rows.places.iter().zip(self.early.next..).all(|(place, next)| place.0 == next);
+        if is_next {
+            self.early.next += rows.places.len() as u64;
+        }
+        is_next
     }
 
     pub(super) fn fail(&mut self, error: Error) {

@@ -1,0 +1,78 @@
+"""Arrays of a file through Dask: by worker processes, by threads of one process, or without Dask.
+
+    workers.py processes|threads|read FILE PATTERN [--workers N]
+
+The clock runs from before the file is opened until every array was summed. Workers have started before: who has a cluster has it for
+more than one read.
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+begin_import = time.perf_counter()
+here = os.path.dirname(os.path.abspath(__file__))
+PACKAGES = [os.path.join(here, "../../target/peers/thalweg_python"), os.path.join(here, "../../target/python/libraries")]
+sys.path[:0] = [os.path.join(here, "../common"), *PACKAGES]
+import dask  # noqa: E402
+import thalweg  # noqa: E402
+import thalweg.dask  # noqa: E402
+from python_peer import MASK, build  # noqa: E402
+
+
+def by_dask(args, scheduler):
+    arrays = thalweg.dask.arrays(args.file, args.pattern).values()
+    sums = dask.compute(*(array.astype("u8").sum() for array in arrays), **scheduler)
+    return sum(map(int, sums)), sum(array.nbytes for array in arrays)
+
+
+def by_read(args):
+    arrays = thalweg.open(args.file, threads=args.workers).read(args.pattern).values()
+    return sum(int(array.sum(dtype="u8")) for array in arrays), sum(array.nbytes for array in arrays)
+
+
+def timed(job, *args):
+    begin = time.perf_counter()
+    return *job(*args), time.perf_counter() - begin
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("by", choices=["processes", "threads", "read"])
+    parser.add_argument("file")
+    parser.add_argument("pattern")
+    parser.add_argument("--workers", type=int, default=4)
+    args = parser.parse_args()
+    import_s = time.perf_counter() - begin_import
+
+    if args.by == "processes":
+        from distributed import Client, LocalCluster
+
+        # Workers find the packages by it.
+        os.environ["PYTHONPATH"] = os.pathsep.join(PACKAGES)
+        with LocalCluster(n_workers=args.workers, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+            client.run(__import__, "thalweg.dask")
+            total, decoded, seconds = timed(by_dask, args, {})
+    elif args.by == "threads":
+        total, decoded, seconds = timed(by_dask, args, {"scheduler": "threads", "num_workers": args.workers})
+    else:
+        total, decoded, seconds = timed(by_read, args)
+
+    result = {
+        "workload": f"workers-{args.by}",
+        "version": f"thalweg {thalweg.__version__}",
+        "build": build("the wheel of `make wheel`"),
+        "open_to_last_s": seconds,
+        "bytes_decoded": decoded,
+        "digest": f"{total & MASK:016x}",
+        "threads": args.workers,
+        "stages": {},
+        "import_s": import_s,
+    }
+    print(json.dumps(result, separators=(",", ":")))
+
+
+if __name__ == "__main__":
+    main()
