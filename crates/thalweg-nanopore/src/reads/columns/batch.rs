@@ -111,13 +111,14 @@ impl Batches {
         self.run.clocks()
     }
 
+    /// A batch as the run made it.
+    fn of_run(&self, rows: Rows) -> Result<Batch> {
+        Batch::new(rows, &self.table, Home::Run(self.recycler.clone()), self.file)
+    }
+
     /// The next batch of the run.
     fn forward(&mut self) -> Option<Result<Batch>> {
-        let rows = match self.run.next()? {
-            Ok(rows) => rows,
-            Err(error) => return Some(Err(error)),
-        };
-        Some(Batch::new(rows, &self.table, Home::Run(self.recycler.clone()), self.file))
+        Some(self.run.next()?.and_then(|rows| self.of_run(rows)))
     }
 
     /// The next batch of rows in the order of the selection.
@@ -125,10 +126,7 @@ impl Batches {
         let reorder = self.reorder.as_mut()?;
         while !reorder.is_full() {
             match self.run.next() {
-                Some(Ok(rows)) if reorder.is_next(&rows) => {
-                    let home = Home::Run(self.recycler.clone());
-                    return Some(Batch::new(rows, &self.table, home, self.file));
-                }
+                Some(Ok(rows)) if reorder.skip(&rows) => return Some(self.of_run(rows)),
                 Some(Ok(rows)) => reorder.extend(rows),
                 Some(Err(error)) => reorder.fail(error),
                 None => break,

@@ -97,9 +97,9 @@ impl Reorder {
         }
     }
 
-    /// Whether all rows of a batch are next, so that it can be handed over as it is. Then they are
-    /// counted as handed over.
-    pub(super) fn is_next(&mut self, rows: &Rows) -> bool {
+    /// Counts the rows of a batch as handed over if all of them are next, so that the batch can be
+    /// handed over as it is. Returns whether they are.
+    pub(super) fn skip(&mut self, rows: &Rows) -> bool {
         let is_next = self.held.is_empty()
             && !rows.is_empty()
             && rows.places.iter().zip(self.early.next..).all(|(place, next)| place.0 == next);
