@@ -39,7 +39,7 @@ pub struct Options {
     /// Threads and memory.
     pub budget: Budget,
     /// Memory that replaces that of the budget on a [long line](crate::plan::is_long_line). By
-    /// default none does; [`long_line_memory`](crate::plan::long_line_memory) suits.
+    /// default none does; [`long_line_memory`] suits.
     pub long_line_memory: Option<usize>,
     /// Cancels reads from outside and reports their progress.
     pub control: Control,

@@ -22,8 +22,9 @@ use crate::transport::with_aside;
 /// Opens the object at a URL.
 ///
 /// # Errors
-/// [`Error::Usage`] for a URL that names no object, and where the environment does not fit;
-/// [`Error::Io`] if the server refuses it or does not answer; [`Error::Cancelled`].
+/// [`Error::Usage`](thalweg_io::Error::Usage) for a URL that names no object, and where the
+/// environment does not fit; [`Error::Io`](thalweg_io::Error::Io) if the server refuses it or does
+/// not answer; [`Error::Cancelled`](thalweg_io::Error::Cancelled).
 pub fn open(url: &str, control: &Control, patience: Patience) -> Result<Object> {
     open_at(url, 0..HEAD, control, patience)
 }
