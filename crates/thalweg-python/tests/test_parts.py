@@ -90,6 +90,44 @@ def test_a_fork_reads_what_its_parent_has_open(files):
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+FORKED = """
+import os, sys
+import pyarrow
+import thalweg
+
+stream = thalweg.open(sys.argv[1], memory="1MB").batches()
+batches = iter(stream)
+lent = [next(batches), next(batches)]
+arrow = pyarrow.RecordBatchReader.from_stream(thalweg.open(sys.argv[1], memory="1MB").batches())
+arrow.read_next_batch()
+child = os.fork()
+if child == 0:
+    for rest in (batches, arrow):
+        try:
+            list(rest)
+        except Exception as error:
+            assert "forked" in str(error), error
+        else:
+            raise AssertionError("a process without the run's threads has batches")
+    rows = sum(map(len, lent))
+    stream.close()
+    del stream, batches, lent, arrow, rest
+    assert len(thalweg.open(sys.argv[1])) >= rows
+else:
+    assert list(batches) and list(arrow)
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_stream_that_was_begun_is_an_error_in_a_fork(files, tmp_path):
+    script = tmp_path / "forked.py"
+    script.write_text(FORKED)
+    for _ in range(10):
+        command = [sys.executable, script, files / "reads.blow5"]
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_pickled_reads_are_opened_again(files, tmp_path, monkeypatch):
     reads = thalweg.open(files / "reads.pod5", threads=1).filter("samples > 50000")
     again = pickle.loads(pickle.dumps(reads))

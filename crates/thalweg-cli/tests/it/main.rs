@@ -38,6 +38,7 @@ mod terminal;
 mod uploads;
 #[cfg(feature = "object")]
 mod url_messages;
+#[cfg(feature = "object")]
 mod url_plans;
 #[cfg(feature = "object")]
 mod urls;

@@ -28,12 +28,19 @@ pub struct Batch {
     /// The columns without their values.
     rows: Option<Rows>,
     home: Home,
+    /// A process that is forked off has no threads of the run, and maybe its locks in their hands.
+    process: u32,
     file: usize,
 }
 
 impl Batch {
     fn new(mut rows: Rows, table: &Table, home: Home, file: usize) -> Result<Self> {
-        Ok(Self { record: rows.export(table)?, rows: Some(rows), home, file })
+        let process = std::process::id();
+        Ok(Self { record: rows.export(table)?, rows: Some(rows), home, process, file })
+    }
+
+    fn is_at_home(&self) -> bool {
+        self.process == std::process::id()
     }
 
     /// The number of the file that the reads are from: 0 for a single file. A batch holds reads of
@@ -46,8 +53,9 @@ impl Batch {
     /// run's budget.
     pub fn into_inner(mut self) -> RecordBatch {
         self.rows = None;
-        if let Home::Run(recycler) = &self.home {
-            recycler.forget();
+        match &self.home {
+            Home::Run(recycler) if self.is_at_home() => recycler.forget(),
+            _ => {}
         }
         std::mem::replace(&mut self.record, empty_batch())
     }
@@ -67,7 +75,7 @@ impl Deref for Batch {
 
 impl Drop for Batch {
     fn drop(&mut self) {
-        let Some(mut rows) = self.rows.take() else { return };
+        let Some(mut rows) = self.rows.take().filter(|_| self.is_at_home()) else { return };
         rows.reclaim(std::mem::replace(&mut self.record, empty_batch()));
         match &self.home {
             Home::Run(recycler) => recycler.recycle(rows),
