@@ -23,6 +23,7 @@ mod input;
 mod recycle;
 #[cfg(all(test, feature = "schedules"))]
 mod schedules;
+mod signal;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -319,8 +320,12 @@ impl<D: Decoder> Feed for Shared<D> {
         self.next_request(wait)
     }
 
-    fn done(&self, request: Request, outcome: Result<()>) {
+    fn put(&self, request: Request, outcome: Result<()>) {
         self.arrived(request, outcome);
+    }
+
+    fn wake(&self) {
+        self.wake_for_arrived();
     }
 
     fn usual(&self) -> Option<usize> {

@@ -235,7 +235,15 @@ pub trait Feed: Sync {
     /// The next request. If `wait` is true, it blocks until there is one or no more will come.
     fn next(&self, wait: bool) -> Next;
     /// Takes back an answered request. Requests may come back in any order.
-    fn done(&self, request: Request, outcome: Result<()>);
+    fn done(&self, request: Request, outcome: Result<()>) {
+        self.put(request, outcome);
+        self.wake();
+    }
+    /// Takes back one of several requests that were answered at the same time. [`Feed::wake`]
+    /// follows the last one.
+    fn put(&self, request: Request, outcome: Result<()>);
+    /// Wakes the threads that wait for answers.
+    fn wake(&self) {}
     /// Bytes of a typical request, if known beforehand. A store may answer small requests
     /// differently.
     fn usual(&self) -> Option<usize> {

@@ -38,7 +38,7 @@ impl Feed for Ranges {
         })
     }
 
-    fn done(&self, request: Request, outcome: Result<()>) {
+    fn put(&self, request: Request, outcome: Result<()>) {
         if let (Err(error), Ok(mut failure)) = (outcome, self.failure.lock()) {
             *failure = Some(error);
         }

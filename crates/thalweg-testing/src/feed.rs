@@ -158,7 +158,7 @@ impl Feed for Script {
         }
     }
 
-    fn done(&self, request: Request, outcome: Result<()>) {
+    fn put(&self, request: Request, outcome: Result<()>) {
         let tag = request.tag as usize;
         assert_eq!(
             (request.offset, request.len),

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use super::clock::Clocks;
 use super::depth::Depth;
 use super::input::{Arrived, EngineInput, FrameContext, NO_ROOM, NextWanted, WantedRequest};
+use super::signal::Signal;
 use super::{Control, Decoder, Delivery, POLL, Shape, StopOnPanic, blocks_alive};
 use crate::error::{Error, Result};
 use crate::extent::{Block, Data, Group, Place, Source};
 use crate::store::{AlignedBuf, Next, PAGE, Request, Store};
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(super) struct Shared<D: Decoder> {
     pub(super) store: Arc<dyn Store>,
@@ -23,9 +24,9 @@ pub(super) struct Shared<D: Decoder> {
     pub(super) shape: Shape,
     control: Control,
     state: Mutex<RunState<D::Batch>>,
-    can_fetch: Condvar,
-    can_decode: Condvar,
-    can_deliver: Condvar,
+    can_fetch: Signal,
+    can_decode: Signal,
+    can_deliver: Signal,
 }
 
 /// A group to decode, its place in the order, and a batch to decode it into.
@@ -154,9 +155,9 @@ impl<D: Decoder> Shared<D> {
             shape,
             control,
             state: Mutex::new(state),
-            can_fetch: Condvar::new(),
-            can_decode: Condvar::new(),
-            can_deliver: Condvar::new(),
+            can_fetch: Signal::default(),
+            can_decode: Signal::default(),
+            can_deliver: Signal::default(),
         }
     }
 
@@ -168,11 +169,10 @@ impl<D: Decoder> Shared<D> {
 
     fn wait<'a>(
         &self,
-        condition: &Condvar,
+        signal: &Signal,
         state: MutexGuard<'a, RunState<D::Batch>>,
     ) -> MutexGuard<'a, RunState<D::Batch>> {
-        let (mut state, _) =
-            condition.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner);
+        let mut state = signal.wait(state, POLL);
         self.heed_cancel(&mut state);
         state
     }
@@ -379,8 +379,12 @@ impl<D: Decoder> Shared<D> {
         let now = state.started.elapsed();
         state.depth.answered(waiting, self.shape.threads, now);
         state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
-        // No other fetching thread is woken. The thread that was answered asks for the next request
-        // and wakes another if more are permitted.
+    }
+
+    /// Wakes who waits for what arrived. No other fetching thread is woken: the thread that was
+    /// answered asks for the next request, and wakes another if more are permitted.
+    pub(super) fn wake_for_arrived(&self) {
+        let state = self.lock();
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();

@@ -115,7 +115,7 @@ impl Feed for Reads<'_> {
         Next::End
     }
 
-    fn done(&self, request: Request, outcome: Result<()>) {
+    fn put(&self, request: Request, outcome: Result<()>) {
         let bytes = request.buf.map(AlignedBuf::into_vec).unwrap_or_default();
         if let Some(place) = self.outcomes().get_mut(request.tag as usize) {
             *place = Some(outcome.map(|()| bytes));

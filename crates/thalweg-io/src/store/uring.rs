@@ -132,10 +132,12 @@ fn serve_ring(file: &FileStore, mut ring: Ring<'_>, depth: usize, feed: &dyn Fee
             continue;
         }
         if let Err(error) = ring.wait() {
-            ring.abandon(&error, |request, outcome| feed.done(request, outcome));
+            ring.abandon(&error, |request, outcome| feed.put(request, outcome));
+            feed.wake();
             return;
         }
-        ring.reap(|request, outcome| feed.done(request, outcome));
+        ring.reap(|request, outcome| feed.put(request, outcome));
+        feed.wake();
     }
 }
 
@@ -157,7 +159,8 @@ fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Fee
     ring.start(request);
     if alone && ring.submit().is_ok() {
         // Reads from the page cache have already completed.
-        ring.reap(|request, outcome| feed.done(request, outcome));
+        ring.reap(|request, outcome| feed.put(request, outcome));
+        feed.wake();
     }
 }
 
