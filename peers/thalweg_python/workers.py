@@ -16,7 +16,7 @@ begin_import = time.perf_counter()
 here = os.path.dirname(os.path.abspath(__file__))
 PACKAGES = [os.path.join(here, "../../target/peers/thalweg_python"), os.path.join(here, "../../target/python/libraries")]
 sys.path[:0] = [os.path.join(here, "../common"), *PACKAGES]
-import dask  # noqa: E402
+import dask.array  # noqa: E402
 import thalweg  # noqa: E402
 import thalweg.dask  # noqa: E402
 from python_peer import MASK, build  # noqa: E402

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{LargeListArray, UInt64Array};
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, Field};
+use thalweg_io::prefer_huge_pages;
 use thalweg_io::{Error, InFile, Result, pool};
 
 use self::combine::MergeBuffers;
@@ -292,13 +293,19 @@ impl Network {
         }
         let len = usize::try_from(total)
             .map_err(|_| Error::Usage("more neighbours than memory".into()))?;
-        let missing = len.saturating_sub(out.ids.len());
-        out.ids.try_reserve(missing).map_err(|_| {
+        if len <= out.ids.capacity() {
+            out.ids.resize(len, 0);
+            return Ok(ahead);
+        }
+        out.ids = Vec::new();
+        out.ids.try_reserve_exact(len).map_err(|_| {
             Error::Usage(
                 format!("no memory for {len} neighbours: ask for fewer vertices at a time").into(),
             )
         })?;
-        out.ids.resize(len, 0);
+        // New memory is zero already: the threads that fill it are the first to touch it.
+        out.ids = vec![0; len];
+        prefer_huge_pages(&mut out.ids);
         Ok(ahead)
     }
 
