@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use thalweg::arrays::ArrayCheck;
+use thalweg::fastq::Count;
 use thalweg::format::Format;
 use thalweg::reads::{CheckReport, IndexState, LostReads, ReadFile};
 use thalweg::text::Shown;
@@ -13,6 +14,7 @@ use thalweg_gauge::units::decimal_bytes;
 use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
+use crate::fastq::{self, Verified};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
 use crate::progress::FetchProgress;
@@ -23,11 +25,14 @@ use crate::progress::FetchProgress;
 /// format has no checksums, as for the signal of POD5 and for uncompressed records of BLOW5, values
 /// that were altered but still decode cannot be told from others.
 ///
+/// FASTQ files are decompressed, and every record is checked. If FILE.md5 or FILE.sha256 is there,
+/// the file must have this checksum.
+///
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Files of reads, folders of them, patterns such as 'runs/**/*.blow5', and HDF5 files of
-    /// arrays
+    /// Files of reads, folders of them, patterns such as 'runs/**/*.blow5', HDF5 files of arrays,
+    /// and FASTQ files
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Write every intact record to OUT, as it is stored; of one file only
@@ -99,6 +104,7 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
 enum Outcome {
     Reads(CheckReport),
     Arrays(ArrayCheck),
+    Fastq(Count, Verified),
 }
 
 impl Outcome {
@@ -106,6 +112,8 @@ impl Outcome {
         match self {
             Self::Reads(report) => report.is_whole(),
             Self::Arrays(report) => report.is_whole(),
+            // A defect is an error, for nothing can be read behind it.
+            Self::Fastq(..) => true,
         }
     }
 
@@ -113,6 +121,11 @@ impl Outcome {
         match self {
             Self::Reads(report) => as_json(path, report),
             Self::Arrays(report) => arrays_as_json(path, report),
+            Self::Fastq(count, verified) => json!({
+                "file": urls::shown_path(path), "whole": true,
+                "reads": count.reads, "bases": count.bases,
+                "checksums": verified.by,
+            }),
         }
     }
 
@@ -127,6 +140,13 @@ impl Outcome {
         match self {
             Self::Reads(report) => print(out, path, report, salvaged),
             Self::Arrays(report) => print_arrays(out, path, report),
+            Self::Fastq(Count { reads, bases }, verified) => {
+                write!(out, "{}, {}", counted(*reads, "read"), counted(*bases, "base"))?;
+                for from in &verified.by {
+                    write!(out, "; as {} says", Shown(from))?;
+                }
+                writeln!(out)
+            }
         }
     }
 }
@@ -140,6 +160,10 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ou
             Opened::Arrays(file) if args.salvage.is_none() => {
                 let _progress = FetchProgress::watch(&options.control, file.store().size());
                 return file.check().map(Outcome::Arrays);
+            }
+            Opened::Fastq(file) if args.salvage.is_none() => {
+                let (count, verified) = fastq::check(&file)?;
+                return Ok(Outcome::Fastq(count, verified));
             }
             other => other.into_reads()?,
         }

@@ -9,6 +9,7 @@ use std::{fs, slice};
 
 use serde_json::json;
 use thalweg::convert::{Conversion, convert};
+use thalweg::fastq::FastqFile;
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
 use thalweg::reads::{Options, ReadSet, Selection};
@@ -17,6 +18,7 @@ use thalweg_io::urls::{self, url};
 use crate::arrays::{self, RepackArgs, RepackJob};
 use crate::common::{Failure, VerbResult, create_folder, for_each_file, print_json};
 use crate::explain::{self, ExplainedRun, counting};
+use crate::fastq;
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
@@ -25,7 +27,7 @@ use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use outputs::{format, is_whole, outputs};
 
-/// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions
+/// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions; compress FASTQ
 ///
 /// The name of OUT says the format: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with
 /// --per-file one file each.
@@ -35,6 +37,12 @@ use outputs::{format, is_whole, outputs};
 /// Example: thalweg convert runs/today today.pod5 --verify
 ///
 /// Example: thalweg convert runs/today converted --per-file --to blow5 --resume
+///
+/// FASTQ keeps its text, and gets another compression: BGZF if the name of OUT ends in .gz, else
+/// none. - stands for the standard input or output. If IN.md5 or IN.sha256 is there, IN must have
+/// this checksum.
+///
+/// Example: thalweg convert reads.fastq reads.fastq.gz --level 4
 ///
 /// With --repack, HDF5 files of arrays are rewritten.
 ///
@@ -69,6 +77,12 @@ pub(crate) struct ConvertArgs {
     explain: bool,
     #[command(flatten)]
     prices: PriceArgs,
+    /// FASTQ: write gzip as one member, for programs that read no more than one, in place of BGZF
+    #[arg(long)]
+    single_member: bool,
+    /// FASTQ: calculate the MD5 of the file as it is stored, for --json
+    #[arg(long, requires = "json")]
+    md5: bool,
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
@@ -95,6 +109,9 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         return Ok(());
     }
     let options = counting(args.explain, args.read.options());
+    if let Some(file) = fastq::only(&args.inputs, &options)? {
+        return convert_fastq(args, &file);
+    }
     let control = options.control.clone();
     let format = format(args)?;
     let conversion = args.write.conversion(format, &options)?;
@@ -110,6 +127,24 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     }
     let _progress = FetchProgress::watch(&control, set.bytes());
     write(args, &set, &selection, &args.output, &conversion)
+}
+
+fn convert_fastq(args: &ConvertArgs, file: &FastqFile) -> VerbResult {
+    if let Some(path) = args.inputs.first() {
+        check_options(path, Kind::Fastq)?;
+    }
+    if !fastq::is_stream(&args.output) {
+        args.write.force.check(&args.output, file.path())?;
+    }
+    let job = fastq::ConvertJob {
+        to: &args.output,
+        single_member: args.single_member,
+        level: args.write.level(),
+        verify: args.write.verify,
+        md5: args.md5,
+        as_json: args.write.json,
+    };
+    fastq::convert(file, job)
 }
 
 /// Converts each input to a file of its own. Inputs are opened one by one, so that one that is

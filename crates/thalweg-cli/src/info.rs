@@ -13,12 +13,12 @@ use thalweg::{Identified, Opened, OpenedStore, Options};
 use thalweg_gauge::cache::{Method, Residency, residency, residency_of};
 use thalweg_io::urls::{self, url};
 
-use crate::arrays;
 use crate::cache::CacheArgs;
 use crate::common::{Failure, VerbResult, complain, ended, output};
 use crate::open::TimeoutArgs;
 use crate::options::{Kind, check as check_options};
 use crate::signals::cancel_on_signal;
+use crate::{arrays, fastq};
 
 /// Show what is in a file: version, compression, columns, reads, layout findings, and what is
 /// cached of it
@@ -101,6 +101,9 @@ fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<(String,
         Opened::Arrays(file) => {
             check_options(path, Kind::Arrays)?;
             arrays::describe(path, &file, &cached, args.json)
+        }
+        Opened::Fastq(file) => {
+            Ok((fastq::describe(path, &file, &cached, args.json, args.count)?, false))
         }
         other => {
             let file = other.into_reads()?;

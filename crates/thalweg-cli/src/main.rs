@@ -13,6 +13,7 @@ mod digest;
 mod doctor;
 mod evict;
 mod explain;
+mod fastq;
 mod filter;
 mod force;
 mod graph;

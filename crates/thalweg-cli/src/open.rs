@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use thalweg::control::Control;
+use thalweg::fastq::is_fastq_name;
 use thalweg::graph::Network;
 use thalweg::reads::{ReadFile, ReadSet, find, is_many};
 use thalweg::store::throttled::Limits;
@@ -168,7 +169,7 @@ pub(crate) fn open_set_with(
     options: Options,
 ) -> Result<ReadSet, Failure> {
     let set = ReadSet::open_with(paths, known, options);
-    let set = set.map_err(|error| about_arrays(paths, about_networks(paths, error)))?;
+    let set = set.map_err(|error| about_arrays(paths, about_others(paths, error)))?;
     for (path, note) in set.notes() {
         complain(&format!("{}: {note}", urls::shown_path(path)));
     }
@@ -177,7 +178,7 @@ pub(crate) fn open_set_with(
 
 /// The files of reads at paths, in folders, and of patterns.
 pub(crate) fn find_reads(paths: &[PathBuf], control: &Control) -> Result<Vec<PathBuf>, Failure> {
-    Ok(find(paths, control).map_err(|error| about_networks(paths, error))?)
+    Ok(find(paths, control).map_err(|error| about_others(paths, error))?)
 }
 
 /// The error for several paths of which one is a file of arrays.
@@ -193,9 +194,18 @@ fn about_arrays(paths: &[PathBuf], error: Error) -> Error {
     }
 }
 
-/// The error for paths without reads: it names the verbs for networks if one of the paths is a
-/// network.
-fn about_networks(paths: &[PathBuf], error: Error) -> Error {
+/// The error for paths without reads: it names the verbs for networks or FASTQ if one of the paths
+/// is such.
+fn about_others(paths: &[PathBuf], error: Error) -> Error {
+    if matches!(error, Error::Malformed { .. })
+        && let Some(path) = paths.iter().find(|path| is_fastq_name(path))
+    {
+        return Error::Unsupported {
+            file: urls::shown_path(path).into(),
+            what: "FASTQ in place of signal".into(),
+            advice: "`thalweg info`, `read`, `check` and `convert` read FASTQ".into(),
+        };
+    }
     match paths.iter().find(|path| Network::is_at(path)) {
         Some(path) if !matches!(error, Error::Cancelled) => Error::Unsupported {
             file: urls::shown_path(path).into(),

@@ -38,10 +38,10 @@ impl Kind {
 
 /// Options of a verb that are for some kinds of files only. Names are those of the arguments, with
 /// `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 12] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 14] = [
     ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
     ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
-    ("info", &["count"], &[Kind::Reads]),
+    ("info", &["count"], &[Kind::Reads, Kind::Fastq]),
     ("doctor", &["paths", "measure"], &[Kind::Arrays]),
     ("plot", &["bank"], &[Kind::Arrays]),
     ("plot", &["read", "pa"], &[Kind::Reads]),
@@ -51,14 +51,20 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 12] = [
             "record",
             "signal",
             "experimental",
-            "level",
             "row_samples",
             "signal_rows",
             "reads_rows",
             "lossy",
+            "ids",
+            "sort",
+            "per_file",
+            "explain",
+            "to",
         ],
         &[Kind::Reads],
     ),
+    ("convert", &["level"], &[Kind::Reads, Kind::Fastq]),
+    ("convert", &["single_member", "md5"], &[Kind::Fastq]),
     ("synth", &["record"], &[Kind::Blow5]),
     ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),
     ("synth", &["bases", "gzip"], &[Kind::Fastq]),

@@ -6,6 +6,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use thalweg::fastq::FastqFile;
 use thalweg::new_file::ArrowWriter;
 use thalweg::reads::{
     ReadFile, ReadSet, Selection, Strings, in_picoampere, pattern, picoampere_schema,
@@ -23,15 +24,17 @@ use crate::options::{Kind, check as check_options};
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
 use crate::timing::Started;
-use crate::{digest, explain};
+use crate::{digest, explain, fastq};
 use timed::{TimedJob, one_by_one, whole};
 
-/// Decode reads or arrays: count them, print a digest of each, or save them
+/// Decode reads, arrays or FASTQ: count them, print a digest of each, or save them
 ///
 /// Several files of reads, folders of them, or patterns in quotes, are read one after the other in
 /// the order of their paths. Of one HDF5 file of arrays, the further paths are datasets or groups
 /// in it, or patterns of them; all are read without any. In a pattern, `*` stands for any letters
 /// of a name, `?` for any one, and `[ab]` for one of these; `[*]` is the letter itself.
+///
+/// FASTQ is read from one file, plain, gzip or BGZF, or from the standard input, as `-`.
 ///
 /// Example: thalweg read reads.blow5 --digest
 ///
@@ -41,7 +44,7 @@ use timed::{TimedJob, one_by_one, whole};
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReadVerbArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or an HDF5 file,
-    /// and datasets in it
+    /// and datasets in it; or a FASTQ file
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Print read_id, samples, sum and sha256 of each read's int16 samples, in file order
@@ -52,7 +55,8 @@ pub(crate) struct ReadVerbArgs {
     json: bool,
     /// Write an Arrow IPC file, OUT.arrow: one row a read, with its samples and all auxiliary
     /// fields; it appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet,
-    /// .csv or .tsv, or as a folder of numpy's arrays, .npy
+    /// .csv or .tsv, or as a folder of numpy's arrays, .npy. FASTQ: a row a record, as .arrow,
+    /// .parquet, .csv or .tsv
     #[arg(long, visible_alias = "out", value_name = "OUT")]
     #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
@@ -124,13 +128,14 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
     }
     if let Some(path) = args.paths.first()
+        && !fastq::is_stream(path)
         && url(path).is_none()
         && pattern(path).is_none()
     {
         std::fs::metadata(path)
             .map_err(|e| thalweg::Error::io(&urls::shown_path(path).into(), "opening", e))?;
     }
-    let first = match arrays_first(args, &options, started)? {
+    let first = match other_first(args, &options, started)? {
         Some(first) => first,
         None => return Ok(()),
     };
@@ -182,17 +187,25 @@ enum First {
     Open(Box<ReadFile>),
 }
 
-/// Reads the first path if it is a file of arrays, and returns `None`; the other paths are datasets
-/// in it. Otherwise returns what is known of the path.
-fn arrays_first(
+/// Reads the first path if it is a file of arrays or of FASTQ, and returns `None`; the other paths
+/// are datasets in it. Otherwise returns what is known of the path.
+fn other_first(
     args: &ReadVerbArgs,
     options: &Options,
     started: Started,
 ) -> Result<Option<First>, Failure> {
     let [path, within @ ..] = &args.paths[..] else { return Ok(Some(First::Unknown)) };
+    if fastq::is_stream(path) {
+        fastq(args, &fastq::from_stdin(options)?, started)?;
+        return Ok(None);
+    }
     let Some(identified) = identify(path, args.trusted, options)? else {
         return Ok(Some(First::Unknown));
     };
+    if identified.is_fastq() {
+        fastq(args, &fastq::open(identified, options)?, started)?;
+        return Ok(None);
+    }
     if !identified.may_hold_arrays() {
         return Ok(Some(First::Identified(identified)));
     }
@@ -211,6 +224,20 @@ fn arrays_first(
         started,
     };
     Ok(arrays::read(identified, job)?.map(|file| First::Open(Box::new(file))))
+}
+
+/// Reads a FASTQ file.
+fn fastq(args: &ReadVerbArgs, file: &FastqFile, started: Started) -> VerbResult {
+    alone()?;
+    if let [path, _, ..] = &args.paths[..] {
+        let path = shown_path(path);
+        return Err(Failure::Usage(format!("{path}: FASTQ files are read one at a time")));
+    }
+    if let Some(path) = args.paths.first() {
+        check_options(path, Kind::Fastq)?;
+    }
+    let to = args.to.as_deref();
+    fastq::read(file, &fastq::ReadJob { to, digests: args.digest, as_json: args.json, started })
 }
 
 /// Reads the indexes of all files, so that a measurement from memory does not include reading them

@@ -103,6 +103,11 @@ impl WriteArgs {
         })
     }
 
+    /// The level of the compression, if it is given.
+    pub(crate) fn level(&self) -> Option<i32> {
+        self.coding.level()
+    }
+
     /// Prints what was lost, and with --json what was written. `more` is added to the JSON.
     pub(crate) fn print_report(
         &self,

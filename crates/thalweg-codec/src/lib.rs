@@ -2,7 +2,7 @@
 //!
 //! The codecs are those of nanopore signal ([`svb`], [`svb16`], [`ex_zd`], [`vbz`]), the filters of
 //! HDF5 ([`shuffle`], [`bitshuffle`], [`blosc`], [`blosc2`], [`lz4`], [`lzf`], [`szip`], [`zfp`]),
-//! and general byte codecs ([`zstd`], [`deflate`], [`bzip2`]).
+//! and general byte codecs ([`zstd`], [`deflate`], [`gzip`], [`bzip2`]).
 //!
 //! ```
 //! use thalweg_codec::svb::zd;
@@ -32,6 +32,7 @@ pub mod bzip2;
 pub mod deflate;
 pub mod ex_zd;
 mod fault;
+pub mod gzip;
 mod kernel;
 mod lanes;
 pub mod lz4;

@@ -80,6 +80,7 @@ pub mod engine;
 pub mod error;
 pub mod extent;
 pub mod index_fetch;
+pub mod lengths;
 pub mod model;
 pub mod new_file;
 pub mod object_cache;
@@ -96,7 +97,7 @@ pub mod text;
 pub mod urls;
 
 pub use error::{Error, Fault, InFile, Result};
-pub use sys::{end_with_this_thread, return_large_blocks};
+pub use sys::{end_with_this_thread, prefer_huge_pages, return_large_blocks};
 
 /// The user's cache folder for this program. It holds indexes of files in read-only folders, store
 /// models and synthetic files. The path is `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`;

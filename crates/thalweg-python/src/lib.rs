@@ -9,6 +9,7 @@ mod buffer;
 mod convert;
 mod errors;
 mod events;
+mod fastq;
 mod network;
 mod open;
 mod options;
@@ -33,6 +34,8 @@ mod _thalweg {
     use crate::convert::{choose, convert};
     #[pymodule_export]
     use crate::events::Events;
+    #[pymodule_export]
+    use crate::fastq::Fastq;
     #[pymodule_export]
     use crate::network::change::{Transaction, create_network, import_network};
     #[pymodule_export]

@@ -5,19 +5,22 @@ use std::sync::Arc;
 
 use pyo3::prelude::*;
 use thalweg::control::Control;
+use thalweg::fastq::FastqFile;
 use thalweg::graph::{Network as GraphNetwork, NetworkOptions};
 use thalweg::model::StoreModel;
 use thalweg::urls::url;
 use thalweg::{Error, Opened, Options, Result, open_store, open_urls, reads};
 
 use crate::arrays::ArrayFile;
+use crate::fastq::Fastq;
 use crate::network::Network;
 use crate::options::Arguments;
 use crate::reads::ReadSet;
 use crate::run::run;
 use crate::store::PythonFile;
 
-/// Opens a path as reads, arrays or a network. Folders, patterns and several paths are reads.
+/// Opens a path as reads, arrays, a network or FASTQ. Folders, patterns and several paths are
+/// reads.
 #[pyfunction]
 pub(crate) fn open(
     py: Python<'_>,
@@ -36,8 +39,9 @@ pub(crate) fn open(
     shown(py, opened, path, url(path).is_some(), for_networks)
 }
 
-/// Opens an open file of Python as reads or arrays. `read`: from an offset and a number of bytes to
-/// these bytes. `is_far`: whether each request is waited for, as one to an object store is.
+/// Opens an open file of Python as reads, arrays or FASTQ. `read`: from an offset and a number of
+/// bytes to these bytes. `is_far`: whether each request is waited for, as one to an object store
+/// is.
 #[pyfunction]
 pub(crate) fn open_file(
     py: Python<'_>,
@@ -57,6 +61,7 @@ pub(crate) fn open_file(
             Opened::Reads(file) => Content::Reads(reads::ReadSet::of(file, options)),
             Opened::Arrays(file) => Content::Arrays(Box::new(file)),
             Opened::Network(network) => Content::Network(network),
+            Opened::Fastq(file) => Content::Fastq(Box::new(file)),
         })
     })?;
     let for_networks = NetworkOptions { control, ..NetworkOptions::default() };
@@ -81,6 +86,7 @@ fn shown(
             let network = Network::new(network, path, for_networks);
             network.into_pyobject(py)?.into_any().unbind()
         }
+        Content::Fastq(file) => Fastq { file: *file }.into_pyobject(py)?.into_any().unbind(),
     })
 }
 
@@ -88,6 +94,7 @@ enum Content {
     Reads(reads::ReadSet),
     Arrays(Box<thalweg::ArrayFile>),
     Network(GraphNetwork),
+    Fastq(Box<FastqFile>),
 }
 
 fn is_one(path: &Path, control: &Control) -> Result<bool> {
@@ -115,5 +122,6 @@ fn one(path: &Path, options: Options) -> Result<Content> {
         }
         Opened::Arrays(file) => Content::Arrays(Box::new(file)),
         Opened::Network(network) => Content::Network(network),
+        Opened::Fastq(file) => Content::Fastq(Box::new(file)),
     })
 }

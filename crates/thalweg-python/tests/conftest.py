@@ -29,12 +29,13 @@ def command_path():
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory):
-    """A folder with the same reads in all formats, a run of events, and a network."""
+    """A folder with the same reads in all formats, a run of events, FASTQ, and a network."""
     folder = tmp_path_factory.mktemp("files")
     thalweg_command("synth", folder / "reads.blow5", "--samples", "3M")
     for name in ["reads.pod5", "reads.slow5"]:
         thalweg_command("convert", folder / "reads.blow5", folder / name)
     thalweg_command("synth", folder / "run.nxs", "--kind", "nexus-live", "--size", "2MB", "--banks", "4")
+    thalweg_command("synth", folder / "r.fastq.gz", "--kind", "fastq", "--bases", "200k", "--gzip")
     circuit = ["--kind", "neuroglial", "--astrocytes", "50", "--neurons", "2000"]
     thalweg_command("synth", folder / "circuit.h5", *circuit)
     thalweg_command("graph", "import", folder / "circuit.h5", folder / "network")

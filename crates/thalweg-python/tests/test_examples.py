@@ -56,6 +56,7 @@ def names(files, tmp_path_factory, request):
         "file": run,
         "events": run.events,
         "network": thalweg.open("network"),
+        "fastq": thalweg.open("r.fastq.gz"),
         "ids": reads.ids[:3],
         "comm": types.SimpleNamespace(rank=0, size=2),
         **{name: importlib.import_module(name) for name in ["numpy", "polars", "pyarrow"]},

@@ -5,6 +5,7 @@
 //! with a stable toolchain. Each function panics when a property does not hold, and needs memory in
 //! proportion to its input.
 
+mod fastq;
 mod graph;
 mod http;
 mod pod5;
@@ -38,6 +39,7 @@ use thalweg_nanopore::slow5::{
     RecordDecoder, RecordEncoder, RecordPress, Scalar, SignalPress, Version, ascii,
 };
 
+pub use fastq::fastq;
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
 pub use http::{aws_profile, http_answers, http_connection};
 pub use pod5::pod5;
@@ -49,7 +51,7 @@ pub type FuzzTarget = fn(&[u8]);
 
 /// Every target but the one of the feature `hdf5`: its name, which is also the name of its corpus,
 /// and its function.
-pub const TARGETS: [(&str, FuzzTarget); 27] = [
+pub const TARGETS: [(&str, FuzzTarget); 28] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
@@ -63,6 +65,7 @@ pub const TARGETS: [(&str, FuzzTarget); 27] = [
     ("slow5_frame", slow5_frame),
     ("whole_file", whole_file),
     ("bam", bam),
+    ("fastq", fastq),
     ("hdf5_meta", hdf5_meta),
     ("hdf5_file", hdf5_file),
     ("hdf5_filters", hdf5_filters),

@@ -1,8 +1,8 @@
 //! Reads scientific files into arrays, as fast as the machine allows and in bounded memory.
 //!
 //! [`open`] finds out what a path holds: nanopore *reads* (SLOW5, BLOW5, POD5, FAST5), *arrays* of
-//! HDF5 files (NeXus, netCDF-4, SONATA), or a *network* of vertices and edges. Everything else in
-//! this crate works on one of these three.
+//! HDF5 files (NeXus, netCDF-4, SONATA), a *network* of vertices and edges, or sequences in
+//! *FASTQ*. Everything else in this crate works on one of these four.
 //!
 //! The data flows one way: a *format* turns a file into extents, a *plan* turns extents into
 //! requests, a *store* answers them, a *codec* turns stored bytes into values, and the caller takes
@@ -21,12 +21,13 @@
 //! | [`event_table`] | events as Arrow tables |
 //! | `doctor`, `repack` | why an HDF5 file is slow, and how to make it anew (feature `hdf5`) |
 //! | [`graph`] | networks: neighbours, changes, import, export |
+//! | [`fastq`] | FASTQ files: records, figures, other compressions |
 //! | [`synth`] | synthetic files, the same on every machine |
 //! | [`store`], [`model`], [`plan`], [`engine`], [`control`] | how bytes are fetched and decoded |
 //! | [`codec`] | compressions of signals and blocks, as pure functions |
 //!
 //! This crate re-exports the crates `thalweg-codec`, `thalweg-io`, `thalweg-hdf5`,
-//! `thalweg-nanopore` and `thalweg-graph`.
+//! `thalweg-nanopore`, `thalweg-graph` and `thalweg-fastq`.
 //!
 //! # Reads
 //!
@@ -187,6 +188,9 @@ pub use thalweg_hdf5::{arrays, doctor, nexus};
 #[doc(inline)]
 pub use thalweg_graph as graph;
 
+#[doc(inline)]
+pub use thalweg_fastq as fastq;
+
 #[cfg(feature = "object")]
 #[doc(inline)]
 pub use thalweg_object as object;
@@ -195,8 +199,8 @@ pub use thalweg_object as object;
 pub use thalweg_codec as codec;
 #[doc(inline)]
 pub use thalweg_io::{
-    cells, condition, control, disk, engine, extent, model, new_file, object_cache, plan, pool,
-    residency, store, text, urls,
+    cells, condition, control, disk, engine, extent, lengths, model, new_file, object_cache, plan,
+    pool, residency, store, text, urls,
 };
 
 /// The formats of reads: the headers of their files, and the places of their records.

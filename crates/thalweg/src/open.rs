@@ -1,9 +1,10 @@
-//! Opens a path as reads, arrays or a network.
+//! Opens a path as reads, arrays, a network or FASTQ.
 
 mod arrays;
 
 use std::path::{Path, PathBuf};
 
+use thalweg_fastq::{FastqFile, head, is_fastq, is_fastq_name};
 use thalweg_graph::Network;
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::urls::url;
@@ -22,6 +23,8 @@ pub enum Opened {
     Arrays(ArrayFile),
     /// A folder with a network of vertices and edges.
     Network(Network),
+    /// Sequences with qualities.
+    Fastq(FastqFile),
 }
 
 /// Lets all functions of this process that open a path open URLs, too, such as `s3://bucket/key`
@@ -36,9 +39,11 @@ pub fn open_urls() {
 ///
 /// A folder with the manifest of a network is a network. A file with a name of a format of reads
 /// (`.slow5`, `.blow5`, `.pod5`, `.fast5`) is a file of reads, but for a `.fast5` file that holds
-/// something else and no reads: it is one of arrays. For other files, the content decides: HDF5
-/// without FAST5's groups is a file of arrays, and everything else is a file of reads. SLOW5 has no
-/// signature, so its parser refuses files of unknown formats.
+/// something else and no reads: it is one of arrays. A name that ends in `.fastq` or `.fq`, maybe
+/// with `.gz` after it, is one of FASTQ. For other files, the content decides: HDF5 without FAST5's
+/// groups is a file of arrays, text that starts with `@`, plain or in gzip, is FASTQ, and
+/// everything else is a file of reads. SLOW5 has no signature, so its parser refuses files of
+/// unknown formats.
 ///
 /// An HDF5 file may keep values in other files. These are read only if they are in the folder of
 /// the HDF5 file; [`Identified::trusted`] allows any folder.
@@ -65,6 +70,7 @@ enum Content {
     Network,
     Reads(OpenedStore),
     Hdf5(OpenedStore),
+    Fastq(OpenedStore),
 }
 
 impl Identified {
@@ -86,8 +92,17 @@ impl Identified {
     /// [`Error::Io`].
     pub fn from_store(path: &Path, opened: OpenedStore) -> Result<Self> {
         // If the name determines the kind, no request is needed.
-        let is_hdf5 = Format::of_path(path).is_none() && thalweg_hdf5::is_hdf5(&*opened.store)?;
-        let content = if is_hdf5 { Content::Hdf5(opened) } else { Content::Reads(opened) };
+        let content = if Format::of_path(path).is_some() {
+            Content::Reads(opened)
+        } else if is_fastq_name(path) {
+            Content::Fastq(opened)
+        } else if thalweg_hdf5::is_hdf5(&*opened.store)? {
+            Content::Hdf5(opened)
+        } else if is_fastq(&head(&*opened.store)?) {
+            Content::Fastq(opened)
+        } else {
+            Content::Reads(opened)
+        };
         Ok(Self::of(path, content))
     }
 
@@ -106,6 +121,11 @@ impl Identified {
     /// arrays.
     pub fn is_hdf5(&self) -> bool {
         matches!(self.content, Content::Hdf5(_))
+    }
+
+    /// Whether it is a FASTQ file.
+    pub fn is_fastq(&self) -> bool {
+        matches!(self.content, Content::Fastq(_))
     }
 
     /// Whether it may be a file of arrays: an HDF5 file, or one with the name of a FAST5 file. Such
@@ -135,6 +155,10 @@ impl Identified {
                 }
             }
             Content::Hdf5(store) => arrays::open(&path, store.apply(&options), is_trusted, options),
+            Content::Fastq(store) => {
+                let store = store.apply(&options);
+                Ok(Opened::Fastq(FastqFile::from_opened(&path, store, options)?))
+            }
         }
     }
 }
@@ -161,6 +185,11 @@ impl Opened {
                 format!("an HDF5 file without reads{}", arrays::holds(&file)?),
                 "a FAST5 file has groups named read_<id>, or one named Raw/Reads; \
                  `thalweg read FILE /PATH` reads arrays",
+            ),
+            Self::Fastq(file) => (
+                file.name().clone(),
+                "FASTQ in place of signal".into(),
+                "`thalweg info`, `read`, `check` and `convert` read FASTQ",
             ),
             Self::Network(network) => (
                 network.name(),

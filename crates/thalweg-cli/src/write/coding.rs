@@ -20,7 +20,7 @@ pub(crate) struct CodingArgs {
     /// BLOW5: allow compressions that no released reader supports (svb16-zd)
     #[arg(long)]
     experimental: bool,
-    /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib
+    /// POD5 and FAST5: level of zstd within vbz; FAST5: level of zlib; FASTQ: level of gzip
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i32).range(-7..=22))]
     #[arg(allow_negative_numbers = true)]
     level: Option<i32>,
@@ -48,6 +48,10 @@ impl CodingArgs {
     /// Whether signals must be encoded again, even from a file of the same coding.
     pub(crate) fn recodes(&self) -> bool {
         self.choice().recodes()
+    }
+
+    pub(crate) fn level(&self) -> Option<i32> {
+        self.level
     }
 
     fn choice(&self) -> CodingChoice {

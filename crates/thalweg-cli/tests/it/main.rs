@@ -18,6 +18,7 @@ mod everyday;
 mod exit_codes;
 #[cfg(feature = "hdf5")]
 mod extents;
+mod fastq;
 mod graph;
 #[cfg(feature = "object")]
 mod graph_urls;

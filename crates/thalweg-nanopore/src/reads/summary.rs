@@ -1,7 +1,5 @@
 //! Statistics of a data set from a scan. No signal is decoded.
 
-mod lengths;
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use arrow_array::RecordBatch;
@@ -13,7 +11,7 @@ use thalweg_io::{Error, Result};
 use super::{FILE_COLUMN, ReadSet, ScanOptions, Selection, Strings};
 use crate::record::Header;
 
-pub use lengths::{LengthStats, Lengths};
+pub use thalweg_io::lengths::{LengthStats, Lengths};
 
 /// Statistics of a data set.
 #[derive(Debug, Clone, Default, PartialEq)]

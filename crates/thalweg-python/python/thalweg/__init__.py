@@ -28,6 +28,7 @@ from thalweg.errors import (
     UsageError,
 )
 from thalweg.events import Bank, BankEvents, EventBatch, EventBatches, Events, Log, Pulses
+from thalweg.fastq import Fastq, FastqBatch, FastqBatches, FastqRecord
 from thalweg.network import Changed, Checked, Neighbors, Network, Population, Storage, Table, Transaction
 from thalweg.reads import Batch, Batches, Calibration, Read, Reads, Scan
 
@@ -47,6 +48,10 @@ __all__ = [
     "EventBatches",
     "Events",
     "ExistsError",
+    "Fastq",
+    "FastqBatch",
+    "FastqBatches",
+    "FastqRecord",
     "FormatError",
     "IoError",
     "Log",

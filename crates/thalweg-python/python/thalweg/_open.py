@@ -10,6 +10,7 @@ from thalweg import _thalweg
 from thalweg._fileobj import path_of, source_of
 from thalweg._paths import Path
 from thalweg.arrays import Arrays
+from thalweg.fastq import Fastq
 from thalweg.network import Network
 from thalweg.reads import Reads
 
@@ -32,8 +33,8 @@ def open(
     memory: float | str | None = None,
     timeout: float | None = None,
     cache: str | None = None,
-) -> Reads | Arrays | Network:
-    """Opens a path or URL as what it holds: nanopore reads, arrays of an HDF5 file, or a network.
+) -> Reads | Arrays | Network | Fastq:
+    """Opens a path or URL as what it holds: nanopore reads, arrays of an HDF5 file, a network, or FASTQ.
 
     A folder, a pattern such as `runs/**/*.pod5`, and a list of paths are read as one set of reads. An open file, also
     one of fsspec, is read while it stays open; reading it takes Python's lock for each request, so that a path or URL is
@@ -65,10 +66,14 @@ def open(
 
 
 def _shown(
-    opened: _thalweg.ReadSet | _thalweg.ArrayFile | _thalweg.Network, path: str | None, options: dict[str, Any]
-) -> Reads | Arrays | Network:
+    opened: _thalweg.ReadSet | _thalweg.ArrayFile | _thalweg.Network | _thalweg.Fastq,
+    path: str | None,
+    options: dict[str, Any],
+) -> Reads | Arrays | Network | Fastq:
     if isinstance(opened, _thalweg.ReadSet):
         return Reads(opened, None if path is None else options)
     if isinstance(opened, _thalweg.ArrayFile):
         return Arrays(opened, path, options)
+    if isinstance(opened, _thalweg.Fastq):
+        return Fastq(opened, None if path is None else options)
     return Network(opened)

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use thalweg_fastq::{FastqFile, head, is_fastq};
 use thalweg_hdf5::other_files::ExternalAccess;
 use thalweg_io::Result;
 use thalweg_io::open::{OpenedStore, Options};
@@ -30,9 +31,9 @@ pub(super) fn open(
     Ok(Opened::Arrays(file))
 }
 
-/// Opens the file that a store holds, according to its content: as reads, or as arrays if it is
-/// HDF5 without FAST5's groups. It has no path: no index of it is looked for or left anywhere, and
-/// values in other files are refused.
+/// Opens the file that a store holds, according to its content: as reads, as arrays if it is HDF5
+/// without FAST5's groups, or as FASTQ. It has no path: no index of it is looked for or left
+/// anywhere, and values in other files are refused.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io) of the store, [`Error::Malformed`](crate::Error::Malformed)
@@ -43,6 +44,9 @@ pub fn open_store(store: Arc<dyn Store>, options: Options) -> Result<Opened> {
         if !has_reads(&file)? {
             return Ok(Opened::Arrays(file));
         }
+    }
+    if is_fastq(&head(&*store)?) {
+        return Ok(Opened::Fastq(FastqFile::from_store(store, options)?));
     }
     Ok(Opened::Reads(ReadFile::from_store(store, options)?))
 }

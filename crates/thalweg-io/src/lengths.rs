@@ -1,4 +1,5 @@
-//! Exact statistics of the lengths of any number of reads, in little memory.
+//! Exact statistics of the lengths of any number of reads, in little memory. A length counts
+//! samples of signal, or bases.
 
 /// Lengths below this have one counter each. Longer ones are rare, and are kept in a list.
 const COUNTED: usize = 1 << 20;
@@ -12,10 +13,10 @@ pub struct Lengths {
     long: Vec<u64>,
 }
 
-/// Exact statistics of lengths, in samples.
+/// Exact statistics of lengths.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LengthStats {
-    /// The greatest length such that reads of at least this length hold half of all samples.
+    /// The greatest length such that reads of at least this length hold half of the sum of lengths.
     pub n50: u64,
     /// The shortest length.
     pub min: u64,
@@ -28,7 +29,7 @@ pub struct LengthStats {
 }
 
 impl Lengths {
-    /// Adds a read of `length` samples.
+    /// Adds a read.
     pub fn push(&mut self, length: u64) {
         match usize::try_from(length) {
             Ok(short) if short < COUNTED => {
@@ -54,11 +55,11 @@ impl Lengths {
                 .chain(self.long.iter().map(|&length| (length, 1)))
         };
         let mut reads = 0;
-        let mut samples = 0_u128;
+        let mut all = 0_u128;
         let mut max = 0;
         for (length, count) in ascending() {
             reads += count;
-            samples += u128::from(length) * u128::from(count);
+            all += u128::from(length) * u128::from(count);
             max = length;
         }
         let min = ascending().next()?.0;
@@ -70,8 +71,8 @@ impl Lengths {
             if median.is_none() && (before + count) * 2 >= reads {
                 median = Some(length);
             }
-            // Reads of at least this length hold all samples except those of shorter reads.
-            if (samples - held) * 2 >= samples {
+            // Reads of at least this length hold all but what shorter reads hold.
+            if (all - held) * 2 >= all {
                 n50 = length;
             }
             before += count;
@@ -81,7 +82,7 @@ impl Lengths {
             n50,
             min,
             median: median.unwrap_or(max),
-            mean: samples as f64 / reads as f64,
+            mean: all as f64 / reads as f64,
             max,
         })
     }

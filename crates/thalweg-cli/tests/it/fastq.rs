@@ -1,0 +1,268 @@
+//! FASTQ: verbs on plain, gzip and BGZF files, streams, and checksums beside files.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use arrow_array::cast::AsArray;
+use arrow_ipc::reader::FileReader;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde_json::json;
+
+use crate::common::Folder;
+
+/// A folder with the same records as text (`r.fastq`), in gzip (`r.fastq.gz`) and in BGZF
+/// (`r.bgz.fq.gz`).
+fn folder() -> Folder {
+    let folder = Folder::new();
+    folder.ok(&["synth", "r.fastq", "--kind", "fastq", "--bases", "300k"]);
+    folder.ok(&["synth", "r.fastq.gz", "--kind", "fastq", "--bases", "300k", "--gzip"]);
+    folder.ok(&["convert", "r.fastq", "r.bgz.fq.gz", "--verify"]);
+    folder
+}
+
+const FILES: [&str; 3] = ["r.fastq", "r.fastq.gz", "r.bgz.fq.gz"];
+
+/// The output of a program of the system that reads `input`.
+fn piped(program: &mut Command, input: &[u8]) -> Vec<u8> {
+    let mut child = program
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let writer = std::thread::spawn({
+        let input = input.to_vec();
+        move || stdin.write_all(&input)
+    });
+    let done = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    done.stdout
+}
+
+#[test]
+fn all_compressions_have_the_same_records() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let expected = folder.ok(&["read", "r.fastq", "--digest"]);
+    assert_eq!(expected.lines().count(), lines.len() / 4);
+    for (row, record) in expected.lines().zip(lines.chunks(4)) {
+        let name = record[0][1..].split(' ').next().unwrap();
+        assert!(row.starts_with(&format!("{name}\t{}\t", record[1].len())), "{row}");
+    }
+    for file in FILES {
+        for threads in ["1", "2", "5"] {
+            let digest = folder.ok(&["read", file, "--digest", "--threads", threads]);
+            assert!(digest == expected, "{file}");
+        }
+        let line = folder.json(&["read", file, "--json"]).pop().unwrap();
+        let bases: usize = lines.chunks(4).map(|record| record[1].len()).sum();
+        assert_eq!((&line["reads"], &line["bases"]), (&json!(lines.len() / 4), &json!(bases)));
+        let size = fs::metadata(folder.path(file)).unwrap().len();
+        assert_eq!(line["bytes_stored"], json!(size));
+        assert!(folder.ok(&["check", file]).contains(": whole; "));
+    }
+}
+
+#[test]
+fn tables_have_a_row_for_each_record() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    for file in FILES {
+        folder.ok(&["read", file, "--to", "r.arrow", "--force"]);
+        let reader = FileReader::try_new(fs::File::open(folder.path("r.arrow")).unwrap(), None);
+        let arrow: Vec<_> = reader.unwrap().map(Result::unwrap).collect();
+        folder.ok(&["read", file, "--to", "r.parquet", "--force"]);
+        let parquet = fs::File::open(folder.path("r.parquet")).unwrap();
+        let reader = ParquetRecordBatchReaderBuilder::try_new(parquet).unwrap().build();
+        let parquet: Vec<_> = reader.unwrap().map(Result::unwrap).collect();
+        for batches in [arrow, parquet] {
+            let mut records = lines.chunks(4);
+            for batch in &batches {
+                let column =
+                    |name: &str| batch.column_by_name(name).unwrap().as_string::<i32>().clone();
+                let (names, descriptions) = (column("name"), column("description"));
+                let (sequences, qualities) = (column("sequence"), column("quality_scores"));
+                for row in 0..batch.num_rows() {
+                    let record = records.next().unwrap();
+                    let title = format!("@{} {}", names.value(row), descriptions.value(row));
+                    assert_eq!(title, record[0]);
+                    assert_eq!(
+                        (sequences.value(row), qualities.value(row)),
+                        (record[1], record[3])
+                    );
+                }
+            }
+            assert!(records.next().is_none());
+        }
+    }
+    let csv = folder.ok(&["read", "r.fastq", "--to", "r.csv"])
+        + &fs::read_to_string(folder.path("r.csv")).unwrap();
+    assert_eq!(csv.lines().count(), lines.len() / 4 + 1);
+    assert!(
+        folder.fails(2, &["read", "r.fastq", "--to", "r.npy"]).contains("r.npy: the name must")
+    );
+}
+
+#[test]
+fn gzip_reads_what_is_written() {
+    let folder = folder();
+    let text = fs::read(folder.path("r.fastq")).unwrap();
+    folder.ok(&["convert", "r.bgz.fq.gz", "one.fastq.gz", "--single-member", "--level", "1"]);
+    folder.ok(&["convert", "r.bgz.fq.gz", "high.fastq.gz", "--level", "12", "--verify"]);
+    for file in ["one.fastq.gz", "high.fastq.gz", "r.bgz.fq.gz"] {
+        let stored = fs::read(folder.path(file)).unwrap();
+        assert!(piped(Command::new("gzip").arg("-dc"), &stored) == text, "{file}");
+    }
+    let stored = piped(Command::new("gzip").arg("-c"), &text);
+    fs::write(folder.path("theirs.fastq.gz"), stored).unwrap();
+    for file in ["theirs.fastq.gz", "one.fastq.gz", "high.fastq.gz"] {
+        folder.ok(&["convert", file, "back.fastq", "--force"]);
+        assert!(fs::read(folder.path("back.fastq")).unwrap() == text, "{file}");
+    }
+    assert!(folder.ok(&["info", "high.fastq.gz"]).contains("BGZF"));
+    assert!(folder.ok(&["info", "one.fastq.gz"]).contains("gzip"));
+}
+
+#[test]
+fn streams_are_read_and_written() {
+    let folder = folder();
+    let text = fs::read(folder.path("r.fastq")).unwrap();
+    let expected = folder.ok(&["read", "r.fastq", "--digest"]);
+    for file in FILES {
+        let stored = fs::read(folder.path(file)).unwrap();
+        let digest = piped(&mut folder.command(["read", "-", "--digest"]), &stored);
+        assert!(digest == expected.as_bytes(), "{file}");
+        let copied = piped(&mut folder.command(["convert", "-", "-"]), &stored);
+        assert!(copied == text, "{file}");
+    }
+    let packed = piped(&mut folder.command(["convert", "-", "piped.fastq.gz"]), &text);
+    assert!(packed.is_empty());
+    folder.ok(&["check", "piped.fastq.gz"]);
+    assert!(!folder.path("-").exists());
+}
+
+#[test]
+fn information_counts_on_request() {
+    let folder = folder();
+    let words = folder.ok(&["info", "r.bgz.fq.gz"]);
+    assert!(
+        words.contains("FASTQ") && words.contains("BGZF") && words.contains("--count"),
+        "{words}"
+    );
+    let line = folder.json(&["info", "r.fastq", "--count", "--json"]).pop().unwrap();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut lengths: Vec<usize> = lines.chunks(4).map(|record| record[1].len()).collect();
+    lengths.sort_unstable();
+    assert_eq!(line["schema"], "thalweg.info/1");
+    assert_eq!(line["reads"], lengths.len());
+    assert_eq!(line["lengths"]["max"], *lengths.last().unwrap());
+    let qualities = || lines.chunks(4).flat_map(|record| record[3].bytes());
+    assert_eq!(line["q20_bases"], qualities().filter(|&q| q >= b'!' + 20).count());
+    let gc = lines.chunks(4).flat_map(|r| r[1].bytes()).filter(|b| b"GC".contains(b)).count();
+    assert_eq!(line["gc"], gc);
+    let errors: f64 = qualities().map(|q| 10_f64.powf(f64::from(q - b'!') / -10.0)).sum();
+    let mean = -10.0 * (errors / qualities().count() as f64).log10();
+    assert!((line["mean_quality"].as_f64().unwrap() - mean).abs() < 1e-6);
+}
+
+#[test]
+fn checksums_beside_a_file_are_verified() {
+    let folder = folder();
+    for (file, program, end) in
+        [("r.fastq.gz", "md5sum", "md5"), ("r.bgz.fq.gz", "sha256sum", "sha256")]
+    {
+        let sums = Command::new(program).arg(file).current_dir(folder.path("")).output().unwrap();
+        let list = folder.path(&format!("{file}.{end}"));
+        fs::write(&list, &sums.stdout).unwrap();
+        let words = folder.ok(&["check", file]);
+        assert!(words.contains(&format!("as {file}.{end} says")), "{words}");
+        let line = folder.json(&["convert", file, "out.fastq", "--json", "--force"]).pop().unwrap();
+        assert_eq!(line["checksums"], json!([format!("{file}.{end}")]));
+
+        let other = String::from_utf8(sums.stdout).unwrap().replacen(|c| c != '0', "0", 1);
+        fs::write(&list, other).unwrap();
+        fs::remove_file(folder.path("out.fastq")).unwrap();
+        for args in [&["check", file][..], &["convert", file, "out.fastq"]] {
+            let message = folder.fails(1, args);
+            assert!(message.contains(&format!("as {file}.{end} says")), "{message}");
+        }
+        assert!(!folder.path("out.fastq").exists());
+        fs::write(&list, "no checksum").unwrap();
+        assert!(folder.fails(1, &["check", file]).contains("a list of checksums"));
+        fs::remove_file(list).unwrap();
+    }
+    let line = folder.json(&["convert", "r.fastq", "out.fastq", "--json", "--md5"]).pop().unwrap();
+    let sums = Command::new("md5sum").arg("r.fastq").current_dir(folder.path("")).output().unwrap();
+    assert!(sums.stdout.starts_with(line["md5"].as_str().unwrap().as_bytes()));
+}
+
+#[test]
+fn defects_are_named() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap();
+    let packed = fs::read(folder.path("r.bgz.fq.gz")).unwrap();
+    fs::write(folder.path("cut.fastq"), &text[..text.len() - 10]).unwrap();
+    fs::write(folder.path("cut.fastq.gz"), &packed[..packed.len() / 2]).unwrap();
+    let mut flipped = packed.clone();
+    flipped[packed.len() / 2] ^= 0x10;
+    fs::write(folder.path("flipped.fastq.gz"), flipped).unwrap();
+    fs::write(folder.path("windows.fastq"), text.replace('\n', "\r\n")).unwrap();
+    let records = text.lines().count() / 4;
+    for (file, words) in [
+        ("cut.fastq", format!("record {records}, byte")),
+        ("cut.fastq.gz", "it is truncated".to_owned()),
+        ("flipped.fastq.gz", "a BGZF block, byte".to_owned()),
+        ("windows.fastq", "record 1, byte".to_owned()),
+    ] {
+        for verb in [
+            &["read", file][..],
+            &["read", file, "--to", "o.arrow"],
+            &["convert", file, "o.fq"],
+            &["check", file],
+        ] {
+            let message = folder.fails(1, verb);
+            assert!(message.contains(&words), "{verb:?}: {message}");
+        }
+    }
+    for file in ["o.arrow", "o.fq"] {
+        assert!(!folder.path(file).exists(), "{file}");
+    }
+    // One that ends between blocks is whole but for its end, which is said.
+    let end = packed.len() - 28;
+    fs::write(folder.path("endless.fastq.gz"), &packed[..end]).unwrap();
+    let done = folder.run(&["check", "endless.fastq.gz"]);
+    assert!(done.status.success());
+    assert!(String::from_utf8(done.stderr).unwrap().contains("may be cut short"));
+}
+
+#[test]
+fn options_and_names_that_do_not_fit_are_refused() {
+    let folder = folder();
+    for (args, words) in [
+        (&["read", "r.fastq", "--ids", "r.fastq"][..], "--ids is for reads"),
+        (&["read", "r.fastq", "r.fastq.gz"], "one at a time"),
+        (&["read", "r.fastq", "--select", "0:9"], "--select is for HDF5 arrays"),
+        (&["convert", "r.fastq", "x.blow5"], "must end in .fastq"),
+        (&["convert", "r.fastq", "x.fastq", "--single-member"], "--single-member is for gzip"),
+        (&["convert", "r.fastq", "x.fq.gz", "--level", "13"], "expected 0 to 12"),
+        (&["convert", "r.fastq", "x.fq.gz", "--signal", "vbz"], "--signal is for reads"),
+        (&["convert", "r.fastq", "r.fastq", "--force"], "r.fastq"),
+        (&["convert", "r.fastq", "r.fastq.gz"], "the file exists"),
+    ] {
+        let done = folder.run(args);
+        let message = String::from_utf8(done.stderr).unwrap();
+        assert!(!done.status.success() && message.contains(words), "{args:?}: {message}");
+    }
+    for verb in
+        [&["index", "r.fastq"][..], &["scan", "r.fastq"], &["merge", "r.fastq", "--to", "x.blow5"]]
+    {
+        let message = folder.fails(1, verb);
+        assert!(message.contains("FASTQ in place of signal"), "{verb:?}: {message}");
+    }
+}

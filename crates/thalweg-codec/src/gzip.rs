@@ -1,0 +1,443 @@
+//! gzip (RFC 1952), and the blocks of BGZF (SAM specification, section 4.1).
+//!
+//! A gzip file is a sequence of members. A BGZF file is a gzip file whose members hold at most 64
+//! KiB each, and say in their header how long they are, so that they can be found, and decoded, one
+//! without the other.
+
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use libdeflater::DecompressionError;
+
+pub use flate2::Crc;
+
+use crate::Fault;
+
+/// The first bytes of a member.
+const MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// The only compression method.
+const DEFLATE: u8 = 8;
+/// Bytes of a header without its optional parts.
+const FIXED: usize = 10;
+/// Bytes after the compressed data: CRC-32, and the size modulo 2^32.
+const TRAILER: usize = 8;
+/// The longest header that is read. Names and comments have no limit of their own.
+const MOST_HEADER: usize = 1 << 20;
+
+// The flags of a header, and those that are reserved.
+const FHCRC: u8 = 2;
+const FEXTRA: u8 = 4;
+const FNAME: u8 = 8;
+const FCOMMENT: u8 = 16;
+const RESERVED: u8 = 0xe0;
+
+/// The most decoded bytes of a BGZF block.
+pub const MOST_PLAIN: usize = 1 << 16;
+/// Decoded bytes that writers put into a BGZF block: even if they cannot be compressed, the block
+/// is short enough to say so in 16 bits.
+pub const PLAIN: usize = 0xff00;
+/// The empty block that ends a BGZF file.
+pub const END: [u8; 28] =
+    *b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0";
+
+/// The header of a BGZF block, but for the two bytes of its length.
+const BLOCK_HEADER: [u8; 16] = *b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0";
+
+/// Whether bytes begin like a gzip file.
+pub fn is_gzip(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// The header of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// Its length in bytes.
+    pub len: usize,
+    /// If it is a BGZF block: the bytes of the whole block.
+    pub block: Option<usize>,
+}
+
+impl Header {
+    /// The header at the start of `bytes`; `None` if it goes on after them.
+    ///
+    /// # Errors
+    /// Bytes that are no header.
+    pub fn parse(bytes: &[u8]) -> Result<Option<Self>, Fault> {
+        let common = bytes.len().min(MAGIC.len());
+        if bytes[..common] != MAGIC[..common] {
+            let found = format!("\"{}\"", bytes[..common].escape_ascii());
+            return Err(Fault::new(0, found, "a gzip member, which starts with 1f 8b"));
+        }
+        let Some(fixed) = bytes.first_chunk::<FIXED>() else { return Ok(None) };
+        if fixed[2] != DEFLATE {
+            return Err(Fault::new(2, format!("compression method {}", fixed[2]), "8, deflate"));
+        }
+        let flags = fixed[3];
+        if flags & RESERVED != 0 {
+            return Err(Fault::new(3, format!("flags {flags:#04x}"), "reserved bits of zero"));
+        }
+        let mut len = FIXED;
+        let mut block = None;
+        if flags & FEXTRA != 0 {
+            let Some(size) = bytes.get(len..).and_then(|rest| rest.first_chunk()) else {
+                return Ok(None);
+            };
+            len += 2;
+            let size = usize::from(u16::from_le_bytes(*size));
+            let Some(extra) = bytes.get(len..len + size) else { return Ok(None) };
+            block = block_size(extra);
+            len += size;
+        }
+        for flag in [FNAME, FCOMMENT] {
+            if flags & flag != 0 {
+                let Some(zero) = bytes[len..].iter().position(|&byte| byte == 0) else {
+                    if bytes.len() > MOST_HEADER {
+                        return Err(Fault::new(len, "a name without an end", "a zero byte"));
+                    }
+                    return Ok(None);
+                };
+                len += zero + 1;
+            }
+        }
+        if flags & FHCRC != 0 {
+            len += 2;
+        }
+        if bytes.len() < len {
+            return Ok(None);
+        }
+        if block.is_some_and(|size| size < len + TRAILER) {
+            let found = format!("a BGZF block of {} bytes", block.unwrap_or(0));
+            return Err(Fault::new(0, found, format!("at least {}", len + TRAILER)));
+        }
+        Ok(Some(Self { len, block }))
+    }
+}
+
+/// The size of a BGZF block, in the subfield `BC` of the extra field.
+fn block_size(mut extra: &[u8]) -> Option<usize> {
+    while let [a, b, low, high, rest @ ..] = extra {
+        let len = usize::from(u16::from_le_bytes([*low, *high]));
+        if let (b"BC", [low, high, ..], 2) = (&[*a, *b], rest, len) {
+            return Some(usize::from(u16::from_le_bytes([*low, *high])) + 1);
+        }
+        extra = rest.get(len..)?;
+    }
+    None
+}
+
+/// A decompression context for BGZF blocks, for one thread.
+#[derive(Default)]
+pub struct BlockDecompressor(libdeflater::Decompressor);
+
+impl std::fmt::Debug for BlockDecompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("gzip::BlockDecompressor")
+    }
+}
+
+impl BlockDecompressor {
+    /// Appends the decoded bytes of a whole block, at most [`MOST_PLAIN`].
+    ///
+    /// # Errors
+    /// A block that is cut, has another checksum or size than it says, or is longer.
+    pub fn append(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        let size = block.last_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
+        if size > MOST_PLAIN {
+            let at = block.len() - 4;
+            let expected = format!("at most {MOST_PLAIN} in a BGZF block");
+            return Err(Fault::new(at, format!("{size} decoded bytes"), expected));
+        }
+        let before = out.len();
+        out.resize(before + size, 0);
+        let outcome = match self.0.gzip_decompress(block, &mut out[before..]) {
+            Ok(n) if n == size => return Ok(()),
+            Ok(n) => Err(Fault::new(0, format!("{n} decoded bytes"), format!("{size}"))),
+            Err(DecompressionError::InsufficientSpace) => {
+                Err(Fault::new(0, "more decoded bytes", format!("{size}")))
+            }
+            Err(DecompressionError::BadData) => {
+                Err(Fault::new(0, "a damaged block", "deflate data with the checksum they had"))
+            }
+        };
+        out.truncate(before);
+        outcome
+    }
+}
+
+/// A compression context for BGZF blocks, for one thread.
+pub struct BlockCompressor(libdeflater::Compressor);
+
+impl std::fmt::Debug for BlockCompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("gzip::BlockCompressor")
+    }
+}
+
+impl BlockCompressor {
+    /// A new context; `level` is 0 to 12.
+    ///
+    /// # Errors
+    /// Another level.
+    pub fn new(level: i32) -> Result<Self, Fault> {
+        let level = libdeflater::CompressionLvl::new(level)
+            .map_err(|_| Fault::new(0, format!("deflate level {level}"), "a level from 0 to 12"))?;
+        Ok(Self(libdeflater::Compressor::new(level)))
+    }
+
+    /// Appends `plain` as blocks of [`PLAIN`] bytes; none if it is empty.
+    ///
+    /// # Errors
+    /// None are known: libdeflate's bound holds.
+    pub fn append(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        for part in plain.chunks(PLAIN) {
+            let start = out.len();
+            let body = start + BLOCK_HEADER.len() + 2;
+            out.extend_from_slice(&BLOCK_HEADER);
+            out.resize(body + self.0.deflate_compress_bound(part.len()), 0);
+            let packed = self.0.deflate_compress(part, &mut out[body..]);
+            let packed = packed.map_err(|_| Fault::new(0, "no room", "libdeflate's own bound"))?;
+            out.truncate(body + packed);
+            out.extend_from_slice(&crc(part).sum().to_le_bytes());
+            out.extend_from_slice(&(part.len() as u32).to_le_bytes());
+            let size = u16::try_from(out.len() - start - 1).map_err(|_| {
+                Fault::new(0, "a block of over 64 KiB", "one whose length has 16 bits")
+            })?;
+            out[body - 2..body].copy_from_slice(&size.to_le_bytes());
+        }
+        Ok(())
+    }
+}
+
+/// Compresses the parts of one member of a gzip file, each without the others, so that several
+/// threads can do it.
+pub struct PartCompressor(Compress);
+
+impl std::fmt::Debug for PartCompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("gzip::PartCompressor")
+    }
+}
+
+impl PartCompressor {
+    /// A new context; `level` is 0 to 9.
+    ///
+    /// # Errors
+    /// Another level.
+    pub fn new(level: u32) -> Result<Self, Fault> {
+        if level > 9 {
+            return Err(Fault::new(0, format!("gzip level {level}"), "a level from 0 to 9"));
+        }
+        Ok(Self(Compress::new(Compression::new(level), false)))
+    }
+
+    /// Appends deflate data of `plain` that end with a whole byte, and do not end the stream.
+    ///
+    /// # Errors
+    /// None are known.
+    pub fn append(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
+        self.0.reset();
+        // At its lowest level zlib-rs 0.6 writes damaged data where it has to ask for more room.
+        // Its longest code for a byte has nine bits.
+        out.reserve(plain.len() + plain.len() / 7 + 64);
+        let packed = self.0.compress_vec(plain, out, FlushCompress::Sync);
+        packed.map_err(|error| Fault::new(0, error.to_string(), "compressed data"))?;
+        if self.0.total_in() < plain.len() as u64 || out.len() == out.capacity() {
+            return Err(Fault::new(
+                0,
+                "no room",
+                "a code of nine bits for a byte to be the longest",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// The bytes around the parts of one member, and its checksum.
+#[derive(Debug, Default)]
+pub struct MemberFrame(Crc);
+
+impl MemberFrame {
+    /// What comes before the parts: a header without a name or a time.
+    pub const HEADER: [u8; FIXED] = *b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
+
+    /// Takes the checksum of the next part.
+    pub fn push(&mut self, part: &Crc) {
+        self.0.combine(part);
+    }
+
+    /// What comes after the parts: an empty last block, the checksum, and the size.
+    pub fn end(&self) -> [u8; 2 + TRAILER] {
+        let mut end = [3, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        end[2..6].copy_from_slice(&self.0.sum().to_le_bytes());
+        end[6..].copy_from_slice(&self.0.amount().to_le_bytes());
+        end
+    }
+}
+
+/// The CRC-32 of some bytes.
+pub fn crc(bytes: &[u8]) -> Crc {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    crc
+}
+
+/// Decompresses the members of a gzip file that comes in parts.
+pub struct GzipStream {
+    state: State,
+    inflate: Decompress,
+    crc: Crc,
+    /// Whether the last output was filled, so that more may come without more input.
+    is_full: bool,
+    /// Bytes that were taken.
+    taken: u64,
+    /// Where the current member starts.
+    start: u64,
+    members: u64,
+}
+
+enum State {
+    /// Between members, or in a header, of which these bytes were taken.
+    Header(Vec<u8>),
+    Body,
+    Trailer(Vec<u8>),
+    /// After zero bytes that pad the file.
+    Padding,
+}
+
+impl std::fmt::Debug for GzipStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GzipStream").field("taken", &self.taken).finish_non_exhaustive()
+    }
+}
+
+impl Default for GzipStream {
+    fn default() -> Self {
+        Self {
+            state: State::Header(Vec::new()),
+            inflate: Decompress::new(false),
+            crc: Crc::new(),
+            is_full: false,
+            taken: 0,
+            start: 0,
+            members: 0,
+        }
+    }
+}
+
+impl GzipStream {
+    /// Takes stored bytes off the front of `stored`, and appends what they decode to. Returns
+    /// whether that is all: if not, `out` has no capacity left, and more comes with the next call.
+    ///
+    /// # Errors
+    /// Bytes that are no members, and members whose checksum or size is another. Offsets count from
+    /// the first byte of the stream.
+    pub fn push(&mut self, stored: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
+        while !stored.is_empty() || self.is_full {
+            match &mut self.state {
+                State::Header(taken) => {
+                    if taken.is_empty() && self.members > 0 && stored[0] == 0 {
+                        self.state = State::Padding;
+                        continue;
+                    }
+                    let before = taken.len();
+                    taken.extend_from_slice(&stored[..stored.len().min(MOST_HEADER)]);
+                    let header = Header::parse(taken);
+                    let header = header.map_err(|fault| fault.shifted(self.start as usize))?;
+                    let used = match header {
+                        Some(header) => header.len - before,
+                        None => taken.len() - before,
+                    };
+                    if header.is_some() {
+                        self.state = State::Body;
+                        self.inflate.reset(false);
+                        self.crc.reset();
+                    }
+                    self.take(stored, used);
+                }
+                State::Body => {
+                    if out.len() == out.capacity() {
+                        return Ok(false);
+                    }
+                    let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
+                    let status = self.inflate.decompress_vec(stored, out, FlushDecompress::None);
+                    let read = (self.inflate.total_in() - read) as usize;
+                    let written = (self.inflate.total_out() - written) as usize;
+                    self.crc.update(&out[out.len() - written..]);
+                    let at = self.taken as usize + read;
+                    self.take(stored, read);
+                    // The rest of a match may have no room.
+                    self.is_full = out.len() == out.capacity();
+                    match status {
+                        Ok(Status::StreamEnd) => {
+                            self.is_full = false;
+                            self.state = State::Trailer(Vec::new());
+                        }
+                        Ok(_) if read + written > 0 => {}
+                        // zlib's `Z_BUF_ERROR`: nothing is left of what was taken.
+                        Ok(_) if stored.is_empty() => self.is_full = false,
+                        _ => {
+                            let found = format!("bytes that are no deflate data{}", self.place());
+                            return Err(Fault::new(at, found, "a valid stream (RFC 1951)"));
+                        }
+                    }
+                }
+                State::Trailer(taken) => {
+                    let more = (TRAILER - taken.len()).min(stored.len());
+                    taken.extend_from_slice(&stored[..more]);
+                    let whole = taken.first_chunk::<TRAILER>().copied();
+                    self.take(stored, more);
+                    if let Some([a, b, c, d, size @ ..]) = whole {
+                        self.check(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes(size))?;
+                        self.state = State::Header(Vec::new());
+                        self.start = self.taken;
+                        self.members += 1;
+                    }
+                }
+                State::Padding => {
+                    if let Some(place) = stored.iter().position(|&byte| byte != 0) {
+                        let at = self.taken as usize + place;
+                        return Err(Fault::new(at, "more bytes", "zeros up to the file's end"));
+                    }
+                    self.take(stored, stored.len());
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, stored: &mut &[u8], used: usize) {
+        *stored = &stored[used..];
+        self.taken += used as u64;
+    }
+
+    fn place(&self) -> String {
+        match self.members {
+            0 => String::new(),
+            members => format!(" in member {}, which starts at byte {}", members + 1, self.start),
+        }
+    }
+
+    fn check(&self, crc: u32, size: u32) -> Result<(), Fault> {
+        let decoded = self.inflate.total_out();
+        let at = self.taken as usize - TRAILER;
+        if crc != self.crc.sum() {
+            let found = format!("CRC-32 {crc:08x}{}", self.place());
+            return Err(Fault::new(at, found, format!("{:08x}, of the bytes", self.crc.sum())));
+        }
+        if size != decoded as u32 {
+            let found = format!("a size of {size}{}", self.place());
+            return Err(Fault::new(at + 4, found, format!("{decoded} (modulo 2^32)")));
+        }
+        Ok(())
+    }
+
+    /// Where the member starts that the bytes so far do not end; `None` if they end with a member.
+    pub fn unfinished(&self) -> Option<u64> {
+        match &self.state {
+            State::Header(taken) if taken.is_empty() && self.members > 0 => None,
+            State::Padding => None,
+            _ => Some(self.start),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

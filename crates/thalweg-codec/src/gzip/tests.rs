@@ -1,0 +1,179 @@
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{Read, Write};
+
+use flate2::read::{GzDecoder, MultiGzDecoder};
+use flate2::{Compression, GzBuilder};
+use proptest::prelude::*;
+
+use super::*;
+
+/// A member with a name, a comment, an extra field and a checksum of the header.
+fn member(plain: &[u8]) -> Vec<u8> {
+    let builder = GzBuilder::new().filename("a.fastq").comment("of a test").extra(*b"XY\x01\0z");
+    let mut writer = builder.write(Vec::new(), Compression::default());
+    writer.write_all(plain).unwrap();
+    writer.finish().unwrap()
+}
+
+fn blocks(plain: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    BlockCompressor::new(6).unwrap().append(plain, &mut out).unwrap();
+    out.extend(END);
+    out
+}
+
+/// Decompresses a stream that comes in parts of `part` bytes, `room` bytes at a time.
+fn streamed(stored: &[u8], part: usize, room: usize) -> Result<(Vec<u8>, Option<u64>), Fault> {
+    let mut stream = GzipStream::default();
+    let mut all = Vec::new();
+    for mut part in stored.chunks(part) {
+        loop {
+            let mut out = Vec::with_capacity(room);
+            let is_all = stream.push(&mut part, &mut out)?;
+            all.extend(out);
+            if is_all {
+                assert!(part.is_empty());
+                break;
+            }
+        }
+    }
+    Ok((all, stream.unfinished()))
+}
+
+fn unblocked(stored: &[u8]) -> Result<Vec<u8>, Fault> {
+    let mut out = Vec::new();
+    let mut rest = stored;
+    let mut decompressor = BlockDecompressor::default();
+    while let Some(header) = Header::parse(rest)? {
+        let size = header.block.unwrap();
+        decompressor.append(&rest[..size], &mut out)?;
+        rest = &rest[size..];
+    }
+    assert!(rest.is_empty());
+    Ok(out)
+}
+
+#[test]
+fn every_cut_is_an_unfinished_member_or_falls_between_members() {
+    let (one, two) = (member(b"first"), blocks(b"second"));
+    let whole = [one.clone(), two.clone()].concat();
+    let ends = [one.len(), whole.len() - END.len(), whole.len()];
+    for cut in 0..=whole.len() {
+        let (plain, unfinished) = streamed(&whole[..cut], 7, 64).unwrap();
+        assert!(b"firstsecond".starts_with(&plain[..]));
+        assert_eq!(unfinished.is_none(), ends.contains(&cut), "{cut}");
+    }
+}
+
+#[test]
+fn padding_is_allowed_and_other_bytes_are_not() {
+    let padded = [member(b"text"), vec![0; 1000]].concat();
+    assert_eq!(streamed(&padded, 100, 64).unwrap(), (b"text".to_vec(), None));
+    let junk = [member(b"text"), b"junk".to_vec()].concat();
+    assert_eq!(streamed(&junk, 100, 64).unwrap_err().at, member(b"text").len() as u64);
+    let hidden = [padded, b"junk".to_vec()].concat();
+    assert!(streamed(&hidden, 100, 64).unwrap_err().expected.contains("zeros"));
+}
+
+#[test]
+fn what_a_member_says_of_itself_is_checked() {
+    let whole = member(&[b'A'; 1000]);
+    let blocked = blocks(&[b'A'; 1000]);
+    let block = blocked.len() - END.len();
+    for (back, word) in [(5, "CRC-32"), (1, "a size")] {
+        let mut bytes = whole.clone();
+        let at = bytes.len() - back;
+        bytes[at] ^= 1;
+        assert!(streamed(&bytes, 100, 64).unwrap_err().found.contains(word));
+        let mut bytes = blocked.clone();
+        bytes[block - back] ^= 1;
+        unblocked(&bytes).unwrap_err();
+    }
+    let mut large = blocked.clone();
+    large[block - 4..block].copy_from_slice(&u32::MAX.to_le_bytes());
+    assert!(unblocked(&large).unwrap_err().found.contains("4294967295"));
+    let mut short = blocked;
+    short[16..18].copy_from_slice(&10_u16.to_le_bytes());
+    assert!(Header::parse(&short).unwrap_err().found.contains("11 bytes"));
+    for (at, value) in [(0, 0), (2, 7), (3, 0xff)] {
+        let mut bytes = whole.clone();
+        bytes[at] = value;
+        assert_eq!(Header::parse(&bytes).unwrap_err().at, at as u64);
+    }
+}
+
+#[test]
+fn a_name_without_an_end_takes_no_memory() {
+    let endless = [&[0x1f, 0x8b, 8, FNAME, 0, 0, 0, 0, 0, 0][..], &[b'a'; 3 << 20]].concat();
+    assert!(streamed(&endless, 1 << 16, 64).unwrap_err().found.contains("without an end"));
+}
+
+/// One member of parts.
+fn parts(plain: &[u8], len: usize, level: u32) -> Vec<u8> {
+    let mut frame = MemberFrame::default();
+    let mut out = MemberFrame::HEADER.to_vec();
+    let mut compressor = PartCompressor::new(level).unwrap();
+    for part in plain.chunks(len) {
+        compressor.append(part, &mut out).unwrap();
+        frame.push(&crc(part));
+    }
+    out.extend(frame.end());
+    out
+}
+
+#[test]
+fn parts_of_any_bytes_and_level_are_valid() {
+    let mut state = 1_u32;
+    let random = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let random: Vec<u8> = (0..600_000).map(random).collect();
+    let bases: Vec<u8> = random.iter().map(|byte| b"ACGT"[usize::from(byte % 4)]).collect();
+    for plain in [&random, &bases, &vec![255; 600_000], &Vec::new()] {
+        for level in 0..10 {
+            let mut read = Vec::new();
+            GzDecoder::new(&parts(plain, 590_000, level)[..]).read_to_end(&mut read).unwrap();
+            assert!(read == *plain, "{level}");
+        }
+    }
+    PartCompressor::new(10).unwrap_err();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn streams_and_blocks_give_what_was_written(
+        plain in prop::collection::vec(prop::sample::select(b"ACGT\n@+!I".to_vec()), 0..200_000),
+        part in 10_usize..5000,
+        room in 10_usize..5000,
+        level in 0_u32..10,
+    ) {
+        let stored = [member(&plain), blocks(&plain), member(b"")].concat();
+        let twice = [plain.clone(), plain.clone()].concat();
+        prop_assert_eq!(streamed(&stored, part, room)?, (twice.clone(), None));
+        prop_assert_eq!(unblocked(&blocks(&plain))?, plain.clone());
+        // Another implementation reads the blocks.
+        let mut read = Vec::new();
+        MultiGzDecoder::new(&stored[..]).read_to_end(&mut read)?;
+        prop_assert_eq!(read, twice);
+        let one = parts(&plain, part * 200, level);
+        prop_assert_eq!(streamed(&one, part, room)?, (plain.clone(), None));
+        let mut read = Vec::new();
+        GzDecoder::new(&one[..]).read_to_end(&mut read)?;
+        prop_assert_eq!(read, plain);
+    }
+
+    #[test]
+    fn flipped_bits_never_panic_nor_pass(at in 10_usize..400, bit in 0_u32..8) {
+        let plain: Vec<u8> = (0..2000_u32).flat_map(|i| i.to_le_bytes()).collect();
+        let mut stored = blocks(&plain);
+        let at = at % stored.len();
+        stored[at] ^= 1 << bit;
+        let outcome = streamed(&stored, 64, 64);
+        // A name may have been changed, but no value.
+        prop_assert!(outcome.is_err() || outcome.is_ok_and(|(read, _)| plain.starts_with(&read)));
+    }
+}

@@ -1,0 +1,172 @@
+//! The same text in another compression.
+
+use std::sync::Arc;
+
+use thalweg_codec::gzip::{
+    self, BlockCompressor, BlockDecompressor, Crc, Header, MemberFrame, PartCompressor,
+};
+use thalweg_io::{Error, Fault, Result};
+
+use crate::file::{Compression, FastqFile};
+use crate::piece::Piece;
+use crate::source::{OnStored, Work};
+use crate::summary::{Count, Counter};
+
+/// A compression to write, and its level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target {
+    /// Text as it is.
+    Plain,
+    /// One member of gzip, for programs that read no more than one. Levels are 0 to 9.
+    Gzip(u32),
+    /// gzip in blocks, as bgzip writes it, which can be read in parallel. Levels are 0 to 12.
+    Bgzf(i32),
+}
+
+impl Target {
+    /// The level that gzip and bgzip use by default.
+    pub const LEVEL: u8 = 6;
+
+    /// The target of a compression with its default level.
+    pub fn of(compression: Compression) -> Self {
+        match compression {
+            Compression::Plain => Self::Plain,
+            Compression::Gzip => Self::Gzip(Self::LEVEL.into()),
+            Compression::Bgzf => Self::Bgzf(Self::LEVEL.into()),
+        }
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Converted {
+    /// Records and bases.
+    pub count: Count,
+    /// Bytes of the text.
+    pub text: u64,
+    /// Bytes that were written.
+    pub written: u64,
+}
+
+/// Packs pieces of text, and counts their records.
+struct Pack {
+    target: Target,
+    verify: bool,
+    file: Arc<str>,
+}
+
+/// A packed piece of text.
+struct Packed {
+    piece: Piece<Count>,
+    bytes: Vec<u8>,
+    text: u64,
+    crc: Crc,
+}
+
+/// A thread's context.
+enum Packer {
+    Plain,
+    Gzip(PartCompressor),
+    Bgzf(BlockCompressor, BlockDecompressor),
+}
+
+impl Work for Pack {
+    type Worker = Result<Packer, Fault>;
+    type Made = Packed;
+
+    fn worker(&self) -> Self::Worker {
+        Ok(match self.target {
+            Target::Plain => Packer::Plain,
+            Target::Gzip(level) => Packer::Gzip(PartCompressor::new(level)?),
+            Target::Bgzf(level) => {
+                Packer::Bgzf(BlockCompressor::new(level)?, BlockDecompressor::default())
+            }
+        })
+    }
+
+    fn make(&self, packer: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Packed> {
+        let piece = Piece::new(&Counter, text, is_first);
+        let mut bytes = Vec::new();
+        let packed = packer.as_mut().map_err(|fault| fault.clone()).and_then(|packer| {
+            match packer {
+                Packer::Plain => bytes.extend_from_slice(text),
+                Packer::Gzip(part) => part.append(text, &mut bytes)?,
+                Packer::Bgzf(block, decompressor) => {
+                    block.append(text, &mut bytes)?;
+                    if self.verify {
+                        is_text(decompressor, &bytes, text)?;
+                    }
+                }
+            }
+            Ok(())
+        });
+        packed.map_err(|fault| Error::Usage(format!("{}: {fault}", self.file).into()))?;
+        let crc = match self.target {
+            Target::Gzip(_) => gzip::crc(text),
+            _ => Crc::new(),
+        };
+        Ok(Packed { piece, bytes, text: text.len() as u64, crc })
+    }
+}
+
+/// Checks that blocks decode to `text`.
+fn is_text(
+    decompressor: &mut BlockDecompressor,
+    mut blocks: &[u8],
+    text: &[u8],
+) -> Result<(), Fault> {
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(Header { block: Some(len), .. }) = Header::parse(blocks)? {
+        let (block, rest) = blocks.split_at(len);
+        decompressor.append(block, &mut decoded)?;
+        blocks = rest;
+    }
+    if decoded == text {
+        return Ok(());
+    }
+    Err(Fault::new(0, "blocks that decode to other text", "the text of the input"))
+}
+
+impl FastqFile {
+    /// Gives the text of the file in another compression to `write`, part by part. With `verify`,
+    /// BGZF blocks are decompressed again and compared with the text before they are written.
+    /// `on_stored` sees the bytes of the input.
+    ///
+    /// # Errors
+    /// Those of [`FastqFile::map`]; [`Error::Usage`] for a level that does not exist; the errors of
+    /// `write`.
+    pub fn convert(
+        &self,
+        target: Target,
+        verify: bool,
+        on_stored: Option<OnStored>,
+        mut write: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<Converted> {
+        let mut stitch = self.stitch(Arc::new(Counter));
+        let mut done = Converted::default();
+        let mut frame = MemberFrame::default();
+        let mut give = |bytes: &[u8], done: &mut Converted| {
+            done.written += bytes.len() as u64;
+            write(bytes)
+        };
+        if let Target::Gzip(_) = target {
+            give(&MemberFrame::HEADER, &mut done)?;
+        }
+        for packed in self.pieces(Pack { target, verify, file: self.name().clone() }, on_stored)? {
+            let Packed { piece, bytes, text, crc } = packed?;
+            done.text += text;
+            done.count += stitch.push(piece)?;
+            frame.push(&crc);
+            give(&bytes, &mut done)?;
+        }
+        while let Some(rest) = stitch.finish()? {
+            done.count += Some(rest);
+        }
+        match target {
+            Target::Plain => {}
+            Target::Gzip(_) => give(&frame.end(), &mut done)?,
+            Target::Bgzf(_) => give(&gzip::END, &mut done)?,
+        }
+        Ok(done)
+    }
+}

@@ -1,0 +1,177 @@
+//! Where text comes from: plain files and BGZF in parallel, other gzip files from one thread.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use thalweg_codec::gzip::{BlockDecompressor, Header};
+use thalweg_io::engine::Decoder;
+use thalweg_io::extent::{Framer, Group, Step};
+use thalweg_io::{Error, InFile, Result};
+
+/// Bytes of text that a worker takes at a time.
+pub(crate) const PIECE: usize = 512 << 10;
+
+/// Sees the stored bytes of a file, in order, each once.
+pub type OnStored = Box<dyn FnMut(&[u8]) + Send>;
+
+/// What is done with each piece of text.
+pub(crate) trait Work: Send + Sync + 'static {
+    /// What a thread keeps between pieces.
+    type Worker: Send + 'static;
+    type Made: Send + 'static;
+
+    fn worker(&self) -> Self::Worker;
+
+    /// `is_first` for the first piece of the file.
+    fn make(&self, worker: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Self::Made>;
+}
+
+/// Cuts stored bytes into pieces.
+pub(crate) struct Cuts(pub(crate) usize);
+
+impl Framer for Cuts {
+    fn frame(
+        &mut self,
+        _at: u64,
+        bytes: &[u8],
+        _last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
+        let starts = (0..bytes.len()).step_by(self.0);
+        found.extend(starts.map(|start| start..(start + self.0).min(bytes.len())));
+        Ok(Step::More { used: bytes.len(), need: 0 })
+    }
+}
+
+/// Finds BGZF blocks.
+pub(crate) struct Blocks {
+    pub(crate) file: Arc<str>,
+    pub(crate) size: u64,
+}
+
+impl Framer for Blocks {
+    fn frame(
+        &mut self,
+        at: u64,
+        bytes: &[u8],
+        last: bool,
+        found: &mut Vec<Range<usize>>,
+    ) -> Result<Step> {
+        let mut used = 0;
+        while used < bytes.len() {
+            let here = at + used as u64;
+            let header = Header::parse(&bytes[used..])
+                .map_err(|fault| fault.in_file(&self.file, here, "a BGZF block"))?;
+            let need = match header {
+                Some(Header { block: Some(len), .. }) => len,
+                Some(_) => {
+                    return Err(Error::Malformed {
+                        file: self.file.clone(),
+                        what: "a member of a BGZF file".into(),
+                        offset: here,
+                        found: "a gzip member that does not say how long it is".into(),
+                        expected: "a BGZF block, as before; `gzip -dc FILE | thalweg ... -` reads \
+                                   files of both kinds"
+                            .into(),
+                    });
+                }
+                // A name in a header is short.
+                None => bytes.len() - used + 1,
+            };
+            if need as u64 > self.size - here || (last && header.is_none()) {
+                return Err(cut(&self.file, here, self.size));
+            }
+            if header.is_none() || need > bytes.len() - used {
+                return Ok(Step::More { used, need });
+            }
+            found.push(used..used + need);
+            used += need;
+        }
+        Ok(Step::More { used, need: 0 })
+    }
+}
+
+/// The error about a gzip file that ends in a member, which starts at `offset`.
+pub(crate) fn cut(file: &Arc<str>, offset: u64, size: u64) -> Error {
+    let advice = "; fetch the file again";
+    Error::Truncated { file: file.clone(), what: "a gzip member".into(), offset, size, advice }
+}
+
+/// Does the work on pieces of a file, which are extents or made of them.
+pub(crate) struct PieceDecoder<W> {
+    pub(crate) work: Arc<W>,
+    pub(crate) file: Arc<str>,
+    /// Extents are BGZF blocks.
+    pub(crate) is_bgzf: bool,
+    /// Bytes of text in a piece, or a few more.
+    pub(crate) piece: usize,
+    /// Whether the stored bytes of pieces are kept.
+    pub(crate) keeps_stored: bool,
+}
+
+/// What was made of a piece, and its stored bytes if they are kept.
+pub(crate) struct Made<T> {
+    pub(crate) made: T,
+    pub(crate) stored: Vec<u8>,
+}
+
+pub(crate) struct PieceWorker<W: Work> {
+    own: W::Worker,
+    blocks: BlockDecompressor,
+    text: Vec<u8>,
+    bytes: u64,
+}
+
+impl<W: Work> Decoder for PieceDecoder<W> {
+    type Worker = PieceWorker<W>;
+    type Batch = Option<Made<W::Made>>;
+
+    fn worker(&self) -> Self::Worker {
+        let blocks = BlockDecompressor::default();
+        PieceWorker { own: self.work.worker(), blocks, text: Vec::new(), bytes: 0 }
+    }
+
+    fn batch(&self) -> Self::Batch {
+        None
+    }
+
+    fn decode(
+        &self,
+        worker: &mut Self::Worker,
+        group: &Group,
+        next: &mut usize,
+        batch: &mut Self::Batch,
+    ) -> Result<()> {
+        let PieceWorker { own, blocks, text, bytes } = worker;
+        let is_first = group.get(*next).is_some_and(|extent| extent.offset == 0);
+        let mut first = *next;
+        let mut stored = Vec::new();
+        text.clear();
+        while let Some(extent) = group.get(first) {
+            first += 1;
+            if self.keeps_stored {
+                stored.extend_from_slice(extent.bytes);
+            }
+            if !self.is_bgzf {
+                *bytes += extent.bytes.len() as u64;
+                let made = self.work.make(own, extent.bytes, is_first)?;
+                *batch = Some(Made { made, stored });
+                *next = first;
+                return Ok(());
+            }
+            let decoded = blocks.append(extent.bytes, text);
+            decoded.map_err(|f| f.in_file(&self.file, extent.offset, "a BGZF block"))?;
+            if text.len() >= self.piece {
+                break;
+            }
+        }
+        *bytes += text.len() as u64;
+        *batch = Some(Made { made: self.work.make(own, text, is_first)?, stored });
+        *next = first;
+        Ok(())
+    }
+
+    fn decoded_bytes(worker: &Self::Worker) -> u64 {
+        worker.bytes
+    }
+}

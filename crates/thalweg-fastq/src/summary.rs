@@ -1,0 +1,153 @@
+//! Figures of a whole file: reads, bases, lengths, qualities.
+
+use std::ops::AddAssign;
+
+use thalweg_io::Result;
+use thalweg_io::lengths::{LengthStats, Lengths};
+
+use crate::file::FastqFile;
+use crate::piece::Gather;
+use crate::record::Record;
+use crate::source::OnStored;
+
+/// The lowest character of a quality, which is Phred 0.
+const ZERO: u8 = b'!';
+/// Qualities from Phred 0 to 93.
+const QUALITIES: usize = 94;
+
+/// How many reads and bases a file has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Count {
+    /// Records.
+    pub reads: u64,
+    /// Bases of all records.
+    pub bases: u64,
+}
+
+impl AddAssign<Option<Self>> for Count {
+    fn add_assign(&mut self, more: Option<Self>) {
+        let more = more.unwrap_or_default();
+        self.reads += more.reads;
+        self.bases += more.bases;
+    }
+}
+
+/// Figures of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// Records.
+    pub reads: u64,
+    /// Bases of all records.
+    pub bases: u64,
+    /// Exact statistics of lengths in bases; `None` without reads.
+    pub lengths: Option<LengthStats>,
+    /// Bases that are G or C, of either case.
+    pub gc: u64,
+    /// The number of bases with each Phred quality, from 0 to 93.
+    pub qualities: [u64; QUALITIES],
+}
+
+impl Summary {
+    /// Bases with a Phred quality of at least `phred`.
+    pub fn bases_from(&self, phred: usize) -> u64 {
+        self.qualities.iter().skip(phred).sum()
+    }
+
+    /// The Phred quality of the mean probability of an error; `None` without bases.
+    pub fn mean_quality(&self) -> Option<f64> {
+        let bases = self.bases_from(0);
+        let errors = self.qualities.iter().enumerate();
+        let errors: f64 = errors.map(|(q, &n)| n as f64 * 10_f64.powf(q as f64 / -10.0)).sum();
+        (bases > 0).then(|| -10.0 * (errors / bases as f64).log10())
+    }
+}
+
+pub(crate) struct Counter;
+
+impl Gather for Counter {
+    type Rows = Count;
+
+    fn push(&self, count: &mut Count, record: &Record<'_>) {
+        count.reads += 1;
+        count.bases += record.sequence.len() as u64;
+    }
+}
+
+struct Summing;
+
+/// The figures of some records.
+struct Part {
+    lengths: Vec<u64>,
+    gc: u64,
+    /// Two counts of each byte, so that equal neighbours do not wait for each other.
+    qualities: [[u32; 256]; 2],
+}
+
+impl Default for Part {
+    fn default() -> Self {
+        Self { lengths: Vec::new(), gc: 0, qualities: [[0; 256]; 2] }
+    }
+}
+
+impl Gather for Summing {
+    type Rows = Part;
+
+    fn push(&self, part: &mut Part, record: &Record<'_>) {
+        part.lengths.push(record.sequence.len() as u64);
+        let is_gc = |byte: &u8| matches!(byte | 0x20, b'g' | b'c');
+        part.gc += record.sequence.iter().map(|byte| u64::from(is_gc(byte))).sum::<u64>();
+        let [even, odd] = &mut part.qualities;
+        let mut pairs = record.qualities.chunks_exact(2);
+        for pair in &mut pairs {
+            even[usize::from(pair[0])] += 1;
+            odd[usize::from(pair[1])] += 1;
+        }
+        for &byte in pairs.remainder() {
+            even[usize::from(byte)] += 1;
+        }
+    }
+}
+
+impl FastqFile {
+    /// The number of reads and bases. Everything is checked that reading records checks.
+    ///
+    /// # Errors
+    /// Those of [`FastqFile::map`].
+    pub fn count(&self) -> Result<Count> {
+        self.count_with(None)
+    }
+
+    /// [`FastqFile::count`], while something sees the stored bytes: to calculate their checksum.
+    ///
+    /// # Errors
+    /// Those of [`FastqFile::map`].
+    pub fn count_with(&self, on_stored: Option<OnStored>) -> Result<Count> {
+        self.taken(Counter, on_stored)?.try_fold(Count::default(), |mut all, part| {
+            all += Some(part?);
+            Ok(all)
+        })
+    }
+
+    /// Figures of all records.
+    ///
+    /// # Errors
+    /// Those of [`FastqFile::map`].
+    pub fn summary(&self) -> Result<Summary> {
+        let mut lengths = Lengths::default();
+        let mut all =
+            Summary { reads: 0, bases: 0, lengths: None, gc: 0, qualities: [0; QUALITIES] };
+        for part in self.taken(Summing, None)? {
+            let part = part?;
+            all.reads += part.lengths.len() as u64;
+            all.bases += part.lengths.iter().sum::<u64>();
+            all.gc += part.gc;
+            part.lengths.into_iter().for_each(|length| lengths.push(length));
+            for (phred, count) in all.qualities.iter_mut().enumerate() {
+                let byte = phred + usize::from(ZERO);
+                *count += part.qualities.iter().map(|of| u64::from(of[byte])).sum::<u64>();
+            }
+        }
+        all.lengths = lengths.stats();
+        Ok(all)
+    }
+}
