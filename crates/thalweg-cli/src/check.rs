@@ -31,8 +31,8 @@ use crate::progress::FetchProgress;
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Files of reads, folders of them, patterns such as 'runs/**/*.blow5', HDF5 files of arrays,
-    /// and FASTQ files
+    /// Files of reads, folders of them, patterns such as 'runs/**/*.blow5'; HDF5 files of arrays
+    /// and FASTQ files by their names (folders are searched for files of reads only)
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Write every intact record to OUT, as it is stored; of one file only
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
 enum Outcome {
     Reads(CheckReport),
     Arrays(ArrayCheck),
-    Fastq(Count, Verified),
+    Fastq(Count, Verified, Option<String>),
 }
 
 impl Outcome {
@@ -112,7 +112,7 @@ impl Outcome {
         match self {
             Self::Reads(report) => report.is_whole(),
             Self::Arrays(report) => report.is_whole(),
-            // A defect is an error, for nothing can be read behind it.
+            // A defect is an error, for nothing can be read after it.
             Self::Fastq(..) => true,
         }
     }
@@ -121,10 +121,10 @@ impl Outcome {
         match self {
             Self::Reads(report) => as_json(path, report),
             Self::Arrays(report) => arrays_as_json(path, report),
-            Self::Fastq(count, verified) => json!({
+            Self::Fastq(count, verified, note) => json!({
                 "file": urls::shown_path(path), "whole": true,
                 "reads": count.reads, "bases": count.bases,
-                "checksums": verified.by,
+                "checksums": verified.by, "note": note,
             }),
         }
     }
@@ -140,7 +140,7 @@ impl Outcome {
         match self {
             Self::Reads(report) => print(out, path, report, salvaged),
             Self::Arrays(report) => print_arrays(out, path, report),
-            Self::Fastq(Count { reads, bases }, verified) => {
+            Self::Fastq(Count { reads, bases }, verified, _) => {
                 write!(out, "{}, {}", counted(*reads, "read"), counted(*bases, "base"))?;
                 for from in &verified.by {
                     write!(out, "; as {} says", Shown(from))?;
@@ -163,7 +163,7 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ou
             }
             Opened::Fastq(file) if args.salvage.is_none() => {
                 let (count, verified) = fastq::check(&file)?;
-                return Ok(Outcome::Fastq(count, verified));
+                return Ok(Outcome::Fastq(count, verified, file.note().map(str::to_owned)));
             }
             other => other.into_reads()?,
         }

@@ -9,7 +9,6 @@ use std::{fs, slice};
 
 use serde_json::json;
 use thalweg::convert::{Conversion, convert};
-use thalweg::fastq::FastqFile;
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
 use thalweg::reads::{Options, ReadSet, Selection};
@@ -109,8 +108,11 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         return Ok(());
     }
     let options = counting(args.explain, args.read.options());
-    if let Some(file) = fastq::only(&args.inputs, &options)? {
-        return convert_fastq(args, &file);
+    if let Some(named) = fastq::Named::only(&args.inputs, &options)? {
+        return convert_fastq(args, named, &options);
+    }
+    if let Some(path) = args.inputs.first() {
+        check_options(path, Kind::Reads)?;
     }
     let control = options.control.clone();
     let format = format(args)?;
@@ -129,12 +131,12 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     write(args, &set, &selection, &args.output, &conversion)
 }
 
-fn convert_fastq(args: &ConvertArgs, file: &FastqFile) -> VerbResult {
+fn convert_fastq(args: &ConvertArgs, named: fastq::Named, options: &Options) -> VerbResult {
     if let Some(path) = args.inputs.first() {
         check_options(path, Kind::Fastq)?;
     }
     if !fastq::is_stream(&args.output) {
-        args.write.force.check(&args.output, file.path())?;
+        args.write.force.check(&args.output, &args.inputs)?;
     }
     let job = fastq::ConvertJob {
         to: &args.output,
@@ -144,7 +146,8 @@ fn convert_fastq(args: &ConvertArgs, file: &FastqFile) -> VerbResult {
         md5: args.md5,
         as_json: args.write.json,
     };
-    fastq::convert(file, job)
+    let target = job.target()?;
+    fastq::convert(&named.open(options)?, target, job)
 }
 
 /// Converts each input to a file of its own. Inputs are opened one by one, so that one that is

@@ -51,7 +51,7 @@ pub(crate) fn open(identified: Identified, options: &Options) -> thalweg::Result
             print_note(&file);
             Ok(file)
         }
-        other => Err(other.into_reads().err().unwrap_or(thalweg::Error::Cancelled)),
+        _ => Err(thalweg::Error::Usage("what was identified as FASTQ is something else".into())),
     }
 }
 
@@ -65,28 +65,41 @@ fn progress(file: &FastqFile) -> FetchProgress {
     FetchProgress::watch(&file.options().control, file.size().unwrap_or(0))
 }
 
-/// The FASTQ file that is the only one of some paths, or on the standard input; `None` if something
-/// else is there.
-pub(crate) fn only(paths: &[PathBuf], options: &Options) -> Result<Option<FastqFile>, Failure> {
-    let [path] = paths else {
-        return match paths.iter().find(|path| is_fastq_name(path)) {
-            Some(path) => {
-                let path = shown_path(path);
-                Err(Failure::Usage(format!("{path}: FASTQ files are taken one at a time")))
-            }
-            None => Ok(None),
+/// FASTQ that was named, and not read yet.
+pub(crate) enum Named {
+    File(Identified),
+    Stream,
+}
+
+impl Named {
+    /// The FASTQ file that is the only one of some paths, or the standard input; `None` if
+    /// something else is there.
+    pub(crate) fn only(paths: &[PathBuf], options: &Options) -> Result<Option<Self>, Failure> {
+        let [path] = paths else {
+            return match paths.iter().find(|path| is_fastq_name(path)) {
+                Some(path) => {
+                    let path = shown_path(path);
+                    Err(Failure::Usage(format!("{path}: FASTQ files are taken one at a time")))
+                }
+                None => Ok(None),
+            };
         };
-    };
-    if is_stream(path) {
-        return Ok(Some(from_stdin(options)?));
+        if is_stream(path) {
+            return Ok(Some(Self::Stream));
+        }
+        // A file of reads would be opened twice.
+        if Format::of_path(path).is_some() {
+            return Ok(None);
+        }
+        let identified = identify(path, false, options)?;
+        Ok(identified.filter(Identified::is_fastq).map(Self::File))
     }
-    // A file of reads would be opened twice.
-    if Format::of_path(path).is_some() {
-        return Ok(None);
-    }
-    match identify(path, false, options)?.filter(Identified::is_fastq) {
-        Some(identified) => Ok(Some(open(identified, options)?)),
-        None => Ok(None),
+
+    pub(crate) fn open(self, options: &Options) -> thalweg::Result<FastqFile> {
+        match self {
+            Self::File(identified) => open(identified, options),
+            Self::Stream => from_stdin(options),
+        }
     }
 }
 
@@ -115,7 +128,7 @@ pub(crate) fn read(file: &FastqFile, job: &ReadJob<'_>) -> VerbResult {
     let Count { reads, bases } = file.count()?;
     let (seconds, cpu_s) = job.started.seconds();
     drop(progress);
-    let stored = file.options().control.fetched();
+    let stored = file.stored_bytes();
     if job.as_json {
         return print_json(&with_build(json!({
             "workload": "thalweg",
@@ -177,7 +190,7 @@ pub(crate) fn describe(
     };
     let size = file.size().unwrap_or(0);
     if as_json {
-        let line = info(path, file.compression(), size, cached, summary.as_ref());
+        let line = info(path, file, cached, summary.as_ref());
         return Ok(format!("{line}\n"));
     }
     let mut words = format!("{}\n", shown_path(path));
@@ -213,20 +226,14 @@ fn in_words(summary: &Summary, line: &mut dyn FnMut(&str, &str)) {
     }
 }
 
-fn info(
-    path: &Path,
-    compression: Compression,
-    size: u64,
-    cached: &Residency,
-    summary: Option<&Summary>,
-) -> Value {
+fn info(path: &Path, file: &FastqFile, cached: &Residency, summary: Option<&Summary>) -> Value {
     let of = |f: &dyn Fn(&Summary) -> Value| summary.map(f);
     json!({
         "schema": "thalweg.info/1",
         "file": urls::shown_path(path),
         "format": "FASTQ",
-        "compression": compression.name(),
-        "size_bytes": size,
+        "compression": file.compression().name(),
+        "size_bytes": file.size(),
         "reads": of(&|s| s.reads.into()),
         "bases": of(&|s| s.bases.into()),
         "gc": of(&|s| s.gc.into()),
@@ -236,6 +243,7 @@ fn info(
         "mean_quality": of(&|s| s.mean_quality().into()),
         "q20_bases": of(&|s| s.bases_from(20).into()),
         "q30_bases": of(&|s| s.bases_from(30).into()),
+        "note": file.note(),
         "cached": cached,
         "cached_share": cached.fraction(),
     })
@@ -256,51 +264,65 @@ pub(crate) struct ConvertJob<'a> {
 
 impl ConvertJob<'_> {
     /// The compression that the name of the output stands for.
-    fn target(&self) -> Result<Target, Failure> {
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a name or options that do not fit.
+    pub(crate) fn target(&self) -> Result<Target, Failure> {
         let name = shown_path(self.to);
-        let is_packed = [".gz", ".bgz", ".bgzf"].iter().any(|end| name.ends_with(end));
-        if !is_packed && !is_stream(self.to) && !is_fastq_name(self.to) {
-            let endings = "the name of FASTQ must end in .fastq or .fq, and .gz for BGZF";
-            return Err(Failure::Usage(format!("{name}: {endings}")));
-        }
+        let compression = match is_stream(self.to) {
+            true => Some(Compression::Plain),
+            false => Compression::of_name(self.to),
+        };
         let level = self.level.unwrap_or(Target::LEVEL.into());
-        let most = if self.single_member { 9 } else { 12 };
-        if !(0..=most).contains(&level) {
-            return Err(Failure::Usage(format!("--level {level}: expected 0 to {most}")));
+        let target = match compression {
+            None => {
+                let endings = "the name of FASTQ must end in .fastq or .fq, and .gz for BGZF";
+                return Err(Failure::Usage(format!("{name}: {endings}")));
+            }
+            Some(Compression::Plain) => {
+                let options = [
+                    ("--single-member", self.single_member),
+                    ("--level", self.level.is_some()),
+                    ("--verify", self.verify),
+                ];
+                if let Some((option, _)) = options.into_iter().find(|(_, is_given)| *is_given) {
+                    let why = "the name of the output does not end in .gz";
+                    return Err(Failure::Usage(format!("{name}: {option} is for gzip, and {why}")));
+                }
+                Target::Plain
+            }
+            // A level below 0 is refused as one that is too high is.
+            Some(_) if self.single_member => Target::Gzip(u32::try_from(level).unwrap_or(u32::MAX)),
+            Some(_) => Target::Bgzf(level),
+        };
+        target.check().map_err(Failure::of_argument)?;
+        if is_stream(self.to) && (self.as_json || self.md5) {
+            return Err(Failure::Usage("--json is for an output that is a file".into()));
         }
-        match (is_packed, self.single_member) {
-            (true, true) => Ok(Target::Gzip(level.unsigned_abs())),
-            (true, false) => Ok(Target::Bgzf(level)),
-            (false, false) => Ok(Target::Plain),
-            (false, true) => Err(Failure::Usage(format!(
-                "--single-member is for gzip, and the name {name} does not end in .gz"
-            ))),
-        }
+        Ok(target)
     }
 }
 
 /// Writes the same text in another compression, which the name says. Checksums of the input that
-/// lie beside it are verified before the output appears.
-pub(crate) fn convert(file: &FastqFile, job: ConvertJob<'_>) -> VerbResult {
-    let target = job.target()?;
+/// lie beside it are verified before a file appears; on the standard output it is too late.
+pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> VerbResult {
     let _progress = progress(file);
     let checksums = Checksums::of(file.path(), job.md5, file.options())?;
     let on_stored = checksums.on_stored();
-    let (done, verified) = if is_stream(job.to) {
-        let mut out = std::io::stdout().lock();
-        let failed = |e| thalweg::Error::io(&"standard output".into(), "writing", e);
-        let write = |part: &[u8]| out.write_all(part).map_err(failed);
-        let done = file.convert(target, job.verify, on_stored, write)?;
-        out.flush()?;
-        (done, checksums.verify(file.name())?)
-    } else {
-        let mut out = NewFile::create(job.to)?;
-        let done = file.convert(target, job.verify, on_stored, |part| out.push(part))?;
-        let verified = checksums.verify(file.name())?;
-        out.finish()?;
-        (done, verified)
-    };
-    if is_stream(job.to) || !job.as_json {
+    if is_stream(job.to) {
+        let done = file.convert(target, job.verify, on_stored, to_stdout);
+        if done.as_ref().is_err_and(is_closed) {
+            return Err(Failure::OutputClosed);
+        }
+        done?;
+        checksums.verify(file.name())?;
+        return Ok(());
+    }
+    let mut out = NewFile::create(job.to)?;
+    let done = file.convert(target, job.verify, on_stored, |part| out.push(part))?;
+    let verified = checksums.verify(file.name())?;
+    out.finish()?;
+    if !job.as_json {
         return Ok(());
     }
     let Converted { count, text, written } = done;
@@ -314,6 +336,21 @@ pub(crate) fn convert(file: &FastqFile, job: ConvertJob<'_>) -> VerbResult {
         "md5": verified.md5,
         "checksums": verified.by,
     }))
+}
+
+const STDOUT: &str = "standard output";
+
+/// Whether an error says that nobody reads the standard output any more.
+fn is_closed(error: &thalweg::Error) -> bool {
+    matches!(error, thalweg::Error::Io { file, source, .. }
+        if &**file == STDOUT && source.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// Writes to the standard output.
+fn to_stdout(part: &[u8]) -> thalweg::Result<()> {
+    let mut out = std::io::stdout().lock();
+    let written = out.write_all(part).and_then(|()| out.flush());
+    written.map_err(|error| thalweg::Error::io(&STDOUT.into(), "writing", error))
 }
 
 /// Checks the records of a file, and its checksums that lie beside it.

@@ -197,11 +197,11 @@ fn about_arrays(paths: &[PathBuf], error: Error) -> Error {
 /// The error for paths without reads: it names the verbs for networks or FASTQ if one of the paths
 /// is such.
 fn about_others(paths: &[PathBuf], error: Error) -> Error {
-    if matches!(error, Error::Malformed { .. })
-        && let Some(path) = paths.iter().find(|path| is_fastq_name(path))
+    if let Error::Malformed { file, .. } = &error
+        && is_fastq_name(Path::new(&**file))
     {
         return Error::Unsupported {
-            file: urls::shown_path(path).into(),
+            file: file.clone(),
             what: "FASTQ in place of signal".into(),
             advice: "`thalweg info`, `read`, `check` and `convert` read FASTQ".into(),
         };

@@ -38,9 +38,10 @@ impl Kind {
 
 /// Options of a verb that are for some kinds of files only. Names are those of the arguments, with
 /// `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 14] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 15] = [
     ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
     ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
+    ("read", &["explain", "events", "logs", "trusted"], &[Kind::Reads, Kind::Arrays]),
     ("info", &["count"], &[Kind::Reads, Kind::Fastq]),
     ("doctor", &["paths", "measure"], &[Kind::Arrays]),
     ("plot", &["bank"], &[Kind::Arrays]),

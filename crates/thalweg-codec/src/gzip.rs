@@ -1,8 +1,8 @@
 //! gzip (RFC 1952), and the blocks of BGZF (SAM specification, section 4.1).
 //!
 //! A gzip file is a sequence of members. A BGZF file is a gzip file whose members hold at most 64
-//! KiB each, and say in their header how long they are, so that they can be found, and decoded, one
-//! without the other.
+//! KiB each, and say in their header how long they are, so that they can be found and decoded
+//! independently.
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use libdeflater::DecompressionError;
@@ -21,6 +21,8 @@ const FIXED: usize = 10;
 const TRAILER: usize = 8;
 /// The longest header that is read. Names and comments have no limit of their own.
 const MOST_HEADER: usize = 1 << 20;
+/// Bytes that are added at a time to a header that was not whole.
+const HEADER_STEP: usize = 256;
 
 // The flags of a header, and those that are reserved.
 const FHCRC: u8 = 2;
@@ -139,23 +141,36 @@ impl BlockDecompressor {
     /// # Errors
     /// A block that is cut, has another checksum or size than it says, or is longer.
     pub fn append(&mut self, block: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
-        let size = block.last_chunk().map_or(0, |size| u32::from_le_bytes(*size)) as usize;
-        if size > MOST_PLAIN {
-            let at = block.len() - 4;
+        let start = Header::parse(block)?.map_or(block.len(), |header| header.len);
+        let rest = block.get(start..).unwrap_or_default();
+        let Some((body, [a, b, c, d, size @ ..])) = rest.split_last_chunk::<TRAILER>() else {
+            return Err(Fault::new(0, format!("a block of {} bytes", block.len()), "a whole one"));
+        };
+        let (crc_of, size) = (u32::from_le_bytes([*a, *b, *c, *d]), u32::from_le_bytes(*size));
+        let at = block.len() - TRAILER;
+        if size as usize > MOST_PLAIN {
             let expected = format!("at most {MOST_PLAIN} in a BGZF block");
-            return Err(Fault::new(at, format!("{size} decoded bytes"), expected));
+            return Err(Fault::new(at + 4, format!("{size} decoded bytes"), expected));
         }
         let before = out.len();
-        out.resize(before + size, 0);
-        let outcome = match self.0.gzip_decompress(block, &mut out[before..]) {
-            Ok(n) if n == size => return Ok(()),
-            Ok(n) => Err(Fault::new(0, format!("{n} decoded bytes"), format!("{size}"))),
+        out.resize(before + size as usize, 0);
+        let outcome = match self.0.deflate_decompress(body, &mut out[before..]) {
+            Ok(n) if n == size as usize => match crc(&out[before..]).sum() {
+                sum if sum == crc_of => return Ok(()),
+                sum => {
+                    let found = format!("CRC-32 {crc_of:08x}");
+                    Err(Fault::new(at, found, format!("{sum:08x}, as calculated")))
+                }
+            },
+            Ok(n) => Err(Fault::new(at + 4, format!("a size of {size}"), format!("{n}"))),
             Err(DecompressionError::InsufficientSpace) => {
-                Err(Fault::new(0, "more decoded bytes", format!("{size}")))
+                Err(Fault::new(at + 4, format!("a size of {size}"), "the size of the data"))
             }
-            Err(DecompressionError::BadData) => {
-                Err(Fault::new(0, "a damaged block", "deflate data with the checksum they had"))
-            }
+            Err(DecompressionError::BadData) => Err(Fault::new(
+                start,
+                "bytes that are no deflate data",
+                "a valid stream (RFC 1951)",
+            )),
         };
         out.truncate(before);
         outcome
@@ -250,6 +265,13 @@ impl PartCompressor {
     }
 }
 
+/// Whether a part of a member decodes to `plain`.
+pub fn is_part_of(part: &[u8], plain: &[u8]) -> bool {
+    let mut out = Vec::with_capacity(plain.len() + 1);
+    let decoded = Decompress::new(false).decompress_vec(part, &mut out, FlushDecompress::Sync);
+    decoded.is_ok() && out == plain
+}
+
 /// The bytes around the parts of one member, and its checksum.
 #[derive(Debug, Default)]
 pub struct MemberFrame(Crc);
@@ -337,12 +359,21 @@ impl GzipStream {
                         self.state = State::Padding;
                         continue;
                     }
+                    // Most headers are whole. Of others, few bytes are copied at a time.
                     let before = taken.len();
-                    taken.extend_from_slice(&stored[..stored.len().min(MOST_HEADER)]);
-                    let header = Header::parse(taken);
-                    let header = header.map_err(|fault| fault.shifted(self.start as usize))?;
+                    let parsed = if before == 0 {
+                        Header::parse(stored)
+                    } else {
+                        taken.extend_from_slice(&stored[..stored.len().min(HEADER_STEP)]);
+                        Header::parse(taken)
+                    };
+                    let header = parsed.map_err(|fault| fault.shifted(self.start as usize))?;
                     let used = match header {
                         Some(header) => header.len - before,
+                        None if before == 0 => {
+                            taken.extend_from_slice(stored);
+                            stored.len()
+                        }
                         None => taken.len() - before,
                     };
                     if header.is_some() {
@@ -420,7 +451,7 @@ impl GzipStream {
         let at = self.taken as usize - TRAILER;
         if crc != self.crc.sum() {
             let found = format!("CRC-32 {crc:08x}{}", self.place());
-            return Err(Fault::new(at, found, format!("{:08x}, of the bytes", self.crc.sum())));
+            return Err(Fault::new(at, found, format!("{:08x}, as calculated", self.crc.sum())));
         }
         if size != decoded as u32 {
             let found = format!("a size of {size}{}", self.place());

@@ -28,22 +28,26 @@ pub fn schema() -> SchemaRef {
 }
 
 /// A column of text while it grows.
-#[derive(Default)]
 struct Text {
     bytes: Vec<u8>,
-    ends: Vec<i32>,
+    offsets: Vec<i32>,
+}
+
+impl Default for Text {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), offsets: vec![0] }
+    }
 }
 
 impl Text {
     fn push(&mut self, text: &[u8]) {
         self.bytes.extend_from_slice(text);
         // A batch has the records of one piece, and those between it and the next: under 2 GiB.
-        self.ends.push(self.bytes.len() as i32);
+        self.offsets.push(self.bytes.len() as i32);
     }
 
     fn finish(self, nulls: Option<NullBuffer>) -> std::result::Result<ArrayRef, ArrowError> {
-        let offsets: Vec<i32> = std::iter::once(0).chain(self.ends).collect();
-        let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+        let offsets = OffsetBuffer::new(ScalarBuffer::from(self.offsets));
         Ok(Arc::new(StringArray::try_new(offsets, Buffer::from_vec(self.bytes), nulls)?))
     }
 }

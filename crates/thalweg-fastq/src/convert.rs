@@ -5,9 +5,9 @@ use std::sync::Arc;
 use thalweg_codec::gzip::{
     self, BlockCompressor, BlockDecompressor, Crc, Header, MemberFrame, PartCompressor,
 };
-use thalweg_io::{Error, Fault, Result};
+use thalweg_io::{Error, Fault, InFile, Result};
 
-use crate::file::{Compression, FastqFile};
+use crate::file::FastqFile;
 use crate::piece::Piece;
 use crate::source::{OnStored, Work};
 use crate::summary::{Count, Counter};
@@ -27,13 +27,20 @@ impl Target {
     /// The level that gzip and bgzip use by default.
     pub const LEVEL: u8 = 6;
 
-    /// The target of a compression with its default level.
-    pub fn of(compression: Compression) -> Self {
-        match compression {
-            Compression::Plain => Self::Plain,
-            Compression::Gzip => Self::Gzip(Self::LEVEL.into()),
-            Compression::Bgzf => Self::Bgzf(Self::LEVEL.into()),
+    /// Whether there is such a level.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check(self) -> Result<()> {
+        let (level, most) = match self {
+            Self::Plain => return Ok(()),
+            Self::Gzip(level) => (i64::from(level), 9),
+            Self::Bgzf(level) => (i64::from(level), 12),
+        };
+        if (0..=most).contains(&level) {
+            return Ok(());
         }
+        Err(Error::Usage(format!("level {level}: expected 0 to {most}").into()))
     }
 }
 
@@ -90,7 +97,12 @@ impl Work for Pack {
         let packed = packer.as_mut().map_err(|fault| fault.clone()).and_then(|packer| {
             match packer {
                 Packer::Plain => bytes.extend_from_slice(text),
-                Packer::Gzip(part) => part.append(text, &mut bytes)?,
+                Packer::Gzip(part) => {
+                    part.append(text, &mut bytes)?;
+                    if self.verify && !gzip::is_part_of(&bytes, text) {
+                        return Err(other_text());
+                    }
+                }
                 Packer::Bgzf(block, decompressor) => {
                     block.append(text, &mut bytes)?;
                     if self.verify {
@@ -100,7 +112,7 @@ impl Work for Pack {
             }
             Ok(())
         });
-        packed.map_err(|fault| Error::Usage(format!("{}: {fault}", self.file).into()))?;
+        packed.map_err(|fault| fault.in_file(&self.file, 0, "its text, compressed"))?;
         let crc = match self.target {
             Target::Gzip(_) => gzip::crc(text),
             _ => Crc::new(),
@@ -124,12 +136,16 @@ fn is_text(
     if decoded == text {
         return Ok(());
     }
-    Err(Fault::new(0, "blocks that decode to other text", "the text of the input"))
+    Err(other_text())
+}
+
+fn other_text() -> Fault {
+    Fault::new(0, "data that decode to other text", "the text of the input")
 }
 
 impl FastqFile {
     /// Gives the text of the file in another compression to `write`, part by part. With `verify`,
-    /// BGZF blocks are decompressed again and compared with the text before they are written.
+    /// it is decompressed again and compared with the text before it is written.
     /// `on_stored` sees the bytes of the input.
     ///
     /// # Errors
@@ -142,6 +158,7 @@ impl FastqFile {
         on_stored: Option<OnStored>,
         mut write: impl FnMut(&[u8]) -> Result<()>,
     ) -> Result<Converted> {
+        target.check()?;
         let mut stitch = self.stitch(Arc::new(Counter));
         let mut done = Converted::default();
         let mut frame = MemberFrame::default();

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_codec::gzip::{self, GzipStream, Header};
@@ -9,7 +10,7 @@ use thalweg_io::engine::{Delivery, Run};
 use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenedStore, Options};
-use thalweg_io::plan::shape;
+use thalweg_io::plan::{Budget, batch_bytes, shape};
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
@@ -19,12 +20,14 @@ use crate::piece::Gather;
 use crate::pieces::Pieces;
 use crate::record::Record;
 use crate::serial::{Copied, Serial, SerialText, Stored};
-use crate::source::{Blocks, Cuts, OnStored, PIECE, PieceDecoder, Work};
+use crate::source::{Blocks, Cuts, LEAST_PIECE, OnStored, PIECE, PieceDecoder, Work};
 use crate::stitch::Stitch;
 
 /// Bytes that tell what a file is: a header of gzip, and some of its data.
 const HEAD: u64 = 4096;
 
+/// Of a gzip file, stored bytes may take the memory of a read divided by this number.
+const STORED_SHARE: usize = 8;
 /// A record may take the memory of a read divided by this number.
 const RECORD_SHARE: usize = 8;
 /// In bytes, whatever the memory: offsets in columns have 31 bits.
@@ -64,6 +67,8 @@ pub struct FastqFile {
     note: Option<String>,
     /// Bytes of text that a thread takes at a time.
     piece: usize,
+    /// Bytes of the stream that were read.
+    streamed: Arc<AtomicU64>,
 }
 
 enum Input {
@@ -81,13 +86,23 @@ impl std::fmt::Debug for Input {
     }
 }
 
-/// Whether a name is one of a FASTQ file: it ends in `.fastq` or `.fq`, maybe with `.gz`, `.bgz` or
-/// `.bgzf` after it.
+impl Compression {
+    /// The compression that a name of a FASTQ file stands for: it ends in `.fastq` or `.fq`, maybe
+    /// with `.gz`, `.bgz` or `.bgzf` after it, which stand for BGZF. `None` for other names.
+    pub fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+        let packed = [".gz", ".bgz", ".bgzf"].iter().find_map(|end| name.strip_suffix(end));
+        let is_fastq = |name: &str| [".fastq", ".fq"].iter().any(|end| name.ends_with(end));
+        match packed {
+            Some(packed) => is_fastq(packed).then_some(Self::Bgzf),
+            None => is_fastq(&name).then_some(Self::Plain),
+        }
+    }
+}
+
+/// Whether a name is one of a FASTQ file: see [`Compression::of_name`].
 pub fn is_fastq_name(path: &Path) -> bool {
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return false };
-    let name = name.to_ascii_lowercase();
-    let packed = [".gz", ".bgz", ".bgzf"].iter().find_map(|end| name.strip_suffix(end));
-    [".fastq", ".fq"].iter().any(|end| packed.unwrap_or(&name).ends_with(end))
+    Compression::of_name(path).is_some()
 }
 
 /// Whether the first bytes of a file, decompressed if need be, are those of a FASTQ file: a line
@@ -120,8 +135,8 @@ impl FastqFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Unsupported`] about the path; [`Error::Malformed`] for a gzip
-    /// file with an impossible header. Text that is no FASTQ is found when it is read.
+    /// [`Error::Io`] and [`Error::Unsupported`] about the path. What is no FASTQ is found when it
+    /// is read.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let path = path.as_ref();
         Self::from_opened(path, OpenedStore::new(path, &options)?, options)
@@ -166,7 +181,17 @@ impl FastqFile {
         }
         let model = options.model.unwrap_or(StoreModel::MEMORY);
         let input = Input::Store(store);
-        Ok(Self { input, name, path: None, compression, model, options, note, piece: PIECE })
+        Ok(Self {
+            input,
+            name,
+            path: None,
+            compression,
+            model,
+            options,
+            note,
+            piece: PIECE,
+            streamed: Arc::default(),
+        })
     }
 
     /// A stream, such as the standard input. It can be read once, by one thread.
@@ -186,7 +211,17 @@ impl FastqFile {
         let stream: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(stream));
         let input = Input::Stream(Mutex::new(Some(stream)));
         let (model, path, note) = (StoreModel::MEMORY, None, None);
-        Ok(Self { input, name, path, compression, model, options, note, piece: PIECE })
+        Ok(Self {
+            input,
+            name,
+            path,
+            compression,
+            model,
+            options,
+            note,
+            piece: PIECE,
+            streamed: Arc::default(),
+        })
     }
 
     /// Sets how many bytes of text a thread takes at a time: for tests of what lies across pieces.
@@ -216,6 +251,14 @@ impl FastqFile {
         match &self.input {
             Input::Store(store) => Some(store.size()),
             Input::Stream(_) => None,
+        }
+    }
+
+    /// The stored bytes that were read so far, in all reads with these options.
+    pub fn stored_bytes(&self) -> u64 {
+        match &self.input {
+            Input::Store(_) => self.options.control.fetched(),
+            Input::Stream(_) => self.streamed.load(Ordering::Relaxed),
         }
     }
 
@@ -275,13 +318,16 @@ impl FastqFile {
                 let stream = stream.ok_or_else(|| {
                     Error::Usage(format!("{}: it can be read only once", self.name).into())
                 })?;
-                Stored::Reader(stream)
+                Stored::Reader(stream, self.streamed.clone())
             }
             Input::Store(store) if is_gzip => {
-                Stored::Run(self.run(store, &Arc::new(Copied), false)?)
+                // Most of the memory and the threads are for the text.
+                let budget = self.options.budget;
+                let budget = Budget { threads: 1, memory: budget.memory / STORED_SHARE };
+                Stored::Run(self.run(store, &Arc::new(Copied), budget, false)?)
             }
             Input::Store(store) => {
-                let run = self.run(store, &work, on_stored.is_some())?;
+                let run = self.run(store, &work, self.options.budget, on_stored.is_some())?;
                 return Ok(Pieces::Run(run, on_stored));
             }
         };
@@ -296,17 +342,21 @@ impl FastqFile {
         &self,
         store: &Arc<dyn Store>,
         work: &Arc<W>,
+        budget: Budget,
         keeps_stored: bool,
     ) -> Result<Run<PieceDecoder<W>>> {
         let (file, size) = (self.name.clone(), store.size());
         let is_bgzf = self.compression == Compression::Bgzf;
         let range = 0..size;
+        let shape = shape(&self.model, budget, Delivery::Ordered);
+        let piece = self.piece.min(batch_bytes(&shape, budget).max(LEAST_PIECE));
         let source = match is_bgzf {
-            true => Source::Framed { range, framer: Box::new(Blocks { file: file.clone(), size }) },
-            false => Source::Framed { range, framer: Box::new(Cuts(self.piece)) },
+            true => Source::Framed {
+                range,
+                framer: Box::new(Blocks { file: file.clone(), size, is_padded: false }),
+            },
+            false => Source::Framed { range, framer: Box::new(Cuts(piece)) },
         };
-        let shape = shape(&self.model, self.options.budget, Delivery::Ordered);
-        let piece = self.piece;
         let decoder = PieceDecoder { work: work.clone(), file, is_bgzf, piece, keeps_stored };
         Run::start(store.clone(), source, decoder, shape, self.options.control.clone())
     }

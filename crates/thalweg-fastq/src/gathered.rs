@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_io::Result;
+use thalweg_io::{Error, Result};
 
 use crate::piece::{Gather, Piece};
 use crate::pieces::Pieces;
@@ -27,18 +27,34 @@ impl<G: Gather> Work for FindRecords<G> {
 pub(crate) struct Gathered<G: Gather> {
     pieces: Pieces<FindRecords<G>>,
     stitch: Stitch<G>,
+    /// The error of the pieces.
+    failed: Option<Error>,
     is_over: bool,
 }
 
 impl<G: Gather> Gathered<G> {
     pub(crate) fn new(pieces: Pieces<FindRecords<G>>, stitch: Stitch<G>) -> Self {
-        Self { pieces, stitch, is_over: false }
+        Self { pieces, stitch, failed: None, is_over: false }
     }
 
     fn step(&mut self) -> Result<Option<G::Rows>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         for piece in self.pieces.by_ref() {
-            if let Some(rows) = self.stitch.push(piece?)? {
-                return Ok(Some(rows));
+            let rows = match piece {
+                Ok(piece) => self.stitch.push(piece)?,
+                // The records before it come first.
+                Err(error) => match self.stitch.give_rest() {
+                    None => return Err(error),
+                    rows => {
+                        self.failed = Some(error);
+                        rows
+                    }
+                },
+            };
+            if rows.is_some() {
+                return Ok(rows);
             }
         }
         self.stitch.finish()

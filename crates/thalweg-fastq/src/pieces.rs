@@ -18,7 +18,12 @@ impl<W: Work> Iterator for Pieces<W> {
     fn next(&mut self) -> Option<Self::Item> {
         match self {
             Self::Run(run, on_stored) => loop {
-                match run.next()? {
+                let next = run.next()?;
+                if next.is_ok() {
+                    // What was made is the caller's: the run may make as many again.
+                    run.recycle(None);
+                }
+                match next {
                     // A batch that the run has made, but not filled.
                     Ok(None) => {}
                     Ok(Some(Made { made, stored })) => {

@@ -82,6 +82,9 @@ pub(crate) fn parse(text: &[u8], is_last: bool) -> Result<Parsed<'_>, Defect> {
         let expected = "the title of the record, or nothing";
         return Err(Defect { at, found: shown(&plus[..plus.len().min(SHOWN)]), expected });
     }
+    if sequence.is_empty() && is_last && !text[..lines.at].ends_with(b"\n") {
+        return partial(&lines, "qualities");
+    }
     // The sequence says where the line of qualities ends.
     let (at, bases) = (lines.at, sequence.len());
     let rest = &text[at..];
@@ -126,7 +129,11 @@ fn partial<'a>(lines: &Lines<'a>, missing: &'static str) -> Result<Parsed<'a>, D
     if !lines.is_last {
         return Ok(Parsed::Partial);
     }
-    Err(Defect { at: lines.at, found: "the end of the record".into(), expected: missing })
+    Err(Defect {
+        at: lines.at,
+        found: "the end of the file, or another record".into(),
+        expected: missing,
+    })
 }
 
 /// A control character other than a tab.
@@ -241,6 +248,7 @@ mod tests {
             assert!(parse(&text[..cut], true).is_err(), "{cut}");
         }
         assert_eq!(parse(&text[..25], true), Ok(Parsed::Record(record, 25)));
+        assert!(parse(b"@r2\n\n+", true).is_err() && parse(b"@r2\n\n+\n", true).is_ok());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ const POLL: Duration = Duration::from_millis(100);
 /// Stored bytes that come in order.
 pub(crate) enum Stored {
     Run(Run<PieceDecoder<Copied>>),
-    Reader(Box<dyn Read + Send>),
+    /// A stream, and the bytes of it that were read.
+    Reader(Box<dyn Read + Send>, Arc<AtomicU64>),
 }
 
 /// Leaves stored bytes as they are.
@@ -40,14 +42,18 @@ impl Stored {
     /// The next bytes, at most `most` of a stream; none at the end.
     fn next(&mut self, most: usize, file: &Arc<str>) -> Result<Vec<u8>> {
         match self {
-            Self::Run(run) => match run.next() {
-                Some(stored) => Ok(stored?.map(|stored| stored.made).unwrap_or_default()),
-                None => Ok(Vec::new()),
+            Self::Run(run) => loop {
+                let Some(stored) = run.next().transpose()? else { return Ok(Vec::new()) };
+                run.recycle(None);
+                if let Some(stored) = stored {
+                    return Ok(stored.made);
+                }
             },
-            Self::Reader(reader) => {
+            Self::Reader(reader, count) => {
                 let mut stored = Vec::with_capacity(most);
                 let got = reader.by_ref().take(most as u64).read_to_end(&mut stored);
                 got.map_err(|error| Error::io(file, "reading", error))?;
+                count.fetch_add(stored.len() as u64, Ordering::Relaxed);
                 Ok(stored)
             }
         }
@@ -61,7 +67,7 @@ pub(crate) struct Serial<W: Work> {
     turn: usize,
     threads: Vec<Background<()>>,
     control: Control,
-    /// A thread that waits for a stream cannot be told to end.
+    /// Whether threads are waited for. A stream may have one of them wait forever.
     may_wait: bool,
 }
 
@@ -213,7 +219,8 @@ impl<W: Work> Iterator for Serial<W> {
             None => {
                 // A panic of a thread continues here, for its end is not that of the text.
                 self.made.clear();
-                self.threads.drain(..).for_each(Background::join);
+                let is_over = |thread: &mut Background<()>| self.may_wait || thread.is_finished();
+                self.threads.extract_if(.., is_over).for_each(Background::join);
             }
         }
         next

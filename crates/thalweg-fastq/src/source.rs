@@ -3,13 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use thalweg_codec::gzip::{BlockDecompressor, Header};
+use thalweg_codec::gzip::{self, BlockDecompressor, Header};
 use thalweg_io::engine::Decoder;
 use thalweg_io::extent::{Framer, Group, Step};
-use thalweg_io::{Error, InFile, Result};
+use thalweg_io::{Error, Fault, InFile, Result};
 
-/// Bytes of text that a worker takes at a time.
-pub(crate) const PIECE: usize = 512 << 10;
+/// The most bytes of text that a worker takes at a time: whole BGZF blocks of them.
+pub(crate) const PIECE: usize = 8 * gzip::PLAIN;
+/// The fewest.
+pub(crate) const LEAST_PIECE: usize = gzip::PLAIN;
 
 /// Sees the stored bytes of a file, in order, each once.
 pub type OnStored = Box<dyn FnMut(&[u8]) + Send>;
@@ -47,6 +49,8 @@ impl Framer for Cuts {
 pub(crate) struct Blocks {
     pub(crate) file: Arc<str>,
     pub(crate) size: u64,
+    /// The last block is over.
+    pub(crate) is_padded: bool,
 }
 
 impl Framer for Blocks {
@@ -59,6 +63,19 @@ impl Framer for Blocks {
     ) -> Result<Step> {
         let mut used = 0;
         while used < bytes.len() {
+            if self.is_padded || (bytes[used] == 0 && at + used as u64 > 0) {
+                // Zeros may follow the last block.
+                self.is_padded = true;
+                let Some(more) = bytes[used..].iter().position(|&byte| byte != 0) else {
+                    return Ok(Step::More { used: bytes.len(), need: 0 });
+                };
+                used += more;
+                return Err(Fault::new(used, "more bytes", "zeros up to the file's end").in_file(
+                    &self.file,
+                    at,
+                    "the padding of a BGZF file",
+                ));
+            }
             let here = at + used as u64;
             let header = Header::parse(&bytes[used..])
                 .map_err(|fault| fault.in_file(&self.file, here, "a BGZF block"))?;
@@ -148,6 +165,17 @@ impl<W: Work> Decoder for PieceDecoder<W> {
         let mut stored = Vec::new();
         text.clear();
         while let Some(extent) = group.get(first) {
+            if self.is_bgzf {
+                let decoded = blocks.append(extent.bytes, text);
+                match decoded {
+                    Ok(()) => {}
+                    // The text before it comes first.
+                    Err(_) if first > *next => break,
+                    Err(fault) => {
+                        return Err(fault.in_file(&self.file, extent.offset, "a BGZF block"));
+                    }
+                }
+            }
             first += 1;
             if self.keeps_stored {
                 stored.extend_from_slice(extent.bytes);
@@ -159,8 +187,6 @@ impl<W: Work> Decoder for PieceDecoder<W> {
                 *next = first;
                 return Ok(());
             }
-            let decoded = blocks.append(extent.bytes, text);
-            decoded.map_err(|f| f.in_file(&self.file, extent.offset, "a BGZF block"))?;
             if text.len() >= self.piece {
                 break;
             }

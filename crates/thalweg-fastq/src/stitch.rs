@@ -48,7 +48,8 @@ impl<G: Gather> Stitch<G> {
             self.open.extend_from_slice(&piece.head);
         }
         // Long records are not searched again for each of their pieces.
-        if (piece.has_start || self.open.len() / 2 >= self.searched)
+        let is_long = self.open.len() > self.most || self.open.len() / 2 >= self.searched;
+        if (piece.has_start || is_long)
             && let Err(defect) = self.close(false)
         {
             return self.fail(defect);
@@ -89,6 +90,11 @@ impl<G: Gather> Stitch<G> {
             Ok(()) => Ok(self.give_last(Taken::default())),
             Err(defect) => self.fail(defect),
         }
+    }
+
+    /// The records that were found, where no more can be read.
+    pub(crate) fn give_rest(&mut self) -> Option<G::Rows> {
+        self.give_last(Taken::default())
     }
 
     /// Takes the records that end in `open`.

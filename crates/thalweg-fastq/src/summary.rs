@@ -58,7 +58,8 @@ impl Summary {
         let bases = self.bases_from(0);
         let errors = self.qualities.iter().enumerate();
         let errors: f64 = errors.map(|(q, &n)| n as f64 * 10_f64.powf(q as f64 / -10.0)).sum();
-        (bases > 0).then(|| -10.0 * (errors / bases as f64).log10())
+        // Not -0.
+        (bases > 0).then(|| -10.0 * (errors / bases as f64).log10() + 0.0)
     }
 }
 
@@ -79,7 +80,7 @@ struct Summing;
 struct Part {
     lengths: Vec<u64>,
     gc: u64,
-    /// Two counts of each byte, so that equal neighbours do not wait for each other.
+    /// Two counts of each byte: an increment need not wait for that of an equal neighbour.
     qualities: [[u32; 256]; 2],
 }
 

@@ -84,17 +84,24 @@ fn empty_files_have_no_records() {
 
 #[test]
 fn names_and_first_bytes_tell_fastq() {
-    for name in ["a.fastq", "a/b.FQ", "a.fastq.gz", "a.b.fq.bgz", ".fq"] {
-        assert!(is_fastq_name(name.as_ref()), "{name}");
-    }
-    for name in ["a.fasta", "fastq", "a.gz", "fastq.bam", "a.fq/"] {
-        assert_eq!(is_fastq_name(name.as_ref()), name == "a.fq/", "{name}");
+    for (name, compression) in [
+        ("a.fastq", Some(Compression::Plain)),
+        ("a/b.FQ", Some(Compression::Plain)),
+        ("A.FASTQ.GZ", Some(Compression::Bgzf)),
+        ("a.b.fq.bgz", Some(Compression::Bgzf)),
+        ("a.fasta", None),
+        ("fastq", None),
+        ("a.gz", None),
+        ("a.tar.gz", None),
+        ("fastq.bam", None),
+    ] {
+        assert_eq!(Compression::of_name(name.as_ref()), compression, "{name}");
+        assert_eq!(is_fastq_name(name.as_ref()), compression.is_some(), "{name}");
     }
     let text = b"@r1\nA\n+\nI\n";
     assert!(is_fastq(text) && is_fastq(&bgzf(text, 100)) && is_fastq(b"@"));
-    for other in
-        [&b"@HD\tVN:1.6\n"[..], b"", b">r1\n", b"#slow5", &bgzf(b"BAM\x01", 9), b"\x1f\x8b"]
-    {
+    let bam = bgzf(b"BAM\x01", 9);
+    for other in [&b"@HD\tVN:1.6\n"[..], b"", b">r1\n", b"#slow5", &bam, b"\x1f\x8b"] {
         assert!(!is_fastq(other), "{other:?}");
     }
 }
@@ -155,10 +162,19 @@ fn defects_name_the_record_and_the_byte() {
     }
 }
 
+/// A record of so many bases.
+fn long(bases: usize) -> String {
+    format!("@r\n{}\n+\n{}\n", "A".repeat(bases), "I".repeat(bases))
+}
+
 #[test]
 fn a_record_must_fit_into_the_memory() {
-    let long = format!("@r\n{}\n+\n{}\n", "A".repeat(1 << 19), "I".repeat(1 << 19));
-    assert_eq!(file(long.as_bytes(), 2, 9000).count().unwrap().bases, 1 << 19);
+    // Of 16 MiB, a record may take 2.
+    let records = [220_000, 800_000, 800_000, 1_000_000].map(long).concat();
+    for piece in [9000, 200_000] {
+        let count = file(records.as_bytes(), 2, piece).count().unwrap();
+        assert_eq!((count.reads, count.bases), (4, 2_820_000));
+    }
     let endless = [b"@r\n".to_vec(), vec![b'A'; 3 << 20]].concat();
     let message = file(&endless, 2, 9000).count().unwrap_err().to_string();
     assert!(message.contains("record 1, byte 0: found over 2097152 bytes"), "{message}");
@@ -166,17 +182,72 @@ fn a_record_must_fit_into_the_memory() {
 
 #[test]
 fn a_bomb_is_refused_before_it_takes_memory() {
-    let mut stored = Vec::new();
-    let mut blocks = BlockCompressor::new(9).unwrap();
-    let zeros = vec![0; 0xff00];
-    for _ in 0..2000 {
-        blocks.append(&zeros, &mut stored).unwrap();
+    let mut blocks = b"@r\n".to_vec();
+    blocks.resize(1 << 27, b'A');
+    let blocks = bgzf(&blocks, 0xff00);
+    assert!(blocks.len() < 1 << 20);
+    let gzip = [b"\x1f\x8b\x08\0\0\0\0\0\0\xff".to_vec(), blocks[18..].to_vec()].concat();
+    for stored in [blocks, gzip] {
+        let message = file(&stored, 2, 1 << 16).count().unwrap_err().to_string();
+        assert!(message.contains("found over 2097152 bytes"), "{message}");
     }
-    for stored in
-        [stored.clone(), [b"\x1f\x8b\x08\0\0\0\0\0\0\xff".to_vec(), stored[18..].to_vec()].concat()]
-    {
-        let error = file(&stored, 2, 1 << 16).count().unwrap_err();
-        assert!(error.to_string().contains("record 1, byte 0"), "{error}");
+}
+
+#[test]
+fn all_records_before_an_error_come_first() {
+    let text = b"@r1\nACGT\n+\nIIII\n".repeat(1000);
+    let gzip = converted(&file(&text, 2, 500), Target::Gzip(1));
+    let blocks = bgzf(&text, 100);
+    let bad_block = blocks.len() / 2;
+    for (stored, least) in [(&gzip[..gzip.len() / 2], 300), (&blocks[..bad_block], 450)] {
+        let mut records = file(stored, 2, 5000).map(|_| ()).unwrap();
+        let count = records.by_ref().take_while(Result::is_ok).count();
+        assert!(count > least && count < 600, "{count}");
+    }
+}
+
+#[test]
+fn pieces_are_worked_on_at_the_same_time() {
+    // Far more pieces than batches. The consumer works on records, too, beside one other thread if
+    // batches do not come back.
+    let text = long(1000).repeat(3000).into_bytes();
+    for stored in [text.clone(), converted(&file(&text, 2, 1 << 16), Target::Bgzf(0))] {
+        // All calls, those that go on, and the most that went on late in the file.
+        let calls = Arc::new(Mutex::new((0, 0, 0)));
+        let seen = calls.clone();
+        let work = move |_: &crate::Record<'_>| {
+            let mut calls = seen.lock().unwrap();
+            calls.0 += 1;
+            calls.1 += 1;
+            if calls.0 > 1000 {
+                calls.2 = calls.2.max(calls.1);
+            }
+            drop(calls);
+            std::thread::sleep(std::time::Duration::from_micros(200));
+            seen.lock().unwrap().1 -= 1;
+        };
+        assert_eq!(file(&stored, 4, 20_000).map(work).unwrap().count(), 3000);
+        assert!(calls.lock().unwrap().2 > 2, "{calls:?}");
+    }
+}
+
+#[test]
+fn zeros_may_follow_the_last_member() {
+    let text = b"@r1\nA\n+\nI\n".repeat(100);
+    let gzip = converted(&file(&text, 2, 500), Target::Gzip(1));
+    for mut stored in [gzip, bgzf(&text, 100)] {
+        stored.extend([0; 5000]);
+        assert_eq!(file(&stored, 2, 300).count().unwrap().reads, 100);
+        stored.push(1);
+        assert!(file(&stored, 2, 300).count().unwrap_err().to_string().contains("zeros"));
+    }
+}
+
+#[test]
+fn levels_that_do_not_exist_are_refused() {
+    for target in [Target::Gzip(10), Target::Bgzf(13), Target::Bgzf(-1)] {
+        let outcome = file(b"", 1, 10).convert(target, false, None, |_| Ok(()));
+        assert!(matches!(outcome, Err(Error::Usage(_))), "{target:?}");
     }
 }
 

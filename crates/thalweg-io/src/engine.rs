@@ -320,12 +320,16 @@ impl<D: Decoder> Feed for Shared<D> {
         self.next_request(wait)
     }
 
+    fn done(&self, request: Request, outcome: Result<()>) {
+        self.wake_for(&self.arrived(request, outcome));
+    }
+
     fn put(&self, request: Request, outcome: Result<()>) {
-        self.arrived(request, outcome);
+        drop(self.arrived(request, outcome));
     }
 
     fn wake(&self) {
-        self.wake_for_arrived();
+        self.wake_for(&self.lock());
     }
 
     fn usual(&self) -> Option<usize> {

@@ -45,9 +45,15 @@ pub fn return_large_blocks() {
     }
 }
 
+/// In bytes. Less memory has no huge page of its own.
+const LEAST_HUGE: usize = 4 << 20;
+
 /// Asks for huge pages for memory that is about to be filled: the kernel clears 2 MiB at a time
 /// then, and not 4 KiB. Has no effect where there are none.
 pub fn prefer_huge_pages<T>(memory: &mut [T]) {
+    if size_of_val(memory) < LEAST_HUGE {
+        return;
+    }
     let address = memory.as_mut_ptr().addr();
     let start = address.next_multiple_of(PAGE);
     let len = (address + size_of_val(memory)).saturating_sub(start) / PAGE * PAGE;

@@ -87,10 +87,18 @@ def test_text_is_written_in_other_compressions(folder, tmp_path):
             fastq.convert(tmp_path / name)
     with pytest.raises(thalweg.UsageError, match="compression"):
         fastq.convert(tmp_path / "d.fastq", compression="zip")
+    with pytest.raises(thalweg.UsageError, match="d.parquet: expected a name"):
+        fastq.convert(tmp_path / "d.parquet")
     with pytest.raises(thalweg.UsageError):
         fastq.convert(folder / "one.fq.gz", replace=True)
     with pytest.raises(thalweg.UsageError, match="level"):
         fastq.convert(tmp_path / "d.fastq.gz", level=13)
+
+
+def test_a_missing_end_is_warned_of(folder, tmp_path):
+    (tmp_path / "cut.fastq.gz").write_bytes((folder / "r.fastq.gz").read_bytes()[:-28])
+    with pytest.warns(RuntimeWarning, match="may be cut short"):
+        thalweg.open(tmp_path / "cut.fastq.gz")
 
 
 def test_defects_name_the_record(tmp_path):

@@ -1,5 +1,6 @@
 //! Checksums of whole files, and the files beside them that say what they should be.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -83,8 +84,9 @@ impl Checksums {
     /// A file of checksums that cannot be read, or has none of this file.
     pub(super) fn of(path: Option<&Path>, md5: bool, options: &Options) -> thalweg::Result<Self> {
         let mut expected = Vec::new();
-        for kind in path.map(|_| Kind::ALL).into_iter().flatten() {
-            let Some(path) = path else { continue };
+        // Nothing is beside a stream, and what is beside a signed URL has another signature.
+        let path = path.filter(|path| url(path).is_none_or(|url| !url.contains('?')));
+        for (path, kind) in path.into_iter().flat_map(|path| Kind::ALL.map(|kind| (path, kind))) {
             let from = beside(path, kind.extension());
             let Some(text) = read(&from, options)? else { continue };
             let digits = find(&text, path, kind).ok_or_else(|| Error::Malformed {
@@ -171,7 +173,11 @@ fn read(path: &Path, options: &Options) -> thalweg::Result<Option<String>> {
     let store = match OpenedStore::unthrottled(path, options) {
         Ok(opened) => opened.store,
         Err(Error::NotFound { .. }) => return Ok(None),
-        Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+        // A server that may not list says of an object that is not there that it is forbidden.
+        Err(Error::Io { source, .. })
+            if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
+                && (url(path).is_some() || source.kind() == ErrorKind::NotFound) =>
+        {
             return Ok(None);
         }
         Err(error) => return Err(error),

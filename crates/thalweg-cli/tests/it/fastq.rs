@@ -140,6 +140,16 @@ fn streams_are_read_and_written() {
         let copied = piped(&mut folder.command(["convert", "-", "-"]), &stored);
         assert!(copied == text, "{file}");
     }
+    let line = piped(&mut folder.command(["read", "-", "--json"]), &text);
+    let line: serde_json::Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(line["bytes_stored"], text.len());
+    let mut closed = folder.command(["convert", "r.bgz.fq.gz", "-"]);
+    let mut closed = closed.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(closed.stdout.take());
+    let closed = closed.wait_with_output().unwrap();
+    assert!(closed.status.success() && closed.stderr.is_empty(), "{closed:?}");
+    folder.ok(&["convert", "r.fastq", "UPPER.FASTQ.GZ"]);
+    assert!(folder.ok(&["info", "UPPER.FASTQ.GZ"]).contains("BGZF"));
     let packed = piped(&mut folder.command(["convert", "-", "piped.fastq.gz"]), &text);
     assert!(packed.is_empty());
     folder.ok(&["check", "piped.fastq.gz"]);
@@ -244,6 +254,7 @@ fn defects_are_named() {
 #[test]
 fn options_and_names_that_do_not_fit_are_refused() {
     let folder = folder();
+    folder.synth("a.blow5", "100k");
     for (args, words) in [
         (&["read", "r.fastq", "--ids", "r.fastq"][..], "--ids is for reads"),
         (&["read", "r.fastq", "r.fastq.gz"], "one at a time"),
@@ -252,7 +263,12 @@ fn options_and_names_that_do_not_fit_are_refused() {
         (&["convert", "r.fastq", "x.fastq", "--single-member"], "--single-member is for gzip"),
         (&["convert", "r.fastq", "x.fq.gz", "--level", "13"], "expected 0 to 12"),
         (&["convert", "r.fastq", "x.fq.gz", "--signal", "vbz"], "--signal is for reads"),
-        (&["convert", "r.fastq", "r.fastq", "--force"], "r.fastq"),
+        (&["convert", "r.fastq", "r.fastq", "--force"], "input"),
+        (&["convert", "r.fastq", "x.fastq", "--verify"], "--verify is for gzip"),
+        (&["convert", "r.fastq", "x.fastq", "--level", "3"], "--level is for gzip"),
+        (&["convert", "r.fastq", "-", "--json"], "--json is for an output that is a file"),
+        (&["convert", "a.blow5", "b.blow5", "--single-member"], "--single-member is for FASTQ"),
+        (&["read", "r.fastq", "--explain"], "--explain is for"),
         (&["convert", "r.fastq", "r.fastq.gz"], "the file exists"),
     ] {
         let done = folder.run(args);

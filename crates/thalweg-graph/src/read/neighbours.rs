@@ -298,7 +298,8 @@ impl Network {
             return Ok(ahead);
         }
         out.ids = Vec::new();
-        out.ids.try_reserve_exact(len).map_err(|_| {
+        // A vector of zeros that finds no memory would end the process.
+        Vec::<u64>::new().try_reserve_exact(len).map_err(|_| {
             Error::Usage(
                 format!("no memory for {len} neighbours: ask for fewer vertices at a time").into(),
             )

@@ -5,9 +5,9 @@ use std::time::Duration;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Condvar, MutexGuard, PoisonError};
 
-/// Who changes what others wait for holds the lock meanwhile, and calls
-/// [`notify_one`](Self::notify_one) or [`notify_all`](Self::notify_all) then or later. So it either
-/// sees who waits, or they see the change before they wait.
+/// A waiter checks its condition and calls [`wait`](Self::wait) under the lock. A notifier changes
+/// the condition under the same lock, then notifies, with the lock or without it. So the notifier
+/// sees the waiter's count, or the waiter sees the change.
 #[derive(Debug, Default)]
 pub(super) struct Signal {
     condition: Condvar,

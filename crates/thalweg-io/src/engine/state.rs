@@ -36,7 +36,7 @@ pub(super) struct Taken<B> {
     pub(super) batch: B,
 }
 
-struct RunState<B> {
+pub(super) struct RunState<B> {
     input: EngineInput,
     buffers: Vec<AlignedBuf>,
     /// Pooled buffers that are handed out. For stores with [`Store::bytes`], requests without a
@@ -163,7 +163,7 @@ impl<D: Decoder> Shared<D> {
 
     /// Ignores poisoning: a thread that panicked under the lock may have left counts off by one,
     /// but it also stopped the run.
-    fn lock(&self) -> MutexGuard<'_, RunState<D::Batch>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, RunState<D::Batch>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -337,7 +337,12 @@ impl<D: Decoder> Shared<D> {
         self.no_more_requests()
     }
 
-    pub(super) fn arrived(&self, request: Request, outcome: Result<()>) {
+    /// Takes an answer. Who waits for it is not woken yet.
+    pub(super) fn arrived(
+        &self,
+        request: Request,
+        outcome: Result<()>,
+    ) -> MutexGuard<'_, RunState<D::Batch>> {
         let took = request.issued.elapsed();
         let mut state = self.lock();
         state.clocks.fetch.busy += took;
@@ -379,12 +384,12 @@ impl<D: Decoder> Shared<D> {
         let now = state.started.elapsed();
         state.depth.answered(waiting, self.shape.threads, now);
         state.clocks.max_depth = state.clocks.max_depth.max(state.depth.target());
+        state
     }
 
     /// Wakes who waits for what arrived. No other fetching thread is woken: the thread that was
     /// answered asks for the next request, and wakes another if more are permitted.
-    pub(super) fn wake_for_arrived(&self) {
-        let state = self.lock();
+    pub(super) fn wake_for(&self, state: &RunState<D::Batch>) {
         if state.ready.len() > 1 || state.drained() {
             self.can_decode.notify_all();
             self.can_deliver.notify_all();

@@ -136,7 +136,18 @@ fn serve_ring(file: &FileStore, mut ring: Ring<'_>, depth: usize, feed: &dyn Fee
             feed.wake();
             return;
         }
-        ring.reap(|request, outcome| feed.put(request, outcome));
+        reap(&mut ring, feed);
+    }
+}
+
+/// Takes what was answered, and wakes who waits for it, if anything was.
+fn reap(ring: &mut Ring<'_>, feed: &dyn Feed) {
+    let mut is_any = false;
+    ring.reap(|request, outcome| {
+        is_any = true;
+        feed.put(request, outcome);
+    });
+    if is_any {
         feed.wake();
     }
 }
@@ -159,8 +170,7 @@ fn begin(file: &FileStore, ring: &mut Ring<'_>, request: Request, feed: &dyn Fee
     ring.start(request);
     if alone && ring.submit().is_ok() {
         // Reads from the page cache have already completed.
-        ring.reap(|request, outcome| feed.put(request, outcome));
-        feed.wake();
+        reap(ring, feed);
     }
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,11 +15,12 @@ from thalweg import _thalweg
 from thalweg._optional import needs
 from thalweg._paths import Path, absolute, shown
 from thalweg._stream import Stream
-from thalweg.errors import UnsupportedError
+from thalweg.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     import pyarrow  # type: ignore[import-untyped]
 
+_NAME = re.compile(r"\.(?:fastq|fq)(\.gz|\.bgz|\.bgzf)?$")
 _COLUMNS = ("name", "description", "sequence", "quality_scores")
 
 
@@ -112,7 +115,7 @@ class Summary(NamedTuple):
     def mean_quality(self) -> float:
         """The Phred quality of the mean probability of an error; not a number without bases."""
         errors = (self.qualities * 10.0 ** (np.arange(94) / -10)).sum()
-        return float(-10 * np.log10(errors / self.bases)) if self.bases else float("nan")
+        return float(-10 * np.log10(errors / self.bases) + 0.0) if self.bases else float("nan")
 
 
 class FastqWritten(NamedTuple):
@@ -146,6 +149,8 @@ class Fastq:
         self._file = file
         # Those of a file that was opened without a path are None.
         self._options = options
+        if file.note is not None:
+            warnings.warn(file.note, RuntimeWarning, stacklevel=3)
 
     def __reduce__(self) -> Any:
         if self._options is None or self.path is None:
@@ -231,7 +236,10 @@ class Fastq:
         """
         name = os.fspath(output)
         if compression is None:
-            compression = "bgzf" if name.endswith((".gz", ".bgz", ".bgzf")) else "none"
+            match = _NAME.search(name.lower())
+            if match is None:
+                raise UsageError(f"{name}: expected a name that ends in .fastq or .fq, and .gz for BGZF; or a compression")
+            compression = "bgzf" if match[1] else "none"
         return FastqWritten(*self._file.convert(name, compression, level, verify, replace))
 
     def __repr__(self) -> str:

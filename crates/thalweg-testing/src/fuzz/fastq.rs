@@ -28,7 +28,7 @@ fn records(bytes: &[u8], piece: usize) -> Option<Vec<(String, usize)>> {
 /// # Panics
 /// If that does not hold.
 pub fn fastq(bytes: &[u8]) {
-    // What decompresses to much is long in the making.
+    // Large inputs may decompress to very much.
     if bytes.len() > 1 << 12 {
         return;
     }
