@@ -17,10 +17,11 @@
 //! # How text is read in parallel
 //!
 //! Threads take pieces of text that begin and end anywhere: parts of a plain file, or some blocks
-//! of a BGZF file. Each finds the first record of its piece ([`record`] says how) and takes what
-//! follows. The consumer joins what lies across pieces, and thereby proves that each piece was
-//! divided as it would have been from the start of the file. A gzip file without blocks is
-//! decompressed by one thread, while others take its records.
+//! of a BGZF file. Each finds the first record of its piece: a line that starts with `@`, two lines
+//! before one that starts with `+`. It takes what follows. The consumer joins what lies across
+//! pieces, and thereby proves that each piece was divided as it would have been from the start of
+//! the file. A gzip file without blocks is decompressed by one thread, while others take its
+//! records.
 
 mod columns;
 mod convert;
