@@ -51,6 +51,7 @@ pub(crate) struct CheckArgs {
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &CheckArgs) -> VerbResult {
+    fastq::refuse_stream(&args.paths)?;
     let options = args.read.options();
     let files = find_reads(&args.paths, &options.control)?;
     if args.salvage.is_some() && files.len() > 1 {

@@ -14,11 +14,12 @@ use thalweg::fastq::{
 use thalweg::format::Format;
 use thalweg::lengths::LengthStats;
 use thalweg::new_file::NewFile;
+use thalweg::reads::pattern;
 use thalweg::text::escaped;
 use thalweg::{Identified, Opened, Options};
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::decimal_bytes;
-use thalweg_io::urls;
+use thalweg_io::urls::{self, url};
 
 use checksums::Checksums;
 
@@ -37,6 +38,15 @@ use crate::timing::{Started, received, with_build};
 /// The path that stands for the standard input or output.
 pub(crate) fn is_stream(path: &Path) -> bool {
     path.as_os_str() == "-"
+}
+
+/// Refuses the standard input, for verbs that need a file.
+pub(crate) fn refuse_stream(paths: &[PathBuf]) -> VerbResult {
+    if paths.iter().any(|path| is_stream(path)) {
+        let why = "the standard input, -, is taken by `thalweg read` and `convert`";
+        return Err(Failure::Usage(format!("{why}; a file of the name - is ./-")));
+    }
+    Ok(())
 }
 
 /// FASTQ on the standard input.
@@ -91,8 +101,14 @@ impl Named {
         if Format::of_path(path).is_some() {
             return Ok(None);
         }
-        let identified = identify(path, false, options)?;
-        Ok(identified.filter(Identified::is_fastq).map(Self::File))
+        match identify(path, false, options)? {
+            Some(identified) => Ok(Some(identified).filter(Identified::is_fastq).map(Self::File)),
+            // It says what is wrong with the path.
+            None if is_fastq_name(path) && url(path).is_none() && pattern(path).is_none() => {
+                Ok(Some(Self::File(Identified::new(path, options)?)))
+            }
+            None => Ok(None),
+        }
     }
 
     pub(crate) fn open(self, options: &Options) -> thalweg::Result<FastqFile> {
@@ -163,9 +179,9 @@ fn row(record: &Record<'_>) -> String {
 }
 
 fn save(file: &FastqFile, to: &Path) -> VerbResult {
-    let (path, kind) = TableKind::parse_path(&to.to_string_lossy())
+    let kind = TableKind::of_path(to)
         .map_err(|why| Failure::Usage(format!("{}: {why}", shown_path(to))))?;
-    let mut sink = TableSink::create(&path, kind, &schema())?;
+    let mut sink = TableSink::create(to, kind, &schema())?;
     for batch in file.batches()? {
         sink.push_long(&batch?, &file.options().control)?;
     }

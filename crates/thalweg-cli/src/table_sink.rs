@@ -32,14 +32,19 @@ impl TableKind {
     /// A path, and the format that its ending names.
     pub(crate) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
         let path = PathBuf::from(text);
-        let kind = match path.extension().and_then(|e| e.to_str()) {
-            Some("arrow") => Self::Arrow,
-            Some("parquet") => Self::Parquet,
-            Some("csv") => Self::Text { delimiter: b',' },
-            Some("tsv") => Self::Text { delimiter: b'\t' },
-            _ => return Err("the name must end in .arrow, .parquet, .csv or .tsv".into()),
-        };
+        let kind = Self::of_path(&path)?;
         Ok((path, kind))
+    }
+
+    /// The format that the ending of a path names.
+    pub(crate) fn of_path(path: &Path) -> Result<Self, String> {
+        match path.extension().and_then(|e| e.to_str()) {
+            Some("arrow") => Ok(Self::Arrow),
+            Some("parquet") => Ok(Self::Parquet),
+            Some("csv") => Ok(Self::Text { delimiter: b',' }),
+            Some("tsv") => Ok(Self::Text { delimiter: b'\t' }),
+            _ => Err("the name must end in .arrow, .parquet, .csv or .tsv".into()),
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_codec::gzip::{self, GzipStream, Header};
@@ -11,6 +12,7 @@ use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenedStore, Options};
 use thalweg_io::plan::{Budget, batch_bytes, shape};
+use thalweg_io::pool::Background;
 use thalweg_io::store::Store;
 use thalweg_io::{Error, Result};
 
@@ -19,8 +21,8 @@ use crate::map::{Each, Mapped};
 use crate::piece::Gather;
 use crate::pieces::Pieces;
 use crate::record::Record;
-use crate::serial::{Copied, Serial, SerialText, Stored};
-use crate::source::{Blocks, Cuts, LEAST_PIECE, OnStored, PIECE, PieceDecoder, Work};
+use crate::serial::{Copied, POLL, Serial, SerialText, Stored};
+use crate::source::{Blocks, Cuts, LEAST_PIECE, OnStored, PIECE, PieceDecoder, Work, cut};
 use crate::stitch::Stitch;
 
 /// Bytes that tell what a file is: a header of gzip, and some of its data.
@@ -148,6 +150,10 @@ impl FastqFile {
     /// Those of [`FastqFile::open`].
     pub fn from_opened(path: &Path, opened: OpenedStore, options: Options) -> Result<Self> {
         let OpenedStore { store, model: (model, _), note, .. } = opened;
+        if store.size() == 0 && Compression::of_name(path) == Some(Compression::Bgzf) {
+            // Empty text makes a file of some bytes.
+            return Err(cut(store.name(), 0, 0));
+        }
         let mut file = Self::from_store(store, options.on(model))?;
         file.path = Some(path.to_owned());
         let notes = note.into_iter().chain(file.note.take());
@@ -204,9 +210,21 @@ impl FastqFile {
         options: Options,
     ) -> Result<Self> {
         let name: Arc<str> = name.into();
-        let mut head = Vec::new();
-        let got = stream.by_ref().take(HEAD).read_to_end(&mut head);
-        got.map_err(|error| Error::io(&name, "reading", error))?;
+        // The stream may have nothing for long: this thread looks whether the work is cancelled.
+        let (give, got) = sync_channel(1);
+        Background::start("thalweg-stream", &name, move || {
+            let mut head = Vec::new();
+            let read = stream.by_ref().take(HEAD).read_to_end(&mut head);
+            let _ = give.send(read.map(|_| (head, stream)));
+        })?;
+        let read = loop {
+            match got.recv_timeout(POLL) {
+                Ok(read) => break read,
+                Err(RecvTimeoutError::Timeout) => options.control.check()?,
+                Err(RecvTimeoutError::Disconnected) => return Err(Error::Cancelled),
+            }
+        };
+        let (head, stream) = read.map_err(|error| Error::io(&name, "reading", error))?;
         let compression = if gzip::is_gzip(&head) { Compression::Gzip } else { Compression::Plain };
         let stream: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(stream));
         let input = Input::Stream(Mutex::new(Some(stream)));

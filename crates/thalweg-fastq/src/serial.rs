@@ -15,7 +15,7 @@ use thalweg_io::{Error, InFile, Result};
 use crate::source::{OnStored, PIECE, PieceDecoder, Work, cut};
 
 /// How often the consumer looks whether the work was cancelled.
-const POLL: Duration = Duration::from_millis(100);
+pub(crate) const POLL: Duration = Duration::from_millis(100);
 
 /// Stored bytes that come in order.
 pub(crate) enum Stored {

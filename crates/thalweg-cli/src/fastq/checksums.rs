@@ -89,11 +89,11 @@ impl Checksums {
         for (path, kind) in path.into_iter().flat_map(|path| Kind::ALL.map(|kind| (path, kind))) {
             let from = beside(path, kind.extension());
             let Some(text) = read(&from, options)? else { continue };
-            let digits = find(&text, path, kind).ok_or_else(|| Error::Malformed {
+            let digits = find(&text, path, kind).map_err(|found| Error::Malformed {
                 file: urls::shown_path(&from).into(),
                 what: "a list of checksums".into(),
                 offset: 0,
-                found: format!("no {} of {}", kind.name(), urls::shown_path(path)).into(),
+                found: format!("{found} {} of {}", kind.name(), urls::shown_path(path)).into(),
                 expected: format!("{} hexadecimal digits and its name", kind.digits()).into(),
             })?;
             expected.push(Expected { kind, digits, from });
@@ -167,7 +167,7 @@ pub(crate) struct Verified {
 
 /// The text of a small file; `None` if there is no file.
 fn read(path: &Path, options: &Options) -> thalweg::Result<Option<String>> {
-    if url(path).is_none() && !path.exists() {
+    if url(path).is_none() && path.symlink_metadata().is_err() {
         return Ok(None);
     }
     let store = match OpenedStore::unthrottled(path, options) {
@@ -175,8 +175,8 @@ fn read(path: &Path, options: &Options) -> thalweg::Result<Option<String>> {
         Err(Error::NotFound { .. }) => return Ok(None),
         // A server that may not list says of an object that is not there that it is forbidden.
         Err(Error::Io { source, .. })
-            if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied)
-                && (url(path).is_some() || source.kind() == ErrorKind::NotFound) =>
+            if url(path).is_some()
+                && matches!(source.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
         {
             return Ok(None);
         }
@@ -188,9 +188,9 @@ fn read(path: &Path, options: &Options) -> thalweg::Result<Option<String>> {
 }
 
 /// The checksum of a file in a list: `digits  name` as md5sum writes it, `MD5 (name) = digits` as
-/// `md5sum --tag` does, or nothing but digits.
-fn find(text: &str, path: &Path, kind: Kind) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
+/// `md5sum --tag` does, or nothing but digits. An error says how many there are in place of one.
+fn find(text: &str, path: &Path, kind: Kind) -> Result<String, &'static str> {
+    let name = path.file_name().and_then(|name| name.to_str()).ok_or("no")?;
     let is_digits =
         |word: &str| word.len() == kind.digits() && word.bytes().all(|b| b.is_ascii_hexdigit());
     let is_name = |found: &str| Path::new(found).file_name().is_some_and(|found| found == name);
@@ -204,7 +204,9 @@ fn find(text: &str, path: &Path, kind: Kind) -> Option<String> {
         let is_it = is_digits(digits) && (found.is_empty() || is_name(found));
         is_it.then(|| digits.to_ascii_lowercase())
     };
-    text.lines().map(str::trim).find_map(of_line)
+    let mut found = text.lines().map(str::trim).filter_map(of_line);
+    let first = found.next().ok_or("no")?;
+    if found.all(|other| other == first) { Ok(first) } else { Err("more than one") }
 }
 
 #[cfg(test)]
@@ -221,10 +223,12 @@ mod tests {
             format!("MD5 (other) = {b}\nMD5 (r.fastq.gz) = {a}\n"),
             format!("{a}\n"),
         ] {
-            assert_eq!(find(&text).as_deref(), Some(&*a.to_ascii_lowercase()), "{text}");
+            assert_eq!(find(&text), Ok(a.to_ascii_lowercase()), "{text}");
         }
         for text in ["", "0123  r.fastq.gz", &format!("{b}  other.fastq.gz"), &"g".repeat(32)] {
-            assert_eq!(find(text), None, "{text}");
+            assert_eq!(find(text), Err("no"), "{text}");
         }
+        let two = format!("{a}  x/r.fastq.gz\n{b}  y/r.fastq.gz\n");
+        assert_eq!(find(&two), Err("more than one"));
     }
 }

@@ -223,12 +223,14 @@ fn defects_are_named() {
     flipped[packed.len() / 2] ^= 0x10;
     fs::write(folder.path("flipped.fastq.gz"), flipped).unwrap();
     fs::write(folder.path("windows.fastq"), text.replace('\n', "\r\n")).unwrap();
+    fs::write(folder.path("empty.fastq.gz"), "").unwrap();
     let records = text.lines().count() / 4;
     for (file, words) in [
         ("cut.fastq", format!("record {records}, byte")),
         ("cut.fastq.gz", "it is truncated".to_owned()),
         ("flipped.fastq.gz", "a BGZF block, byte".to_owned()),
         ("windows.fastq", "record 1, byte".to_owned()),
+        ("empty.fastq.gz", "it is truncated".to_owned()),
     ] {
         for verb in [
             &["read", file][..],
@@ -269,6 +271,9 @@ fn options_and_names_that_do_not_fit_are_refused() {
         (&["convert", "r.fastq", "-", "--json"], "--json is for an output that is a file"),
         (&["convert", "a.blow5", "b.blow5", "--single-member"], "--single-member is for FASTQ"),
         (&["read", "r.fastq", "--explain"], "--explain is for"),
+        (&["check", "-"], "the standard input"),
+        (&["info", "-"], "the standard input"),
+        (&["convert", "none.fastq", "x.fastq"], "none.fastq: opening: No such file"),
         (&["convert", "r.fastq", "r.fastq.gz"], "the file exists"),
     ] {
         let done = folder.run(args);
@@ -280,5 +285,41 @@ fn options_and_names_that_do_not_fit_are_refused() {
     {
         let message = folder.fails(1, verb);
         assert!(message.contains("FASTQ in place of signal"), "{verb:?}: {message}");
+    }
+}
+
+#[test]
+fn a_name_that_is_no_text_is_kept() {
+    use std::ffi::OsString;
+    use std::os::unix::ffi::OsStringExt;
+    let folder = folder();
+    let named = |byte: u8| OsString::from_vec(vec![b'k', byte, b'.', b'c', b's', b'v']);
+    for byte in [0xfe, 0xff] {
+        let args = ["read".into(), "r.fastq".into(), "--to".into(), named(byte)];
+        assert!(folder.command(args).status().unwrap().success());
+    }
+    let made = fs::read_dir(folder.path("")).unwrap().map(|entry| entry.unwrap().file_name());
+    let made: Vec<OsString> =
+        made.filter(|name| name.as_encoded_bytes().ends_with(b".csv")).collect();
+    assert!(
+        made.len() == 2 && made.contains(&named(0xfe)) && made.contains(&named(0xff)),
+        "{made:?}"
+    );
+}
+
+#[test]
+fn an_idle_stream_is_given_up() {
+    let folder = Folder::new();
+    for args in [&["read", "-"][..], &["convert", "-", "x.fastq.gz"], &["convert", "-", "-"]] {
+        let mut child =
+            folder.command(args).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let stdin = child.stdin.take();
+        // Its handler of signals may not be there yet: then the signal ends it at once.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        assert!(!child.wait().unwrap().success(), "{args:?}");
+        drop(stdin);
+        assert!(!folder.path("x.fastq.gz").exists());
     }
 }
