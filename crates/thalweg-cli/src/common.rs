@@ -182,6 +182,11 @@ pub(crate) fn counted(count: impl Into<u64>, one: &str) -> String {
     }
 }
 
+/// Whether a path stands for the standard input or output.
+pub(crate) fn is_stream(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// A path in words that are printed.
 pub(crate) fn shown_path(path: &Path) -> String {
     escaped(&urls::shown_path(path)).into_owned()

@@ -15,7 +15,7 @@ use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, VerbResult, create_folder, for_each_file, print_json};
+use crate::common::{Failure, VerbResult, create_folder, for_each_file, is_stream, print_json};
 use crate::explain::{self, ExplainedRun, counting};
 use crate::fastq;
 use crate::id_list::read_ids;
@@ -135,7 +135,7 @@ fn convert_fastq(args: &ConvertArgs, named: fastq::Named, options: &Options) -> 
     if let Some(path) = args.inputs.first() {
         check_options(path, Kind::Fastq)?;
     }
-    if !fastq::is_stream(&args.output) {
+    if !is_stream(&args.output) {
         args.write.force.check(&args.output, &args.inputs)?;
     }
     let job = fastq::ConvertJob {

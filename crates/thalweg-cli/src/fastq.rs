@@ -26,7 +26,7 @@ use checksums::Checksums;
 pub(crate) use checksums::Verified;
 
 use crate::common::{
-    Failure, VerbResult, complain, counted, listing, output, print_json, shown_path,
+    Failure, VerbResult, complain, counted, is_stream, listing, output, print_json, shown_path,
 };
 use crate::digest::hex;
 use crate::evict;
@@ -34,11 +34,6 @@ use crate::open::identify;
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 use crate::timing::{Started, received, with_build};
-
-/// The path that stands for the standard input or output.
-pub(crate) fn is_stream(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
 
 /// Refuses the standard input, for verbs that need a file.
 pub(crate) fn refuse_stream(paths: &[PathBuf]) -> VerbResult {

@@ -15,7 +15,7 @@ use thalweg::{Identified, Options, StoreKind};
 use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, VerbResult, alone, listing, shown_path};
+use crate::common::{Failure, MEASURING, VerbResult, alone, is_stream, listing, shown_path};
 use crate::explain::{ExplainedRun, counting, sole};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         args.force.check(to, args.paths.iter().chain(&args.ids))?;
     }
     if let Some(path) = args.paths.first()
-        && !fastq::is_stream(path)
+        && !is_stream(path)
         && url(path).is_none()
         && pattern(path).is_none()
     {
@@ -195,7 +195,7 @@ fn other_first(
     started: Started,
 ) -> Result<Option<First>, Failure> {
     let [path, within @ ..] = &args.paths[..] else { return Ok(Some(First::Unknown)) };
-    if fastq::is_stream(path) {
+    if is_stream(path) {
         fastq(args, &fastq::from_stdin(options)?, started)?;
         return Ok(None);
     }

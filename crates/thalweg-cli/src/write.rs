@@ -13,7 +13,7 @@ use thalweg::reads::{Options, ReadSet};
 use thalweg_gauge::units::seconds;
 use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult, complain, counted, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, is_stream, print_json};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
@@ -69,7 +69,7 @@ pub(crate) fn format_of(
     option: &str,
     path: &Path,
 ) -> Result<Format, Failure> {
-    if path.as_os_str() == "-" {
+    if is_stream(path) {
         let why = "files of reads cannot be written to standard output";
         return Err(Failure::Usage(format!("{why}; a file of the name - is ./-")));
     }

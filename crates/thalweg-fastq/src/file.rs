@@ -64,7 +64,6 @@ pub struct FastqFile {
     name: Arc<str>,
     path: Option<PathBuf>,
     compression: Compression,
-    model: StoreModel,
     options: Options,
     note: Option<String>,
     /// Bytes of text that a thread takes at a time.
@@ -185,19 +184,12 @@ impl FastqFile {
                 note = Some(format!("{name}: {words}"));
             }
         }
-        let model = options.model.unwrap_or(StoreModel::MEMORY);
-        let input = Input::Store(store);
-        Ok(Self {
-            input,
-            name,
-            path: None,
-            compression,
-            model,
-            options,
-            note,
-            piece: PIECE,
-            streamed: Arc::default(),
-        })
+        Ok(Self { note, ..Self::new(Input::Store(store), name, compression, options) })
+    }
+
+    fn new(input: Input, name: Arc<str>, compression: Compression, options: Options) -> Self {
+        let (path, note, piece, streamed) = (None, None, PIECE, Arc::default());
+        Self { input, name, path, compression, options, note, piece, streamed }
     }
 
     /// A stream, such as the standard input. It can be read once, by one thread.
@@ -228,18 +220,7 @@ impl FastqFile {
         let compression = if gzip::is_gzip(&head) { Compression::Gzip } else { Compression::Plain };
         let stream: Box<dyn Read + Send> = Box::new(std::io::Cursor::new(head).chain(stream));
         let input = Input::Stream(Mutex::new(Some(stream)));
-        let (model, path, note) = (StoreModel::MEMORY, None, None);
-        Ok(Self {
-            input,
-            name,
-            path,
-            compression,
-            model,
-            options,
-            note,
-            piece: PIECE,
-            streamed: Arc::default(),
-        })
+        Ok(Self::new(input, name, compression, options))
     }
 
     /// Sets how many bytes of text a thread takes at a time: for tests of what lies across pieces.
@@ -366,7 +347,8 @@ impl FastqFile {
         let (file, size) = (self.name.clone(), store.size());
         let is_bgzf = self.compression == Compression::Bgzf;
         let range = 0..size;
-        let shape = shape(&self.model, budget, Delivery::Ordered);
+        let (model, _) = self.options.model_or(StoreModel::MEMORY);
+        let shape = shape(&model, budget, Delivery::Ordered);
         let piece = self.piece.min(batch_bytes(&shape, budget).max(LEAST_PIECE));
         let source = match is_bgzf {
             true => Source::Framed {

@@ -160,40 +160,32 @@ impl<W: Work> Decoder for PieceDecoder<W> {
         batch: &mut Self::Batch,
     ) -> Result<()> {
         let PieceWorker { own, blocks, text, bytes } = worker;
-        let is_first = group.get(*next).is_some_and(|extent| extent.offset == 0);
-        let mut first = *next;
-        let mut stored = Vec::new();
-        text.clear();
-        while let Some(extent) = group.get(first) {
-            if self.is_bgzf {
-                let decoded = blocks.append(extent.bytes, text);
-                match decoded {
-                    Ok(()) => {}
+        let Some(first) = group.get(*next) else { return Ok(()) };
+        let begin = *next;
+        let text = if self.is_bgzf {
+            text.clear();
+            while let Some(extent) = group.get(*next).filter(|_| text.len() < self.piece) {
+                match blocks.append(extent.bytes, text) {
+                    Ok(()) => *next += 1,
                     // The text before it comes first.
-                    Err(_) if first > *next => break,
+                    Err(_) if *next > begin => break,
                     Err(fault) => {
                         return Err(fault.in_file(&self.file, extent.offset, "a BGZF block"));
                     }
                 }
             }
-            first += 1;
-            if self.keeps_stored {
-                stored.extend_from_slice(extent.bytes);
-            }
-            if !self.is_bgzf {
-                *bytes += extent.bytes.len() as u64;
-                let made = self.work.make(own, extent.bytes, is_first)?;
-                *batch = Some(Made { made, stored });
-                *next = first;
-                return Ok(());
-            }
-            if text.len() >= self.piece {
-                break;
-            }
+            text
+        } else {
+            *next += 1;
+            first.bytes
+        };
+        let mut stored = Vec::new();
+        if self.keeps_stored {
+            let extents = (begin..*next).filter_map(|place| group.get(place));
+            extents.for_each(|extent| stored.extend_from_slice(extent.bytes));
         }
         *bytes += text.len() as u64;
-        *batch = Some(Made { made: self.work.make(own, text, is_first)?, stored });
-        *next = first;
+        *batch = Some(Made { made: self.work.make(own, text, first.offset == 0)?, stored });
         Ok(())
     }
 

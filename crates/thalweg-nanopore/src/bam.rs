@@ -13,13 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use flate2::bufread::MultiGzDecoder;
+use thalweg_codec::gzip::END;
 use thalweg_io::store::FileStore;
 use thalweg_io::urls;
 use thalweg_io::{Error, Result};
-
-/// The last bytes of every BAM file: an empty BGZF block. Without this check, a file that was cut
-/// between two blocks would pass as complete.
-const END: [u8; 28] = *b"\x1f\x8b\x08\x04\0\0\0\0\0\xff\x06\0BC\x02\0\x1b\0\x03\0\0\0\0\0\0\0\0\0";
 
 /// First bytes of the decompressed file.
 const MAGIC: [u8; 4] = *b"BAM\x01";
@@ -48,6 +45,7 @@ impl BamIds<BufReader<MultiGzDecoder<BufReader<File>>>> {
     /// is not a BAM file.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = urls::shown_path(path).into();
+        // Without its last block, a file that was cut between two blocks would pass as complete.
         // A pipe without a writer would have this wait for ever, and has no end to look at.
         let store = FileStore::open(path)?;
         let mut file = store.file().try_clone().map_err(|e| Error::io(&name, "opening", e))?;
