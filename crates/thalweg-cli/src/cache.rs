@@ -191,8 +191,8 @@ fn clear(urls: &[String], args: &OfCache) -> VerbResult {
         }));
     }
     let mut out = output();
-    let files = counted(cleared.files as u64, "file");
-    writeln!(out, "removed {files}, {}", decimal_bytes(cleared.bytes as f64))?;
+    let objects = counted(cleared.files as u64, "object");
+    writeln!(out, "removed {objects}, {}", decimal_bytes(cleared.bytes as f64))?;
     out.flush()?;
     Ok(())
 }

@@ -21,6 +21,8 @@ mod id_list;
 mod index;
 mod info;
 mod merge;
+#[cfg(all(feature = "mount", target_os = "linux"))]
+mod mount;
 mod open;
 mod options;
 mod plot;
@@ -64,6 +66,8 @@ enum Verb {
     Split(split::SplitArgs),
     Plot(plot::PlotArgs),
     Cache(cache::CacheVerbArgs),
+    #[cfg(all(feature = "mount", target_os = "linux"))]
+    Mount(mount::MountArgs),
     Evict(evict::EvictArgs),
     Probe(probe::ProbeArgs),
     Synth(synth::SynthArgs),
@@ -100,6 +104,8 @@ fn main() -> ExitCode {
         Verb::Split(args) => split::run(&args),
         Verb::Plot(args) => plot::run(&args),
         Verb::Cache(args) => cache::run(&args),
+        #[cfg(all(feature = "mount", target_os = "linux"))]
+        Verb::Mount(args) => mount::run(&args),
         Verb::Evict(args) => evict::run(&args),
         Verb::Probe(args) => probe::run(&args),
         Verb::Synth(args) => synth::run(&args),

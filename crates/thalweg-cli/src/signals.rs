@@ -54,6 +54,18 @@ pub(crate) fn cancel_on_signal() -> Control {
     cancel
 }
 
+/// Calls `stop` at a signal, which may take its time. A second signal ends the process at once.
+pub(crate) fn stop_on_signal(mut stop: impl FnMut() + Send + 'static) {
+    let mut was_called = false;
+    on_signal(false, move || {
+        let again = std::mem::replace(&mut was_called, true);
+        if !again {
+            stop();
+        }
+        again
+    });
+}
+
 /// A flag that a signal raises; a second signal ends the process at once.
 pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));

@@ -57,7 +57,7 @@ pub(crate) fn stages(report: &mut Value, clocks: &Clocks, consumer: Duration) {
 
 /// What was received from object stores, in words; `None` if nothing was asked of one.
 pub(crate) fn received() -> Option<String> {
-    let Counts { requests, retries, hedges, bytes } = counts_of_urls();
+    let Counts { requests, retries, hedges, bytes, .. } = counts_of_urls();
     let received = decimal_bytes(bytes as f64);
     (requests > 0).then(|| {
         let asked = counted(requests, "request");

@@ -4,11 +4,12 @@
 //! there, and fetches and keeps the rest. An object is known by its address and the tag of its
 //! version: who knows the tag knows what the bytes are, so nothing in the folder gets stale.
 //!
-//! The folder has a file for each 256 MiB of an object (a *section*), which is sparse: it has room
-//! for all blocks of 64 KiB, and a table with a checksum for each of them. A block is there if its
-//! checksum is not 0. The checksum is written after the block, and compared on each read. So
-//! whatever happens to the file, a block is right or it is fetched again: there is no lock, and no
-//! wait for the disc. Files are removed and never shortened, so that who has one open can go on.
+//! The folder has two files for an object (for each 64 GiB of it, a *section*). One has the blocks
+//! of 64 KiB, at the places that they have in the object, with holes for those that are missing.
+//! The other one is a table with a checksum for each block. A block is there if its checksum is not
+//! 0. The checksum is written after the block, and compared on each read. So whatever happens to
+//! the files, a block is right or it is fetched again: there is no lock, and no wait for the disc.
+//! Files are removed and never shortened, so that who has one open can go on.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -36,6 +37,7 @@ mod open;
 mod recent;
 mod room;
 mod section;
+mod sound;
 mod store;
 #[cfg(test)]
 mod tests;

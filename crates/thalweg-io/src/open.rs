@@ -4,14 +4,14 @@ use std::fs::File;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 
 use crate::control::Control;
 use crate::engine::default_threads;
 use crate::error::{Error, Result};
-use crate::model::{Origin, StoreModel};
+use crate::model::{Origin, StoreModel, saved};
 use crate::object_cache::ObjectCache;
 use crate::plan::{Budget, DEFAULT_MEMORY, is_long_line, long_line_memory};
 use crate::residency::{better_direct, cache_room, resident};
@@ -69,6 +69,27 @@ pub struct Options {
     /// The bytes of an object at a URL that are needed first: they come with the answer that says
     /// how long the object is. `None` for its first ones.
     pub first: Option<Range<u64>>,
+    /// The version of an object at a URL, if the caller knows it. Opening it then takes no request,
+    /// and reading another version fails.
+    pub version: Option<ObjectVersion>,
+}
+
+/// A version of an object, as a list has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectVersion {
+    /// Bytes of the object.
+    pub size: u64,
+    /// Its tag (RFC 9110, section 8.8.3).
+    pub tag: String,
+    /// When it was made, in seconds since 1970, if the server says it.
+    pub modified: Option<i64>,
+}
+
+impl ObjectVersion {
+    /// Whether its tag tells it from all others: a weak one does not (RFC 9110, section 8.8.3).
+    pub fn is_certain(&self) -> bool {
+        !self.tag.starts_with("W/") && !matches!(&*self.tag, "" | "\"\"")
+    }
 }
 
 impl Options {
@@ -160,10 +181,26 @@ pub struct Counts {
     pub requests: u64,
     /// Requests that were tries after a failure.
     pub retries: u64,
+    /// Why they were.
+    #[serde(skip)]
+    pub reasons: Reasons,
     /// Requests that were made a second time because the answer was slow.
     pub hedges: u64,
     /// Bytes that were received.
     pub bytes: u64,
+}
+
+/// Why requests were made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Reasons {
+    /// The server refused them: it had too many, or had a fault.
+    pub refused: u64,
+    /// There was no connection.
+    pub unconnected: u64,
+    /// Nothing came for too long.
+    pub late: u64,
+    /// Bytes were missing or damaged.
+    pub broken: u64,
 }
 
 static URLS: OnceLock<&dyn OpenUrl> = OnceLock::new();
@@ -216,6 +253,15 @@ pub fn list_url(
 /// [`Error::Usage`] about the URL; [`Error::Unsupported`] if nothing opens URLs.
 pub fn url_device(url: &str) -> Result<String> {
     opener(url)?.device(url)
+}
+
+/// The measured model of the service and bucket of a URL, if there is one that has not expired, or
+/// else that of S3.
+pub fn url_model(url: &str) -> (StoreModel, Origin) {
+    let measured = || saved::load(&saved::folder()?, &url_device(url).ok()?, SystemTime::now());
+    measured().map_or((StoreModel::S3, Origin::Prior), |saved| {
+        (saved.model, Origin::Measured(saved.measured_at_unix_s))
+    })
 }
 
 /// What reading all objects took, since the process started.

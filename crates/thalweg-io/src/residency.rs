@@ -66,7 +66,7 @@ pub fn resident(file: &File, range: Range<u64>) -> Option<ResidentPages> {
 
 /// Bytes that the page cache can take up: the smaller of the memory that is free or easily freed
 /// and the limit of the control group. `None` if the system does not report it.
-pub(crate) fn cache_room() -> Option<u64> {
+pub fn cache_room() -> Option<u64> {
     let meminfo = std::fs::read_to_string("/proc/meminfo").ok()?;
     let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     // "max" does not parse as a number: no limit. The huge number that cgroup v1 reports instead

@@ -14,6 +14,7 @@ pub mod throttled;
 pub mod uring;
 
 use std::fmt;
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
@@ -98,6 +99,12 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// there are none.
     fn missing(&self, range: Range<u64>) -> Range<u64> {
         range
+    }
+
+    /// A file with all bytes of the store at their places, which can be read in its stead. `None`
+    /// if there is none. A cache in front of an object has one once the object is complete there.
+    fn local_copy(&self) -> Option<File> {
+        None
     }
 
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.

@@ -90,6 +90,8 @@ pub struct Listed {
     pub size: u64,
     /// What tells its version from others, such as its tag.
     pub version: Option<String>,
+    /// When the version was made, in seconds since 1970, if the server says it.
+    pub modified: Option<i64>,
 }
 
 /// What is in a list.

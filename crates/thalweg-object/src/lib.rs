@@ -37,7 +37,7 @@ mod upload;
 mod urls;
 
 pub use list::list;
-pub use object::{Object, open, open_at, open_with_end};
+pub use object::{Object, open, open_at, open_version, open_with_end};
 pub use retries::Patience;
 pub use thalweg_io::open::Counts;
 pub use upload::Upload;

@@ -40,8 +40,9 @@ pub fn list(
         let count = entries.len();
         for entry in entries {
             let entry = match entry {
-                Entry::Object(Listed { url: key, size, version }) => {
-                    Entry::Object(Listed { url: format!("{bucket}{key}"), size, version })
+                Entry::Object(Listed { url: key, size, version, modified }) => {
+                    let url = format!("{bucket}{key}");
+                    Entry::Object(Listed { url, size, version, modified })
                 }
                 Entry::Folder(key) => Entry::Folder(format!("{bucket}{key}")),
             };

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jiff::Timestamp;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use serde::Deserialize;
@@ -50,6 +51,7 @@ impl Lister {
                 url: meta.location.to_string(),
                 size: meta.size,
                 version: meta.e_tag,
+                modified: Some(meta.last_modified.timestamp()),
             })
         });
         let folders = listed.result.common_prefixes.into_iter();
@@ -110,6 +112,7 @@ struct Contents {
     size: u64,
     #[serde(rename = "ETag")]
     e_tag: Option<String>,
+    last_modified: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -123,8 +126,10 @@ impl ListResult {
         let is_encoded = self.encoding_type.as_deref() == Some("url");
         let key = |text: String| if is_encoded { decoded(&text) } else { text };
         let objects = self.contents.into_iter().map(|found| {
-            let Contents { key: name, size, e_tag } = found;
-            Entry::Object(Listed { url: key(name), size, version: e_tag })
+            let Contents { key: name, size, e_tag, last_modified } = found;
+            let modified = last_modified.and_then(|time| time.parse::<Timestamp>().ok());
+            let modified = modified.map(Timestamp::as_second);
+            Entry::Object(Listed { url: key(name), size, version: e_tag, modified })
         });
         let folders =
             self.common_prefixes.into_iter().map(|found| Entry::Folder(key(found.prefix)));

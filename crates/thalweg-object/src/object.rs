@@ -30,7 +30,7 @@ use answer::Room;
 use tries::{Ended, Tries};
 
 pub(crate) use opening::open_on;
-pub use opening::{open, open_at, open_with_end};
+pub use opening::{open, open_at, open_version, open_with_end};
 pub(crate) use refused::Refused;
 
 /// How often a wait looks whether the read was cancelled.

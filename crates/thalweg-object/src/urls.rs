@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use thalweg_io::control::Control;
-use thalweg_io::model::{Origin, StoreModel, saved};
+use thalweg_io::model::{Origin, StoreModel};
 use thalweg_io::new_file::{NewObject, Replaced, WriteUrl};
 use thalweg_io::object_cache::CachedStore;
 use thalweg_io::open::{
-    Counts, OpenUrl, OpenedStore, Options, POD5_END, StoreKind, timeout_of_urls,
+    Counts, ObjectVersion, OpenUrl, OpenedStore, Options, POD5_END, StoreKind, timeout_of_urls,
+    url_model,
 };
 use thalweg_io::sidecar::note_version;
 use thalweg_io::store::{MemoryStore, Store};
@@ -19,7 +20,7 @@ use url::Url;
 
 use crate::address::device;
 use crate::list::list;
-use crate::object::{open, open_at, open_with_end};
+use crate::object::{open, open_at, open_version, open_with_end};
 use crate::retries::Patience;
 use crate::totals::totals;
 use crate::upload::{self, Upload};
@@ -39,13 +40,15 @@ impl OpenUrl for Urls {
             return OpenedStore::unthrottled(&self.path(url)?, options);
         }
         let patience = patience(options.timeout);
-        let object = match options.first.clone() {
-            Some(first) => open_at(url, first, &options.control, patience)?,
+        let known = options.version.clone().filter(ObjectVersion::is_certain);
+        let object = match (known, options.first.clone()) {
+            (Some(version), _) => open_version(url, version, &options.control, patience)?,
+            (None, Some(first)) => open_at(url, first, &options.control, patience)?,
             // A cache keeps whole blocks, and asks for those at the end itself.
-            None if options.cache.is_none() && ends_with_tables(url) => {
+            (None, None) if options.cache.is_none() && ends_with_tables(url) => {
                 open_with_end(url, POD5_END, &options.control, patience)?
             }
-            None => open(url, &options.control, patience)?,
+            (None, None) => open(url, &options.control, patience)?,
         };
         if let Some(counter) = &options.counter {
             let Counts { requests, bytes, .. } = object.counts();
@@ -54,7 +57,7 @@ impl OpenUrl for Urls {
         if let Some(version) = object.version() {
             note_version(url, &version, object.modified());
         }
-        let model = known(url);
+        let model = url_model(url);
         let id = object.cache_id();
         let (store, model): (Arc<dyn Store>, _) = match options.cache.as_ref().zip(id) {
             Some((cache, id)) => {
@@ -107,14 +110,6 @@ fn ends_with_tables(url: &str) -> bool {
 /// The patience for a time-out, or else for that of the process.
 fn patience(timeout: Option<Duration>) -> Patience {
     timeout.or_else(timeout_of_urls).map_or_else(Patience::default, Patience::of)
-}
-
-/// The measured model of the service and bucket of a URL, if there is one, else that of S3.
-fn known(url: &str) -> (StoreModel, Origin) {
-    let measured = || saved::load(&saved::folder()?, &device(url).ok()?, SystemTime::now());
-    measured().map_or((StoreModel::S3, Origin::Prior), |saved| {
-        (saved.model, Origin::Measured(saved.measured_at_unix_s))
-    })
 }
 
 impl WriteUrl for Urls {

@@ -35,10 +35,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg-nanopore", &["codec", "io", "hdf5"]),
     ("thalweg-graph", &["codec", "io", "hdf5"]),
     ("thalweg-fastq", &["codec", "io"]),
+    ("thalweg-mount", &["io"]),
     ("thalweg-object", &["io"]),
     ("thalweg", &["codec", "io", "hdf5", "nanopore", "graph", "fastq", "object"]),
     ("thalweg-gauge", &["io"]),
-    ("thalweg-cli", &["", "codec", "io", "hdf5", "nanopore", "graph", "gauge"]),
+    ("thalweg-cli", &["", "codec", "io", "hdf5", "nanopore", "graph", "gauge", "mount"]),
     ("thalweg-python", &[""]),
     ("thalweg-c", &[""]),
 ];

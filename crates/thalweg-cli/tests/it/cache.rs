@@ -94,8 +94,9 @@ fn what_was_read_is_kept_shown_checked_and_cleared() {
     assert!(fine.contains("nothing is damaged"), "{fine}");
 
     // A damaged block is named, and fetched again.
-    let file = fs::File::options().write(true).open(&served.files()[0]).unwrap();
-    file.write_all_at(b"damage", (64 << 10) * 5 + 100).unwrap();
+    let file =
+        fs::File::options().write(true).open(served.files()[0].with_extension("bytes")).unwrap();
+    file.write_all_at(b"damage", (64 << 10) * 4 + 100).unwrap();
     let told = folder.fails(1, &["cache", "verify"]);
     assert!(told.contains("bytes 262144 of http://") && !told.contains("secret"), "{told}");
     let verified = &folder.json(&["cache", "verify", "--json"])[0];
@@ -107,7 +108,7 @@ fn what_was_read_is_kept_shown_checked_and_cleared() {
     let none = &folder.json(&["cache", "clear", &format!("{host}/run"), "--json"])[0];
     assert_eq!(none["files"], 0);
     let told = folder.ok(&["cache", "clear", &format!("{host}/runs")]);
-    assert!(told.starts_with("removed 1 file, "), "{told}");
+    assert!(told.starts_with("removed 1 object, "), "{told}");
     assert!(served.files().is_empty());
     served.read();
     folder.ok(&["cache", "clear"]);

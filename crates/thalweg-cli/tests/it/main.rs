@@ -23,6 +23,8 @@ mod graph;
 #[cfg(feature = "object")]
 mod graph_urls;
 mod hostile;
+#[cfg(feature = "mount")]
+mod mount;
 mod named_files;
 #[cfg(feature = "object")]
 mod object_sets;

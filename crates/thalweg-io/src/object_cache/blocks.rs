@@ -1,5 +1,6 @@
 //! The blocks of one object, over all its sections.
 
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -142,9 +143,14 @@ impl Blocks {
             let Some(section) = self.section(number) else { continue };
             let sums = section.sums(blocks, Wait::Yes);
             there += sums.iter().filter(|sum| **sum != 0).count();
-            model.get_or_insert_with(|| StoreModel::known(&section.file).0);
+            model.get_or_insert_with(|| StoreModel::known(&section.table).0);
         }
         Some((there as f64 / all as f64, model?))
+    }
+
+    /// The file with a copy of the object, if this process knows that all of it is there and right.
+    pub(super) fn whole(&self) -> Option<File> {
+        self.section(0)?.whole()
     }
 
     pub(super) fn id(&self) -> &ObjectId {

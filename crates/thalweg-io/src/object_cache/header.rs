@@ -1,15 +1,16 @@
-//! What a section says about itself: the object, its version, and the place of the section in it.
+//! What the table of a section says about itself: the object, its version, and the place of the
+//! section in it.
 //!
 //! ```text
 //! byte    0  magic, version of the format, bytes of a block, size of the object, number of the
 //!            section, identity, lengths of the next two, URL, tag, zeros
 //!      4088  checksum of all this
 //!      4096  when the section was used last, as a count of uses
-//!      8192  a checksum for each of 4096 blocks; 0 if the block is missing
-//!     65536  the blocks
+//!      8192  a checksum for each of up to 1,048,576 blocks; 0 if the block is missing
 //! ```
 //!
-//! Numbers are little-endian.
+//! Numbers are little-endian. The blocks are in another file, at the places that they have in the
+//! section: the file of an object's only section is a copy of the object.
 
 use std::sync::Arc;
 
@@ -22,11 +23,11 @@ use crate::error::Fault;
 /// that the requests of a stream are whole blocks, and small enough to be checked for a read of a
 /// few bytes.
 pub(super) const BLOCK: u64 = 64 << 10;
-/// Blocks of a section, the unit that is evicted.
-pub(super) const BLOCKS: u64 = 4096;
+/// Blocks of a section, the unit that is evicted: 64 GiB. Nearly all objects have one section.
+pub(super) const BLOCKS: u64 = 1 << 20;
 
 const MAGIC: &[u8; 8] = b"thlwgobj";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a header, its checksum included.
 pub(super) const HEADER: usize = 4096;
 const SUM: usize = HEADER - 8;
@@ -34,8 +35,6 @@ const SUM: usize = HEADER - 8;
 pub(super) const USED: u64 = HEADER as u64;
 /// Where the checksums of the blocks begin.
 pub(super) const SUMS: u64 = 8192;
-/// Where the blocks begin.
-pub(super) const DATA: u64 = 64 << 10;
 /// The fields of fixed size.
 const FIXED: usize = 56;
 
@@ -94,7 +93,7 @@ impl Header {
         }
         if version != VERSION || block != BLOCK {
             let found = format!("version {version}, blocks of {block} bytes");
-            return Err(Fault::new(8, found, "version 1, blocks of 65536 bytes"));
+            return Err(Fault::new(8, found, "version 2, blocks of 65536 bytes"));
         }
         if number(SUM) != checksum(&bytes[..SUM]) {
             return wrong(SUM, "another checksum", "the checksum of the header");
@@ -142,10 +141,16 @@ impl Header {
         Some(bytes)
     }
 
-    /// The name of the section's file.
+    /// The name of the section's table.
     pub(super) fn file_name(&self) -> String {
         let [one, two] = self.id.hash;
-        format!("{one:016x}{two:016x}-{:x}{EXTENSION}", self.number)
+        format!("{one:016x}{two:016x}-{:x}.{TABLE}", self.number)
+    }
+
+    /// Where the section begins in the object, and how many bytes it has.
+    pub(super) fn extent(&self) -> (u64, u64) {
+        let start = self.number * BLOCKS * BLOCK;
+        (start, (BLOCKS * BLOCK).min(self.id.size - start))
     }
 
     /// The blocks of the object that the section has room for.
@@ -155,15 +160,17 @@ impl Header {
     }
 }
 
-/// How the names of sections end.
-const EXTENSION: &str = ".blocks";
+/// The extensions of the two files of a section: its table, and its blocks.
+pub(super) const TABLE: &str = "blocks";
+pub(super) const BYTES: &str = "bytes";
 
-/// Whether a file of this name is a section.
-pub(super) fn is_section(name: &str) -> bool {
+/// Whether a file of this name is one of a section.
+pub(super) fn is_of_section(name: &str) -> bool {
     let is_hex = |text: &str| {
         !text.is_empty() && text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
     };
-    let parts = name.strip_suffix(EXTENSION).and_then(|name| name.split_once('-'));
+    let (stem, extension) = name.rsplit_once('.').unwrap_or_default();
+    let parts = stem.split_once('-').filter(|_| [TABLE, BYTES].contains(&extension));
     parts.is_some_and(|(hash, number)| hash.len() == 32 && is_hex(hash) && is_hex(number))
 }
 
@@ -192,7 +199,7 @@ mod tests {
         assert_eq!(bytes.len(), HEADER);
         assert_eq!(Header::parse(&bytes).unwrap(), written);
         assert!(!bytes.windows(6).any(|part| part == b"secret"));
-        assert!(is_section(&written.file_name()), "{}", written.file_name());
+        assert!(is_of_section(&written.file_name()), "{}", written.file_name());
         assert!(header(&"x".repeat(4000)).encode().is_some());
         assert_eq!(header(&"x".repeat(4100)).encode(), None);
         let beyond = Header { number: 3, ..written };
@@ -213,7 +220,7 @@ mod tests {
     #[test]
     fn other_files_are_no_sections() {
         for name in ["", "a.blocks", "uses", "0123456789abcdef0123456789abcdef-.blocks"] {
-            assert!(!is_section(name), "{name}");
+            assert!(!is_of_section(name), "{name}");
         }
     }
 

@@ -5,6 +5,7 @@
 //! section that is used. Two that raise it at the same time may write the same number, and a number
 //! may get lost: the order is then less than perfect, and nothing else depends on it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 
-use super::header::{BLOCK, USED, is_section};
+use super::header::{BLOCK, BYTES, TABLE, USED, is_of_section};
 use super::section::open_file;
 
 /// The file with the count of uses.
@@ -64,11 +65,13 @@ impl Room {
     }
 }
 
-/// A file of the cache.
+/// A section in the folder.
 #[derive(Debug)]
 pub(super) struct Found {
+    /// Its table, which may be missing: another process has just removed it, or was killed before
+    /// it made it.
     pub(super) path: PathBuf,
-    /// Bytes that it takes on the disc.
+    /// Bytes that its files take on the disc.
     pub(super) taken: u64,
 }
 
@@ -81,16 +84,16 @@ pub(super) fn sections(folder: &Path) -> std::io::Result<Vec<Found>> {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries?,
     };
-    let mut found = Vec::new();
+    let mut found = BTreeMap::new();
     for entry in entries {
         let entry = entry?;
-        let is_one = entry.file_name().to_str().is_some_and(is_section);
+        let is_one = entry.file_name().to_str().is_some_and(is_of_section);
         // One that another process has removed meanwhile takes nothing.
-        let meta = entry.metadata().ok().filter(|meta| is_one && meta.is_file());
-        found.extend(meta.map(|meta| Found { path: entry.path(), taken: meta.blocks() * 512 }));
+        if let Some(meta) = entry.metadata().ok().filter(|meta| is_one && meta.is_file()) {
+            *found.entry(entry.path().with_extension(TABLE)).or_default() += meta.blocks() * 512;
+        }
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    Ok(found)
+    Ok(found.into_iter().map(|(path, taken)| Found { path, taken }).collect())
 }
 
 /// Returns how much of `wanted` may be written, after sections that were used least recently, with
@@ -133,15 +136,22 @@ fn free_bytes(folder: &Path, floor: Option<u64>) -> (u64, u64) {
     }
 }
 
-/// Removes a section. One that another process has removed already is no failure.
+/// Removes the section of a table: the table first, so that nobody finds blocks that are about to
+/// go. Files that another process has removed already are no failure.
 ///
 /// # Errors
 /// Those of the system.
-pub(super) fn remove(path: &Path) -> std::io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
+pub(super) fn remove(table: &Path) -> std::io::Result<()> {
+    for path in [table, &table.with_extension(BYTES)] {
+        match std::fs::remove_file(path) {
+            // A folder is not one of ours.
+            Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory) => {
+                return Err(e);
+            }
+            _ => {}
+        }
     }
+    Ok(())
 }
 
 /// A count in a file; 0 if there is none that is credible.

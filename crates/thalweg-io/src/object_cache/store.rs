@@ -1,5 +1,6 @@
 //! A store in front of which the cache stands.
 
+use std::fs::File;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -128,6 +129,12 @@ impl Store for CachedStore {
 
     fn head(&self) -> u64 {
         self.inner.head()
+    }
+
+    /// The file of the blocks, if all of them are there, and this process has compared or written
+    /// each of them. It stays when it is evicted, for as long as it is open.
+    fn local_copy(&self) -> Option<File> {
+        self.blocks.whole()
     }
 
     fn missing(&self, range: Range<u64>) -> Range<u64> {

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use thalweg_codec::splitmix::mix;
 
-use super::header::{BLOCK, BLOCKS, DATA, SUMS, USED};
+use super::header::{BLOCK, BLOCKS, BYTES, SUMS, USED};
 use super::*;
 use crate::control::Control;
 use crate::error::Result;
@@ -102,7 +102,7 @@ fn new_cache(limit: u64) -> (TempDir, ObjectCache) {
     (folder, cache)
 }
 
-/// The files of a cache, in the order of their names.
+/// The tables of a cache, in the order of their names.
 fn files(cache: &ObjectCache) -> Vec<PathBuf> {
     room::sections(cache.folder()).unwrap().into_iter().map(|found| found.path).collect()
 }
@@ -167,39 +167,51 @@ fn reads_cross_sections() {
         object.check(&store, range);
         assert_eq!(object.asked(), []);
     }
-    assert_eq!(files(&cache).len(), 3);
+    assert_eq!(files(&cache).len(), 3, "a section has 64 GiB");
     let contents = cache.contents(&Control::new()).unwrap();
     assert_eq!((contents.objects.len(), contents.objects[0].cached), (1, 14 * BLOCK));
     assert!(contents.taken < 2 << 20, "files are sparse: {contents:?}");
 }
 
-/// Everything that can happen to a file of the cache.
+/// Kinds of [`damage`].
+const KINDS: u8 = 15;
+
+/// Everything that can happen to the files of a section, whose table is at `path`.
 fn damage(path: &Path, other: &Path, kind: u8, at: u64) {
-    let change = |offset: u64, bytes: &[u8]| {
+    let (bytes, other_bytes) = (path.with_extension(BYTES), other.with_extension(BYTES));
+    let change = |path: &Path, offset: u64, bytes: &[u8]| {
         let file = fs::File::options().write(true).open(path);
         file.and_then(|file| file.write_all_at(bytes, offset)).unwrap_or_default();
     };
+    let cut = |path: &Path, len: u64| {
+        drop(fs::File::options().write(true).open(path).map(|file| file.set_len(len)));
+    };
     match kind {
-        0 => change(DATA + at % (12 * BLOCK), &[7, 7, 7]),
-        1 => change(SUMS + at % 96, &[7, 7, 7]),
-        2 => change(SUMS + at % 12 * 8, &[0; 8]),
-        3 => change(at % USED, &[7]),
-        4 => change(USED, &at.to_le_bytes()),
-        5 => drop(fs::File::options().write(true).open(path).map(|file| file.set_len(at % DATA))),
-        6 => {
-            drop(fs::File::options().write(true).open(path).map(|file| file.set_len(at % 900_000)));
-        }
+        0 => change(&bytes, at % (12 * BLOCK), &[7, 7, 7]),
+        1 => change(path, SUMS + at % 96, &[7, 7, 7]),
+        2 => change(path, SUMS + at % 12 * 8, &[0; 8]),
+        3 => change(path, at % USED, &[7]),
+        4 => change(path, USED, &at.to_le_bytes()),
+        5 => cut(path, at % (SUMS + 96)),
+        6 => cut(&bytes, at % 900_000),
         7 => drop(fs::remove_file(path)),
         8 => drop(fs::copy(other, path)),
         9 => drop(fs::write(path, "nonsense")),
+        10 => drop(fs::remove_file(bytes)),
+        11 => drop(fs::copy(other_bytes, bytes)),
+        12 => drop(fs::write(bytes, "nonsense")),
+        13 => cut(&bytes, at % (100 * BLOCK)),
         // Two blocks in each other's place, with their checksums.
         _ => {
-            let Ok(bytes) = fs::read(path) else { return };
-            let part = |offset: u64, len: u64| bytes.get(offset as usize..(offset + len) as usize);
-            let blocks = [at % 12, at / 12 % 12];
-            for (from, to) in [(blocks[0], blocks[1]), (blocks[1], blocks[0])] {
-                change(DATA + to * BLOCK, part(DATA + from * BLOCK, BLOCK).unwrap_or_default());
-                change(SUMS + to * 8, part(SUMS + from * 8, 8).unwrap_or_default());
+            let (Ok(table), Ok(blocks)) = (fs::read(path), fs::read(&bytes)) else { return };
+            let part = |of: &[u8], offset: u64, len: u64| {
+                let part = of.get(offset as usize..(offset + len) as usize);
+                part.unwrap_or_default().to_vec()
+            };
+            let places = [at % 12, at / 12 % 12];
+            for (from, to) in [(places[0], places[1]), (places[1], places[0])] {
+                change(&bytes, to * BLOCK, &part(&blocks, from * BLOCK, BLOCK));
+                change(path, SUMS + to * 8, &part(&table, SUMS + from * 8, 8));
             }
         }
     }
@@ -218,7 +230,7 @@ fn step() -> impl Strategy<Value = Step> {
     let read = (0..2usize, 0..2usize, 0..12 * BLOCK, 0..5 * BLOCK);
     let read =
         read.prop_map(|(object, process, from, len)| Step::Read { object, process, from, len });
-    let damage = (0..2usize, 0..=10u8, any::<u64>());
+    let damage = (0..2usize, 0..KINDS, any::<u64>());
     prop_oneof![
         8 => read,
         3 => damage.prop_map(|(object, kind, at)| Step::Damage { object, kind, at }),
@@ -290,11 +302,14 @@ fn damage_is_found_named_and_removed() {
     let fine = verify();
     assert_eq!((fine.blocks, fine.bytes, fine.damage.len()), (24, 24 * BLOCK, 0));
     for (kind, expected, named) in [
-        (0, 1, "bytes 131072 of s3://b/one, byte 196608: found other bytes"),
+        (0, 1, "bytes 131072 of s3://b/one, byte 131072: found other bytes"),
         (3, 1, "the header of cached blocks"),
+        (7, 1, "opening"),
         (8, 1, "the header of cached blocks, byte"),
         (9, 1, "found 8 bytes, expected 4096"),
-        (10, 2, "s3://b/one"),
+        (10, 1, "opening"),
+        (11, 12, "s3://b/one"),
+        (14, 2, "s3://b/one"),
     ] {
         damage(&path(0), &path(1), kind, 2 * BLOCK);
         let found = verify();
@@ -360,6 +375,35 @@ fn the_object_that_is_read_is_not_evicted() {
     object.asked();
     object.check(&store, 0..4 * BLOCK);
     assert_eq!(object.asked(), [], "what came first is still there");
+}
+
+#[test]
+fn a_copy_of_the_object_is_there_once_all_was_compared() {
+    let (_folder, cache) = new_cache(1 << 30);
+    let object = Made::new("a", 40 * BLOCK + 5);
+    let store = object.cached(&cache);
+    object.check(&store, 0..40 * BLOCK);
+    assert!(store.local_copy().is_none(), "a block is missing");
+    object.check(&store, 40 * BLOCK + 1..40 * BLOCK + 2);
+    let mut copy = vec![0; object.size as usize];
+    let mut own = copy.clone();
+    object.bytes(0, &mut own);
+    let mut is_whole = |store: &CachedStore| {
+        let Some(file) = store.local_copy() else { return false };
+        assert_eq!(file.metadata().unwrap().len(), object.size);
+        file.read_exact_at(&mut copy, 0).unwrap();
+        copy == own
+    };
+    assert!(is_whole(&store));
+    // Another process has compared nothing.
+    let other = object.cached(&cache_in(cache.folder(), 1 << 30));
+    assert!(other.local_copy().is_none());
+    object.check(&other, 0..object.size);
+    assert!(is_whole(&other));
+    let evicted = other.local_copy().unwrap();
+    cache.clear_all(&Control::new()).unwrap();
+    evicted.read_exact_at(&mut [0; 9], 0).unwrap();
+    assert!(object.cached(&cache).local_copy().is_none());
 }
 
 #[test]
@@ -502,7 +546,7 @@ fn many_read_while_others_evict() {
                 0 => drop(cache.verify(1, &Control::new()).unwrap()),
                 1 => drop(cache.clear_all(&Control::new()).unwrap()),
                 _ => files(&cache).iter().for_each(|path| {
-                    damage(path, path, (turn / 3 % 10) as u8, mix(turn));
+                    damage(path, path, (turn / 3) as u8 % (KINDS - 1), mix(turn));
                 }),
             }
             std::thread::sleep(Duration::from_millis(5));

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 
 use super::ObjectCache;
 use super::around::range;
-use super::header::{BLOCK, ObjectId};
+use super::header::{BLOCK, BYTES, ObjectId, TABLE};
 use super::room::{Found, remove, sections};
 use super::section::{Section, Wait};
 use crate::control::Control;
@@ -46,7 +46,7 @@ pub struct Contents {
 /// What was taken out of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cleared {
-    /// Files, of which an object has one for each 256 MiB.
+    /// Objects, of which one of over 64 GiB counts once for each of these.
     pub files: usize,
     /// Bytes on the disc.
     pub bytes: u64,
@@ -89,7 +89,7 @@ impl ObjectCache {
             });
             object.cached += present(&section).map(|(block, _)| len(size, block)).sum::<u64>();
             object.taken += found.taken;
-            let changed = section.file.metadata().and_then(|meta| meta.modified()).ok();
+            let changed = section.table.metadata().and_then(|meta| meta.modified()).ok();
             object.last_used = object.last_used.max(changed);
         }
         contents.objects = objects.into_values().collect();
@@ -170,10 +170,13 @@ fn name(path: &Path) -> Arc<str> {
     path.to_string_lossy().into()
 }
 
-/// Opens a file of the cache. `None` if another process has removed it.
+/// Opens a section. `None` if another process has removed both of its files.
 fn open(found: &Found) -> Option<Result<Section>> {
+    let is_there = || [TABLE, BYTES].iter().any(|file| found.path.with_extension(file).exists());
     match Section::at(&found.path) {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound && !is_there() => {
+            None
+        }
         section => Some(section),
     }
 }
@@ -206,7 +209,8 @@ fn verify(found: &Found, section: &Section, control: &Control) -> Result<Verifie
             section.remove(block).map_err(|e| Error::io(&name, "removing a block of", e))?;
             let what = format!("bytes {} of {}", block * BLOCK, id.url);
             let fault = Fault::new(0, "other bytes", "those of the checksum");
-            done.damage.push(fault.in_file(&name, section.place(block), what));
+            let bytes = self::name(&found.path.with_extension(BYTES));
+            done.damage.push(fault.in_file(&bytes, section.place(block), what));
         }
     }
     Ok(done)

@@ -9,14 +9,16 @@ use futures_util::future;
 use object_store::{GetRange, ObjectStoreExt};
 use thalweg_io::Result;
 use thalweg_io::control::Control;
+use thalweg_io::open::ObjectVersion;
 use tokio::runtime::Runtime;
 
 use super::answer::{Answer, Room};
 use super::refused::Refused;
 use super::tries::{Ended, Tries};
 use super::{HEAD, Object, Part, Version};
-use crate::address::Address;
+use crate::address::{Address, device};
 use crate::retries::Patience;
+use crate::totals::shared_tally;
 use crate::transport::with_aside;
 
 /// Opens the object at a URL.
@@ -49,6 +51,26 @@ pub fn open_at(
 /// As [`open`].
 pub fn open_with_end(url: &str, len: u64, control: &Control, patience: Patience) -> Result<Object> {
     open_on(Address::parse(url)?, 0..HEAD, len, None, control, patience)
+}
+
+/// Opens a version of the object at a URL without a request. Whether it is there shows when it is
+/// read.
+///
+/// # Errors
+/// [`Error::Usage`](thalweg_io::Error::Usage) for a URL that names no object, and where the
+/// environment does not fit.
+pub fn open_version(
+    url: &str,
+    version: ObjectVersion,
+    control: &Control,
+    patience: Patience,
+) -> Result<Object> {
+    let Address { service, key, shown, place, .. } = Address::parse(url)?;
+    let ObjectVersion { size, tag, modified } = version;
+    let version = Version { size, etag: Some(tag), modified: modified.unwrap_or(0) };
+    let unopened = Object::unopened(shown, service, control, patience);
+    let tally = shared_tally(&device(url)?);
+    Ok(Object { key, place, version, tally, ..unopened })
 }
 
 /// Opens the object at an address: asks for the bytes `first`, and for `end` bytes at its end. Its

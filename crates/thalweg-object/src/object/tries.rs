@@ -15,6 +15,7 @@ use super::answer::Room;
 use super::refused::Refused;
 use crate::checksums::Checksum;
 use crate::retries::wait_before;
+use crate::totals::retried;
 
 /// Why a try ended.
 pub(super) enum Ended {
@@ -91,7 +92,10 @@ impl<'a> Tries<'a> {
         }
         match object.patiently(pin!(future::pending::<()>()), until).await {
             Err(Refused::Cancelled) => Err(Error::Cancelled),
-            _ => Ok(()),
+            _ => {
+                retried(kind);
+                Ok(())
+            }
         }
     }
 }

@@ -1,0 +1,217 @@
+//! `thalweg mount`: the objects below a URL as files of a folder.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use rustix::fs::getxattr;
+use rustix::process::setsid;
+use rustix::stdio::{dup2_stderr, dup2_stdout};
+use thalweg::Options;
+use thalweg::control::Control;
+use thalweg_io::urls::shown;
+use thalweg_mount::{METRICS, Mount, MountOptions, STATUS};
+
+use crate::cache::CacheArgs;
+use crate::common::{Failure, VerbResult, complain, output, parse_bytes, shown_path};
+use crate::open::TimeoutArgs;
+use crate::signals::stop_on_signal;
+
+/// Show the objects of a bucket as files of a folder
+///
+/// The files can be read, by any program. With --cache, what was read is kept on disc; files that
+/// are complete there are as fast as local ones. The command returns once the folder is mounted.
+/// `umount DIR` ends it, or `fusermount3 -u DIR` for who is not root.
+///
+/// A file is one version of an object. Reading on in one whose object was replaced fails (ESTALE);
+/// who opens it again gets the new version.
+///
+/// Example: thalweg mount s3://bucket/runs /mnt/runs --cache 100GB
+///
+/// Example: thalweg mount --status /mnt/runs
+#[derive(Debug, Args)]
+pub(crate) struct MountArgs {
+    /// A bucket or a prefix in it: s3://, gs:// or az://
+    #[arg(value_name = "URL", required_unless_present = "status", requires = "folder")]
+    source: Option<String>,
+    /// The folder to mount it on
+    #[arg(value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Show what the mount on DIR does: one JSON line
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "folder"])]
+    status: Option<PathBuf>,
+    /// --status: in the text format of Prometheus
+    #[arg(long, requires = "status")]
+    prometheus: bool,
+    /// Stay in the foreground; Ctrl-C unmounts
+    #[arg(long)]
+    foreground: bool,
+    /// Memory for what is fetched ahead, over all files (default: 1 GiB, or less on small machines)
+    #[arg(long, value_name = "SIZE", value_parser = memory)]
+    memory: Option<u64>,
+    /// Seconds for which names, sizes and lists are taken for right
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    ttl: Duration,
+    /// Take them for right for good: nothing in the bucket changes
+    #[arg(long, conflicts_with = "ttl")]
+    immutable: bool,
+    /// Let other users read, too
+    #[arg(long)]
+    allow_other: bool,
+    /// The owner of the files, as a number (default: yours)
+    #[arg(long)]
+    uid: Option<u32>,
+    /// The group of the files, as a number (default: yours)
+    #[arg(long)]
+    gid: Option<u32>,
+    /// Permissions that nobody has, in octal digits
+    #[arg(long, value_name = "DIGITS", default_value = "022", value_parser = octal)]
+    umask: u32,
+    /// Have this program read files that are complete in the cache, and not the kernel alone
+    #[arg(long)]
+    no_passthrough: bool,
+    /// Write errors of operations to a file
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// The process that answers the kernel.
+    #[arg(long, hide = true)]
+    daemon: bool,
+    #[command(flatten)]
+    cache: CacheArgs,
+    #[command(flatten)]
+    timeout: TimeoutArgs,
+}
+
+/// Names and sizes that never change.
+const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 3600);
+/// What the daemon says once the folder is mounted.
+const READY: &str = "ready";
+
+/// The least memory: each read of the kernel has up to 1 MiB, and some come at the same time.
+const LEAST_MEMORY: u64 = 16 << 20;
+
+fn memory(text: &str) -> Result<u64, String> {
+    let bytes = parse_bytes(text)?;
+    if bytes >= LEAST_MEMORY { Ok(bytes) } else { Err("give 16 MiB or more".into()) }
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+fn octal(text: &str) -> Result<u32, String> {
+    let mask = u32::from_str_radix(text, 8).map_err(|error| error.to_string())?;
+    if mask <= 0o777 { Ok(mask) } else { Err("no more than 777".into()) }
+}
+
+pub(crate) fn run(args: &MountArgs) -> VerbResult {
+    if let Some(folder) = &args.status {
+        return status(folder, args.prometheus);
+    }
+    let (Some(source), Some(folder)) = (&args.source, &args.folder) else {
+        return Err(Failure::Usage("give a URL and a folder".into()));
+    };
+    if args.foreground || args.daemon { serve(args, source, folder) } else { start_daemon() }
+}
+
+/// Shows the status of a mount, which its root has as an extended attribute.
+fn status(folder: &Path, as_metrics: bool) -> VerbResult {
+    let mut text = vec![0; 64 << 10];
+    let name = if as_metrics { METRICS } else { STATUS };
+    let len = getxattr(folder, name, &mut text).map_err(|error| {
+        let why = match error {
+            rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP => {
+                "nothing is mounted here by thalweg".to_owned()
+            }
+            error => io::Error::from(error).to_string(),
+        };
+        Failure::Said(format!("{}: {why}", shown_path(folder)))
+    })?;
+    let mut out = output();
+    out.write_all(text[..len].trim_ascii_end())?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// Starts this command once more as a daemon, and waits until it is ready.
+fn start_daemon() -> VerbResult {
+    let started = |error: io::Error| Failure::Said(format!("starting the daemon: {error}"));
+    let mut daemon = Command::new(std::env::current_exe().map_err(started)?)
+        .args(std::env::args_os().skip(1))
+        .arg("--daemon")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(started)?;
+    let mut line = String::new();
+    if let Some(said) = daemon.stdout.take() {
+        // A daemon that ends says why itself.
+        let _ = BufReader::new(said).read_line(&mut line);
+    }
+    if line.trim() == READY {
+        return Ok(());
+    }
+    let status = daemon.wait().map_err(started)?;
+    std::process::exit(status.code().unwrap_or(1));
+}
+
+/// Mounts, and answers the kernel until the folder is unmounted.
+fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
+    let log = args.log.as_ref().map(|path| {
+        let opened = File::options().create(true).append(true).open(path);
+        opened.map_err(|error| Failure::Said(format!("{}: {error}", shown_path(path))))
+    });
+    let log = log.transpose()?;
+    let read = Options {
+        control: Control::new(),
+        cache: args.cache.cache(),
+        timeout: args.timeout.timeout(),
+        ..Options::default()
+    };
+    let mut mount = Mount::new(MountOptions {
+        source: source.to_owned(),
+        folder: folder.to_owned(),
+        read,
+        memory: args.memory,
+        ttl: if args.immutable { FOR_GOOD } else { args.ttl },
+        allow_other: args.allow_other,
+        uid: args.uid,
+        gid: args.gid,
+        umask: args.umask,
+        passes_through: !args.no_passthrough,
+        warn: |text| complain(&text),
+    })
+    .map_err(Failure::of_argument)?;
+    let mut unmounter = mount.unmounter();
+    stop_on_signal(move || {
+        if let Err(error) = unmounter.unmount() {
+            complain(&format!("unmounting: {error}"));
+        }
+    });
+    let is_daemon = args.daemon;
+    let mounted = format!("{} is mounted on {}", shown(source), shown_path(folder));
+    mount.run(move || {
+        if is_daemon {
+            detach(log);
+        } else {
+            complain(&mounted);
+            let _ = log.map(dup2_stderr);
+        }
+    })?;
+    Ok(())
+}
+
+/// Tells the command that started this daemon that it is ready, and leaves its terminal.
+fn detach(log: Option<File>) {
+    let _ = writeln!(io::stdout(), "{READY}");
+    let _ = io::stdout().flush();
+    let _ = setsid();
+    if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
+        let _ = dup2_stdout(&null);
+        let _ = dup2_stderr(log.as_ref().unwrap_or(&null));
+    }
+}

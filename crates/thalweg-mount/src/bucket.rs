@@ -1,0 +1,155 @@
+//! The objects below a URL.
+
+use std::sync::Arc;
+
+use thalweg_io::open::{ObjectVersion, OpenedStore, Options, list_url};
+use thalweg_io::store::Store;
+use thalweg_io::urls::{Depth, Entry, Listed};
+use thalweg_io::{Error, Result};
+
+use crate::names;
+
+/// A file or a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Folder,
+    File(ObjectVersion),
+}
+
+/// A file or a folder in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Its name, which may be escaped.
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+}
+
+/// The objects whose URLs begin with a URL that ends with `/`.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    url: String,
+    options: Options,
+}
+
+/// Entries of a list that are looked at to find one name. Names that begin alike may lie between
+/// an object and the folder of its name.
+const MOST_BETWEEN: usize = 1000;
+
+impl Bucket {
+    pub(crate) fn new(url: &str, options: Options) -> Self {
+        let slash = if url.ends_with('/') { "" } else { "/" };
+        Self { url: format!("{url}{slash}"), options }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What is in the folder whose keys begin with `folder`, in the order of the names.
+    ///
+    /// # Errors
+    /// Those of listing it; [`Error::Io`] if it is not there.
+    pub(crate) fn list(&self, folder: &str) -> Result<Vec<Found>> {
+        let prefix = format!("{}{folder}", self.url);
+        let mut found: Vec<Found> = Vec::new();
+        let mut is_there = folder.is_empty();
+        list_url(&prefix, Depth::One, &self.options.control, &mut |entry| {
+            is_there = true;
+            found.extend(entry_of(&prefix, entry));
+            Ok(true)
+        })?;
+        if !is_there {
+            let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
+            return Err(Error::io(&prefix.into(), "listing", gone));
+        }
+        // The folder of a name goes before the object, whose name is then escaped.
+        found.sort_by(|one, other| {
+            one.name.cmp(&other.name).then(is_file(one).cmp(&is_file(other)))
+        });
+        let mut last: Option<String> = None;
+        for entry in &mut found {
+            if last.as_deref() == Some(&entry.name) {
+                entry.name = names::escaped(&entry.name);
+            } else {
+                last = Some(entry.name.clone());
+            }
+        }
+        found.sort_by(|one, other| one.name.cmp(&other.name));
+        found.dedup_by(|one, other| one.name == other.name);
+        Ok(found)
+    }
+
+    /// Whether a name in a folder is a file or a folder. `None` if it is not there.
+    ///
+    /// # Errors
+    /// Those of listing it.
+    pub(crate) fn find(&self, folder: &str, name: &str) -> Result<Option<Kind>> {
+        let Some(part) = names::part(name) else { return Ok(None) };
+        let own = names::name(&part).is_some_and(|usual| usual == name);
+        let object = format!("{}{folder}{part}", self.url);
+        let below = format!("{object}/");
+        let (mut file, mut is_folder, mut between) = (None, false, 0);
+        list_url(&object, Depth::One, &self.options.control, &mut |entry| {
+            match entry {
+                Entry::Object(listed) if listed.url == object => file = version(listed),
+                Entry::Folder(url) if url == below => is_folder = true,
+                _ => between += 1,
+            }
+            Ok(!is_folder && between < MOST_BETWEEN)
+        })?;
+        if !is_folder && between >= MOST_BETWEEN {
+            list_url(&below, Depth::One, &self.options.control, &mut |_| {
+                is_folder = true;
+                Ok(false)
+            })?;
+        }
+        // An escaped name that is not the usual one is that of an object beside a folder.
+        Ok(match (is_folder, own) {
+            (true, true) => Some(Kind::Folder),
+            (false, false) => None,
+            _ => file.map(Kind::File),
+        })
+    }
+
+    /// Opens a version of an object. That takes no request if its tag is certain.
+    ///
+    /// # Errors
+    /// Those of opening it.
+    pub(crate) fn open(&self, key: &str, version: &ObjectVersion) -> Result<Arc<dyn Store>> {
+        let url = format!("{}{key}", self.url);
+        let options = Options { version: Some(version.clone()), ..self.options.clone() };
+        Ok(OpenedStore::new(url.as_ref(), &options)?.store)
+    }
+}
+
+fn is_file(found: &Found) -> bool {
+    matches!(found.kind, Kind::File(_))
+}
+
+fn version(listed: Listed) -> Option<ObjectVersion> {
+    let Listed { size, version, modified, .. } = listed;
+    Some(ObjectVersion { size, tag: version.unwrap_or_default(), modified })
+}
+
+/// What an entry of the list of a folder is. `None` for the mark of the folder itself, and for
+/// names that no file has.
+fn entry_of(prefix: &str, entry: Entry) -> Option<Found> {
+    match entry {
+        Entry::Folder(url) => {
+            let part = url.strip_prefix(prefix)?.strip_suffix('/')?;
+            Some(Found { name: names::name(part)?.into_owned(), kind: Kind::Folder })
+        }
+        Entry::Object(listed) => {
+            let part = listed.url.strip_prefix(prefix)?;
+            if part.is_empty() && listed.size == 0 {
+                return None;
+            }
+            let name = names::name(part)?.into_owned();
+            Some(Found { name, kind: Kind::File(version(listed)?) })
+        }
+    }
+}

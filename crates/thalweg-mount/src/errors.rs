@@ -1,0 +1,21 @@
+//! The numbers of errors that programs get.
+
+use std::io::ErrorKind;
+
+use fuser::Errno;
+use thalweg_io::Error;
+
+/// The number for an error: what a program can tell apart, or else `EIO`.
+pub(crate) fn errno(error: &Error) -> Errno {
+    let Error::Io { source, .. } = error else {
+        return if matches!(error, Error::Cancelled) { Errno::EINTR } else { Errno::EIO };
+    };
+    match source.kind() {
+        ErrorKind::NotFound => Errno::ENOENT,
+        ErrorKind::PermissionDenied => Errno::EACCES,
+        ErrorKind::StaleNetworkFileHandle => Errno::ESTALE,
+        ErrorKind::TimedOut => Errno::ETIMEDOUT,
+        ErrorKind::StorageFull => Errno::ENOSPC,
+        _ => Errno::EIO,
+    }
+}

@@ -1,0 +1,161 @@
+//! The files that are open, and how each of them is read.
+
+use std::collections::{HashMap, VecDeque};
+use std::fs::File;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use fuser::BackingId;
+use thalweg_io::Result;
+use thalweg_io::open::ObjectVersion;
+use thalweg_io::store::Store;
+
+use crate::ahead::FILES;
+use crate::fetcher::Fetcher;
+use crate::reading::Reading;
+
+/// Files that stay ready to be opened again after they were closed.
+const MOST_CLOSED: usize = 64;
+/// Files that are fetched before they are opened.
+const MOST_EXPECTED: usize = 2 * FILES;
+
+/// How the kernel reads an open file. It keeps to that from the first open to the last close, as
+/// the kernel demands (`fuse_inode.iocachectr` in Linux).
+#[derive(Clone)]
+pub(crate) enum How {
+    /// Through the daemon.
+    Copied(Arc<Reading>),
+    /// From a copy in the cache, without the daemon.
+    PassedThrough(Arc<BackingId>),
+}
+
+/// A version of an object, by its key.
+pub(crate) type Object = (Arc<str>, ObjectVersion);
+
+struct Open {
+    object: Object,
+    how: How,
+    store: Arc<dyn Store>,
+    handles: u64,
+}
+
+#[derive(Default)]
+struct State {
+    open: HashMap<u64, Open>,
+    closed: Ready,
+    expected: Ready,
+}
+
+/// Files that are ready to be opened, the oldest first.
+#[derive(Default)]
+struct Ready(VecDeque<(Object, Arc<Reading>)>);
+
+/// The files of a mount, by the numbers of their nodes.
+#[derive(Default)]
+pub(crate) struct Files(Mutex<State>);
+
+impl Files {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file. `open` opens its store, and `pass` hands a copy to the kernel.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn open(
+        &self,
+        number: u64,
+        object: Object,
+        fetcher: &Arc<Fetcher>,
+        open: impl FnOnce() -> Result<Arc<dyn Store>>,
+        pass: impl FnOnce(&File) -> io::Result<BackingId>,
+    ) -> Result<How> {
+        let mut state = self.lock();
+        if let Some(open) = state.open.get_mut(&number) {
+            open.handles += 1;
+            return Ok(open.how.clone());
+        }
+        let ready = state.expected.take(&object).or_else(|| state.closed.take(&object));
+        // Opening a store takes no request, but for one without a certain tag.
+        let reading = match ready {
+            Some(reading) => reading,
+            None => Reading::new(open()?, fetcher),
+        };
+        let store = reading.store().clone();
+        let copy = store.local_copy().and_then(|copy| pass(&copy).ok());
+        let how = match copy {
+            Some(backing) => How::PassedThrough(Arc::new(backing)),
+            None => How::Copied(reading),
+        };
+        state.open.insert(number, Open { object, how: how.clone(), store, handles: 1 });
+        Ok(how)
+    }
+
+    /// Begins to fetch a small file that will probably be opened soon.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn expect(
+        &self,
+        object: Object,
+        fetcher: &Arc<Fetcher>,
+        open: impl FnOnce() -> Result<Arc<dyn Store>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        if !state.expected.0.iter().any(|(expected, _)| *expected == object) {
+            let reading = Reading::new(open()?, fetcher);
+            reading.expect();
+            state.expected.keep(object, reading, MOST_EXPECTED);
+        }
+        Ok(())
+    }
+
+    /// The reading of an open file.
+    pub(crate) fn reading(&self, number: u64) -> Option<Arc<Reading>> {
+        match &self.lock().open.get(&number)?.how {
+            How::Copied(reading) => Some(reading.clone()),
+            How::PassedThrough(_) => None,
+        }
+    }
+
+    /// Closes a handle of a file.
+    pub(crate) fn close(&self, number: u64, fetcher: &Arc<Fetcher>) {
+        let mut state = self.lock();
+        let Some(open) = state.open.get_mut(&number) else { return };
+        open.handles -= 1;
+        if open.handles > 0 {
+            return;
+        }
+        if let Some(Open { object, how, store, .. }) = state.open.remove(&number) {
+            if let How::Copied(reading) = how {
+                reading.close();
+            }
+            // What is known of its blocks in the cache stays known.
+            state.closed.keep(object, Reading::new(store, fetcher), MOST_CLOSED);
+        }
+    }
+
+    /// How many files are open, and how many of them the kernel reads without the daemon.
+    pub(crate) fn count(&self) -> (usize, usize) {
+        let state = self.lock();
+        let is_passed = |open: &&Open| matches!(open.how, How::PassedThrough(_));
+        (state.open.len(), state.open.values().filter(is_passed).count())
+    }
+}
+
+impl Ready {
+    fn take(&mut self, object: &Object) -> Option<Arc<Reading>> {
+        let at = self.0.iter().position(|(ready, _)| ready == object)?;
+        self.0.remove(at).map(|(_, reading)| reading)
+    }
+
+    fn keep(&mut self, object: Object, reading: Arc<Reading>, most: usize) {
+        if self.0.len() >= most
+            && let Some((_, oldest)) = self.0.pop_front()
+        {
+            oldest.close();
+        }
+        self.0.push_back((object, reading));
+    }
+}

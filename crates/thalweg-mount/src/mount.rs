@@ -1,0 +1,176 @@
+//! Mounting a bucket, and answering the kernel.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::process::{getgid, getuid};
+use thalweg_io::open::{Options, list_url, url_model};
+use thalweg_io::pool::Background;
+use thalweg_io::residency::cache_room;
+use thalweg_io::urls::{Depth, is_in_bucket, shown};
+use thalweg_io::{Error, Result};
+
+use crate::bucket::Bucket;
+use crate::fetcher::Fetcher;
+use crate::fs::{BucketFs, Owner, Parts};
+use crate::status::Counters;
+
+/// The memory of a mount for what it fetches ahead, unless its user says otherwise, in bytes.
+pub const DEFAULT_MEMORY: u64 = 1 << 30;
+/// The most of the memory of this process's control group (or machine) that the default takes.
+const SHARE_OF_ROOM: u64 = 4;
+/// The default takes this much even if there is less.
+const LEAST_MEMORY: u64 = 64 << 20;
+/// Threads that answer the kernel. One that waits for the store answers nothing else meanwhile.
+const THREADS: usize = 32;
+/// How much the kernel reads ahead. It sends requests of up to 1 MiB. A page fault of a program
+/// that maps a file reads as much, too.
+const READ_AHEAD_KIB: u32 = 1024;
+
+/// What to mount, and how.
+#[derive(Debug, Clone)]
+pub struct MountOptions {
+    /// The URL of a bucket, or of a prefix in it.
+    pub source: String,
+    /// The folder where it is mounted.
+    pub folder: PathBuf,
+    /// How objects are read: with which cache and time-out.
+    pub read: Options,
+    /// Bytes of memory for what is fetched ahead, over all files. By default [`DEFAULT_MEMORY`], or
+    /// a quarter of what this process may use if that is less.
+    pub memory: Option<u64>,
+    /// How long names, sizes and lists are taken for right. After it they are asked for again.
+    pub ttl: Duration,
+    /// Whether other users may read, too.
+    pub allow_other: bool,
+    /// The owner of the files; this process's by default.
+    pub uid: Option<u32>,
+    /// The group of the files; this process's by default.
+    pub gid: Option<u32>,
+    /// The permissions that files and folders do not have.
+    pub umask: u32,
+    /// Whether the kernel may read files that are complete in the cache without this program.
+    pub passes_through: bool,
+    /// Is told of each operation that fails.
+    pub warn: fn(&str),
+}
+
+/// A mounted folder.
+pub struct Mount {
+    session: Session<BucketFs>,
+    folder: PathBuf,
+}
+
+impl std::fmt::Debug for Mount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mount({})", self.folder.display())
+    }
+}
+
+/// Unmounts a folder.
+#[derive(Debug)]
+pub struct Unmounter(SessionUnmounter);
+
+impl Unmounter {
+    /// Unmounts. Programs that have files open keep them until they close them.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn unmount(&mut self) -> io::Result<()> {
+        self.0.unmount()
+    }
+}
+
+impl Mount {
+    /// Mounts a bucket.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a source that is no bucket; [`Error::Io`] if the bucket cannot be
+    /// listed, and if the system does not mount.
+    pub fn new(options: MountOptions) -> Result<Self> {
+        let MountOptions { source, folder, read, memory, ttl, .. } = options;
+        if !is_in_bucket(&source) {
+            let why = "only buckets can be mounted (s3://bucket/prefix, gs://, az://)";
+            return Err(Error::Usage(format!("{}: {why}", shown(&source)).into()));
+        }
+        let bucket = Bucket::new(&source, read);
+        // A bucket that is not there, and wrong keys, show now.
+        list_url(bucket.url(), Depth::One, &bucket.options().control, &mut |_| Ok(false))?;
+        let (model, _) = url_model(&source);
+        let memory = memory.unwrap_or_else(default_memory);
+        let counters = Arc::new(Counters::default());
+        let owner = Owner {
+            uid: options.uid.unwrap_or_else(|| getuid().as_raw()),
+            gid: options.gid.unwrap_or_else(|| getgid().as_raw()),
+            umask: options.umask,
+        };
+        let fs = BucketFs::new(Parts {
+            bucket,
+            fetcher: Fetcher::new(&model, memory, counters.clone()),
+            owner,
+            ttl,
+            counters,
+            passes_through: options.passes_through,
+            warn: options.warn,
+        });
+        let mut config = Config::default();
+        config.mount_options = vec![
+            MountOption::FSName(shown(&source)),
+            MountOption::Subtype("thalweg".into()),
+            MountOption::RO,
+            MountOption::NoSuid,
+            MountOption::NoDev,
+            MountOption::NoAtime,
+            MountOption::DefaultPermissions,
+        ];
+        config.acl = if options.allow_other { SessionACL::All } else { SessionACL::Owner };
+        config.n_threads = Some(THREADS);
+        config.clone_fd = true;
+        let session =
+            Session::new(fs, &folder, &config).map_err(|error| refused(&folder, error))?;
+        Ok(Self { session, folder })
+    }
+
+    /// What unmounts it.
+    pub fn unmounter(&mut self) -> Unmounter {
+        Unmounter(self.session.unmount_callable())
+    }
+
+    /// Answers the kernel until the folder is unmounted. Calls `ready` once it does.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the connection to the kernel breaks.
+    pub fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<()> {
+        let name: Arc<str> = self.folder.to_string_lossy().into();
+        let folder = self.folder;
+        // It asks for the folder, which the threads below answer.
+        let asking = Background::start("thalweg-mounted", &name, move || {
+            raise_read_ahead(&folder);
+            ready();
+        })?;
+        let ran = self.session.run();
+        asking.wait();
+        ran.map_err(|error| Error::io(&name, "answering the kernel for", error))
+    }
+}
+
+fn refused(folder: &Path, error: io::Error) -> Error {
+    Error::io(&folder.to_string_lossy().into(), "mounting on", error)
+}
+
+fn default_memory() -> u64 {
+    let room = cache_room().map_or(DEFAULT_MEMORY, |room| room / SHARE_OF_ROOM);
+    room.clamp(LEAST_MEMORY, DEFAULT_MEMORY)
+}
+
+/// Lets the kernel read ahead more than 128 KiB. Only root may; the daemon fetches ahead anyway.
+fn raise_read_ahead(folder: &Path) {
+    if let Ok(stat) = rustix::fs::stat(folder) {
+        let (major, minor) = (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev));
+        let file = format!("/sys/class/bdi/{major}:{minor}/read_ahead_kb");
+        let _ = std::fs::write(file, READ_AHEAD_KIB.to_string());
+    }
+}

@@ -1,0 +1,219 @@
+//! What a mount does, for people and for monitoring.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use thalweg_io::open::Counts;
+
+/// The extended attributes of a mount's root that tell its status: as JSON, and as the text format
+/// of Prometheus.
+pub const STATUS: &str = "user.thalweg.status";
+/// See [`STATUS`].
+pub const METRICS: &str = "user.thalweg.metrics";
+
+/// What has been counted since the mount began.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    reads: AtomicU64,
+    bytes_read: AtomicU64,
+    hits: AtomicU64,
+    waits: AtomicU64,
+    drops: AtomicU64,
+    not_ahead: AtomicU64,
+    stalls: AtomicU64,
+    errors: AtomicU64,
+    passed_through: AtomicU64,
+    last_error: Mutex<Option<String>>,
+}
+
+fn add(counter: &AtomicU64, count: u64) {
+    counter.fetch_add(count, Ordering::Relaxed);
+}
+
+impl Counters {
+    pub(crate) fn read(&self, bytes: u64) {
+        add(&self.reads, 1);
+        add(&self.bytes_read, bytes);
+    }
+
+    /// Notes a read of pieces that were there, or that it had to wait for.
+    pub(crate) fn waited(&self, was_here: bool) {
+        add(if was_here { &self.hits } else { &self.waits }, 1);
+    }
+
+    pub(crate) fn dropped(&self) {
+        add(&self.drops, 1);
+    }
+
+    pub(crate) fn not_ahead(&self) {
+        add(&self.not_ahead, 1);
+    }
+
+    pub(crate) fn stalled(&self) {
+        add(&self.stalls, 1);
+    }
+
+    pub(crate) fn failed(&self, error: String) {
+        add(&self.errors, 1);
+        *self.last_error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+
+    pub(crate) fn passed_through(&self) {
+        add(&self.passed_through, 1);
+    }
+}
+
+/// The status of a mount.
+#[derive(Debug, Clone, Serialize)]
+pub struct Status {
+    /// The version of this description.
+    pub schema: u32,
+    /// The URL that is mounted.
+    pub source: String,
+    /// Files that are open.
+    pub open_files: u64,
+    /// Of these, files that the kernel reads from the cache without the daemon.
+    pub open_files_passed_through: u64,
+    /// Files and folders that the kernel knows.
+    pub nodes: u64,
+    /// Reads that came to the daemon, and their bytes.
+    pub reads: u64,
+    /// See [`Status::reads`].
+    pub bytes_read: u64,
+    /// Reads whose bytes had been fetched ahead.
+    pub read_ahead_hits: u64,
+    /// Reads that waited for bytes.
+    pub read_waits: u64,
+    /// Pieces that were fetched ahead and dropped for others before they were read.
+    pub read_ahead_drops: u64,
+    /// Times that nothing was fetched ahead because of the bound of memory.
+    pub read_ahead_refused: u64,
+    /// Times that a read waited for memory.
+    pub memory_stalls: u64,
+    /// Operations that failed.
+    pub errors: u64,
+    /// The last of them.
+    pub last_error: Option<String>,
+    /// Opened files that the kernel read from the cache without the daemon.
+    pub opens_passed_through: u64,
+    /// Pieces that are being fetched.
+    pub in_flight: u64,
+    /// Since when the oldest of them is being fetched.
+    pub in_flight_oldest_s: f64,
+    /// Pieces that wait for a thread.
+    pub waiting: u64,
+    /// Memory for pieces that is in use, and the bound.
+    pub memory_bytes: u64,
+    /// See [`Status::memory_bytes`].
+    pub memory_limit_bytes: u64,
+    /// Requests to the store, all tries included.
+    pub requests: u64,
+    /// Requests that were tries after a failure.
+    pub retries: u64,
+    /// Why they were: the server refused them.
+    pub retries_refused: u64,
+    /// There was no connection.
+    pub retries_unconnected: u64,
+    /// Nothing came for too long.
+    pub retries_late: u64,
+    /// Bytes were missing or damaged.
+    pub retries_broken: u64,
+    /// Requests that were made a second time because the answer was slow.
+    pub hedges: u64,
+    /// Bytes that came from the store.
+    pub bytes_fetched: u64,
+    /// The folder of the cache, if there is one.
+    pub cache_folder: Option<String>,
+    /// Bytes that the cache may take.
+    pub cache_limit_bytes: Option<u64>,
+}
+
+/// What a status says besides its counters.
+pub(crate) struct Now {
+    pub(crate) source: String,
+    pub(crate) open_files: u64,
+    pub(crate) open_files_passed_through: u64,
+    pub(crate) nodes: u64,
+    pub(crate) in_flight: u64,
+    pub(crate) in_flight_oldest_s: f64,
+    pub(crate) waiting: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) memory_limit_bytes: u64,
+    pub(crate) store: Counts,
+    pub(crate) cache: Option<(String, u64)>,
+}
+
+impl Counters {
+    pub(crate) fn status(&self, now: Now) -> Status {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let (cache_folder, cache_limit_bytes) = now.cache.unzip();
+        Status {
+            schema: 1,
+            source: now.source,
+            open_files: now.open_files,
+            open_files_passed_through: now.open_files_passed_through,
+            nodes: now.nodes,
+            reads: of(&self.reads),
+            bytes_read: of(&self.bytes_read),
+            read_ahead_hits: of(&self.hits),
+            read_waits: of(&self.waits),
+            read_ahead_drops: of(&self.drops),
+            read_ahead_refused: of(&self.not_ahead),
+            memory_stalls: of(&self.stalls),
+            errors: of(&self.errors),
+            last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            opens_passed_through: of(&self.passed_through),
+            in_flight: now.in_flight,
+            in_flight_oldest_s: now.in_flight_oldest_s,
+            waiting: now.waiting,
+            memory_bytes: now.memory_bytes,
+            memory_limit_bytes: now.memory_limit_bytes,
+            requests: now.store.requests,
+            retries: now.store.retries,
+            retries_refused: now.store.reasons.refused,
+            retries_unconnected: now.store.reasons.unconnected,
+            retries_late: now.store.reasons.late,
+            retries_broken: now.store.reasons.broken,
+            hedges: now.store.hedges,
+            bytes_fetched: now.store.bytes,
+            cache_folder,
+            cache_limit_bytes,
+        }
+    }
+}
+
+/// Values that go up and down; all others only grow.
+const GAUGES: [&str; 9] = [
+    "open_files",
+    "open_files_passed_through",
+    "nodes",
+    "in_flight",
+    "in_flight_oldest_s",
+    "waiting",
+    "memory_bytes",
+    "memory_limit_bytes",
+    "cache_limit_bytes",
+];
+
+impl Status {
+    /// The numbers as Prometheus reads them (text format 0.0.4).
+    pub fn metrics(&self) -> String {
+        let mut text = String::new();
+        let Ok(serde_json::Value::Object(fields)) = serde_json::to_value(self) else { return text };
+        let source = self.source.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+        for (name, value) in fields {
+            if name == "schema" || !value.is_number() {
+                continue;
+            }
+            let is_gauge = GAUGES.contains(&&*name);
+            let (kind, end) = if is_gauge { ("gauge", "") } else { ("counter", "_total") };
+            let name =
+                name.strip_suffix("_s").map_or(name.clone(), |name| format!("{name}_seconds"));
+            let _ = writeln!(text, "# TYPE thalweg_mount_{name}{end} {kind}");
+            let _ = writeln!(text, "thalweg_mount_{name}{end}{{source=\"{source}\"}} {value}");
+        }
+        text
+    }
+}

@@ -1,0 +1,227 @@
+//! The files and folders that the kernel knows, by their numbers.
+//!
+//! A number belongs to one version of an object for good. When an object is replaced, the next
+//! lookup gives another number: who has the old version open goes on with it, and the kernel never
+//! mixes pages of two versions.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg_io::open::ObjectVersion;
+
+use crate::bucket::{Found, Kind};
+use crate::names;
+
+/// The number of the root (`FUSE_ROOT_ID`).
+pub(crate) const ROOT: u64 = 1;
+
+/// A file or a folder.
+#[derive(Debug, Clone)]
+pub(crate) struct Node {
+    pub(crate) parent: u64,
+    pub(crate) name: Arc<str>,
+    /// The key of an object, or what the keys in a folder begin with.
+    pub(crate) key: Arc<str>,
+    pub(crate) kind: Kind,
+}
+
+impl Node {
+    /// The version of the object, if it is a file.
+    pub(crate) fn version(&self) -> Option<&ObjectVersion> {
+        match &self.kind {
+            Kind::File(version) => Some(version),
+            Kind::Folder => None,
+        }
+    }
+}
+
+/// The entries of a folder, in the order of their names.
+pub(crate) type Listing = Arc<Vec<Found>>;
+
+#[derive(Debug)]
+struct Known {
+    node: Node,
+    /// How often the kernel has been told of it, less how often it has forgotten it.
+    lookups: u64,
+}
+
+/// What [`Tree::lookup`] gives: the number, and what it is.
+pub(crate) type Numbered = (u64, Node);
+
+#[derive(Debug)]
+struct State {
+    nodes: HashMap<u64, Known>,
+    numbers: HashMap<(u64, Arc<str>), u64>,
+    listings: HashMap<u64, (Instant, Listing)>,
+    next: u64,
+}
+
+/// All files and folders that the kernel knows.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    /// How long a list of a folder is taken for right.
+    ttl: Duration,
+    state: Mutex<State>,
+}
+
+impl Tree {
+    pub(crate) fn new(ttl: Duration) -> Self {
+        let (name, key) = ("".into(), "".into());
+        let root = Node { parent: ROOT, name, key, kind: Kind::Folder };
+        let nodes = [(ROOT, Known { node: root, lookups: 1 })].into();
+        let (numbers, listings) = Default::default();
+        Self { ttl, state: Mutex::new(State { nodes, numbers, listings, next: ROOT + 1 }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What has a number.
+    pub(crate) fn node(&self, number: u64) -> Option<Node> {
+        self.lock().nodes.get(&number).map(|known| known.node.clone())
+    }
+
+    /// How many files and folders the kernel knows.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().nodes.len()
+    }
+
+    /// Gives a name in a folder its number, and notes that the kernel knows it. `None` if there is
+    /// no such folder.
+    pub(crate) fn lookup(&self, parent: u64, name: &str, kind: Kind) -> Option<Numbered> {
+        let mut state = self.lock();
+        let (name, known) = match state.numbers.get_key_value(&(parent, name.into())) {
+            Some(((_, name), number)) => (name.clone(), Some(*number)),
+            None => (Arc::from(name), None),
+        };
+        if let Some(number) = known
+            && let Some(known) = state.nodes.get_mut(&number)
+            && is_same(&known.node.kind, &kind)
+        {
+            known.lookups += 1;
+            known.node.kind = kind;
+            return Some((number, known.node.clone()));
+        }
+        let folder = state.nodes.get(&parent)?.node.key.clone();
+        let part = names::part(&name)?;
+        let slash = if kind == Kind::Folder { "/" } else { "" };
+        let key = format!("{folder}{part}{slash}").into();
+        let node = Node { parent, name: name.clone(), key, kind };
+        let number = state.next;
+        state.next += 1;
+        state.nodes.insert(number, Known { node: node.clone(), lookups: 1 });
+        state.numbers.insert((parent, name), number);
+        Some((number, node))
+    }
+
+    /// Notes that the kernel has forgotten `lookups` lookups of a number.
+    pub(crate) fn forget(&self, number: u64, lookups: u64) {
+        let mut state = self.lock();
+        let Some(known) = state.nodes.get_mut(&number).filter(|_| number != ROOT) else { return };
+        known.lookups = known.lookups.saturating_sub(lookups);
+        if known.lookups > 0 {
+            return;
+        }
+        if let Some(Known { node, .. }) = state.nodes.remove(&number) {
+            let place = (node.parent, node.name);
+            if state.numbers.get(&place) == Some(&number) {
+                state.numbers.remove(&place);
+            }
+        }
+        state.listings.remove(&number);
+    }
+
+    /// The entries of a folder, if they were listed not long ago.
+    pub(crate) fn listing(&self, folder: u64) -> Option<Listing> {
+        let mut state = self.lock();
+        let (since, listing) = state.listings.get(&folder)?;
+        if since.elapsed() < self.ttl {
+            return Some(listing.clone());
+        }
+        state.listings.remove(&folder);
+        None
+    }
+
+    /// Keeps the entries of a folder, which were listed at `since`.
+    pub(crate) fn keep(&self, folder: u64, since: Instant, entries: Vec<Found>) -> Listing {
+        let listing = Arc::new(entries);
+        self.lock().listings.insert(folder, (since, listing.clone()));
+        listing
+    }
+
+    /// Forgets the entries of a folder, for one of them was found to be other.
+    pub(crate) fn outdate(&self, folder: u64) {
+        self.lock().listings.remove(&folder);
+    }
+}
+
+/// Whether two are one version of one object. Without a tag, size and time decide.
+fn is_same(one: &Kind, other: &Kind) -> bool {
+    match (one, other) {
+        (Kind::Folder, Kind::Folder) => true,
+        (Kind::File(one), Kind::File(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// An entry of a listing by its name.
+pub(crate) fn entry<'a>(listing: &'a Listing, name: &str) -> Option<&'a Found> {
+    let at = listing.binary_search_by(|found| (*found.name).cmp(name)).ok()?;
+    listing.get(at)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn file(tag: &str) -> Kind {
+        Kind::File(ObjectVersion { size: 9, tag: tag.into(), modified: Some(1) })
+    }
+
+    #[test]
+    fn a_number_belongs_to_one_version() {
+        let tree = Tree::new(Duration::from_secs(1));
+        let number = |tag| tree.lookup(ROOT, "a", file(tag)).unwrap().0;
+        let first = number("1");
+        assert_eq!(number("1"), first);
+        let second = number("2");
+        assert_ne!(first, second);
+        assert_eq!(
+            tree.node(first).unwrap().version().unwrap().tag,
+            "1",
+            "who has it open goes on"
+        );
+        tree.forget(first, 2);
+        assert!(tree.node(first).is_none());
+        assert_eq!(number("2"), second, "forgetting the old one keeps the new one");
+        tree.forget(second, 2);
+        assert_eq!(tree.len(), 1);
+        tree.forget(ROOT, 100);
+        assert!(tree.node(ROOT).is_some());
+    }
+
+    #[test]
+    fn keys_are_those_of_the_bucket() {
+        let tree = Tree::new(Duration::from_secs(1));
+        let (folder, _) = tree.lookup(ROOT, "%~%2E%2E", Kind::Folder).unwrap();
+        let (_, node) = tree.lookup(folder, "a", file("1")).unwrap();
+        assert_eq!(&*node.key, "../a");
+        assert!(tree.lookup(77, "a", Kind::Folder).is_none());
+    }
+
+    #[test]
+    fn listings_get_old() {
+        let tree = Tree::new(Duration::from_millis(20));
+        let found = vec![Found { name: "a".into(), kind: Kind::Folder }];
+        tree.keep(ROOT, Instant::now(), found.clone());
+        assert!(tree.listing(ROOT).is_some_and(|listing| entry(&listing, "a").is_some()));
+        std::thread::sleep(Duration::from_millis(25));
+        assert!(tree.listing(ROOT).is_none());
+        tree.keep(ROOT, Instant::now(), found);
+        tree.outdate(ROOT);
+        assert!(tree.listing(ROOT).is_none());
+    }
+}
