@@ -55,6 +55,7 @@ pub(crate) fn cancel_on_signal() -> Control {
 }
 
 /// Calls `stop` at a signal, which may take its time. A second signal ends the process at once.
+#[cfg(all(feature = "mount", target_os = "linux"))]
 pub(crate) fn stop_on_signal(mut stop: impl FnMut() + Send + 'static) {
     let mut was_called = false;
     on_signal(false, move || {

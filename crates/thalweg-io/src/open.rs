@@ -246,8 +246,8 @@ pub fn list_url(
     opener(prefix)?.list(prefix, depth, control, found)
 }
 
-/// A name for the service and bucket of a URL, as [`saved::device`](crate::model::saved::device) is
-/// one for the device of a file.
+/// A name for the service and bucket of a URL, as [`saved::device`] is one for the
+/// device of a file.
 ///
 /// # Errors
 /// [`Error::Usage`] about the URL; [`Error::Unsupported`] if nothing opens URLs.
