@@ -8,7 +8,7 @@ use thalweg_io::open::ObjectVersion;
 
 use crate::bucket::{Found, Kind};
 use crate::names;
-use crate::tree::Listing;
+use crate::tree::{Listing, place};
 
 /// Files that are fetched ahead. While one of them is late, others are fetched.
 pub(crate) const FILES: usize = 256;
@@ -45,9 +45,7 @@ const MOST_FOLDERS: usize = 1024;
 impl Ahead {
     /// Notes that a file of a folder was opened. Returns the files that are to be fetched now.
     pub(crate) fn opened(&self, folder: u64, listing: &Listing, name: &str) -> Vec<Next> {
-        let Ok(at) = listing.binary_search_by(|found| (*found.name).cmp(name)) else {
-            return Vec::new();
-        };
+        let Some(at) = place(listing, name) else { return Vec::new() };
         let mut runs = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if runs.len() >= MOST_FOLDERS && !runs.contains_key(&folder) {
             runs.clear();

@@ -95,7 +95,7 @@ impl Bucket {
         let (mut file, mut is_folder, mut between) = (None, false, 0);
         list_url(&object, Depth::One, &self.options.control, &mut |entry| {
             match entry {
-                Entry::Object(listed) if listed.url == object => file = version(listed),
+                Entry::Object(listed) if listed.url == object => file = Some(version(listed)),
                 Entry::Folder(url) if url == below => is_folder = true,
                 _ => between += 1,
             }
@@ -130,9 +130,9 @@ fn is_file(found: &Found) -> bool {
     matches!(found.kind, Kind::File(_))
 }
 
-fn version(listed: Listed) -> Option<ObjectVersion> {
+fn version(listed: Listed) -> ObjectVersion {
     let Listed { size, version, modified, .. } = listed;
-    Some(ObjectVersion { size, tag: version.unwrap_or_default(), modified })
+    ObjectVersion { size, tag: version.unwrap_or_default(), modified }
 }
 
 /// What an entry of the list of a folder is. `None` for the mark of the folder itself, and for
@@ -149,7 +149,7 @@ fn entry_of(prefix: &str, entry: Entry) -> Option<Found> {
                 return None;
             }
             let name = names::name(part)?.into_owned();
-            Some(Found { name, kind: Kind::File(version(listed)?) })
+            Some(Found { name, kind: Kind::File(version(listed)) })
         }
     }
 }

@@ -80,7 +80,7 @@ impl Shape {
 pub(crate) struct Fetcher {
     pub(crate) shape: Shape,
     pub(crate) memory: Arc<Memory>,
-    pub(crate) counters: Arc<Counters>,
+    pub(crate) counters: Counters,
     queue: Mutex<Queue>,
     filled: Condvar,
     files: Mutex<Vec<Weak<dyn Fetched>>>,
@@ -93,11 +93,11 @@ fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Fetcher {
-    pub(crate) fn new(model: &StoreModel, memory: u64, counters: Arc<Counters>) -> Arc<Self> {
+    pub(crate) fn new(model: &StoreModel, memory: u64) -> Arc<Self> {
         Arc::new(Self {
             shape: Shape::of(model),
             memory: Memory::new(memory),
-            counters,
+            counters: Counters::default(),
             queue: Mutex::default(),
             filled: Condvar::new(),
             files: Mutex::default(),

@@ -19,23 +19,16 @@ const MOST_CLOSED: usize = 64;
 /// Files that are fetched before they are opened.
 const MOST_EXPECTED: usize = 2 * FILES;
 
-/// How the kernel reads an open file. It keeps to that from the first open to the last close, as
-/// the kernel demands (`fuse_inode.iocachectr` in Linux).
-#[derive(Clone)]
-pub(crate) enum How {
-    /// Through the daemon.
-    Copied(Arc<Reading>),
-    /// From a copy in the cache, without the daemon.
-    PassedThrough(Arc<BackingId>),
-}
-
 /// A version of an object, by its key.
 pub(crate) type Object = (Arc<str>, ObjectVersion);
 
 struct Open {
     object: Object,
-    how: How,
-    store: Arc<dyn Store>,
+    reading: Arc<Reading>,
+    /// The copy in the cache that the kernel reads, and not the daemon. From the first open to the
+    /// last close it is the one or the other, as the kernel demands (`fuse_inode.iocachectr` in
+    /// Linux).
+    backing: Option<Arc<BackingId>>,
     handles: u64,
 }
 
@@ -51,15 +44,22 @@ struct State {
 struct Ready(VecDeque<(Object, Arc<Reading>)>);
 
 /// The files of a mount, by the numbers of their nodes.
-#[derive(Default)]
-pub(crate) struct Files(Mutex<State>);
+pub(crate) struct Files {
+    fetcher: Arc<Fetcher>,
+    state: Mutex<State>,
+}
 
 impl Files {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn new(fetcher: Arc<Fetcher>) -> Self {
+        Self { fetcher, state: Mutex::default() }
     }
 
-    /// Opens a file. `open` opens its store, and `pass` hands a copy to the kernel.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens a file. `open` opens its store, and `pass` hands a copy to the kernel. Returns what
+    /// the kernel reads without the daemon, if it does.
     ///
     /// # Errors
     /// Those of `open`.
@@ -67,29 +67,24 @@ impl Files {
         &self,
         number: u64,
         object: Object,
-        fetcher: &Arc<Fetcher>,
         open: impl FnOnce() -> Result<Arc<dyn Store>>,
         pass: impl FnOnce(&File) -> io::Result<BackingId>,
-    ) -> Result<How> {
+    ) -> Result<Option<Arc<BackingId>>> {
         let mut state = self.lock();
         if let Some(open) = state.open.get_mut(&number) {
             open.handles += 1;
-            return Ok(open.how.clone());
+            return Ok(open.backing.clone());
         }
         let ready = state.expected.take(&object).or_else(|| state.closed.take(&object));
         // Opening a store takes no request, but for one without a certain tag.
         let reading = match ready {
             Some(reading) => reading,
-            None => Reading::new(open()?, fetcher),
+            None => Reading::new(open()?, &self.fetcher),
         };
-        let store = reading.store().clone();
-        let copy = store.local_copy().and_then(|copy| pass(&copy).ok());
-        let how = match copy {
-            Some(backing) => How::PassedThrough(Arc::new(backing)),
-            None => How::Copied(reading),
-        };
-        state.open.insert(number, Open { object, how: how.clone(), store, handles: 1 });
-        Ok(how)
+        let copy = reading.store().local_copy().and_then(|copy| pass(&copy).ok());
+        let backing = copy.map(Arc::new);
+        state.open.insert(number, Open { object, reading, backing: backing.clone(), handles: 1 });
+        Ok(backing)
     }
 
     /// Begins to fetch a small file that will probably be opened soon.
@@ -99,12 +94,11 @@ impl Files {
     pub(crate) fn expect(
         &self,
         object: Object,
-        fetcher: &Arc<Fetcher>,
         open: impl FnOnce() -> Result<Arc<dyn Store>>,
     ) -> Result<()> {
         let mut state = self.lock();
         if !state.expected.0.iter().any(|(expected, _)| *expected == object) {
-            let reading = Reading::new(open()?, fetcher);
+            let reading = Reading::new(open()?, &self.fetcher);
             reading.expect();
             state.expected.keep(object, reading, MOST_EXPECTED);
         }
@@ -113,33 +107,28 @@ impl Files {
 
     /// The reading of an open file.
     pub(crate) fn reading(&self, number: u64) -> Option<Arc<Reading>> {
-        match &self.lock().open.get(&number)?.how {
-            How::Copied(reading) => Some(reading.clone()),
-            How::PassedThrough(_) => None,
-        }
+        self.lock().open.get(&number).map(|open| open.reading.clone())
     }
 
     /// Closes a handle of a file.
-    pub(crate) fn close(&self, number: u64, fetcher: &Arc<Fetcher>) {
+    pub(crate) fn close(&self, number: u64) {
         let mut state = self.lock();
         let Some(open) = state.open.get_mut(&number) else { return };
         open.handles -= 1;
         if open.handles > 0 {
             return;
         }
-        if let Some(Open { object, how, store, .. }) = state.open.remove(&number) {
-            if let How::Copied(reading) = how {
-                reading.close();
-            }
+        if let Some(Open { object, reading, .. }) = state.open.remove(&number) {
+            reading.close();
             // What is known of its blocks in the cache stays known.
-            state.closed.keep(object, Reading::new(store, fetcher), MOST_CLOSED);
+            state.closed.keep(object, reading, MOST_CLOSED);
         }
     }
 
     /// How many files are open, and how many of them the kernel reads without the daemon.
     pub(crate) fn count(&self) -> (usize, usize) {
         let state = self.lock();
-        let is_passed = |open: &&Open| matches!(open.how, How::PassedThrough(_));
+        let is_passed = |open: &&Open| open.backing.is_some();
         (state.open.len(), state.open.values().filter(is_passed).count())
     }
 }

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use fuser::{
-    Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr, Request,
+    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
+    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr,
+    Request,
 };
 use thalweg_io::open::{ObjectVersion, counts_of_urls};
 use thalweg_io::{Error, Result};
@@ -19,8 +20,8 @@ use crate::ahead::Ahead;
 use crate::bucket::{Bucket, Kind};
 use crate::errors::errno;
 use crate::fetcher::Fetcher;
-use crate::files::{Files, How};
-use crate::status::{Counters, METRICS, Now, STATUS, Status};
+use crate::files::Files;
+use crate::status::{Counters, METRICS, STATUS, Status};
 use crate::tree::{Listing, Node, ROOT, Tree, entry};
 
 /// Reads that the kernel sends ahead at the same time, over all files.
@@ -30,61 +31,48 @@ const BLOCK: u32 = 1 << 20;
 /// The size of the file system that `df` shows, for an object store has none (as of Mountpoint).
 const TOTAL: u64 = 1 << 50;
 
-/// Who owns the files, and what may be done with them.
+/// How the files look, and what the kernel is told of them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Owner {
+pub(crate) struct Settings {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
     /// The bits that files and folders do not have.
     pub(crate) umask: u32,
+    pub(crate) ttl: Duration,
+    pub(crate) passes_through: bool,
+    pub(crate) warn: fn(&str),
 }
 
 /// The objects of a bucket as files.
 pub(crate) struct BucketFs {
-    pub(crate) bucket: Bucket,
-    pub(crate) tree: Tree,
-    pub(crate) files: Files,
-    pub(crate) fetcher: Arc<Fetcher>,
-    pub(crate) ahead: Ahead,
-    pub(crate) owner: Owner,
-    pub(crate) ttl: Duration,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) passes_through: bool,
-    pub(crate) warn: fn(&str),
+    bucket: Bucket,
+    settings: Settings,
+    tree: Tree,
+    files: Files,
+    fetcher: Arc<Fetcher>,
+    ahead: Ahead,
     folders: Mutex<HashMap<u64, Listing>>,
     next: AtomicU64,
     started: SystemTime,
 }
 
-/// What a [`BucketFs`] is made of.
-pub(crate) struct Parts {
-    pub(crate) bucket: Bucket,
-    pub(crate) fetcher: Arc<Fetcher>,
-    pub(crate) owner: Owner,
-    pub(crate) ttl: Duration,
-    pub(crate) counters: Arc<Counters>,
-    pub(crate) passes_through: bool,
-    pub(crate) warn: fn(&str),
-}
-
 impl BucketFs {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { bucket, fetcher, owner, ttl, counters, passes_through, warn } = parts;
+    pub(crate) fn new(bucket: Bucket, fetcher: Arc<Fetcher>, settings: Settings) -> Self {
         Self {
             bucket,
-            tree: Tree::new(ttl),
-            files: Files::default(),
+            settings,
+            tree: Tree::new(settings.ttl),
+            files: Files::new(fetcher.clone()),
             fetcher,
             ahead: Ahead::default(),
-            owner,
-            ttl,
-            counters,
-            passes_through,
-            warn,
             folders: Mutex::default(),
             next: AtomicU64::new(1),
             started: SystemTime::now(),
         }
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.fetcher.counters
     }
 
     fn folders(&self) -> MutexGuard<'_, HashMap<u64, Listing>> {
@@ -94,8 +82,8 @@ impl BucketFs {
     /// The number of an error for the kernel. The error itself is written down.
     fn failed(&self, error: &Error) -> Errno {
         let text = error.to_string();
-        (self.warn)(&text);
-        self.counters.failed(text);
+        (self.settings.warn)(&text);
+        self.counters().failed(text);
         errno(error)
     }
 
@@ -152,10 +140,10 @@ impl BucketFs {
             ctime: time,
             crtime: time,
             kind,
-            perm: (perm & !self.owner.umask) as u16,
+            perm: (perm & !self.settings.umask) as u16,
             nlink,
-            uid: self.owner.uid,
-            gid: self.owner.gid,
+            uid: self.settings.uid,
+            gid: self.settings.gid,
             rdev: 0,
             blksize: BLOCK,
             flags: 0,
@@ -167,7 +155,7 @@ impl BucketFs {
         number: INodeNo,
         flags: OpenFlags,
         reply: &ReplyOpen,
-    ) -> Result<How, Errno> {
+    ) -> Result<Option<Arc<BackingId>>, Errno> {
         let node = self.node(number)?;
         let Some(version) = node.version() else { return Err(Errno::EISDIR) };
         if flags.acc_mode() != OpenAccMode::O_RDONLY {
@@ -177,12 +165,12 @@ impl BucketFs {
         let open = || self.bucket.open(&node.key, version);
         let pass = |copy: &std::fs::File| {
             let refused = io::Error::from(io::ErrorKind::Unsupported);
-            if self.passes_through { reply.open_backing(copy) } else { Err(refused) }
+            if self.settings.passes_through { reply.open_backing(copy) } else { Err(refused) }
         };
-        let how = self.files.open(number.0, object, &self.fetcher, open, pass);
-        let how = how.map_err(|error| self.failed(&error))?;
+        let backing = self.files.open(number.0, object, open, pass);
+        let backing = backing.map_err(|error| self.failed(&error))?;
         self.fetch_next(&node);
-        Ok(how)
+        Ok(backing)
     }
 
     /// Fetches the small files that will probably be opened after a file.
@@ -193,7 +181,7 @@ impl BucketFs {
             let key: Arc<str> = format!("{}{}", folder.key, next.part).into();
             let open = || self.bucket.open(&key, &next.version);
             // Whoever opens it gets the error.
-            let _ = self.files.expect((key.clone(), next.version.clone()), &self.fetcher, open);
+            let _ = self.files.expect((key.clone(), next.version.clone()), open);
         }
     }
 
@@ -204,7 +192,9 @@ impl BucketFs {
         let memory = &self.fetcher.memory;
         let cache = self.bucket.options().cache.as_ref();
         let cache = cache.map(|cache| (cache.folder().display().to_string(), cache.limit()));
-        self.counters.status(Now {
+        let (cache_folder, cache_limit_bytes) = cache.unzip();
+        let store = counts_of_urls();
+        Status {
             source: thalweg_io::urls::shown(self.bucket.url()),
             open_files: open as u64,
             open_files_passed_through: passed as u64,
@@ -214,9 +204,18 @@ impl BucketFs {
             waiting: self.fetcher.waiting() as u64,
             memory_bytes: memory.used(),
             memory_limit_bytes: memory.limit(),
-            store: counts_of_urls(),
-            cache,
-        })
+            requests: store.requests,
+            retries: store.retries,
+            retries_refused: store.reasons.refused,
+            retries_unconnected: store.reasons.unconnected,
+            retries_late: store.reasons.late,
+            retries_broken: store.reasons.broken,
+            hedges: store.hedges,
+            bytes_fetched: store.bytes,
+            cache_folder,
+            cache_limit_bytes,
+            ..self.counters().status()
+        }
     }
 
     fn attribute(&self, number: INodeNo, name: &OsStr) -> Option<String> {
@@ -239,15 +238,10 @@ impl BucketFs {
 impl Filesystem for BucketFs {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // What the kernel does not have, it does without.
-        for wanted in [
-            InitFlags::FUSE_DO_READDIRPLUS,
-            InitFlags::FUSE_PARALLEL_DIROPS,
-            InitFlags::FUSE_CACHE_SYMLINKS,
-        ] {
-            let _ = config.add_capabilities(wanted);
-        }
+        let _ = config.add_capabilities(InitFlags::FUSE_DO_READDIRPLUS);
+        let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let stacks = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
-        self.passes_through &= stacks && config.set_max_stack_depth(1).is_ok();
+        self.settings.passes_through &= stacks && config.set_max_stack_depth(1).is_ok();
         let _ = config.set_max_background(MOST_BACKGROUND);
         let _ = config.set_max_write(1 << 20);
         Ok(())
@@ -259,7 +253,7 @@ impl Filesystem for BucketFs {
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.find(parent, name) {
-            Ok((_, attributes)) => reply.entry(&self.ttl, &attributes, Generation(0)),
+            Ok((_, attributes)) => reply.entry(&self.settings.ttl, &attributes, Generation(0)),
             Err(error) => reply.error(error),
         }
     }
@@ -270,7 +264,7 @@ impl Filesystem for BucketFs {
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.node(number) {
-            Ok(node) => reply.attr(&self.ttl, &self.attributes(number.0, &node)),
+            Ok(node) => reply.attr(&self.settings.ttl, &self.attributes(number.0, &node)),
             Err(error) => reply.error(error),
         }
     }
@@ -279,9 +273,9 @@ impl Filesystem for BucketFs {
         // A number belongs to one version, so what the kernel has of it stays right.
         let handle = FileHandle(number.0);
         match self.open_file(number, flags, &reply) {
-            Ok(How::Copied(_)) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
-            Ok(How::PassedThrough(backing)) => {
-                self.counters.passed_through();
+            Ok(None) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(Some(backing)) => {
+                self.counters().passed_through();
                 reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
             }
             Err(error) => reply.error(error),
@@ -302,19 +296,20 @@ impl Filesystem for BucketFs {
         let Some(reading) = self.files.reading(number.0) else { return reply.error(Errno::EBADF) };
         let mut reply = Some(reply);
         let give = |bytes: &[u8]| {
-            self.counters.read(bytes.len() as u64);
+            self.counters().read(bytes.len() as u64);
             if let Some(reply) = reply.take() {
                 reply.data(bytes);
             }
         };
         let range = offset..offset.saturating_add(u64::from(size));
         if let Err(error) = reading.read(range, give) {
-            if let Some(node) = self.tree.node(number.0).filter(|_| is_replaced(&error)) {
+            let errno = self.failed(&error);
+            // The object was replaced after it was listed.
+            if let Some(node) = self.tree.node(number.0).filter(|_| errno == Errno::ESTALE) {
                 self.tree.outdate(node.parent);
             }
-            let number = self.failed(&error);
             if let Some(reply) = reply {
-                reply.error(number);
+                reply.error(errno);
             }
         }
     }
@@ -329,7 +324,7 @@ impl Filesystem for BucketFs {
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.files.close(number.0, &self.fetcher);
+        self.files.close(number.0);
         reply.ok();
     }
 
@@ -394,7 +389,7 @@ impl Filesystem for BucketFs {
             let number = if at == 0 { number.0 } else { node.parent };
             let attributes = self.attributes(number, &Node { kind: Kind::Folder, ..node.clone() });
             let ino = INodeNo(number);
-            if reply.add(ino, at + 1, name, &self.ttl, &attributes, Generation(0)) {
+            if reply.add(ino, at + 1, name, &self.settings.ttl, &attributes, Generation(0)) {
                 return reply.ok();
             }
         }
@@ -404,7 +399,7 @@ impl Filesystem for BucketFs {
             let Some((child, node)) = known else { continue };
             let attributes = self.attributes(child, &node);
             let ino = INodeNo(child);
-            if reply.add(ino, at + 1, &found.name, &self.ttl, &attributes, Generation(0)) {
+            if reply.add(ino, at + 1, &found.name, &self.settings.ttl, &attributes, Generation(0)) {
                 // It was not told.
                 self.tree.forget(child, 1);
                 break;
@@ -433,9 +428,7 @@ impl Filesystem for BucketFs {
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         match self.attribute(number, name) {
             None => reply.error(Errno::ENODATA),
-            Some(text) if size == 0 => reply.size(text.len() as u32),
-            Some(text) if text.len() > size as usize => reply.error(Errno::ERANGE),
-            Some(text) => reply.data(text.as_bytes()),
+            Some(text) => give(reply, size, &text),
         }
     }
 
@@ -444,18 +437,15 @@ impl Filesystem for BucketFs {
             Some(Node { kind: Kind::File(_), .. }) => "user.thalweg.key\0user.thalweg.etag\0",
             _ => "",
         };
-        if size == 0 {
-            reply.size(names.len() as u32);
-        } else if names.len() > size as usize {
-            reply.error(Errno::ERANGE);
-        } else {
-            reply.data(names.as_bytes());
-        }
+        give(reply, size, names);
     }
 }
 
-/// Whether an object was replaced after it was listed.
-fn is_replaced(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. }
-        if source.kind() == io::ErrorKind::StaleNetworkFileHandle)
+/// Gives a program extended attributes, or their length if it has room for nothing (`size` 0).
+fn give(reply: ReplyXattr, size: u32, text: &str) {
+    match size as usize {
+        0 => reply.size(text.len() as u32),
+        size if text.len() > size => reply.error(Errno::ERANGE),
+        _ => reply.data(text.as_bytes()),
+    }
 }

@@ -15,8 +15,7 @@ use thalweg_io::{Error, Result};
 
 use crate::bucket::Bucket;
 use crate::fetcher::Fetcher;
-use crate::fs::{BucketFs, Owner, Parts};
-use crate::status::Counters;
+use crate::fs::{BucketFs, Settings};
 
 /// The memory of a mount for what it fetches ahead, unless its user says otherwise, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -101,21 +100,15 @@ impl Mount {
         list_url(bucket.url(), Depth::One, &bucket.options().control, &mut |_| Ok(false))?;
         let (model, _) = url_model(&source);
         let memory = memory.unwrap_or_else(default_memory);
-        let counters = Arc::new(Counters::default());
-        let owner = Owner {
+        let settings = Settings {
             uid: options.uid.unwrap_or_else(|| getuid().as_raw()),
             gid: options.gid.unwrap_or_else(|| getgid().as_raw()),
             umask: options.umask,
-        };
-        let fs = BucketFs::new(Parts {
-            bucket,
-            fetcher: Fetcher::new(&model, memory, counters.clone()),
-            owner,
             ttl,
-            counters,
             passes_through: options.passes_through,
             warn: options.warn,
-        });
+        };
+        let fs = BucketFs::new(bucket, Fetcher::new(&model, memory), settings);
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(shown(&source)),

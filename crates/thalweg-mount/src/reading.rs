@@ -34,7 +34,6 @@ struct State {
     /// Pieces by their offsets. They do not overlap.
     pieces: BTreeMap<u64, Held>,
     windows: Windows,
-    is_closed: bool,
 }
 
 struct Held {
@@ -94,11 +93,9 @@ impl Reading {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops what was fetched ahead.
+    /// Drops what was fetched ahead, and forgets how it was read.
     pub(crate) fn close(&self) {
-        let mut state = self.lock();
-        state.is_closed = true;
-        state.pieces.retain(|_, piece| piece.readers > 0);
+        *self.lock() = State::default();
     }
 
     /// Begins to fetch all of the file, if it has few bytes, for a read that will come.
@@ -319,11 +316,10 @@ impl State {
 
     /// Notes that a part of a piece was read, and drops it after the last one.
     fn note_read(&mut self, at: u64, range: &Range<u64>) {
-        let is_closed = self.is_closed;
         let Some(piece) = self.pieces.get_mut(&at) else { return };
         piece.readers -= 1;
         piece.read += range.end.min(at + piece.len) - range.start.max(at);
-        if piece.readers == 0 && (is_closed || piece.read >= piece.len) {
+        if piece.readers == 0 && piece.read >= piece.len {
             self.pieces.remove(&at);
         }
     }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
-use thalweg_io::open::Counts;
 
 /// The extended attributes of a mount's root that tell its status: as JSON, and as the text format
 /// of Prometheus.
@@ -66,7 +65,7 @@ impl Counters {
 }
 
 /// The status of a mount.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Status {
     /// The version of this description.
     pub schema: u32,
@@ -130,31 +129,12 @@ pub struct Status {
     pub cache_limit_bytes: Option<u64>,
 }
 
-/// What a status says besides its counters.
-pub(crate) struct Now {
-    pub(crate) source: String,
-    pub(crate) open_files: u64,
-    pub(crate) open_files_passed_through: u64,
-    pub(crate) nodes: u64,
-    pub(crate) in_flight: u64,
-    pub(crate) in_flight_oldest_s: f64,
-    pub(crate) waiting: u64,
-    pub(crate) memory_bytes: u64,
-    pub(crate) memory_limit_bytes: u64,
-    pub(crate) store: Counts,
-    pub(crate) cache: Option<(String, u64)>,
-}
-
 impl Counters {
-    pub(crate) fn status(&self, now: Now) -> Status {
+    /// A status with what is counted here, and nothing else.
+    pub(crate) fn status(&self) -> Status {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let (cache_folder, cache_limit_bytes) = now.cache.unzip();
         Status {
             schema: 1,
-            source: now.source,
-            open_files: now.open_files,
-            open_files_passed_through: now.open_files_passed_through,
-            nodes: now.nodes,
             reads: of(&self.reads),
             bytes_read: of(&self.bytes_read),
             read_ahead_hits: of(&self.hits),
@@ -165,21 +145,7 @@ impl Counters {
             errors: of(&self.errors),
             last_error: self.last_error.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             opens_passed_through: of(&self.passed_through),
-            in_flight: now.in_flight,
-            in_flight_oldest_s: now.in_flight_oldest_s,
-            waiting: now.waiting,
-            memory_bytes: now.memory_bytes,
-            memory_limit_bytes: now.memory_limit_bytes,
-            requests: now.store.requests,
-            retries: now.store.retries,
-            retries_refused: now.store.reasons.refused,
-            retries_unconnected: now.store.reasons.unconnected,
-            retries_late: now.store.reasons.late,
-            retries_broken: now.store.reasons.broken,
-            hedges: now.store.hedges,
-            bytes_fetched: now.store.bytes,
-            cache_folder,
-            cache_limit_bytes,
+            ..Status::default()
         }
     }
 }

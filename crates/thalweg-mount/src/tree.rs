@@ -98,10 +98,9 @@ impl Tree {
         };
         if let Some(number) = known
             && let Some(known) = state.nodes.get_mut(&number)
-            && is_same(&known.node.kind, &kind)
+            && known.node.kind == kind
         {
             known.lookups += 1;
-            known.node.kind = kind;
             return Some((number, known.node.clone()));
         }
         let folder = state.nodes.get(&parent)?.node.key.clone();
@@ -157,19 +156,14 @@ impl Tree {
     }
 }
 
-/// Whether two are one version of one object. Without a tag, size and time decide.
-fn is_same(one: &Kind, other: &Kind) -> bool {
-    match (one, other) {
-        (Kind::Folder, Kind::Folder) => true,
-        (Kind::File(one), Kind::File(other)) => one == other,
-        _ => false,
-    }
+/// Where a name is in a listing.
+pub(crate) fn place(listing: &Listing, name: &str) -> Option<usize> {
+    listing.binary_search_by(|found| (*found.name).cmp(name)).ok()
 }
 
 /// An entry of a listing by its name.
 pub(crate) fn entry<'a>(listing: &'a Listing, name: &str) -> Option<&'a Found> {
-    let at = listing.binary_search_by(|found| (*found.name).cmp(name)).ok()?;
-    listing.get(at)
+    listing.get(place(listing, name)?)
 }
 
 #[cfg(test)]
