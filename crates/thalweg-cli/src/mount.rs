@@ -6,36 +6,44 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use clap::Args;
-use rustix::fs::getxattr;
+use clap::{Args, ValueEnum};
+use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use thalweg::Options;
 use thalweg::control::Control;
+use thalweg_io::object_cache::CacheChoice;
 use thalweg_io::urls::shown;
-use thalweg_mount::{METRICS, Mount, MountOptions, STATUS};
+use thalweg_mount::{Close, FLUSH, METRICS, Mount, MountOptions, STATUS, WriteOptions};
 
 use crate::cache::CacheArgs;
 use crate::common::{Failure, VerbResult, complain, output, parse_bytes, shown_path};
 use crate::open::TimeoutArgs;
-use crate::signals::stop_on_signal;
+use crate::signals::{cancel_on_signal, stop_on_signal};
 
 /// Show the objects of a bucket as files of a folder
 ///
-/// The files can be read, by any program. With --cache, what was read is kept on disc; files that
-/// are complete there are as fast as local ones. The command returns once the folder is mounted.
-/// `umount DIR` ends it, or `fusermount3 -u DIR` for who is not root.
+/// Any program can read and write the files. With --cache, what was read is kept on disc; files
+/// that are complete there are as fast as local ones. The command returns once the folder is
+/// mounted. `umount DIR` ends it, or `fusermount3 -u DIR` for who is not root.
 ///
 /// A file is one version of an object. Reading on in one whose object was replaced fails (ESTALE);
 /// who opens it again gets the new version.
 ///
+/// What is written waits in a folder of this machine (--staging) until the store has it: with
+/// --close durable, until a program has closed the file. What a mount leaves behind that is killed,
+/// the next mount of the same URL stores, or --recover.
+///
 /// Example: thalweg mount s3://bucket/runs /mnt/runs --cache 100GB
+///
+/// Example: thalweg mount s3://bucket/work /mnt/work --close staged --staging 200GB
 ///
 /// Example: thalweg mount --status /mnt/runs
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
     /// A bucket or a prefix in it: s3://, gs:// or az://
-    #[arg(value_name = "URL", required_unless_present = "status", requires = "folder")]
+    #[arg(value_name = "URL", required_unless_present_any = ["status", "flush", "recover"])]
+    #[arg(requires = "folder")]
     source: Option<String>,
     /// The folder to mount it on
     #[arg(value_name = "DIR")]
@@ -43,6 +51,30 @@ pub(crate) struct MountArgs {
     /// Show what the mount on DIR does: one JSON line
     #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "folder"])]
     status: Option<PathBuf>,
+    /// Bring all that was written below DIR to the store
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "folder", "status"])]
+    flush: Option<PathBuf>,
+    /// Bring to the store what mounts of URL have left that were killed
+    #[arg(long, value_name = "URL", conflicts_with_all = ["source", "folder", "status", "flush"])]
+    recover: Option<String>,
+    /// What is promised when a program closes a file that it wrote: `durable`, that the object is
+    /// visible; `staged`, that its bytes are on this machine's disc (then fsync and --flush wait
+    /// for the store)
+    #[arg(long, value_name = "WHEN", default_value = "durable", conflicts_with = "read_only")]
+    close: ClosePromise,
+    /// Where bytes wait until the store has them: the most of them, as in 200GB, or in
+    /// 200GB,free=50GB,folder=/scratch/staging to leave 50 GB free there (default: any number, with
+    /// a twentieth of the file system left free, in ~/.local/state/thalweg/staging)
+    #[arg(long, value_name = "SIZE", conflicts_with = "read_only", env = "THALWEG_STAGING")]
+    #[arg(hide_env = true)]
+    staging: Option<CacheChoice>,
+    /// Mount it so that nothing can be changed
+    #[arg(long)]
+    read_only: bool,
+    /// Ask for the permissions, times and extended attributes of each file that is looked up, which
+    /// are in the metadata of its object: a request for each file
+    #[arg(long, conflicts_with = "read_only")]
+    attributes: bool,
     /// --status: in the text format of Prometheus
     #[arg(long, requires = "status")]
     prometheus: bool,
@@ -85,6 +117,22 @@ pub(crate) struct MountArgs {
     timeout: TimeoutArgs,
 }
 
+/// [`Close`] as users write it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ClosePromise {
+    Durable,
+    Staged,
+}
+
+impl From<ClosePromise> for Close {
+    fn from(promise: ClosePromise) -> Self {
+        match promise {
+            ClosePromise::Durable => Self::Durable,
+            ClosePromise::Staged => Self::Staged,
+        }
+    }
+}
+
 /// Names and sizes that never change.
 const FOR_GOOD: Duration = Duration::from_secs(365 * 24 * 3600);
 /// What the daemon says once the folder is mounted.
@@ -112,6 +160,12 @@ pub(crate) fn run(args: &MountArgs) -> VerbResult {
     if let Some(folder) = &args.status {
         return status(folder, args.prometheus);
     }
+    if let Some(folder) = &args.flush {
+        return flush(folder);
+    }
+    if let Some(source) = &args.recover {
+        return recover(args, source);
+    }
     let (Some(source), Some(folder)) = (&args.source, &args.folder) else {
         return Err(Failure::Usage("give a URL and a folder".into()));
     };
@@ -135,6 +189,53 @@ fn status(folder: &Path, as_metrics: bool) -> VerbResult {
     out.write_all(text[..len].trim_ascii_end())?;
     writeln!(out)?;
     Ok(out.flush()?)
+}
+
+/// Has a mount bring to the store what was written.
+fn flush(folder: &Path) -> VerbResult {
+    setxattr(folder, FLUSH, b"", XattrFlags::empty()).map_err(|error| {
+        let why = match error {
+            rustix::io::Errno::OPNOTSUPP => "nothing is mounted here by thalweg".to_owned(),
+            rustix::io::Errno::IO => {
+                "some files could not be stored: see --status, and the log of the mount".to_owned()
+            }
+            error => io::Error::from(error).to_string(),
+        };
+        Failure::Said(format!("{}: {why}", shown_path(folder)))
+    })
+}
+
+/// Brings to the store what killed mounts have left.
+fn recover(args: &MountArgs, source: &str) -> VerbResult {
+    let control = cancel_on_signal();
+    let failed = thalweg_mount::recover(
+        source,
+        read_options(args, control),
+        &write_options(args),
+        complain_of,
+    )
+    .map_err(Failure::of_argument)?;
+    if failed == 0 {
+        return Ok(());
+    }
+    let files = if failed == 1 { "file" } else { "files" };
+    Err(Failure::Said(format!(
+        "{failed} {files} could not be stored, and stay in the folder for staging"
+    )))
+}
+
+fn complain_of(text: &str) {
+    complain(&text);
+}
+
+fn read_options(args: &MountArgs, control: Control) -> Options {
+    let (cache, timeout) = (args.cache.cache(), args.timeout.timeout());
+    Options { control, cache, timeout, ..Options::default() }
+}
+
+fn write_options(args: &MountArgs) -> WriteOptions {
+    let CacheChoice { limit, free, folder } = args.staging.clone().unwrap_or_default();
+    WriteOptions { close: args.close.into(), staging: folder, limit, free }
 }
 
 /// Starts this command once more as a daemon, and waits until it is ready.
@@ -166,16 +267,12 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
         opened.map_err(|error| Failure::Said(format!("{}: {error}", shown_path(path))))
     });
     let log = log.transpose()?;
-    let read = Options {
-        control: Control::new(),
-        cache: args.cache.cache(),
-        timeout: args.timeout.timeout(),
-        ..Options::default()
-    };
     let mut mount = Mount::new(MountOptions {
         source: source.to_owned(),
         folder: folder.to_owned(),
-        read,
+        read: read_options(args, Control::new()),
+        write: (!args.read_only).then(|| write_options(args)),
+        asks: args.attributes,
         memory: args.memory,
         ttl: if args.immutable { FOR_GOOD } else { args.ttl },
         allow_other: args.allow_other,
@@ -183,7 +280,7 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
         gid: args.gid,
         umask: args.umask,
         passes_through: !args.no_passthrough,
-        warn: |text| complain(&text),
+        warn: complain_of,
     })
     .map_err(Failure::of_argument)?;
     let mut unmounter = mount.unmounter();

@@ -7,14 +7,33 @@ use thalweg_io::store::Store;
 use thalweg_io::urls::{Depth, Entry, Listed};
 use thalweg_io::{Error, Result};
 
+use crate::draft::Draft;
 use crate::names;
 
-/// A file or a folder.
+/// What a name stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     Folder,
     File(ObjectVersion),
+    /// A symbolic link: an object that has the path to which it leads.
+    Link(ObjectVersion),
+    /// A file that is being written, or was not long ago.
+    Draft(Arc<Draft>),
 }
+
+impl Kind {
+    /// How the keys of objects of its kind end, beyond the name.
+    pub(crate) fn suffix(&self) -> &'static str {
+        match self {
+            Self::Folder => "/",
+            Self::Link(_) => LINK,
+            Self::File(_) | Self::Draft(_) => "",
+        }
+    }
+}
+
+/// How the keys of symbolic links end. It is what rclone gives them with `--links`.
+pub(crate) const LINK: &str = ".rclonelink";
 
 /// A file or a folder in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,16 +85,25 @@ impl Bucket {
             let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
             return Err(Error::io(&prefix.into(), "listing", gone));
         }
-        // The folder of a name goes before the object, whose name is then escaped.
+        // The folder of a name goes before the object, whose name is then escaped, and before the
+        // link, which then is a file of its whole name.
+        let rank = |kind: &Kind| match kind {
+            Kind::Folder => 0,
+            Kind::File(_) | Kind::Draft(_) => 1,
+            Kind::Link(_) => 2,
+        };
         found.sort_by(|one, other| {
-            one.name.cmp(&other.name).then(is_file(one).cmp(&is_file(other)))
+            one.name.cmp(&other.name).then(rank(&one.kind).cmp(&rank(&other.kind)))
         });
         let mut last: Option<String> = None;
         for entry in &mut found {
-            if last.as_deref() == Some(&entry.name) {
-                entry.name = names::escaped(&entry.name);
-            } else {
+            if last.as_deref() != Some(&entry.name) {
                 last = Some(entry.name.clone());
+            } else if let Kind::Link(version) = &entry.kind {
+                entry.name += LINK;
+                entry.kind = Kind::File(version.clone());
+            } else {
+                entry.name = names::escaped(&entry.name);
             }
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -91,11 +119,12 @@ impl Bucket {
         let Some(part) = names::part(name) else { return Ok(None) };
         let own = names::name(&part).is_some_and(|usual| usual == name);
         let object = format!("{}{folder}{part}", self.url);
-        let below = format!("{object}/");
-        let (mut file, mut is_folder, mut between) = (None, false, 0);
+        let (below, link_url) = (format!("{object}/"), format!("{object}{LINK}"));
+        let (mut file, mut link, mut is_folder, mut between) = (None, None, false, 0);
         list_url(&object, Depth::One, &self.options.control, &mut |entry| {
             match entry {
                 Entry::Object(listed) if listed.url == object => file = Some(version(listed)),
+                Entry::Object(listed) if listed.url == link_url => link = Some(version(listed)),
                 Entry::Folder(url) if url == below => is_folder = true,
                 _ => between += 1,
             }
@@ -106,13 +135,56 @@ impl Bucket {
                 is_folder = true;
                 Ok(false)
             })?;
+            if file.is_none() {
+                list_url(&link_url, Depth::One, &self.options.control, &mut |entry| {
+                    if let Entry::Object(listed) = entry
+                        && listed.url == link_url
+                    {
+                        link = Some(version(listed));
+                    }
+                    Ok(false)
+                })?;
+            }
         }
         // An escaped name that is not the usual one is that of an object beside a folder.
         Ok(match (is_folder, own) {
             (true, true) => Some(Kind::Folder),
             (false, false) => None,
+            (false, true) if file.is_none() => link.map(Kind::Link),
             _ => file.map(Kind::File),
         })
+    }
+
+    /// Whether there is an object in a folder, other than the mark of the folder itself.
+    ///
+    /// # Errors
+    /// Those of listing it.
+    pub(crate) fn has_any(&self, folder: &str) -> Result<bool> {
+        let prefix = format!("{}{folder}", self.url);
+        let mut has_any = false;
+        list_url(&prefix, Depth::One, &self.options.control, &mut |entry| {
+            has_any |= !matches!(entry, Entry::Object(listed) if listed.url == prefix);
+            Ok(!has_any)
+        })?;
+        Ok(has_any)
+    }
+
+    /// All objects whose keys begin with `prefix`: what follows it, and the version.
+    ///
+    /// # Errors
+    /// Those of listing them.
+    pub(crate) fn below(&self, prefix: &str) -> Result<Vec<(String, ObjectVersion)>> {
+        let prefix = format!("{}{prefix}", self.url);
+        let mut found = Vec::new();
+        list_url(&prefix, Depth::All, &self.options.control, &mut |entry| {
+            if let Entry::Object(listed) = entry
+                && let Some(rest) = listed.url.strip_prefix(&prefix)
+            {
+                found.push((rest.to_owned(), version(listed)));
+            }
+            Ok(true)
+        })?;
+        Ok(found)
     }
 
     /// Opens a version of an object. That takes no request if its tag is certain.
@@ -124,10 +196,6 @@ impl Bucket {
         let options = Options { version: Some(version.clone()), ..self.options.clone() };
         Ok(OpenedStore::new(url.as_ref(), &options)?.store)
     }
-}
-
-fn is_file(found: &Found) -> bool {
-    matches!(found.kind, Kind::File(_))
 }
 
 fn version(listed: Listed) -> ObjectVersion {
@@ -148,8 +216,12 @@ fn entry_of(prefix: &str, entry: Entry) -> Option<Found> {
             if part.is_empty() && listed.size == 0 {
                 return None;
             }
-            let name = names::name(part)?.into_owned();
-            Some(Found { name, kind: Kind::File(version(listed)) })
+            let (part, kind) = match part.strip_suffix(LINK).filter(|part| !part.is_empty()) {
+                Some(link) => (link.to_owned(), Kind::Link as fn(ObjectVersion) -> Kind),
+                None => (part.to_owned(), Kind::File as fn(ObjectVersion) -> Kind),
+            };
+            let name = names::name(&part)?.into_owned();
+            Some(Found { name, kind: kind(version(listed)) })
         }
     }
 }

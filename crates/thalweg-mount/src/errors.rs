@@ -10,12 +10,17 @@ pub(crate) fn errno(error: &Error) -> Errno {
     let Error::Io { source, .. } = error else {
         return if matches!(error, Error::Cancelled) { Errno::EINTR } else { Errno::EIO };
     };
+    if let Some(number) = source.raw_os_error() {
+        return Errno::from_i32(number);
+    }
     match source.kind() {
         ErrorKind::NotFound => Errno::ENOENT,
         ErrorKind::PermissionDenied => Errno::EACCES,
         ErrorKind::StaleNetworkFileHandle => Errno::ESTALE,
         ErrorKind::TimedOut => Errno::ETIMEDOUT,
         ErrorKind::StorageFull => Errno::ENOSPC,
+        ErrorKind::FileTooLarge => Errno::EFBIG,
+        ErrorKind::InvalidInput => Errno::EINVAL,
         _ => Errno::EIO,
     }
 }

@@ -125,6 +125,30 @@ impl Files {
         }
     }
 
+    /// Whether the kernel reads a file that is open without the daemon.
+    pub(crate) fn is_passed_through(&self, number: u64) -> bool {
+        self.lock().open.get(&number).is_some_and(|open| open.backing.is_some())
+    }
+
+    /// Notes that a file that may be open is another version of an object from now on, whose bytes
+    /// are the same. `open` opens it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn replace(
+        &self,
+        number: u64,
+        object: Object,
+        open: impl FnOnce() -> Result<Arc<Reading>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        if let Some(of) = state.open.get_mut(&number) {
+            of.reading = open()?;
+            of.object = object;
+        }
+        Ok(())
+    }
+
     /// How many files are open, and how many of them the kernel reads without the daemon.
     pub(crate) fn count(&self) -> (usize, usize) {
         let state = self.lock();

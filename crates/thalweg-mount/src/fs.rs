@@ -1,165 +1,56 @@
 //! The file system that the kernel talks to.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use fuser::{
-    BackingId, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, ReplyAttr, ReplyData,
-    ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyStatfs, ReplyXattr,
-    Request,
+    BackingId, BsdFileFlags, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
+    Generation, INodeNo, InitFlags, KernelConfig, LockOwner, OpenAccMode, OpenFlags, RenameFlags,
+    ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry,
+    ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
-use thalweg_io::open::{ObjectVersion, counts_of_urls};
-use thalweg_io::{Error, Result};
+use thalweg_io::Result;
 
-use crate::ahead::Ahead;
-use crate::bucket::{Bucket, Kind};
-use crate::errors::errno;
-use crate::fetcher::Fetcher;
-use crate::files::Files;
-use crate::status::{Counters, METRICS, STATUS, Status};
-use crate::tree::{Listing, Node, ROOT, Tree, entry};
+use crate::bucket::Kind;
+use crate::change::Wanted;
+use crate::status::FLUSH;
+use crate::tree::{Node, ROOT};
+use crate::view::{BLOCK, BucketFs};
+use crate::writing::DRAFT;
 
 /// Reads that the kernel sends ahead at the same time, over all files.
 const MOST_BACKGROUND: u16 = 64;
-/// Bytes of a block that programs are told to read by (`st_blksize`).
-const BLOCK: u32 = 1 << 20;
 /// The size of the file system that `df` shows, for an object store has none (as of Mountpoint).
 const TOTAL: u64 = 1 << 50;
 
-/// How the files look, and what the kernel is told of them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Settings {
-    pub(crate) uid: u32,
-    pub(crate) gid: u32,
-    /// The bits that files and folders do not have.
-    pub(crate) umask: u32,
-    pub(crate) ttl: Duration,
-    pub(crate) passes_through: bool,
-    pub(crate) warn: fn(&str),
-}
-
-/// The objects of a bucket as files.
-pub(crate) struct BucketFs {
-    bucket: Bucket,
-    settings: Settings,
-    tree: Tree,
-    files: Files,
-    fetcher: Arc<Fetcher>,
-    ahead: Ahead,
-    folders: Mutex<HashMap<u64, Listing>>,
-    next: AtomicU64,
-    started: SystemTime,
-}
-
 impl BucketFs {
-    pub(crate) fn new(bucket: Bucket, fetcher: Arc<Fetcher>, settings: Settings) -> Self {
-        Self {
-            bucket,
-            settings,
-            tree: Tree::new(settings.ttl),
-            files: Files::new(fetcher.clone()),
-            fetcher,
-            ahead: Ahead::default(),
-            folders: Mutex::default(),
-            next: AtomicU64::new(1),
-            started: SystemTime::now(),
-        }
-    }
-
-    fn counters(&self) -> &Counters {
-        &self.fetcher.counters
-    }
-
-    fn folders(&self) -> MutexGuard<'_, HashMap<u64, Listing>> {
-        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The number of an error for the kernel. The error itself is written down.
-    fn failed(&self, error: &Error) -> Errno {
-        let text = error.to_string();
-        (self.settings.warn)(&text);
-        self.counters().failed(text);
-        errno(error)
-    }
-
-    fn node(&self, number: INodeNo) -> Result<Node, Errno> {
-        self.tree.node(number.0).ok_or(Errno::ESTALE)
-    }
-
-    fn folder(&self, number: INodeNo) -> Result<Node, Errno> {
-        let node = self.node(number)?;
-        if node.kind == Kind::Folder { Ok(node) } else { Err(Errno::ENOTDIR) }
-    }
-
-    /// The entries of a folder: those that are known, or those of a new list.
-    fn listing(&self, number: u64, node: &Node) -> Result<Listing, Errno> {
-        if let Some(listing) = self.tree.listing(number) {
-            return Ok(listing);
-        }
-        let since = Instant::now();
-        let entries = self.bucket.list(&node.key).map_err(|error| self.failed(&error))?;
-        Ok(self.tree.keep(number, since, entries))
-    }
-
-    fn find(&self, parent: INodeNo, name: &OsStr) -> Result<(u64, FileAttr), Errno> {
-        let folder = self.folder(parent)?;
-        let name = name.to_str().ok_or(Errno::ENOENT)?;
-        let kind = match self.tree.listing(parent.0) {
-            Some(listing) => entry(&listing, name).map(|found| found.kind.clone()),
-            None => self.bucket.find(&folder.key, name).map_err(|error| self.failed(&error))?,
-        };
-        let kind = kind.ok_or(Errno::ENOENT)?;
-        let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
-        Ok((number, self.attributes(number, &node)))
-    }
-
-    fn attributes(&self, number: u64, node: &Node) -> FileAttr {
-        let (kind, perm, nlink, size, modified) = match node.version() {
-            Some(version) => {
-                let ObjectVersion { size, modified, .. } = version;
-                (FileType::RegularFile, 0o444, 1, *size, *modified)
-            }
-            None => (FileType::Directory, 0o555, 2, 0, None),
-        };
-        let since = |seconds: i64| {
-            let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
-            SystemTime::UNIX_EPOCH + seconds
-        };
-        let time = modified.map_or(self.started, since);
-        FileAttr {
-            ino: INodeNo(number),
-            size,
-            blocks: size.div_ceil(512),
-            atime: time,
-            mtime: time,
-            ctime: time,
-            crtime: time,
-            kind,
-            perm: (perm & !self.settings.umask) as u16,
-            nlink,
-            uid: self.settings.uid,
-            gid: self.settings.gid,
-            rdev: 0,
-            blksize: BLOCK,
-            flags: 0,
-        }
-    }
-
     fn open_file(
         &self,
         number: INodeNo,
         flags: OpenFlags,
+        thread: u32,
         reply: &ReplyOpen,
-    ) -> Result<Option<Arc<BackingId>>, Errno> {
+    ) -> Result<Opened, Errno> {
         let node = self.node(number)?;
-        let Some(version) = node.version() else { return Err(Errno::EISDIR) };
+        let version = match &node.kind {
+            Kind::File(version) => version,
+            Kind::Folder => return Err(Errno::EISDIR),
+            Kind::Link(_) => return Err(Errno::ELOOP),
+            Kind::Draft(draft) if flags.acc_mode() == OpenAccMode::O_RDONLY => {
+                return self.read_draft(draft).map(Opened::Draft);
+            }
+            Kind::Draft(_) => {
+                return self
+                    .open_draft(number.0, &node, truncates(flags), thread)
+                    .map(Opened::Draft);
+            }
+        };
         if flags.acc_mode() != OpenAccMode::O_RDONLY {
-            return Err(Errno::EROFS);
+            return self.open_draft(number.0, &node, truncates(flags), thread).map(Opened::Draft);
         }
         let object = (node.key.clone(), version.clone());
         let open = || self.bucket.open(&node.key, version);
@@ -170,67 +61,13 @@ impl BucketFs {
         let backing = self.files.open(number.0, object, open, pass);
         let backing = backing.map_err(|error| self.failed(&error))?;
         self.fetch_next(&node);
-        Ok(backing)
+        Ok(Opened::Object(backing))
     }
 
-    /// Fetches the small files that will probably be opened after a file.
-    fn fetch_next(&self, node: &Node) {
-        let listing = self.tree.listing(node.parent);
-        let Some((listing, folder)) = listing.zip(self.tree.node(node.parent)) else { return };
-        for next in self.ahead.opened(node.parent, &listing, &node.name) {
-            let key: Arc<str> = format!("{}{}", folder.key, next.part).into();
-            let open = || self.bucket.open(&key, &next.version);
-            // Whoever opens it gets the error.
-            let _ = self.files.expect((key.clone(), next.version.clone()), open);
-        }
-    }
-
-    /// The status of the mount.
-    pub(crate) fn status(&self) -> Status {
-        let (open, passed) = self.files.count();
-        let (in_flight, oldest) = self.fetcher.in_flight();
-        let memory = &self.fetcher.memory;
-        let cache = self.bucket.options().cache.as_ref();
-        let cache = cache.map(|cache| (cache.folder().display().to_string(), cache.limit()));
-        let (cache_folder, cache_limit_bytes) = cache.unzip();
-        let store = counts_of_urls();
-        Status {
-            source: thalweg_io::urls::shown(self.bucket.url()),
-            open_files: open as u64,
-            open_files_passed_through: passed as u64,
-            nodes: self.tree.len() as u64,
-            in_flight: in_flight as u64,
-            in_flight_oldest_s: oldest.unwrap_or_default().as_secs_f64(),
-            waiting: self.fetcher.waiting() as u64,
-            memory_bytes: memory.used(),
-            memory_limit_bytes: memory.limit(),
-            requests: store.requests,
-            retries: store.retries,
-            retries_refused: store.reasons.refused,
-            retries_unconnected: store.reasons.unconnected,
-            retries_late: store.reasons.late,
-            retries_broken: store.reasons.broken,
-            hedges: store.hedges,
-            bytes_fetched: store.bytes,
-            cache_folder,
-            cache_limit_bytes,
-            ..self.counters().status()
-        }
-    }
-
-    fn attribute(&self, number: INodeNo, name: &OsStr) -> Option<String> {
-        if number.0 != ROOT {
-            let node = self.tree.node(number.0)?;
-            return match name.to_str()? {
-                "user.thalweg.key" => Some(node.key.to_string()),
-                "user.thalweg.etag" => Some(node.version()?.tag.clone()),
-                _ => None,
-            };
-        }
-        match name.to_str()? {
-            STATUS => serde_json::to_string(&self.status()).ok(),
-            METRICS => Some(self.status().metrics()),
-            _ => None,
+    fn entry(&self, made: Result<(u64, FileAttr), Errno>, reply: ReplyEntry) {
+        match made {
+            Ok((_, attributes)) => reply.entry(&self.settings.ttl, &attributes, Generation(0)),
+            Err(error) => reply.error(error),
         }
     }
 }
@@ -238,7 +75,16 @@ impl BucketFs {
 impl Filesystem for BucketFs {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // What the kernel does not have, it does without.
-        let _ = config.add_capabilities(InitFlags::FUSE_DO_READDIRPLUS);
+        if !self.settings.asks {
+            let _ = config.add_capabilities(InitFlags::FUSE_DO_READDIRPLUS);
+        }
+        if self.writing.is_some() {
+            // Without it, opening a file to replace it would be two operations.
+            config.add_capabilities(InitFlags::FUSE_ATOMIC_O_TRUNC).map_err(|_| {
+                io::Error::other("this kernel cannot open and truncate files in one operation")
+            })?;
+            let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
+        }
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
         let stacks = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
         self.settings.passes_through &= stacks && config.set_max_stack_depth(1).is_ok();
@@ -247,11 +93,8 @@ impl Filesystem for BucketFs {
         Ok(())
     }
 
-    fn destroy(&mut self) {
-        self.fetcher.end();
-    }
-
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let _still = self.still();
         match self.find(parent, name) {
             Ok((_, attributes)) => reply.entry(&self.settings.ttl, &attributes, Generation(0)),
             Err(error) => reply.error(error),
@@ -269,14 +112,20 @@ impl Filesystem for BucketFs {
         }
     }
 
-    fn open(&self, _: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, number: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         // A number belongs to one version, so what the kernel has of it stays right.
         let handle = FileHandle(number.0);
-        match self.open_file(number, flags, &reply) {
-            Ok(None) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
-            Ok(Some(backing)) => {
+        let still = self.still();
+        let opened = self.open_file(number, flags, request.pid(), &reply);
+        drop(still);
+        match opened {
+            Ok(Opened::Object(None)) => reply.opened(handle, FopenFlags::FOPEN_KEEP_CACHE),
+            Ok(Opened::Object(Some(backing))) => {
                 self.counters().passed_through();
                 reply.opened_passthrough(handle, FopenFlags::empty(), &backing);
+            }
+            Ok(Opened::Draft(handle)) => {
+                reply.opened(FileHandle(handle), FopenFlags::FOPEN_KEEP_CACHE);
             }
             Err(error) => reply.error(error),
         }
@@ -293,6 +142,17 @@ impl Filesystem for BucketFs {
         _: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let node = self.tree.node(number.0);
+        if let Some(Node { kind: Kind::Draft(draft), .. }) = node {
+            let range = offset..offset.saturating_add(u64::from(size));
+            return match draft.read(range) {
+                Ok(bytes) => {
+                    self.counters().read(bytes.len() as u64);
+                    reply.data(&bytes);
+                }
+                Err(error) => reply.error(self.failed(&error)),
+            };
+        }
         let Some(reading) = self.files.reading(number.0) else { return reply.error(Errno::EBADF) };
         let mut reply = Some(reply);
         let give = |bytes: &[u8]| {
@@ -318,18 +178,23 @@ impl Filesystem for BucketFs {
         &self,
         _: &Request,
         number: INodeNo,
-        _: FileHandle,
+        handle: FileHandle,
         _: OpenFlags,
         _: Option<LockOwner>,
         _: bool,
         reply: ReplyEmpty,
     ) {
-        self.files.close(number.0);
+        match handle.0 & DRAFT {
+            0 => self.files.close(number.0),
+            _ => self.release_handle(handle.0),
+        }
         reply.ok();
     }
 
     fn opendir(&self, _: &Request, number: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let still = self.still();
         let listing = self.folder(number).and_then(|node| self.listing(number.0, &node));
+        drop(still);
         match listing {
             Ok(listing) => {
                 let handle = self.next.fetch_add(1, Ordering::Relaxed);
@@ -362,7 +227,8 @@ impl Filesystem for BucketFs {
         for (at, found) in (2..).zip(listing.iter()).skip(skip) {
             let kind = match found.kind {
                 Kind::Folder => FileType::Directory,
-                Kind::File(_) => FileType::RegularFile,
+                Kind::File(_) | Kind::Draft(_) => FileType::RegularFile,
+                Kind::Link(_) => FileType::Symlink,
             };
             // The kernel looks the name up before it uses a number.
             if reply.add(INodeNo(u64::MAX), at + 1, kind, &found.name) {
@@ -426,26 +292,292 @@ impl Filesystem for BucketFs {
     }
 
     fn getxattr(&self, _: &Request, number: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
-        match self.attribute(number, name) {
-            None => reply.error(Errno::ENODATA),
-            Some(text) => give(reply, size, &text),
+        if let Some(text) = self.attribute(number, name) {
+            return give(reply, size, text.as_bytes());
+        }
+        let own = name.to_str().filter(|name| is_users(name)).ok_or(Errno::ENODATA);
+        let value = own.and_then(|name| {
+            let xattrs = self.attributes_of(&self.node(number)?)?.xattrs;
+            xattrs.get(name).cloned().ok_or(Errno::ENODATA)
+        });
+        match value {
+            Ok(value) => give(reply, size, &value),
+            Err(error) => reply.error(error),
         }
     }
 
     fn listxattr(&self, _: &Request, number: INodeNo, size: u32, reply: ReplyXattr) {
-        let names = match self.tree.node(number.0) {
-            Some(Node { kind: Kind::File(_), .. }) => "user.thalweg.key\0user.thalweg.etag\0",
-            _ => "",
+        let names = self.node(number).and_then(|node| {
+            let mut names = match node.kind {
+                Kind::File(_) | Kind::Draft(_) => {
+                    "user.thalweg.key\0user.thalweg.etag\0".to_owned()
+                }
+                Kind::Folder | Kind::Link(_) => return Ok(String::new()),
+            };
+            for name in self.attributes_of(&node)?.xattrs.keys() {
+                names += name;
+                names.push('\0');
+            }
+            Ok(names)
+        });
+        match names {
+            Ok(names) => give(reply, size, names.as_bytes()),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn setxattr(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _: u32,
+        reply: ReplyEmpty,
+    ) {
+        if number.0 == ROOT && name == FLUSH {
+            return answer(self.flush_all(), reply);
+        }
+        let Some(name) = name.to_str().filter(|name| is_users(name)) else {
+            return reply.error(Errno::EOPNOTSUPP);
         };
-        give(reply, size, names);
+        let node = self.node(number);
+        let is_there =
+            node.and_then(|node| Ok(self.attributes_of(&node)?.xattrs.contains_key(name)));
+        let set = match is_there {
+            Ok(true) if flags & XATTR_CREATE != 0 => Err(Errno::EEXIST),
+            Ok(false) if flags & XATTR_REPLACE != 0 => Err(Errno::ENODATA),
+            Err(error) => Err(error),
+            Ok(_) => self.change(number.0, |attributes| {
+                attributes.xattrs.insert(name.to_owned(), value.to_vec());
+            }),
+        };
+        answer(set, reply);
+    }
+
+    fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let mut was_there = false;
+        let removed = self.change(number.0, |attributes| {
+            let name = name.to_str().unwrap_or_default();
+            was_there = attributes.xattrs.remove(name).is_some();
+        });
+        answer(removed.and(if was_there { Ok(()) } else { Err(Errno::ENODATA) }), reply);
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let still = self.still();
+        let open = OpenFlags(flags);
+        let made = self.create(parent, name, mode, (is_new(open), truncates(open)), request.pid());
+        drop(still);
+        match made {
+            Ok((attributes, handle)) => {
+                let (ttl, handle) = (&self.settings.ttl, FileHandle(handle));
+                let flags = FopenFlags::FOPEN_KEEP_CACHE;
+                reply.created(ttl, &attributes, Generation(0), handle, flags);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
+        // Devices, sockets and pipes have no bytes that a store could keep.
+        if rustix::fs::FileType::from_raw_mode(mode) != rustix::fs::FileType::RegularFile {
+            return reply.error(Errno::EPERM);
+        }
+        let still = self.still();
+        let made = self.create(parent, name, mode, (true, false), request.pid());
+        drop(still);
+        match made {
+            Ok((attributes, handle)) => {
+                self.release_handle(handle);
+                reply.entry(&self.settings.ttl, &attributes, Generation(0));
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        match self.write_at(handle.0, offset, data) {
+            Ok(()) => {
+                self.counters().wrote(data.len() as u64);
+                reply.written(data.len() as u32);
+            }
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn flush(
+        &self,
+        request: &Request,
+        _: INodeNo,
+        handle: FileHandle,
+        _: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        let thread = request.pid();
+        let is_draft = handle.0 & DRAFT != 0;
+        answer(if is_draft { self.flush_handle(handle.0, thread) } else { Ok(()) }, reply);
+    }
+
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        answer(if handle.0 & DRAFT == 0 { Ok(()) } else { self.sync(handle.0) }, reply);
+    }
+
+    fn fsyncdir(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        // What changes in a folder is in the store before the operation returns.
+        reply.ok();
+    }
+
+    fn setattr(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        _: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _: Option<SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<SystemTime>,
+        _: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let mtime = mtime.map(|time| match time {
+            TimeOrNow::SpecificTime(time) => time,
+            TimeOrNow::Now => SystemTime::now(),
+        });
+        let wanted = Wanted { size, mode, mtime, uid, gid };
+        let set = self.set_attributes(number.0, &wanted).and_then(|()| self.node(number));
+        match set {
+            Ok(node) => reply.attr(&self.settings.ttl, &self.attributes(number.0, &node)),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _still = self.still();
+        answer(self.remove_file(parent, name), reply);
+    }
+
+    fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+        let _still = self.still();
+        self.entry(self.make_folder(parent, name), reply);
+    }
+
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let _still = self.still();
+        answer(self.remove_folder(parent, name), reply);
+    }
+
+    fn symlink(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let _still = self.still();
+        self.entry(self.make_link(parent, name, target), reply);
+    }
+
+    fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {
+        match self.target(number) {
+            Ok(target) => reply.data(&target),
+            Err(error) => reply.error(error),
+        }
+    }
+
+    fn rename(
+        &self,
+        _: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        answer(self.rename_to((parent, name), (new_parent, new_name), flags), reply);
+    }
+
+    fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {
+        // An object has one name.
+        reply.error(Errno::EMLINK);
     }
 }
 
+/// Flags of `setxattr` (`linux/xattr.h`).
+const XATTR_CREATE: i32 = 1;
+const XATTR_REPLACE: i32 = 2;
+
+/// Whether extended attributes of a name are those of users, and not this program's own.
+fn is_users(name: &str) -> bool {
+    name.starts_with("user.") && !name.starts_with("user.thalweg.")
+}
+
+fn answer(result: Result<(), Errno>, reply: ReplyEmpty) {
+    match result {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(error),
+    }
+}
+
+fn truncates(flags: OpenFlags) -> bool {
+    flags.0 & rustix::fs::OFlags::TRUNC.bits() as i32 != 0
+}
+
+fn is_new(flags: OpenFlags) -> bool {
+    flags.0 & rustix::fs::OFlags::EXCL.bits() as i32 != 0
+}
+
+/// A file that was opened.
+enum Opened {
+    /// An object, and the copy that the kernel reads without the daemon, if it does.
+    Object(Option<Arc<BackingId>>),
+    /// A draft, by its handle.
+    Draft(u64),
+}
+
 /// Gives a program extended attributes, or their length if it has room for nothing (`size` 0).
-fn give(reply: ReplyXattr, size: u32, text: &str) {
+fn give(reply: ReplyXattr, size: u32, value: &[u8]) {
     match size as usize {
-        0 => reply.size(text.len() as u32),
-        size if text.len() > size => reply.error(Errno::ERANGE),
-        _ => reply.data(text.as_bytes()),
+        0 => reply.size(value.len() as u32),
+        size if value.len() > size => reply.error(Errno::ERANGE),
+        _ => reply.data(value),
     }
 }

@@ -1,25 +1,39 @@
 //! Object stores as file systems: the objects below a URL are the files of a folder.
 //!
-//! [`Mount::new`] mounts, and [`Mount::run`] answers the kernel until the folder is unmounted. The
-//! objects can be read. What was read stays in the kernel's page cache, and in the cache on disc if
-//! there is one; files that are complete there are read by the kernel without this program.
+//! [`Mount::new`] mounts, and [`Mount::run`] answers the kernel until the folder is unmounted. What
+//! was read stays in the kernel's page cache, and in the cache on disc if there is one; files that
+//! are complete there are read by the kernel without this program. What is written waits in a
+//! folder of this machine until the store has it.
 //!
 //! A file is one version of an object. An object that is replaced while a file is open is an error
 //! (`ESTALE`) for who reads on, and never a mix of two versions.
 
 mod ahead;
+mod attributes;
 mod bucket;
+mod change;
+mod changes;
+mod draft;
 mod errors;
 mod fetcher;
 mod files;
 mod fs;
+mod handles;
 mod memory;
 mod mount;
 mod names;
+mod parts;
+mod ranges;
 mod reading;
+mod rename;
+mod staging;
 mod status;
+mod storing;
 mod tree;
+mod view;
 mod windows;
+mod writing;
 
-pub use mount::{DEFAULT_MEMORY, Mount, MountOptions, Unmounter};
-pub use status::{METRICS, STATUS, Status};
+pub use mount::{DEFAULT_MEMORY, Mount, MountOptions, Unmounter, WriteOptions, recover};
+pub use status::{FLUSH, METRICS, STATUS, Status};
+pub use writing::Close;

@@ -12,10 +12,14 @@ use thalweg_io::pool::Background;
 use thalweg_io::residency::cache_room;
 use thalweg_io::urls::{Depth, is_in_bucket, shown};
 use thalweg_io::{Error, Result};
+use thalweg_object::Patience;
 
 use crate::bucket::Bucket;
 use crate::fetcher::Fetcher;
-use crate::fs::{BucketFs, Settings};
+use crate::staging::{Staging, usual_folder};
+use crate::storing::Storer;
+use crate::view::{BucketFs, Settings};
+use crate::writing::{Close, Writing};
 
 /// The memory of a mount for what it fetches ahead, unless its user says otherwise, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -53,14 +57,35 @@ pub struct MountOptions {
     pub umask: u32,
     /// Whether the kernel may read files that are complete in the cache without this program.
     pub passes_through: bool,
+    /// How files are written; `None` if they can only be read.
+    pub write: Option<WriteOptions>,
+    /// Whether each lookup of a file asks for its permissions, times and extended attributes, as
+    /// they are in the metadata of the object.
+    pub asks: bool,
     /// Is told of each operation that fails.
     pub warn: fn(&str),
+}
+
+/// How files are written.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// What is promised when a file is closed.
+    pub close: Close,
+    /// The folder where bytes wait until the store has them; by default one of the user's.
+    pub staging: Option<PathBuf>,
+    /// The most bytes there.
+    pub limit: Option<u64>,
+    /// Bytes of the file system that stay free.
+    pub free: Option<u64>,
 }
 
 /// A mounted folder.
 pub struct Mount {
     session: Session<BucketFs>,
     folder: PathBuf,
+    fetcher: Arc<Fetcher>,
+    writing: Option<Arc<Writing>>,
+    warn: fn(&str),
 }
 
 impl std::fmt::Debug for Mount {
@@ -95,7 +120,7 @@ impl Mount {
             let why = "only buckets can be mounted (s3://bucket/prefix, gs://, az://)";
             return Err(Error::Usage(format!("{}: {why}", shown(&source)).into()));
         }
-        let bucket = Bucket::new(&source, read);
+        let bucket = Arc::new(Bucket::new(&source, read));
         // A bucket that is not there, and wrong keys, show now.
         list_url(bucket.url(), Depth::One, &bucket.options().control, &mut |_| Ok(false))?;
         let (model, _) = url_model(&source);
@@ -106,14 +131,19 @@ impl Mount {
             umask: options.umask,
             ttl,
             passes_through: options.passes_through,
+            asks: options.asks,
             warn: options.warn,
         };
-        let fs = BucketFs::new(bucket, Fetcher::new(&model, memory), settings);
+        let fetcher = Fetcher::new(&model, memory);
+        let writing = options.write.as_ref();
+        let writing = writing.map(|write| writing_to(&bucket, &fetcher, write, options.warn));
+        let writing = writing.transpose()?;
+        let fs = BucketFs::new(bucket, fetcher.clone(), writing.clone(), settings);
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(shown(&source)),
             MountOption::Subtype("thalweg".into()),
-            MountOption::RO,
+            if writing.is_some() { MountOption::RW } else { MountOption::RO },
             MountOption::NoSuid,
             MountOption::NoDev,
             MountOption::NoAtime,
@@ -124,7 +154,11 @@ impl Mount {
         config.clone_fd = true;
         let session =
             Session::new(fs, &folder, &config).map_err(|error| refused(&folder, error))?;
-        Ok(Self { session, folder })
+        // Not before it is mounted: what fails until here changes nothing.
+        if let Some(writing) = &writing {
+            writing.take_over().iter().for_each(|told| (options.warn)(told));
+        }
+        Ok(Self { session, folder, fetcher, writing, warn: options.warn })
     }
 
     /// What unmounts it.
@@ -132,10 +166,12 @@ impl Mount {
         Unmounter(self.session.unmount_callable())
     }
 
-    /// Answers the kernel until the folder is unmounted. Calls `ready` once it does.
+    /// Answers the kernel until the folder is unmounted, and then brings to the store what it does
+    /// not have. Calls `ready` once it answers.
     ///
     /// # Errors
-    /// [`Error::Io`] if the connection to the kernel breaks.
+    /// [`Error::Io`] if the connection to the kernel breaks, and if something could not be brought
+    /// to the store. It stays in the folder for staging then.
     pub fn run(self, ready: impl FnOnce() + Send + 'static) -> Result<()> {
         let name: Arc<str> = self.folder.to_string_lossy().into();
         let folder = self.folder;
@@ -146,8 +182,63 @@ impl Mount {
         })?;
         let ran = self.session.run();
         asking.wait();
-        ran.map_err(|error| Error::io(&name, "answering the kernel for", error))
+        let left = self.writing.map_or(0, |writing| flush(&writing, self.warn));
+        self.fetcher.end();
+        ran.map_err(|error| Error::io(&name, "answering the kernel for", error))?;
+        if left == 0 {
+            return Ok(());
+        }
+        let files = if left == 1 { "file" } else { "files" };
+        let why = format!("{left} {files} could not be stored, and stay in the folder for staging");
+        Err(Error::io(&name, "unmounting", io::Error::other(why)))
     }
+}
+
+/// Brings everything to the store that is not there. Returns how many files it does not have.
+fn flush(writing: &Arc<Writing>, warn: fn(&str)) -> usize {
+    let (files, bytes, _) = writing.unstored();
+    if files > 0 {
+        let noun = if files == 1 { "file" } else { "files" };
+        warn(&format!("storing {files} {noun}, {bytes} bytes"));
+    }
+    let failures = writing.flush();
+    failures.iter().for_each(|failure| warn(failure));
+    writing.storer.end();
+    failures.len()
+}
+
+/// What writes to a bucket.
+fn writing_to(
+    bucket: &Arc<Bucket>,
+    fetcher: &Arc<Fetcher>,
+    options: &WriteOptions,
+    warn: fn(&str),
+) -> Result<Arc<Writing>> {
+    let url: Arc<str> = bucket.url().into();
+    let patience = bucket.options().timeout.map_or_else(Patience::default, Patience::of);
+    let objects = thalweg_object::Bucket::new(&url, &bucket.options().control, patience)?;
+    let root = options.staging.clone().or_else(usual_folder).ok_or_else(|| {
+        Error::Usage("there is no folder for staging: set HOME, or name one (--staging)".into())
+    })?;
+    let staging = Staging::new(&root, &url, options.limit, options.free)?;
+    let storer = Storer::new(objects, bucket.clone(), fetcher.clone(), warn);
+    Ok(Writing::new(storer, staging, url, options.close))
+}
+
+/// Brings to the store what mounts of a URL have left that have ended. Returns what could not be
+/// brought, and why.
+///
+/// # Errors
+/// Those of [`Mount::new`].
+pub fn recover(source: &str, read: Options, write: &WriteOptions, warn: fn(&str)) -> Result<usize> {
+    let bucket = Arc::new(Bucket::new(source, read));
+    let (model, _) = url_model(source);
+    let fetcher = Fetcher::new(&model, default_memory());
+    let writing = writing_to(&bucket, &fetcher, write, warn)?;
+    writing.take_over().iter().for_each(|told| warn(told));
+    let failed = flush(&writing, warn);
+    fetcher.end();
+    Ok(failed)
 }
 
 fn refused(folder: &Path, error: io::Error) -> Error {

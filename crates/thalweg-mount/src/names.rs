@@ -36,8 +36,15 @@ pub(crate) fn escaped(part: &str) -> String {
 /// The part of a key that a name is for. `None` if it is for none.
 pub(crate) fn part(name: &str) -> Option<Cow<'_, str>> {
     let Some(rest) = name.strip_prefix(ESCAPE) else { return Some(name.into()) };
-    let mut bytes = Vec::with_capacity(rest.len());
-    let mut rest = rest.as_bytes();
+    let part = unescaped(rest)?;
+    // No other spelling of an escaped name is a name.
+    (escaped(&part) == name).then_some(part.into())
+}
+
+/// A text without escapes, each of which is `%` and two hexadecimal digits.
+pub(crate) fn unescaped(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
         rest = after;
         if *first == b'%' {
@@ -48,9 +55,7 @@ pub(crate) fn part(name: &str) -> Option<Cow<'_, str>> {
             bytes.push(*first);
         }
     }
-    let part = String::from_utf8(bytes).ok()?;
-    // No other spelling of an escaped name is a name.
-    (escaped(&part) == name).then_some(part.into())
+    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

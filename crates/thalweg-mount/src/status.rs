@@ -12,11 +12,17 @@ pub const STATUS: &str = "user.thalweg.status";
 /// See [`STATUS`].
 pub const METRICS: &str = "user.thalweg.metrics";
 
+/// The extended attribute of a mount's root that brings all that was written to the store when it
+/// is set.
+pub const FLUSH: &str = "user.thalweg.flush";
+
 /// What has been counted since the mount began.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     reads: AtomicU64,
     bytes_read: AtomicU64,
+    writes: AtomicU64,
+    bytes_written: AtomicU64,
     hits: AtomicU64,
     waits: AtomicU64,
     drops: AtomicU64,
@@ -40,6 +46,11 @@ impl Counters {
     /// Notes a read of pieces that were there, or that it had to wait for.
     pub(crate) fn waited(&self, was_here: bool) {
         add(if was_here { &self.hits } else { &self.waits }, 1);
+    }
+
+    pub(crate) fn wrote(&self, bytes: u64) {
+        add(&self.writes, 1);
+        add(&self.bytes_written, bytes);
     }
 
     pub(crate) fn dropped(&self) {
@@ -123,6 +134,18 @@ pub struct Status {
     pub hedges: u64,
     /// Bytes that came from the store.
     pub bytes_fetched: u64,
+    /// Writes that came to the daemon, and their bytes.
+    pub writes: u64,
+    /// See [`Status::writes`].
+    pub bytes_written: u64,
+    /// Files whose last bytes or attributes the store does not have.
+    pub unstored_files: u64,
+    /// Their bytes on this machine.
+    pub unstored_bytes: u64,
+    /// Of these files, those that could not be stored.
+    pub unstored_failed: u64,
+    /// Bytes in the folder for staging.
+    pub staged_bytes: u64,
     /// The folder of the cache, if there is one.
     pub cache_folder: Option<String>,
     /// Bytes that the cache may take.
@@ -137,6 +160,8 @@ impl Counters {
             schema: 1,
             reads: of(&self.reads),
             bytes_read: of(&self.bytes_read),
+            writes: of(&self.writes),
+            bytes_written: of(&self.bytes_written),
             read_ahead_hits: of(&self.hits),
             read_waits: of(&self.waits),
             read_ahead_drops: of(&self.drops),
@@ -151,7 +176,7 @@ impl Counters {
 }
 
 /// Values that go up and down; all others only grow.
-const GAUGES: [&str; 9] = [
+const GAUGES: [&str; 13] = [
     "open_files",
     "open_files_passed_through",
     "nodes",
@@ -161,6 +186,10 @@ const GAUGES: [&str; 9] = [
     "memory_bytes",
     "memory_limit_bytes",
     "cache_limit_bytes",
+    "unstored_files",
+    "unstored_bytes",
+    "unstored_failed",
+    "staged_bytes",
 ];
 
 impl Status {

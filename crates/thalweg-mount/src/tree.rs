@@ -27,11 +27,11 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The version of the object, if it is a file.
+    /// The version of the object, if it is a file that is not being written, or a link.
     pub(crate) fn version(&self) -> Option<&ObjectVersion> {
         match &self.kind {
-            Kind::File(version) => Some(version),
-            Kind::Folder => None,
+            Kind::File(version) | Kind::Link(version) => Some(version),
+            Kind::Folder | Kind::Draft(_) => None,
         }
     }
 }
@@ -98,21 +98,75 @@ impl Tree {
         };
         if let Some(number) = known
             && let Some(known) = state.nodes.get_mut(&number)
-            && known.node.kind == kind
+            && is_same(&known.node.kind, &kind)
         {
             known.lookups += 1;
+            known.node.kind = kind;
+            note_number(&known.node.kind, number);
             return Some((number, known.node.clone()));
         }
         let folder = state.nodes.get(&parent)?.node.key.clone();
-        let part = names::part(&name)?;
-        let slash = if kind == Kind::Folder { "/" } else { "" };
-        let key = format!("{folder}{part}{slash}").into();
+        let key = key(&folder, &name, &kind)?;
         let node = Node { parent, name: name.clone(), key, kind };
         let number = state.next;
         state.next += 1;
+        note_number(&node.kind, number);
         state.nodes.insert(number, Known { node: node.clone(), lookups: 1 });
         state.numbers.insert((parent, name), number);
         Some((number, node))
+    }
+
+    /// Notes what a number is from now on, with the same bytes or with those that this mount wrote.
+    pub(crate) fn set(&self, number: u64, kind: Kind) {
+        if let Some(known) = self.lock().nodes.get_mut(&number) {
+            note_number(&kind, number);
+            known.node.kind = kind;
+        }
+    }
+
+    /// The number of a name in a folder, if the kernel knows it.
+    pub(crate) fn number(&self, parent: u64, name: &str) -> Option<u64> {
+        self.lock().numbers.get(&(parent, name.into())).copied()
+    }
+
+    /// Notes that a name is gone. Who has it open goes on.
+    pub(crate) fn remove(&self, parent: u64, name: &str) {
+        self.lock().numbers.remove(&(parent, name.into()));
+    }
+
+    /// Gives what has a name another one, and to what is below it other keys.
+    pub(crate) fn rename(&self, from: (u64, &str), to: (u64, &str)) {
+        let mut state = self.lock();
+        state.numbers.remove(&(to.0, to.1.into()));
+        let Some(number) = state.numbers.remove(&(from.0, from.1.into())) else { return };
+        let Some(folder) = state.nodes.get(&to.0).map(|known| known.node.key.clone()) else {
+            return;
+        };
+        let name: Arc<str> = to.1.into();
+        let Some(known) = state.nodes.get_mut(&number) else { return };
+        let Some(key) = key(&folder, &name, &known.node.kind) else { return };
+        let old = std::mem::replace(&mut known.node.key, key.clone());
+        (known.node.parent, known.node.name) = (to.0, name.clone());
+        let is_folder = known.node.kind == Kind::Folder;
+        state.numbers.insert((to.0, name), number);
+        if is_folder {
+            let State { nodes, listings, .. } = &mut *state;
+            listings.remove(&number);
+            for (below, known) in nodes {
+                if let Some(rest) = known.node.key.strip_prefix(&*old) {
+                    known.node.key = format!("{key}{rest}").into();
+                    // The copies have other versions.
+                    listings.remove(below);
+                }
+            }
+        }
+    }
+
+    /// What the kernel knows below a folder.
+    pub(crate) fn below(&self, folder: &str) -> Vec<Numbered> {
+        let state = self.lock();
+        let below = state.nodes.iter().filter(|(_, known)| known.node.key.starts_with(folder));
+        below.map(|(number, known)| (*number, known.node.clone())).collect()
     }
 
     /// Notes that the kernel has forgotten `lookups` lookups of a number.
@@ -132,12 +186,12 @@ impl Tree {
         state.listings.remove(&number);
     }
 
-    /// The entries of a folder, if they were listed not long ago.
-    pub(crate) fn listing(&self, folder: u64) -> Option<Listing> {
+    /// The entries of a folder and when they were listed, if that was not long ago.
+    pub(crate) fn listing(&self, folder: u64) -> Option<(Instant, Listing)> {
         let mut state = self.lock();
         let (since, listing) = state.listings.get(&folder)?;
         if since.elapsed() < self.ttl {
-            return Some(listing.clone());
+            return Some((*since, listing.clone()));
         }
         state.listings.remove(&folder);
         None
@@ -153,6 +207,36 @@ impl Tree {
     /// Forgets the entries of a folder, for one of them was found to be other.
     pub(crate) fn outdate(&self, folder: u64) {
         self.lock().listings.remove(&folder);
+    }
+}
+
+/// The key of a name in a folder. `None` if it is a name for none.
+pub(crate) fn key(folder: &str, name: &str, kind: &Kind) -> Option<Arc<str>> {
+    let part = names::part(name)?;
+    Some(format!("{folder}{part}{}", kind.suffix()).into())
+}
+
+/// Whether what had a name is what has it now: a number may stay.
+fn is_same(was: &Kind, is: &Kind) -> bool {
+    let same = |was: &ObjectVersion, is: &ObjectVersion| {
+        was == is || was.is_certain() && (&was.tag, was.size) == (&is.tag, is.size)
+    };
+    match (was, is) {
+        (Kind::File(was), Kind::File(is)) | (Kind::Link(was), Kind::Link(is)) => same(was, is),
+        (Kind::Draft(draft), Kind::File(is)) => {
+            draft.stored().is_some_and(|stored| same(&stored, is))
+        }
+        (Kind::File(was), Kind::Draft(draft)) => {
+            draft.stored().is_some_and(|stored| same(was, &stored))
+        }
+        (was, is) => was == is,
+    }
+}
+
+/// Tells a draft its number.
+fn note_number(kind: &Kind, number: u64) {
+    if let Kind::Draft(draft) = kind {
+        draft.set_number(number);
     }
 }
 
@@ -211,7 +295,7 @@ mod tests {
         let tree = Tree::new(Duration::from_millis(20));
         let found = vec![Found { name: "a".into(), kind: Kind::Folder }];
         tree.keep(ROOT, Instant::now(), found.clone());
-        assert!(tree.listing(ROOT).is_some_and(|listing| entry(&listing, "a").is_some()));
+        assert!(tree.listing(ROOT).is_some_and(|(_, listing)| entry(&listing, "a").is_some()));
         std::thread::sleep(Duration::from_millis(25));
         assert!(tree.listing(ROOT).is_none());
         tree.keep(ROOT, Instant::now(), found);

@@ -132,6 +132,11 @@ impl Place {
     /// [`Error::Usage`] if it is no URL of a bucket, or if the environment does not fit;
     /// [`Error::Unsupported`] for servers without lists.
     pub(crate) fn parse(text: &str) -> Result<Self> {
+        Self::parse_with(text, &Access::default())
+    }
+
+    /// [`Place::parse`] for an access of another kind.
+    pub(crate) fn parse_with(text: &str, access: &Access<'_>) -> Result<Self> {
         let shown: Arc<str> = shown(text).into();
         let (given, rest) = text.split_once("://").unwrap_or_default();
         let scheme = scheme(text).unwrap_or_default();
@@ -145,7 +150,7 @@ impl Place {
         let failed = misconfigured(&shown);
         let (lister, service): (_, Arc<dyn ObjectStore>) = match scheme {
             "s3" | "s3a" => {
-                let builder = connected(&s3(bucket, &shown, &Access::default())?);
+                let builder = connected(&s3(bucket, &shown, access)?);
                 let signing = Signing::new(&builder).map_err(&failed)?;
                 let connector = Connector { signs: signing.is_some(), signing, ..connector };
                 let client = connector.connect(&ClientOptions::new()).map_err(&failed)?;

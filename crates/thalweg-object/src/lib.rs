@@ -16,6 +16,7 @@
 mod address;
 mod admission;
 mod background;
+mod bucket;
 mod checksums;
 mod connection;
 mod lane;
@@ -36,6 +37,7 @@ mod transport;
 mod upload;
 mod urls;
 
+pub use bucket::{Bucket, Condition, Head, Metadata, PartsUpload};
 pub use list::list;
 pub use object::{Object, open, open_at, open_version, open_with_end};
 pub use retries::Patience;

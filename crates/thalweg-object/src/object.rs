@@ -125,11 +125,19 @@ impl Object {
     where
         R: Future<Output = object_store::Result<T>>,
     {
+        self.ask_within(self.patience, request)
+    }
+
+    /// [`Object::ask`] with a patience of its own.
+    pub(crate) fn ask_within<T, R>(&self, patience: Patience, request: impl Fn() -> R) -> Result<T>
+    where
+        R: Future<Output = object_store::Result<T>>,
+    {
         self.wait(async {
             let mut tries = Tries::new(self, 0);
             loop {
-                let deadline = Instant::now() + self.patience.request;
-                let deadline = deadline.min(tries.last + self.patience.read);
+                let deadline = Instant::now() + patience.request;
+                let deadline = deadline.min(tries.last + patience.read);
                 self.tally.requests.fetch_add(1, Ordering::Relaxed);
                 let refused = match self.patiently(pin!(with_aside(request())), deadline).await {
                     Ok((Ok(answer), _)) => {
@@ -160,6 +168,15 @@ impl Object {
         let Version { size, etag, modified } = &self.version;
         let changed = (*modified != 0).then(|| format!("{size} bytes of {modified}"));
         etag.clone().or(changed)
+    }
+
+    /// Notes that the service is known to be there: it is not given up after a few tries.
+    pub(crate) fn is_answered(&self) {
+        self.tally.answered();
+    }
+
+    pub(crate) fn patience(&self) -> Patience {
+        self.patience
     }
 
     /// Its first bytes, 64 KiB of them at most.

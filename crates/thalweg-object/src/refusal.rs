@@ -76,7 +76,12 @@ impl Refusal {
     /// Whether there is no object. Services say that access is denied where they would not say
     /// whether there is one.
     pub(crate) fn is_absence(&self) -> bool {
-        self.status == StatusCode::NOT_FOUND && !self.is_of_bucket() || self.is_silence()
+        self.is_missing() || self.is_silence()
+    }
+
+    /// Whether the service says that there is no object.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND && !self.is_of_bucket()
     }
 
     /// Whether the service does not say if there is an object.

@@ -68,8 +68,12 @@ pub(crate) fn bucket_url(builder: &AmazonS3Builder) -> object_store::Result<Url>
 
 /// The URL of an object. Every byte is escaped that signatures want to be escaped.
 pub(crate) fn object_url(bucket: &Url, key: &str) -> Result<Url, url::ParseError> {
-    let mut text = bucket.as_str().trim_end_matches('/').to_owned();
-    text.push('/');
+    Url::parse(&format!("{}/{}", bucket.as_str().trim_end_matches('/'), escaped(key)))
+}
+
+/// A key as it is in a URL.
+pub(crate) fn escaped(key: &str) -> String {
+    let mut text = String::with_capacity(key.len());
     for byte in key.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' | b'/' => {
@@ -78,7 +82,7 @@ pub(crate) fn object_url(bucket: &Url, key: &str) -> Result<Url, url::ParseError
             _ => text.push_str(&format!("%{byte:02X}")),
         }
     }
-    Url::parse(&text)
+    text
 }
 
 #[cfg(test)]

@@ -142,7 +142,7 @@ fn put_aside(what: impl FnOnce(&mut Aside)) {
     let _ = ASIDE.try_with(|aside| what(&mut aside.lock().unwrap_or_else(PoisonError::into_inner)));
 }
 
-fn note(trouble: Trouble) {
+pub(crate) fn note(trouble: Trouble) {
     put_aside(|aside| aside.trouble = Some(trouble));
 }
 

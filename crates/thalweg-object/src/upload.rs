@@ -49,13 +49,13 @@ static WAITING_LEFT: Semaphore = Semaphore::const_new(16 << 10);
 const PIECE: usize = 256 << 10;
 /// A service may take so many times longer to put the parts of an object together than to answer
 /// another request.
-const COMPLETION: u32 = 30;
+pub(crate) const COMPLETION: u32 = 30;
 /// How long an abort may take, and how long after Ctrl-C.
 const ABORT: Duration = Duration::from_secs(5);
 const QUICK_ABORT: Duration = Duration::from_millis(800);
 /// The metadata of an object with the number of its upload. It tells the object from another's
 /// where the answer to the last request was lost.
-const MARK: &str = "thalwegupload";
+pub(crate) const MARK: &str = "thalwegupload";
 
 /// The size of the part that follows `sent` bytes.
 fn part_size(sent: u64) -> usize {
@@ -174,7 +174,7 @@ fn look(address: &Address, control: &Control, patience: Patience) -> Result<Foun
     }
 }
 
-fn refusal(error: &std::io::Error) -> Option<&Refusal> {
+pub(crate) fn refusal(error: &std::io::Error) -> Option<&Refusal> {
     error.get_ref()?.downcast_ref()
 }
 
@@ -700,7 +700,7 @@ fn is_unsupported(error: &object_store::Error) -> bool {
 }
 
 /// A number that no other upload has, but by chance.
-fn mark() -> String {
+pub(crate) fn mark() -> String {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let number = || RandomState::new().build_hasher().finish();
     format!("{:016x}{:016x}", number(), number())

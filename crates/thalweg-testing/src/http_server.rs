@@ -189,6 +189,11 @@ impl ObjectServer {
         self.shared.objects.lock().unwrap().get(path).map(|(bytes, _)| bytes.clone())
     }
 
+    /// The paths of all objects.
+    pub fn objects(&self) -> Vec<String> {
+        self.shared.objects.lock().unwrap().keys().cloned().collect()
+    }
+
     /// The number of uploads in parts that are neither complete nor aborted.
     pub fn unfinished(&self) -> usize {
         self.shared.uploads.unfinished()
@@ -471,7 +476,7 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         let last = said.end - 1;
         head += &format!("Content-Range: bytes {}-{last}/{size}\r\n", said.start);
     }
-    for (name, value) in shared.uploads.metadata(path) {
+    for (name, value) in shared.uploads.metadata(&decoded(path)) {
         head += &format!("{name}: {value}\r\n");
     }
     out.write_all(format!("{head}\r\n").as_bytes()).ok()?;

@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("thalweg-nanopore", &["codec", "io", "hdf5"]),
     ("thalweg-graph", &["codec", "io", "hdf5"]),
     ("thalweg-fastq", &["codec", "io"]),
-    ("thalweg-mount", &["io"]),
+    ("thalweg-mount", &["codec", "io", "object"]),
     ("thalweg-object", &["io"]),
     ("thalweg", &["codec", "io", "hdf5", "nanopore", "graph", "fastq", "object"]),
     ("thalweg-gauge", &["io"]),

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 
 use sha2::{Digest, Sha256};
 
-use super::{Answer, Asked, Shared};
+use super::{Answer, Asked, Objects, Shared, decoded};
 
 /// The smallest part that S3 takes, but for the last.
 const LEAST: usize = 5 << 20;
@@ -76,11 +76,23 @@ impl Uploads {
             return refusal(400, "XAmzContentSHA256Mismatch");
         }
         let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
-        let keeps = asked.headers.contains_key("if-none-match") && *how != Answer::Careless;
+        let (path, source) = (decoded(path), asked.headers.get("x-amz-copy-source"));
+        let path = &*path;
         let mut objects = shared.objects.lock().unwrap();
         let mut state = self.0.lock().unwrap();
-        let is_there = objects.contains_key(path);
         let upload = parameter(query, "uploadId");
+        let is_last = matches!((&*asked.method, upload), ("PUT", None) | ("POST", Some(_)));
+        if is_last
+            && *how != Answer::Careless
+            && let Some(refused) = unmet(asked, objects.get(path).map(|(bytes, _)| &**bytes))
+        {
+            return refused;
+        }
+        let body = match source.map(|source| copied(asked, source, &objects)) {
+            Some(Ok(bytes)) => bytes,
+            Some(Err(refused)) => return refused,
+            None => body,
+        };
         let metadata = || {
             let headers = asked.headers.iter().filter(|(name, _)| name.starts_with("x-amz-meta-"));
             headers.map(|(name, value)| (name.clone(), value.clone())).collect()
@@ -95,15 +107,25 @@ impl Uploads {
                 let name = "InitiateMultipartUploadResult";
                 answer(200, "", &format!("<{name}><UploadId>{id}</UploadId></{name}>"))
             }
-            ("PUT", None) if keeps && is_there => refusal(412, "PreconditionFailed"),
             ("PUT", None) => {
                 let tag = tag(&body);
-                state.metadata.insert(path.to_owned(), metadata());
+                let keeps = !asked.headers.contains_key("x-amz-metadata-directive");
+                let metadata = match source.filter(|_| keeps) {
+                    Some(source) => {
+                        state.metadata.get(&decoded(source)).cloned().unwrap_or_default()
+                    }
+                    None => metadata(),
+                };
+                state.metadata.insert(path.to_owned(), metadata);
                 objects.insert(path.to_owned(), (body, shared.tick()));
-                answer(200, &format!("ETag: {tag}\r\n"), "")
+                match source {
+                    Some(_) => result("CopyObjectResult", &tag),
+                    None => answer(200, &format!("ETag: {tag}\r\n"), ""),
+                }
             }
             ("DELETE", None) => {
                 objects.remove(path);
+                state.metadata.remove(path);
                 answer(204, "", "")
             }
             ("DELETE", Some(id)) => match state.unfinished.remove(id) {
@@ -118,29 +140,62 @@ impl Uploads {
                 };
                 let tag = tag(&body);
                 upload.parts.insert(number, body);
-                answer(200, &format!("ETag: {tag}\r\n"), "")
+                match source {
+                    Some(_) => result("CopyPartResult", &tag),
+                    None => answer(200, &format!("ETag: {tag}\r\n"), ""),
+                }
             }
             ("POST", Some(id)) => {
                 let Some(upload) = state.unfinished.get(id) else {
                     return refusal(404, "NoSuchUpload");
                 };
-                if keeps && is_there {
-                    return refusal(412, "PreconditionFailed");
-                }
                 if let Some(code) = fault(upload, &String::from_utf8_lossy(&body)) {
                     return refusal(400, code);
                 }
                 let Some(upload) = state.unfinished.remove(id) else { return String::new() };
                 let bytes: Vec<u8> = upload.parts.into_values().flatten().collect();
-                let name = "CompleteMultipartUploadResult";
                 let tag = tag(&bytes);
                 state.metadata.insert(path.to_owned(), upload.metadata);
                 objects.insert(path.to_owned(), (bytes, shared.tick()));
-                answer(200, "", &format!("<{name}><ETag>{tag}</ETag></{name}>"))
+                result("CompleteMultipartUploadResult", &tag)
             }
             _ => refusal(405, "MethodNotAllowed"),
         }
     }
+}
+
+/// An answer whose body says the tag of an object or a part.
+fn result(name: &str, tag: &str) -> String {
+    let tag = tag.replace('"', "&quot;");
+    answer(200, "", &format!("<{name}><ETag>{tag}</ETag></{name}>"))
+}
+
+/// The refusal of a request whose condition does not hold for the object that is there.
+fn unmet(asked: &Asked, found: Option<&[u8]>) -> Option<String> {
+    let precondition = || Some(refusal(412, "PreconditionFailed"));
+    if asked.headers.contains_key("if-none-match") && found.is_some() {
+        return precondition();
+    }
+    match (asked.headers.get("if-match"), found) {
+        (Some(_), None) => Some(refusal(404, "NoSuchKey")),
+        (Some(wanted), Some(bytes)) if *wanted != tag(bytes) => precondition(),
+        _ => None,
+    }
+}
+
+/// The bytes that a request copies from an object.
+fn copied(asked: &Asked, source: &str, objects: &Objects) -> Result<Vec<u8>, String> {
+    let found = objects.get(&decoded(source));
+    let (bytes, _) = found.ok_or_else(|| refusal(404, "NoSuchKey"))?;
+    let wanted = asked.headers.get("x-amz-copy-source-if-match");
+    if wanted.is_some_and(|wanted| *wanted != tag(bytes)) {
+        return Err(refusal(412, "PreconditionFailed"));
+    }
+    let range = asked.headers.get("x-amz-copy-source-range");
+    let range = range.and_then(|range| range.strip_prefix("bytes=")?.split_once('-'));
+    let Some((from, to)) = range else { return Ok(bytes.clone()) };
+    let (from, to): (usize, usize) = (from.parse().unwrap(), to.parse().unwrap());
+    Ok(bytes.get(from..=to).ok_or_else(|| refusal(416, "InvalidRange"))?.to_vec())
 }
 
 /// What is wrong with the list of parts of an upload.

@@ -1,0 +1,376 @@
+//! What programs change in a mount: files and folders that they make and remove, and attributes.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use fuser::{Errno, FileAttr, INodeNo};
+use thalweg_io::Result;
+use thalweg_io::open::ObjectVersion;
+use thalweg_object::{Condition, Metadata};
+
+use crate::attributes::Attributes;
+use crate::bucket::{Kind, LINK};
+use crate::draft::{Draft, Place};
+use crate::names;
+use crate::tree::{Node, key};
+use crate::view::{BucketFs, FILE_MODE, LONGEST_NAME};
+use crate::writing::lock;
+
+/// The longest key of S3, in bytes.
+const LONGEST_KEY: usize = 1024;
+
+/// What `setattr` sets.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) size: Option<u64>,
+    pub(crate) mode: Option<u32>,
+    pub(crate) mtime: Option<SystemTime>,
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
+}
+
+/// Whether a name can be given to a file. Names of links end with what tells them from files, and
+/// an escaped name that is not the usual one is that of an object beside a folder.
+fn check_name(folder: &str, name: &str) -> Result<(), Errno> {
+    if name.len() > LONGEST_NAME || folder.len() + name.len() + 1 > LONGEST_KEY {
+        return Err(Errno::ENAMETOOLONG);
+    }
+    let part = names::part(name).ok_or(Errno::EINVAL)?;
+    let is_usual = names::name(&part).is_some_and(|usual| usual == name);
+    let leads_elsewhere = matches!(&*part, "." | "..");
+    if !is_usual || leads_elsewhere || part.ends_with(LINK) { Err(Errno::EINVAL) } else { Ok(()) }
+}
+
+impl BucketFs {
+    /// What has a name in a folder, if something has.
+    pub(crate) fn kind(&self, parent: INodeNo, name: &str) -> Result<Option<Kind>, Errno> {
+        let folder = self.folder(parent)?;
+        self.kind_of(parent.0, &folder, name)
+    }
+
+    /// A place for a new name in a folder.
+    pub(crate) fn place(
+        &self,
+        folder: &Node,
+        name: &str,
+        kind: &Kind,
+    ) -> Result<(Place, Arc<str>), Errno> {
+        check_name(&folder.key, name)?;
+        let key = key(&folder.key, name, kind).ok_or(Errno::EINVAL)?;
+        Ok((Place { folder: folder.key.clone(), name: name.into() }, key))
+    }
+
+    /// Makes a file, or opens the one that is there.
+    pub(crate) fn create(
+        &self,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        (is_new, truncates): (bool, bool),
+        thread: u32,
+    ) -> Result<(FileAttr, u64), Errno> {
+        let writing = self.writing()?;
+        let name = name.to_str().ok_or(Errno::EINVAL)?;
+        let folder = self.folder(parent)?;
+        if let Some(kind) = self.kind_of(parent.0, &folder, name)? {
+            if is_new {
+                return Err(Errno::EEXIST);
+            }
+            let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
+            let handle = self.open_draft(number, &node, truncates, thread)?;
+            return Ok((self.attributes(number, &self.node(INodeNo(number))?), handle));
+        }
+        let target = self.place(&folder, name, &Kind::Folder).and_then(|(place, _)| {
+            let key = names::part(name).ok_or(Errno::EINVAL)?;
+            Ok((place, Arc::from(format!("{}{key}", folder.key))))
+        })?;
+        let mut attributes = Attributes::default();
+        if mode & 0o777 != FILE_MODE & !self.settings.umask {
+            attributes.mode = Some(mode & 0o7777);
+        }
+        let draft = Draft::new(&writing.staging, &writing.url, target, attributes, None);
+        let draft = self.or_failed(draft)?;
+        writing.changes.set(&folder.key, name, Some(Kind::Draft(draft.clone())));
+        let kind = Kind::Draft(draft.clone());
+        let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
+        let handle = writing.open_handle(&draft, Some(thread));
+        Ok((self.attributes(number, &node), handle))
+    }
+
+    /// Opens a draft, or a file that becomes one.
+    pub(crate) fn open_draft(
+        &self,
+        number: u64,
+        node: &Node,
+        truncates: bool,
+        thread: u32,
+    ) -> Result<u64, Errno> {
+        let (writing, draft) = (self.writing()?, self.draft(number, node)?);
+        let handle = writing.open_handle(&draft, Some(thread));
+        if truncates && draft.size() > 0 {
+            let truncated = draft.empty();
+            self.or_failed(truncated)?;
+        }
+        Ok(handle)
+    }
+
+    /// Opens a draft to read it.
+    pub(crate) fn read_draft(&self, draft: &Arc<Draft>) -> Result<u64, Errno> {
+        Ok(self.writing()?.open_handle(draft, None))
+    }
+
+    /// The draft that a file is from now on.
+    pub(crate) fn draft(&self, number: u64, node: &Node) -> Result<Arc<Draft>, Errno> {
+        let writing = self.writing()?;
+        match &node.kind {
+            Kind::Draft(draft) => return Ok(draft.clone()),
+            Kind::Folder => return Err(Errno::EISDIR),
+            Kind::Link(_) => return Err(Errno::ELOOP),
+            Kind::File(_) if self.files.is_passed_through(number) => return Err(Errno::ETXTBSY),
+            Kind::File(_) => {}
+        }
+        let attributes = self.attributes_of(node)?;
+        let _turning = lock(&writing.turning);
+        // It may have become another meanwhile.
+        let node = self.node(INodeNo(number))?;
+        let version = match &node.kind {
+            Kind::Draft(draft) => return Ok(draft.clone()),
+            Kind::File(version) => version.clone(),
+            Kind::Folder | Kind::Link(_) => return Err(Errno::ESTALE),
+        };
+        let modified = self.attributes(number, &node).mtime;
+        let folder = node.key.rfind('/').map_or("", |end| &node.key[..=end]);
+        let place = Place { folder: folder.into(), name: node.name.clone() };
+        let reading = self.or_failed(writing.storer.open(&node.key, &version))?;
+        let target = (place.clone(), node.key.clone());
+        let of = (version, modified);
+        let (staging, url) = (&writing.staging, &writing.url);
+        let draft = Draft::of_object(staging, url, target, of, attributes, reading);
+        let draft = self.or_failed(draft)?;
+        self.tree.set(number, Kind::Draft(draft.clone()));
+        writing.changes.set(&place.folder, &place.name, Some(Kind::Draft(draft.clone())));
+        Ok(draft)
+    }
+
+    /// Does what was not done with a handle: stores it if nobody writes.
+    pub(crate) fn settle(&self, draft: &Arc<Draft>) -> Result<(), Errno> {
+        if draft.is_dirty() && !draft.has_writers() { self.keep_promise(draft) } else { Ok(()) }
+    }
+
+    /// Sets size, permissions and times.
+    pub(crate) fn set_attributes(&self, number: u64, wanted: &Wanted) -> Result<(), Errno> {
+        let node = self.node(INodeNo(number))?;
+        let is_other = |wanted: Option<u32>, own| wanted.is_some_and(|wanted| wanted != own);
+        if is_other(wanted.uid, self.settings.uid) || is_other(wanted.gid, self.settings.gid) {
+            return Err(Errno::EPERM);
+        }
+        let _still = self.still();
+        self.writing()?;
+        let is_plain = wanted.size.is_none() && wanted.mode.is_none() && wanted.mtime.is_none();
+        if is_plain || matches!(node.kind, Kind::Folder | Kind::Link(_)) {
+            return if wanted.size.is_some() { Err(Errno::EISDIR) } else { Ok(()) };
+        }
+        if wanted.size.is_none()
+            && let Kind::File(version) = &node.kind
+        {
+            return self.change_object(number, &node, version, |attributes| wanted.set(attributes));
+        }
+        let draft = self.draft(number, &node)?;
+        draft.open(true);
+        let set = (|| {
+            if let Some(size) = wanted.size {
+                self.or_failed(draft.set_size(size))?;
+            }
+            self.or_failed(draft.change(|attributes| wanted.set(attributes)))
+        })();
+        let is_last = draft.close(true);
+        let settled = set.and_then(|()| self.settle(&draft));
+        if is_last {
+            self.was_closed(draft);
+        }
+        settled
+    }
+
+    /// Changes the attributes of a file.
+    pub(crate) fn change(
+        &self,
+        number: u64,
+        change: impl FnOnce(&mut Attributes),
+    ) -> Result<(), Errno> {
+        let _still = self.still();
+        let node = self.node(INodeNo(number))?;
+        self.writing()?;
+        match &node.kind {
+            Kind::Folder | Kind::Link(_) => Err(Errno::EOPNOTSUPP),
+            Kind::File(version) => self.change_object(number, &node, version, change),
+            Kind::Draft(draft) => {
+                self.or_failed(draft.change(change))?;
+                self.settle(draft)
+            }
+        }
+    }
+
+    /// Changes the attributes of an object: it is copied onto itself with others.
+    pub(crate) fn change_object(
+        &self,
+        number: u64,
+        node: &Node,
+        version: &ObjectVersion,
+        change: impl FnOnce(&mut Attributes),
+    ) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        if self.files.is_passed_through(number) {
+            return Err(Errno::ETXTBSY);
+        }
+        let mut attributes = self.attributes_of(node)?;
+        let before = attributes.clone();
+        change(&mut attributes);
+        if attributes == before {
+            return Ok(());
+        }
+        let metadata = attributes.metadata().ok_or(Errno::ENOSPC)?;
+        let modified = self.attributes(number, node).mtime;
+        let copied = writing.storer.bucket().copy(&node.key, version, &node.key, Some(&metadata));
+        let tag = self.or_failed(copied)?;
+        let version = ObjectVersion { tag, modified: None, ..version.clone() };
+        writing.know(&node.key, &version, attributes, Some(modified));
+        self.is_now(number, node, version)
+    }
+
+    /// Notes that a file is another version of an object, with the same bytes.
+    pub(crate) fn is_now(
+        &self,
+        number: u64,
+        node: &Node,
+        version: ObjectVersion,
+    ) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let open = || writing.storer.open(&node.key, &version);
+        self.or_failed(self.files.replace(number, (node.key.clone(), version.clone()), open))?;
+        let folder = self.tree.node(node.parent).ok_or(Errno::ESTALE)?;
+        let kind = match node.kind {
+            Kind::Link(_) => Kind::Link(version),
+            _ => Kind::File(version),
+        };
+        self.tree.set(number, kind.clone());
+        writing.changes.set(&folder.key, &node.name, Some(kind));
+        Ok(())
+    }
+
+    pub(crate) fn remove_file(&self, parent: INodeNo, name: &OsStr) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let name = name.to_str().ok_or(Errno::ENOENT)?;
+        let folder = self.folder(parent)?;
+        let kind = self.kind(parent, name)?.ok_or(Errno::ENOENT)?;
+        let key = key(&folder.key, name, &kind).ok_or(Errno::ENOENT)?;
+        let bucket = writing.storer.bucket();
+        match &kind {
+            Kind::Folder => return Err(Errno::EISDIR),
+            Kind::File(_) | Kind::Link(_) => self.or_failed(bucket.remove(&key))?,
+            Kind::Draft(draft) => {
+                let (found, upload) = draft.unlink();
+                if let Some(upload) = upload {
+                    let _ = bucket.abort(&key, &upload);
+                }
+                if found.is_some()
+                    && let Err(error) = bucket.remove(&key)
+                {
+                    draft.undo_unlink(found);
+                    return Err(self.failed(&error));
+                }
+            }
+        }
+        self.is_gone(parent.0, &folder, name);
+        Ok(())
+    }
+
+    pub(crate) fn is_gone(&self, parent: u64, folder: &Node, name: &str) {
+        if let Ok(writing) = self.writing() {
+            writing.changes.set(&folder.key, name, None);
+        }
+        self.tree.remove(parent, name);
+        self.keep_folder(folder);
+    }
+
+    /// Notes that a folder goes on to be one, even if there is no object in it any more.
+    pub(crate) fn keep_folder(&self, folder: &Node) {
+        let parent = self.tree.node(folder.parent).filter(|_| !folder.key.is_empty());
+        if let (Some(parent), Ok(writing)) = (parent, self.writing()) {
+            writing.changes.set(&parent.key, &folder.name, Some(Kind::Folder));
+        }
+    }
+
+    pub(crate) fn make_folder(
+        &self,
+        parent: INodeNo,
+        name: &OsStr,
+    ) -> Result<(u64, FileAttr), Errno> {
+        let writing = self.writing()?;
+        let name = name.to_str().ok_or(Errno::EINVAL)?;
+        let folder = self.folder(parent)?;
+        if self.kind(parent, name)?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let (_, key) = self.place(&folder, name, &Kind::Folder)?;
+        // Another program may have made it, which is as well.
+        let (nothing, any) = (Metadata::new(), Condition::Anything);
+        self.or_failed(writing.storer.bucket().put(&key, Bytes::new(), &nothing, &any))?;
+        writing.changes.set(&folder.key, name, Some(Kind::Folder));
+        self.found(parent.0, name, Kind::Folder)
+    }
+
+    pub(crate) fn remove_folder(&self, parent: INodeNo, name: &OsStr) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let name = name.to_str().ok_or(Errno::ENOENT)?;
+        let folder = self.folder(parent)?;
+        match self.kind(parent, name)? {
+            None => return Err(Errno::ENOENT),
+            Some(Kind::Folder) => {}
+            Some(_) => return Err(Errno::ENOTDIR),
+        }
+        let key = key(&folder.key, name, &Kind::Folder).ok_or(Errno::ENOENT)?;
+        if writing.changes.has_any(&key) || self.or_failed(self.bucket.has_any(&key))? {
+            return Err(Errno::ENOTEMPTY);
+        }
+        self.or_failed(writing.storer.bucket().remove(&key))?;
+        self.is_gone(parent.0, &folder, name);
+        Ok(())
+    }
+
+    pub(crate) fn make_link(
+        &self,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+    ) -> Result<(u64, FileAttr), Errno> {
+        let writing = self.writing()?;
+        let name = name.to_str().ok_or(Errno::EINVAL)?;
+        let target = target.to_str().ok_or(Errno::EINVAL)?.to_owned();
+        let folder = self.folder(parent)?;
+        if self.kind(parent, name)?.is_some() {
+            return Err(Errno::EEXIST);
+        }
+        let size = target.len() as u64;
+        let none = ObjectVersion { size, tag: String::new(), modified: None };
+        let (_, key) = self.place(&folder, name, &Kind::Link(none.clone()))?;
+        let (nothing, condition) = (Metadata::new(), Condition::Nothing);
+        let put = writing.storer.bucket().put(&key, target.into(), &nothing, &condition);
+        let kind = Kind::Link(ObjectVersion { tag: self.or_failed(put)?, ..none });
+        writing.changes.set(&folder.key, name, Some(kind.clone()));
+        self.found(parent.0, name, kind)
+    }
+}
+
+impl Wanted {
+    fn set(&self, attributes: &mut Attributes) {
+        if let Some(mode) = self.mode {
+            attributes.mode = Some(mode & 0o7777);
+        }
+        if let Some(mtime) = self.mtime {
+            attributes.set_modified(mtime);
+        }
+    }
+}

@@ -1,0 +1,644 @@
+//! A file that is being written: its bytes are in the staging folder, until the store has them.
+
+use std::fmt;
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use thalweg_io::open::ObjectVersion;
+use thalweg_io::{Error, Result};
+
+use crate::attributes::Attributes;
+use crate::parts::{self, LARGEST, PART, Parts};
+use crate::ranges::Ranges;
+use crate::reading::Reading;
+use crate::staging::{Left, Named, Record, SavedParts, Staging};
+
+mod storing;
+
+pub(crate) use storing::{Snapshot, Unsent};
+
+/// A file that is being written.
+pub(crate) struct Draft {
+    /// Tells it from all other drafts of the mount.
+    pub(crate) id: u64,
+    /// The number of its node, or 0.
+    number: AtomicU64,
+    staging: Arc<Staging>,
+    /// The URL that is mounted.
+    url: Arc<str>,
+    file: File,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+/// Where a draft is: a folder, by what its keys begin with, and the name there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) folder: Arc<str>,
+    pub(crate) name: Arc<str>,
+}
+
+/// The object that has the bytes of a draft that are not here.
+#[derive(Clone)]
+pub(crate) struct Base {
+    pub(crate) object: Named,
+    pub(crate) reading: Arc<Reading>,
+    /// Its bytes up to here are those of the draft.
+    pub(crate) len: u64,
+}
+
+struct State {
+    place: Place,
+    key: Arc<str>,
+    size: u64,
+    modified: SystemTime,
+    attributes: Attributes,
+    /// The bytes that are in the file.
+    local: Ranges,
+    base: Option<Base>,
+    /// Bytes that only the parts have which were sent.
+    dropped: Ranges,
+    /// Bytes for which it has taken room in the staging folder: those here that are no hole.
+    held: Ranges,
+    /// Numbers of changes: the last one, the last one of bytes, the one that the store has, and the
+    /// one of bytes that the store has.
+    change: u64,
+    bytes: u64,
+    stored: u64,
+    stored_bytes: u64,
+    /// The number of the change that made it: nothing was written after it.
+    made: u64,
+    is_closed: bool,
+    has_record: bool,
+    /// The object under its key.
+    found: Option<ObjectVersion>,
+    handles: usize,
+    writers: usize,
+    is_removed: bool,
+    is_publishing: bool,
+    /// The last parts are being put together: writers wait.
+    is_frozen: bool,
+    failure: Option<Error>,
+    parts: Option<Parts>,
+    is_beginning: bool,
+    /// All writes so far were in order, and ended here.
+    in_order: Option<u64>,
+    /// The next part to send while it is written.
+    next_early: usize,
+    /// When the store was last asked about its key.
+    verified: Instant,
+}
+
+impl fmt::Debug for Draft {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Draft({}, {})", self.id, self.lock().key)
+    }
+}
+
+impl PartialEq for Draft {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Draft {}
+
+/// What became of a write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There is no room for so many bytes.
+    NoRoom(u64),
+    /// It is done, and these parts can go to the store.
+    Done(Range<usize>),
+}
+
+impl State {
+    fn touch(&mut self) {
+        self.change += 1;
+        self.is_closed = false;
+    }
+
+    fn touch_bytes(&mut self) {
+        self.touch();
+        self.bytes = self.change;
+        self.modified = SystemTime::now();
+        self.attributes.mtime = None;
+    }
+
+    fn is_dirty(&self) -> bool {
+        !self.is_removed && self.change > self.stored
+    }
+}
+
+fn full(name: &str, why: &str) -> Error {
+    let why = io::Error::new(io::ErrorKind::StorageFull, why.to_owned());
+    Error::io(&name.into(), "writing", why)
+}
+
+impl Draft {
+    /// A draft of a new and empty file.
+    ///
+    /// # Errors
+    /// Those of the staging folder.
+    pub(crate) fn new(
+        staging: &Arc<Staging>,
+        url: &Arc<str>,
+        (place, key): (Place, Arc<str>),
+        attributes: Attributes,
+        found: Option<ObjectVersion>,
+    ) -> Result<Arc<Self>> {
+        let draft = Self::make(staging, url, place, key, attributes)?;
+        {
+            let mut state = draft.lock();
+            state.found = found;
+            state.touch_bytes();
+            state.made = state.change;
+            draft.note(&mut state, false)?;
+        }
+        Ok(Arc::new(draft))
+    }
+
+    /// A draft with the bytes of an object.
+    ///
+    /// # Errors
+    /// Those of the staging folder.
+    pub(crate) fn of_object(
+        staging: &Arc<Staging>,
+        url: &Arc<str>,
+        (place, key): (Place, Arc<str>),
+        (version, modified): (ObjectVersion, SystemTime),
+        attributes: Attributes,
+        reading: Arc<Reading>,
+    ) -> Result<Arc<Self>> {
+        let draft = Self::make(staging, url, place, key.clone(), attributes)?;
+        {
+            let mut state = draft.lock();
+            state.size = version.size;
+            state.modified = modified;
+            let object = Named::new(key, version.clone());
+            let len = version.size;
+            state.base = (len > 0).then_some(Base { object, reading, len });
+            state.in_order = None;
+            state.found = Some(version);
+            let set_len = draft.file.set_len(len);
+            set_len.map_err(|error| Error::io(&draft.url_of(&state.key), "staging", error))?;
+        }
+        Ok(Arc::new(draft))
+    }
+
+    /// A draft that a mount has left which has ended. `open` reads an object.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn left(
+        staging: &Arc<Staging>,
+        url: &Arc<str>,
+        place: Place,
+        left: Left,
+        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
+    ) -> Result<Arc<Self>> {
+        let Left { id, record, file } = left;
+        let base = match record.base {
+            Some((object, len)) => {
+                let reading = open(&object.key, &object.version())?;
+                Some(Base { object, reading, len })
+            }
+            None => None,
+        };
+        let local: Ranges = record.local.into_iter().collect();
+        let modified =
+            record.modified.map(|time| Attributes { mtime: Some(time), ..Attributes::default() });
+        let parts = record.parts.map(|SavedParts { upload, tags, attributes }| {
+            let mut parts = Parts::new(upload, attributes);
+            for (number, tag) in tags.into_iter().enumerate() {
+                parts.begin(number);
+                parts.end(number, tag);
+            }
+            parts
+        });
+        // What is neither here nor in the object are parts that were sent.
+        let base_len = base.as_ref().map_or(0, |base: &Base| base.len);
+        let dropped = local.gaps(base_len..record.size.max(base_len));
+        let draft = Self {
+            id,
+            number: AtomicU64::new(0),
+            staging: staging.clone(),
+            url: url.clone(),
+            file,
+            state: Mutex::new(State {
+                size: record.size,
+                modified: modified
+                    .and_then(|attributes| attributes.modified())
+                    .unwrap_or_else(SystemTime::now),
+                base,
+                dropped: dropped.into_iter().map(|gap| (gap.start, gap.end)).collect(),
+                held: local.clone(),
+                local,
+                change: 1,
+                bytes: 1,
+                is_closed: true,
+                has_record: true,
+                found: record.found.map(|found| found.version()),
+                parts,
+                in_order: None,
+                ..State::new(place, record.key.into(), record.attributes)
+            }),
+            changed: Condvar::new(),
+        };
+        Ok(Arc::new(draft))
+    }
+
+    fn make(
+        staging: &Arc<Staging>,
+        url: &Arc<str>,
+        place: Place,
+        key: Arc<str>,
+        attributes: Attributes,
+    ) -> Result<Self> {
+        let (id, file) = staging.create()?;
+        Ok(Self {
+            id,
+            number: AtomicU64::new(0),
+            staging: staging.clone(),
+            url: url.clone(),
+            file,
+            state: Mutex::new(State::new(place, key, attributes)),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until something holds.
+    fn when(&self, holds: impl Fn(&State) -> bool) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while !holds(&state) {
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        state
+    }
+
+    fn url_of(&self, key: &str) -> Arc<str> {
+        format!("{}{key}", self.url).into()
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_number(&self, number: u64) {
+        self.number.store(number, Ordering::Relaxed);
+    }
+
+    pub(crate) fn key(&self) -> Arc<str> {
+        self.lock().key.clone()
+    }
+
+    pub(crate) fn place(&self) -> Place {
+        self.lock().place.clone()
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.lock().size
+    }
+
+    pub(crate) fn modified(&self) -> SystemTime {
+        let state = self.lock();
+        state.attributes.modified().unwrap_or(state.modified)
+    }
+
+    pub(crate) fn attributes(&self) -> Attributes {
+        self.lock().attributes.clone()
+    }
+
+    /// The version under its key, if the store has all of it.
+    pub(crate) fn stored(&self) -> Option<ObjectVersion> {
+        let state = self.lock();
+        state.found.clone().filter(|_| !state.is_dirty())
+    }
+
+    /// The object under its key.
+    pub(crate) fn found(&self) -> Option<ObjectVersion> {
+        self.lock().found.clone()
+    }
+
+    pub(crate) fn is_dirty(&self) -> bool {
+        self.lock().is_dirty()
+    }
+
+    /// Whether it was made, and nothing was written since.
+    pub(crate) fn is_as_made(&self) -> bool {
+        let state = self.lock();
+        state.made > 0 && state.change == state.made
+    }
+
+    pub(crate) fn is_removed(&self) -> bool {
+        self.lock().is_removed
+    }
+
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
+    }
+
+    /// Whether nothing has it open.
+    pub(crate) fn is_free(&self) -> bool {
+        let state = self.lock();
+        state.handles == 0 && !state.is_publishing
+    }
+
+    /// Whether somebody has it open for writing.
+    pub(crate) fn has_writers(&self) -> bool {
+        self.lock().writers > 0
+    }
+
+    /// Bytes here.
+    pub(crate) fn taken(&self) -> u64 {
+        self.lock().held.count(0..u64::MAX)
+    }
+
+    /// Notes that the store was asked about its key, and has the same version.
+    pub(crate) fn verify(&self) {
+        self.lock().verified = Instant::now();
+    }
+
+    pub(crate) fn verified(&self) -> Instant {
+        self.lock().verified
+    }
+
+    pub(crate) fn open(&self, writes: bool) {
+        let mut state = self.lock();
+        state.handles += 1;
+        state.writers += usize::from(writes);
+    }
+
+    /// Closes a handle. Returns whether it was the last one.
+    pub(crate) fn close(&self, writes: bool) -> bool {
+        let mut state = self.lock();
+        state.handles -= 1;
+        state.writers -= usize::from(writes);
+        state.handles == 0
+    }
+
+    /// The bytes of a range, up to the end of the file.
+    ///
+    /// # Errors
+    /// Those of the file and of the store.
+    pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        let state = self.lock();
+        let end = range.end.min(state.size);
+        let start = range.start.min(end);
+        let mut bytes = vec![0; (end - start) as usize];
+        let inside = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
+        if state.dropped.touches(start..end) {
+            let why = "these bytes have been sent to the store, which does not give them before \
+                       the file is closed, and there was no room to keep them here";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        let mut far = Vec::new();
+        for (part, is_local) in state.local.split(start..end) {
+            if is_local {
+                let read = self.file.read_exact_at(&mut bytes[inside(&part)], part.start);
+                let name = self.url_of(&state.key);
+                read.map_err(|error| Error::io_at(&name, "reading staged", part.start, error))?;
+            } else {
+                far.push(part);
+            }
+        }
+        let base = state.base.clone();
+        drop(state);
+        for part in far {
+            let Some(base) = &base else { continue };
+            let part = part.start.min(base.len)..part.end.min(base.len);
+            let at = inside(&part);
+            base.reading.read(part, |read| bytes[at].copy_from_slice(read))?;
+        }
+        Ok(bytes)
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// Those of the system, and for files that are too large.
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<Written> {
+        let mut state = self.when(|state| !state.is_frozen);
+        let end = offset.saturating_add(data.len() as u64);
+        self.check_size(&state, end)?;
+        let range = offset..end;
+        if state.dropped.touches(range.clone()) {
+            let why = "a file that is larger than the room for staging is written in order, and \
+                       these bytes have been sent: give more room (--staging)";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        let new = end - offset - state.held.count(range.clone());
+        if !self.staging.take(new) {
+            return Ok(Written::NoRoom(new));
+        }
+        if let Err(error) = self.file.write_all_at(data, offset) {
+            self.staging.give(new);
+            return Err(Error::io_at(&self.url_of(&state.key), "staging", offset, error));
+        }
+        state.held.add(range.clone());
+        let old = state.size;
+        if offset > old {
+            state.local.add(old..offset);
+        }
+        state.local.add(range.clone());
+        state.size = old.max(end);
+        let size = state.size;
+        if let Some(parts) = &mut state.parts {
+            if size != old {
+                parts.resize(old, size);
+            }
+            parts.change(range);
+        }
+        state.in_order = state.in_order.filter(|at| *at == offset).map(|_| end);
+        state.touch_bytes();
+        self.note(&mut state, false)?;
+        let ready = match state.in_order {
+            Some(_) if size >= 2 * PART && !state.is_removed => {
+                let ready = state.next_early..parts::part_at(end).max(state.next_early);
+                state.next_early = ready.end;
+                ready
+            }
+            _ => 0..0,
+        };
+        Ok(Written::Done(ready))
+    }
+
+    fn check_size(&self, state: &State, size: u64) -> Result<()> {
+        if size <= LARGEST {
+            return Ok(());
+        }
+        let why = format!("a file has {LARGEST} bytes at most");
+        let why = io::Error::new(io::ErrorKind::FileTooLarge, why);
+        Err(Error::io(&self.url_of(&state.key), "writing", why))
+    }
+
+    /// Sets the size. New bytes are zeros.
+    ///
+    /// # Errors
+    /// Those of the system, and for files that are too large.
+    pub(crate) fn set_size(&self, size: u64) -> Result<()> {
+        let mut state = self.when(|state| !state.is_frozen);
+        self.check_size(&state, size)?;
+        let old = state.size;
+        let set = self.file.set_len(size);
+        set.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
+        if size < old {
+            state.local.remove(size..old);
+            self.staging.give(state.held.count(size..old));
+            state.held.remove(size..old);
+            state.dropped.remove(size..old);
+            if let Some(base) = &mut state.base {
+                base.len = base.len.min(size);
+            }
+            if size == 0 {
+                state.base = None;
+                state.in_order = Some(0);
+                state.next_early = 0;
+            }
+        } else {
+            state.local.add(old..size);
+            state.in_order = None;
+        }
+        state.size = size;
+        if let Some(parts) = &mut state.parts {
+            parts.resize(old, size);
+        }
+        state.touch_bytes();
+        self.note(&mut state, false)
+    }
+
+    /// Makes it empty, as if it had been made anew.
+    ///
+    /// # Errors
+    /// Those of [`Draft::set_size`].
+    pub(crate) fn empty(&self) -> Result<()> {
+        self.set_size(0)?;
+        let mut state = self.lock();
+        state.made = state.change;
+        Ok(())
+    }
+
+    /// Changes attributes.
+    ///
+    /// # Errors
+    /// Those of the staging folder; if S3 takes no so many bytes of metadata.
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Attributes)) -> Result<()> {
+        let mut state = self.lock();
+        let mut attributes = state.attributes.clone();
+        change(&mut attributes);
+        if attributes.metadata().is_none() {
+            let why = "an object has 2 KB of extended attributes at most";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        if attributes != state.attributes {
+            state.attributes = attributes;
+            state.touch();
+            self.note(&mut state, false)?;
+        }
+        Ok(())
+    }
+
+    /// Writes its record if there is none of a draft with these changes, or always.
+    fn note(&self, state: &mut State, always: bool) -> Result<()> {
+        if state.has_record && !always {
+            return Ok(());
+        }
+        state.has_record = true;
+        self.staging.write(self.id, &self.record(state), false)
+    }
+
+    fn record(&self, state: &State) -> Record {
+        let mut modified = Attributes::default();
+        modified.set_modified(state.modified);
+        let parts = state.parts.as_ref().map(|parts| SavedParts {
+            upload: parts.upload.clone(),
+            tags: parts.list.iter().map(|part| part.tag.clone()).collect(),
+            attributes: parts.attributes.clone(),
+        });
+        Record {
+            is_closed: state.is_closed,
+            size: state.size,
+            modified: modified.mtime,
+            local: state.local.iter().collect(),
+            base: state.base.as_ref().map(|base| (base.object.clone(), base.len)),
+            found: state.found.clone().map(|found| Named::new(state.key.clone(), found)),
+            attributes: state.attributes.clone(),
+            parts,
+            ..Record::new(&self.url, &state.key)
+        }
+    }
+
+    /// Notes that it was closed: whoever comes after a crash stores it. If it `lasts`, that is so
+    /// even after a crash of the machine.
+    ///
+    /// # Errors
+    /// Those of the staging folder.
+    pub(crate) fn stage(&self, lasts: bool) -> Result<()> {
+        let mut state = self.lock();
+        if !state.is_dirty() || state.is_closed && !lasts {
+            return Ok(());
+        }
+        if lasts {
+            let synced = self.file.sync_data();
+            synced.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
+        }
+        state.is_closed = true;
+        state.has_record = true;
+        self.staging.write(self.id, &self.record(&state), lasts)
+    }
+}
+
+impl State {
+    fn new(place: Place, key: Arc<str>, attributes: Attributes) -> Self {
+        Self {
+            place,
+            key,
+            size: 0,
+            modified: SystemTime::now(),
+            attributes,
+            local: Ranges::default(),
+            base: None,
+            dropped: Ranges::default(),
+            held: Ranges::default(),
+            change: 0,
+            bytes: 0,
+            stored: 0,
+            stored_bytes: 0,
+            made: 0,
+            is_closed: false,
+            has_record: false,
+            found: None,
+            handles: 0,
+            writers: 0,
+            is_removed: false,
+            is_publishing: false,
+            is_frozen: false,
+            failure: None,
+            parts: None,
+            is_beginning: false,
+            in_order: Some(0),
+            next_early: 0,
+            verified: Instant::now(),
+        }
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.staging.give(state.held.count(0..u64::MAX));
+        // What the store does not have stays for whoever comes later.
+        if state.is_removed || !state.is_dirty() {
+            self.staging.remove(self.id);
+        }
+    }
+}

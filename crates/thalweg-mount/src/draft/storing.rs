@@ -1,0 +1,373 @@
+//! What the store has of a draft, and what it gets.
+
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use rustix::fs::{FallocateFlags, fallocate};
+use thalweg_io::open::ObjectVersion;
+use thalweg_io::{Error, Result};
+use thalweg_object::PartsUpload;
+
+use super::{Base, Draft, Place, State, full};
+use crate::attributes::Attributes;
+use crate::parts::{self, PART, Parts};
+use crate::ranges::Ranges;
+use crate::reading::Reading;
+use crate::staging::Named;
+
+/// What is to be stored, and under which condition.
+#[derive(Debug, Clone)]
+pub(crate) struct Snapshot {
+    pub(crate) key: Arc<str>,
+    pub(crate) attributes: Attributes,
+    pub(crate) found: Option<ObjectVersion>,
+    /// Whether bytes are to be stored, and not just attributes.
+    pub(crate) has_bytes: bool,
+    pub(crate) size: u64,
+    change: u64,
+    bytes: u64,
+}
+
+impl Draft {
+    /// Begins to store it, once nobody else does. `None` if there is nothing to store. `since` is
+    /// what [`Draft::last_change`] gave: later changes need not be stored.
+    pub(crate) fn begin_storing(&self, since: u64) -> Option<Snapshot> {
+        let mut state = self.when(|state| !state.is_publishing);
+        if !state.is_dirty() || state.stored >= since {
+            return None;
+        }
+        state.is_publishing = true;
+        Some(Snapshot {
+            key: state.key.clone(),
+            attributes: state.attributes.clone(),
+            found: state.found.clone(),
+            has_bytes: state.bytes > state.stored_bytes || state.found.is_none(),
+            size: state.size,
+            change: state.change,
+            bytes: state.bytes,
+        })
+    }
+
+    pub(crate) fn last_change(&self) -> u64 {
+        self.lock().change
+    }
+
+    /// Whether parts of it have been sent, or it is too large to be sent as a whole.
+    pub(crate) fn goes_in_parts(&self) -> bool {
+        let state = self.lock();
+        state.parts.is_some() || state.is_beginning || state.size > PART
+    }
+
+    /// All bytes, if there are few, with what they are a snapshot of. `None` if some are not here.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(crate) fn whole(&self, snapshot: &mut Snapshot) -> Result<Option<Vec<u8>>> {
+        let state = self.lock();
+        if !state.local.gaps(0..state.size).is_empty() {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; state.size as usize];
+        let read = self.file.read_exact_at(&mut bytes, 0);
+        read.map_err(|error| Error::io(&self.url_of(&state.key), "reading staged", error))?;
+        (snapshot.size, snapshot.change, snapshot.bytes) = (state.size, state.change, state.bytes);
+        snapshot.attributes = state.attributes.clone();
+        Ok(Some(bytes))
+    }
+
+    /// Fetches the bytes that are not here.
+    ///
+    /// # Errors
+    /// Those of the store and of the system.
+    pub(crate) fn fetch(&self) -> Result<()> {
+        let (gaps, size) = {
+            let state = self.lock();
+            (state.local.gaps(0..state.size), state.size)
+        };
+        for gap in gaps.into_iter().filter(|gap| gap.start < size) {
+            let bytes = self.read(gap.clone())?;
+            let mut state = self.lock();
+            let end = state.size.min(gap.start + bytes.len() as u64);
+            for part in state.local.gaps(gap.start..end.max(gap.start)) {
+                let from = (part.start - gap.start) as usize;
+                let len = (part.end - part.start) as usize;
+                // A few bytes, whatever the limit is.
+                let written = self.file.write_all_at(&bytes[from..from + len], part.start);
+                written.map_err(|error| {
+                    Error::io_at(&self.url_of(&state.key), "staging", part.start, error)
+                })?;
+                self.staging.force(part.end - part.start);
+                state.held.add(part.clone());
+                state.local.add(part);
+            }
+        }
+        Ok(())
+    }
+
+    /// The upload in parts, which `begin` begins if there is none.
+    ///
+    /// # Errors
+    /// Those of `begin`.
+    pub(crate) fn upload(
+        &self,
+        begin: impl FnOnce(&str, &Attributes) -> Result<PartsUpload>,
+    ) -> Result<(Arc<str>, PartsUpload)> {
+        let mut state = self.when(|state| !state.is_beginning);
+        if let Some(parts) = &state.parts {
+            return Ok((state.key.clone(), parts.upload.clone()));
+        }
+        state.is_beginning = true;
+        let (key, attributes) = (state.key.clone(), state.attributes.clone());
+        drop(state);
+        let begun = begin(&key, &attributes);
+        let mut state = self.lock();
+        state.is_beginning = false;
+        self.changed.notify_all();
+        let upload = begun?;
+        state.parts = Some(Parts::new(upload.clone(), attributes));
+        // Whoever comes after a crash gives it up.
+        self.note(&mut state, true)?;
+        Ok((key, upload))
+    }
+
+    /// Begins to send a part: its bytes. `None` if the store has it, or somebody sends it.
+    pub(crate) fn begin_part(&self, upload: &PartsUpload, number: usize) -> Option<Range<u64>> {
+        let mut state = self.lock();
+        let size = state.size;
+        if state.is_removed || number >= parts::count(size) {
+            return None;
+        }
+        let parts = state.parts.as_mut().filter(|parts| parts.upload == *upload)?;
+        let range = parts::part(number);
+        parts.begin(number).then_some(range.start..range.end.min(size))
+    }
+
+    /// Ends sending a part.
+    pub(crate) fn end_part(&self, upload: &PartsUpload, number: usize, sent: Result<String>) {
+        let mut state = self.lock();
+        let (tag, failure) = match sent {
+            Ok(tag) => (Some(tag), None),
+            Err(error) => (None, Some(error)),
+        };
+        if let Some(parts) = state.parts.as_mut().filter(|parts| parts.upload == *upload) {
+            parts.end(number, tag);
+        }
+        if failure.is_some() {
+            state.failure = failure;
+        }
+        self.changed.notify_all();
+    }
+
+    /// The parts that the store does not have, once nobody sends any. Without any, the tags of all,
+    /// and writers wait from now on.
+    pub(crate) fn unsent(&self, freezes: bool) -> Unsent {
+        let is_idle = |state: &State| state.parts.as_ref().is_none_or(|parts| !parts.is_sending());
+        let mut state = self.when(is_idle);
+        state.is_frozen |= freezes;
+        let (size, change, bytes) = (state.size, state.change, state.bytes);
+        let Some(parts) = &state.parts else {
+            return Unsent::Parts((0..parts::count(size)).collect());
+        };
+        if let Some(tags) = parts.tags(size) {
+            let attributes = parts.attributes.clone();
+            state.is_frozen = true;
+            return Unsent::None { tags, attributes, size, change, bytes };
+        }
+        let is_unsent =
+            |number: &usize| parts.list.get(*number).is_none_or(|part| part.tag.is_none());
+        Unsent::Parts((0..parts::count(size)).filter(is_unsent).collect())
+    }
+
+    /// Why a part could not be sent, since it was last asked.
+    pub(crate) fn take_failure(&self) -> Option<Error> {
+        self.lock().failure.take()
+    }
+
+    /// Forgets the upload in parts. Fails if bytes are lost with it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn forget_parts(&self) -> Result<Option<PartsUpload>> {
+        let is_idle = |state: &State| {
+            !state.is_beginning && state.parts.as_ref().is_none_or(|parts| !parts.is_sending())
+        };
+        let mut state = self.when(is_idle);
+        if !state.dropped.is_empty() {
+            let why = "parts of it have been sent, and there was no room to keep them here: it can \
+                       be renamed or stored again once it is in the store";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        state.next_early = 0;
+        Ok(state.parts.take().map(|parts| parts.upload))
+    }
+
+    /// Ends storing it. `open` reads the object that was stored.
+    pub(crate) fn end_storing(
+        &self,
+        snapshot: &Snapshot,
+        stored: Result<ObjectVersion>,
+        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        state.is_publishing = false;
+        state.is_frozen = false;
+        self.changed.notify_all();
+        let version = match stored {
+            Ok(version) => version,
+            Err(error) => {
+                state.failure = Some(error.clone());
+                return Err(error);
+            }
+        };
+        state.failure = None;
+        state.stored = snapshot.change;
+        if snapshot.has_bytes {
+            state.stored_bytes = snapshot.bytes;
+        }
+        state.found = Some(version.clone());
+        state.verified = Instant::now();
+        let has_gaps = !state.local.gaps(0..state.size).is_empty();
+        if has_gaps && (snapshot.has_bytes || state.base.is_some()) {
+            // The old version is gone. The new one has the same bytes.
+            let len = state.base.as_ref().map_or(0, |base| base.len);
+            let len = if state.dropped.is_empty() { len } else { snapshot.size };
+            let object = Named::new(snapshot.key.clone(), version.clone());
+            let reading = open(&snapshot.key, &version)?;
+            state.base = Some(Base { object, reading, len });
+            state.dropped = Ranges::default();
+        }
+        if snapshot.has_bytes {
+            state.parts = None;
+            state.next_early = 0;
+        }
+        if state.is_dirty() {
+            return self.note(&mut state, true);
+        }
+        self.staging.forget(self.id);
+        state.has_record = false;
+        Ok(())
+    }
+
+    /// Has nobody store it, until what this gives is dropped.
+    pub(crate) fn hold(&self) -> Held<'_> {
+        self.when(|state| !state.is_publishing).is_publishing = true;
+        Held(self)
+    }
+
+    /// Gives it another place, where `found` is, which is what was under its old key if something
+    /// was. It is held meanwhile. Returns the upload to be given up.
+    ///
+    /// # Errors
+    /// Those of `open`, which reads `found`, and of the staging folder.
+    pub(crate) fn rename(
+        &self,
+        (place, key): (Place, Arc<str>),
+        found: Option<ObjectVersion>,
+        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
+    ) -> Result<Option<PartsUpload>> {
+        let upload = self.forget_parts()?;
+        let mut state = self.lock();
+        if let (Some(base), Some(found)) = (&mut state.base, &found) {
+            base.reading = open(&key, found)?;
+            base.object = Named::new(key.clone(), found.clone());
+        }
+        (state.place, state.key, state.found) = (place, key, found);
+        state.verified = Instant::now();
+        if state.has_record {
+            self.note(&mut state, true)?;
+        }
+        Ok(upload)
+    }
+
+    /// Notes that it was unlinked, and waits until nobody stores it. Returns the object that is to
+    /// be removed, and the upload to be given up.
+    pub(crate) fn unlink(&self) -> (Option<ObjectVersion>, Option<PartsUpload>) {
+        self.lock().is_removed = true;
+        let mut state = self.when(|state| !state.is_publishing && !state.is_beginning);
+        let upload = state.parts.take().map(|parts| parts.upload);
+        // Nobody stores it after a crash.
+        self.staging.forget(self.id);
+        state.has_record = true;
+        (state.found.take(), upload)
+    }
+
+    /// Undoes [`Draft::unlink`]: the store has not removed it.
+    pub(crate) fn undo_unlink(&self, found: Option<ObjectVersion>) {
+        let mut state = self.lock();
+        state.is_removed = false;
+        state.found = found;
+        let _ = self.note(&mut state, true);
+    }
+
+    /// Frees bytes that were sent, of a file that is written in order. Returns how many.
+    ///
+    /// # Errors
+    /// Those of the staging folder.
+    pub(crate) fn drop_sent(&self) -> Result<u64> {
+        let mut state = self.lock();
+        let Some(end) = state.in_order else { return Ok(0) };
+        let Some(parts) = &state.parts else { return Ok(0) };
+        let is_sent = |(number, part): (usize, &parts::Part)| {
+            let range = parts::part(number);
+            (part.tag.is_some() && range.end <= end).then_some(range)
+        };
+        let sent: Vec<_> = parts.list.iter().enumerate().filter_map(is_sent).collect();
+        let mut freed = 0;
+        for range in sent {
+            for (part, is_local) in state.local.split(range) {
+                if is_local {
+                    freed += state.held.count(part.clone());
+                    state.held.remove(part.clone());
+                    state.local.remove(part.clone());
+                    state.dropped.add(part);
+                }
+            }
+        }
+        if freed == 0 {
+            return Ok(0);
+        }
+        // The record first: it must not tell of bytes that are gone.
+        self.note(&mut state, true)?;
+        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+        for (start, end) in state.dropped.iter() {
+            let punched = fallocate(&self.file, flags, start, end - start);
+            punched.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
+        }
+        self.staging.give(freed);
+        Ok(freed)
+    }
+}
+
+/// A draft that nobody stores meanwhile.
+pub(crate) struct Held<'a>(&'a Draft);
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_publishing = false;
+        self.0.changed.notify_all();
+    }
+}
+
+/// What the store does not have of a draft.
+#[derive(Debug)]
+pub(crate) enum Unsent {
+    Parts(Vec<usize>),
+    /// It has all parts.
+    None {
+        tags: Vec<String>,
+        /// The attributes that the upload began with.
+        attributes: Attributes,
+        size: u64,
+        change: u64,
+        bytes: u64,
+    },
+}
+
+impl Snapshot {
+    /// Notes what it is a snapshot of.
+    pub(crate) fn is_of(&mut self, size: u64, change: u64, bytes: u64) {
+        (self.size, self.change, self.bytes) = (size, change, bytes);
+    }
+}

@@ -1,0 +1,186 @@
+//! Files that programs have open and write.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use fuser::Errno;
+use thalweg_io::{Error, Result};
+
+use crate::bucket::Kind;
+use crate::draft::{Draft, Written};
+use crate::view::BucketFs;
+use crate::writing::{Close, Handle, lock};
+
+/// Drafts that stay here after the store has them, so that they are read from here.
+const MOST_KEPT: usize = 64;
+/// Drafts that may wait to be stored. Who closes another one stores it at once.
+const MOST_WAITING: usize = 256;
+/// Closed drafts that are looked at after each close.
+const LOOK_AT: usize = 64;
+/// How often a writer that waits for room looks for some, and how long it waits without any.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+const MOST_WAIT: Duration = Duration::from_secs(60);
+
+impl BucketFs {
+    pub(crate) fn write_at(&self, handle: u64, offset: u64, data: &[u8]) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let Handle { draft, writes, .. } = writing.handle(handle)?;
+        if !writes {
+            return Err(Errno::EBADF);
+        }
+        let mut waiting: Option<(Instant, u64)> = None;
+        loop {
+            match self.or_failed(draft.write(offset, data))? {
+                Written::Done(parts) => {
+                    writing.storer.send_soon(&draft, parts);
+                    return Ok(());
+                }
+                Written::NoRoom(bytes) => {
+                    // What ends just now has made room.
+                    let was_busy = writing.storer.is_busy();
+                    if self.make_room(bytes)? {
+                        continue;
+                    }
+                    let used = writing.staging.used();
+                    let (since, least) = waiting.unwrap_or((Instant::now(), used));
+                    let since = if used < least { Instant::now() } else { since };
+                    waiting = Some((since, used.min(least)));
+                    if let Some(error) = draft.failure() {
+                        return Err(self.failed(&error));
+                    }
+                    if !was_busy || since.elapsed() > MOST_WAIT {
+                        let folder = writing.staging.folder().display().to_string();
+                        let why = std::io::Error::new(
+                            std::io::ErrorKind::StorageFull,
+                            "there is no more room for staging (--staging)",
+                        );
+                        return Err(self.failed(&Error::io(&folder.into(), "staging in", why)));
+                    }
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+            }
+        }
+    }
+
+    /// Makes room for bytes in the staging folder. Returns whether it has freed any.
+    pub(crate) fn make_room(&self, bytes: u64) -> Result<bool, Errno> {
+        let writing = self.writing()?;
+        let before = writing.staging.used();
+        let is_enough = || before.saturating_sub(writing.staging.used()) >= bytes;
+        let mut closed = std::mem::take(&mut *lock(&writing.closed));
+        let mut left = VecDeque::new();
+        while let Some(draft) = closed.pop_front() {
+            if is_enough() || !self.retire(&draft) {
+                left.push_back(draft);
+            }
+        }
+        {
+            let mut closed = lock(&writing.closed);
+            left.append(&mut closed);
+            *closed = left;
+        }
+        if !is_enough() {
+            for draft in writing.changes.drafts() {
+                self.or_failed(draft.drop_sent())?;
+            }
+        }
+        Ok(writing.staging.used() < before)
+    }
+
+    /// Makes a draft that the store has a file again, whose bytes are in the store alone.
+    pub(crate) fn retire(&self, draft: &Arc<Draft>) -> bool {
+        let Ok(writing) = self.writing() else { return false };
+        let _turning = lock(&writing.turning);
+        if !draft.is_free() {
+            return false;
+        }
+        if draft.is_removed() {
+            return true;
+        }
+        let Some(version) = draft.stored() else { return false };
+        let (place, key) = (draft.place(), draft.key());
+        let modified = Some(draft.modified());
+        writing.know(&key, &version, draft.attributes(), modified);
+        let own = Kind::Draft(draft.clone());
+        let is_own = |kind: Option<Option<Kind>>| kind == Some(Some(own.clone()));
+        if is_own(writing.changes.get(&place.folder, &place.name, Duration::ZERO)) {
+            let kind = Some(Kind::File(version.clone()));
+            writing.changes.set(&place.folder, &place.name, kind);
+        }
+        let number = draft.number();
+        if self.tree.node(number).is_some_and(|node| node.kind == own) {
+            let open = || writing.storer.open(&key, &version);
+            if self.files.replace(number, (key.clone(), version.clone()), open).is_err() {
+                return false;
+            }
+            self.tree.set(number, Kind::File(version));
+        }
+        true
+    }
+
+    /// Keeps a draft that was closed, and makes files of old ones that the store has.
+    pub(crate) fn was_closed(&self, draft: Arc<Draft>) {
+        let Ok(writing) = self.writing() else { return };
+        let mut old = Vec::new();
+        {
+            let mut closed = lock(&writing.closed);
+            closed.push_back(draft);
+            let over = closed.len().saturating_sub(MOST_KEPT).min(LOOK_AT);
+            old.extend(closed.drain(..over));
+        }
+        let kept = old.into_iter().filter(|draft| !self.retire(draft));
+        let kept: Vec<_> = kept.collect();
+        lock(&writing.closed).extend(kept);
+    }
+
+    /// Does what is promised when a file is closed.
+    pub(crate) fn flush_handle(&self, handle: u64, thread: u32) -> Result<(), Errno> {
+        let handle = self.writing()?.handle(handle)?;
+        let Handle { draft, writes, .. } = &handle;
+        // A shell closes its own copy of a handle before the program writes that gets the
+        // other one.
+        if !writes || draft.is_as_made() || !draft.is_dirty() || !handle.is_closed_by(thread) {
+            return Ok(());
+        }
+        self.keep_promise(draft)
+    }
+
+    pub(crate) fn keep_promise(&self, draft: &Arc<Draft>) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        if writing.close == Close::Staged && writing.storer.waiting() < MOST_WAITING {
+            self.or_failed(draft.stage(true))?;
+            writing.storer.store_later(draft);
+            return Ok(());
+        }
+        self.or_failed(draft.stage(false))?;
+        let stored = writing.storer.store(draft);
+        self.or_failed(stored)
+    }
+
+    /// Brings a file to the store.
+    pub(crate) fn sync(&self, handle: u64) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let Handle { draft, .. } = writing.handle(handle)?;
+        let stored = writing.storer.store(&draft);
+        self.or_failed(stored)
+    }
+
+    /// Closes a handle of a draft.
+    pub(crate) fn release_handle(&self, handle: u64) {
+        let Ok(writing) = self.writing() else { return };
+        let Some(handle) = lock(&writing.handles).remove(&handle) else { return };
+        let Handle { draft, writes, .. } = handle;
+        if !draft.close(writes) || draft.is_removed() {
+            return;
+        }
+        if draft.is_dirty() {
+            // It was only made, or could not be stored when it was closed.
+            if let Err(error) = draft.stage(writing.close == Close::Staged) {
+                self.failed(&error);
+            }
+            writing.storer.store_later(&draft);
+        }
+        self.was_closed(draft);
+    }
+}

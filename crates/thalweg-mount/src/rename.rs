@@ -1,0 +1,193 @@
+//! Other names for files and folders.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::sync::{Arc, PoisonError};
+
+use fuser::{Errno, INodeNo, RenameFlags};
+use thalweg_io::Result;
+use thalweg_io::open::ObjectVersion;
+
+use crate::bucket::Kind;
+use crate::draft::{Draft, Place};
+use crate::tree::{Node, key};
+use crate::view::BucketFs;
+use crate::writing::move_objects;
+
+impl BucketFs {
+    /// Gives a file, a link or a folder another name.
+    pub(crate) fn rename_to(
+        &self,
+        (parent, name): (INodeNo, &OsStr),
+        (new_parent, new_name): (INodeNo, &OsStr),
+        flags: RenameFlags,
+    ) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        if flags.intersects(!RenameFlags::RENAME_NOREPLACE) {
+            return Err(Errno::EINVAL);
+        }
+        let still = self.still();
+        let name = name.to_str().ok_or(Errno::ENOENT)?;
+        let new_name = new_name.to_str().ok_or(Errno::EINVAL)?;
+        let (folder, new_folder) = (self.folder(parent)?, self.folder(new_parent)?);
+        let source = self.kind(parent, name)?.ok_or(Errno::ENOENT)?;
+        let (place, new_key) = self.place(&new_folder, new_name, &source)?;
+        let target = self.kind(new_parent, new_name)?;
+        if (parent, name) == (new_parent, new_name) {
+            return Ok(());
+        }
+        match (&source, &target) {
+            (_, None) => {}
+            (_, Some(_)) if flags.contains(RenameFlags::RENAME_NOREPLACE) => {
+                return Err(Errno::EEXIST);
+            }
+            (Kind::Folder, Some(Kind::Folder)) => {
+                self.remove_folder(new_parent, OsStr::new(new_name))?;
+            }
+            (Kind::Folder, Some(_)) => return Err(Errno::ENOTDIR),
+            (_, Some(Kind::Folder)) => return Err(Errno::EISDIR),
+            _ => {}
+        }
+        let key = key(&folder.key, name, &source).ok_or(Errno::ENOENT)?;
+        if source == Kind::Folder {
+            drop(still);
+            return self.rename_folder(
+                (parent.0, &folder, name),
+                (new_parent.0, &new_folder, new_name),
+                (&key, &new_key),
+            );
+        }
+        let bucket = writing.storer.bucket();
+        // Nobody stores the old file under its name any more.
+        let mut replaced = None;
+        if let Some(Kind::Draft(old)) = &target {
+            let (found, upload) = old.unlink();
+            if let Some(upload) = upload {
+                let _ = bucket.abort(&new_key, &upload);
+            }
+            replaced = found;
+        } else if let Some(Kind::File(version)) = &target {
+            replaced = Some(version.clone());
+        }
+        let held = match &source {
+            Kind::Draft(draft) => Some(draft.hold()),
+            _ => None,
+        };
+        let stored = match &source {
+            Kind::File(version) | Kind::Link(version) => Some(version.clone()),
+            Kind::Draft(draft) => draft.found(),
+            Kind::Folder => None,
+        };
+        let moved = match stored {
+            None => None,
+            Some(version) => {
+                let tag = self.or_failed(bucket.copy(&key, &version, &new_key, None))?;
+                self.or_failed(bucket.remove(&key))?;
+                Some(ObjectVersion { tag, modified: None, ..version })
+            }
+        };
+        let is_moved = moved.is_some();
+        let kind = match (&source, moved) {
+            (Kind::Link(_), Some(version)) => Kind::Link(version),
+            (Kind::Draft(draft), moved) => {
+                let open = |key: &str, version: &ObjectVersion| writing.storer.open(key, version);
+                let renamed = draft.rename((place, new_key.clone()), moved.or(replaced), open);
+                if let Some(upload) = self.or_failed(renamed)? {
+                    let _ = bucket.abort(&key, &upload);
+                }
+                Kind::Draft(draft.clone())
+            }
+            (_, Some(version)) => {
+                let known = match &source {
+                    Kind::File(old) => writing.known(&key, old),
+                    _ => None,
+                };
+                if let Some((_, attributes, modified)) = known {
+                    writing.know(&new_key, &version, attributes, modified);
+                }
+                Kind::File(version)
+            }
+            (_, None) => return Err(Errno::EIO),
+        };
+        drop(held);
+        // A link and a file of one name have other keys.
+        if let Some(target) = &target
+            && target.suffix() != source.suffix()
+            && let Some(old) = crate::tree::key(&new_folder.key, new_name, target)
+        {
+            self.or_failed(bucket.remove(&old))?;
+        }
+        writing.changes.set(&new_folder.key, new_name, Some(kind.clone()));
+        let number = self.tree.number(parent.0, name);
+        self.tree.rename((parent.0, name), (new_parent.0, new_name));
+        if is_moved {
+            writing.changes.set(&folder.key, name, None);
+        } else {
+            // The store has nothing of this name, or what another program has put there.
+            writing.changes.forget(&folder.key, name);
+        }
+        self.keep_folder(&folder);
+        if let (Some(number), Kind::File(version)) = (number, &kind) {
+            let open = || writing.storer.open(&new_key, version);
+            let replaced = self.files.replace(number, (new_key.clone(), version.clone()), open);
+            self.or_failed(replaced)?;
+        }
+        if let Some(number) = number {
+            self.tree.set(number, kind.clone());
+        }
+        if let Kind::Draft(draft) = &kind {
+            self.settle(draft)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a folder another name: all objects below it get other keys, and then the old ones are
+    /// removed.
+    pub(crate) fn rename_folder(
+        &self,
+        (parent, folder, name): (u64, &Node, &str),
+        (new_parent, new_folder, new_name): (u64, &Node, &str),
+        (key, new_key): (&Arc<str>, &Arc<str>),
+    ) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let _moving = writing.moving.write().unwrap_or_else(PoisonError::into_inner);
+        let below = |draft: &Arc<Draft>| draft.key().starts_with(&**key);
+        let drafts: Vec<_> = writing.changes.drafts().into_iter().filter(below).collect();
+        let held: Vec<_> = drafts.iter().map(|draft| draft.hold()).collect();
+        let record = writing.staging.begin_move(&writing.url, key, new_key);
+        let record = self.or_failed(record)?;
+        let moved = move_objects(&writing.storer, &self.bucket, key, new_key);
+        writing.staging.end_move(&record);
+        let moved: HashMap<Arc<str>, ObjectVersion> = self.or_failed(moved)?.into_iter().collect();
+        for draft in &drafts {
+            let (old, place) = (draft.key(), draft.place());
+            let new: Arc<str> = format!("{new_key}{}", &old[key.len()..]).into();
+            let folder = format!("{new_key}{}", &place.folder[key.len()..]).into();
+            let found = moved.get(&new).cloned();
+            let open = |key: &str, version: &ObjectVersion| writing.storer.open(key, version);
+            let renamed = draft.rename((Place { folder, ..place }, new), found, open);
+            if let Some(upload) = self.or_failed(renamed)? {
+                let _ = writing.storer.bucket().abort(&old, &upload);
+            }
+        }
+        drop(held);
+        writing.changes.rename_folder(key, new_key);
+        writing.changes.set(&new_folder.key, new_name, Some(Kind::Folder));
+        writing.changes.set(&folder.key, name, None);
+        self.keep_folder(folder);
+        self.tree.rename((parent, name), (new_parent, new_name));
+        for (number, node) in self.tree.below(new_key) {
+            let Some(version) = moved.get(&node.key) else { continue };
+            let kind = match node.kind {
+                Kind::File(_) => Kind::File(version.clone()),
+                Kind::Link(_) => Kind::Link(version.clone()),
+                Kind::Folder | Kind::Draft(_) => continue,
+            };
+            let open = || writing.storer.open(&node.key, version);
+            let replaced = self.files.replace(number, (node.key.clone(), version.clone()), open);
+            self.or_failed(replaced)?;
+            self.tree.set(number, kind);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,395 @@
+//! Bringing drafts to the store: at once for who waits for it, or later, again and again.
+
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg_io::open::ObjectVersion;
+use thalweg_io::pool::Background;
+use thalweg_io::{Error, Result};
+use thalweg_object::{Bucket, Condition, Metadata, PartsUpload};
+
+use crate::attributes::Attributes;
+use crate::bucket;
+use crate::draft::{Draft, Snapshot, Unsent};
+use crate::fetcher::Fetcher;
+use crate::memory::Charge;
+use crate::reading::Reading;
+
+/// Parts that are sent at the same time, and drafts that are stored later at the same time.
+const PARTS: usize = 8;
+const DRAFTS: usize = 8;
+/// After so many rounds of sending what was changed meanwhile, writers wait for the last one.
+const ROUNDS: usize = 3;
+/// How long a draft that could not be stored waits. Each further wait is twice as long.
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+type Job = Box<dyn FnOnce() + Send>;
+
+/// Brings drafts to the store.
+pub(crate) struct Storer {
+    bucket: Bucket,
+    source: Arc<bucket::Bucket>,
+    fetcher: Arc<Fetcher>,
+    parts: Arc<Threads>,
+    later: Arc<Threads>,
+    warn: fn(&str),
+}
+
+/// Threads that do jobs in their order, as soon as they are due.
+struct Threads {
+    most: usize,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+struct Queue {
+    jobs: VecDeque<(Instant, Job)>,
+    threads: usize,
+    idle: usize,
+    is_over: bool,
+}
+
+impl Threads {
+    fn new(most: usize) -> Arc<Self> {
+        let queue = Queue { jobs: VecDeque::new(), threads: 0, idle: 0, is_over: false };
+        Arc::new(Self { most, queue: Mutex::new(queue), changed: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has a job done at a time. If no thread can be started, it is done here.
+    fn add(self: &Arc<Self>, at: Instant, job: Job) {
+        let mut queue = self.lock();
+        if queue.jobs.len() >= queue.idle && queue.threads < self.most {
+            let threads = self.clone();
+            let started =
+                Background::start("thalweg-store", &"mount".into(), move || threads.run());
+            if started.is_ok() {
+                queue.threads += 1;
+            } else if queue.threads == 0 {
+                drop(queue);
+                return job();
+            }
+        }
+        queue.jobs.push_back((at, job));
+        drop(queue);
+        self.changed.notify_one();
+    }
+
+    fn run(&self) {
+        let mut queue = self.lock();
+        loop {
+            if queue.is_over {
+                return;
+            }
+            let now = Instant::now();
+            if let Some(due) = queue.jobs.iter().position(|(at, _)| *at <= now)
+                && let Some((_, job)) = queue.jobs.remove(due)
+            {
+                drop(queue);
+                job();
+                queue = self.lock();
+                continue;
+            }
+            let next = queue.jobs.iter().map(|(at, _)| *at).min();
+            let wait = next.map_or(LONGEST_WAIT, |next| next.saturating_duration_since(now));
+            queue.idle += 1;
+            let waited = self.changed.wait_timeout(queue, wait);
+            queue = waited.unwrap_or_else(PoisonError::into_inner).0;
+            queue.idle -= 1;
+        }
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+        self.changed.notify_all();
+    }
+
+    /// Jobs that wait.
+    fn len(&self) -> usize {
+        self.lock().jobs.len()
+    }
+
+    fn is_busy(&self) -> bool {
+        let queue = self.lock();
+        queue.threads > queue.idle || !queue.jobs.is_empty()
+    }
+}
+
+impl Storer {
+    pub(crate) fn new(
+        bucket: Bucket,
+        source: Arc<bucket::Bucket>,
+        fetcher: Arc<Fetcher>,
+        warn: fn(&str),
+    ) -> Arc<Self> {
+        let (parts, later) = (Threads::new(PARTS), Threads::new(DRAFTS));
+        Arc::new(Self { bucket, source, fetcher, parts, later, warn })
+    }
+
+    /// The objects themselves.
+    pub(crate) fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
+    /// The bucket to read from.
+    pub(crate) fn source(&self) -> &bucket::Bucket {
+        &self.source
+    }
+
+    /// Drafts that wait to be stored.
+    pub(crate) fn waiting(&self) -> usize {
+        self.later.len()
+    }
+
+    /// Whether something is being sent, or waits for it.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.parts.is_busy() || self.later.is_busy()
+    }
+
+    /// Does something for each of many, at the same time. Returns what was done, in their order.
+    ///
+    /// # Errors
+    /// The first one of `each`.
+    pub(crate) fn for_each<T, R>(
+        self: &Arc<Self>,
+        all: Vec<T>,
+        each: impl Fn(&Arc<Self>, T) -> Result<R> + Send + Sync + 'static,
+    ) -> Result<Vec<R>>
+    where
+        T: Send + 'static,
+        R: Send + 'static,
+    {
+        self.on(&self.parts, all, each)
+    }
+
+    /// Brings drafts to the store, several at the same time. Returns what became of each.
+    pub(crate) fn store_all(self: &Arc<Self>, drafts: Vec<Arc<Draft>>) -> Vec<Result<()>> {
+        let store = |storer: &Arc<Self>, draft| Ok(storer.store(&draft));
+        self.on(&self.later, drafts, store).unwrap_or_default()
+    }
+
+    fn on<T, R>(
+        self: &Arc<Self>,
+        threads: &Arc<Threads>,
+        all: Vec<T>,
+        each: impl Fn(&Arc<Self>, T) -> Result<R> + Send + Sync + 'static,
+    ) -> Result<Vec<R>>
+    where
+        T: Send + 'static,
+        R: Send + 'static,
+    {
+        let (done, results) = channel();
+        let each = Arc::new(each);
+        let count = all.len();
+        for (at, one) in all.into_iter().enumerate() {
+            let (storer, done, each) = (self.clone(), done.clone(), each.clone());
+            let job = move || drop(done.send((at, each(&storer, one))));
+            threads.add(Instant::now(), Box::new(job));
+        }
+        drop(done);
+        let mut found: Vec<Option<R>> = (0..count).map(|_| None).collect();
+        let mut failure = None;
+        for (at, result) in results {
+            match result {
+                Ok(result) => found[at] = Some(result),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match failure {
+            Some(error) => Err(error),
+            None => Ok(found.into_iter().flatten().collect()),
+        }
+    }
+
+    /// Ends the threads once they are idle.
+    pub(crate) fn end(&self) {
+        self.parts.end();
+        self.later.end();
+    }
+
+    /// Opens a version of an object to read it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn open(&self, key: &str, version: &ObjectVersion) -> Result<Arc<Reading>> {
+        Ok(Reading::new(self.source.open(key, version)?, &self.fetcher))
+    }
+
+    /// Sends parts of a draft that is being written.
+    pub(crate) fn send_soon(self: &Arc<Self>, draft: &Arc<Draft>, parts: Range<usize>) {
+        for number in parts {
+            let (storer, draft) = (self.clone(), draft.clone());
+            // Who stores the draft sends it again, and gets the error.
+            let job = move || drop(storer.send(&draft, number));
+            self.parts.add(Instant::now(), Box::new(job));
+        }
+    }
+
+    /// Has a draft stored later, and again after a failure.
+    pub(crate) fn store_later(self: &Arc<Self>, draft: &Arc<Draft>) {
+        self.again(draft.clone(), 0, Duration::ZERO);
+    }
+
+    fn again(self: &Arc<Self>, draft: Arc<Draft>, tries: u32, wait: Duration) {
+        let storer = self.clone();
+        let job = move || {
+            let Err(error) = storer.store(&draft) else { return };
+            (storer.warn)(&format!("{error}; it stays in the folder for staging"));
+            // What another program has changed is for people to decide.
+            if kind(&error) != Some(ErrorKind::StaleNetworkFileHandle) {
+                let wait = (FIRST_WAIT * 2_u32.pow(tries.min(10))).min(LONGEST_WAIT);
+                storer.again(draft, tries + 1, wait);
+            }
+        };
+        self.later.add(Instant::now() + wait, Box::new(job));
+    }
+
+    /// Brings a draft to the store, as it is now or later. Returns once the object is visible.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the store refuses it or does not answer, of the kind
+    /// `StaleNetworkFileHandle` if another program has changed the object. The draft stays.
+    pub(crate) fn store(self: &Arc<Self>, draft: &Arc<Draft>) -> Result<()> {
+        let since = draft.last_change();
+        while let Some(mut snapshot) = draft.begin_storing(since) {
+            let stored = self.attempt(draft, &mut snapshot);
+            let open = |key: &str, version: &ObjectVersion| self.open(key, version);
+            draft.end_storing(&snapshot, stored, open)?;
+        }
+        Ok(())
+    }
+
+    fn attempt(
+        self: &Arc<Self>,
+        draft: &Arc<Draft>,
+        snapshot: &mut Snapshot,
+    ) -> Result<ObjectVersion> {
+        match self.put(draft, snapshot) {
+            // The object that it replaces was removed by another program, or the service has
+            // forgotten the upload.
+            Err(error) if kind(&error) == Some(ErrorKind::NotFound) => {
+                if let Some(upload) = draft.forget_parts()? {
+                    let _ = self.bucket.abort(&snapshot.key, &upload);
+                }
+                if self.bucket.head(&snapshot.key)?.is_none() {
+                    snapshot.found = None;
+                    snapshot.has_bytes = true;
+                }
+                self.put(draft, snapshot)
+            }
+            stored => stored,
+        }
+    }
+
+    fn put(self: &Arc<Self>, draft: &Arc<Draft>, snapshot: &mut Snapshot) -> Result<ObjectVersion> {
+        let condition = match &snapshot.found {
+            None => Condition::Nothing,
+            Some(found) if found.is_certain() => Condition::Tag(found.tag.clone()),
+            Some(_) => Condition::Anything,
+        };
+        let key = snapshot.key.clone();
+        let version = |size, tag| ObjectVersion { size, tag, modified: None };
+        if let (false, Some(found)) = (snapshot.has_bytes, &snapshot.found) {
+            let metadata = metadata(&snapshot.attributes);
+            let tag = self.bucket.copy(&key, found, &key, Some(&metadata))?;
+            return Ok(version(found.size, tag));
+        }
+        if draft.goes_in_parts() {
+            return self.put_parts(draft, snapshot, &condition);
+        }
+        let bytes = loop {
+            match draft.whole(snapshot)? {
+                Some(bytes) => break bytes,
+                None => draft.fetch()?,
+            }
+        };
+        let _charge = self.charge(bytes.len() as u64);
+        let size = bytes.len() as u64;
+        let tag =
+            self.bucket.put(&key, bytes.into(), &metadata(&snapshot.attributes), &condition)?;
+        Ok(version(size, tag))
+    }
+
+    fn put_parts(
+        self: &Arc<Self>,
+        draft: &Arc<Draft>,
+        snapshot: &mut Snapshot,
+        condition: &Condition,
+    ) -> Result<ObjectVersion> {
+        let key = snapshot.key.clone();
+        // An early part may have failed, which is tried again now.
+        draft.take_failure();
+        let mut round = 0;
+        let (tags, attributes, size) = loop {
+            match draft.unsent(round >= ROUNDS) {
+                Unsent::None { tags, attributes, size, change, bytes } => {
+                    snapshot.is_of(size, change, bytes);
+                    break (tags, attributes, size);
+                }
+                Unsent::Parts(numbers) => self.send_all(draft, &numbers)?,
+            }
+            round += 1;
+        };
+        let (_, upload) = self.upload(draft)?;
+        let tag = self.bucket.complete(&key, &upload, &tags, condition)?;
+        let mut version = ObjectVersion { size, tag, modified: None };
+        if attributes != snapshot.attributes {
+            let metadata = metadata(&snapshot.attributes);
+            version.tag = self.bucket.copy(&key, &version, &key, Some(&metadata))?;
+        }
+        Ok(version)
+    }
+
+    /// Sends parts, and waits until they are sent.
+    fn send_all(self: &Arc<Self>, draft: &Arc<Draft>, numbers: &[usize]) -> Result<()> {
+        let of = draft.clone();
+        self.for_each(numbers.to_vec(), move |storer, number| storer.send(&of, number))?;
+        draft.take_failure().map_or(Ok(()), Err)
+    }
+
+    fn upload(&self, draft: &Draft) -> Result<(Arc<str>, PartsUpload)> {
+        draft.upload(|key, attributes| self.bucket.begin(key, &metadata(attributes)))
+    }
+
+    /// Sends a part of a draft, if the store does not have it.
+    fn send(&self, draft: &Draft, number: usize) -> Result<()> {
+        let (key, upload) = self.upload(draft)?;
+        let Some(range) = draft.begin_part(&upload, number) else { return Ok(()) };
+        let _charge = self.charge(range.end - range.start);
+        let sent = draft
+            .read(range)
+            .and_then(|bytes| self.bucket.put_part(&key, &upload, number, bytes.into()));
+        draft.end_part(&upload, number, sent);
+        Ok(())
+    }
+
+    /// Memory for bytes that are sent.
+    fn charge(&self, bytes: u64) -> Charge {
+        loop {
+            if let Some(charge) = self.fetcher.memory.take_now(bytes) {
+                return charge;
+            }
+            self.fetcher.make_room(bytes);
+        }
+    }
+}
+
+fn kind(error: &Error) -> Option<ErrorKind> {
+    match error {
+        Error::Io { source, .. } => Some(source.kind()),
+        _ => None,
+    }
+}
+
+/// The metadata of attributes, which were checked when they were set.
+fn metadata(attributes: &Attributes) -> Metadata {
+    attributes.metadata().unwrap_or_default()
+}

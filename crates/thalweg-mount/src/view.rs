@@ -1,0 +1,362 @@
+//! What a mount shows: names, and what they stand for.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLockReadGuard};
+use std::time::{Duration, Instant, SystemTime};
+
+use fuser::{Errno, FileAttr, FileType, INodeNo};
+use thalweg_io::open::counts_of_urls;
+use thalweg_io::{Error, Result};
+
+use crate::ahead::Ahead;
+use crate::attributes::Attributes;
+use crate::bucket::{Bucket, Kind};
+use crate::errors::errno;
+use crate::fetcher::Fetcher;
+use crate::files::Files;
+use crate::status::{Counters, METRICS, STATUS, Status};
+use crate::tree::{Listing, Node, ROOT, Tree, entry};
+use crate::writing::Writing;
+
+/// The longest path to which a link leads (`PATH_MAX`).
+const LONGEST_TARGET: u64 = 4096;
+/// Bytes of a block that programs are told to read by (`st_blksize`).
+pub(crate) const BLOCK: u32 = 1 << 20;
+
+/// The longest name, in bytes.
+pub(crate) const LONGEST_NAME: usize = 255;
+/// The permissions of files and folders, less those that nobody has.
+pub(crate) const FILE_MODE: u32 = 0o666;
+const FOLDER_MODE: u32 = 0o777;
+const LINK_MODE: u32 = 0o777;
+/// The permissions that nobody has where nothing can be written.
+const WRITES: u32 = 0o222;
+
+/// How the files look, and what the kernel is told of them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    /// The bits that files and folders do not have.
+    pub(crate) umask: u32,
+    pub(crate) ttl: Duration,
+    pub(crate) passes_through: bool,
+    /// Whether each lookup asks for the attributes of a file.
+    pub(crate) asks: bool,
+    pub(crate) warn: fn(&str),
+}
+
+/// The objects of a bucket as files.
+pub(crate) struct BucketFs {
+    pub(crate) bucket: Arc<Bucket>,
+    pub(crate) settings: Settings,
+    pub(crate) tree: Tree,
+    pub(crate) files: Files,
+    /// `None` if the bucket can only be read.
+    pub(crate) writing: Option<Arc<Writing>>,
+    pub(crate) fetcher: Arc<Fetcher>,
+    pub(crate) ahead: Ahead,
+    pub(crate) folders: Mutex<HashMap<u64, Listing>>,
+    pub(crate) next: AtomicU64,
+    started: SystemTime,
+}
+
+impl BucketFs {
+    pub(crate) fn new(
+        bucket: Arc<Bucket>,
+        fetcher: Arc<Fetcher>,
+        writing: Option<Arc<Writing>>,
+        settings: Settings,
+    ) -> Self {
+        Self {
+            bucket,
+            writing,
+            settings,
+            tree: Tree::new(settings.ttl),
+            files: Files::new(fetcher.clone()),
+            fetcher,
+            ahead: Ahead::default(),
+            folders: Mutex::default(),
+            next: AtomicU64::new(1),
+            started: SystemTime::now(),
+        }
+    }
+
+    /// Has no folder get another name meanwhile.
+    pub(crate) fn still(&self) -> Option<RwLockReadGuard<'_, ()>> {
+        let moving = self.writing.as_ref().map(|writing| writing.moving.read());
+        moving.map(|moving| moving.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn writing(&self) -> Result<&Arc<Writing>, Errno> {
+        self.writing.as_ref().ok_or(Errno::EROFS)
+    }
+
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.fetcher.counters
+    }
+
+    pub(crate) fn folders(&self) -> MutexGuard<'_, HashMap<u64, Listing>> {
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of an error for the kernel. The error itself is written down.
+    pub(crate) fn failed(&self, error: &Error) -> Errno {
+        let text = error.to_string();
+        (self.settings.warn)(&text);
+        self.counters().failed(text);
+        errno(error)
+    }
+
+    pub(crate) fn or_failed<T>(&self, result: Result<T>) -> Result<T, Errno> {
+        result.map_err(|error| self.failed(&error))
+    }
+
+    pub(crate) fn node(&self, number: INodeNo) -> Result<Node, Errno> {
+        self.tree.node(number.0).ok_or(Errno::ESTALE)
+    }
+
+    pub(crate) fn folder(&self, number: INodeNo) -> Result<Node, Errno> {
+        let node = self.node(number)?;
+        if node.kind == Kind::Folder { Ok(node) } else { Err(Errno::ENOTDIR) }
+    }
+
+    /// The entries of a folder: those that are known, or those of a new list.
+    pub(crate) fn listing(&self, number: u64, node: &Node) -> Result<Listing, Errno> {
+        let merged = |(since, listing): (Instant, Listing)| match &self.writing {
+            Some(writing) => writing.changes.merge(&node.key, since, listing),
+            None => listing,
+        };
+        if let Some(known) = self.tree.listing(number) {
+            return Ok(merged(known));
+        }
+        let since = Instant::now();
+        let entries = match self.bucket.list(&node.key) {
+            Ok(entries) => entries,
+            // It is one that only this mount knows.
+            Err(error) if errno(&error) == Errno::ENOENT && self.writing.is_some() => Vec::new(),
+            Err(error) => return Err(self.failed(&error)),
+        };
+        Ok(merged((since, self.tree.keep(number, since, entries))))
+    }
+
+    /// What has a name in a folder, if something has.
+    pub(crate) fn kind_of(
+        &self,
+        parent: u64,
+        folder: &Node,
+        name: &str,
+    ) -> Result<Option<Kind>, Errno> {
+        let find = || self.bucket.find(&folder.key, name).map_err(|error| self.failed(&error));
+        let changes = self.writing.as_ref().map(|writing| &writing.changes);
+        if let Some(changes) = changes
+            && let Some(kind) = changes.get(&folder.key, name, self.settings.ttl)
+        {
+            // Another program may have replaced what this mount has stored.
+            if let Some(Kind::Draft(draft)) = &kind
+                && draft.verified().elapsed() >= self.settings.ttl
+                && let Some(stored) = draft.stored()
+            {
+                let found = find()?;
+                let is_same = matches!(&found, Some(Kind::File(found)) if found.tag == stored.tag);
+                if !is_same {
+                    changes.forget(&folder.key, name);
+                    return Ok(found);
+                }
+                draft.verify();
+            }
+            return Ok(kind);
+        }
+        match self.tree.listing(parent) {
+            Some((_, listing)) => Ok(entry(&listing, name).map(|found| found.kind.clone())),
+            None => find(),
+        }
+    }
+
+    pub(crate) fn find(&self, parent: INodeNo, name: &OsStr) -> Result<(u64, FileAttr), Errno> {
+        let folder = self.folder(parent)?;
+        if name.len() > LONGEST_NAME {
+            return Err(Errno::ENAMETOOLONG);
+        }
+        let name = name.to_str().ok_or(Errno::ENOENT)?;
+        let kind = self.kind_of(parent.0, &folder, name)?.ok_or(Errno::ENOENT)?;
+        self.found(parent.0, name, kind)
+    }
+
+    /// Gives what has a name in a folder its number.
+    pub(crate) fn found(
+        &self,
+        parent: u64,
+        name: &str,
+        kind: Kind,
+    ) -> Result<(u64, FileAttr), Errno> {
+        let (number, node) = self.tree.lookup(parent, name, kind).ok_or(Errno::ESTALE)?;
+        if self.settings.asks {
+            self.attributes_of(&node).inspect_err(|_| self.tree.forget(number, 1))?;
+        }
+        Ok((number, self.attributes(number, &node)))
+    }
+
+    pub(crate) fn attributes(&self, number: u64, node: &Node) -> FileAttr {
+        let since = |seconds: i64| {
+            let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
+            SystemTime::UNIX_EPOCH + seconds
+        };
+        let known = node.version().zip(self.writing.as_ref());
+        let known = known.and_then(|(version, writing)| writing.known(&node.key, version));
+        let (_, known, modified) = known.unwrap_or_default();
+        let modified = known.modified().or(modified);
+        let (kind, perm, nlink, size, modified) = match &node.kind {
+            Kind::Folder => (FileType::Directory, FOLDER_MODE, 2, 0, None),
+            Kind::Link(version) => {
+                (FileType::Symlink, LINK_MODE, 1, version.size, version.modified.map(since))
+            }
+            Kind::File(version) => {
+                let modified = modified.or(version.modified.map(since));
+                let mode = known.mode.unwrap_or(FILE_MODE & !self.settings.umask);
+                (FileType::RegularFile, mode, 1, version.size, modified)
+            }
+            Kind::Draft(draft) => {
+                let mode = draft.attributes().mode.unwrap_or(FILE_MODE & !self.settings.umask);
+                let nlink = u32::from(!draft.is_removed());
+                let modified = Some(draft.modified());
+                (FileType::RegularFile, mode, nlink, draft.size(), modified)
+            }
+        };
+        let perm = match kind {
+            FileType::Directory => perm & !self.settings.umask,
+            _ => perm,
+        };
+        let perm = if self.writing.is_some() { perm } else { perm & !WRITES };
+        let time = modified.unwrap_or(self.started);
+        FileAttr {
+            ino: INodeNo(number),
+            size,
+            blocks: size.div_ceil(512),
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind,
+            perm: perm as u16,
+            nlink,
+            uid: self.settings.uid,
+            gid: self.settings.gid,
+            rdev: 0,
+            blksize: BLOCK,
+            flags: 0,
+        }
+    }
+
+    /// The attributes of a file or a folder, which may be asked for.
+    pub(crate) fn attributes_of(&self, node: &Node) -> Result<Attributes, Errno> {
+        let (version, writing) = match (&node.kind, &self.writing) {
+            (Kind::Draft(draft), _) => return Ok(draft.attributes()),
+            (Kind::File(version), Some(writing)) => (version, writing),
+            _ => return Ok(Attributes::default()),
+        };
+        if let Some((_, attributes, _)) = writing.known(&node.key, version) {
+            return Ok(attributes);
+        }
+        let head = self.or_failed(writing.storer.bucket().head(&node.key))?;
+        let head = head.ok_or(Errno::ENOENT)?;
+        let attributes = Attributes::of(&head.metadata);
+        writing.know(&node.key, &head.version, attributes.clone(), None);
+        Ok(attributes)
+    }
+
+    /// Where a link leads.
+    pub(crate) fn target(&self, number: INodeNo) -> Result<Vec<u8>, Errno> {
+        let node = self.node(number)?;
+        let Kind::Link(version) = &node.kind else { return Err(Errno::EINVAL) };
+        if version.size > LONGEST_TARGET {
+            return Err(Errno::EIO);
+        }
+        let mut target = vec![0; version.size as usize];
+        let store = self.bucket.open(&node.key, version);
+        let read = store.and_then(|store| store.read_at(0, &mut target));
+        read.map_err(|error| self.failed(&error))?;
+        Ok(target)
+    }
+
+    /// Brings all that was written to the store.
+    pub(crate) fn flush_all(&self) -> Result<(), Errno> {
+        let failures = self.writing()?.flush();
+        for failure in &failures {
+            (self.settings.warn)(failure);
+        }
+        if failures.is_empty() { Ok(()) } else { Err(Errno::EIO) }
+    }
+
+    /// Fetches the small files that will probably be opened after a file.
+    pub(crate) fn fetch_next(&self, node: &Node) {
+        let listing = self.tree.listing(node.parent);
+        let Some(((_, listing), folder)) = listing.zip(self.tree.node(node.parent)) else { return };
+        for next in self.ahead.opened(node.parent, &listing, &node.name) {
+            let key: Arc<str> = format!("{}{}", folder.key, next.part).into();
+            let open = || self.bucket.open(&key, &next.version);
+            // Whoever opens it gets the error.
+            let _ = self.files.expect((key.clone(), next.version.clone()), open);
+        }
+    }
+
+    /// The status of the mount.
+    pub(crate) fn status(&self) -> Status {
+        let (open, passed) = self.files.count();
+        let (in_flight, oldest) = self.fetcher.in_flight();
+        let memory = &self.fetcher.memory;
+        let cache = self.bucket.options().cache.as_ref();
+        let cache = cache.map(|cache| (cache.folder().display().to_string(), cache.limit()));
+        let (cache_folder, cache_limit_bytes) = cache.unzip();
+        let store = counts_of_urls();
+        let unstored = self.writing.as_ref().map(|writing| writing.unstored());
+        let (unstored_files, unstored_bytes, unstored_failed) = unstored.unwrap_or_default();
+        Status {
+            unstored_files: unstored_files as u64,
+            unstored_bytes,
+            unstored_failed: unstored_failed as u64,
+            staged_bytes: self.writing.as_ref().map_or(0, |writing| writing.staging.used()),
+            source: thalweg_io::urls::shown(self.bucket.url()),
+            open_files: open as u64,
+            open_files_passed_through: passed as u64,
+            nodes: self.tree.len() as u64,
+            in_flight: in_flight as u64,
+            in_flight_oldest_s: oldest.unwrap_or_default().as_secs_f64(),
+            waiting: self.fetcher.waiting() as u64,
+            memory_bytes: memory.used(),
+            memory_limit_bytes: memory.limit(),
+            requests: store.requests,
+            retries: store.retries,
+            retries_refused: store.reasons.refused,
+            retries_unconnected: store.reasons.unconnected,
+            retries_late: store.reasons.late,
+            retries_broken: store.reasons.broken,
+            hedges: store.hedges,
+            bytes_fetched: store.bytes,
+            cache_folder,
+            cache_limit_bytes,
+            ..self.counters().status()
+        }
+    }
+
+    pub(crate) fn attribute(&self, number: INodeNo, name: &OsStr) -> Option<String> {
+        if number.0 != ROOT {
+            let node = self.tree.node(number.0)?;
+            return match name.to_str()? {
+                "user.thalweg.key" => Some(node.key.to_string()),
+                "user.thalweg.etag" => Some(match &node.kind {
+                    Kind::Draft(draft) => draft.stored()?.tag,
+                    _ => node.version()?.tag.clone(),
+                }),
+                _ => None,
+            };
+        }
+        match name.to_str()? {
+            STATUS => serde_json::to_string(&self.status()).ok(),
+            METRICS => Some(self.status().metrics()),
+            _ => None,
+        }
+    }
+}

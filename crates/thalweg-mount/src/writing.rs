@@ -1,0 +1,231 @@
+//! The part of a mount that changes the bucket: its drafts, and what has them open.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use fuser::Errno;
+use thalweg_io::Result;
+use thalweg_io::open::ObjectVersion;
+
+use crate::attributes::Attributes;
+use crate::bucket::Kind;
+use crate::changes::Changes;
+use crate::draft::{Draft, Place};
+use crate::names;
+use crate::staging::{Leavings, Staging};
+use crate::storing::Storer;
+
+/// The bit that tells handles of drafts from those of files that are only read.
+pub(crate) const DRAFT: u64 = 1 << 63;
+/// Objects whose attributes are remembered.
+const MOST_KNOWN: usize = 1 << 16;
+
+/// What is promised when a file is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Close {
+    /// The object is visible.
+    Durable,
+    /// The bytes are on this machine's disc, and will be brought to the store.
+    Staged,
+}
+
+/// What is known of an object that lists do not tell: the tag of its version, its attributes, and
+/// when it was changed.
+type Known = (String, Attributes, Option<SystemTime>);
+
+/// The part of a mount that changes the bucket.
+pub(crate) struct Writing {
+    pub(crate) storer: Arc<Storer>,
+    pub(crate) staging: Arc<Staging>,
+    pub(crate) changes: Changes,
+    /// The URL that is mounted.
+    pub(crate) url: Arc<str>,
+    pub(crate) close: Close,
+    pub(crate) handles: Mutex<HashMap<u64, Handle>>,
+    next: AtomicU64,
+    /// Drafts that nothing has open any more, the oldest first.
+    pub(crate) closed: Mutex<VecDeque<Arc<Draft>>>,
+    known: Mutex<HashMap<Arc<str>, Known>>,
+    /// Held while a folder gets another name.
+    pub(crate) moving: RwLock<()>,
+    /// Held while a file becomes a draft, or a draft a file.
+    pub(crate) turning: Mutex<()>,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A draft that a program has open.
+#[derive(Clone)]
+pub(crate) struct Handle {
+    pub(crate) draft: Arc<Draft>,
+    pub(crate) writes: bool,
+    /// The process that has opened it, if that is known.
+    opener: Option<u32>,
+}
+
+/// The process of a thread, if this process can see it.
+fn process_of(thread: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(format!("/proc/{thread}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("Tgid:")?.trim().parse().ok())
+}
+
+impl Handle {
+    /// Whether a thread closes it for good. A process that starts another one shares its handles
+    /// with it for a moment, and that one closes them, or has them for good.
+    pub(crate) fn is_closed_by(&self, thread: u32) -> bool {
+        let (Some(opener), Some(process)) = (self.opener, process_of(thread)) else { return true };
+        process == opener || !Path::new("/proc").join(opener.to_string()).exists()
+    }
+}
+
+impl Writing {
+    pub(crate) fn new(
+        storer: Arc<Storer>,
+        staging: Arc<Staging>,
+        url: Arc<str>,
+        close: Close,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            storer,
+            staging,
+            changes: Changes::default(),
+            url,
+            close,
+            handles: Mutex::default(),
+            next: AtomicU64::new(0),
+            closed: Mutex::default(),
+            known: Mutex::default(),
+            moving: RwLock::default(),
+            turning: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn open_handle(&self, draft: &Arc<Draft>, by: Option<u32>) -> u64 {
+        let writes = by.is_some();
+        draft.open(writes);
+        let number = self.next.fetch_add(1, Ordering::Relaxed) | DRAFT;
+        let opener = by.and_then(process_of);
+        let handle = Handle { draft: draft.clone(), writes, opener };
+        lock(&self.handles).insert(number, handle);
+        number
+    }
+
+    pub(crate) fn handle(&self, handle: u64) -> Result<Handle, Errno> {
+        lock(&self.handles).get(&handle).cloned().ok_or(Errno::EBADF)
+    }
+
+    /// What is known of a version of an object.
+    pub(crate) fn known(&self, key: &str, version: &ObjectVersion) -> Option<Known> {
+        let known = lock(&self.known).get(key).cloned();
+        known.filter(|(tag, ..)| *tag == version.tag && version.is_certain())
+    }
+
+    pub(crate) fn know(
+        &self,
+        key: &Arc<str>,
+        version: &ObjectVersion,
+        attributes: Attributes,
+        modified: Option<SystemTime>,
+    ) {
+        let mut known = lock(&self.known);
+        if known.len() >= MOST_KNOWN {
+            known.clear();
+        }
+        known.insert(key.clone(), (version.tag.clone(), attributes, modified));
+    }
+
+    /// Takes drafts over that mounts have left which have ended, and has them stored. Returns what
+    /// is to be told.
+    pub(crate) fn take_over(self: &Arc<Self>) -> Vec<String> {
+        let leavings = self.staging.take_over(&self.url);
+        let Leavings { closed, unfinished, uploads, moves, failed } = leavings;
+        let mut told = failed;
+        for (moved, path) in moves {
+            match move_objects(&self.storer, self.storer.source(), &moved.from, &moved.to) {
+                Ok(_) => self.staging.end_move(&path),
+                Err(error) => told.push(error.to_string()),
+            }
+        }
+        if !closed.is_empty() {
+            let count = closed.len();
+            let files = if count == 1 { "file" } else { "files" };
+            told.push(format!("storing {count} {files} of a mount that ended before it had"));
+        }
+        for (key, path) in unfinished {
+            told.push(format!(
+                "{}{key} was still open when a mount ended: what was written of it is in {}",
+                self.url,
+                path.display()
+            ));
+        }
+        for (key, upload) in uploads {
+            // The service forgets it some day, too.
+            let _ = self.storer.bucket().abort(&key, &upload);
+        }
+        for left in closed {
+            let key: Arc<str> = left.record.key.as_str().into();
+            let (folder, part) = key
+                .rsplit_once('/')
+                .map_or(("", &*key), |(folder, part)| (&key[..=folder.len()], part));
+            let Some(name) = names::name(part) else { continue };
+            let place = Place { folder: folder.into(), name: (*name).into() };
+            let open = |key: &str, version: &ObjectVersion| self.storer.open(key, version);
+            match Draft::left(&self.staging, &self.url, place.clone(), left, open) {
+                Ok(draft) => {
+                    let kind = Some(Kind::Draft(draft.clone()));
+                    self.changes.set(&place.folder, &place.name, kind);
+                    lock(&self.closed).push_back(draft.clone());
+                    self.storer.store_later(&draft);
+                }
+                Err(error) => told.push(error.to_string()),
+            }
+        }
+        told
+    }
+
+    /// Brings everything to the store that is not there. Returns what could not be brought, and
+    /// why.
+    pub(crate) fn flush(self: &Arc<Self>) -> Vec<String> {
+        let dirty = |draft: &Arc<Draft>| draft.is_dirty();
+        let drafts: Vec<_> = self.changes.drafts().into_iter().filter(dirty).collect();
+        let stored = self.storer.store_all(drafts);
+        stored.into_iter().filter_map(|stored| Some(stored.err()?.to_string())).collect()
+    }
+
+    /// Drafts that the store does not have, their bytes here, and how many could not be stored.
+    pub(crate) fn unstored(&self) -> (usize, u64, usize) {
+        let drafts: Vec<_> =
+            self.changes.drafts().into_iter().filter(|draft| draft.is_dirty()).collect();
+        let bytes = drafts.iter().map(|draft| draft.taken()).sum();
+        let failed = drafts.iter().filter(|draft| draft.failure().is_some()).count();
+        (drafts.len(), bytes, failed)
+    }
+}
+
+/// Copies all objects below a folder to another one, and then removes them. Returns the keys and
+/// versions of the copies.
+///
+/// # Errors
+/// Those of the store. Then there may be copies, and all objects are where they were.
+pub(crate) fn move_objects(
+    storer: &Arc<Storer>,
+    bucket: &crate::bucket::Bucket,
+    from: &str,
+    to: &str,
+) -> Result<Vec<(Arc<str>, ObjectVersion)>> {
+    let found = bucket.below(from)?;
+    let names: Vec<String> = found.iter().map(|(rest, _)| format!("{from}{rest}")).collect();
+    let (from, to): (Arc<str>, Arc<str>) = (from.into(), to.into());
+    let moved = storer.for_each(found, move |storer, (rest, version)| {
+        let key: Arc<str> = format!("{to}{rest}").into();
+        let tag = storer.bucket().copy(&format!("{from}{rest}"), &version, &key, None)?;
+        Ok((key, ObjectVersion { tag, modified: None, ..version }))
+    })?;
+    storer.for_each(names, |storer, name| storer.bucket().remove(&name))?;
+    Ok(moved)
+}
