@@ -13,7 +13,7 @@ use thalweg_object::{Condition, Metadata};
 
 use crate::attributes::Attributes;
 use crate::bucket::{Kind, LINK};
-use crate::draft::{Draft, Place};
+use crate::draft::{Draft, Place, mark};
 use crate::names;
 use crate::tree::{Node, key};
 use crate::view::{BucketFs, FILE_MODE, LONGEST_NAME};
@@ -233,7 +233,8 @@ impl BucketFs {
         }
         let metadata = attributes.metadata().ok_or(Errno::ENOSPC)?;
         let modified = self.attributes(number, node).mtime;
-        let copied = writing.storer.bucket().copy(&node.key, version, &node.key, Some(&metadata));
+        let copied =
+            writing.storer.bucket().copy(&node.key, version, &node.key, Some((&metadata, &mark())));
         let tag = self.or_failed(copied)?;
         let version = ObjectVersion { tag, modified: None, ..version.clone() };
         writing.know(&node.key, &version, attributes, Some(modified));
@@ -317,7 +318,7 @@ impl BucketFs {
         let (_, key) = self.place(&folder, name, &Kind::Folder)?;
         // Another program may have made it, which is as well.
         let (nothing, any) = (Metadata::new(), Condition::Anything);
-        self.or_failed(writing.storer.bucket().put(&key, Bytes::new(), &nothing, &any))?;
+        self.or_failed(writing.storer.bucket().put(&key, Bytes::new(), (&nothing, &mark()), &any))?;
         writing.changes.set(&folder.key, name, Some(Kind::Folder));
         self.found(parent.0, name, Kind::Folder)
     }
@@ -357,7 +358,7 @@ impl BucketFs {
         let none = ObjectVersion { size, tag: String::new(), modified: None };
         let (_, key) = self.place(&folder, name, &Kind::Link(none.clone()))?;
         let (nothing, condition) = (Metadata::new(), Condition::Nothing);
-        let put = writing.storer.bucket().put(&key, target.into(), &nothing, &condition);
+        let put = writing.storer.bucket().put(&key, target.into(), (&nothing, &mark()), &condition);
         let kind = Kind::Link(ObjectVersion { tag: self.or_failed(put)?, ..none });
         writing.changes.set(&folder.key, name, Some(kind.clone()));
         self.found(parent.0, name, kind)

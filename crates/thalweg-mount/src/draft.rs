@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -31,6 +32,10 @@ pub(crate) struct Draft {
     staging: Arc<Staging>,
     /// The URL that is mounted.
     url: Arc<str>,
+    /// How the marks of all objects begin that it became.
+    mark: String,
+    /// How many objects it became.
+    marks: AtomicU64,
     file: File,
     state: Mutex<State>,
     changed: Condvar,
@@ -135,6 +140,11 @@ impl State {
     }
 }
 
+/// What no other draft has, but by chance.
+pub(crate) fn mark() -> String {
+    format!("{:016x}{:016x}", RandomState::new().hash_one(1), RandomState::new().hash_one(2))
+}
+
 fn full(name: &str, why: &str) -> Error {
     let why = io::Error::new(io::ErrorKind::StorageFull, why.to_owned());
     Error::io(&name.into(), "writing", why)
@@ -229,6 +239,9 @@ impl Draft {
             number: AtomicU64::new(0),
             staging: staging.clone(),
             url: url.clone(),
+            // Not one of those that it had before.
+            marks: AtomicU64::new(RandomState::new().hash_one(id)),
+            mark: record.mark,
             file,
             state: Mutex::new(State {
                 size: record.size,
@@ -266,6 +279,8 @@ impl Draft {
             number: AtomicU64::new(0),
             staging: staging.clone(),
             url: url.clone(),
+            mark: mark(),
+            marks: AtomicU64::new(0),
             file,
             state: Mutex::new(State::new(place, key, attributes)),
             changed: Condvar::new(),
@@ -287,6 +302,16 @@ impl Draft {
 
     fn url_of(&self, key: &str) -> Arc<str> {
         format!("{}{key}", self.url).into()
+    }
+
+    /// A mark for an object that it becomes.
+    pub(crate) fn next_mark(&self) -> String {
+        format!("{}.{:x}", self.mark, self.marks.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Whether an object with this mark is one that it became.
+    pub(crate) fn has_mark(&self, mark: &str) -> bool {
+        mark.strip_prefix(&*self.mark).is_some_and(|rest| rest.starts_with('.'))
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -573,6 +598,7 @@ impl Draft {
             found: state.found.clone().map(|found| Named::new(state.key.clone(), found)),
             attributes: state.attributes.clone(),
             parts,
+            mark: self.mark.clone(),
             ..Record::new(&self.url, &state.key)
         }
     }

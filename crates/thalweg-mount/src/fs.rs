@@ -106,7 +106,13 @@ impl Filesystem for BucketFs {
     }
 
     fn getattr(&self, _: &Request, number: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
-        match self.node(number) {
+        let node = self.node(number).and_then(|node| {
+            if self.settings.asks {
+                self.attributes_of(&node)?;
+            }
+            Ok(node)
+        });
+        match node {
             Ok(node) => reply.attr(&self.settings.ttl, &self.attributes(number.0, &node)),
             Err(error) => reply.error(error),
         }

@@ -171,6 +171,7 @@ impl BucketFs {
             }
         }
         drop(held);
+        writing.know_moved(key, new_key, &moved);
         writing.changes.rename_folder(key, new_key);
         writing.changes.set(&new_folder.key, new_name, Some(Kind::Folder));
         writing.changes.set(&folder.key, name, None);

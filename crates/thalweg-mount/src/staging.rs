@@ -51,6 +51,8 @@ pub(crate) struct Record {
     pub(crate) schema: u32,
     /// The URL that is mounted.
     pub(crate) url: String,
+    /// How the marks of all objects begin that it became.
+    pub(crate) mark: String,
     /// The key of the object that it becomes.
     pub(crate) key: String,
     /// Whether it was closed: it goes to the store.
@@ -489,6 +491,7 @@ impl Record {
         Self {
             schema: SCHEMA,
             url: url.to_owned(),
+            mark: String::new(),
             key: key.to_owned(),
             is_closed: false,
             size: 0,

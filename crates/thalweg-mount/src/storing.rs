@@ -24,6 +24,8 @@ const PARTS: usize = 8;
 const DRAFTS: usize = 8;
 /// After so many rounds of sending what was changed meanwhile, writers wait for the last one.
 const ROUNDS: usize = 3;
+/// Tries to replace objects that a draft became before.
+const MOST_TRIES: usize = 3;
 /// How long a draft that could not be stored waits. Each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -262,7 +264,12 @@ impl Storer {
         while let Some(mut snapshot) = draft.begin_storing(since) {
             let stored = self.attempt(draft, &mut snapshot);
             let open = |key: &str, version: &ObjectVersion| self.open(key, version);
-            draft.end_storing(&snapshot, stored, open)?;
+            let ended = draft.end_storing(&snapshot, stored, open);
+            // Nobody wants it any more.
+            if draft.is_removed() {
+                return Ok(());
+            }
+            ended?;
         }
         Ok(())
     }
@@ -272,7 +279,27 @@ impl Storer {
         draft: &Arc<Draft>,
         snapshot: &mut Snapshot,
     ) -> Result<ObjectVersion> {
-        match self.put(draft, snapshot) {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match self.put(draft, snapshot) {
+                // An earlier try, which a crash has ended, has made the object.
+                Err(error) if kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => {
+                    let head = self.bucket.head(&snapshot.key)?;
+                    let own = head
+                        .filter(|head| head.mark.as_ref().is_some_and(|mark| draft.has_mark(mark)));
+                    match own {
+                        Some(own) if tries < MOST_TRIES => snapshot.found = Some(own.version),
+                        _ => return Err(error),
+                    }
+                }
+                stored => return stored,
+            }
+        }
+    }
+
+    fn put(self: &Arc<Self>, draft: &Arc<Draft>, snapshot: &mut Snapshot) -> Result<ObjectVersion> {
+        match self.put_once(draft, snapshot) {
             // The object that it replaces was removed by another program, or the service has
             // forgotten the upload.
             Err(error) if kind(&error) == Some(ErrorKind::NotFound) => {
@@ -283,13 +310,17 @@ impl Storer {
                     snapshot.found = None;
                     snapshot.has_bytes = true;
                 }
-                self.put(draft, snapshot)
+                self.put_once(draft, snapshot)
             }
             stored => stored,
         }
     }
 
-    fn put(self: &Arc<Self>, draft: &Arc<Draft>, snapshot: &mut Snapshot) -> Result<ObjectVersion> {
+    fn put_once(
+        self: &Arc<Self>,
+        draft: &Arc<Draft>,
+        snapshot: &mut Snapshot,
+    ) -> Result<ObjectVersion> {
         let condition = match &snapshot.found {
             None => Condition::Nothing,
             Some(found) if found.is_certain() => Condition::Tag(found.tag.clone()),
@@ -299,7 +330,7 @@ impl Storer {
         let version = |size, tag| ObjectVersion { size, tag, modified: None };
         if let (false, Some(found)) = (snapshot.has_bytes, &snapshot.found) {
             let metadata = metadata(&snapshot.attributes);
-            let tag = self.bucket.copy(&key, found, &key, Some(&metadata))?;
+            let tag = self.bucket.copy(&key, found, &key, Some((&metadata, &draft.next_mark())))?;
             return Ok(version(found.size, tag));
         }
         if draft.goes_in_parts() {
@@ -313,8 +344,10 @@ impl Storer {
         };
         let _charge = self.charge(bytes.len() as u64);
         let size = bytes.len() as u64;
-        let tag =
-            self.bucket.put(&key, bytes.into(), &metadata(&snapshot.attributes), &condition)?;
+        let tag = {
+            let metadata = (&metadata(&snapshot.attributes), &*draft.next_mark());
+            self.bucket.put(&key, bytes.into(), metadata, &condition)?
+        };
         Ok(version(size, tag))
     }
 
@@ -334,6 +367,7 @@ impl Storer {
                     snapshot.is_of(size, change, bytes);
                     break (tags, attributes, size);
                 }
+                Unsent::Parts(_) if draft.is_removed() => return Err(Error::Cancelled),
                 Unsent::Parts(numbers) => self.send_all(draft, &numbers)?,
             }
             round += 1;
@@ -343,7 +377,8 @@ impl Storer {
         let mut version = ObjectVersion { size, tag, modified: None };
         if attributes != snapshot.attributes {
             let metadata = metadata(&snapshot.attributes);
-            version.tag = self.bucket.copy(&key, &version, &key, Some(&metadata))?;
+            version.tag =
+                self.bucket.copy(&key, &version, &key, Some((&metadata, &draft.next_mark())))?;
         }
         Ok(version)
     }
@@ -356,7 +391,9 @@ impl Storer {
     }
 
     fn upload(&self, draft: &Draft) -> Result<(Arc<str>, PartsUpload)> {
-        draft.upload(|key, attributes| self.bucket.begin(key, &metadata(attributes)))
+        draft.upload(|key, attributes| {
+            self.bucket.begin(key, (&metadata(attributes), &draft.next_mark()))
+        })
     }
 
     /// Sends a part of a draft, if the store does not have it.

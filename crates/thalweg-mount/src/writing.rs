@@ -125,6 +125,24 @@ impl Writing {
         known.filter(|(tag, ..)| *tag == version.tag && version.is_certain())
     }
 
+    /// Notes that objects have moved from a folder to another one, where they have these versions.
+    pub(crate) fn know_moved(
+        &self,
+        from: &str,
+        to: &str,
+        moved: &HashMap<Arc<str>, ObjectVersion>,
+    ) {
+        let mut known = lock(&self.known);
+        let old: Vec<_> = known.keys().filter(|key| key.starts_with(from)).cloned().collect();
+        for key in old {
+            let Some((_, attributes, modified)) = known.remove(&key) else { continue };
+            let key: Arc<str> = format!("{to}{}", &key[from.len()..]).into();
+            if let Some(version) = moved.get(&key) {
+                known.insert(key, (version.tag.clone(), attributes, modified));
+            }
+        }
+    }
+
     pub(crate) fn know(
         &self,
         key: &Arc<str>,

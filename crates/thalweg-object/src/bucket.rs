@@ -56,8 +56,10 @@ pub type Metadata = BTreeMap<String, String>;
 pub struct Head {
     /// Its version.
     pub version: ObjectVersion,
-    /// Its user-defined metadata.
+    /// Its user-defined metadata, but for the mark.
     pub metadata: Metadata,
+    /// The mark of the upload that made it, if it has one.
+    pub mark: Option<String>,
 }
 
 /// An upload in parts, which makes no object until it is completed.
@@ -111,10 +113,10 @@ impl<'a> Ask<'a> {
         self
     }
 
-    fn metadata(mut self, metadata: &Metadata) -> Self {
+    fn marked(mut self, metadata: &Metadata, mark: &str) -> Self {
         let headers = metadata.iter().map(|(name, value)| (format!("{META}{name}"), value.clone()));
         self.headers.extend(headers);
-        self
+        self.header(format!("{META}{MARK}"), mark)
     }
 
     fn condition(self, condition: &Condition) -> Self {
@@ -208,10 +210,13 @@ impl Bucket {
             tag: text(ETAG.as_str()).unwrap_or_default().to_owned(),
             modified: modified.map(jiff::Timestamp::as_second),
         };
-        Ok(Some(Head { version, metadata: metadata.collect() }))
+        let mut metadata: Metadata = metadata.collect();
+        let mark = metadata.remove(MARK);
+        Ok(Some(Head { version, metadata, mark }))
     }
 
-    /// Makes an object of bytes. Returns its tag.
+    /// Makes an object of bytes. Returns its tag. The mark is one that no other object has: it tells
+    /// whether an earlier try has made the object, whose answer was lost.
     ///
     /// # Errors
     /// [`Error::Io`] if the service refuses it or does not answer, of the kind
@@ -220,33 +225,30 @@ impl Bucket {
         &self,
         key: &str,
         bytes: Bytes,
-        metadata: &Metadata,
+        (metadata, mark): (&Metadata, &str),
         condition: &Condition,
     ) -> Result<String> {
-        let mark = mark();
         let put = |condition: &Condition| {
-            let ask = Ask::new(Method::PUT, key).header(format!("{META}{MARK}"), &mark);
-            let ask = ask.metadata(metadata).condition(condition);
+            let ask = Ask::new(Method::PUT, key).marked(metadata, mark).condition(condition);
             self.ask(&Ask { body: bytes.clone(), ..ask })
         };
         let put = put(condition).or_else(|error| self.without(key, condition, error, put));
         match put {
             Ok(answer) => self.tag(key, &answer),
-            Err(error) => self.end(key, error, &mark),
+            Err(error) => self.end(key, error, mark),
         }
     }
 
-    /// Begins an upload in parts.
+    /// Begins an upload in parts. For the mark, see [`Bucket::put`].
     ///
     /// # Errors
     /// Those of [`Bucket::put`].
-    pub fn begin(&self, key: &str, metadata: &Metadata) -> Result<PartsUpload> {
-        let mark = mark();
-        let ask = Ask::new(Method::POST, key).header(format!("{META}{MARK}"), &mark);
-        let ask = Ask { query: &[("uploads", "")], ..ask.metadata(metadata) };
+    pub fn begin(&self, key: &str, (metadata, mark): (&Metadata, &str)) -> Result<PartsUpload> {
+        let ask = Ask::new(Method::POST, key).marked(metadata, mark);
+        let ask = Ask { query: &[("uploads", "")], ..ask };
         let answer = self.ask(&ask).map_err(|error| self.failed(key, "writing", error))?;
         let Begun { id } = self.parse(key, &answer)?;
-        Ok(PartsUpload { id, mark })
+        Ok(PartsUpload { id, mark: mark.to_owned() })
     }
 
     /// Sends a part, whose number counts from 0. A part that was sent before is replaced. Returns
@@ -314,7 +316,7 @@ impl Bucket {
         }
     }
 
-    /// Copies an object within the bucket, with its metadata or with others. The copy replaces what
+    /// Copies an object within the bucket, with its metadata or with others and another mark. The copy replaces what
     /// is there. Returns its tag.
     ///
     /// # Errors
@@ -325,7 +327,7 @@ impl Bucket {
         from: &str,
         version: &ObjectVersion,
         to: &str,
-        metadata: Option<&Metadata>,
+        metadata: Option<(&Metadata, &str)>,
     ) -> Result<String> {
         let failed = |error| self.failed(to, "copying to", error);
         if version.size > self.largest_copy {
@@ -333,7 +335,9 @@ impl Bucket {
         }
         let ask = self.copying(Ask::new(Method::PUT, to), from, version);
         let ask = match metadata {
-            Some(metadata) => ask.header("x-amz-metadata-directive", "REPLACE").metadata(metadata),
+            Some((metadata, mark)) => {
+                ask.header("x-amz-metadata-directive", "REPLACE").marked(metadata, mark)
+            }
             None => ask,
         };
         let answer = self.ask(&Ask { times: COMPLETION, ..ask }).map_err(failed)?;
@@ -354,19 +358,15 @@ impl Bucket {
         from: &str,
         version: &ObjectVersion,
         to: &str,
-        metadata: Option<&Metadata>,
+        metadata: Option<(&Metadata, &str)>,
     ) -> Result<String> {
-        let own;
-        let metadata = match metadata {
-            Some(metadata) => metadata,
+        let upload = match metadata {
+            Some(metadata) => self.begin(to, metadata)?,
             None => {
-                own = self.head(from)?.map(|head| head.metadata).unwrap_or_default();
-                &own
+                let own = self.head(from)?.map(|head| head.metadata).unwrap_or_default();
+                self.begin(to, (&own, &mark()))?
             }
         };
-        let mut metadata = metadata.clone();
-        metadata.remove(MARK);
-        let upload = self.begin(to, &metadata)?;
         let part = COPIED_PART.min(self.largest_copy);
         let parts = (0..version.size).step_by(part as usize);
         let tags = parts.enumerate().map(|(number, start)| {
@@ -454,7 +454,7 @@ impl Bucket {
         let is_unsure = |refusal: &Refusal| refusal.is_presence() || refusal.is_of_upload();
         if refused(&error).is_some_and(is_unsure)
             && let Some(head) = self.head(key)?
-            && head.metadata.get(MARK).is_some_and(|found| found == mark)
+            && head.mark.is_some_and(|found| found == mark)
         {
             return Ok(head.version.tag);
         }

@@ -3,6 +3,7 @@
 #![allow(clippy::panic, clippy::unwrap_used)]
 
 use std::io::ErrorKind;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use thalweg_io::Error;
@@ -39,6 +40,12 @@ fn kind(result: Result<String, Error>) -> ErrorKind {
     }
 }
 
+/// Another mark each time.
+fn mark() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed).to_string()
+}
+
 fn metadata(pairs: &[(&str, &str)]) -> Metadata {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
@@ -48,14 +55,15 @@ fn objects_are_put_under_conditions() {
     let server = server(|_| Answer::Right);
     with_bucket(&server, |bucket| {
         let given = metadata(&[("mode", "33188"), ("mtime", "1.5")]);
-        let first = bucket.put("a b", "one".into(), &given, &Condition::Nothing).unwrap();
+        let first =
+            bucket.put("a b", "one".into(), (&given, &mark()), &Condition::Nothing).unwrap();
         assert_eq!(server.object("/bucket/runs/a b").unwrap(), b"one");
         let head = bucket.head("a b").unwrap().unwrap();
         assert_eq!((head.version.size, &head.version.tag), (3, &first));
         assert_eq!(head.metadata["mode"], "33188");
         assert!(head.version.modified.is_some());
         let put = |text: &'static str, condition| {
-            bucket.put("a b", text.into(), &Metadata::new(), &condition)
+            bucket.put("a b", text.into(), (&Metadata::new(), &mark()), &condition)
         };
         assert_eq!(kind(put("two", Condition::Nothing)), ErrorKind::StaleNetworkFileHandle);
         let second = put("two", Condition::Tag(first.clone())).unwrap();
@@ -73,7 +81,7 @@ fn keys_are_any_but_those_that_lead_elsewhere() {
     let server = server(|_| Answer::Right);
     with_url(&server, "s3://bucket", |bucket| {
         for key in ["folder/", "a//b", "é +%", "x#?&=\n"] {
-            bucket.put(key, "x".into(), &Metadata::new(), &Condition::Nothing).unwrap();
+            bucket.put(key, "x".into(), (&Metadata::new(), &mark()), &Condition::Nothing).unwrap();
             assert!(server.object(&format!("/bucket/{key}")).is_some(), "{key:?}");
             let head = bucket.head(key).unwrap().unwrap();
             bucket.copy(key, &head.version, &format!("{key}2"), None).unwrap();
@@ -81,7 +89,8 @@ fn keys_are_any_but_those_that_lead_elsewhere() {
             bucket.remove(key).unwrap();
             assert!(server.object(&format!("/bucket/{key}")).is_none(), "{key:?}");
         }
-        let put = bucket.put("a/../b", "x".into(), &Metadata::new(), &Condition::Nothing);
+        let put =
+            bucket.put("a/../b", "x".into(), (&Metadata::new(), &mark()), &Condition::Nothing);
         assert!(matches!(put, Err(Error::Unsupported { .. })), "{put:?}");
     });
 }
@@ -95,7 +104,7 @@ fn objects_are_copied_with_their_metadata_or_others() {
         for len in [0, 1000, bytes.len()] {
             let bytes = bytes[..len].to_vec();
             let given = metadata(&[("mode", "1")]);
-            bucket.put("a", bytes.clone().into(), &given, &Condition::Anything).unwrap();
+            bucket.put("a", bytes.clone().into(), (&given, &mark()), &Condition::Anything).unwrap();
             let version = bucket.head("a").unwrap().unwrap().version;
             let tag = bucket.copy("a", &version, "b", None).unwrap();
             let head = bucket.head("b").unwrap().unwrap();
@@ -103,7 +112,7 @@ fn objects_are_copied_with_their_metadata_or_others() {
             assert_eq!(head.metadata["mode"], "1");
             assert!(server.object("/bucket/runs/b").unwrap() == bytes);
             let other = metadata(&[("mtime", "7")]);
-            bucket.copy("b", &head.version, "b", Some(&other)).unwrap();
+            bucket.copy("b", &head.version, "b", Some((&other, "other"))).unwrap();
             let found = bucket.head("b").unwrap().unwrap().metadata;
             assert_eq!((found.get("mtime"), found.get("mode")), (Some(&"7".to_owned()), None));
             server.put("/bucket/runs/a", vec![1; 7]);
@@ -118,7 +127,7 @@ fn objects_are_copied_with_their_metadata_or_others() {
 fn parts_may_be_sent_again() {
     let server = server(|_| Answer::Right);
     with_bucket(&server, |bucket| {
-        let upload = bucket.begin("a", &metadata(&[("mode", "1")])).unwrap();
+        let upload = bucket.begin("a", (&metadata(&[("mode", "1")]), &mark())).unwrap();
         let part = |number, byte, len| {
             bucket.put_part("a", &upload, number, vec![byte; len].into()).unwrap()
         };
@@ -131,7 +140,7 @@ fn parts_may_be_sent_again() {
         let head = bucket.head("a").unwrap().unwrap();
         assert_eq!((head.version.tag, &*head.metadata["mode"]), (tag, "1"));
         assert_eq!(server.object("/bucket/runs/a").unwrap()[5 * MIB - 1..][..2], [8, 9]);
-        let upload = bucket.begin("a", &Metadata::new()).unwrap();
+        let upload = bucket.begin("a", (&Metadata::new(), &mark())).unwrap();
         let tags = [bucket.put_part("a", &upload, 0, vec![1].into()).unwrap()];
         let completed = bucket.complete("a", &upload, &tags, &Condition::Nothing);
         assert_eq!(kind(completed), ErrorKind::StaleNetworkFileHandle);
@@ -153,11 +162,16 @@ fn requests_are_repeated_and_lost_answers_found() {
         for number in 0..20 {
             let key = number.to_string();
             let put = |condition| {
-                bucket.put(&key, format!("{number}").into(), &Metadata::new(), &condition)
+                bucket.put(
+                    &key,
+                    format!("{number}").into(),
+                    (&Metadata::new(), &mark()),
+                    &condition,
+                )
             };
             let tag = put(Condition::Nothing).unwrap();
             assert_eq!(server.object(&format!("/bucket/runs/{number}")).unwrap(), key.as_bytes());
-            let upload = bucket.begin(&key, &Metadata::new()).unwrap();
+            let upload = bucket.begin(&key, (&Metadata::new(), &mark())).unwrap();
             let tags = [bucket.put_part(&key, &upload, 0, "parts".into()).unwrap()];
             bucket.complete(&key, &upload, &tags, &Condition::Tag(tag)).unwrap();
             assert_eq!(server.object(&format!("/bucket/runs/{number}")).unwrap(), b"parts");
@@ -177,7 +191,7 @@ fn a_server_without_conditions_is_asked_first() {
         }
     });
     with_bucket(&server, |bucket| {
-        let put = |condition| bucket.put("a", "x".into(), &Metadata::new(), &condition);
+        let put = |condition| bucket.put("a", "x".into(), (&Metadata::new(), &mark()), &condition);
         let tag = put(Condition::Nothing).unwrap();
         assert_eq!(kind(put(Condition::Nothing)), ErrorKind::StaleNetworkFileHandle);
         put(Condition::Tag(tag)).unwrap();
@@ -192,7 +206,7 @@ fn a_server_without_conditions_is_asked_first() {
 fn refusals_are_told() {
     let server = server(|_| Answer::Refused(403, "AccessDenied"));
     with_bucket(&server, |bucket| {
-        let put = bucket.put("a", "x".into(), &Metadata::new(), &Condition::Nothing);
+        let put = bucket.put("a", "x".into(), (&Metadata::new(), &mark()), &Condition::Nothing);
         assert!(put.as_ref().unwrap_err().to_string().contains("s3://bucket/runs/a"), "{put:?}");
         assert_eq!(kind(put), ErrorKind::PermissionDenied);
         assert!(bucket.remove("a").is_err());

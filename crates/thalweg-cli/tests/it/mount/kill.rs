@@ -1,0 +1,1 @@
+//! Daemons that are killed while files are written.
