@@ -86,7 +86,6 @@ impl BucketFs {
                 Some(ObjectVersion { tag, modified: None, ..version })
             }
         };
-        let is_moved = moved.is_some();
         let kind = match (&source, moved) {
             (Kind::Link(_), Some(version)) => Kind::Link(version),
             (Kind::Draft(draft), moved) => {
@@ -120,12 +119,7 @@ impl BucketFs {
         writing.changes.set(&new_folder.key, new_name, Some(kind.clone()));
         let number = self.tree.number(parent.0, name);
         self.tree.rename((parent.0, name), (new_parent.0, new_name));
-        if is_moved {
-            writing.changes.set(&folder.key, name, None);
-        } else {
-            // The store has nothing of this name, or what another program has put there.
-            writing.changes.forget(&folder.key, name);
-        }
+        writing.changes.set(&folder.key, name, None);
         self.keep_folder(&folder);
         if let (Some(number), Kind::File(version)) = (number, &kind) {
             let open = || writing.storer.open(&new_key, version);

@@ -17,6 +17,7 @@ use crate::bucket;
 use crate::draft::{Draft, Snapshot, Unsent};
 use crate::fetcher::Fetcher;
 use crate::memory::Charge;
+use crate::parts::PART;
 use crate::reading::Reading;
 
 /// Parts that are sent at the same time, and drafts that are stored later at the same time.
@@ -332,6 +333,12 @@ impl Storer {
             let metadata = metadata(&snapshot.attributes);
             let tag = self.bucket.copy(&key, found, &key, Some((&metadata, &draft.next_mark())))?;
             return Ok(version(found.size, tag));
+        }
+        // It has become small since parts of it were sent.
+        if draft.size() <= PART
+            && let Some(upload) = draft.forget_parts()?
+        {
+            let _ = self.bucket.abort(&key, &upload);
         }
         if draft.goes_in_parts() {
             return self.put_parts(draft, snapshot, &condition);

@@ -149,11 +149,13 @@ impl Uploads {
                 let Some(upload) = state.unfinished.get(id) else {
                     return refusal(404, "NoSuchUpload");
                 };
-                if let Some(code) = fault(upload, &String::from_utf8_lossy(&body)) {
-                    return refusal(400, code);
-                }
-                let Some(upload) = state.unfinished.remove(id) else { return String::new() };
-                let bytes: Vec<u8> = upload.parts.into_values().flatten().collect();
+                let named = match named(upload, &String::from_utf8_lossy(&body)) {
+                    Ok(named) => named,
+                    Err(code) => return refusal(400, code),
+                };
+                let Some(mut upload) = state.unfinished.remove(id) else { return String::new() };
+                let parts = named.iter().filter_map(|number| upload.parts.remove(number));
+                let bytes: Vec<u8> = parts.flatten().collect();
                 let tag = tag(&bytes);
                 state.metadata.insert(path.to_owned(), upload.metadata);
                 objects.insert(path.to_owned(), (bytes, shared.tick()));
@@ -198,19 +200,35 @@ fn copied(asked: &Asked, source: &str, objects: &Objects) -> Result<Vec<u8>, Str
     Ok(bytes.get(from..=to).ok_or_else(|| refusal(416, "InvalidRange"))?.to_vec())
 }
 
-/// What is wrong with the list of parts of an upload.
-fn fault(upload: &Upload, list: &str) -> Option<&'static str> {
-    let listed: Vec<&str> = list.split("<Part>").skip(1).collect();
-    let is_listed = |(at, (number, bytes)): (usize, (&u32, &Vec<u8>))| {
-        let tag = tag(bytes);
-        listed.get(at).is_some_and(|part| {
-            part.contains(&format!("<PartNumber>{number}</PartNumber>"))
-                && part.contains(tag.trim_matches('"'))
-        })
-    };
-    if upload.parts.len() != listed.len() || !upload.parts.iter().enumerate().all(is_listed) {
-        return Some("InvalidPart");
+/// The parts of an upload that a list names, by which the object is made; or what is wrong with the
+/// list. Parts that it does not name are forgotten.
+fn named(upload: &Upload, list: &str) -> Result<Vec<u32>, &'static str> {
+    let mut named = Vec::new();
+    for part in list.split("<Part>").skip(1) {
+        let value = |name: &str| {
+            let (_, rest) = part.split_once(&format!("<{name}>"))?;
+            Some(rest.split_once('<')?.0.replace("&quot;", "\""))
+        };
+        let number = value("PartNumber").and_then(|number| number.parse().ok());
+        let number: u32 = number.ok_or("MalformedXML")?;
+        let tag_of = |bytes: &Vec<u8>| tag(bytes).trim_matches('"').to_owned();
+        let is_same = value("ETag").is_some_and(|tag| {
+            upload.parts.get(&number).map(tag_of).as_deref() == Some(tag.trim_matches('"'))
+        });
+        if !is_same {
+            return Err("InvalidPart");
+        }
+        if named.last().is_some_and(|last| *last >= number) {
+            return Err("InvalidPartOrder");
+        }
+        named.push(number);
     }
-    let but_last = upload.parts.values().rev().skip(1);
-    but_last.clone().any(|part| part.len() < LEAST).then_some("EntityTooSmall")
+    let but_last = &named[..named.len().saturating_sub(1)];
+    if named.is_empty() {
+        return Err("MalformedXML");
+    }
+    match but_last.iter().any(|number| upload.parts[number].len() < LEAST) {
+        true => Err("EntityTooSmall"),
+        false => Ok(named),
+    }
 }

@@ -132,9 +132,20 @@ impl Mounted {
         self.daemon.wait().unwrap()
     }
 
-    /// Ends the daemon at once.
+    /// Ends the daemon at once, and unmounts.
     pub(super) fn kill(&mut self) {
-        self.daemon.kill().unwrap();
+        self.kill_daemon();
+        self.detach();
+    }
+
+    /// Ends the daemon at once.
+    pub(super) fn kill_daemon(&self) {
+        let daemon = rustix::process::Pid::from_child(&self.daemon);
+        rustix::process::kill_process(daemon, rustix::process::Signal::KILL).unwrap();
+    }
+
+    /// Unmounts after the daemon has ended.
+    pub(super) fn detach(&mut self) {
         self.daemon.wait().unwrap();
         for command in [["fusermount3", "-uz"], ["umount", "-l"]] {
             let [program, flags] = command;
