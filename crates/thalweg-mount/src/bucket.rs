@@ -73,14 +73,25 @@ impl Bucket {
     /// # Errors
     /// Those of listing it; [`Error::Io`] if it is not there.
     pub(crate) fn list(&self, folder: &str) -> Result<Vec<Found>> {
+        Ok(self.list_up_to(folder, usize::MAX)?.unwrap_or_default())
+    }
+
+    /// [`Bucket::list`] for a folder of up to `most` names. `None` if it has more.
+    ///
+    /// # Errors
+    /// Those of [`Bucket::list`].
+    pub(crate) fn list_up_to(&self, folder: &str, most: usize) -> Result<Option<Vec<Found>>> {
         let prefix = format!("{}{folder}", self.url);
         let mut found: Vec<Found> = Vec::new();
         let mut is_there = folder.is_empty();
         list_url(&prefix, Depth::One, &self.options.control, &mut |entry| {
             is_there = true;
             found.extend(entry_of(&prefix, entry));
-            Ok(true)
+            Ok(found.len() <= most)
         })?;
+        if found.len() > most {
+            return Ok(None);
+        }
         if !is_there {
             let gone = std::io::Error::from(std::io::ErrorKind::NotFound);
             return Err(Error::io(&prefix.into(), "listing", gone));
@@ -108,7 +119,7 @@ impl Bucket {
         }
         found.sort_by(|one, other| one.name.cmp(&other.name));
         found.dedup_by(|one, other| one.name == other.name);
-        Ok(found)
+        Ok(Some(found))
     }
 
     /// Whether a name in a folder is a file or a folder. `None` if it is not there.

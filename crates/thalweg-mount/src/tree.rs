@@ -13,6 +13,8 @@ use thalweg_io::open::ObjectVersion;
 use crate::bucket::{Found, Kind};
 use crate::names;
 
+/// After so many names that were asked for one by one, all names of a folder are.
+const ASKED: u32 = 3;
 /// The number of the root (`FUSE_ROOT_ID`).
 pub(crate) const ROOT: u64 = 1;
 
@@ -54,6 +56,8 @@ struct State {
     nodes: HashMap<u64, Known>,
     numbers: HashMap<(u64, Arc<str>), u64>,
     listings: HashMap<u64, (Instant, Listing)>,
+    /// How many names were asked for one by one in folders that are not listed, and since when.
+    asked: HashMap<u64, (Instant, u32)>,
     next: u64,
 }
 
@@ -70,8 +74,8 @@ impl Tree {
         let (name, key) = ("".into(), "".into());
         let root = Node { parent: ROOT, name, key, kind: Kind::Folder };
         let nodes = [(ROOT, Known { node: root, lookups: 1 })].into();
-        let (numbers, listings) = Default::default();
-        Self { ttl, state: Mutex::new(State { nodes, numbers, listings, next: ROOT + 1 }) }
+        let (numbers, listings, asked) = Default::default();
+        Self { ttl, state: Mutex::new(State { nodes, numbers, listings, asked, next: ROOT + 1 }) }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -184,6 +188,19 @@ impl Tree {
             }
         }
         state.listings.remove(&number);
+        state.asked.remove(&number);
+    }
+
+    /// Notes that a name is asked for in a folder that is not listed. Returns whether a list of all
+    /// names would have been cheaper by now.
+    pub(crate) fn ask(&self, folder: u64) -> bool {
+        let mut state = self.lock();
+        let (since, count) = state.asked.entry(folder).or_insert((Instant::now(), 0));
+        if since.elapsed() > self.ttl {
+            (*since, *count) = (Instant::now(), 0);
+        }
+        *count = count.saturating_add(1);
+        *count == ASKED
     }
 
     /// The entries of a folder and when they were listed, if that was not long ago.

@@ -27,6 +27,8 @@ pub(crate) const BLOCK: u32 = 1 << 20;
 
 /// The longest name, in bytes.
 pub(crate) const LONGEST_NAME: usize = 255;
+/// A folder of more names is not listed for one of them.
+const MOST_LISTED: usize = 10_000;
 /// The permissions of files and folders, less those that nobody has.
 pub(crate) const FILE_MODE: u32 = 0o666;
 const FOLDER_MODE: u32 = 0o777;
@@ -171,6 +173,18 @@ impl BucketFs {
         }
         match self.tree.listing(parent) {
             Some((_, listing)) => Ok(entry(&listing, name).map(|found| found.kind.clone())),
+            None if self.tree.ask(parent) => {
+                let since = Instant::now();
+                let listed = self.bucket.list_up_to(&folder.key, MOST_LISTED);
+                match listed {
+                    Ok(Some(entries)) => {
+                        let listing = self.tree.keep(parent, since, entries);
+                        Ok(entry(&listing, name).map(|found| found.kind.clone()))
+                    }
+                    // It has many names, or is one that only this mount knows.
+                    Ok(None) | Err(_) => find(),
+                }
+            }
             None => find(),
         }
     }

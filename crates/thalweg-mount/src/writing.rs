@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use bytes::Bytes;
 use fuser::Errno;
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
+use thalweg_object::{Condition, Metadata};
 
 use crate::attributes::Attributes;
 use crate::bucket::Kind;
 use crate::changes::Changes;
-use crate::draft::{Draft, Place};
+use crate::draft::{Draft, Place, mark};
 use crate::names;
 use crate::staging::{Leavings, Staging};
 use crate::storing::Storer;
@@ -241,7 +243,13 @@ pub(crate) fn move_objects(
     let (from, to): (Arc<str>, Arc<str>) = (from.into(), to.into());
     let moved = storer.for_each(found, move |storer, (rest, version)| {
         let key: Arc<str> = format!("{to}{rest}").into();
-        let tag = storer.bucket().copy(&format!("{from}{rest}"), &version, &key, None)?;
+        let tag = if key.ends_with('/') && version.size == 0 {
+            // The mark of a folder. Not every service copies it.
+            let nothing = Metadata::new();
+            storer.bucket().put(&key, Bytes::new(), (&nothing, &mark()), &Condition::Anything)?
+        } else {
+            storer.bucket().copy(&format!("{from}{rest}"), &version, &key, None)?
+        };
         Ok((key, ObjectVersion { tag, modified: None, ..version }))
     })?;
     storer.for_each(names, |storer, name| storer.bucket().remove(&name))?;
