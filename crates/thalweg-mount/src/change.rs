@@ -14,6 +14,7 @@ use thalweg_object::{Condition, Metadata};
 use crate::attributes::Attributes;
 use crate::bucket::{Kind, LINK};
 use crate::draft::{Draft, Place, mark};
+use crate::errors::errno;
 use crate::names;
 use crate::tree::{Node, key};
 use crate::view::{BucketFs, FILE_MODE, LONGEST_NAME};
@@ -40,7 +41,7 @@ fn check_name(folder: &str, name: &str) -> Result<(), Errno> {
     }
     let part = names::part(name).ok_or(Errno::EINVAL)?;
     let is_usual = names::name(&part).is_some_and(|usual| usual == name);
-    let leads_elsewhere = matches!(&*part, "." | "..");
+    let leads_elsewhere = matches!(&*part, "" | "." | "..");
     if !is_usual || leads_elsewhere || part.ends_with(LINK) { Err(Errno::EINVAL) } else { Ok(()) }
 }
 
@@ -91,7 +92,15 @@ impl BucketFs {
         if mode & 0o777 != FILE_MODE & !self.settings.umask {
             attributes.mode = Some(mode & 0o7777);
         }
-        let draft = Draft::new(&writing.staging, &writing.url, target, attributes, None);
+        let new = || {
+            let (staging, url) = (&writing.staging, &writing.url);
+            Draft::new(staging, url, target.clone(), attributes.clone(), None)
+        };
+        // What is kept only to be read gives way.
+        let draft = new().or_else(|error| match errno(&error) {
+            Errno::ENOSPC if self.make_room(1) == Ok(true) => new(),
+            _ => Err(error),
+        });
         let draft = self.or_failed(draft)?;
         writing.changes.set(&folder.key, name, Some(Kind::Draft(draft.clone())));
         let kind = Kind::Draft(draft.clone());
@@ -109,12 +118,21 @@ impl BucketFs {
         thread: u32,
     ) -> Result<u64, Errno> {
         let (writing, draft) = (self.writing()?, self.draft(number, node)?);
+        self.keep_promised(&draft)?;
         let handle = writing.open_handle(&draft, Some(thread));
         if truncates && draft.size() > 0 {
             let truncated = draft.empty();
             self.or_failed(truncated)?;
         }
         Ok(handle)
+    }
+
+    /// Stores what was promised of a draft, before it is changed.
+    fn keep_promised(&self, draft: &Arc<Draft>) -> Result<(), Errno> {
+        if !draft.is_promised() {
+            return Ok(());
+        }
+        self.or_failed(self.writing()?.storer.store(draft))
     }
 
     /// Opens a draft to read it.
@@ -179,6 +197,9 @@ impl BucketFs {
             return self.change_object(number, &node, version, |attributes| wanted.set(attributes));
         }
         let draft = self.draft(number, &node)?;
+        if wanted.size.is_some() {
+            self.keep_promised(&draft)?;
+        }
         draft.open(true);
         let set = (|| {
             if let Some(size) = wanted.size {

@@ -36,6 +36,8 @@ pub(crate) struct Draft {
     mark: String,
     /// How many objects it became.
     marks: AtomicU64,
+    /// Whether a mount has left it that has ended. Then it has not been changed since it was closed.
+    is_left: bool,
     file: File,
     state: Mutex<State>,
     changed: Condvar,
@@ -242,6 +244,7 @@ impl Draft {
             // Not one of those that it had before.
             marks: AtomicU64::new(RandomState::new().hash_one(id)),
             mark: record.mark,
+            is_left: true,
             file,
             state: Mutex::new(State {
                 size: record.size,
@@ -281,6 +284,7 @@ impl Draft {
             url: url.clone(),
             mark: mark(),
             marks: AtomicU64::new(0),
+            is_left: false,
             file,
             state: Mutex::new(State::new(place, key, attributes)),
             changed: Condvar::new(),
@@ -312,6 +316,22 @@ impl Draft {
     /// Whether an object with this mark is one that it became.
     pub(crate) fn has_mark(&self, mark: &str) -> bool {
         mark.strip_prefix(&*self.mark).is_some_and(|rest| rest.starts_with('.'))
+    }
+
+    pub(crate) fn is_left(&self) -> bool {
+        self.is_left
+    }
+
+    /// Whether it was closed, and the store does not have it: it must not change before it does.
+    pub(crate) fn is_promised(&self) -> bool {
+        let state = self.lock();
+        state.is_closed && state.is_dirty()
+    }
+
+    /// Whether all its bytes are here.
+    pub(crate) fn is_whole(&self) -> bool {
+        let state = self.lock();
+        state.local.gaps(0..state.size).is_empty()
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -416,7 +436,13 @@ impl Draft {
     /// # Errors
     /// Those of the file and of the store.
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        self.read_noting(range, |_| ())
+    }
+
+    /// [`Draft::read`], which tells what the bytes are a state of.
+    fn read_noting(&self, range: Range<u64>, note: impl FnOnce(&State)) -> Result<Vec<u8>> {
         let state = self.lock();
+        note(&state);
         let end = range.end.min(state.size);
         let start = range.start.min(end);
         let mut bytes = vec![0; (end - start) as usize];
@@ -462,6 +488,7 @@ impl Draft {
             return Err(full(&self.url_of(&state.key), why));
         }
         let new = end - offset - state.held.count(range.clone());
+        self.note(&mut state, false)?;
         if !self.staging.take(new) {
             return Ok(Written::NoRoom(new));
         }
@@ -485,7 +512,6 @@ impl Draft {
         }
         state.in_order = state.in_order.filter(|at| *at == offset).map(|_| end);
         state.touch_bytes();
-        self.note(&mut state, false)?;
         let ready = match state.in_order {
             Some(_) if size >= 2 * PART && !state.is_removed => {
                 let ready = state.next_early..parts::part_at(end).max(state.next_early);

@@ -120,6 +120,12 @@ impl Mount {
             let why = "only buckets can be mounted (s3://bucket/prefix, gs://, az://)";
             return Err(Error::Usage(format!("{}: {why}", shown(&source)).into()));
         }
+        if let Some(staging) = options.write.as_ref().and_then(staging_folder)
+            && is_within(&staging, &folder)
+        {
+            let why = "the folder for staging (--staging) is in the folder that is mounted";
+            return Err(Error::Usage(format!("{}: {why}", staging.display()).into()));
+        }
         let bucket = Arc::new(Bucket::new(&source, read));
         // A bucket that is not there, and wrong keys, show now.
         list_url(bucket.url(), Depth::One, &bucket.options().control, &mut |_| Ok(false))?;
@@ -156,7 +162,7 @@ impl Mount {
             Session::new(fs, &folder, &config).map_err(|error| refused(&folder, error))?;
         // Not before it is mounted: what fails until here changes nothing.
         if let Some(writing) = &writing {
-            writing.take_over().iter().for_each(|told| (options.warn)(told));
+            writing.take_over().0.iter().for_each(|told| (options.warn)(told));
         }
         Ok(Self { session, folder, fetcher, writing, warn: options.warn })
     }
@@ -207,6 +213,19 @@ fn flush(writing: &Arc<Writing>, warn: fn(&str)) -> usize {
     failures.len()
 }
 
+fn staging_folder(options: &WriteOptions) -> Option<PathBuf> {
+    options.staging.clone().or_else(usual_folder)
+}
+
+/// Whether a path, which need not be there, is in a folder.
+fn is_within(path: &Path, folder: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let Ok(path) = std::path::absolute(path) else { return false };
+    path.ancestors()
+        .find_map(|part| part.canonicalize().ok())
+        .is_some_and(|part| part.starts_with(&folder))
+}
+
 /// What writes to a bucket.
 fn writing_to(
     bucket: &Arc<Bucket>,
@@ -217,7 +236,7 @@ fn writing_to(
     let url: Arc<str> = bucket.url().into();
     let patience = bucket.options().timeout.map_or_else(Patience::default, Patience::of);
     let objects = thalweg_object::Bucket::new(&url, &bucket.options().control, patience)?;
-    let root = options.staging.clone().or_else(usual_folder).ok_or_else(|| {
+    let root = staging_folder(options).ok_or_else(|| {
         Error::Usage("there is no folder for staging: set HOME, or name one (--staging)".into())
     })?;
     let staging = Staging::new(&root, &url, options.limit, options.free)?;
@@ -235,8 +254,9 @@ pub fn recover(source: &str, read: Options, write: &WriteOptions, warn: fn(&str)
     let (model, _) = url_model(source);
     let fetcher = Fetcher::new(&model, default_memory());
     let writing = writing_to(&bucket, &fetcher, write, warn)?;
-    writing.take_over().iter().for_each(|told| warn(told));
-    let failed = flush(&writing, warn);
+    let (told, failures) = writing.take_over();
+    told.iter().for_each(|told| warn(told));
+    let failed = failures + flush(&writing, warn);
     fetcher.end();
     Ok(failed)
 }

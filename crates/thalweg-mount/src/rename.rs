@@ -2,14 +2,16 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::sync::{Arc, PoisonError};
 
 use fuser::{Errno, INodeNo, RenameFlags};
-use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
+use thalweg_io::{Error, Result};
 
 use crate::bucket::Kind;
 use crate::draft::{Draft, Place};
+use crate::staging::Move;
 use crate::tree::{Node, key};
 use crate::view::BucketFs;
 use crate::writing::move_objects;
@@ -80,11 +82,22 @@ impl BucketFs {
         };
         let moved = match stored {
             None => None,
-            Some(version) => {
-                let tag = self.or_failed(bucket.copy(&key, &version, &new_key, None))?;
-                self.or_failed(bucket.remove(&key))?;
-                Some(ObjectVersion { tag, modified: None, ..version })
-            }
+            Some(version) => match bucket.copy(&key, &version, &new_key, None) {
+                Ok(tag) => {
+                    self.or_failed(bucket.remove(&key))?;
+                    Some(ObjectVersion { tag, modified: None, ..version })
+                }
+                // Another program has replaced or removed what was under the old name. What was
+                // written here is all there is of this file.
+                Err(error) if is_other(&error) && is_here(&source) => None,
+                Err(error) => {
+                    if is_other(&error) {
+                        writing.changes.forget(&folder.key, name);
+                        self.tree.outdate(parent.0);
+                    }
+                    return Err(self.failed(&error));
+                }
+            },
         };
         let kind = match (&source, moved) {
             (Kind::Link(_), Some(version)) => Kind::Link(version),
@@ -148,10 +161,17 @@ impl BucketFs {
         let below = |draft: &Arc<Draft>| draft.key().starts_with(&**key);
         let drafts: Vec<_> = writing.changes.drafts().into_iter().filter(below).collect();
         let held: Vec<_> = drafts.iter().map(|draft| draft.hold()).collect();
-        let record = writing.staging.begin_move(&writing.url, key, new_key);
-        let record = self.or_failed(record)?;
-        let moved = move_objects(&writing.storer, &self.bucket, key, new_key);
-        writing.staging.end_move(&record);
+        let record = writing.staging.new_move();
+        let copied = std::cell::Cell::new(false);
+        let moved = move_objects(&writing.storer, (key, new_key), |removes| {
+            copied.set(removes.is_some());
+            let moved = Move { removes, ..Move::new(&writing.url, key, new_key) };
+            writing.staging.note_move(&record, &moved)
+        });
+        // What could not be removed is removed by the next mount.
+        if moved.is_ok() || !copied.get() {
+            writing.staging.end_move(&record);
+        }
         let moved: HashMap<Arc<str>, ObjectVersion> = self.or_failed(moved)?.into_iter().collect();
         for draft in &drafts {
             let (old, place) = (draft.key(), draft.place());
@@ -185,4 +205,15 @@ impl BucketFs {
         }
         Ok(())
     }
+}
+
+/// Whether an object is not the one that it was.
+fn is_other(error: &Error) -> bool {
+    let Error::Io { source, .. } = error else { return false };
+    matches!(source.kind(), ErrorKind::StaleNetworkFileHandle | ErrorKind::NotFound)
+}
+
+/// Whether a file is a draft that the store does not have, and all its bytes are here.
+fn is_here(kind: &Kind) -> bool {
+    matches!(kind, Kind::Draft(draft) if draft.is_dirty() && draft.is_whole())
 }

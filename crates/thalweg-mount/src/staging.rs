@@ -21,6 +21,7 @@ use thalweg_io::{Error, Result};
 use thalweg_object::PartsUpload;
 
 use crate::attributes::Attributes;
+use crate::parts::LARGEST;
 
 /// The version of [`Record`].
 const SCHEMA: u32 = 1;
@@ -123,9 +124,18 @@ pub(crate) struct Leavings {
 /// A folder that gets another name.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Move {
-    url: String,
+    pub(crate) url: String,
     pub(crate) from: String,
     pub(crate) to: String,
+    /// Once all objects have been copied: what is to be removed, by what follows `from`, and the
+    /// tags of the versions that were copied.
+    pub(crate) removes: Option<Vec<(String, String)>>,
+}
+
+impl Move {
+    pub(crate) fn new(url: &str, from: &str, to: &str) -> Self {
+        Self { url: url.to_owned(), from: from.to_owned(), to: to.to_owned(), removes: None }
+    }
 }
 
 /// The folder for staging unless the user names one.
@@ -258,17 +268,18 @@ impl Staging {
     pub(crate) fn write(&self, id: u64, record: &Record, lasts: bool) -> Result<()> {
         let path = self.record(id);
         let text = serde_json::to_vec(record).unwrap_or_default();
-        let write = || {
-            let new = path.with_extension("new");
-            let mut file = private().write(true).create(true).truncate(true).open(&new)?;
-            file.write_all(&text)?;
-            if lasts {
-                file.sync_all()?;
-            }
-            fs::rename(&new, &path)?;
-            if lasts { File::open(&self.folder)?.sync_all() } else { Ok(()) }
-        };
-        write().map_err(|error| failed(&path, error))
+        self.replace(&path, &text, lasts).map_err(|error| failed(&path, error))
+    }
+
+    fn replace(&self, path: &Path, text: &[u8], lasts: bool) -> io::Result<()> {
+        let new = path.with_extension("new");
+        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+        file.write_all(text)?;
+        if lasts {
+            file.sync_all()?;
+        }
+        fs::rename(&new, path)?;
+        if lasts { File::open(&self.folder)?.sync_all() } else { Ok(()) }
     }
 
     /// Removes the record of a draft: the store has all of it.
@@ -283,21 +294,18 @@ impl Staging {
         let _ = fs::remove_file(self.data(id));
     }
 
-    /// Notes that a folder is about to get another name. Returns what ends this.
+    /// A file for the record of a folder that gets another name.
+    pub(crate) fn new_move(&self) -> PathBuf {
+        self.folder.join(format!("{}.move", self.next()))
+    }
+
+    /// Notes how far a folder has got another name.
     ///
     /// # Errors
     /// Those of the system.
-    pub(crate) fn begin_move(&self, url: &str, from: &str, to: &str) -> Result<PathBuf> {
-        let path = self.folder.join(format!("{}.move", self.next()));
-        let moved = Move { url: url.to_owned(), from: from.to_owned(), to: to.to_owned() };
-        let text = serde_json::to_vec(&moved).unwrap_or_default();
-        let write = || {
-            let mut file = private().write(true).create_new(true).open(&path)?;
-            file.write_all(&text)?;
-            file.sync_all()
-        };
-        write().map_err(|error| failed(&path, error))?;
-        Ok(path)
+    pub(crate) fn note_move(&self, path: &Path, moved: &Move) -> Result<()> {
+        let text = serde_json::to_vec(moved).unwrap_or_default();
+        self.replace(path, &text, true).map_err(|error| failed(path, error))
     }
 
     /// Notes that a folder has its other name, or has not got it.
@@ -343,13 +351,17 @@ impl Staging {
         ids.sort_unstable();
         let mut has_all = true;
         for path in moves {
-            let moved = fs::read(&path)?;
-            // One that was not written whole had not begun.
-            if let Ok(moved) = serde_json::from_slice::<Move>(&moved)
-                && canonical(&moved.url) == canonical(url)
-            {
-                leavings.moves.push((moved, path));
-                has_all = false;
+            let moved = serde_json::from_slice::<Move>(&fs::read(&path)?);
+            has_all = false;
+            match moved {
+                Ok(moved) if canonical(&moved.url) == canonical(url) => {
+                    leavings.moves.push((moved, path));
+                }
+                Ok(moved) => {
+                    let other = shown(&moved.url);
+                    leavings.failed.push(format!("{}: it belongs to {other}", path.display()));
+                }
+                Err(error) => leavings.failed.push(format!("{}: {error}", path.display())),
             }
         }
         for id in ids {
@@ -389,6 +401,7 @@ impl Staging {
             leavings.unfinished.push((record.key, kept));
             return fs::remove_file(path);
         }
+        record.check(fs::metadata(data)?.len())?;
         let id = self.next();
         // The record last: until it is here, the draft is still there.
         let own = self.data(id);
@@ -486,6 +499,24 @@ fn failed(path: &Path, error: io::Error) -> Error {
 }
 
 impl Record {
+    /// Fails for a record that cannot be of a file with so many bytes.
+    fn check(&self, len: u64) -> io::Result<()> {
+        let base = self.base.as_ref().map_or(0, |(object, len)| object.size.min(*len));
+        let is_base = self.base.as_ref().is_none_or(|(object, len)| *len <= object.size);
+        let mut end = 0;
+        let is_in_order = self.local.iter().all(|(start, stop)| {
+            let is_next = *start >= end && start < stop;
+            end = *stop;
+            is_next
+        });
+        let has_all = end <= self.size.min(len);
+        if is_base && is_in_order && has_all && base <= self.size && self.size <= LARGEST {
+            return Ok(());
+        }
+        let why = format!("the record does not fit the {len} bytes of the file with its data");
+        Err(io::Error::other(why))
+    }
+
     /// The record of a draft of nothing.
     pub(crate) fn new(url: &str, key: &str) -> Self {
         Self {

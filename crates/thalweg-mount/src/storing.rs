@@ -244,6 +244,10 @@ impl Storer {
     fn again(self: &Arc<Self>, draft: Arc<Draft>, tries: u32, wait: Duration) {
         let storer = self.clone();
         let job = move || {
+            // Who writes stores it, once it is closed.
+            if draft.has_writers() {
+                return;
+            }
             let Err(error) = storer.store(&draft) else { return };
             (storer.warn)(&format!("{error}; it stays in the folder for staging"));
             // What another program has changed is for people to decide.
@@ -290,6 +294,10 @@ impl Storer {
                     let own = head
                         .filter(|head| head.mark.as_ref().is_some_and(|mark| draft.has_mark(mark)));
                     match own {
+                        // It was not changed since, so that this is all of it.
+                        Some(own) if draft.is_left() && own.version.size == snapshot.size => {
+                            return Ok(own.version);
+                        }
                         Some(own) if tries < MOST_TRIES => snapshot.found = Some(own.version),
                         _ => return Err(error),
                     }
@@ -343,12 +351,7 @@ impl Storer {
         if draft.goes_in_parts() {
             return self.put_parts(draft, snapshot, &condition);
         }
-        let bytes = loop {
-            match draft.whole(snapshot)? {
-                Some(bytes) => break bytes,
-                None => draft.fetch()?,
-            }
-        };
+        let bytes = draft.whole(snapshot)?;
         let _charge = self.charge(bytes.len() as u64);
         let size = bytes.len() as u64;
         let tag = {

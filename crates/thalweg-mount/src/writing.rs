@@ -160,15 +160,29 @@ impl Writing {
     }
 
     /// Takes drafts over that mounts have left which have ended, and has them stored. Returns what
-    /// is to be told.
-    pub(crate) fn take_over(self: &Arc<Self>) -> Vec<String> {
+    /// is to be told, and how many of these are failures.
+    pub(crate) fn take_over(self: &Arc<Self>) -> (Vec<String>, usize) {
         let leavings = self.staging.take_over(&self.url);
         let Leavings { closed, unfinished, uploads, moves, failed } = leavings;
+        let mut failures = failed.len();
         let mut told = failed;
         for (moved, path) in moves {
-            match move_objects(&self.storer, self.storer.source(), &moved.from, &moved.to) {
-                Ok(_) => self.staging.end_move(&path),
-                Err(error) => told.push(error.to_string()),
+            let (from, to) = (&moved.from, &moved.to);
+            let ended = moved.removes.map(|removes| end_move(&self.storer, from, &removes));
+            match ended {
+                Some(Ok(())) => self.staging.end_move(&path),
+                Some(Err(error)) => {
+                    failures += 1;
+                    told.push(error.to_string());
+                }
+                None => {
+                    self.staging.end_move(&path);
+                    told.push(format!(
+                        "{0}{from} was to be named {0}{to} when a mount ended: all of it is where \
+                         it was, and there may be copies below the new name",
+                        self.url
+                    ));
+                }
             }
         }
         if !closed.is_empty() {
@@ -202,10 +216,13 @@ impl Writing {
                     lock(&self.closed).push_back(draft.clone());
                     self.storer.store_later(&draft);
                 }
-                Err(error) => told.push(error.to_string()),
+                Err(error) => {
+                    failures += 1;
+                    told.push(error.to_string());
+                }
             }
         }
-        told
+        (told, failures)
     }
 
     /// Brings everything to the store that is not there. Returns what could not be brought, and
@@ -227,31 +244,56 @@ impl Writing {
     }
 }
 
-/// Copies all objects below a folder to another one, and then removes them. Returns the keys and
-/// versions of the copies.
+/// Copies all objects below a folder to another one, and then removes them. `note` is told of how
+/// far it is. Returns the keys and versions of the copies.
 ///
 /// # Errors
-/// Those of the store. Then there may be copies, and all objects are where they were.
+/// Those of the store and of `note`. If not all objects could be copied, the copies are removed.
 pub(crate) fn move_objects(
     storer: &Arc<Storer>,
-    bucket: &crate::bucket::Bucket,
-    from: &str,
-    to: &str,
+    (from, to): (&str, &str),
+    note: impl Fn(Option<Vec<(String, String)>>) -> Result<()>,
 ) -> Result<Vec<(Arc<str>, ObjectVersion)>> {
-    let found = bucket.below(from)?;
-    let names: Vec<String> = found.iter().map(|(rest, _)| format!("{from}{rest}")).collect();
-    let (from, to): (Arc<str>, Arc<str>) = (from.into(), to.into());
-    let moved = storer.for_each(found, move |storer, (rest, version)| {
-        let key: Arc<str> = format!("{to}{rest}").into();
+    note(None)?;
+    let found = storer.source().below(from)?;
+    let removes: Vec<_> =
+        found.iter().map(|(rest, version)| (rest.clone(), version.tag.clone())).collect();
+    let (of, into): (Arc<str>, Arc<str>) = (from.into(), to.into());
+    let copied = storer.for_each(found, move |storer, (rest, version)| {
+        let key: Arc<str> = format!("{into}{rest}").into();
         let tag = if key.ends_with('/') && version.size == 0 {
             // The mark of a folder. Not every service copies it.
             let nothing = Metadata::new();
             storer.bucket().put(&key, Bytes::new(), (&nothing, &mark()), &Condition::Anything)?
         } else {
-            storer.bucket().copy(&format!("{from}{rest}"), &version, &key, None)?
+            storer.bucket().copy(&format!("{of}{rest}"), &version, &key, None)?
         };
         Ok((key, ObjectVersion { tag, modified: None, ..version }))
-    })?;
-    storer.for_each(names, |storer, name| storer.bucket().remove(&name))?;
-    Ok(moved)
+    });
+    let copied = match copied {
+        Ok(copied) => copied,
+        Err(error) => {
+            // There was nothing in the new folder.
+            let copies = removes.into_iter().map(|(rest, _)| format!("{to}{rest}")).collect();
+            let removed = storer.for_each(copies, |storer, key| storer.bucket().remove(&key));
+            return Err(removed.err().unwrap_or(error));
+        }
+    };
+    note(Some(removes.clone()))?;
+    let old = removes.into_iter().map(|(rest, _)| format!("{from}{rest}")).collect();
+    storer.for_each(old, |storer, key| storer.bucket().remove(&key))?;
+    Ok(copied)
+}
+
+/// Removes what is left of a folder whose objects have all been copied. What another program has
+/// changed since stays.
+///
+/// # Errors
+/// Those of the store.
+fn end_move(storer: &Arc<Storer>, from: &str, removes: &[(String, String)]) -> Result<()> {
+    let copied: HashMap<&str, &str> = removes.iter().map(|(rest, tag)| (&**rest, &**tag)).collect();
+    let left = storer.source().below(from)?.into_iter();
+    let old = left.filter(|(rest, version)| copied.get(&**rest) == Some(&&*version.tag));
+    let old = old.map(|(rest, _)| format!("{from}{rest}")).collect();
+    storer.for_each(old, |storer, key| storer.bucket().remove(&key)).map(drop)
 }

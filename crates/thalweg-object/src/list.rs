@@ -1,5 +1,8 @@
 //! Lists of objects.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use thalweg_io::control::Control;
 use thalweg_io::urls::{Depth, Entry, Listed};
 use thalweg_io::{Error, Result};
@@ -32,11 +35,17 @@ pub fn list(
     };
     let asked = format!("{bucket}{prefix}");
     let requests = Object::unopened(shown.clone(), service, control, patience);
+    if lock(&ANSWERED).contains(&bucket) {
+        requests.is_answered();
+    }
     let mut token: Option<String> = None;
     let mut pages = Pages::default();
     loop {
         let ask = || lister.page(&prefix, depth, token.as_deref());
         let Page { entries, next } = requests.ask(ask).map_err(listing)?;
+        if token.is_none() {
+            lock(&ANSWERED).insert(bucket.clone());
+        }
         let count = entries.len();
         for entry in entries {
             let entry = match entry {
@@ -58,6 +67,13 @@ pub fn list(
             .map_err(|why| Error::io(&shown, "listing", std::io::Error::other(why)))?;
         token = Some(next);
     }
+}
+
+/// Buckets that were listed before: they are not given up after a few tries.
+static ANSWERED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Pages with fewer names bring hardly anything.

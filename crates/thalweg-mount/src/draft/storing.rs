@@ -1,7 +1,6 @@
 //! What the store has of a draft, and what it gets.
 
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -60,50 +59,15 @@ impl Draft {
         state.parts.is_some() || state.is_beginning || state.size > PART
     }
 
-    /// All bytes, if there are few, with what they are a snapshot of. `None` if some are not here.
+    /// All bytes, and in the snapshot what they are a state of.
     ///
     /// # Errors
-    /// Those of the system.
-    pub(crate) fn whole(&self, snapshot: &mut Snapshot) -> Result<Option<Vec<u8>>> {
-        let state = self.lock();
-        if !state.local.gaps(0..state.size).is_empty() {
-            return Ok(None);
-        }
-        let mut bytes = vec![0; state.size as usize];
-        let read = self.file.read_exact_at(&mut bytes, 0);
-        read.map_err(|error| Error::io(&self.url_of(&state.key), "reading staged", error))?;
-        (snapshot.size, snapshot.change, snapshot.bytes) = (state.size, state.change, state.bytes);
-        snapshot.attributes = state.attributes.clone();
-        Ok(Some(bytes))
-    }
-
-    /// Fetches the bytes that are not here.
-    ///
-    /// # Errors
-    /// Those of the store and of the system.
-    pub(crate) fn fetch(&self) -> Result<()> {
-        let (gaps, size) = {
-            let state = self.lock();
-            (state.local.gaps(0..state.size), state.size)
-        };
-        for gap in gaps.into_iter().filter(|gap| gap.start < size) {
-            let bytes = self.read(gap.clone())?;
-            let mut state = self.lock();
-            let end = state.size.min(gap.start + bytes.len() as u64);
-            for part in state.local.gaps(gap.start..end.max(gap.start)) {
-                let from = (part.start - gap.start) as usize;
-                let len = (part.end - part.start) as usize;
-                // A few bytes, whatever the limit is.
-                let written = self.file.write_all_at(&bytes[from..from + len], part.start);
-                written.map_err(|error| {
-                    Error::io_at(&self.url_of(&state.key), "staging", part.start, error)
-                })?;
-                self.staging.force(part.end - part.start);
-                state.held.add(part.clone());
-                state.local.add(part);
-            }
-        }
-        Ok(())
+    /// Those of [`Draft::read`].
+    pub(crate) fn whole(&self, snapshot: &mut Snapshot) -> Result<Vec<u8>> {
+        self.read_noting(0..u64::MAX, |state| {
+            snapshot.is_of(state.size, state.change, state.bytes);
+            snapshot.attributes = state.attributes.clone();
+        })
     }
 
     /// The upload in parts, which `begin` begins if there is none.
