@@ -174,28 +174,37 @@ pub(crate) fn run(args: &MountArgs) -> VerbResult {
 
 /// Shows the status of a mount, which its root has as an extended attribute.
 fn status(folder: &Path, as_metrics: bool) -> VerbResult {
+    let text = status_of(folder, if as_metrics { METRICS } else { STATUS })?;
+    let mut out = output();
+    out.write_all(text.trim_ascii_end())?;
+    writeln!(out)?;
+    Ok(out.flush()?)
+}
+
+/// The status that the root of a mount has as an extended attribute.
+fn status_of(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
     let mut text = vec![0; 64 << 10];
-    let name = if as_metrics { METRICS } else { STATUS };
     let len = getxattr(folder, name, &mut text).map_err(|error| {
         let why = match error {
             rustix::io::Errno::NODATA | rustix::io::Errno::OPNOTSUPP => {
-                "nothing is mounted here by thalweg".to_owned()
+                "nothing is mounted here by thalweg: name the folder that was given to \
+                 `thalweg mount`"
+                    .to_owned()
             }
             error => io::Error::from(error).to_string(),
         };
         Failure::Said(format!("{}: {why}", shown_path(folder)))
     })?;
-    let mut out = output();
-    out.write_all(text[..len].trim_ascii_end())?;
-    writeln!(out)?;
-    Ok(out.flush()?)
+    text.truncate(len);
+    Ok(text)
 }
 
 /// Has a mount bring to the store what was written.
 fn flush(folder: &Path) -> VerbResult {
+    // Another file system would take the attribute for one of its own.
+    status_of(folder, STATUS)?;
     setxattr(folder, FLUSH, b"", XattrFlags::empty()).map_err(|error| {
         let why = match error {
-            rustix::io::Errno::OPNOTSUPP => "nothing is mounted here by thalweg".to_owned(),
             rustix::io::Errno::IO => {
                 "some files could not be stored: see --status, and the log of the mount".to_owned()
             }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fuser::{Errno, FileAttr, INodeNo};
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::{Condition, Metadata};
+use thalweg_object::{Condition, Head, Metadata};
 
 use crate::attributes::Attributes;
 use crate::bucket::{Kind, LINK};
@@ -102,6 +102,7 @@ impl BucketFs {
             _ => Err(error),
         });
         let draft = self.or_failed(draft)?;
+        draft.open(true);
         writing.changes.set(&folder.key, name, Some(Kind::Draft(draft.clone())));
         let kind = Kind::Draft(draft.clone());
         let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
@@ -117,14 +118,17 @@ impl BucketFs {
         truncates: bool,
         thread: u32,
     ) -> Result<u64, Errno> {
-        let (writing, draft) = (self.writing()?, self.draft(number, node)?);
-        self.keep_promised(&draft)?;
-        let handle = writing.open_handle(&draft, Some(thread));
-        if truncates && draft.size() > 0 {
-            let truncated = draft.empty();
-            self.or_failed(truncated)?;
+        let draft = self.pin(number, node)?;
+        let emptied =
+            self.keep_promised(&draft).and_then(|()| match truncates && draft.size() > 0 {
+                true => self.or_failed(draft.empty()),
+                false => Ok(()),
+            });
+        if let Err(error) = emptied {
+            self.unpin(draft);
+            return Err(error);
         }
-        Ok(handle)
+        Ok(self.writing()?.open_handle(&draft, Some(thread)))
     }
 
     /// Stores what was promised of a draft, before it is changed.
@@ -135,16 +139,20 @@ impl BucketFs {
         self.or_failed(self.writing()?.storer.store(draft))
     }
 
-    /// Opens a draft to read it.
-    pub(crate) fn read_draft(&self, draft: &Arc<Draft>) -> Result<u64, Errno> {
-        Ok(self.writing()?.open_handle(draft, None))
+    /// Opens a file to read it, if it is a draft.
+    pub(crate) fn read_draft(&self, number: u64) -> Result<Option<u64>, Errno> {
+        let writing = self.writing()?;
+        let _turning = lock(&writing.turning);
+        let Kind::Draft(draft) = self.node(INodeNo(number))?.kind else { return Ok(None) };
+        draft.open(false);
+        Ok(Some(writing.open_handle(&draft, None)))
     }
 
-    /// The draft that a file is from now on.
-    pub(crate) fn draft(&self, number: u64, node: &Node) -> Result<Arc<Draft>, Errno> {
+    /// The draft that a file is from now on, which has a handle more for who writes.
+    fn pin(&self, number: u64, node: &Node) -> Result<Arc<Draft>, Errno> {
         let writing = self.writing()?;
         match &node.kind {
-            Kind::Draft(draft) => return Ok(draft.clone()),
+            Kind::Draft(_) => {}
             Kind::Folder => return Err(Errno::EISDIR),
             Kind::Link(_) => return Err(Errno::ELOOP),
             Kind::File(_) if self.files.is_passed_through(number) => return Err(Errno::ETXTBSY),
@@ -155,7 +163,10 @@ impl BucketFs {
         // It may have become another meanwhile.
         let node = self.node(INodeNo(number))?;
         let version = match &node.kind {
-            Kind::Draft(draft) => return Ok(draft.clone()),
+            Kind::Draft(draft) => {
+                draft.open(true);
+                return Ok(draft.clone());
+            }
             Kind::File(version) => version.clone(),
             Kind::Folder | Kind::Link(_) => return Err(Errno::ESTALE),
         };
@@ -168,9 +179,17 @@ impl BucketFs {
         let (staging, url) = (&writing.staging, &writing.url);
         let draft = Draft::of_object(staging, url, target, of, attributes, reading);
         let draft = self.or_failed(draft)?;
+        draft.open(true);
         self.tree.set(number, Kind::Draft(draft.clone()));
         writing.changes.set(&place.folder, &place.name, Some(Kind::Draft(draft.clone())));
         Ok(draft)
+    }
+
+    /// Takes back what [`BucketFs::pin`] gave.
+    fn unpin(&self, draft: Arc<Draft>) {
+        if draft.close(true) {
+            self.was_closed(draft);
+        }
     }
 
     /// Does what was not done with a handle: stores it if nobody writes.
@@ -196,12 +215,11 @@ impl BucketFs {
         {
             return self.change_object(number, &node, version, |attributes| wanted.set(attributes));
         }
-        let draft = self.draft(number, &node)?;
-        if wanted.size.is_some() {
-            self.keep_promised(&draft)?;
-        }
-        draft.open(true);
+        let draft = self.pin(number, &node)?;
         let set = (|| {
+            if wanted.size.is_some() {
+                self.keep_promised(&draft)?;
+            }
             if let Some(size) = wanted.size {
                 self.or_failed(draft.set_size(size))?;
             }
@@ -293,9 +311,23 @@ impl BucketFs {
             Kind::Folder => return Err(Errno::EISDIR),
             Kind::File(_) | Kind::Link(_) => self.or_failed(bucket.remove(&key))?,
             Kind::Draft(draft) => {
+                // What another program has put there stays.
+                let is_other = match draft.failure() {
+                    Some(error) if errno(&error) == Errno::ESTALE => {
+                        let head = self.or_failed(bucket.head(&key))?;
+                        head.is_some_and(|head| !is_own(draft, &head))
+                    }
+                    _ => false,
+                };
                 let (found, upload) = draft.unlink();
                 if let Some(upload) = upload {
                     let _ = bucket.abort(&key, &upload);
+                }
+                if is_other {
+                    self.is_gone(parent.0, &folder, name);
+                    writing.changes.forget(&folder.key, name);
+                    self.tree.outdate(parent.0);
+                    return Ok(());
                 }
                 if found.is_some()
                     && let Err(error) = bucket.remove(&key)
@@ -384,6 +416,12 @@ impl BucketFs {
         writing.changes.set(&folder.key, name, Some(kind.clone()));
         self.found(parent.0, name, kind)
     }
+}
+
+/// Whether an object is one that a draft became, or that it was made of.
+fn is_own(draft: &Draft, head: &Head) -> bool {
+    let is_known = draft.found().is_some_and(|found| found.tag == head.version.tag);
+    is_known || head.mark.as_ref().is_some_and(|mark| draft.has_mark(mark))
 }
 
 impl Wanted {

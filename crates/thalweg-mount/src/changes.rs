@@ -52,6 +52,15 @@ impl Changes {
         None
     }
 
+    /// Whether a name stands for a draft.
+    pub(crate) fn is_draft(&self, folder: &str, name: &str, draft: &Arc<Draft>) -> bool {
+        let folders = self.lock();
+        let change = folders.get(folder).and_then(|names| names.get(name));
+        change.is_some_and(
+            |change| matches!(&change.kind, Some(Kind::Draft(found)) if found == draft),
+        )
+    }
+
     /// Forgets a change of a name.
     pub(crate) fn forget(&self, folder: &str, name: &str) {
         let mut folders = self.lock();

@@ -40,8 +40,12 @@ impl BucketFs {
             Kind::File(version) => version,
             Kind::Folder => return Err(Errno::EISDIR),
             Kind::Link(_) => return Err(Errno::ELOOP),
-            Kind::Draft(draft) if flags.acc_mode() == OpenAccMode::O_RDONLY => {
-                return self.read_draft(draft).map(Opened::Draft);
+            Kind::Draft(_) if flags.acc_mode() == OpenAccMode::O_RDONLY => {
+                return match self.read_draft(number.0)? {
+                    Some(handle) => Ok(Opened::Draft(handle)),
+                    // It has become a file meanwhile.
+                    None => self.open_file(number, flags, thread, reply),
+                };
             }
             Kind::Draft(_) => {
                 return self

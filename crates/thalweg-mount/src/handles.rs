@@ -103,8 +103,7 @@ impl BucketFs {
         let modified = Some(draft.modified());
         writing.know(&key, &version, draft.attributes(), modified);
         let own = Kind::Draft(draft.clone());
-        let is_own = |kind: Option<Option<Kind>>| kind == Some(Some(own.clone()));
-        if is_own(writing.changes.get(&place.folder, &place.name, Duration::ZERO)) {
+        if writing.changes.is_draft(&place.folder, &place.name, draft) {
             let kind = Some(Kind::File(version.clone()));
             writing.changes.set(&place.folder, &place.name, kind);
         }
@@ -125,7 +124,9 @@ impl BucketFs {
         let mut old = Vec::new();
         {
             let mut closed = lock(&writing.closed);
-            closed.push_back(draft);
+            if !closed.contains(&draft) {
+                closed.push_back(draft);
+            }
             let over = closed.len().saturating_sub(MOST_KEPT).min(LOOK_AT);
             old.extend(closed.drain(..over));
         }

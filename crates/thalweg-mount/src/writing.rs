@@ -107,9 +107,9 @@ impl Writing {
         })
     }
 
+    /// A handle for a draft whose handles count this one already ([`Draft::open`]).
     pub(crate) fn open_handle(&self, draft: &Arc<Draft>, by: Option<u32>) -> u64 {
         let writes = by.is_some();
-        draft.open(writes);
         let number = self.next.fetch_add(1, Ordering::Relaxed) | DRAFT;
         let opener = by.and_then(process_of);
         let handle = Handle { draft: draft.clone(), writes, opener };

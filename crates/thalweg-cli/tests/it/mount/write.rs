@@ -213,6 +213,8 @@ fn staged_files_reach_the_store_later() {
     assert!(open.sync_all().is_err());
     let said = mounted.folder.fails(1, &["mount", "--flush", "m"]);
     assert!(said.contains("could not be stored"), "{said}");
+    let said = mounted.folder.fails(1, &["mount", "--flush", "."]);
+    assert!(said.contains("nothing is mounted here by thalweg"), "{said}");
     assert_eq!(mounted.status()["unstored_files"], 3);
     mounted.kill();
     drop(open);
@@ -259,8 +261,35 @@ fn an_update_is_not_lost_without_a_word() {
     assert_eq!(server.object("/bucket/ours").unwrap(), b"ours");
     assert_eq!(server.object("/bucket/new").unwrap(), b"theirs");
     until(|| fs::read(mounted.path("new")).is_ok_and(|found| found == b"theirs"));
-    // Or be given up.
+    // Or be given up, which leaves the other's.
     fs::remove_file(mounted.path("a")).unwrap();
+    assert_eq!(server.object("/bucket/a").unwrap(), b"theirs");
+    assert_eq!(fs::read(mounted.path("a")).unwrap(), b"theirs");
+}
+
+#[test]
+fn names_stay_when_the_store_alone_has_the_bytes() {
+    if !can_mount() {
+        return;
+    }
+    let server = empty();
+    let mounted = Mounted::writing(&server, &[]);
+    fs::create_dir(mounted.path("d")).unwrap();
+    // More than stay here to be read.
+    for number in 0..90 {
+        let name = |number: usize| mounted.path(&format!("d/{number:02}"));
+        fs::write(name(number), number.to_string()).unwrap();
+        for last in number.saturating_sub(3)..=number {
+            assert_eq!(fs::read(name(last)).unwrap(), last.to_string().as_bytes());
+        }
+        if number % 10 == 7 {
+            fs::remove_file(name(number - 5)).unwrap();
+        }
+        let gone = (number + 3) / 10;
+        assert_eq!(names(&mounted.path("d")).len(), number + 1 - gone, "{number}");
+    }
+    fs::remove_dir_all(mounted.path("d")).unwrap();
+    assert!(server.objects().is_empty());
 }
 
 #[test]
