@@ -30,9 +30,9 @@ use crate::signals::{cancel_on_signal, stop_on_signal};
 /// A file is one version of an object. Reading on in one whose object was replaced fails (ESTALE);
 /// who opens it again gets the new version.
 ///
-/// What is written waits in a folder of this machine (--staging) until the store has it: with
-/// --close durable, until a program has closed the file. What a mount leaves behind that is killed,
-/// the next mount of the same URL stores, or --recover.
+/// What is written waits in a folder of this machine (--staging) until the store has it. With
+/// --close durable, closing a file waits for the store. If the mount is killed, the next mount of
+/// the same URL stores what was closed; --recover does the same without mounting.
 ///
 /// Example: thalweg mount s3://bucket/runs /mnt/runs --cache 100GB
 ///
@@ -90,7 +90,7 @@ pub(crate) struct MountArgs {
     /// Take them for right for good: nothing in the bucket changes
     #[arg(long, conflicts_with = "ttl")]
     immutable: bool,
-    /// Let other users read, too
+    /// Let other users use the files, too, as their permissions say
     #[arg(long)]
     allow_other: bool,
     /// The owner of the files, as a number (default: yours)

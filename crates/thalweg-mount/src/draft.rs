@@ -36,7 +36,8 @@ pub(crate) struct Draft {
     mark: String,
     /// How many objects it became.
     marks: AtomicU64,
-    /// Whether a mount has left it that has ended. Then it has not been changed since it was closed.
+    /// Whether a mount has left it that has ended. Then it has not been changed since it was
+    /// closed.
     is_left: bool,
     file: File,
     state: Mutex<State>,

@@ -215,8 +215,8 @@ impl Bucket {
         Ok(Some(Head { version, metadata, mark }))
     }
 
-    /// Makes an object of bytes. Returns its tag. The mark is one that no other object has: it tells
-    /// whether an earlier try has made the object, whose answer was lost.
+    /// Makes an object of bytes. Returns its tag. No other object has the same mark. It tells
+    /// whether an earlier try, whose answer was lost, has made the object.
     ///
     /// # Errors
     /// [`Error::Io`] if the service refuses it or does not answer, of the kind
@@ -316,8 +316,8 @@ impl Bucket {
         }
     }
 
-    /// Copies an object within the bucket, with its metadata or with others and another mark. The copy replaces what
-    /// is there. Returns its tag.
+    /// Copies an object within the bucket, with its metadata or with others and another mark. The
+    /// copy replaces what is there. Returns its tag.
     ///
     /// # Errors
     /// Those of [`Bucket::put`]; of the kind `StaleNetworkFileHandle` if the object has another
