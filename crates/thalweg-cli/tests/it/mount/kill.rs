@@ -94,7 +94,7 @@ fn work(
 /// Kills a mount so many times, at another time each.
 fn rounds() -> u64 {
     let given = std::env::var("MOUNT_KILLS").ok().and_then(|rounds| rounds.parse().ok());
-    given.unwrap_or(28 / one_of() as u64)
+    given.unwrap_or(14 / one_of() as u64)
 }
 
 #[test]

@@ -371,7 +371,7 @@ fn often_bad(asked: &Asked) -> Answer {
 
 fn steps() -> usize {
     let given = std::env::var("MODEL_STEPS").ok().and_then(|steps| steps.parse().ok());
-    given.unwrap_or(14_000 / one_of())
+    given.unwrap_or(7000 / one_of())
 }
 
 #[test]

@@ -138,7 +138,8 @@ fn a_file_is_one_version_of_an_object() {
     }
     let (old, new) = (bytes(1, 30 * MIB), bytes(2, 30 * MIB));
     let server = ObjectServer::start([("/bucket/a", old.clone())], |_| Answer::Right);
-    let mounted = Mounted::new(&server, &["--ttl", "0.2"]);
+    // Less memory than the file has bytes: not all of it can be fetched ahead.
+    let mounted = Mounted::new(&server, &["--ttl", "0.2", "--memory", "16MiB"]);
     let file = File::open(mounted.path("a")).unwrap();
     let mut read = vec![0; MIB];
     file.read_exact_at(&mut read, 0).unwrap();
