@@ -489,7 +489,7 @@ impl Draft {
             return Err(full(&self.url_of(&state.key), why));
         }
         let new = end - offset - state.held.count(range.clone());
-        self.note(&mut state, false)?;
+        self.reopen(&mut state)?;
         if !self.staging.take(new) {
             return Ok(Written::NoRoom(new));
         }
@@ -541,6 +541,7 @@ impl Draft {
         let mut state = self.when(|state| !state.is_frozen);
         self.check_size(&state, size)?;
         let old = state.size;
+        self.reopen(&mut state)?;
         let set = self.file.set_len(size);
         set.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
         if size < old {
@@ -597,6 +598,13 @@ impl Draft {
             self.note(&mut state, false)?;
         }
         Ok(())
+    }
+
+    /// Notes that its bytes change, before they do: after a crash they are not those that were
+    /// closed.
+    fn reopen(&self, state: &mut State) -> Result<()> {
+        let was_closed = std::mem::replace(&mut state.is_closed, false);
+        self.note(state, was_closed && !state.is_removed)
     }
 
     /// Writes its record if there is none of a draft with these changes, or always.

@@ -410,10 +410,11 @@ impl Storer {
     fn send(&self, draft: &Draft, number: usize) -> Result<()> {
         let (key, upload) = self.upload(draft)?;
         let Some(range) = draft.begin_part(&upload, number) else { return Ok(()) };
-        let _charge = self.charge(range.end - range.start);
-        let sent = draft
-            .read(range)
-            .and_then(|bytes| self.bucket.put_part(&key, &upload, number, bytes.into()));
+        let sent = draft.read(range).and_then(|bytes| {
+            // Reading may need memory itself, which others hold that wait for theirs.
+            let _charge = self.charge(bytes.len() as u64);
+            self.bucket.put_part(&key, &upload, number, bytes.into())
+        });
         draft.end_part(&upload, number, sent);
         Ok(())
     }
