@@ -16,6 +16,7 @@ use crate::bucket::{Kind, LINK};
 use crate::draft::{Draft, Place, mark};
 use crate::errors::errno;
 use crate::names;
+use crate::reading::Reading;
 use crate::tree::{Node, key};
 use crate::view::{BucketFs, FILE_MODE, LONGEST_NAME};
 use crate::writing::lock;
@@ -46,21 +47,15 @@ fn check_name(folder: &str, name: &str) -> Result<(), Errno> {
 }
 
 impl BucketFs {
-    /// What has a name in a folder, if something has.
-    pub(crate) fn kind(&self, parent: INodeNo, name: &str) -> Result<Option<Kind>, Errno> {
-        let folder = self.folder(parent)?;
-        self.kind_of(parent.0, &folder, name)
-    }
-
     /// A place for a new name in a folder.
     pub(crate) fn place(
         &self,
         folder: &Node,
         name: &str,
-        kind: &Kind,
+        suffix: &str,
     ) -> Result<(Place, Arc<str>), Errno> {
         check_name(&folder.key, name)?;
-        let key = key(&folder.key, name, kind).ok_or(Errno::EINVAL)?;
+        let key = key(&folder.key, name, suffix).ok_or(Errno::EINVAL)?;
         Ok((Place { folder: folder.key.clone(), name: name.into() }, key))
     }
 
@@ -84,17 +79,14 @@ impl BucketFs {
             let handle = self.open_draft(number, &node, truncates, thread)?;
             return Ok((self.attributes(number, &self.node(INodeNo(number))?), handle));
         }
-        let target = self.place(&folder, name, &Kind::Folder).and_then(|(place, _)| {
-            let key = names::part(name).ok_or(Errno::EINVAL)?;
-            Ok((place, Arc::from(format!("{}{key}", folder.key))))
-        })?;
+        let target = self.place(&folder, name, "")?;
         let mut attributes = Attributes::default();
         if mode & 0o777 != FILE_MODE & !self.settings.umask {
             attributes.mode = Some(mode & 0o7777);
         }
         let new = || {
             let (staging, url) = (&writing.staging, &writing.url);
-            Draft::new(staging, url, target.clone(), attributes.clone(), None)
+            Draft::new(staging, url, target.clone(), attributes.clone())
         };
         // What is kept only to be read gives way.
         let draft = new().or_else(|error| match errno(&error) {
@@ -217,10 +209,8 @@ impl BucketFs {
         }
         let draft = self.pin(number, &node)?;
         let set = (|| {
-            if wanted.size.is_some() {
-                self.keep_promised(&draft)?;
-            }
             if let Some(size) = wanted.size {
+                self.keep_promised(&draft)?;
                 self.or_failed(draft.set_size(size))?;
             }
             self.or_failed(draft.change(|attributes| wanted.set(attributes)))
@@ -277,26 +267,25 @@ impl BucketFs {
         let tag = self.or_failed(copied)?;
         let version = ObjectVersion { tag, modified: None, ..version.clone() };
         writing.know(&node.key, &version, attributes, Some(modified));
-        self.is_now(number, node, version)
+        let kind = Kind::File(version.clone());
+        self.or_failed(self.becomes(number, &node.key, &version, kind.clone()))?;
+        let folder = self.tree.node(node.parent).ok_or(Errno::ESTALE)?;
+        writing.changes.set(&folder.key, &node.name, Some(kind));
+        Ok(())
     }
 
-    /// Notes that a file is another version of an object, with the same bytes.
-    pub(crate) fn is_now(
+    /// Notes that a file or a link that the kernel knows is another version of an object from now
+    /// on, with the same bytes.
+    pub(crate) fn becomes(
         &self,
         number: u64,
-        node: &Node,
-        version: ObjectVersion,
-    ) -> Result<(), Errno> {
-        let writing = self.writing()?;
-        let open = || writing.storer.open(&node.key, &version);
-        self.or_failed(self.files.replace(number, (node.key.clone(), version.clone()), open))?;
-        let folder = self.tree.node(node.parent).ok_or(Errno::ESTALE)?;
-        let kind = match node.kind {
-            Kind::Link(_) => Kind::Link(version),
-            _ => Kind::File(version),
-        };
-        self.tree.set(number, kind.clone());
-        writing.changes.set(&folder.key, &node.name, Some(kind));
+        key: &Arc<str>,
+        version: &ObjectVersion,
+        kind: Kind,
+    ) -> Result<()> {
+        let open = || Ok(Reading::new(self.bucket.open(key, version)?, &self.fetcher));
+        self.files.replace(number, (key.clone(), version.clone()), open)?;
+        self.tree.set(number, kind);
         Ok(())
     }
 
@@ -304,8 +293,8 @@ impl BucketFs {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::ENOENT)?;
         let folder = self.folder(parent)?;
-        let kind = self.kind(parent, name)?.ok_or(Errno::ENOENT)?;
-        let key = key(&folder.key, name, &kind).ok_or(Errno::ENOENT)?;
+        let kind = self.kind_of(parent.0, &folder, name)?.ok_or(Errno::ENOENT)?;
+        let key = key(&folder.key, name, kind.suffix()).ok_or(Errno::ENOENT)?;
         let bucket = writing.storer.bucket();
         match &kind {
             Kind::Folder => return Err(Errno::EISDIR),
@@ -320,9 +309,7 @@ impl BucketFs {
                     _ => false,
                 };
                 let (found, upload) = draft.unlink();
-                if let Some(upload) = upload {
-                    let _ = bucket.abort(&key, &upload);
-                }
+                writing.storer.give_up(&key, upload);
                 if is_other {
                     self.is_gone(parent.0, &folder, name);
                     writing.changes.forget(&folder.key, name);
@@ -365,10 +352,10 @@ impl BucketFs {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::EINVAL)?;
         let folder = self.folder(parent)?;
-        if self.kind(parent, name)?.is_some() {
+        if self.kind_of(parent.0, &folder, name)?.is_some() {
             return Err(Errno::EEXIST);
         }
-        let (_, key) = self.place(&folder, name, &Kind::Folder)?;
+        let (_, key) = self.place(&folder, name, Kind::Folder.suffix())?;
         // Another program may have made it, which is as well.
         let (nothing, any) = (Metadata::new(), Condition::Anything);
         self.or_failed(writing.storer.bucket().put(&key, Bytes::new(), (&nothing, &mark()), &any))?;
@@ -380,12 +367,12 @@ impl BucketFs {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::ENOENT)?;
         let folder = self.folder(parent)?;
-        match self.kind(parent, name)? {
+        match self.kind_of(parent.0, &folder, name)? {
             None => return Err(Errno::ENOENT),
             Some(Kind::Folder) => {}
             Some(_) => return Err(Errno::ENOTDIR),
         }
-        let key = key(&folder.key, name, &Kind::Folder).ok_or(Errno::ENOENT)?;
+        let key = key(&folder.key, name, Kind::Folder.suffix()).ok_or(Errno::ENOENT)?;
         if writing.changes.has_any(&key) || self.or_failed(self.bucket.has_any(&key))? {
             return Err(Errno::ENOTEMPTY);
         }
@@ -404,15 +391,14 @@ impl BucketFs {
         let name = name.to_str().ok_or(Errno::EINVAL)?;
         let target = target.to_str().ok_or(Errno::EINVAL)?.to_owned();
         let folder = self.folder(parent)?;
-        if self.kind(parent, name)?.is_some() {
+        if self.kind_of(parent.0, &folder, name)?.is_some() {
             return Err(Errno::EEXIST);
         }
         let size = target.len() as u64;
-        let none = ObjectVersion { size, tag: String::new(), modified: None };
-        let (_, key) = self.place(&folder, name, &Kind::Link(none.clone()))?;
+        let (_, key) = self.place(&folder, name, LINK)?;
         let (nothing, condition) = (Metadata::new(), Condition::Nothing);
         let put = writing.storer.bucket().put(&key, target.into(), (&nothing, &mark()), &condition);
-        let kind = Kind::Link(ObjectVersion { tag: self.or_failed(put)?, ..none });
+        let kind = Kind::Link(ObjectVersion { size, tag: self.or_failed(put)?, modified: None });
         writing.changes.set(&folder.key, name, Some(kind.clone()));
         self.found(parent.0, name, kind)
     }

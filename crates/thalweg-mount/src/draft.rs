@@ -163,12 +163,10 @@ impl Draft {
         url: &Arc<str>,
         (place, key): (Place, Arc<str>),
         attributes: Attributes,
-        found: Option<ObjectVersion>,
     ) -> Result<Arc<Self>> {
         let draft = Self::make(staging, url, place, key, attributes)?;
         {
             let mut state = draft.lock();
-            state.found = found;
             state.touch_bytes();
             state.made = state.change;
             draft.note(&mut state, false)?;

@@ -5,6 +5,14 @@ use std::io::ErrorKind;
 use fuser::Errno;
 use thalweg_io::Error;
 
+/// What kind of failure of input or output an error is, if it is one.
+pub(crate) fn io_kind(error: &Error) -> Option<ErrorKind> {
+    match error {
+        Error::Io { source, .. } => Some(source.kind()),
+        _ => None,
+    }
+}
+
 /// The number for an error: what a program can tell apart, or else `EIO`.
 pub(crate) fn errno(error: &Error) -> Errno {
     let Error::Io { source, .. } = error else {

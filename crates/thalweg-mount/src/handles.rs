@@ -109,11 +109,8 @@ impl BucketFs {
         }
         let number = draft.number();
         if self.tree.node(number).is_some_and(|node| node.kind == own) {
-            let open = || writing.storer.open(&key, &version);
-            if self.files.replace(number, (key.clone(), version.clone()), open).is_err() {
-                return false;
-            }
-            self.tree.set(number, Kind::File(version));
+            let kind = Kind::File(version.clone());
+            return self.becomes(number, &key, &version, kind).is_ok();
         }
         true
     }

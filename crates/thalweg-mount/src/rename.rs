@@ -11,6 +11,7 @@ use thalweg_io::{Error, Result};
 
 use crate::bucket::Kind;
 use crate::draft::{Draft, Place};
+use crate::errors::io_kind;
 use crate::staging::Move;
 use crate::tree::{Node, key};
 use crate::view::BucketFs;
@@ -32,9 +33,9 @@ impl BucketFs {
         let name = name.to_str().ok_or(Errno::ENOENT)?;
         let new_name = new_name.to_str().ok_or(Errno::EINVAL)?;
         let (folder, new_folder) = (self.folder(parent)?, self.folder(new_parent)?);
-        let source = self.kind(parent, name)?.ok_or(Errno::ENOENT)?;
-        let (place, new_key) = self.place(&new_folder, new_name, &source)?;
-        let target = self.kind(new_parent, new_name)?;
+        let source = self.kind_of(parent.0, &folder, name)?.ok_or(Errno::ENOENT)?;
+        let (place, new_key) = self.place(&new_folder, new_name, source.suffix())?;
+        let target = self.kind_of(new_parent.0, &new_folder, new_name)?;
         if (parent, name) == (new_parent, new_name) {
             return Ok(());
         }
@@ -50,7 +51,7 @@ impl BucketFs {
             (_, Some(Kind::Folder)) => return Err(Errno::EISDIR),
             _ => {}
         }
-        let key = key(&folder.key, name, &source).ok_or(Errno::ENOENT)?;
+        let key = key(&folder.key, name, source.suffix()).ok_or(Errno::ENOENT)?;
         if source == Kind::Folder {
             drop(still);
             return self.rename_folder(
@@ -64,9 +65,7 @@ impl BucketFs {
         let mut replaced = None;
         if let Some(Kind::Draft(old)) = &target {
             let (found, upload) = old.unlink();
-            if let Some(upload) = upload {
-                let _ = bucket.abort(&new_key, &upload);
-            }
+            writing.storer.give_up(&new_key, upload);
             replaced = found;
         } else if let Some(Kind::File(version)) = &target {
             replaced = Some(version.clone());
@@ -104,9 +103,7 @@ impl BucketFs {
             (Kind::Draft(draft), moved) => {
                 let open = |key: &str, version: &ObjectVersion| writing.storer.open(key, version);
                 let renamed = draft.rename((place, new_key.clone()), moved.or(replaced), open);
-                if let Some(upload) = self.or_failed(renamed)? {
-                    let _ = bucket.abort(&key, &upload);
-                }
+                writing.storer.give_up(&key, self.or_failed(renamed)?);
                 Kind::Draft(draft.clone())
             }
             (_, Some(version)) => {
@@ -125,7 +122,7 @@ impl BucketFs {
         // A link and a file of one name have other keys.
         if let Some(target) = &target
             && target.suffix() != source.suffix()
-            && let Some(old) = crate::tree::key(&new_folder.key, new_name, target)
+            && let Some(old) = crate::tree::key(&new_folder.key, new_name, target.suffix())
         {
             self.or_failed(bucket.remove(&old))?;
         }
@@ -134,13 +131,12 @@ impl BucketFs {
         self.tree.rename((parent.0, name), (new_parent.0, new_name));
         writing.changes.set(&folder.key, name, None);
         self.keep_folder(&folder);
-        if let (Some(number), Kind::File(version)) = (number, &kind) {
-            let open = || writing.storer.open(&new_key, version);
-            let replaced = self.files.replace(number, (new_key.clone(), version.clone()), open);
-            self.or_failed(replaced)?;
-        }
-        if let Some(number) = number {
-            self.tree.set(number, kind.clone());
+        match (number, &kind) {
+            (Some(number), Kind::File(version)) => {
+                self.or_failed(self.becomes(number, &new_key, version, kind.clone()))?;
+            }
+            (Some(number), _) => self.tree.set(number, kind.clone()),
+            (None, _) => {}
         }
         if let Kind::Draft(draft) = &kind {
             self.settle(draft)?;
@@ -180,9 +176,7 @@ impl BucketFs {
             let found = moved.get(&new).cloned();
             let open = |key: &str, version: &ObjectVersion| writing.storer.open(key, version);
             let renamed = draft.rename((Place { folder, ..place }, new), found, open);
-            if let Some(upload) = self.or_failed(renamed)? {
-                let _ = writing.storer.bucket().abort(&old, &upload);
-            }
+            writing.storer.give_up(&old, self.or_failed(renamed)?);
         }
         drop(held);
         writing.know_moved(key, new_key, &moved);
@@ -198,10 +192,7 @@ impl BucketFs {
                 Kind::Link(_) => Kind::Link(version.clone()),
                 Kind::Folder | Kind::Draft(_) => continue,
             };
-            let open = || writing.storer.open(&node.key, version);
-            let replaced = self.files.replace(number, (node.key.clone(), version.clone()), open);
-            self.or_failed(replaced)?;
-            self.tree.set(number, kind);
+            self.or_failed(self.becomes(number, &node.key, version, kind))?;
         }
         Ok(())
     }
@@ -209,8 +200,7 @@ impl BucketFs {
 
 /// Whether an object is not the one that it was.
 fn is_other(error: &Error) -> bool {
-    let Error::Io { source, .. } = error else { return false };
-    matches!(source.kind(), ErrorKind::StaleNetworkFileHandle | ErrorKind::NotFound)
+    matches!(io_kind(error), Some(ErrorKind::StaleNetworkFileHandle | ErrorKind::NotFound))
 }
 
 /// Whether a file is a draft that the store does not have, and all its bytes are here.

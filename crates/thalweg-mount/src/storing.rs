@@ -15,6 +15,7 @@ use thalweg_object::{Bucket, Condition, Metadata, PartsUpload};
 use crate::attributes::Attributes;
 use crate::bucket;
 use crate::draft::{Draft, Snapshot, Unsent};
+use crate::errors::io_kind;
 use crate::fetcher::Fetcher;
 use crate::memory::Charge;
 use crate::parts::PART;
@@ -226,6 +227,14 @@ impl Storer {
         Ok(Reading::new(self.source.open(key, version)?, &self.fetcher))
     }
 
+    /// Has the service forget an upload, if there is one. What it does not forget now, it forgets
+    /// some day.
+    pub(crate) fn give_up(&self, key: &str, upload: Option<PartsUpload>) {
+        if let Some(upload) = upload {
+            let _ = self.bucket.abort(key, &upload);
+        }
+    }
+
     /// Sends parts of a draft that is being written.
     pub(crate) fn send_soon(self: &Arc<Self>, draft: &Arc<Draft>, parts: Range<usize>) {
         for number in parts {
@@ -251,7 +260,7 @@ impl Storer {
             let Err(error) = storer.store(&draft) else { return };
             (storer.warn)(&format!("{error}; it stays in the folder for staging"));
             // What another program has changed is for people to decide.
-            if kind(&error) != Some(ErrorKind::StaleNetworkFileHandle) {
+            if io_kind(&error) != Some(ErrorKind::StaleNetworkFileHandle) {
                 let wait = (FIRST_WAIT * 2_u32.pow(tries.min(10))).min(LONGEST_WAIT);
                 storer.again(draft, tries + 1, wait);
             }
@@ -289,7 +298,7 @@ impl Storer {
             tries += 1;
             match self.put(draft, snapshot) {
                 // An earlier try, which a crash has ended, has made the object.
-                Err(error) if kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => {
+                Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => {
                     let head = self.bucket.head(&snapshot.key)?;
                     let own = head
                         .filter(|head| head.mark.as_ref().is_some_and(|mark| draft.has_mark(mark)));
@@ -311,10 +320,8 @@ impl Storer {
         match self.put_once(draft, snapshot) {
             // The object that it replaces was removed by another program, or the service has
             // forgotten the upload.
-            Err(error) if kind(&error) == Some(ErrorKind::NotFound) => {
-                if let Some(upload) = draft.forget_parts()? {
-                    let _ = self.bucket.abort(&snapshot.key, &upload);
-                }
+            Err(error) if io_kind(&error) == Some(ErrorKind::NotFound) => {
+                self.give_up(&snapshot.key, draft.forget_parts()?);
                 if self.bucket.head(&snapshot.key)?.is_none() {
                     snapshot.found = None;
                     snapshot.has_bytes = true;
@@ -343,10 +350,8 @@ impl Storer {
             return Ok(version(found.size, tag));
         }
         // It has become small since parts of it were sent.
-        if draft.size() <= PART
-            && let Some(upload) = draft.forget_parts()?
-        {
-            let _ = self.bucket.abort(&key, &upload);
+        if draft.size() <= PART {
+            self.give_up(&key, draft.forget_parts()?);
         }
         if draft.goes_in_parts() {
             return self.put_parts(draft, snapshot, &condition);
@@ -427,13 +432,6 @@ impl Storer {
             }
             self.fetcher.make_room(bytes);
         }
-    }
-}
-
-fn kind(error: &Error) -> Option<ErrorKind> {
-    match error {
-        Error::Io { source, .. } => Some(source.kind()),
-        _ => None,
     }
 }
 

@@ -110,7 +110,7 @@ impl Tree {
             return Some((number, known.node.clone()));
         }
         let folder = state.nodes.get(&parent)?.node.key.clone();
-        let key = key(&folder, &name, &kind)?;
+        let key = key(&folder, &name, kind.suffix())?;
         let node = Node { parent, name: name.clone(), key, kind };
         let number = state.next;
         state.next += 1;
@@ -148,7 +148,7 @@ impl Tree {
         };
         let name: Arc<str> = to.1.into();
         let Some(known) = state.nodes.get_mut(&number) else { return };
-        let Some(key) = key(&folder, &name, &known.node.kind) else { return };
+        let Some(key) = key(&folder, &name, known.node.kind.suffix()) else { return };
         let old = std::mem::replace(&mut known.node.key, key.clone());
         (known.node.parent, known.node.name) = (to.0, name.clone());
         let is_folder = known.node.kind == Kind::Folder;
@@ -227,10 +227,11 @@ impl Tree {
     }
 }
 
-/// The key of a name in a folder. `None` if it is a name for none.
-pub(crate) fn key(folder: &str, name: &str, kind: &Kind) -> Option<Arc<str>> {
+/// The key of a name in a folder, with what keys of its kind end with ([`Kind::suffix`]). `None` if
+/// it is a name for none.
+pub(crate) fn key(folder: &str, name: &str, suffix: &str) -> Option<Arc<str>> {
     let part = names::part(name)?;
-    Some(format!("{folder}{part}{}", kind.suffix()).into())
+    Some(format!("{folder}{part}{suffix}").into())
 }
 
 /// Whether what had a name is what has it now: a number may stay.

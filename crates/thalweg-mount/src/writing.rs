@@ -198,8 +198,7 @@ impl Writing {
             ));
         }
         for (key, upload) in uploads {
-            // The service forgets it some day, too.
-            let _ = self.storer.bucket().abort(&key, &upload);
+            self.storer.give_up(&key, Some(upload));
         }
         for left in closed {
             let key: Arc<str> = left.record.key.as_str().into();
