@@ -4,6 +4,7 @@
 //! no object with other metadata or in parts, and knows no key that ends with `/`.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,28 @@ pub enum Condition {
     Tag(String),
 }
 
+impl Condition {
+    /// That what is there is still a version, or nothing.
+    #[must_use]
+    pub fn still(found: Option<&ObjectVersion>) -> Self {
+        match found {
+            None => Self::Nothing,
+            Some(found) if found.is_certain() => Self::Tag(found.tag.clone()),
+            Some(_) => Self::Anything,
+        }
+    }
+
+    /// Whether it holds where there is an object with a tag, or none.
+    #[must_use]
+    pub fn holds_for(&self, tag: Option<&String>) -> bool {
+        match self {
+            Self::Anything => true,
+            Self::Nothing => tag.is_none(),
+            Self::Tag(wanted) => tag == Some(wanted),
+        }
+    }
+}
+
 /// User-defined metadata of an object, by their names in lower case. The values are ASCII.
 pub type Metadata = BTreeMap<String, String>;
 
@@ -67,6 +90,14 @@ pub struct Head {
 pub struct PartsUpload {
     id: String,
     mark: String,
+}
+
+impl PartsUpload {
+    /// The mark of the object that is made of the parts.
+    #[must_use]
+    pub fn mark(&self) -> &str {
+        &self.mark
+    }
 }
 
 /// The objects below a URL of S3, such as `s3://bucket/runs/`. They are named by what follows this
@@ -316,31 +347,70 @@ impl Bucket {
         }
     }
 
-    /// Copies an object within the bucket, with its metadata or with others and another mark. The
-    /// copy replaces what is there. Returns its tag.
+    /// Copies an object within the bucket, with its metadata or with others and another mark.
+    /// Returns the tag of the copy. Some services ignore conditions of copies, so that who needs
+    /// one to hold asks for the object first, too ([`Bucket::head`]).
     ///
     /// # Errors
     /// Those of [`Bucket::put`]; of the kind `StaleNetworkFileHandle` if the object has another
-    /// version.
+    /// version, and of the kind `AlreadyExists` if the condition does not hold at `to`.
     pub fn copy(
         &self,
-        from: &str,
-        version: &ObjectVersion,
+        (from, version): (&str, &ObjectVersion),
         to: &str,
         metadata: Option<(&Metadata, &str)>,
+        condition: &Condition,
     ) -> Result<String> {
-        let failed = |error| self.failed(to, "copying to", error);
-        if version.size > self.largest_copy {
-            return self.copy_in_parts(from, version, to, metadata);
-        }
-        let ask = self.copying(Ask::new(Method::PUT, to), from, version);
-        let ask = match metadata {
-            Some((metadata, mark)) => {
-                ask.header("x-amz-metadata-directive", "REPLACE").marked(metadata, mark)
-            }
-            None => ask,
+        let copied = match version.size > self.largest_copy {
+            true => self.copy_in_parts((from, version), to, metadata, condition),
+            false => self.copy_once((from, version), to, metadata, condition),
         };
-        let answer = self.ask(&Ask { times: COMPLETION, ..ask }).map_err(failed)?;
+        let Err(Error::Io { source, .. }) = &copied else { return copied };
+        let is_unmet = matches!(source.kind(), ErrorKind::StaleNetworkFileHandle)
+            || matches!((source.kind(), condition), (ErrorKind::NotFound, Condition::Tag(_)));
+        if *condition == Condition::Anything || !is_unmet {
+            return copied;
+        }
+        let found = self.head(to)?;
+        let tag = found.as_ref().map(|head| &head.version.tag);
+        if condition.holds_for(tag) {
+            return copied;
+        }
+        // An earlier try, whose answer was lost, has made a copy that has the mark of the object.
+        if let Some(Head { version, mark: Some(mark), .. }) = found {
+            let own = match metadata {
+                Some((_, own)) => Some(own.to_owned()),
+                None => self.head(from)?.and_then(|head| head.mark),
+            };
+            if own.is_some_and(|own| own == mark) {
+                return Ok(version.tag);
+            }
+        }
+        let why = "another program has changed what is there meanwhile";
+        let why = std::io::Error::new(ErrorKind::AlreadyExists, why);
+        Err(Error::io(&self.url(to), "copying to", why))
+    }
+
+    fn copy_once(
+        &self,
+        (from, version): (&str, &ObjectVersion),
+        to: &str,
+        metadata: Option<(&Metadata, &str)>,
+        condition: &Condition,
+    ) -> Result<String> {
+        let copy = |condition: &Condition| {
+            let ask = Ask::new(Method::PUT, to).condition(condition);
+            let ask = self.copying(ask, from, version);
+            let ask = match metadata {
+                Some((metadata, mark)) => {
+                    ask.header("x-amz-metadata-directive", "REPLACE").marked(metadata, mark)
+                }
+                None => ask,
+            };
+            self.ask(&Ask { times: COMPLETION, ..ask })
+        };
+        let copied = copy(condition).or_else(|error| self.without(to, condition, error, copy));
+        let answer = copied.map_err(|error| self.failed(to, "copying to", error))?;
         Ok(self.parse::<Tagged>(to, &answer)?.tag)
     }
 
@@ -355,10 +425,10 @@ impl Bucket {
 
     fn copy_in_parts(
         &self,
-        from: &str,
-        version: &ObjectVersion,
+        (from, version): (&str, &ObjectVersion),
         to: &str,
         metadata: Option<(&Metadata, &str)>,
+        condition: &Condition,
     ) -> Result<String> {
         let upload = match metadata {
             Some(metadata) => self.begin(to, metadata)?,
@@ -380,21 +450,22 @@ impl Bucket {
             Ok(self.parse::<Tagged>(to, &answer)?.tag)
         });
         let tags: Result<Vec<String>> = tags.collect();
-        tags.and_then(|tags| self.complete(to, &upload, &tags, &Condition::Anything)).inspect_err(
-            |_| {
-                // The first error is told.
-                let _ = self.abort(to, &upload);
-            },
-        )
+        tags.and_then(|tags| self.complete(to, &upload, &tags, condition)).inspect_err(|_| {
+            // The first error is told.
+            let _ = self.abort(to, &upload);
+        })
     }
 
-    /// Removes an object. It is no error if there is none.
+    /// Removes an object. It is no error if there is none. Some services ignore conditions of
+    /// removals.
     ///
     /// # Errors
     /// Those of [`Bucket::put`].
-    pub fn remove(&self, key: &str) -> Result<()> {
-        let removed = self.ask(&Ask::new(Method::DELETE, key));
-        match removed {
+    pub fn remove(&self, key: &str, condition: &Condition) -> Result<()> {
+        let remove =
+            |condition: &Condition| self.ask(&Ask::new(Method::DELETE, key).condition(condition));
+        let removed = remove(condition);
+        match removed.or_else(|error| self.without(key, condition, error, remove)) {
             Err(error) if !refused(&error).is_some_and(Refusal::is_missing) => {
                 Err(self.failed(key, "removing", error))
             }
@@ -434,18 +505,16 @@ impl Bucket {
             return Err(error);
         }
         let found = self.head(key)?.map(|head| head.version.tag);
-        let holds = match condition {
-            Condition::Anything => true,
-            Condition::Nothing => found.is_none(),
-            Condition::Tag(tag) => found.as_ref() == Some(tag),
-        };
-        if holds { request(&Condition::Anything) } else { Err(self.changed(key)) }
+        match condition.holds_for(found.as_ref()) {
+            true => request(&Condition::Anything),
+            false => Err(self.changed(key)),
+        }
     }
 
     fn changed(&self, key: &str) -> Error {
-        let kind = std::io::ErrorKind::StaleNetworkFileHandle;
         let why = "another program has changed this object meanwhile";
-        Error::io(&self.url(key), "writing", std::io::Error::new(kind, why))
+        let why = std::io::Error::new(ErrorKind::StaleNetworkFileHandle, why);
+        Error::io(&self.url(key), "writing", why)
     }
 
     /// What a refusal of the last request of an upload means. An earlier try of it may have made

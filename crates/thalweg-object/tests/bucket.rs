@@ -69,8 +69,8 @@ fn objects_are_put_under_conditions() {
         let second = put("two", Condition::Tag(first.clone())).unwrap();
         assert_eq!(kind(put("three", Condition::Tag(first))), ErrorKind::StaleNetworkFileHandle);
         assert_ne!(put("three", Condition::Anything).unwrap(), second);
-        bucket.remove("a b").unwrap();
-        bucket.remove("a b").unwrap();
+        bucket.remove("a b", &Condition::Anything).unwrap();
+        bucket.remove("a b", &Condition::Anything).unwrap();
         assert_eq!(bucket.head("a b").unwrap(), None);
         assert_eq!(kind(put("four", Condition::Tag(second))), ErrorKind::NotFound);
     });
@@ -84,9 +84,11 @@ fn keys_are_any_but_those_that_lead_elsewhere() {
             bucket.put(key, "x".into(), (&Metadata::new(), &mark()), &Condition::Nothing).unwrap();
             assert!(server.object(&format!("/bucket/{key}")).is_some(), "{key:?}");
             let head = bucket.head(key).unwrap().unwrap();
-            bucket.copy(key, &head.version, &format!("{key}2"), None).unwrap();
+            bucket
+                .copy((key, &head.version), &format!("{key}2"), None, &Condition::Anything)
+                .unwrap();
             assert!(server.object(&format!("/bucket/{key}2")).is_some(), "{key:?}");
-            bucket.remove(key).unwrap();
+            bucket.remove(key, &Condition::Anything).unwrap();
             assert!(server.object(&format!("/bucket/{key}")).is_none(), "{key:?}");
         }
         let put =
@@ -106,18 +108,55 @@ fn objects_are_copied_with_their_metadata_or_others() {
             let given = metadata(&[("mode", "1")]);
             bucket.put("a", bytes.clone().into(), (&given, &mark()), &Condition::Anything).unwrap();
             let version = bucket.head("a").unwrap().unwrap().version;
-            let tag = bucket.copy("a", &version, "b", None).unwrap();
+            let tag = bucket.copy(("a", &version), "b", None, &Condition::Anything).unwrap();
             let head = bucket.head("b").unwrap().unwrap();
             assert_eq!((&head.version.tag, head.version.size), (&tag, len as u64));
             assert_eq!(head.metadata["mode"], "1");
             assert!(server.object("/bucket/runs/b").unwrap() == bytes);
             let other = metadata(&[("mtime", "7")]);
-            bucket.copy("b", &head.version, "b", Some((&other, "other"))).unwrap();
+            let given = Some((&other, "other"));
+            bucket.copy(("b", &head.version), "b", given, &Condition::Anything).unwrap();
             let found = bucket.head("b").unwrap().unwrap().metadata;
             assert_eq!((found.get("mtime"), found.get("mode")), (Some(&"7".to_owned()), None));
             server.put("/bucket/runs/a", vec![1; 7]);
-            let copied = bucket.copy("a", &version, "c", None);
+            let copied = bucket.copy(("a", &version), "c", None, &Condition::Anything);
             assert_eq!(kind(copied), ErrorKind::StaleNetworkFileHandle);
+            assert_eq!(server.unfinished(), 0);
+        }
+    });
+}
+
+/// An object that another program has put somewhere is neither replaced nor removed.
+#[test]
+fn copies_and_removals_have_conditions() {
+    let server = server(|_| Answer::Right);
+    with_bucket(&server, |bucket| {
+        let bucket = bucket.with_largest_copy(5 * MIB as u64);
+        for len in [3, 6 * MIB] {
+            let given = metadata(&[("mode", "1")]);
+            let put = |key, byte| {
+                let bytes = vec![byte; len].into();
+                bucket.put(key, bytes, (&given, &mark()), &Condition::Anything).unwrap();
+                bucket.head(key).unwrap().unwrap().version
+            };
+            let (a, b) = (put("a", 1), put("b", 2));
+            let copy = |condition| bucket.copy(("a", &a), "b", None, &condition);
+            assert_eq!(kind(copy(Condition::Nothing)), ErrorKind::AlreadyExists);
+            assert_eq!(kind(copy(Condition::Tag(a.tag.clone()))), ErrorKind::AlreadyExists);
+            assert_eq!(server.object("/bucket/runs/b").unwrap()[0], 2);
+            copy(Condition::Tag(b.tag.clone())).unwrap();
+            assert_eq!(server.object("/bucket/runs/b").unwrap()[0], 1);
+            // It has gone meanwhile.
+            bucket.remove("b", &Condition::Tag(a.tag.clone())).unwrap();
+            assert_eq!(kind(copy(Condition::Tag(b.tag.clone()))), ErrorKind::AlreadyExists);
+            copy(Condition::Nothing).unwrap();
+            // The object that is copied is another one, and the condition holds.
+            bucket.remove("b", &Condition::Anything).unwrap();
+            put("a", 3);
+            assert_eq!(kind(copy(Condition::Nothing)), ErrorKind::StaleNetworkFileHandle);
+            let removed = bucket.remove("a", &Condition::Tag(a.tag.clone()));
+            assert_eq!(kind(removed.map(|()| String::new())), ErrorKind::StaleNetworkFileHandle);
+            assert_eq!(server.object("/bucket/runs/a").unwrap()[0], 3);
             assert_eq!(server.unfinished(), 0);
         }
     });
@@ -175,7 +214,12 @@ fn requests_are_repeated_and_lost_answers_found() {
             let tags = [bucket.put_part(&key, &upload, 0, "parts".into()).unwrap()];
             bucket.complete(&key, &upload, &tags, &Condition::Tag(tag)).unwrap();
             assert_eq!(server.object(&format!("/bucket/runs/{number}")).unwrap(), b"parts");
-            bucket.remove(&key).unwrap();
+            let version = bucket.head(&key).unwrap().unwrap().version;
+            let copy = format!("{key}.copy");
+            let tag = bucket.copy((&key, &version), &copy, None, &Condition::Nothing).unwrap();
+            assert_eq!(server.object(&format!("/bucket/runs/{copy}")).unwrap(), b"parts");
+            bucket.remove(&copy, &Condition::Tag(tag)).unwrap();
+            bucket.remove(&key, &Condition::Anything).unwrap();
         }
     });
 }
@@ -199,6 +243,15 @@ fn a_server_without_conditions_is_asked_first() {
             kind(put(Condition::Tag("\"other\"".into()))),
             ErrorKind::StaleNetworkFileHandle
         );
+        let version = bucket.head("a").unwrap().unwrap().version;
+        let copy = |condition| bucket.copy(("a", &version), "b", None, &condition);
+        let tag = copy(Condition::Nothing).unwrap();
+        server.put("/bucket/runs/c", vec![1; 7]);
+        let copied = bucket.copy(("a", &version), "c", None, &Condition::Nothing);
+        assert_eq!(kind(copied), ErrorKind::AlreadyExists);
+        assert!(bucket.remove("b", &Condition::Tag("\"other\"".into())).is_err());
+        bucket.remove("b", &Condition::Tag(tag)).unwrap();
+        assert!(bucket.head("b").unwrap().is_none());
     });
 }
 
@@ -209,7 +262,7 @@ fn refusals_are_told() {
         let put = bucket.put("a", "x".into(), (&Metadata::new(), &mark()), &Condition::Nothing);
         assert!(put.as_ref().unwrap_err().to_string().contains("s3://bucket/runs/a"), "{put:?}");
         assert_eq!(kind(put), ErrorKind::PermissionDenied);
-        assert!(bucket.remove("a").is_err());
+        assert!(bucket.remove("a", &Condition::Anything).is_err());
     });
     let error = Bucket::new("gs://bucket/", &Control::new(), Patience::default()).unwrap_err();
     assert!(error.to_string().contains("--read-only"), "{error}");

@@ -167,6 +167,7 @@ impl ObjectServer {
     pub fn put(&self, path: &str, bytes: Vec<u8>) {
         let time = self.shared.tick();
         self.shared.objects.lock().unwrap().insert(path.to_owned(), (bytes, time));
+        self.shared.uploads.forget_metadata(path);
     }
 
     /// Sets how many entries a part of a list has.
@@ -192,6 +193,11 @@ impl ObjectServer {
     /// The paths of all objects.
     pub fn objects(&self) -> Vec<String> {
         self.shared.objects.lock().unwrap().keys().cloned().collect()
+    }
+
+    /// The user-defined metadata of an object, by the names of their headers.
+    pub fn metadata(&self, path: &str) -> HashMap<String, String> {
+        self.shared.uploads.metadata(path)
     }
 
     /// The number of uploads in parts that are neither complete nor aborted.

@@ -61,6 +61,11 @@ impl Uploads {
         self.0.lock().unwrap().metadata.get(path).cloned().unwrap_or_default()
     }
 
+    /// Notes that an object has no metadata.
+    pub(super) fn forget_metadata(&self, path: &str) {
+        self.0.lock().unwrap().metadata.remove(path);
+    }
+
     /// Does what a request asks for, and gives the answer.
     pub(super) fn carry_out(
         &self,
@@ -81,7 +86,8 @@ impl Uploads {
         let mut objects = shared.objects.lock().unwrap();
         let mut state = self.0.lock().unwrap();
         let upload = parameter(query, "uploadId");
-        let is_last = matches!((&*asked.method, upload), ("PUT", None) | ("POST", Some(_)));
+        let is_last =
+            matches!((&*asked.method, upload), ("PUT" | "DELETE", None) | ("POST", Some(_)));
         if is_last
             && *how != Answer::Careless
             && let Some(refused) = unmet(asked, objects.get(path).map(|(bytes, _)| &**bytes))
