@@ -9,7 +9,7 @@ use bytes::Bytes;
 use fuser::{Errno, FileAttr, INodeNo};
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::{Condition, Head, Metadata};
+use thalweg_object::{Condition, Metadata};
 
 use crate::attributes::Attributes;
 use crate::bucket::{Kind, LINK};
@@ -36,8 +36,8 @@ pub(crate) struct Wanted {
 
 /// Whether a name can be given to a file. Names of links end with what tells them from files, and
 /// an escaped name that is not the usual one is that of an object beside a folder.
-fn check_name(folder: &str, name: &str) -> Result<(), Errno> {
-    if name.len() > LONGEST_NAME || folder.len() + name.len() + 1 > LONGEST_KEY {
+fn check_name(folder: &str, name: &str, longest_key: usize) -> Result<(), Errno> {
+    if name.len() > LONGEST_NAME || folder.len() + name.len() + 1 > longest_key {
         return Err(Errno::ENAMETOOLONG);
     }
     let part = names::part(name).ok_or(Errno::EINVAL)?;
@@ -54,7 +54,10 @@ impl BucketFs {
         name: &str,
         suffix: &str,
     ) -> Result<(Place, Arc<str>), Errno> {
-        check_name(&folder.key, name)?;
+        // What is mounted may be a folder of the bucket.
+        let (_, rest) = self.bucket.url().split_once("://").unwrap_or_default();
+        let (_, prefix) = rest.split_once('/').unwrap_or_default();
+        check_name(&folder.key, name, LONGEST_KEY.saturating_sub(prefix.len()))?;
         let key = key(&folder.key, name, suffix).ok_or(Errno::EINVAL)?;
         Ok((Place { folder: folder.key.clone(), name: name.into() }, key))
     }
@@ -76,7 +79,8 @@ impl BucketFs {
                 return Err(Errno::EEXIST);
             }
             let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
-            let handle = self.open_draft(number, &node, truncates, thread)?;
+            let handle = self.open_draft(number, &node, truncates, thread);
+            let handle = handle.inspect_err(|_| self.tree.forget(number, 1))?;
             return Ok((self.attributes(number, &self.node(INodeNo(number))?), handle));
         }
         let target = self.place(&folder, name, "")?;
@@ -94,6 +98,7 @@ impl BucketFs {
             _ => Err(error),
         });
         let draft = self.or_failed(draft)?;
+        writing.add(&draft);
         draft.open(true);
         writing.changes.set(&folder.key, name, Some(Kind::Draft(draft.clone())));
         let kind = Kind::Draft(draft.clone());
@@ -117,7 +122,8 @@ impl BucketFs {
                 false => Ok(()),
             });
         if let Err(error) = emptied {
-            self.unpin(draft);
+            let left = draft.close(true);
+            self.was_released(draft, left);
             return Err(error);
         }
         Ok(self.writing()?.open_handle(&draft, Some(thread)))
@@ -147,7 +153,6 @@ impl BucketFs {
             Kind::Draft(_) => {}
             Kind::Folder => return Err(Errno::EISDIR),
             Kind::Link(_) => return Err(Errno::ELOOP),
-            Kind::File(_) if self.files.is_passed_through(number) => return Err(Errno::ETXTBSY),
             Kind::File(_) => {}
         }
         let attributes = self.attributes_of(node)?;
@@ -159,6 +164,7 @@ impl BucketFs {
                 draft.open(true);
                 return Ok(draft.clone());
             }
+            Kind::File(_) if self.files.is_passed_through(number) => return Err(Errno::ETXTBSY),
             Kind::File(version) => version.clone(),
             Kind::Folder | Kind::Link(_) => return Err(Errno::ESTALE),
         };
@@ -171,20 +177,29 @@ impl BucketFs {
         let (staging, url) = (&writing.staging, &writing.url);
         let draft = Draft::of_object(staging, url, target, of, attributes, reading);
         let draft = self.or_failed(draft)?;
+        writing.add(&draft);
         draft.open(true);
         self.tree.set(number, Kind::Draft(draft.clone()));
         writing.changes.set(&place.folder, &place.name, Some(Kind::Draft(draft.clone())));
         Ok(draft)
     }
 
-    /// Takes back what [`BucketFs::pin`] gave.
-    fn unpin(&self, draft: Arc<Draft>) {
-        if draft.close(true) {
-            self.was_closed(draft);
-        }
+    /// Changes a file as if a program had it open for that.
+    fn alter(
+        &self,
+        number: u64,
+        node: &Node,
+        alter: impl FnOnce(&Arc<Draft>) -> Result<(), Errno>,
+    ) -> Result<(), Errno> {
+        let draft = self.pin(number, node)?;
+        let altered = alter(&draft);
+        let left = draft.close(true);
+        let settled = altered.and_then(|()| self.settle(&draft));
+        self.was_released(draft, left);
+        settled
     }
 
-    /// Does what was not done with a handle: stores it if nobody writes.
+    /// Does what is promised of a draft that was changed without a handle, if nobody writes it.
     pub(crate) fn settle(&self, draft: &Arc<Draft>) -> Result<(), Errno> {
         if draft.is_dirty() && !draft.has_writers() { self.keep_promise(draft) } else { Ok(()) }
     }
@@ -202,25 +217,13 @@ impl BucketFs {
         if is_plain || matches!(node.kind, Kind::Folder | Kind::Link(_)) {
             return if wanted.size.is_some() { Err(Errno::EISDIR) } else { Ok(()) };
         }
-        if wanted.size.is_none()
-            && let Kind::File(version) = &node.kind
-        {
-            return self.change_object(number, &node, version, |attributes| wanted.set(attributes));
-        }
-        let draft = self.pin(number, &node)?;
-        let set = (|| {
+        self.alter(number, &node, |draft| {
             if let Some(size) = wanted.size {
-                self.keep_promised(&draft)?;
+                self.keep_promised(draft)?;
                 self.or_failed(draft.set_size(size))?;
             }
             self.or_failed(draft.change(|attributes| wanted.set(attributes)))
-        })();
-        let is_last = draft.close(true);
-        let settled = set.and_then(|()| self.settle(&draft));
-        if is_last {
-            self.was_closed(draft);
-        }
-        settled
+        })
     }
 
     /// Changes the attributes of a file.
@@ -234,44 +237,10 @@ impl BucketFs {
         self.writing()?;
         match &node.kind {
             Kind::Folder | Kind::Link(_) => Err(Errno::EOPNOTSUPP),
-            Kind::File(version) => self.change_object(number, &node, version, change),
-            Kind::Draft(draft) => {
-                self.or_failed(draft.change(change))?;
-                self.settle(draft)
+            Kind::File(_) | Kind::Draft(_) => {
+                self.alter(number, &node, |draft| self.or_failed(draft.change(change)))
             }
         }
-    }
-
-    /// Changes the attributes of an object: it is copied onto itself with others.
-    pub(crate) fn change_object(
-        &self,
-        number: u64,
-        node: &Node,
-        version: &ObjectVersion,
-        change: impl FnOnce(&mut Attributes),
-    ) -> Result<(), Errno> {
-        let writing = self.writing()?;
-        if self.files.is_passed_through(number) {
-            return Err(Errno::ETXTBSY);
-        }
-        let mut attributes = self.attributes_of(node)?;
-        let before = attributes.clone();
-        change(&mut attributes);
-        if attributes == before {
-            return Ok(());
-        }
-        let metadata = attributes.metadata().ok_or(Errno::ENOSPC)?;
-        let modified = self.attributes(number, node).mtime;
-        let copied =
-            writing.storer.bucket().copy(&node.key, version, &node.key, Some((&metadata, &mark())));
-        let tag = self.or_failed(copied)?;
-        let version = ObjectVersion { tag, modified: None, ..version.clone() };
-        writing.know(&node.key, &version, attributes, Some(modified));
-        let kind = Kind::File(version.clone());
-        self.or_failed(self.becomes(number, &node.key, &version, kind.clone()))?;
-        let folder = self.tree.node(node.parent).ok_or(Errno::ESTALE)?;
-        writing.changes.set(&folder.key, &node.name, Some(kind));
-        Ok(())
     }
 
     /// Notes that a file or a link that the kernel knows is another version of an object from now
@@ -298,29 +267,28 @@ impl BucketFs {
         let bucket = writing.storer.bucket();
         match &kind {
             Kind::Folder => return Err(Errno::EISDIR),
-            Kind::File(_) | Kind::Link(_) => self.or_failed(bucket.remove(&key))?,
+            Kind::File(_) | Kind::Link(_) => {
+                self.or_failed(bucket.remove(&key, &Condition::Anything))?;
+            }
             Kind::Draft(draft) => {
-                // What another program has put there stays.
-                let is_other = match draft.failure() {
-                    Some(error) if errno(&error) == Errno::ESTALE => {
-                        let head = self.or_failed(bucket.head(&key))?;
-                        head.is_some_and(|head| !is_own(draft, &head))
+                writing.storer.give_up(&key, draft.unlink());
+                let removed = writing.object_of(draft).and_then(|object| match &object {
+                    Some(_) => bucket.remove(&key, &Condition::still(object.as_ref())),
+                    None => Ok(()),
+                });
+                match removed {
+                    Ok(()) if !draft.is_unsure() => {}
+                    // What another program has put there stays, and is seen from now on.
+                    Err(error) if errno(&error) != Errno::ESTALE => {
+                        draft.undo_unlink();
+                        return Err(self.failed(&error));
                     }
-                    _ => false,
-                };
-                let (found, upload) = draft.unlink();
-                writing.storer.give_up(&key, upload);
-                if is_other {
-                    self.is_gone(parent.0, &folder, name);
-                    writing.changes.forget(&folder.key, name);
-                    self.tree.outdate(parent.0);
-                    return Ok(());
-                }
-                if found.is_some()
-                    && let Err(error) = bucket.remove(&key)
-                {
-                    draft.undo_unlink(found);
-                    return Err(self.failed(&error));
+                    _ => {
+                        self.is_gone(parent.0, &folder, name);
+                        writing.changes.forget(&folder.key, name);
+                        self.tree.outdate(parent.0);
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -376,7 +344,7 @@ impl BucketFs {
         if writing.changes.has_any(&key) || self.or_failed(self.bucket.has_any(&key))? {
             return Err(Errno::ENOTEMPTY);
         }
-        self.or_failed(writing.storer.bucket().remove(&key))?;
+        self.or_failed(writing.storer.bucket().remove(&key, &Condition::Anything))?;
         self.is_gone(parent.0, &folder, name);
         Ok(())
     }
@@ -402,12 +370,6 @@ impl BucketFs {
         writing.changes.set(&folder.key, name, Some(kind.clone()));
         self.found(parent.0, name, kind)
     }
-}
-
-/// Whether an object is one that a draft became, or that it was made of.
-fn is_own(draft: &Draft, head: &Head) -> bool {
-    let is_known = draft.found().is_some_and(|found| found.tag == head.version.tag);
-    is_known || head.mark.as_ref().is_some_and(|mark| draft.has_mark(mark))
 }
 
 impl Wanted {

@@ -23,29 +23,50 @@ impl Change {
     }
 }
 
+/// So many changes of a folder are not swept.
+const MANY: usize = 1 << 12;
+/// No list takes longer.
+const LONGEST_LIST: Duration = Duration::from_secs(3600);
+
 type Names = BTreeMap<String, Change>;
 
 /// Changes by the folder, that is, what its keys begin with, and by the name there.
-#[derive(Debug, Default)]
-pub(crate) struct Changes(Mutex<HashMap<String, Names>>);
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// How long a list is taken for right.
+    ttl: Duration,
+    folders: Mutex<HashMap<String, Names>>,
+}
 
 impl Changes {
+    pub(crate) fn new(ttl: Duration) -> Self {
+        Self { ttl, folders: Mutex::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Names>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes what has a name from now on.
     pub(crate) fn set(&self, folder: &str, name: &str, kind: Option<Kind>) {
         let change = Change { kind, since: Instant::now() };
-        self.lock().entry(folder.to_owned()).or_default().insert(name.to_owned(), change);
+        let mut folders = self.lock();
+        let names = folders.entry(folder.to_owned()).or_default();
+        names.insert(name.to_owned(), change);
+        // Each of them is looked at a few times at most.
+        if names.len() >= MANY && names.len().is_power_of_two() {
+            let longest = self.ttl.saturating_add(LONGEST_LIST);
+            names.retain(|_, change| change.lasts() || change.since.elapsed() < longest);
+        }
     }
 
-    /// What has a name, if that was changed not longer ago than `ttl`, or if lists do not show it.
-    pub(crate) fn get(&self, folder: &str, name: &str, ttl: Duration) -> Option<Option<Kind>> {
+    /// What has a name, if that was changed after lists that are taken for right, or if lists do
+    /// not show it.
+    pub(crate) fn get(&self, folder: &str, name: &str) -> Option<Option<Kind>> {
         let mut folders = self.lock();
         let names = folders.get_mut(folder)?;
         let change = names.get(name)?;
-        if change.lasts() || change.since.elapsed() < ttl {
+        if change.lasts() || change.since.elapsed() < self.ttl {
             return Some(change.kind.clone());
         }
         names.remove(name);
@@ -104,17 +125,6 @@ impl Changes {
         folders.get(folder).is_some_and(|names| names.values().any(Change::lasts))
     }
 
-    /// All drafts.
-    pub(crate) fn drafts(&self) -> Vec<Arc<Draft>> {
-        let folders = self.lock();
-        let kinds = folders.values().flat_map(|names| names.values().map(|change| &change.kind));
-        let draft = |kind: &Option<Kind>| match kind {
-            Some(Kind::Draft(draft)) => Some(draft.clone()),
-            _ => None,
-        };
-        kinds.filter_map(draft).collect()
-    }
-
     /// Moves what has changed below a folder.
     pub(crate) fn rename_folder(&self, from: &str, to: &str) {
         let mut folders = self.lock();
@@ -145,7 +155,7 @@ mod tests {
 
     #[test]
     fn changes_show_until_a_later_list_does() {
-        let changes = Changes::default();
+        let changes = Changes::new(Duration::from_secs(100));
         let before = Instant::now();
         let found = |name: &str| Found { name: name.into(), kind: file("1") };
         let listing: Listing = Arc::new(vec![found("a"), found("c")]);
@@ -154,18 +164,19 @@ mod tests {
         changes.set("f/", "d", Some(Kind::Folder));
         let merged = changes.merge("f/", before, listing.clone());
         assert_eq!(names(&merged), ["a", "b", "d"]);
-        let long = Duration::from_secs(100);
-        assert_eq!(changes.get("f/", "c", long), Some(None));
-        assert_eq!(changes.get("f/", "c", Duration::ZERO), None, "it is too old");
-        assert_eq!(changes.get("f/", "a", long), None);
+        assert_eq!(changes.get("f/", "c"), Some(None));
+        assert_eq!(changes.get("f/", "a"), None);
         let merged = changes.merge("f/", Instant::now(), listing.clone());
         assert_eq!(names(&merged), ["a", "c", "d"], "the list is newer");
         assert!(changes.has_any("f/"));
         changes.rename_folder("f/", "g/h/");
-        assert_eq!(changes.get("g/h/", "d", long), Some(Some(Kind::Folder)));
+        assert_eq!(changes.get("g/h/", "d"), Some(Some(Kind::Folder)));
         assert!(!changes.has_any("f/"));
         changes.forget("g/h/", "d");
         let merged = changes.merge("g/h/", before, listing.clone());
         assert!(Arc::ptr_eq(&merged, &listing));
+        let changes = Changes::new(Duration::ZERO);
+        changes.set("f/", "c", None);
+        assert_eq!(changes.get("f/", "c"), None, "it is too old");
     }
 }

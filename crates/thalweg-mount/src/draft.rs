@@ -6,14 +6,16 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::{Error, Result};
+use thalweg_object::Head;
 
 use crate::attributes::Attributes;
+use crate::errors::io_kind;
 use crate::parts::{self, LARGEST, PART, Parts};
 use crate::ranges::Ranges;
 use crate::reading::Reading;
@@ -21,7 +23,7 @@ use crate::staging::{Left, Named, Record, SavedParts, Staging};
 
 mod storing;
 
-pub(crate) use storing::{Snapshot, Unsent};
+pub(crate) use storing::{Held, Snapshot, Target, Unsent};
 
 /// A file that is being written.
 pub(crate) struct Draft {
@@ -36,9 +38,8 @@ pub(crate) struct Draft {
     mark: String,
     /// How many objects it became.
     marks: AtomicU64,
-    /// Whether a mount has left it that has ended. Then it has not been changed since it was
-    /// closed.
-    is_left: bool,
+    /// Whether it waits to be stored.
+    waits: AtomicBool,
     file: File,
     state: Mutex<State>,
     changed: Condvar,
@@ -92,7 +93,14 @@ struct State {
     /// The last parts are being put together: writers wait.
     is_frozen: bool,
     failure: Option<Error>,
+    /// Whether the store may have an object of it of which it did not tell.
+    is_unsure: bool,
     parts: Option<Parts>,
+    /// The mark of an object that was to be made of parts, and the number of the change that it
+    /// has.
+    completed: Option<(String, u64)>,
+    /// How the marks begin of the draft whose name it has got.
+    replaces: Option<String>,
     is_beginning: bool,
     /// All writes so far were in order, and ended here.
     in_order: Option<u64>,
@@ -140,6 +148,11 @@ impl State {
 
     fn is_dirty(&self) -> bool {
         !self.is_removed && self.change > self.stored
+    }
+
+    /// The object that has the bytes that are not here.
+    fn object(&self) -> Option<Named> {
+        self.base.as_ref().map(|base| base.object.clone())
     }
 }
 
@@ -243,7 +256,7 @@ impl Draft {
             // Not one of those that it had before.
             marks: AtomicU64::new(RandomState::new().hash_one(id)),
             mark: record.mark,
-            is_left: true,
+            waits: AtomicBool::new(false),
             file,
             state: Mutex::new(State {
                 size: record.size,
@@ -254,12 +267,15 @@ impl Draft {
                 dropped: dropped.into_iter().map(|gap| (gap.start, gap.end)).collect(),
                 held: local.clone(),
                 local,
-                change: 1,
-                bytes: 1,
+                change: record.change,
+                bytes: record.change,
                 is_closed: true,
                 has_record: true,
                 found: record.found.map(|found| found.version()),
+                is_unsure: true,
                 parts,
+                completed: record.completed,
+                replaces: record.replaces,
                 in_order: None,
                 ..State::new(place, record.key.into(), record.attributes)
             }),
@@ -283,7 +299,7 @@ impl Draft {
             url: url.clone(),
             mark: mark(),
             marks: AtomicU64::new(0),
-            is_left: false,
+            waits: AtomicBool::new(false),
             file,
             state: Mutex::new(State::new(place, key, attributes)),
             changed: Condvar::new(),
@@ -307,18 +323,39 @@ impl Draft {
         format!("{}{key}", self.url).into()
     }
 
-    /// A mark for an object that it becomes.
-    pub(crate) fn next_mark(&self) -> String {
-        format!("{}.{:x}", self.mark, self.marks.fetch_add(1, Ordering::Relaxed))
+    /// A mark for an object that has all changes up to one, or 0 if that is not known yet.
+    fn next_mark(&self, change: u64) -> String {
+        format!("{}.{change:x}.{:x}", self.mark, self.marks.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Whether an object with this mark is one that it became.
-    pub(crate) fn has_mark(&self, mark: &str) -> bool {
-        mark.strip_prefix(&*self.mark).is_some_and(|rest| rest.starts_with('.'))
+    /// Which changes an object has that it became, by the mark of the object. `None` if it did not
+    /// become this object.
+    fn change_of(&self, mark: &str) -> Option<u64> {
+        let change = mark.strip_prefix(&*self.mark)?.strip_prefix('.')?.split('.').next()?;
+        match &self.lock().completed {
+            Some((completed, change)) if completed == mark => Some(*change),
+            _ => u64::from_str_radix(change, 16).ok(),
+        }
     }
 
-    pub(crate) fn is_left(&self) -> bool {
-        self.is_left
+    /// Whether an object is one that it became.
+    pub(crate) fn has_made(&self, head: &Head) -> bool {
+        head.mark.as_ref().is_some_and(|mark| self.change_of(mark).is_some())
+    }
+
+    /// Whether an object is one that it became, or the one that it was made of.
+    pub(crate) fn is_own(&self, head: &Head) -> bool {
+        self.found().is_some_and(|found| found.tag == head.version.tag) || self.has_made(head)
+    }
+
+    /// Notes whether it waits to be stored. Returns whether it did.
+    pub(crate) fn set_waiting(&self, waits: bool) -> bool {
+        self.waits.swap(waits, Ordering::SeqCst)
+    }
+
+    /// Whether the store may have an object of it of which it did not tell.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.lock().is_unsure
     }
 
     /// Whether it was closed, and the store does not have it: it must not change before it does.
@@ -422,12 +459,12 @@ impl Draft {
         state.writers += usize::from(writes);
     }
 
-    /// Closes a handle. Returns whether it was the last one.
-    pub(crate) fn close(&self, writes: bool) -> bool {
+    /// Closes a handle. Returns how many are left, and how many of them are for writing.
+    pub(crate) fn close(&self, writes: bool) -> (usize, usize) {
         let mut state = self.lock();
         state.handles -= 1;
         state.writers -= usize::from(writes);
-        state.handles == 0
+        (state.handles, state.writers)
     }
 
     /// The bytes of a range, up to the end of the file.
@@ -435,10 +472,21 @@ impl Draft {
     /// # Errors
     /// Those of the file and of the store.
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
-        self.read_noting(range, |_| ())
+        loop {
+            let mut of = None;
+            let read = self.read_noting(range.clone(), |state| of = state.object());
+            let Err(error) = &read else { return read };
+            if io_kind(error) != Some(io::ErrorKind::StaleNetworkFileHandle) {
+                return read;
+            }
+            // The object that is replaced just now may be replaced by this draft.
+            if self.when(|state| !state.is_publishing).object() == of {
+                return read;
+            }
+        }
     }
 
-    /// [`Draft::read`], which tells what the bytes are a state of.
+    /// [`Draft::read`] for who stores it. It tells what the bytes are a state of.
     fn read_noting(&self, range: Range<u64>, note: impl FnOnce(&State)) -> Result<Vec<u8>> {
         let state = self.lock();
         note(&state);
@@ -467,7 +515,22 @@ impl Draft {
             let Some(base) = &base else { continue };
             let part = part.start.min(base.len)..part.end.min(base.len);
             let at = inside(&part);
-            base.reading.read(part, |read| bytes[at].copy_from_slice(read))?;
+            let start = part.start;
+            let is_whole = base.reading.read(part, |read| {
+                let is_whole = read.len() == at.len();
+                bytes[at.start..][..read.len()].copy_from_slice(read);
+                is_whole
+            });
+            let is_gone = match is_whole {
+                Ok(is_whole) => !is_whole,
+                Err(error) if io_kind(&error) == Some(io::ErrorKind::NotFound) => true,
+                Err(error) => return Err(error),
+            };
+            if is_gone {
+                let why = "another program has removed the object that has these bytes";
+                let why = io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why);
+                return Err(Error::io_at(&self.url_of(&base.object.key), "reading", start, why));
+            }
         }
         Ok(bytes)
     }
@@ -539,6 +602,13 @@ impl Draft {
         let mut state = self.when(|state| !state.is_frozen);
         self.check_size(&state, size)?;
         let old = state.size;
+        // The part that becomes shorter is sent again.
+        let shortened = parts::part(parts::part_at(size)).start..size.min(old);
+        if size < old && !shortened.is_empty() && state.dropped.touches(shortened) {
+            let why = "the new size is in a part that has been sent, and there was no room to keep \
+                       it here: give more room (--staging)";
+            return Err(full(&self.url_of(&state.key), why));
+        }
         self.reopen(&mut state)?;
         let set = self.file.set_len(size);
         set.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
@@ -632,6 +702,9 @@ impl Draft {
             attributes: state.attributes.clone(),
             parts,
             mark: self.mark.clone(),
+            change: state.change,
+            completed: state.completed.clone(),
+            replaces: state.replaces.clone(),
             ..Record::new(&self.url, &state.key)
         }
     }
@@ -647,8 +720,18 @@ impl Draft {
             return Ok(());
         }
         if lasts {
-            let synced = self.file.sync_data();
+            // Others go on meanwhile.
+            let change = state.change;
+            drop(state);
+            let mut synced = self.file.sync_data();
+            state = self.lock();
+            if state.change != change {
+                synced = synced.and_then(|()| self.file.sync_data());
+            }
             synced.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
+            if !state.is_dirty() {
+                return Ok(());
+            }
         }
         state.is_closed = true;
         state.has_record = true;
@@ -682,7 +765,10 @@ impl State {
             is_publishing: false,
             is_frozen: false,
             failure: None,
+            is_unsure: false,
             parts: None,
+            completed: None,
+            replaces: None,
             is_beginning: false,
             in_order: Some(0),
             next_early: 0,

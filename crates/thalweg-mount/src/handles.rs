@@ -81,7 +81,7 @@ impl BucketFs {
             *closed = left;
         }
         if !is_enough() {
-            for draft in writing.changes.drafts() {
+            for draft in writing.drafts() {
                 self.or_failed(draft.drop_sent())?;
             }
         }
@@ -169,16 +169,31 @@ impl BucketFs {
         let Ok(writing) = self.writing() else { return };
         let Some(handle) = lock(&writing.handles).remove(&handle) else { return };
         let Handle { draft, writes, .. } = handle;
-        if !draft.close(writes) || draft.is_removed() {
+        let left = draft.close(writes);
+        self.was_released(draft, left);
+    }
+
+    /// Has a draft stored that nobody writes any more, after [`Draft::close`].
+    pub(crate) fn was_released(&self, draft: Arc<Draft>, (handles, writers): (usize, usize)) {
+        let Ok(writing) = self.writing() else { return };
+        if draft.is_removed() {
             return;
         }
-        if draft.is_dirty() {
-            // It was only made, or could not be stored when it was closed.
+        // It was only made, or could not be stored when it was closed.
+        if draft.is_dirty() && (handles == 0 || writers == 0 && !draft.is_as_made()) {
             if let Err(error) = draft.stage(writing.close == Close::Staged) {
                 self.failed(&error);
             }
-            writing.storer.store_later(&draft);
+            // Each draft that waits has a file open.
+            if writing.storer.waiting() < MOST_WAITING {
+                writing.storer.store_later(&draft);
+            } else if let Err(error) = writing.storer.store(&draft) {
+                self.failed(&error);
+                writing.storer.store_later(&draft);
+            }
         }
-        self.was_closed(draft);
+        if handles == 0 {
+            self.was_closed(draft);
+        }
     }
 }

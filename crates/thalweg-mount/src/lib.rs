@@ -21,6 +21,7 @@ mod fs;
 mod handles;
 mod memory;
 mod mount;
+mod moving;
 mod names;
 mod parts;
 mod ranges;

@@ -142,7 +142,7 @@ impl Mount {
         };
         let fetcher = Fetcher::new(&model, memory);
         let writing = options.write.as_ref();
-        let writing = writing.map(|write| writing_to(&bucket, &fetcher, write, options.warn));
+        let writing = writing.map(|write| writing_to(&bucket, &fetcher, write, ttl, options.warn));
         let writing = writing.transpose()?;
         let fs = BucketFs::new(bucket, fetcher.clone(), writing.clone(), settings);
         let mut config = Config::default();
@@ -231,6 +231,7 @@ fn writing_to(
     bucket: &Arc<Bucket>,
     fetcher: &Arc<Fetcher>,
     options: &WriteOptions,
+    ttl: Duration,
     warn: fn(&str),
 ) -> Result<Arc<Writing>> {
     let url: Arc<str> = bucket.url().into();
@@ -241,7 +242,7 @@ fn writing_to(
     })?;
     let staging = Staging::new(&root, &url, options.limit, options.free)?;
     let storer = Storer::new(objects, bucket.clone(), fetcher.clone(), warn);
-    Ok(Writing::new(storer, staging, url, options.close))
+    Ok(Writing::new(storer, staging, url, options.close, ttl))
 }
 
 /// Brings to the store what mounts of a URL have left that have ended. Returns what could not be
@@ -253,7 +254,7 @@ pub fn recover(source: &str, read: Options, write: &WriteOptions, warn: fn(&str)
     let bucket = Arc::new(Bucket::new(source, read));
     let (model, _) = url_model(source);
     let fetcher = Fetcher::new(&model, default_memory());
-    let writing = writing_to(&bucket, &fetcher, write, warn)?;
+    let writing = writing_to(&bucket, &fetcher, write, Duration::ZERO, warn)?;
     let (told, failures) = writing.take_over();
     told.iter().for_each(|told| warn(told));
     let failed = failures + flush(&writing, warn);

@@ -24,7 +24,7 @@ use crate::attributes::Attributes;
 use crate::parts::LARGEST;
 
 /// The version of [`Record`].
-const SCHEMA: u32 = 1;
+const SCHEMA: u32 = 2;
 /// Unless the user says otherwise, this part of the file system stays free, and at most so many
 /// bytes.
 const FREE_SHARE: u64 = 20;
@@ -68,6 +68,13 @@ pub(crate) struct Record {
     pub(crate) found: Option<Named>,
     pub(crate) attributes: Attributes,
     pub(crate) parts: Option<SavedParts>,
+    /// The number of its last change.
+    pub(crate) change: u64,
+    /// The mark of an object that was to be made of parts, and the number of the change that it
+    /// has.
+    pub(crate) completed: Option<(String, u64)>,
+    /// How the marks begin of the draft whose name it has got, which nobody stores any more.
+    pub(crate) replaces: Option<String>,
 }
 
 /// A version of an object, by its key.
@@ -127,14 +134,69 @@ pub(crate) struct Move {
     pub(crate) url: String,
     pub(crate) from: String,
     pub(crate) to: String,
-    /// Once all objects have been copied: what is to be removed, by what follows `from`, and the
-    /// tags of the versions that were copied.
-    pub(crate) removes: Option<Vec<(String, String)>>,
+    /// All objects that were in it, once all of them have been copied.
+    pub(crate) copies: Option<Vec<Copied>>,
+}
+
+/// An object that was copied when its folder got another name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Copied {
+    /// What its key has after that of the folder.
+    pub(crate) rest: String,
+    pub(crate) size: u64,
+    pub(crate) tag: String,
+    pub(crate) modified: Option<i64>,
+    /// The tag of the copy.
+    pub(crate) copy: String,
+}
+
+impl Copied {
+    /// A copy of a version of an object.
+    pub(crate) fn new(rest: String, version: ObjectVersion, copy: String) -> Self {
+        let ObjectVersion { size, tag, modified } = version;
+        Self { rest, size, tag, modified, copy }
+    }
+
+    /// The version of the copy.
+    pub(crate) fn version(&self) -> ObjectVersion {
+        ObjectVersion { size: self.size, tag: self.copy.clone(), modified: None }
+    }
 }
 
 impl Move {
     pub(crate) fn new(url: &str, from: &str, to: &str) -> Self {
-        Self { url: url.to_owned(), from: from.to_owned(), to: to.to_owned(), removes: None }
+        Self { url: url.to_owned(), from: from.to_owned(), to: to.to_owned(), copies: None }
+    }
+
+    /// The copy of a version of an object.
+    pub(crate) fn copy_of(&self, rest: &str, version: &ObjectVersion) -> Option<ObjectVersion> {
+        let copies = self.copies.as_ref()?;
+        let is_of = |copied: &&Copied| copied.rest == rest && copied.tag == version.tag;
+        copies.iter().find(is_of).map(Copied::version)
+    }
+
+    /// Gives the record of a draft in the folder its other name.
+    fn apply(&self, record: &mut Record) {
+        let Some(rest) = record.key.strip_prefix(&self.from).map(str::to_owned) else { return };
+        if self.copies.is_none() {
+            return;
+        }
+        record.key = format!("{}{rest}", self.to);
+        let copy = |named: &Named| {
+            let rest = named.key.strip_prefix(&self.from)?;
+            let copy = self.copy_of(rest, &named.version())?;
+            Some(Named::new(format!("{}{rest}", self.to).into(), copy))
+        };
+        if let Some((base, _)) = &mut record.base
+            && let Some(copy) = copy(base)
+        {
+            *base = copy;
+        }
+        if let Some(found) = &mut record.found
+            && let Some(copy) = copy(found)
+        {
+            *found = copy;
+        }
     }
 }
 
@@ -350,11 +412,13 @@ impl Staging {
         }
         ids.sort_unstable();
         let mut has_all = true;
+        let mut moved_here = Vec::new();
         for path in moves {
             let moved = serde_json::from_slice::<Move>(&fs::read(&path)?);
             has_all = false;
             match moved {
                 Ok(moved) if canonical(&moved.url) == canonical(url) => {
+                    moved_here.push(moved.clone());
                     leavings.moves.push((moved, path));
                 }
                 Ok(moved) => {
@@ -370,7 +434,11 @@ impl Staging {
             let taken = match read(&record, url) {
                 // The store has all of it, or nothing was written.
                 Ok(None) => fs::remove_file(&data),
-                Ok(Some(found)) => self.take_draft(&data, &record, found, leavings),
+                Ok(Some(mut found)) => {
+                    // It was not noted before the mount ended.
+                    moved_here.iter().for_each(|moved| moved.apply(&mut found));
+                    self.take_draft(&data, &record, found, leavings)
+                }
                 Err(error) => Err(error),
             };
             if let Err(error) = taken {
@@ -406,7 +474,9 @@ impl Staging {
         // The record last: until it is here, the draft is still there.
         let own = self.data(id);
         fs::hard_link(data, &own)?;
-        fs::rename(path, self.record(id))?;
+        let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
+        self.replace(&self.record(id), &text, true)?;
+        fs::remove_file(path)?;
         fs::remove_file(data)?;
         let file = private().read(true).write(true).open(&own)?;
         let bytes: u64 = record.local.iter().map(|(start, end)| end - start).sum();
@@ -532,6 +602,9 @@ impl Record {
             found: None,
             attributes: Attributes::default(),
             parts: None,
+            change: 0,
+            completed: None,
+            replaces: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
-use thalweg_object::{Bucket, Condition, Metadata, PartsUpload};
+use thalweg_object::{Bucket, Condition, Head, Metadata, PartsUpload};
 
 use crate::attributes::Attributes;
 use crate::bucket;
@@ -144,7 +144,7 @@ impl Storer {
     }
 
     /// The bucket to read from.
-    pub(crate) fn source(&self) -> &bucket::Bucket {
+    pub(crate) fn source(&self) -> &Arc<bucket::Bucket> {
         &self.source
     }
 
@@ -247,12 +247,15 @@ impl Storer {
 
     /// Has a draft stored later, and again after a failure.
     pub(crate) fn store_later(self: &Arc<Self>, draft: &Arc<Draft>) {
-        self.again(draft.clone(), 0, Duration::ZERO);
+        if !draft.set_waiting(true) {
+            self.again(draft.clone(), 0, Duration::ZERO);
+        }
     }
 
     fn again(self: &Arc<Self>, draft: Arc<Draft>, tries: u32, wait: Duration) {
         let storer = self.clone();
         let job = move || {
+            draft.set_waiting(false);
             // Who writes stores it, once it is closed.
             if draft.has_writers() {
                 return;
@@ -260,7 +263,8 @@ impl Storer {
             let Err(error) = storer.store(&draft) else { return };
             (storer.warn)(&format!("{error}; it stays in the folder for staging"));
             // What another program has changed is for people to decide.
-            if io_kind(&error) != Some(ErrorKind::StaleNetworkFileHandle) {
+            let is_conflict = io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle);
+            if !is_conflict && !draft.set_waiting(true) {
                 let wait = (FIRST_WAIT * 2_u32.pow(tries.min(10))).min(LONGEST_WAIT);
                 storer.again(draft, tries + 1, wait);
             }
@@ -297,18 +301,18 @@ impl Storer {
         loop {
             tries += 1;
             match self.put(draft, snapshot) {
-                // An earlier try, which a crash has ended, has made the object.
+                // An earlier try, whose answer was lost, may have made the object.
                 Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => {
-                    let head = self.bucket.head(&snapshot.key)?;
-                    let own = head
-                        .filter(|head| head.mark.as_ref().is_some_and(|mark| draft.has_mark(mark)));
-                    match own {
-                        // It was not changed since, so that this is all of it.
-                        Some(own) if draft.is_left() && own.version.size == snapshot.size => {
-                            return Ok(own.version);
-                        }
-                        Some(own) if tries < MOST_TRIES => snapshot.found = Some(own.version),
-                        _ => return Err(error),
+                    let own = self.bucket.head(&snapshot.key)?.filter(|head| draft.has_made(head));
+                    let Some(Head { version, mark: Some(mark), .. }) = own else {
+                        return Err(error);
+                    };
+                    let open = |key: &str, version: &ObjectVersion| self.open(key, version);
+                    if draft.recognise((&mark, version.clone()), snapshot, open)? {
+                        return Ok(version);
+                    }
+                    if tries >= MOST_TRIES {
+                        return Err(error);
                     }
                 }
                 stored => return stored,
@@ -317,19 +321,21 @@ impl Storer {
     }
 
     fn put(self: &Arc<Self>, draft: &Arc<Draft>, snapshot: &mut Snapshot) -> Result<ObjectVersion> {
-        match self.put_once(draft, snapshot) {
-            // The object that it replaces was removed by another program, or the service has
-            // forgotten the upload.
-            Err(error) if io_kind(&error) == Some(ErrorKind::NotFound) => {
-                self.give_up(&snapshot.key, draft.forget_parts()?);
-                if self.bucket.head(&snapshot.key)?.is_none() {
-                    snapshot.found = None;
-                    snapshot.has_bytes = true;
-                }
-                self.put_once(draft, snapshot)
+        for _ in 0..2 {
+            let stored = self.put_once(draft, snapshot);
+            if !matches!(&stored, Err(error) if io_kind(error) == Some(ErrorKind::NotFound)) {
+                return stored;
             }
-            stored => stored,
+            if snapshot.found.is_some() && self.bucket.head(&snapshot.key)?.is_none() {
+                // Another program has removed the object that it replaces.
+                snapshot.found = None;
+                snapshot.has_bytes = true;
+            } else {
+                // The service may have forgotten the upload.
+                self.give_up(&snapshot.key, draft.forget_parts()?);
+            }
         }
+        self.put_once(draft, snapshot)
     }
 
     fn put_once(
@@ -337,17 +343,10 @@ impl Storer {
         draft: &Arc<Draft>,
         snapshot: &mut Snapshot,
     ) -> Result<ObjectVersion> {
-        let condition = match &snapshot.found {
-            None => Condition::Nothing,
-            Some(found) if found.is_certain() => Condition::Tag(found.tag.clone()),
-            Some(_) => Condition::Anything,
-        };
+        let condition = Condition::still(snapshot.found.as_ref());
         let key = snapshot.key.clone();
-        let version = |size, tag| ObjectVersion { size, tag, modified: None };
         if let (false, Some(found)) = (snapshot.has_bytes, &snapshot.found) {
-            let metadata = metadata(&snapshot.attributes);
-            let tag = self.bucket.copy(&key, found, &key, Some((&metadata, &draft.next_mark())))?;
-            return Ok(version(found.size, tag));
+            return self.set_metadata(draft, snapshot, found.clone());
         }
         // It has become small since parts of it were sent.
         if draft.size() <= PART {
@@ -360,10 +359,25 @@ impl Storer {
         let _charge = self.charge(bytes.len() as u64);
         let size = bytes.len() as u64;
         let tag = {
-            let metadata = (&metadata(&snapshot.attributes), &*draft.next_mark());
+            let metadata = (&metadata(&snapshot.attributes), &*draft.mark_of(snapshot));
             self.bucket.put(&key, bytes.into(), metadata, &condition)?
         };
-        Ok(version(size, tag))
+        Ok(ObjectVersion { size, tag, modified: None })
+    }
+
+    /// Copies an object onto itself, with the attributes of a draft.
+    fn set_metadata(
+        &self,
+        draft: &Draft,
+        snapshot: &Snapshot,
+        version: ObjectVersion,
+    ) -> Result<ObjectVersion> {
+        let (key, metadata, mark) =
+            (&snapshot.key, metadata(&snapshot.attributes), draft.mark_of(snapshot));
+        let metadata = Some((&metadata, &*mark));
+        // That it is this version is a condition of the copy anyway.
+        let tag = self.bucket.copy((key, &version), key, metadata, &Condition::Anything)?;
+        Ok(ObjectVersion { tag, modified: None, ..version })
     }
 
     fn put_parts(
@@ -376,11 +390,12 @@ impl Storer {
         // An early part may have failed, which is tried again now.
         draft.take_failure();
         let mut round = 0;
-        let (tags, attributes, size) = loop {
+        let (tags, begun_with, size) = loop {
             match draft.unsent(round >= ROUNDS) {
-                Unsent::None { tags, attributes, size, change, bytes } => {
+                Unsent::None { tags, attributes, begun_with, size, change, bytes } => {
                     snapshot.is_of(size, change, bytes);
-                    break (tags, attributes, size);
+                    snapshot.attributes = attributes;
+                    break (tags, begun_with, size);
                 }
                 Unsent::Parts(_) if draft.is_removed() => return Err(Error::Cancelled),
                 Unsent::Parts(numbers) => self.send_all(draft, &numbers)?,
@@ -388,14 +403,11 @@ impl Storer {
             round += 1;
         };
         let (_, upload) = self.upload(draft)?;
+        let is_all = begun_with == snapshot.attributes;
+        draft.completes(&upload, snapshot, is_all)?;
         let tag = self.bucket.complete(&key, &upload, &tags, condition)?;
-        let mut version = ObjectVersion { size, tag, modified: None };
-        if attributes != snapshot.attributes {
-            let metadata = metadata(&snapshot.attributes);
-            version.tag =
-                self.bucket.copy(&key, &version, &key, Some((&metadata, &draft.next_mark())))?;
-        }
-        Ok(version)
+        let version = ObjectVersion { size, tag, modified: None };
+        if is_all { Ok(version) } else { self.set_metadata(draft, snapshot, version) }
     }
 
     /// Sends parts, and waits until they are sent.
@@ -406,16 +418,14 @@ impl Storer {
     }
 
     fn upload(&self, draft: &Draft) -> Result<(Arc<str>, PartsUpload)> {
-        draft.upload(|key, attributes| {
-            self.bucket.begin(key, (&metadata(attributes), &draft.next_mark()))
-        })
+        draft.upload(|key, attributes, mark| self.bucket.begin(key, (&metadata(attributes), mark)))
     }
 
     /// Sends a part of a draft, if the store does not have it.
     fn send(&self, draft: &Draft, number: usize) -> Result<()> {
         let (key, upload) = self.upload(draft)?;
         let Some(range) = draft.begin_part(&upload, number) else { return Ok(()) };
-        let sent = draft.read(range).and_then(|bytes| {
+        let sent = draft.read_to_send(range).and_then(|bytes| {
             // Reading may need memory itself, which others hold that wait for theirs.
             let _charge = self.charge(bytes.len() as u64);
             self.bucket.put_part(&key, &upload, number, bytes.into())

@@ -154,7 +154,7 @@ impl BucketFs {
         let find = || self.bucket.find(&folder.key, name).map_err(|error| self.failed(&error));
         let changes = self.writing.as_ref().map(|writing| &writing.changes);
         if let Some(changes) = changes
-            && let Some(kind) = changes.get(&folder.key, name, self.settings.ttl)
+            && let Some(kind) = changes.get(&folder.key, name)
         {
             // Another program may have replaced what this mount has stored.
             if let Some(Kind::Draft(draft)) = &kind

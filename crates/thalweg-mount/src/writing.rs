@@ -1,23 +1,22 @@
 //! The part of a mount that changes the bucket: its drafts, and what has them open.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::SystemTime;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::time::{Duration, SystemTime};
 
-use bytes::Bytes;
 use fuser::Errno;
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::{Condition, Metadata};
 
 use crate::attributes::Attributes;
 use crate::bucket::Kind;
 use crate::changes::Changes;
-use crate::draft::{Draft, Place, mark};
+use crate::draft::{Draft, Place};
+use crate::moving::remove_copied;
 use crate::names;
-use crate::staging::{Leavings, Staging};
+use crate::staging::{Copied, Leavings, Staging};
 use crate::storing::Storer;
 
 /// The bit that tells handles of drafts from those of files that are only read.
@@ -48,6 +47,8 @@ pub(crate) struct Writing {
     pub(crate) close: Close,
     pub(crate) handles: Mutex<HashMap<u64, Handle>>,
     next: AtomicU64,
+    /// All drafts, by their ids, whether they have a name or not.
+    drafts: Mutex<HashMap<u64, Weak<Draft>>>,
     /// Drafts that nothing has open any more, the oldest first.
     pub(crate) closed: Mutex<VecDeque<Arc<Draft>>>,
     known: Mutex<HashMap<Arc<str>, Known>>,
@@ -91,20 +92,51 @@ impl Writing {
         staging: Arc<Staging>,
         url: Arc<str>,
         close: Close,
+        ttl: Duration,
     ) -> Arc<Self> {
         Arc::new(Self {
             storer,
             staging,
-            changes: Changes::default(),
+            changes: Changes::new(ttl),
             url,
             close,
             handles: Mutex::default(),
             next: AtomicU64::new(0),
             closed: Mutex::default(),
             known: Mutex::default(),
+            drafts: Mutex::default(),
             moving: RwLock::default(),
             turning: Mutex::default(),
         })
+    }
+
+    /// Notes a new draft.
+    pub(crate) fn add(&self, draft: &Arc<Draft>) {
+        lock(&self.drafts).insert(draft.id, Arc::downgrade(draft));
+    }
+
+    /// All drafts that were not removed, in the order in which they were made.
+    pub(crate) fn drafts(&self) -> Vec<Arc<Draft>> {
+        let mut drafts = lock(&self.drafts);
+        drafts.retain(|_, draft| draft.strong_count() > 0);
+        let all = drafts.values().filter_map(Weak::upgrade);
+        let mut all: Vec<_> = all.collect();
+        drop(drafts);
+        all.retain(|draft| !draft.is_removed());
+        all.sort_by_key(|draft| draft.id);
+        all
+    }
+
+    /// The object of a draft in the store, which may have one of which it did not tell.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub(crate) fn object_of(&self, draft: &Draft) -> Result<Option<ObjectVersion>> {
+        if !draft.is_unsure() {
+            return Ok(draft.found());
+        }
+        let head = self.storer.bucket().head(&draft.key())?;
+        Ok(head.filter(|head| draft.is_own(head)).map(|head| head.version))
     }
 
     /// A handle for a draft whose handles count this one already ([`Draft::open`]).
@@ -127,20 +159,15 @@ impl Writing {
         known.filter(|(tag, ..)| *tag == version.tag && version.is_certain())
     }
 
-    /// Notes that objects have moved from a folder to another one, where they have these versions.
-    pub(crate) fn know_moved(
-        &self,
-        from: &str,
-        to: &str,
-        moved: &HashMap<Arc<str>, ObjectVersion>,
-    ) {
+    /// Notes that objects have been copied to another folder.
+    pub(crate) fn know_copies(&self, from: &str, to: &str, copies: &[Copied]) {
         let mut known = lock(&self.known);
-        let old: Vec<_> = known.keys().filter(|key| key.starts_with(from)).cloned().collect();
-        for key in old {
-            let Some((_, attributes, modified)) = known.remove(&key) else { continue };
-            let key: Arc<str> = format!("{to}{}", &key[from.len()..]).into();
-            if let Some(version) = moved.get(&key) {
-                known.insert(key, (version.tag.clone(), attributes, modified));
+        for Copied { rest, tag, copy, .. } in copies {
+            if let Some((of, attributes, modified)) = known.remove(&*format!("{from}{rest}"))
+                && of == *tag
+            {
+                let key: Arc<str> = format!("{to}{rest}").into();
+                known.insert(key, (copy.clone(), attributes, modified));
             }
         }
     }
@@ -163,13 +190,23 @@ impl Writing {
     /// is to be told, and how many of these are failures.
     pub(crate) fn take_over(self: &Arc<Self>) -> (Vec<String>, usize) {
         let leavings = self.staging.take_over(&self.url);
-        let Leavings { closed, unfinished, uploads, moves, failed } = leavings;
+        let Leavings { mut closed, unfinished, uploads, moves, failed } = leavings;
+        // The mount ended while a file got the name of another one.
+        let replaced: HashSet<String> =
+            closed.iter().filter_map(|left| left.record.replaces.clone()).collect();
+        closed.retain(|left| {
+            let stays = !replaced.contains(&left.record.mark);
+            if !stays {
+                self.staging.remove(left.id);
+            }
+            stays
+        });
         let mut failures = failed.len();
         let mut told = failed;
         for (moved, path) in moves {
-            let (from, to) = (&moved.from, &moved.to);
-            let ended = moved.removes.map(|removes| end_move(&self.storer, from, &removes));
-            match ended {
+            let (from, to) = (&*moved.from, &*moved.to);
+            let copies = moved.copies.as_ref();
+            match copies.map(|copies| remove_copied(&self.storer, (from, to), copies)) {
                 Some(Ok(())) => self.staging.end_move(&path),
                 Some(Err(error)) => {
                     failures += 1;
@@ -205,13 +242,18 @@ impl Writing {
             let (folder, part) = key
                 .rsplit_once('/')
                 .map_or(("", &*key), |(folder, part)| (&key[..=folder.len()], part));
-            let Some(name) = names::name(part) else { continue };
+            let Some(name) = names::name(part) else {
+                failures += 1;
+                told.push(format!("{}{key} is no name of a file", self.url));
+                continue;
+            };
             let place = Place { folder: folder.into(), name: (*name).into() };
             let open = |key: &str, version: &ObjectVersion| self.storer.open(key, version);
             match Draft::left(&self.staging, &self.url, place.clone(), left, open) {
                 Ok(draft) => {
                     let kind = Some(Kind::Draft(draft.clone()));
                     self.changes.set(&place.folder, &place.name, kind);
+                    self.add(&draft);
                     lock(&self.closed).push_back(draft.clone());
                     self.storer.store_later(&draft);
                 }
@@ -227,72 +269,18 @@ impl Writing {
     /// Brings everything to the store that is not there. Returns what could not be brought, and
     /// why.
     pub(crate) fn flush(self: &Arc<Self>) -> Vec<String> {
-        let dirty = |draft: &Arc<Draft>| draft.is_dirty();
-        let drafts: Vec<_> = self.changes.drafts().into_iter().filter(dirty).collect();
+        let mut drafts = self.drafts();
+        drafts.retain(|draft| draft.is_dirty());
         let stored = self.storer.store_all(drafts);
         stored.into_iter().filter_map(|stored| Some(stored.err()?.to_string())).collect()
     }
 
     /// Drafts that the store does not have, their bytes here, and how many could not be stored.
     pub(crate) fn unstored(&self) -> (usize, u64, usize) {
-        let drafts: Vec<_> =
-            self.changes.drafts().into_iter().filter(|draft| draft.is_dirty()).collect();
+        let mut drafts = self.drafts();
+        drafts.retain(|draft| draft.is_dirty());
         let bytes = drafts.iter().map(|draft| draft.taken()).sum();
         let failed = drafts.iter().filter(|draft| draft.failure().is_some()).count();
         (drafts.len(), bytes, failed)
     }
-}
-
-/// Copies all objects below a folder to another one, and then removes them. `note` is told of how
-/// far it is. Returns the keys and versions of the copies.
-///
-/// # Errors
-/// Those of the store and of `note`. If not all objects could be copied, the copies are removed.
-pub(crate) fn move_objects(
-    storer: &Arc<Storer>,
-    (from, to): (&str, &str),
-    note: impl Fn(Option<Vec<(String, String)>>) -> Result<()>,
-) -> Result<Vec<(Arc<str>, ObjectVersion)>> {
-    note(None)?;
-    let found = storer.source().below(from)?;
-    let removes: Vec<_> =
-        found.iter().map(|(rest, version)| (rest.clone(), version.tag.clone())).collect();
-    let (of, into): (Arc<str>, Arc<str>) = (from.into(), to.into());
-    let copied = storer.for_each(found, move |storer, (rest, version)| {
-        let key: Arc<str> = format!("{into}{rest}").into();
-        let tag = if key.ends_with('/') && version.size == 0 {
-            // The mark of a folder. Not every service copies it.
-            let nothing = Metadata::new();
-            storer.bucket().put(&key, Bytes::new(), (&nothing, &mark()), &Condition::Anything)?
-        } else {
-            storer.bucket().copy(&format!("{of}{rest}"), &version, &key, None)?
-        };
-        Ok((key, ObjectVersion { tag, modified: None, ..version }))
-    });
-    let copied = match copied {
-        Ok(copied) => copied,
-        Err(error) => {
-            // There was nothing in the new folder.
-            let copies = removes.into_iter().map(|(rest, _)| format!("{to}{rest}")).collect();
-            let removed = storer.for_each(copies, |storer, key| storer.bucket().remove(&key));
-            return Err(removed.err().unwrap_or(error));
-        }
-    };
-    note(Some(removes.clone()))?;
-    let old = removes.into_iter().map(|(rest, _)| format!("{from}{rest}")).collect();
-    storer.for_each(old, |storer, key| storer.bucket().remove(&key))?;
-    Ok(copied)
-}
-
-/// Removes what is left of a folder whose objects have all been copied. What another program has
-/// changed since stays.
-///
-/// # Errors
-/// Those of the store.
-fn end_move(storer: &Arc<Storer>, from: &str, removes: &[(String, String)]) -> Result<()> {
-    let copied: HashMap<&str, &str> = removes.iter().map(|(rest, tag)| (&**rest, &**tag)).collect();
-    let left = storer.source().below(from)?.into_iter();
-    let old = left.filter(|(rest, version)| copied.get(&**rest) == Some(&&*version.tag));
-    let old = old.map(|(rest, _)| format!("{from}{rest}")).collect();
-    storer.for_each(old, |storer, key| storer.bucket().remove(&key)).map(drop)
 }

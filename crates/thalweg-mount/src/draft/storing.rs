@@ -70,13 +70,26 @@ impl Draft {
         })
     }
 
-    /// The upload in parts, which `begin` begins if there is none.
+    /// A mark for the object that a snapshot becomes.
+    pub(crate) fn mark_of(&self, snapshot: &Snapshot) -> String {
+        self.next_mark(snapshot.change)
+    }
+
+    /// The bytes of a range, for who stores it.
+    ///
+    /// # Errors
+    /// Those of [`Draft::read`].
+    pub(crate) fn read_to_send(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        self.read_noting(range, |_| ())
+    }
+
+    /// The upload in parts. If there is none, `begin` begins it, with attributes and a mark.
     ///
     /// # Errors
     /// Those of `begin`.
     pub(crate) fn upload(
         &self,
-        begin: impl FnOnce(&str, &Attributes) -> Result<PartsUpload>,
+        begin: impl FnOnce(&str, &Attributes, &str) -> Result<PartsUpload>,
     ) -> Result<(Arc<str>, PartsUpload)> {
         let mut state = self.when(|state| !state.is_beginning);
         if let Some(parts) = &state.parts {
@@ -85,7 +98,7 @@ impl Draft {
         state.is_beginning = true;
         let (key, attributes) = (state.key.clone(), state.attributes.clone());
         drop(state);
-        let begun = begin(&key, &attributes);
+        let begun = begin(&key, &attributes, &self.next_mark(0));
         let mut state = self.lock();
         state.is_beginning = false;
         self.changed.notify_all();
@@ -111,15 +124,14 @@ impl Draft {
     /// Ends sending a part.
     pub(crate) fn end_part(&self, upload: &PartsUpload, number: usize, sent: Result<String>) {
         let mut state = self.lock();
-        let (tag, failure) = match sent {
-            Ok(tag) => (Some(tag), None),
-            Err(error) => (None, Some(error)),
-        };
+        // The upload may have been given up meanwhile.
         if let Some(parts) = state.parts.as_mut().filter(|parts| parts.upload == *upload) {
+            let (tag, failure) = match sent {
+                Ok(tag) => (Some(tag), None),
+                Err(error) => (None, Some(error)),
+            };
             parts.end(number, tag);
-        }
-        if failure.is_some() {
-            state.failure = failure;
+            state.failure = failure.or(state.failure.take());
         }
         self.changed.notify_all();
     }
@@ -135,9 +147,9 @@ impl Draft {
             return Unsent::Parts((0..parts::count(size)).collect());
         };
         if let Some(tags) = parts.tags(size) {
-            let attributes = parts.attributes.clone();
+            let (attributes, begun_with) = (state.attributes.clone(), parts.attributes.clone());
             state.is_frozen = true;
-            return Unsent::None { tags, attributes, size, change, bytes };
+            return Unsent::None { tags, attributes, begun_with, size, change, bytes };
         }
         let is_unsent =
             |number: &usize| parts.list.get(*number).is_none_or(|part| part.tag.is_none());
@@ -147,6 +159,47 @@ impl Draft {
     /// Why a part could not be sent, since it was last asked.
     pub(crate) fn take_failure(&self) -> Option<Error> {
         self.lock().failure.take()
+    }
+
+    /// Notes that an object is made of the parts, and whether it is all of a snapshot: it may lack
+    /// attributes.
+    ///
+    /// # Errors
+    /// Those of the staging folder.
+    pub(crate) fn completes(
+        &self,
+        upload: &PartsUpload,
+        snapshot: &Snapshot,
+        is_all: bool,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        let change = if is_all { snapshot.change } else { 0 };
+        state.completed = Some((upload.mark().to_owned(), change));
+        // Whoever comes after a crash recognises it.
+        if state.has_record { self.note(&mut state, true) } else { Ok(()) }
+    }
+
+    /// Notes that an object of its own is under its key, of which the store did not tell when it
+    /// was made. Returns whether that is all of the snapshot.
+    ///
+    /// # Errors
+    /// Those of `open`, which reads the object.
+    pub(crate) fn recognise(
+        &self,
+        (mark, version): (&str, ObjectVersion),
+        snapshot: &mut Snapshot,
+        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
+    ) -> Result<bool> {
+        if self.change_of(mark) == Some(snapshot.change) {
+            return Ok(true);
+        }
+        let mut state = self.lock();
+        snapshot.found = Some(version.clone());
+        state.found = Some(version.clone());
+        // Its bytes that are not here have not changed since.
+        let has_sent = state.completed.as_ref().is_some_and(|(completed, _)| completed == mark);
+        state.now_of(&snapshot.key, version, has_sent, open)?;
+        Ok(false)
     }
 
     /// Forgets the upload in parts. Fails if bytes are lost with it.
@@ -182,26 +235,19 @@ impl Draft {
             Ok(version) => version,
             Err(error) => {
                 state.failure = Some(error.clone());
+                state.is_unsure = true;
                 return Err(error);
             }
         };
-        state.failure = None;
+        (state.failure, state.is_unsure) = (None, false);
         state.stored = snapshot.change;
         if snapshot.has_bytes {
             state.stored_bytes = snapshot.bytes;
         }
         state.found = Some(version.clone());
         state.verified = Instant::now();
-        let has_gaps = !state.local.gaps(0..state.size).is_empty();
-        if has_gaps && (snapshot.has_bytes || state.base.is_some()) {
-            // The old version is gone. The new one has the same bytes.
-            let len = state.base.as_ref().map_or(0, |base| base.len);
-            let len = if state.dropped.is_empty() { len } else { snapshot.size };
-            let object = Named::new(snapshot.key.clone(), version.clone());
-            let reading = open(&snapshot.key, &version)?;
-            state.base = Some(Base { object, reading, len });
-            state.dropped = Ranges::default();
-        }
+        // The old version is gone. The new one has the same bytes.
+        state.now_of(&snapshot.key, version, snapshot.has_bytes, open)?;
         if snapshot.has_bytes {
             state.parts = None;
             state.next_early = 0;
@@ -220,48 +266,42 @@ impl Draft {
         Held(self)
     }
 
-    /// Gives it another place, where `found` is, which is what was under its old key if something
-    /// was. It is held meanwhile. Returns the upload to be given up.
+    /// Gives it another place. It is held meanwhile, and has no upload in parts.
     ///
     /// # Errors
-    /// Those of `open`, which reads `found`, and of the staging folder.
+    /// Those of `open`, which reads what has moved, and of the staging folder.
     pub(crate) fn rename(
         &self,
-        (place, key): (Place, Arc<str>),
-        found: Option<ObjectVersion>,
+        target: Target<'_>,
         open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
-    ) -> Result<Option<PartsUpload>> {
-        let upload = self.forget_parts()?;
+    ) -> Result<()> {
+        let Target { place, key, found, has_moved, replaces } = target;
         let mut state = self.lock();
-        if let (Some(base), Some(found)) = (&mut state.base, &found) {
-            base.reading = open(&key, found)?;
-            base.object = Named::new(key.clone(), found.clone());
+        if let Some(version) = found.clone().filter(|_| has_moved) {
+            state.now_of(&key, version, false, open)?;
+        } else {
+            // All of it is to be stored there.
+            state.bytes = state.change;
         }
         (state.place, state.key, state.found) = (place, key, found);
         state.verified = Instant::now();
-        if state.has_record {
-            self.note(&mut state, true)?;
+        if let Some(replaced) = replaces {
+            state.replaces = Some(replaced.mark.clone());
         }
-        Ok(upload)
+        if state.has_record { self.note(&mut state, true) } else { Ok(()) }
     }
 
-    /// Notes that it was unlinked, and waits until nobody stores it. Returns the object that is to
-    /// be removed, and the upload to be given up.
-    pub(crate) fn unlink(&self) -> (Option<ObjectVersion>, Option<PartsUpload>) {
+    /// Notes that it was unlinked, and waits until nobody stores it. Returns the upload to be given
+    /// up.
+    pub(crate) fn unlink(&self) -> Option<PartsUpload> {
         self.lock().is_removed = true;
-        let mut state = self.when(|state| !state.is_publishing && !state.is_beginning);
-        let upload = state.parts.take().map(|parts| parts.upload);
-        // Nobody stores it after a crash.
-        self.staging.forget(self.id);
-        state.has_record = true;
-        (state.found.take(), upload)
+        self.hold().unlink()
     }
 
     /// Undoes [`Draft::unlink`]: the store has not removed it.
-    pub(crate) fn undo_unlink(&self, found: Option<ObjectVersion>) {
+    pub(crate) fn undo_unlink(&self) {
         let mut state = self.lock();
         state.is_removed = false;
-        state.found = found;
         let _ = self.note(&mut state, true);
     }
 
@@ -292,6 +332,7 @@ impl Draft {
         if freed == 0 {
             return Ok(0);
         }
+        self.staging.give(freed);
         // The record first: it must not tell of bytes that are gone.
         self.note(&mut state, true)?;
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
@@ -299,13 +340,62 @@ impl Draft {
             let punched = fallocate(&self.file, flags, start, end - start);
             punched.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
         }
-        self.staging.give(freed);
         Ok(freed)
     }
 }
 
+impl State {
+    /// Notes that a version of an object has the bytes that are not here, and whether it has those
+    /// that were sent in parts.
+    fn now_of(
+        &mut self,
+        key: &Arc<str>,
+        version: ObjectVersion,
+        has_sent: bool,
+        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
+    ) -> Result<()> {
+        let mut len = self.base.as_ref().map_or(0, |base| base.len);
+        if has_sent {
+            len = self.dropped.iter().map(|(_, end)| end).fold(len, u64::max);
+        }
+        if len > 0 && !self.local.gaps(0..len).is_empty() {
+            let reading = open(key, &version)?;
+            self.base = Some(Base { object: Named::new(key.clone(), version), reading, len });
+        }
+        if has_sent {
+            self.dropped = Ranges::default();
+        }
+        Ok(())
+    }
+}
+
+/// Where a draft gets its place, and what is there.
+#[derive(Debug)]
+pub(crate) struct Target<'a> {
+    pub(crate) place: Place,
+    pub(crate) key: Arc<str>,
+    /// The object there.
+    pub(crate) found: Option<ObjectVersion>,
+    /// Whether this object is a copy of the one that was under the old key.
+    pub(crate) has_moved: bool,
+    /// The draft that had the name.
+    pub(crate) replaces: Option<&'a Draft>,
+}
+
 /// A draft that nobody stores meanwhile.
 pub(crate) struct Held<'a>(&'a Draft);
+
+impl Held<'_> {
+    /// Notes that the draft was unlinked. Returns the upload to be given up.
+    pub(crate) fn unlink(self) -> Option<PartsUpload> {
+        let mut state = self.0.when(|state| !state.is_beginning);
+        state.is_removed = true;
+        // Nobody stores it after a crash.
+        self.0.staging.forget(self.0.id);
+        state.has_record = true;
+        state.parts.take().map(|parts| parts.upload)
+    }
+}
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
@@ -321,8 +411,9 @@ pub(crate) enum Unsent {
     /// It has all parts.
     None {
         tags: Vec<String>,
-        /// The attributes that the upload began with.
         attributes: Attributes,
+        /// The attributes that the upload has.
+        begun_with: Attributes,
         size: u64,
         change: u64,
         bytes: u64,
