@@ -293,10 +293,14 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
     })
     .map_err(Failure::of_argument)?;
     let mut unmounter = mount.unmounter();
-    stop_on_signal(move || {
-        if let Err(error) = unmounter.unmount() {
-            complain(&format!("unmounting: {error}"));
-        }
+    let name = shown_path(folder);
+    stop_on_signal(move || match unmounter.unmount() {
+        Ok(false) => {}
+        Ok(true) => complain(&format!(
+            "programs have files in {name} open: it is unmounted, and this daemon ends once they \
+             have closed them"
+        )),
+        Err(error) => complain(&format!("unmounting {name}: {error}")),
     });
     let is_daemon = args.daemon;
     let mounted = format!("{} is mounted on {}", shown(source), shown_path(folder));

@@ -1,7 +1,7 @@
-//! Permissions, times and extended attributes of files, in the metadata of objects.
+//! Permissions, owners, times and extended attributes of files, in the metadata of objects.
 //!
-//! They are written as s3fs writes them: `mode` and `mtime` as decimal numbers, and `xattr` as JSON
-//! with values in base64, escaped as in a URL.
+//! They are written as s3fs writes them: `mode`, `uid`, `gid` and `mtime` as decimal numbers, and
+//! `xattr` as JSON with values in base64, escaped as in a URL.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -13,8 +13,19 @@ use thalweg_object::Metadata;
 
 use crate::names::unescaped;
 
-/// The bit of `st_mode` that says that a file is a regular one.
-const REGULAR: u32 = 0o100_000;
+/// The bits of `st_mode` that say what a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileType {
+    Regular = 0o100_000,
+    Folder = 0o040_000,
+    Link = 0o120_000,
+}
+
+/// The bits of a mode that let who runs a file be its owner, or of its group.
+const SET_USER: u32 = 0o4000;
+pub(crate) const SET_GROUP: u32 = 0o2000;
+const GROUP_EXECUTES: u32 = 0o010;
+
 /// The most bytes of user-defined metadata that S3 takes, less those of an upload's own.
 const MOST: usize = 1900;
 
@@ -23,6 +34,9 @@ const MOST: usize = 1900;
 pub(crate) struct Attributes {
     /// Its permissions.
     pub(crate) mode: Option<u32>,
+    /// Its owner and its group.
+    pub(crate) uid: Option<u32>,
+    pub(crate) gid: Option<u32>,
     /// When it was changed, in seconds since 1970 and nanoseconds.
     pub(crate) mtime: Option<(i64, u32)>,
     /// Its extended attributes.
@@ -41,6 +55,13 @@ impl Attributes {
                     let mode = value.parse::<u32>().ok();
                     attributes.mode = mode.map(|mode| mode & 0o7777);
                     mode.is_some()
+                }
+                "uid" | "gid" => {
+                    let number = value.parse::<u32>().ok();
+                    let is_user = name == "uid";
+                    let own = if is_user { &mut attributes.uid } else { &mut attributes.gid };
+                    *own = number;
+                    number.is_some()
                 }
                 "mtime" => {
                     attributes.mtime = time(value);
@@ -62,10 +83,13 @@ impl Attributes {
     }
 
     /// The metadata of an object. `None` if S3 takes no so many bytes.
-    pub(crate) fn metadata(&self) -> Option<Metadata> {
+    pub(crate) fn metadata(&self, of: FileType) -> Option<Metadata> {
         let mut metadata = self.other.clone();
-        if let Some(mode) = self.mode {
-            metadata.insert("mode".into(), (REGULAR | mode).to_string());
+        let mode = self.mode.map(|mode| of as u32 | mode);
+        for (name, number) in [("mode", mode), ("uid", self.uid), ("gid", self.gid)] {
+            if let Some(number) = number {
+                metadata.insert(name.into(), number.to_string());
+            }
         }
         if let Some((seconds, nanoseconds)) = self.mtime {
             metadata.insert("mtime".into(), format!("{seconds}.{nanoseconds:09}"));
@@ -77,6 +101,17 @@ impl Attributes {
         }
         let bytes: usize = metadata.iter().map(|(name, value)| name.len() + value.len()).sum();
         (bytes <= MOST).then_some(metadata)
+    }
+
+    /// Takes the permission from a file to run as its owner or its group, after other bytes or
+    /// another owner were given to it.
+    pub(crate) fn end_privileges(&mut self) {
+        if let Some(mode) = &mut self.mode {
+            *mode &= !SET_USER;
+            if *mode & GROUP_EXECUTES != 0 {
+                *mode &= !SET_GROUP;
+            }
+        }
     }
 
     /// When the file was changed, if somebody has set it.
@@ -144,13 +179,15 @@ mod tests {
         attributes.set_modified(SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 5));
         attributes.xattrs.insert("user.é".into(), vec![0, 255, b'"']);
         attributes.other.insert("origin".into(), "lab".into());
-        let metadata = attributes.metadata().unwrap();
-        assert_eq!(metadata["mode"], "33184");
+        (attributes.uid, attributes.gid) = (Some(1000), Some(7));
+        assert_eq!(attributes.metadata(FileType::Folder).unwrap()["mode"], "16800");
+        let metadata = attributes.metadata(FileType::Regular).unwrap();
+        assert_eq!((&*metadata["mode"], &*metadata["uid"]), ("33184", "1000"));
         assert_eq!(metadata["mtime"], "1700000000.000000005");
         assert!(metadata["xattr"].is_ascii() && !metadata["xattr"].contains(['{', '"', ' ']));
         assert_eq!(Attributes::of(&metadata), attributes);
         attributes.xattrs.insert("user.long".into(), vec![7; 2000]);
-        assert_eq!(attributes.metadata(), None);
+        assert_eq!(attributes.metadata(FileType::Regular), None);
     }
 
     #[test]
@@ -173,7 +210,7 @@ mod tests {
             .into();
         let attributes = Attributes::of(&metadata);
         assert_eq!(attributes.mtime, Some((1, 500_000_000)));
-        let back = attributes.metadata().unwrap();
+        let back = attributes.metadata(FileType::Regular).unwrap();
         assert_eq!((&*back["mode"], &*back["xattr"], &*back["a"]), ("rw", "%zz", "b"));
         assert_eq!(time("1.1234567891"), Some((1, 123_456_789)));
         assert_eq!(time("1.5é"), None);

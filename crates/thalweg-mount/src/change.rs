@@ -6,26 +6,40 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use bytes::Bytes;
-use fuser::{Errno, FileAttr, INodeNo};
+use fuser::{Errno, FileAttr, INodeNo, Request};
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::{Condition, Metadata};
+use thalweg_object::Condition;
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, FileType, SET_GROUP};
 use crate::bucket::{Kind, LINK};
 use crate::draft::{Draft, Place, mark};
 use crate::errors::errno;
 use crate::names;
 use crate::reading::Reading;
 use crate::tree::{Node, key};
-use crate::view::{BucketFs, FILE_MODE, LONGEST_NAME};
+use crate::view::{BucketFs, FILE_MODE, FOLDER_MODE, LINK_MODE, LONGEST_NAME, Settings};
 use crate::writing::lock;
 
 /// The longest key of S3, in bytes.
 const LONGEST_KEY: usize = 1024;
 
+/// Who makes something.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct By {
+    pub(crate) thread: u32,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+}
+
+impl By {
+    pub(crate) fn of(request: &Request) -> Self {
+        Self { thread: request.pid(), uid: request.uid(), gid: request.gid() }
+    }
+}
+
 /// What `setattr` sets.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) size: Option<u64>,
     pub(crate) mode: Option<u32>,
@@ -69,7 +83,7 @@ impl BucketFs {
         name: &OsStr,
         mode: u32,
         (is_new, truncates): (bool, bool),
-        thread: u32,
+        by: &By,
     ) -> Result<(FileAttr, u64), Errno> {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::EINVAL)?;
@@ -79,15 +93,12 @@ impl BucketFs {
                 return Err(Errno::EEXIST);
             }
             let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
-            let handle = self.open_draft(number, &node, truncates, thread);
+            let handle = self.open_draft(number, &node, truncates, by.thread);
             let handle = handle.inspect_err(|_| self.tree.forget(number, 1))?;
             return Ok((self.attributes(number, &self.node(INodeNo(number))?), handle));
         }
         let target = self.place(&folder, name, "")?;
-        let mut attributes = Attributes::default();
-        if mode & 0o777 != FILE_MODE & !self.settings.umask {
-            attributes.mode = Some(mode & 0o7777);
-        }
+        let attributes = self.new_attributes(&folder, mode, FILE_MODE, by);
         let new = || {
             let (staging, url) = (&writing.staging, &writing.url);
             Draft::new(staging, url, target.clone(), attributes.clone())
@@ -103,8 +114,25 @@ impl BucketFs {
         writing.changes.set(&folder.key, name, Some(Kind::Draft(draft.clone())));
         let kind = Kind::Draft(draft.clone());
         let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
-        let handle = writing.open_handle(&draft, Some(thread));
+        let handle = writing.open_handle(&draft, Some(by.thread));
         Ok((self.attributes(number, &node), handle))
+    }
+
+    /// The attributes of what somebody makes in a folder, as far as they are not the usual ones.
+    fn new_attributes(&self, folder: &Node, mode: u32, usual: u32, by: &By) -> Attributes {
+        let Settings { uid, gid, umask, .. } = self.settings;
+        let (mode, usual) = (mode & 0o7777, usual & !umask);
+        let folder = self.known_attributes(folder);
+        // A folder may hand its group down (inode(7)).
+        let hands_down = folder.mode.is_some_and(|mode| mode & SET_GROUP != 0);
+        let group = if hands_down { folder.gid.unwrap_or(gid) } else { by.gid };
+        let unless = |usual: u32, own: u32| (own != usual).then_some(own);
+        Attributes {
+            mode: unless(usual, mode),
+            uid: unless(uid, by.uid),
+            gid: unless(gid, group),
+            ..Attributes::default()
+        }
     }
 
     /// Opens a draft, or a file that becomes one.
@@ -206,23 +234,30 @@ impl BucketFs {
 
     /// Sets size, permissions and times.
     pub(crate) fn set_attributes(&self, number: u64, wanted: &Wanted) -> Result<(), Errno> {
-        let node = self.node(INodeNo(number))?;
-        let is_other = |wanted: Option<u32>, own| wanted.is_some_and(|wanted| wanted != own);
-        if is_other(wanted.uid, self.settings.uid) || is_other(wanted.gid, self.settings.gid) {
-            return Err(Errno::EPERM);
-        }
         let _still = self.still();
+        let node = self.node(INodeNo(number))?;
         self.writing()?;
-        let is_plain = wanted.size.is_none() && wanted.mode.is_none() && wanted.mtime.is_none();
-        if is_plain || matches!(node.kind, Kind::Folder | Kind::Link(_)) {
-            return if wanted.size.is_some() { Err(Errno::EISDIR) } else { Ok(()) };
+        let is_file = matches!(node.kind, Kind::File(_) | Kind::Draft(_));
+        if *wanted == Wanted::default() {
+            return Ok(());
+        }
+        if !is_file {
+            if wanted.size.is_some() {
+                return Err(Errno::EISDIR);
+            }
+            return self.change_unwritten(number, &node, |attributes| wanted.set(attributes));
         }
         self.alter(number, &node, |draft| {
             if let Some(size) = wanted.size {
                 self.keep_promised(draft)?;
                 self.or_failed(draft.set_size(size))?;
             }
-            self.or_failed(draft.change(|attributes| wanted.set(attributes)))
+            self.or_failed(draft.change(|attributes| {
+                if wanted.uid.or(wanted.gid).is_some() || wanted.size.is_some() {
+                    attributes.end_privileges();
+                }
+                wanted.set(attributes);
+            }))
         })
     }
 
@@ -236,11 +271,48 @@ impl BucketFs {
         let node = self.node(INodeNo(number))?;
         self.writing()?;
         match &node.kind {
-            Kind::Folder | Kind::Link(_) => Err(Errno::EOPNOTSUPP),
+            Kind::Folder | Kind::Link(_) => self.change_unwritten(number, &node, change),
             Kind::File(_) | Kind::Draft(_) => {
                 self.alter(number, &node, |draft| self.or_failed(draft.change(change)))
             }
         }
+    }
+
+    /// Changes the attributes of a folder, whose mark has them, or of a link.
+    fn change_unwritten(
+        &self,
+        number: u64,
+        node: &Node,
+        change: impl FnOnce(&mut Attributes),
+    ) -> Result<(), Errno> {
+        let writing = self.writing()?;
+        let bucket = writing.storer.bucket();
+        let before = self.attributes_of(node)?;
+        let mut attributes = before.clone();
+        change(&mut attributes);
+        if attributes == before {
+            return Ok(());
+        }
+        let Kind::Link(version) = &node.kind else {
+            let metadata = attributes.metadata(FileType::Folder).ok_or(Errno::ENOSPC)?;
+            // The folder that is mounted has no mark.
+            if !node.key.is_empty() {
+                let (any, nothing) = (Condition::Anything, Bytes::new());
+                self.or_failed(bucket.put(&node.key, nothing, (&metadata, &mark()), &any))?;
+            }
+            writing.know_folder(&node.key, attributes);
+            return Ok(());
+        };
+        let metadata = attributes.metadata(FileType::Link).ok_or(Errno::ENOSPC)?;
+        let metadata = Some((&metadata, &*mark()));
+        let copied = bucket.copy((&node.key, version), &node.key, metadata, &Condition::Anything);
+        let tag = self.or_failed(copied)?;
+        let version = ObjectVersion { tag, modified: None, ..version.clone() };
+        writing.know(&node.key, &version, attributes, None);
+        let folder = self.tree.node(node.parent).ok_or(Errno::ESTALE)?;
+        writing.changes.set(&folder.key, &node.name, Some(Kind::Link(version.clone())));
+        self.tree.set(number, Kind::Link(version));
+        Ok(())
     }
 
     /// Notes that a file or a link that the kernel knows is another version of an object from now
@@ -316,6 +388,8 @@ impl BucketFs {
         &self,
         parent: INodeNo,
         name: &OsStr,
+        mode: u32,
+        by: &By,
     ) -> Result<(u64, FileAttr), Errno> {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::EINVAL)?;
@@ -324,9 +398,17 @@ impl BucketFs {
             return Err(Errno::EEXIST);
         }
         let (_, key) = self.place(&folder, name, Kind::Folder.suffix())?;
+        let mut attributes = self.new_attributes(&folder, mode, FOLDER_MODE, by);
+        // A folder that hands its group down hands this down, too.
+        let parent_mode = self.known_attributes(&folder).mode.unwrap_or_default();
+        if parent_mode & SET_GROUP != 0 {
+            attributes.mode = Some(mode & 0o7777 | SET_GROUP);
+        }
+        let metadata = attributes.metadata(FileType::Folder).ok_or(Errno::ENOSPC)?;
         // Another program may have made it, which is as well.
-        let (nothing, any) = (Metadata::new(), Condition::Anything);
-        self.or_failed(writing.storer.bucket().put(&key, Bytes::new(), (&nothing, &mark()), &any))?;
+        let (nothing, any) = (Bytes::new(), Condition::Anything);
+        self.or_failed(writing.storer.bucket().put(&key, nothing, (&metadata, &mark()), &any))?;
+        writing.know_folder(&key, attributes);
         writing.changes.set(&folder.key, name, Some(Kind::Folder));
         self.found(parent.0, name, Kind::Folder)
     }
@@ -345,6 +427,7 @@ impl BucketFs {
             return Err(Errno::ENOTEMPTY);
         }
         self.or_failed(writing.storer.bucket().remove(&key, &Condition::Anything))?;
+        writing.forget_known(&key);
         self.is_gone(parent.0, &folder, name);
         Ok(())
     }
@@ -354,6 +437,7 @@ impl BucketFs {
         parent: INodeNo,
         name: &OsStr,
         target: &Path,
+        by: &By,
     ) -> Result<(u64, FileAttr), Errno> {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::EINVAL)?;
@@ -364,9 +448,15 @@ impl BucketFs {
         }
         let size = target.len() as u64;
         let (_, key) = self.place(&folder, name, LINK)?;
-        let (nothing, condition) = (Metadata::new(), Condition::Nothing);
-        let put = writing.storer.bucket().put(&key, target.into(), (&nothing, &mark()), &condition);
-        let kind = Kind::Link(ObjectVersion { size, tag: self.or_failed(put)?, modified: None });
+        let attributes = self.new_attributes(&folder, LINK_MODE, LINK_MODE, by);
+        let attributes = Attributes { mode: None, ..attributes };
+        let metadata = attributes.metadata(FileType::Link).ok_or(Errno::ENOSPC)?;
+        let condition = Condition::Nothing;
+        let bucket = writing.storer.bucket();
+        let put = bucket.put(&key, target.into(), (&metadata, &mark()), &condition);
+        let version = ObjectVersion { size, tag: self.or_failed(put)?, modified: None };
+        writing.know(&key, &version, attributes, None);
+        let kind = Kind::Link(version);
         writing.changes.set(&folder.key, name, Some(kind.clone()));
         self.found(parent.0, name, kind)
     }
@@ -374,6 +464,8 @@ impl BucketFs {
 
 impl Wanted {
     fn set(&self, attributes: &mut Attributes) {
+        attributes.uid = self.uid.or(attributes.uid);
+        attributes.gid = self.gid.or(attributes.gid);
         if let Some(mode) = self.mode {
             attributes.mode = Some(mode & 0o7777);
         }

@@ -14,7 +14,7 @@ use thalweg_io::open::ObjectVersion;
 use thalweg_io::{Error, Result};
 use thalweg_object::Head;
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, FileType};
 use crate::errors::io_kind;
 use crate::parts::{self, LARGEST, PART, Parts};
 use crate::ranges::Ranges;
@@ -656,7 +656,7 @@ impl Draft {
         let mut state = self.lock();
         let mut attributes = state.attributes.clone();
         change(&mut attributes);
-        if attributes.metadata().is_none() {
+        if attributes.metadata(FileType::Regular).is_none() {
             let why = "an object has 2 KB of extended attributes at most";
             return Err(full(&self.url_of(&state.key), why));
         }

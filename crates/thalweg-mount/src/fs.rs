@@ -16,7 +16,7 @@ use fuser::{
 use thalweg_io::Result;
 
 use crate::bucket::Kind;
-use crate::change::Wanted;
+use crate::change::{By, Wanted};
 use crate::status::FLUSH;
 use crate::tree::{Node, ROOT};
 use crate::view::{BLOCK, BucketFs};
@@ -322,7 +322,7 @@ impl Filesystem for BucketFs {
                 Kind::File(_) | Kind::Draft(_) => {
                     "user.thalweg.key\0user.thalweg.etag\0".to_owned()
                 }
-                Kind::Folder | Kind::Link(_) => return Ok(String::new()),
+                Kind::Folder | Kind::Link(_) => String::new(),
             };
             for name in self.attributes_of(&node)?.xattrs.keys() {
                 names += name;
@@ -387,7 +387,8 @@ impl Filesystem for BucketFs {
     ) {
         let still = self.still();
         let open = OpenFlags(flags);
-        let made = self.create(parent, name, mode, (is_new(open), truncates(open)), request.pid());
+        let how = (is_new(open), truncates(open));
+        let made = self.create(parent, name, mode, how, &By::of(request));
         drop(still);
         match made {
             Ok((attributes, handle)) => {
@@ -414,7 +415,7 @@ impl Filesystem for BucketFs {
             return reply.error(Errno::EPERM);
         }
         let still = self.still();
-        let made = self.create(parent, name, mode, (true, false), request.pid());
+        let made = self.create(parent, name, mode, (true, false), &By::of(request));
         drop(still);
         match made {
             Ok((attributes, handle)) => {
@@ -432,12 +433,18 @@ impl Filesystem for BucketFs {
         handle: FileHandle,
         offset: u64,
         data: &[u8],
-        _: WriteFlags,
+        how: WriteFlags,
         _: OpenFlags,
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match self.write_at(handle.0, offset, data) {
+        let written = self.write_at(handle.0, offset, data).and_then(|()| {
+            match how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+                true => self.end_privileges(handle.0),
+                false => Ok(()),
+            }
+        });
+        match written {
             Ok(()) => {
                 self.counters().wrote(data.len() as u64);
                 reply.written(data.len() as u32);
@@ -503,9 +510,17 @@ impl Filesystem for BucketFs {
         answer(self.remove_file(parent, name), reply);
     }
 
-    fn mkdir(&self, _: &Request, parent: INodeNo, name: &OsStr, _: u32, _: u32, reply: ReplyEntry) {
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _: u32,
+        reply: ReplyEntry,
+    ) {
         let _still = self.still();
-        self.entry(self.make_folder(parent, name), reply);
+        self.entry(self.make_folder(parent, name, mode, &By::of(request)), reply);
     }
 
     fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -515,14 +530,14 @@ impl Filesystem for BucketFs {
 
     fn symlink(
         &self,
-        _: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         target: &Path,
         reply: ReplyEntry,
     ) {
         let _still = self.still();
-        self.entry(self.make_link(parent, name, target), reply);
+        self.entry(self.make_link(parent, name, target, &By::of(request)), reply);
     }
 
     fn readlink(&self, _: &Request, number: INodeNo, reply: ReplyData) {

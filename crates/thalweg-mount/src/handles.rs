@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use fuser::Errno;
 use thalweg_io::{Error, Result};
 
+use crate::attributes::Attributes;
 use crate::bucket::Kind;
 use crate::draft::{Draft, Written};
 use crate::view::BucketFs;
@@ -61,6 +62,12 @@ impl BucketFs {
                 }
             }
         }
+    }
+
+    /// Takes the permission from a file that was written to run as its owner.
+    pub(crate) fn end_privileges(&self, handle: u64) -> Result<(), Errno> {
+        let Handle { draft, .. } = self.writing()?.handle(handle)?;
+        self.or_failed(draft.change(Attributes::end_privileges))
     }
 
     /// Makes room for bytes in the staging folder. Returns whether it has freed any.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::mount::UnmountFlags;
 use rustix::process::{getgid, getuid};
 use thalweg_io::open::{Options, list_url, url_model};
 use thalweg_io::pool::Background;
@@ -96,15 +97,25 @@ impl std::fmt::Debug for Mount {
 
 /// Unmounts a folder.
 #[derive(Debug)]
-pub struct Unmounter(SessionUnmounter);
+pub struct Unmounter {
+    session: SessionUnmounter,
+    folder: PathBuf,
+}
 
 impl Unmounter {
-    /// Unmounts. Programs that have files open keep them until they close them.
+    /// Unmounts. Programs that have files open keep them until they close them. Returns whether
+    /// there are such.
     ///
     /// # Errors
     /// Those of the system.
-    pub fn unmount(&mut self) -> io::Result<()> {
-        self.0.unmount()
+    pub fn unmount(&mut self) -> io::Result<bool> {
+        match self.session.unmount() {
+            Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
+                rustix::mount::unmount(&self.folder, UnmountFlags::DETACH)?;
+                Ok(true)
+            }
+            unmounted => unmounted.map(|()| false),
+        }
     }
 }
 
@@ -169,7 +180,7 @@ impl Mount {
 
     /// What unmounts it.
     pub fn unmounter(&mut self) -> Unmounter {
-        Unmounter(self.session.unmount_callable())
+        Unmounter { session: self.session.unmount_callable(), folder: self.folder.clone() }
     }
 
     /// Answers the kernel until the folder is unmounted, and then brings to the store what it does

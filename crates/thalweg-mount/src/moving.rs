@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::{Condition, Metadata};
+use thalweg_object::Condition;
 
 use crate::draft::mark;
 use crate::errors::io_kind;
@@ -48,8 +48,8 @@ fn copy(storer: &Storer, from: (&str, &ObjectVersion), to: &str) -> Result<Strin
     let (_, version) = from;
     if to.ends_with('/') && version.size == 0 {
         // The mark of a folder. Not every service copies it.
-        let nothing = Metadata::new();
-        return storer.bucket().put(to, Bytes::new(), (&nothing, &mark()), &Condition::Anything);
+        let metadata = storer.bucket().head(from.0)?.map(|head| head.metadata).unwrap_or_default();
+        return storer.bucket().put(to, Bytes::new(), (&metadata, &mark()), &Condition::Anything);
     }
     storer.bucket().copy(from, to, None, &Condition::Nothing)
 }

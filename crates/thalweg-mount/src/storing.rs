@@ -12,7 +12,7 @@ use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
 use thalweg_object::{Bucket, Condition, Head, Metadata, PartsUpload};
 
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, FileType};
 use crate::bucket;
 use crate::draft::{Draft, Snapshot, Unsent};
 use crate::errors::io_kind;
@@ -390,12 +390,12 @@ impl Storer {
         // An early part may have failed, which is tried again now.
         draft.take_failure();
         let mut round = 0;
-        let (tags, begun_with, size) = loop {
+        let (tags, is_all, size) = loop {
             match draft.unsent(round >= ROUNDS) {
-                Unsent::None { tags, attributes, begun_with, size, change, bytes } => {
+                Unsent::None { tags, attributes, has_attributes, size, change, bytes } => {
                     snapshot.is_of(size, change, bytes);
                     snapshot.attributes = attributes;
-                    break (tags, begun_with, size);
+                    break (tags, has_attributes, size);
                 }
                 Unsent::Parts(_) if draft.is_removed() => return Err(Error::Cancelled),
                 Unsent::Parts(numbers) => self.send_all(draft, &numbers)?,
@@ -403,7 +403,6 @@ impl Storer {
             round += 1;
         };
         let (_, upload) = self.upload(draft)?;
-        let is_all = begun_with == snapshot.attributes;
         draft.completes(&upload, snapshot, is_all)?;
         let tag = self.bucket.complete(&key, &upload, &tags, condition)?;
         let version = ObjectVersion { size, tag, modified: None };
@@ -447,5 +446,5 @@ impl Storer {
 
 /// The metadata of attributes, which were checked when they were set.
 fn metadata(attributes: &Attributes) -> Metadata {
-    attributes.metadata().unwrap_or_default()
+    attributes.metadata(FileType::Regular).unwrap_or_default()
 }

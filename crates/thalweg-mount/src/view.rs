@@ -31,8 +31,8 @@ pub(crate) const LONGEST_NAME: usize = 255;
 const MOST_LISTED: usize = 10_000;
 /// The permissions of files and folders, less those that nobody has.
 pub(crate) const FILE_MODE: u32 = 0o666;
-const FOLDER_MODE: u32 = 0o777;
-const LINK_MODE: u32 = 0o777;
+pub(crate) const FOLDER_MODE: u32 = 0o777;
+pub(crate) const LINK_MODE: u32 = 0o777;
 /// The permissions that nobody has where nothing can be written.
 const WRITES: u32 = 0o222;
 
@@ -218,31 +218,25 @@ impl BucketFs {
             let seconds = Duration::from_secs(u64::try_from(seconds).unwrap_or(0));
             SystemTime::UNIX_EPOCH + seconds
         };
-        let known = node.version().zip(self.writing.as_ref());
-        let known = known.and_then(|(version, writing)| writing.known(&node.key, version));
-        let (_, known, modified) = known.unwrap_or_default();
-        let modified = known.modified().or(modified);
-        let (kind, perm, nlink, size, modified) = match &node.kind {
-            Kind::Folder => (FileType::Directory, FOLDER_MODE, 2, 0, None),
+        let (known, modified) = self.known(node);
+        let umask = self.settings.umask;
+        let (kind, usual, nlink, size, modified) = match &node.kind {
+            Kind::Folder => (FileType::Directory, FOLDER_MODE & !umask, 2, 0, known.modified()),
             Kind::Link(version) => {
-                (FileType::Symlink, LINK_MODE, 1, version.size, version.modified.map(since))
+                let modified = modified.or(version.modified.map(since));
+                (FileType::Symlink, LINK_MODE, 1, version.size, modified)
             }
             Kind::File(version) => {
                 let modified = modified.or(version.modified.map(since));
-                let mode = known.mode.unwrap_or(FILE_MODE & !self.settings.umask);
-                (FileType::RegularFile, mode, 1, version.size, modified)
+                (FileType::RegularFile, FILE_MODE & !umask, 1, version.size, modified)
             }
             Kind::Draft(draft) => {
-                let mode = draft.attributes().mode.unwrap_or(FILE_MODE & !self.settings.umask);
                 let nlink = u32::from(!draft.is_removed());
                 let modified = Some(draft.modified());
-                (FileType::RegularFile, mode, nlink, draft.size(), modified)
+                (FileType::RegularFile, FILE_MODE & !umask, nlink, draft.size(), modified)
             }
         };
-        let perm = match kind {
-            FileType::Directory => perm & !self.settings.umask,
-            _ => perm,
-        };
+        let perm = known.mode.unwrap_or(usual);
         let perm = if self.writing.is_some() { perm } else { perm & !WRITES };
         let time = modified.unwrap_or(self.started);
         FileAttr {
@@ -256,22 +250,56 @@ impl BucketFs {
             kind,
             perm: perm as u16,
             nlink,
-            uid: self.settings.uid,
-            gid: self.settings.gid,
+            uid: known.uid.unwrap_or(self.settings.uid),
+            gid: known.gid.unwrap_or(self.settings.gid),
             rdev: 0,
             blksize: BLOCK,
             flags: 0,
         }
     }
 
-    /// The attributes of a file or a folder, which may be asked for.
+    /// What is known of the attributes of a file or a folder without asking, and when it was
+    /// changed.
+    fn known(&self, node: &Node) -> (Attributes, Option<SystemTime>) {
+        let known = match (&node.kind, &self.writing) {
+            (Kind::Draft(draft), _) => return (draft.attributes(), Some(draft.modified())),
+            (_, None) => None,
+            (Kind::Folder, Some(writing)) => writing.known_folder(&node.key),
+            (Kind::File(version) | Kind::Link(version), Some(writing)) => {
+                writing.known(&node.key, version)
+            }
+        };
+        let (_, attributes, modified) = known.unwrap_or_default();
+        let modified = attributes.modified().or(modified);
+        (attributes, modified)
+    }
+
+    pub(crate) fn known_attributes(&self, node: &Node) -> Attributes {
+        self.known(node).0
+    }
+
+    /// The attributes of a file or a folder, which may be asked for. Those of a folder are asked
+    /// for once.
     pub(crate) fn attributes_of(&self, node: &Node) -> Result<Attributes, Errno> {
-        let (version, writing) = match (&node.kind, &self.writing) {
+        let known = match (&node.kind, &self.writing) {
             (Kind::Draft(draft), _) => return Ok(draft.attributes()),
-            (Kind::File(version), Some(writing)) => (version, writing),
+            (Kind::File(version) | Kind::Link(version), Some(writing)) => {
+                writing.known(&node.key, version)
+            }
+            (Kind::Folder, Some(writing)) => writing.known_folder(&node.key),
             _ => return Ok(Attributes::default()),
         };
-        if let Some((_, attributes, _)) = writing.known(&node.key, version) {
+        if let Some((_, attributes, _)) = known {
+            return Ok(attributes);
+        }
+        let writing = self.writing()?;
+        if node.kind == Kind::Folder {
+            let has_mark = !node.key.is_empty();
+            let head = has_mark.then(|| writing.storer.bucket().head(&node.key)).transpose();
+            // A folder may have no mark.
+            let head = self.or_failed(head)?.flatten();
+            let attributes = head.map(|head| Attributes::of(&head.metadata)).unwrap_or_default();
+            writing.know_folder(&node.key, attributes.clone());
             return Ok(attributes);
         }
         let head = self.or_failed(writing.storer.bucket().head(&node.key))?;

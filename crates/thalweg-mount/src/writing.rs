@@ -159,12 +159,27 @@ impl Writing {
         known.filter(|(tag, ..)| *tag == version.tag && version.is_certain())
     }
 
+    /// What is known of a folder, by what the keys in it begin with.
+    pub(crate) fn known_folder(&self, folder: &str) -> Option<Known> {
+        lock(&self.known).get(folder).cloned()
+    }
+
+    pub(crate) fn know_folder(&self, folder: &Arc<str>, attributes: Attributes) {
+        self.know_as(folder, String::new(), attributes, None);
+    }
+
+    pub(crate) fn forget_known(&self, key: &str) {
+        lock(&self.known).remove(key);
+    }
+
     /// Notes that objects have been copied to another folder.
     pub(crate) fn know_copies(&self, from: &str, to: &str, copies: &[Copied]) {
         let mut known = lock(&self.known);
         for Copied { rest, tag, copy, .. } in copies {
-            if let Some((of, attributes, modified)) = known.remove(&*format!("{from}{rest}"))
-                && of == *tag
+            let old = format!("{from}{rest}");
+            let is_folder = old.ends_with('/');
+            if let Some((of, attributes, modified)) = known.remove(&*old)
+                && (is_folder || of == *tag)
             {
                 let key: Arc<str> = format!("{to}{rest}").into();
                 known.insert(key, (copy.clone(), attributes, modified));
@@ -179,11 +194,21 @@ impl Writing {
         attributes: Attributes,
         modified: Option<SystemTime>,
     ) {
+        self.know_as(key, version.tag.clone(), attributes, modified);
+    }
+
+    fn know_as(
+        &self,
+        key: &Arc<str>,
+        tag: String,
+        attributes: Attributes,
+        modified: Option<SystemTime>,
+    ) {
         let mut known = lock(&self.known);
         if known.len() >= MOST_KNOWN {
             known.clear();
         }
-        known.insert(key.clone(), (version.tag.clone(), attributes, modified));
+        known.insert(key.clone(), (tag, attributes, modified));
     }
 
     /// Takes drafts over that mounts have left which have ended, and has them stored. Returns what

@@ -147,9 +147,10 @@ impl Draft {
             return Unsent::Parts((0..parts::count(size)).collect());
         };
         if let Some(tags) = parts.tags(size) {
-            let (attributes, begun_with) = (state.attributes.clone(), parts.attributes.clone());
+            let attributes = state.attributes.clone();
+            let has_attributes = parts.attributes == attributes;
             state.is_frozen = true;
-            return Unsent::None { tags, attributes, begun_with, size, change, bytes };
+            return Unsent::None { tags, attributes, has_attributes, size, change, bytes };
         }
         let is_unsent =
             |number: &usize| parts.list.get(*number).is_none_or(|part| part.tag.is_none());
@@ -412,8 +413,8 @@ pub(crate) enum Unsent {
     None {
         tags: Vec<String>,
         attributes: Attributes,
-        /// The attributes that the upload has.
-        begun_with: Attributes,
+        /// Whether the upload began with these attributes.
+        has_attributes: bool,
         size: u64,
         change: u64,
         bytes: u64,

@@ -188,6 +188,80 @@ fn attributes_are_metadata_of_objects() {
     assert_eq!(none, Err(rustix::io::Errno::NODATA));
 }
 
+/// Folders and links have owners, permissions and times, too, in the metadata of their objects.
+#[test]
+fn folders_and_links_have_attributes() {
+    use std::os::unix::fs::{PermissionsExt, lchown, symlink};
+    if !can_mount() || !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let server = empty();
+    let mut mounted = Mounted::writing(&server, &["--attributes"]);
+    let time = std::time::SystemTime::UNIX_EPOCH + Duration::new(1_000_000_007, 5);
+    fs::create_dir(mounted.path("old")).unwrap();
+    fs::create_dir(mounted.path("old/sub")).unwrap();
+    fs::write(mounted.path("old/file"), "x").unwrap();
+    symlink("file", mounted.path("old/link")).unwrap();
+    for name in ["old/sub", "old/file", "old/link"] {
+        lchown(mounted.path(name), Some(1234), Some(567)).unwrap();
+    }
+    for name in ["old", "old/sub", "old/file"] {
+        let mode = fs::Permissions::from_mode(0o2710);
+        fs::set_permissions(mounted.path(name), mode).unwrap();
+        File::open(mounted.path(name)).unwrap().set_modified(time).unwrap();
+    }
+    let none = rustix::fs::XattrFlags::empty();
+    rustix::fs::setxattr(mounted.path("old/sub"), "user.sample", b"x", none).unwrap();
+    let times = rustix::fs::Timestamps {
+        last_access: rustix::fs::Timespec { tv_sec: 1, tv_nsec: 0 },
+        last_modification: rustix::fs::Timespec { tv_sec: 7, tv_nsec: 5 },
+    };
+    let nofollow = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
+    rustix::fs::utimensat(rustix::fs::CWD, mounted.path("old/link"), &times, nofollow).unwrap();
+    assert_eq!(server.metadata("/bucket/old/sub/")["x-amz-meta-mode"], "17864");
+    // A folder may hand its group down to what is made in it.
+    fs::create_dir(mounted.path("old/sub/made")).unwrap();
+    let made = fs::metadata(mounted.path("old/sub/made")).unwrap();
+    assert_eq!((made.gid(), made.mode() & 0o7777), (567, 0o2755));
+    fs::rename(mounted.path("old"), mounted.path("new")).unwrap();
+    for round in 0..2 {
+        for name in ["new", "new/sub", "new/file", "new/link"] {
+            let meta = fs::symlink_metadata(mounted.path(name)).unwrap();
+            let owners = if name == "new" { (0, 0) } else { (1234, 567) };
+            assert_eq!((meta.uid(), meta.gid()), owners, "{name} {round}");
+            if name == "new/link" {
+                assert_eq!((meta.mtime(), meta.mtime_nsec()), (7, 5), "{round}");
+                assert_eq!(fs::read_link(mounted.path(name)).unwrap(), Path::new("file"));
+            } else {
+                assert_eq!(meta.mode() & 0o7777, 0o2710, "{name} {round}");
+                assert_eq!(meta.modified().unwrap(), time, "{name} {round}");
+            }
+        }
+        let mut value = [0; 10];
+        let len = rustix::fs::getxattr(mounted.path("new/sub"), "user.sample", &mut value).unwrap();
+        assert_eq!(&value[..len], b"x");
+        if round == 0 {
+            assert!(mounted.end().success());
+            mounted = mounted.again(&server, &["--attributes"]);
+        }
+    }
+    // Another owner, and other bytes, take the permission to run as the owner.
+    let path = mounted.path("new/file");
+    for change in [0, 1] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o4755)).unwrap();
+        match change {
+            0 => lchown(&path, Some(0), None).unwrap(),
+            _ => File::options().write(true).open(&path).unwrap().set_len(0).unwrap(),
+        }
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o755);
+    }
+    // A folder that is made again has none of them.
+    fs::remove_dir(mounted.path("new/sub/made")).unwrap();
+    fs::create_dir(mounted.path("new/made")).unwrap();
+    fs::remove_dir(mounted.path("new/made")).unwrap();
+    assert!(server.objects().iter().all(|object| !object.contains("made")));
+}
+
 #[test]
 fn staged_files_reach_the_store_later() {
     if !can_mount() {
@@ -232,6 +306,27 @@ fn staged_files_reach_the_store_later() {
     assert_eq!(fs::read(&unfinished[0]).unwrap(), b"half");
     assert!(mounted.end().success());
     assert_eq!(left_in(&mounted.folder.path("staging")), unfinished);
+}
+
+#[test]
+fn open_files_outlive_a_signal() {
+    if !can_mount() {
+        return;
+    }
+    let server = empty();
+    let mut mounted = Mounted::writing(&server, &[]);
+    let mut file = File::create(mounted.path("a")).unwrap();
+    file.write_all(b"one ").unwrap();
+    mounted.signal();
+    until(|| names(&mounted.path("")).is_empty());
+    file.write_all(b"two").unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(server.object("/bucket/a").unwrap(), b"one two");
+    assert!(mounted.daemon.try_wait().unwrap().is_none());
+    file.write_all(b" three").unwrap();
+    drop(file);
+    assert!(mounted.daemon.wait().unwrap().success());
+    assert_eq!(server.object("/bucket/a").unwrap(), b"one two three");
 }
 
 #[test]
