@@ -184,8 +184,8 @@ impl BucketFs {
             Kind::File(_) => {}
         }
         let attributes = self.attributes_of(node)?;
-        let _turning = lock(&writing.turning);
-        // It may have become another meanwhile.
+        let _turning = writing.turn(number);
+        // It may have become another meanwhile, or have got another name.
         let node = self.node(INodeNo(number))?;
         let version = match &node.kind {
             Kind::Draft(draft) => {
@@ -193,6 +193,9 @@ impl BucketFs {
                 return Ok(draft.clone());
             }
             Kind::File(_) if self.files.is_passed_through(number) => return Err(Errno::ETXTBSY),
+            Kind::File(_) if self.tree.number(node.parent, &node.name) != Some(number) => {
+                return Err(Errno::ESTALE);
+            }
             Kind::File(version) => version.clone(),
             Kind::Folder | Kind::Link(_) => return Err(Errno::ESTALE),
         };
@@ -212,7 +215,8 @@ impl BucketFs {
         Ok(draft)
     }
 
-    /// Changes a file as if a program had it open for that.
+    /// Changes a file as if a program had it open for that. What is not stored of attributes alone
+    /// is not changed.
     fn alter(
         &self,
         number: u64,
@@ -220,11 +224,32 @@ impl BucketFs {
         alter: impl FnOnce(&Arc<Draft>) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let draft = self.pin(number, node)?;
+        let before = draft.attributes();
         let altered = alter(&draft);
         let left = draft.close(true);
-        let settled = altered.and_then(|()| self.settle(&draft));
+        let settled = altered.and_then(|()| match draft.has_new_bytes() {
+            true => self.settle(&draft),
+            false => self.or_failed(self.writing()?.storer.store(&draft)),
+        });
+        if let Err(error) = settled
+            && draft.undo_change(before)
+            && matches!(error, Errno::ESTALE | Errno::ENOENT)
+        {
+            self.look_again(&draft);
+        }
         self.was_released(draft, left);
         settled
+    }
+
+    /// Has the store say what has the name of a draft.
+    fn look_again(&self, draft: &Draft) {
+        let place = draft.place();
+        if let Ok(writing) = self.writing() {
+            writing.changes.forget(&place.folder, &place.name);
+        }
+        if let Some(node) = self.tree.node(draft.number()) {
+            self.tree.outdate(node.parent);
+        }
     }
 
     /// Does what is promised of a draft that was changed without a handle, if nobody writes it.
@@ -337,30 +362,41 @@ impl BucketFs {
         let kind = self.kind_of(parent.0, &folder, name)?.ok_or(Errno::ENOENT)?;
         let key = key(&folder.key, name, kind.suffix()).ok_or(Errno::ENOENT)?;
         let bucket = writing.storer.bucket();
+        let number = self.tree.number(parent.0, name);
+        let _closed = writing.keep_closed(number);
         match &kind {
             Kind::Folder => return Err(Errno::EISDIR),
             Kind::File(_) | Kind::Link(_) => {
+                // Somebody may have opened it to write it just now.
+                let node = number.and_then(|number| self.tree.node(number));
+                if node.is_some_and(|node| matches!(node.kind, Kind::Draft(_))) {
+                    return Err(Errno::ESTALE);
+                }
                 self.or_failed(bucket.remove(&key, &Condition::Anything))?;
             }
             Kind::Draft(draft) => {
-                writing.storer.give_up(&key, draft.unlink());
+                let held = draft.hold_to_remove();
                 let removed = writing.object_of(draft).and_then(|object| match &object {
                     Some(_) => bucket.remove(&key, &Condition::still(object.as_ref())),
                     None => Ok(()),
                 });
-                match removed {
-                    Ok(()) if !draft.is_unsure() => {}
+                let is_gone = match removed {
+                    Ok(()) => !draft.is_unsure(),
                     // What another program has put there stays, and is seen from now on.
-                    Err(error) if errno(&error) != Errno::ESTALE => {
-                        draft.undo_unlink();
+                    Err(error) if errno(&error) == Errno::ESTALE => false,
+                    Err(error) => {
+                        held.stays();
+                        // What was to be stored meanwhile was not.
+                        self.was_released(draft.clone(), draft.handles());
                         return Err(self.failed(&error));
                     }
-                    _ => {
-                        self.is_gone(parent.0, &folder, name);
-                        writing.changes.forget(&folder.key, name);
-                        self.tree.outdate(parent.0);
-                        return Ok(());
-                    }
+                };
+                writing.storer.give_up(&key, held.unlink());
+                if !is_gone {
+                    self.is_gone(parent.0, &folder, name);
+                    self.look_again(draft);
+                    self.tree.outdate(parent.0);
+                    return Ok(());
                 }
             }
         }
@@ -428,6 +464,7 @@ impl BucketFs {
         }
         self.or_failed(writing.storer.bucket().remove(&key, &Condition::Anything))?;
         writing.forget_known(&key);
+        writing.changes.forget_below(&key);
         self.is_gone(parent.0, &folder, name);
         Ok(())
     }

@@ -93,6 +93,11 @@ impl Changes {
         }
     }
 
+    /// Forgets changes in a folder and below it, whose place another one takes.
+    pub(crate) fn forget_below(&self, folder: &str) {
+        self.lock().retain(|below, _| !below.starts_with(folder));
+    }
+
     /// A list of a folder, which was asked for at `since`, with what has changed after that.
     pub(crate) fn merge(&self, folder: &str, since: Instant, listing: Listing) -> Listing {
         let mut folders = self.lock();

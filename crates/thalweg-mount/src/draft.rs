@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
@@ -16,7 +16,7 @@ use thalweg_object::Head;
 
 use crate::attributes::{Attributes, FileType};
 use crate::errors::io_kind;
-use crate::parts::{self, LARGEST, PART, Parts};
+use crate::parts::{self, Completion, LARGEST, PART, Parts};
 use crate::ranges::Ranges;
 use crate::reading::Reading;
 use crate::staging::{Left, Named, Record, SavedParts, Staging};
@@ -36,10 +36,10 @@ pub(crate) struct Draft {
     url: Arc<str>,
     /// How the marks of all objects begin that it became.
     mark: String,
-    /// How many objects it became.
+    /// The number of the next mark.
     marks: AtomicU64,
-    /// Whether it waits to be stored.
-    waits: AtomicBool,
+    /// How often it was to be stored later.
+    queued: AtomicU64,
     file: File,
     state: Mutex<State>,
     changed: Condvar,
@@ -51,6 +51,9 @@ pub(crate) struct Place {
     pub(crate) folder: Arc<str>,
     pub(crate) name: Arc<str>,
 }
+
+/// A mount may have given so many numbers that it did not record before it ended.
+const UNRECORDED: u64 = 1 << 32;
 
 /// The object that has the bytes of a draft that are not here.
 #[derive(Clone)]
@@ -84,21 +87,26 @@ struct State {
     made: u64,
     is_closed: bool,
     has_record: bool,
+    /// Whether its record is to outlive a crash of the machine.
+    lasts: bool,
+    /// The next change has no smaller number.
+    least_change: u64,
     /// The object under its key.
     found: Option<ObjectVersion>,
     handles: usize,
     writers: usize,
     is_removed: bool,
     is_publishing: bool,
+    /// It gets another name, or is removed: no upload begins.
+    is_held: bool,
     /// The last parts are being put together: writers wait.
     is_frozen: bool,
     failure: Option<Error>,
-    /// Whether the store may have an object of it of which it did not tell.
+    /// A request has failed that may have made an object all the same.
     is_unsure: bool,
     parts: Option<Parts>,
-    /// The mark of an object that was to be made of parts, and the number of the change that it
-    /// has.
-    completed: Option<(String, u64)>,
+    /// The object that was last to be made of parts.
+    completion: Option<Completion>,
     /// How the marks begin of the draft whose name it has got.
     replaces: Option<String>,
     is_beginning: bool,
@@ -124,6 +132,13 @@ impl PartialEq for Draft {
 
 impl Eq for Draft {}
 
+/// How many handles a draft has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handles {
+    pub(crate) all: usize,
+    pub(crate) writers: usize,
+}
+
 /// What became of a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Written {
@@ -135,13 +150,13 @@ pub(crate) enum Written {
 
 impl State {
     fn touch(&mut self) {
-        self.change += 1;
-        self.is_closed = false;
+        self.change = (self.change + 1).max(self.least_change);
     }
 
     fn touch_bytes(&mut self) {
         self.touch();
         self.bytes = self.change;
+        self.is_closed = false;
         self.modified = SystemTime::now();
         self.attributes.mtime = None;
     }
@@ -151,7 +166,7 @@ impl State {
     }
 
     /// The object that has the bytes that are not here.
-    fn object(&self) -> Option<Named> {
+    fn base_object(&self) -> Option<Named> {
         self.base.as_ref().map(|base| base.object.clone())
     }
 }
@@ -254,9 +269,9 @@ impl Draft {
             staging: staging.clone(),
             url: url.clone(),
             // Not one of those that it had before.
-            marks: AtomicU64::new(RandomState::new().hash_one(id)),
+            marks: AtomicU64::new(record.marks.saturating_add(UNRECORDED)),
             mark: record.mark,
-            waits: AtomicBool::new(false),
+            queued: AtomicU64::new(0),
             file,
             state: Mutex::new(State {
                 size: record.size,
@@ -269,12 +284,15 @@ impl Draft {
                 local,
                 change: record.change,
                 bytes: record.change,
+                // Its mount may have made changes that it did not record.
+                least_change: record.change.saturating_add(UNRECORDED),
                 is_closed: true,
                 has_record: true,
+                lasts: true,
                 found: record.found.map(|found| found.version()),
                 is_unsure: true,
                 parts,
-                completed: record.completed,
+                completion: record.completion,
                 replaces: record.replaces,
                 in_order: None,
                 ..State::new(place, record.key.into(), record.attributes)
@@ -299,7 +317,7 @@ impl Draft {
             url: url.clone(),
             mark: mark(),
             marks: AtomicU64::new(0),
-            waits: AtomicBool::new(false),
+            queued: AtomicU64::new(0),
             file,
             state: Mutex::new(State::new(place, key, attributes)),
             changed: Condvar::new(),
@@ -328,32 +346,35 @@ impl Draft {
         format!("{}.{change:x}.{:x}", self.mark, self.marks.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Which changes an object has that it became, by the mark of the object. `None` if it did not
-    /// become this object.
-    fn change_of(&self, mark: &str) -> Option<u64> {
-        let change = mark.strip_prefix(&*self.mark)?.strip_prefix('.')?.split('.').next()?;
-        match &self.lock().completed {
-            Some((completed, change)) if completed == mark => Some(*change),
-            _ => u64::from_str_radix(change, 16).ok(),
-        }
+    /// The change and the number in a mark of an object that it became, or `None`.
+    fn parts_of(&self, mark: &str) -> Option<(u64, u64)> {
+        let rest = mark.strip_prefix(&*self.mark)?.strip_prefix('.')?;
+        let (change, number) = rest.split_once('.')?;
+        let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+        Some((hexadecimal(change)?, hexadecimal(number)?))
     }
 
-    /// Whether an object is one that it became.
+    /// Whether it became an object.
     pub(crate) fn has_made(&self, head: &Head) -> bool {
-        head.mark.as_ref().is_some_and(|mark| self.change_of(mark).is_some())
+        head.mark.as_ref().is_some_and(|mark| self.parts_of(mark).is_some())
     }
 
-    /// Whether an object is one that it became, or the one that it was made of.
+    /// Whether it became an object, or was made of it.
     pub(crate) fn is_own(&self, head: &Head) -> bool {
         self.found().is_some_and(|found| found.tag == head.version.tag) || self.has_made(head)
     }
 
-    /// Notes whether it waits to be stored. Returns whether it did.
-    pub(crate) fn set_waiting(&self, waits: bool) -> bool {
-        self.waits.swap(waits, Ordering::SeqCst)
+    /// Notes that it is to be stored later. Returns a number for [`Draft::is_queued`].
+    pub(crate) fn queue(&self) -> u64 {
+        self.queued.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Whether the store may have an object of it of which it did not tell.
+    /// Whether it was not to be stored later once more since a number was given.
+    pub(crate) fn is_queued(&self, number: u64) -> bool {
+        self.queued.load(Ordering::SeqCst) == number
+    }
+
+    /// Whether a request has failed that may have made an object all the same.
     pub(crate) fn is_unsure(&self) -> bool {
         self.lock().is_unsure
     }
@@ -453,18 +474,45 @@ impl Draft {
         self.lock().verified
     }
 
+    /// The handles that it has.
+    pub(crate) fn handles(&self) -> Handles {
+        let state = self.lock();
+        Handles { all: state.handles, writers: state.writers }
+    }
+
+    /// Whether bytes were changed since it was stored.
+    pub(crate) fn has_new_bytes(&self) -> bool {
+        let state = self.lock();
+        state.bytes > state.stored_bytes || state.found.is_none()
+    }
+
     pub(crate) fn open(&self, writes: bool) {
         let mut state = self.lock();
         state.handles += 1;
         state.writers += usize::from(writes);
     }
 
-    /// Closes a handle. Returns how many are left, and how many of them are for writing.
-    pub(crate) fn close(&self, writes: bool) -> (usize, usize) {
+    /// Closes a handle. Returns those that are left.
+    pub(crate) fn close(&self, writes: bool) -> Handles {
         let mut state = self.lock();
         state.handles -= 1;
         state.writers -= usize::from(writes);
-        (state.handles, state.writers)
+        Handles { all: state.handles, writers: state.writers }
+    }
+
+    /// Takes back changes of attributes, if nothing else was changed since it was stored, and if
+    /// nobody has it open. Returns whether it did.
+    pub(crate) fn undo_change(&self, before: Attributes) -> bool {
+        let mut state = self.when(|state| !state.is_publishing);
+        if state.handles > 0 || state.bytes > state.stored_bytes || state.found.is_none() {
+            return false;
+        }
+        state.attributes = before;
+        state.change = state.stored;
+        state.failure = None;
+        self.staging.forget(self.id);
+        state.has_record = false;
+        true
     }
 
     /// The bytes of a range, up to the end of the file.
@@ -474,13 +522,13 @@ impl Draft {
     pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
         loop {
             let mut of = None;
-            let read = self.read_noting(range.clone(), |state| of = state.object());
+            let read = self.read_noting(range.clone(), |state| of = state.base_object());
             let Err(error) = &read else { return read };
             if io_kind(error) != Some(io::ErrorKind::StaleNetworkFileHandle) {
                 return read;
             }
             // The object that is replaced just now may be replaced by this draft.
-            if self.when(|state| !state.is_publishing).object() == of {
+            if self.when(|state| !state.is_publishing).base_object() == of {
                 return read;
             }
         }
@@ -663,7 +711,9 @@ impl Draft {
         if attributes != state.attributes {
             state.attributes = attributes;
             state.touch();
-            self.note(&mut state, false)?;
+            // Its bytes are still those that were closed.
+            let is_closed = state.is_closed;
+            self.note(&mut state, is_closed)?;
         }
         Ok(())
     }
@@ -677,11 +727,11 @@ impl Draft {
 
     /// Writes its record if there is none of a draft with these changes, or always.
     fn note(&self, state: &mut State, always: bool) -> Result<()> {
-        if state.has_record && !always {
+        if state.is_removed || state.has_record && !always {
             return Ok(());
         }
         state.has_record = true;
-        self.staging.write(self.id, &self.record(state), false)
+        self.staging.write(self.id, &self.record(state), state.lasts && state.is_closed)
     }
 
     fn record(&self, state: &State) -> Record {
@@ -703,7 +753,8 @@ impl Draft {
             parts,
             mark: self.mark.clone(),
             change: state.change,
-            completed: state.completed.clone(),
+            completion: state.completion.clone(),
+            marks: self.marks.load(Ordering::Relaxed),
             replaces: state.replaces.clone(),
             ..Record::new(&self.url, &state.key)
         }
@@ -733,9 +784,8 @@ impl Draft {
                 return Ok(());
             }
         }
-        state.is_closed = true;
-        state.has_record = true;
-        self.staging.write(self.id, &self.record(&state), lasts)
+        (state.is_closed, state.lasts) = (true, lasts);
+        self.note(&mut state, true)
     }
 }
 
@@ -767,8 +817,11 @@ impl State {
             failure: None,
             is_unsure: false,
             parts: None,
-            completed: None,
+            completion: None,
             replaces: None,
+            is_held: false,
+            lasts: false,
+            least_change: 0,
             is_beginning: false,
             in_order: Some(0),
             next_early: 0,

@@ -23,6 +23,7 @@ pub(crate) fn errno(error: &Error) -> Errno {
     }
     match source.kind() {
         ErrorKind::NotFound => Errno::ENOENT,
+        ErrorKind::AlreadyExists => Errno::EEXIST,
         ErrorKind::PermissionDenied => Errno::EACCES,
         ErrorKind::StaleNetworkFileHandle => Errno::ESTALE,
         ErrorKind::TimedOut => Errno::ETIMEDOUT,

@@ -9,7 +9,7 @@ use thalweg_io::{Error, Result};
 
 use crate::attributes::Attributes;
 use crate::bucket::Kind;
-use crate::draft::{Draft, Written};
+use crate::draft::{Draft, Handles, Written};
 use crate::view::BucketFs;
 use crate::writing::{Close, Handle, lock};
 
@@ -181,13 +181,14 @@ impl BucketFs {
     }
 
     /// Has a draft stored that nobody writes any more, after [`Draft::close`].
-    pub(crate) fn was_released(&self, draft: Arc<Draft>, (handles, writers): (usize, usize)) {
+    pub(crate) fn was_released(&self, draft: Arc<Draft>, left: Handles) {
         let Ok(writing) = self.writing() else { return };
         if draft.is_removed() {
             return;
         }
         // It was only made, or could not be stored when it was closed.
-        if draft.is_dirty() && (handles == 0 || writers == 0 && !draft.is_as_made()) {
+        let is_unwritten = left.all == 0 || left.writers == 0 && !draft.is_as_made();
+        if draft.is_dirty() && is_unwritten {
             if let Err(error) = draft.stage(writing.close == Close::Staged) {
                 self.failed(&error);
             }
@@ -199,7 +200,7 @@ impl BucketFs {
                 writing.storer.store_later(&draft);
             }
         }
-        if handles == 0 {
+        if left.all == 0 {
             self.was_closed(draft);
         }
     }

@@ -1,6 +1,6 @@
 //! Objects of a folder that get other keys.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::errors::io_kind;
 use crate::staging::Copied;
 use crate::storing::Storer;
 
-/// Copies all objects below a folder to another one, in which there are none.
+/// Copies all objects below a folder to another one, in which there are none, but for its mark.
 ///
 /// # Errors
 /// Those of the store, and where another program puts something into the other folder meanwhile.
@@ -22,12 +22,11 @@ use crate::storing::Storer;
 pub(crate) fn copy_all(storer: &Arc<Storer>, (from, to): (&str, &str)) -> Result<Vec<Copied>> {
     let found = storer.source().below(from)?;
     let (of, into): (Arc<str>, Arc<str>) = (from.into(), to.into());
-    let copies = storer.for_each(found, move |storer, (rest, version)| {
-        Ok(copy(storer, (&format!("{of}{rest}"), &version), &format!("{into}{rest}"))
-            .map(|copy| Copied::new(rest, version, copy)))
+    let copies = storer.for_each(found.clone(), move |storer, (rest, version)| {
+        let copy = copy(storer, (&format!("{of}{rest}"), &version), &format!("{into}{rest}"));
+        Ok(copy.map(|copy| Copied::new(rest, version, copy)))
     })?;
-    let mut failure = None;
-    let mut made = Vec::new();
+    let (mut made, mut failure) = (Vec::new(), None);
     for copied in copies {
         match copied {
             Ok(copied) => made.push(copied),
@@ -35,12 +34,29 @@ pub(crate) fn copy_all(storer: &Arc<Storer>, (from, to): (&str, &str)) -> Result
         }
     }
     let Some(failure) = failure else { return Ok(made) };
-    let into: Arc<str> = to.into();
-    let undone = storer.for_each(made, move |storer, copied| {
-        let is_own = Condition::still(Some(&copied.version()));
-        storer.bucket().remove(&format!("{into}{}", copied.rest), &is_own)
+    // Answers of copies may have been lost. These usually have the tags of the objects.
+    let is_made: HashSet<String> = made.iter().map(|copied| copied.rest.clone()).collect();
+    let lost = found.into_iter().filter(|(rest, _)| !is_made.contains(rest));
+    made.extend(lost.map(|(rest, version)| {
+        let tag = version.tag.clone();
+        Copied::new(rest, version, tag)
+    }));
+    undo_copies(storer, to, &made)?;
+    Err(failure)
+}
+
+/// Removes copies of objects. The mark of the folder stays, which may have been there.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn undo_copies(storer: &Arc<Storer>, to: &str, copies: &[Copied]) -> Result<()> {
+    let copies: HashMap<&str, &Copied> = copies.iter().map(|copy| (&*copy.rest, copy)).collect();
+    let mut there = storer.source().below(to)?;
+    there.retain(|(rest, version)| {
+        let copied = copies.get(&**rest).filter(|_| !rest.is_empty());
+        copied.is_some_and(|copied| copied.copy == version.tag)
     });
-    Err(undone.err().unwrap_or(failure))
+    remove_all(storer, to, there)
 }
 
 /// Copies an object to where there is none. Returns the tag of the copy.
@@ -55,7 +71,7 @@ fn copy(storer: &Storer, from: (&str, &ObjectVersion), to: &str) -> Result<Strin
 }
 
 /// Removes the objects of a folder that have been copied to another one. An object stays if it has
-/// changed since, and if its copy has gone.
+/// changed since, and if its copy has gone or changed.
 ///
 /// # Errors
 /// Those of the store.
@@ -64,22 +80,30 @@ pub(crate) fn remove_copied(
     (from, to): (&str, &str),
     copies: &[Copied],
 ) -> Result<()> {
-    let sizes: HashMap<String, u64> =
-        storer.source().below(to)?.into_iter().map(|(rest, copy)| (rest, copy.size)).collect();
     let copies: HashMap<&str, &Copied> = copies.iter().map(|copy| (&*copy.rest, copy)).collect();
-    let is_copied = |(rest, version): &(String, ObjectVersion)| {
-        let is_same =
-            |copied: &&Copied| (&copied.tag, copied.modified) == (&version.tag, version.modified);
-        copies.get(&**rest).is_some_and(is_same) && sizes.get(rest) == Some(&version.size)
-    };
+    let there: HashMap<String, String> =
+        storer.source().below(to)?.into_iter().map(|(rest, copy)| (rest, copy.tag)).collect();
     let mut found = storer.source().below(from)?;
-    found.retain(is_copied);
-    let from: Arc<str> = from.into();
-    let removed = storer.for_each(found, move |storer, (rest, version)| {
-        let key = format!("{from}{rest}");
-        let removed = storer.bucket().remove(&key, &Condition::still(Some(&version)));
-        // Another program has replaced it just now.
-        match removed {
+    found.retain(|(rest, version)| {
+        copies.get(&**rest).is_some_and(|copied| {
+            (&copied.tag, copied.modified) == (&version.tag, version.modified)
+                && there.get(rest) == Some(&copied.copy)
+        })
+    });
+    remove_all(storer, from, found)
+}
+
+/// Removes versions of objects of a folder. Other versions stay.
+fn remove_all(
+    storer: &Arc<Storer>,
+    folder: &str,
+    objects: Vec<(String, ObjectVersion)>,
+) -> Result<()> {
+    let folder: Arc<str> = folder.into();
+    let removed = storer.for_each(objects, move |storer, (rest, version)| {
+        let key = format!("{folder}{rest}");
+        match storer.bucket().remove(&key, &Condition::still(Some(&version))) {
+            // Another program has replaced it just now.
             Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => Ok(()),
             removed => removed,
         }

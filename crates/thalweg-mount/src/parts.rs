@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use thalweg_object::PartsUpload;
 
 use crate::attributes::Attributes;
@@ -47,6 +48,16 @@ pub(crate) struct Part {
     pub(crate) is_sending: bool,
     /// It was changed while it was sent.
     is_stale: bool,
+}
+
+/// An object that was to be made of parts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Completion {
+    pub(crate) mark: String,
+    /// The last change that it has. 0: it has all bytes up to some change, and other attributes.
+    pub(crate) change: u64,
+    /// Objects with this number or a later one in their marks were made after it.
+    pub(crate) next: u64,
 }
 
 /// The parts of a draft, and the upload that they are of.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use fuser::{Errno, INodeNo, RenameFlags};
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::{Error, Result};
-use thalweg_object::Condition;
+use thalweg_object::{Bucket, Condition};
 
 use crate::bucket::Kind;
 use crate::draft::{Draft, Held, Place, Target};
 use crate::errors::io_kind;
-use crate::moving::{copy_all, remove_copied};
+use crate::moving::{copy_all, remove_copied, undo_copies};
 use crate::staging::{Copied, Move};
 use crate::tree::{Node, key};
 use crate::view::BucketFs;
@@ -86,6 +86,16 @@ impl BucketFs {
         let open = |key: &str, version: &ObjectVersion| storer.open(key, version);
         let (place, new_key) = self.place(&to.folder, to.name, source.suffix())?;
         let old_key = key(&from.folder.key, from.name, source.suffix()).ok_or(Errno::ENOENT)?;
+        // Nobody opens it to write it meanwhile, but somebody may have just now: the kernel looks
+        // again after `ESTALE`, and asks again.
+        let number = self.tree.number(from.parent, from.name);
+        let _closed = writing.keep_closed(number);
+        let node = number.and_then(|number| self.tree.node(number));
+        if node.is_some_and(|node| matches!(node.kind, Kind::Draft(_)))
+            && !matches!(source, Kind::Draft(_))
+        {
+            return Err(Errno::ESTALE);
+        }
         // Nobody stores either of them meanwhile.
         let (held, replaced_draft) = hold(source, to.kind.as_ref());
         let object = |kind: &Kind| match kind {
@@ -94,6 +104,15 @@ impl BucketFs {
             Kind::Folder => Ok(None),
         };
         let stored = object(source)?;
+        if let (Kind::Draft(draft), None) = (source, &stored)
+            && draft.found().is_some()
+            && !is_here(source)
+        {
+            // Another program has replaced it, and there is nothing to be stored.
+            writing.changes.forget(&from.folder.key, from.name);
+            self.tree.outdate(from.parent);
+            return Err(Errno::ESTALE);
+        }
         let replaced = to.kind.as_ref().map(object).transpose()?.flatten();
         // A link and a file of one name have other keys.
         let (there, other) = match &to.kind {
@@ -105,13 +124,11 @@ impl BucketFs {
             storer.give_up(&old_key, upload);
         }
         let condition = Condition::still(there.as_ref());
-        let is_to_be_new = flags.contains(RenameFlags::RENAME_NOREPLACE);
-        if stored.is_some() || is_to_be_new {
-            // Not every service knows conditions of copies.
-            let found = self.or_failed(storer.bucket().head(&new_key))?;
-            if !condition.holds_for(found.as_ref().map(|head| &head.version.tag)) {
-                return Err(self.is_taken(to, flags));
-            }
+        // Not every service knows conditions of copies.
+        if (stored.is_some() || flags.contains(RenameFlags::RENAME_NOREPLACE))
+            && !self.or_failed(storer.bucket().holds(&new_key, &condition))?
+        {
+            return Err(self.is_taken(to, flags));
         }
         let started = Instant::now();
         let moved = match &stored {
@@ -131,99 +148,131 @@ impl BucketFs {
                             writing.changes.forget(&from.folder.key, from.name);
                             self.tree.outdate(from.parent);
                         }
+                        // The copy may have been made though its answer was lost.
+                        if let Ok(Some(head)) = storer.bucket().head(&new_key)
+                            && is_alike(&head.version, version)
+                        {
+                            self.is_overwritten(to, replaced_draft, head.version);
+                        }
                         return Err(self.failed(&error));
                     }
                 }
             }
         };
-        let mut noted = Ok(());
+        let draft = match source {
+            Kind::Draft(draft) => Some(draft),
+            _ => None,
+        };
         let kind = match (source, &moved) {
             (Kind::Link(_), Some(version)) => Kind::Link(version.clone()),
-            (Kind::Draft(draft), _) => {
-                let target = Target {
-                    place,
-                    key: new_key.clone(),
-                    found: moved.clone().or(there),
-                    has_moved: moved.is_some(),
-                    replaces: replaced_draft.as_ref().map(|(draft, _)| &***draft),
-                };
-                noted = draft.rename(target, open);
-                Kind::Draft(draft.clone())
-            }
-            (_, Some(version)) => {
-                let known = match source {
-                    Kind::File(old) => writing.known(&old_key, old),
-                    _ => None,
-                };
-                if let Some((_, attributes, modified)) = known {
-                    writing.know(&new_key, version, attributes, modified);
-                }
-                Kind::File(version.clone())
-            }
-            (_, None) => return Err(Errno::EIO),
+            (Kind::File(_), Some(version)) => Kind::File(version.clone()),
+            (Kind::Draft(draft), _) => Kind::Draft(draft.clone()),
+            _ => return Err(Errno::EIO),
         };
-        // It has the new name. What fails leaves it the old one, too.
+        let mut renamed = Ok(());
+        if let Some(draft) = draft {
+            let target = Target {
+                place,
+                key: new_key.clone(),
+                found: moved.clone().or(there.clone()),
+                has_moved: moved.is_some(),
+                replaces: replaced_draft.as_ref().map(|(draft, _)| &***draft),
+            };
+            renamed = draft.rename(target, open);
+        }
+        let is_long = started.elapsed() >= LONG_COPY;
+        // Another program may have put something there if the draft does not know.
+        let mut is_empty = stored.is_none() && draft.is_none_or(|draft| !draft.is_unsure());
+        if let (Ok(()), Some(version), Some(_)) = (&renamed, &stored, &moved) {
+            match remove_version(storer.bucket(), &old_key, version, is_long) {
+                Ok(is_gone) => is_empty = is_gone,
+                Err(error) => renamed = Err(error),
+            }
+            if renamed.is_err()
+                && let Some(draft) = draft
+            {
+                // It keeps its name, and the object there if that is known to be there.
+                let is_there = storer.bucket().holds(&old_key, &Condition::still(Some(version)));
+                let folder = from.folder.key.clone();
+                let back = Target {
+                    place: Place { folder, name: from.name.into() },
+                    key: old_key.clone(),
+                    found: Some(version.clone()),
+                    has_moved: matches!(is_there, Ok(true)),
+                    replaces: None,
+                };
+                self.or_failed(draft.rename(back, open))?;
+            }
+        }
+        if let Err(error) = renamed {
+            // The new name has the copy: who had it goes on from there.
+            if let Some(copy) = moved {
+                self.is_overwritten(to, replaced_draft, copy);
+            }
+            return Err(self.failed(&error));
+        }
+        if let Some(old) = &stored
+            && let (None, Some(version)) = (draft, &moved)
+            && let Some((_, attributes, modified)) = writing.known(&old_key, old)
+        {
+            writing.know(&new_key, version, attributes, modified);
+        }
         if let Some((replaced, held)) = replaced_draft {
             storer.give_up(&replaced.key(), held.unlink());
         }
         drop(held);
-        let other_key =
-            to.kind.as_ref().and_then(|kind| key(&to.folder.key, to.name, kind.suffix()));
-        let mut removed = Ok(true);
-        if let (Some(other), Some(key)) = (&other, other_key) {
-            removed = storer.bucket().remove(&key, &Condition::still(Some(other))).map(|()| true);
-        }
-        if let (Some(version), Some(_)) = (&stored, &moved) {
-            let is_long = started.elapsed() >= LONG_COPY;
-            removed = removed.and(self.remove_version(&old_key, version, is_long));
-        }
         writing.changes.set(&to.folder.key, to.name, Some(kind.clone()));
-        let number = self.tree.number(from.parent, from.name);
         self.tree.rename((from.parent, from.name), (to.parent, to.name));
-        match removed {
-            Ok(true) => writing.changes.set(&from.folder.key, from.name, None),
-            _ => {
-                writing.changes.forget(&from.folder.key, from.name);
-                self.tree.outdate(from.parent);
-            }
+        if is_empty {
+            writing.changes.set(&from.folder.key, from.name, None);
+        } else {
+            writing.changes.forget(&from.folder.key, from.name);
+            self.tree.outdate(from.parent);
         }
         self.keep_folder(&from.folder);
+        let mut ended = Ok(());
         match (number, &kind) {
             (Some(number), Kind::File(version)) => {
-                self.or_failed(self.becomes(number, &new_key, version, kind.clone()))?;
+                ended = self.becomes(number, &new_key, version, kind.clone());
             }
             (Some(number), _) => self.tree.set(number, kind.clone()),
             (None, _) => {}
         }
-        if let Kind::Draft(draft) = &kind {
-            self.settle(draft)?;
+        if let (Some(other), Some(kind)) = (&other, &to.kind)
+            && let Some(key) = key(&to.folder.key, to.name, kind.suffix())
+        {
+            let removed = storer.bucket().remove(&key, &Condition::still(Some(other)));
+            ended = ended.and(removed);
         }
-        self.or_failed(noted.and(removed)).map(drop)
+        if let Kind::Draft(draft) = &kind
+            && self.settle(draft).is_err()
+        {
+            // It has its name, and is stored later.
+            storer.store_later(draft);
+        }
+        self.or_failed(ended)
     }
 
-    /// Removes a version of an object. Returns whether nothing is left: another version stays.
-    fn remove_version(&self, key: &str, version: &ObjectVersion, asks: bool) -> Result<bool> {
-        let bucket = self.writing.as_ref().map(|writing| writing.storer.bucket());
-        let Some(bucket) = bucket else { return Ok(false) };
-        let condition = Condition::still(Some(version));
-        if asks {
-            let found = bucket.head(key)?;
-            if !condition.holds_for(found.as_ref().map(|head| &head.version.tag)) {
-                return Ok(found.is_none());
-            }
+    /// Notes that a copy is under a name that a file did not get in the end.
+    fn is_overwritten(&self, to: &Entry<'_>, draft: Option<HeldDraft<'_>>, copy: ObjectVersion) {
+        let Ok(writing) = self.writing() else { return };
+        if let Some((draft, held)) = draft
+            && draft.replaces(copy.clone())
+        {
+            drop(held);
+            // It is what it was before, once it is stored again.
+            self.was_released(draft.clone(), draft.handles());
+            return;
         }
-        match bucket.remove(key, &condition) {
-            Ok(()) => Ok(true),
-            Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => Ok(false),
-            Err(error) => Err(error),
-        }
+        writing.changes.set(&to.folder.key, to.name, Some(Kind::File(copy)));
+        self.tree.outdate(to.parent);
     }
 
     /// The error for a name that another program has given to something. The kernel looks the name
     /// up again after `ESTALE`, and then asks again.
     fn is_taken(&self, to: &Entry<'_>, flags: RenameFlags) -> Errno {
         if let Ok(writing) = self.writing()
-            && !matches!(to.kind, Some(Kind::Draft(_)))
+            && !matches!(&to.kind, Some(Kind::Draft(draft)) if draft.is_dirty())
         {
             writing.changes.forget(&to.folder.key, to.name);
         }
@@ -242,10 +291,12 @@ impl BucketFs {
         if new_key.starts_with(&*key) {
             return Err(Errno::EINVAL);
         }
-        if to.kind.is_some() {
-            self.remove_folder(INodeNo(to.parent), OsStr::new(to.name))?;
-        } else if self.or_failed(self.bucket.has_any(&new_key))? {
-            return Err(self.is_taken(to, RenameFlags::empty()));
+        // Its mark may be there.
+        if writing.changes.has_any(&new_key) || self.or_failed(self.bucket.has_any(&new_key))? {
+            return Err(match to.kind {
+                Some(_) => Errno::ENOTEMPTY,
+                None => self.is_taken(to, RenameFlags::empty()),
+            });
         }
         let mut drafts = writing.drafts();
         drafts.retain(|draft| draft.key().starts_with(&*key));
@@ -254,18 +305,23 @@ impl BucketFs {
             let upload = self.or_failed(draft.forget_parts())?;
             writing.storer.give_up(&draft.key(), upload);
         }
+        writing.changes.forget_below(&new_key);
         let record = writing.staging.new_move();
         let mut moved = Move::new(&writing.url, &key, &new_key);
         let copied = writing.staging.note_move(&record, &moved).and_then(|()| {
             let copies = copy_all(&writing.storer, (&key, &new_key))?;
-            moved.copies = Some(copies);
-            writing.staging.note_move(&record, &moved)
+            moved.copies = Some(copies.clone());
+            let noted = writing.staging.note_move(&record, &moved);
+            noted.or_else(|error| {
+                undo_copies(&writing.storer, &new_key, &copies)?;
+                Err(error)
+            })
         });
         if let Err(error) = copied {
             writing.staging.end_move(&record);
             return Err(self.failed(&error));
         }
-        // It has the new name. What fails leaves some of it under the old one, too.
+        // From here on it has the new name, and an error leaves some of it both names.
         let mut renamed = Ok(());
         for draft in &drafts {
             let (old, place) = (draft.key(), draft.place());
@@ -287,11 +343,15 @@ impl BucketFs {
             let open = |key: &str, version: &ObjectVersion| writing.storer.open(key, version);
             renamed = renamed.and(draft.rename(target, open));
         }
-        drop(held);
         let copies = moved.copies.unwrap_or_default();
-        let removed = remove_copied(&writing.storer, (&key, &new_key), &copies);
-        // What could not be removed is not removed later: there may be other objects by then.
-        writing.staging.end_move(&record);
+        let removed = renamed.and_then(|()| {
+            let removed = remove_copied(&writing.storer, (&key, &new_key), &copies);
+            // What could not be removed is not removed later: there may be other objects by then.
+            // But a draft whose record has the old name gets the new one from this record.
+            writing.staging.end_move(&record);
+            removed
+        });
+        drop(held);
         writing.know_copies(&key, &new_key, &copies);
         writing.changes.rename_folder(&key, &new_key);
         writing.changes.set(&to.folder.key, to.name, Some(Kind::Folder));
@@ -306,6 +366,7 @@ impl BucketFs {
         self.tree.rename((from.parent, from.name), (to.parent, to.name));
         let copies: HashMap<&str, &Copied> =
             copies.iter().map(|copied| (&*copied.rest, copied)).collect();
+        let mut become_others = Ok(());
         for (number, node) in self.tree.below(&new_key) {
             let Some(copied) = copies.get(&node.key[new_key.len()..]) else { continue };
             let version = copied.version();
@@ -314,9 +375,24 @@ impl BucketFs {
                 Kind::Link(old) if old.tag == copied.tag => Kind::Link(version.clone()),
                 _ => continue,
             };
-            self.or_failed(self.becomes(number, &node.key, &version, kind))?;
+            become_others = become_others.and(self.becomes(number, &node.key, &version, kind));
         }
-        self.or_failed(renamed.and(removed))
+        self.or_failed(become_others.and(removed))
+    }
+}
+
+/// Removes a version of an object. Returns whether nothing is left: another version stays. If it
+/// `asks`, it asks whether it is still this version, for not every service knows conditions of
+/// removals.
+fn remove_version(bucket: &Bucket, key: &str, version: &ObjectVersion, asks: bool) -> Result<bool> {
+    let condition = Condition::still(Some(version));
+    if asks && !bucket.holds(key, &condition)? {
+        return Ok(false);
+    }
+    match bucket.remove(key, &condition) {
+        Ok(()) => Ok(true),
+        Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -353,6 +429,11 @@ fn hold<'a>(
         return (Some(source.hold()), target);
     }
     (source.map(|draft| draft.hold()), hold_target())
+}
+
+/// Whether an object may be a copy of another one.
+fn is_alike(one: &ObjectVersion, other: &ObjectVersion) -> bool {
+    (&one.tag, one.size) == (&other.tag, other.size)
 }
 
 /// Whether an object is not the one that it was.

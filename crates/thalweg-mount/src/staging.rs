@@ -21,7 +21,7 @@ use thalweg_io::{Error, Result};
 use thalweg_object::PartsUpload;
 
 use crate::attributes::Attributes;
-use crate::parts::LARGEST;
+use crate::parts::{Completion, LARGEST};
 
 /// The version of [`Record`].
 const SCHEMA: u32 = 2;
@@ -70,9 +70,10 @@ pub(crate) struct Record {
     pub(crate) parts: Option<SavedParts>,
     /// The number of its last change.
     pub(crate) change: u64,
-    /// The mark of an object that was to be made of parts, and the number of the change that it
-    /// has.
-    pub(crate) completed: Option<(String, u64)>,
+    /// The object that was last to be made of parts.
+    pub(crate) completion: Option<Completion>,
+    /// The number of the next mark.
+    pub(crate) marks: u64,
     /// How the marks begin of the draft whose name it has got, which nobody stores any more.
     pub(crate) replaces: Option<String>,
 }
@@ -330,18 +331,7 @@ impl Staging {
     pub(crate) fn write(&self, id: u64, record: &Record, lasts: bool) -> Result<()> {
         let path = self.record(id);
         let text = serde_json::to_vec(record).unwrap_or_default();
-        self.replace(&path, &text, lasts).map_err(|error| failed(&path, error))
-    }
-
-    fn replace(&self, path: &Path, text: &[u8], lasts: bool) -> io::Result<()> {
-        let new = path.with_extension("new");
-        let mut file = private().write(true).create(true).truncate(true).open(&new)?;
-        file.write_all(text)?;
-        if lasts {
-            file.sync_all()?;
-        }
-        fs::rename(&new, path)?;
-        if lasts { File::open(&self.folder)?.sync_all() } else { Ok(()) }
+        replace(&path, &text, lasts).map_err(|error| failed(&path, error))
     }
 
     /// Removes the record of a draft: the store has all of it.
@@ -367,7 +357,7 @@ impl Staging {
     /// Those of the system.
     pub(crate) fn note_move(&self, path: &Path, moved: &Move) -> Result<()> {
         let text = serde_json::to_vec(moved).unwrap_or_default();
-        self.replace(path, &text, true).map_err(|error| failed(path, error))
+        replace(path, &text, true).map_err(|error| failed(path, error))
     }
 
     /// Notes that a folder has its other name, or has not got it.
@@ -436,8 +426,14 @@ impl Staging {
                 Ok(None) => fs::remove_file(&data),
                 Ok(Some(mut found)) => {
                     // It was not noted before the mount ended.
+                    let key = found.key.clone();
                     moved_here.iter().for_each(|moved| moved.apply(&mut found));
-                    self.take_draft(&data, &record, found, leavings)
+                    let text = serde_json::to_vec(&found).map_err(io::Error::other);
+                    let noted = match found.key == key {
+                        true => Ok(()),
+                        false => text.and_then(|text| replace(&record, &text, true)),
+                    };
+                    noted.and_then(|()| self.take_draft(&data, &record, found, leavings))
                 }
                 Err(error) => Err(error),
             };
@@ -474,9 +470,7 @@ impl Staging {
         // The record last: until it is here, the draft is still there.
         let own = self.data(id);
         fs::hard_link(data, &own)?;
-        let text = serde_json::to_vec(&record).map_err(io::Error::other)?;
-        self.replace(&self.record(id), &text, true)?;
-        fs::remove_file(path)?;
+        fs::rename(path, self.record(id))?;
         fs::remove_file(data)?;
         let file = private().read(true).write(true).open(&own)?;
         let bytes: u64 = record.local.iter().map(|(start, end)| end - start).sum();
@@ -564,6 +558,21 @@ fn read(path: &Path, url: &str) -> io::Result<Option<Record>> {
     Ok(Some(record))
 }
 
+/// Writes a file in place of an older one. If it `lasts`, a crash of the machine does not lose it.
+fn replace(path: &Path, text: &[u8], lasts: bool) -> io::Result<()> {
+    let new = path.with_extension("new");
+    let mut file = private().write(true).create(true).truncate(true).open(&new)?;
+    file.write_all(text)?;
+    if lasts {
+        file.sync_all()?;
+    }
+    fs::rename(&new, path)?;
+    match path.parent().filter(|_| lasts) {
+        Some(folder) => File::open(folder)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
 fn failed(path: &Path, error: io::Error) -> Error {
     Error::io(&path.to_string_lossy().into(), "staging in", error)
 }
@@ -603,7 +612,8 @@ impl Record {
             attributes: Attributes::default(),
             parts: None,
             change: 0,
-            completed: None,
+            completion: None,
+            marks: 0,
             replaces: None,
         }
     }

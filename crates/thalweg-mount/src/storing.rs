@@ -27,7 +27,7 @@ const DRAFTS: usize = 8;
 /// After so many rounds of sending what was changed meanwhile, writers wait for the last one.
 const ROUNDS: usize = 3;
 /// Tries to replace objects that a draft became before.
-const MOST_TRIES: usize = 3;
+const MOST_TRIES: usize = 4;
 /// How long a draft that could not be stored waits. Each further wait is twice as long.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -144,7 +144,7 @@ impl Storer {
     }
 
     /// The bucket to read from.
-    pub(crate) fn source(&self) -> &Arc<bucket::Bucket> {
+    pub(crate) fn source(&self) -> &bucket::Bucket {
         &self.source
     }
 
@@ -247,24 +247,21 @@ impl Storer {
 
     /// Has a draft stored later, and again after a failure.
     pub(crate) fn store_later(self: &Arc<Self>, draft: &Arc<Draft>) {
-        if !draft.set_waiting(true) {
-            self.again(draft.clone(), 0, Duration::ZERO);
-        }
+        self.again(draft.clone(), 0, Duration::ZERO);
     }
 
     fn again(self: &Arc<Self>, draft: Arc<Draft>, tries: u32, wait: Duration) {
         let storer = self.clone();
+        let queued = draft.queue();
         let job = move || {
-            draft.set_waiting(false);
             // Who writes stores it, once it is closed.
-            if draft.has_writers() {
+            if draft.has_writers() || !draft.is_queued(queued) {
                 return;
             }
             let Err(error) = storer.store(&draft) else { return };
             (storer.warn)(&format!("{error}; it stays in the folder for staging"));
             // What another program has changed is for people to decide.
-            let is_conflict = io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle);
-            if !is_conflict && !draft.set_waiting(true) {
+            if io_kind(&error) != Some(ErrorKind::StaleNetworkFileHandle) {
                 let wait = (FIRST_WAIT * 2_u32.pow(tries.min(10))).min(LONGEST_WAIT);
                 storer.again(draft, tries + 1, wait);
             }
@@ -300,49 +297,53 @@ impl Storer {
         let mut tries = 0;
         loop {
             tries += 1;
-            match self.put(draft, snapshot) {
-                // An earlier try, whose answer was lost, may have made the object.
-                Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => {
-                    let own = self.bucket.head(&snapshot.key)?.filter(|head| draft.has_made(head));
-                    let Some(Head { version, mark: Some(mark), .. }) = own else {
-                        return Err(error);
-                    };
-                    let open = |key: &str, version: &ObjectVersion| self.open(key, version);
-                    if draft.recognise((&mark, version.clone()), snapshot, open)? {
-                        return Ok(version);
-                    }
-                    if tries >= MOST_TRIES {
-                        return Err(error);
-                    }
+            let error = match self.put(draft, snapshot) {
+                Ok(version) => return Ok(version),
+                Err(error) => error,
+            };
+            let is_gone = io_kind(&error) == Some(ErrorKind::NotFound);
+            let is_changed = io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle);
+            if tries >= MOST_TRIES || !is_gone && !is_changed {
+                return Err(error);
+            }
+            let head = self.bucket.head(&snapshot.key)?;
+            if let Some(made) = self.made(draft, snapshot, head.as_ref())? {
+                match made {
+                    Made::All(version) => return Ok(version),
+                    Made::Less => {}
                 }
-                stored => return stored,
-            }
-        }
-    }
-
-    fn put(self: &Arc<Self>, draft: &Arc<Draft>, snapshot: &mut Snapshot) -> Result<ObjectVersion> {
-        for _ in 0..2 {
-            let stored = self.put_once(draft, snapshot);
-            if !matches!(&stored, Err(error) if io_kind(error) == Some(ErrorKind::NotFound)) {
-                return stored;
-            }
-            if snapshot.found.is_some() && self.bucket.head(&snapshot.key)?.is_none() {
+            } else if head.is_none() && snapshot.found.is_some() {
                 // Another program has removed the object that it replaces.
                 snapshot.found = None;
                 snapshot.has_bytes = true;
-            } else {
+            } else if is_gone {
                 // The service may have forgotten the upload.
                 self.give_up(&snapshot.key, draft.forget_parts()?);
+            } else {
+                return Err(error);
             }
         }
-        self.put_once(draft, snapshot)
     }
 
-    fn put_once(
-        self: &Arc<Self>,
-        draft: &Arc<Draft>,
+    /// What an earlier try, whose answer was lost, has made of a draft. If that is less than the
+    /// snapshot, the draft goes on from it.
+    fn made(
+        &self,
+        draft: &Draft,
         snapshot: &mut Snapshot,
-    ) -> Result<ObjectVersion> {
+        head: Option<&Head>,
+    ) -> Result<Option<Made>> {
+        let Some(head) = head.filter(|head| draft.has_made(head)) else { return Ok(None) };
+        let (version, mark) = (head.version.clone(), head.mark.as_deref().unwrap_or_default());
+        if draft.is_all(mark, snapshot) {
+            return Ok(Some(Made::All(version)));
+        }
+        let open = |key: &str, version: &ObjectVersion| self.open(key, version);
+        draft.goes_on_from((mark, version), snapshot, open)?;
+        Ok(Some(Made::Less))
+    }
+
+    fn put(self: &Arc<Self>, draft: &Arc<Draft>, snapshot: &mut Snapshot) -> Result<ObjectVersion> {
         let condition = Condition::still(snapshot.found.as_ref());
         let key = snapshot.key.clone();
         if let (false, Some(found)) = (snapshot.has_bytes, &snapshot.found) {
@@ -402,7 +403,17 @@ impl Storer {
             }
             round += 1;
         };
-        let (_, upload) = self.upload(draft)?;
+        let Some((_, upload)) = self.upload(draft)? else { return Err(Error::Cancelled) };
+        if draft.was_completed(&upload) {
+            // The answer was lost, and the object may have been made, of other bytes.
+            let head =
+                self.bucket.head(&key)?.filter(|head| head.mark.as_deref() == Some(upload.mark()));
+            match self.made(draft, snapshot, head.as_ref())? {
+                None => {}
+                Some(Made::All(version)) => return Ok(version),
+                Some(Made::Less) => return self.put(draft, snapshot),
+            }
+        }
         draft.completes(&upload, snapshot, is_all)?;
         let tag = self.bucket.complete(&key, &upload, &tags, condition)?;
         let version = ObjectVersion { size, tag, modified: None };
@@ -416,13 +427,13 @@ impl Storer {
         draft.take_failure().map_or(Ok(()), Err)
     }
 
-    fn upload(&self, draft: &Draft) -> Result<(Arc<str>, PartsUpload)> {
+    fn upload(&self, draft: &Draft) -> Result<Option<(Arc<str>, PartsUpload)>> {
         draft.upload(|key, attributes, mark| self.bucket.begin(key, (&metadata(attributes), mark)))
     }
 
     /// Sends a part of a draft, if the store does not have it.
     fn send(&self, draft: &Draft, number: usize) -> Result<()> {
-        let (key, upload) = self.upload(draft)?;
+        let Some((key, upload)) = self.upload(draft)? else { return Ok(()) };
         let Some(range) = draft.begin_part(&upload, number) else { return Ok(()) };
         let sent = draft.read_to_send(range).and_then(|bytes| {
             // Reading may need memory itself, which others hold that wait for theirs.
@@ -442,6 +453,14 @@ impl Storer {
             self.fetcher.make_room(bytes);
         }
     }
+}
+
+/// What a try has made of a draft whose answer was lost.
+enum Made {
+    /// All that was to be stored.
+    All(ObjectVersion),
+    /// What it was before later changes.
+    Less,
 }
 
 /// The metadata of attributes, which were checked when they were set.

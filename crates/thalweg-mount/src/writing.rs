@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use fuser::Errno;
@@ -54,8 +54,10 @@ pub(crate) struct Writing {
     known: Mutex<HashMap<Arc<str>, Known>>,
     /// Held while a folder gets another name.
     pub(crate) moving: RwLock<()>,
-    /// Held while a file becomes a draft, or a draft a file.
-    pub(crate) turning: Mutex<()>,
+    /// Held while a file becomes a draft, or a draft a file. Files with these numbers do not become
+    /// drafts: they get another name, or are removed.
+    pub(crate) turning: Mutex<HashSet<u64>>,
+    turned: Condvar,
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,6 +88,19 @@ impl Handle {
     }
 }
 
+/// A file that does not become a draft.
+pub(crate) struct KeptClosed<'a> {
+    writing: &'a Writing,
+    number: u64,
+}
+
+impl Drop for KeptClosed<'_> {
+    fn drop(&mut self) {
+        lock(&self.writing.turning).remove(&self.number);
+        self.writing.turned.notify_all();
+    }
+}
+
 impl Writing {
     pub(crate) fn new(
         storer: Arc<Storer>,
@@ -107,7 +122,24 @@ impl Writing {
             drafts: Mutex::default(),
             moving: RwLock::default(),
             turning: Mutex::default(),
+            turned: Condvar::new(),
         })
+    }
+
+    /// Has a file with a number not become a draft, until what this gives is dropped.
+    pub(crate) fn keep_closed(&self, number: Option<u64>) -> Option<KeptClosed<'_>> {
+        let number = number?;
+        lock(&self.turning).insert(number);
+        Some(KeptClosed { writing: self, number })
+    }
+
+    /// Holds [`Writing::turning`] once a file with a number may become a draft.
+    pub(crate) fn turn(&self, number: u64) -> MutexGuard<'_, HashSet<u64>> {
+        let mut turning = lock(&self.turning);
+        while turning.contains(&number) {
+            turning = self.turned.wait(turning).unwrap_or_else(PoisonError::into_inner);
+        }
+        turning
     }
 
     /// Notes a new draft.
@@ -222,6 +254,8 @@ impl Writing {
         closed.retain(|left| {
             let stays = !replaced.contains(&left.record.mark);
             if !stays {
+                let upload = left.record.parts.as_ref().map(|parts| parts.upload.clone());
+                self.storer.give_up(&left.record.key, upload);
                 self.staging.remove(left.id);
             }
             stays

@@ -50,7 +50,7 @@ pub enum Condition {
 }
 
 impl Condition {
-    /// That what is there is still a version, or nothing.
+    /// Holds if nothing has changed since this was found.
     #[must_use]
     pub fn still(found: Option<&ObjectVersion>) -> Self {
         match found {
@@ -61,8 +61,7 @@ impl Condition {
     }
 
     /// Whether it holds where there is an object with a tag, or none.
-    #[must_use]
-    pub fn holds_for(&self, tag: Option<&String>) -> bool {
+    fn holds_for(&self, tag: Option<&String>) -> bool {
         match self {
             Self::Anything => true,
             Self::Nothing => tag.is_none(),
@@ -221,7 +220,7 @@ impl Bucket {
     pub fn head(&self, key: &str) -> Result<Option<Head>> {
         let answer = match self.ask(&Ask::new(Method::HEAD, key)) {
             Ok(answer) => answer,
-            Err(error) if refused(&error).is_some_and(Refusal::is_absence) => return Ok(None),
+            Err(error) if refused(&error).is_some_and(Refusal::is_missing) => return Ok(None),
             Err(error) => return Err(self.failed(key, "asking for", error)),
         };
         let text = |name: &str| answer.headers.get(name)?.to_str().ok();
@@ -244,6 +243,15 @@ impl Bucket {
         let mut metadata: Metadata = metadata.collect();
         let mark = metadata.remove(MARK);
         Ok(Some(Head { version, metadata, mark }))
+    }
+
+    /// Whether a condition holds for an object.
+    ///
+    /// # Errors
+    /// Those of [`Bucket::head`].
+    pub fn holds(&self, key: &str, condition: &Condition) -> Result<bool> {
+        let head = self.head(key)?;
+        Ok(condition.holds_for(head.as_ref().map(|head| &head.version.tag)))
     }
 
     /// Makes an object of bytes. Returns its tag. No other object has the same mark. It tells
@@ -348,8 +356,9 @@ impl Bucket {
     }
 
     /// Copies an object within the bucket, with its metadata or with others and another mark.
-    /// Returns the tag of the copy. Some services ignore conditions of copies, so that who needs
-    /// one to hold asks for the object first, too ([`Bucket::head`]).
+    /// Returns the tag of the copy. Some services ignore conditions of copies, and a copy may have
+    /// been made though its answer was lost: who needs the condition to hold asks first, too
+    /// ([`Bucket::holds`]).
     ///
     /// # Errors
     /// Those of [`Bucket::put`]; of the kind `StaleNetworkFileHandle` if the object has another
@@ -366,24 +375,26 @@ impl Bucket {
             false => self.copy_once((from, version), to, metadata, condition),
         };
         let Err(Error::Io { source, .. }) = &copied else { return copied };
-        let is_unmet = matches!(source.kind(), ErrorKind::StaleNetworkFileHandle)
-            || matches!((source.kind(), condition), (ErrorKind::NotFound, Condition::Tag(_)));
-        if *condition == Condition::Anything || !is_unmet {
-            return copied;
+        let is_changed = source.kind() == ErrorKind::StaleNetworkFileHandle;
+        let is_gone = source.kind() == ErrorKind::NotFound;
+        let may_be_unmet = is_changed || is_gone && matches!(condition, Condition::Tag(_));
+        if *condition == Condition::Anything || !may_be_unmet {
+            return if is_changed { Err(self.changed(from)) } else { copied };
         }
         let found = self.head(to)?;
-        let tag = found.as_ref().map(|head| &head.version.tag);
-        if condition.holds_for(tag) {
-            return copied;
+        if condition.holds_for(found.as_ref().map(|head| &head.version.tag)) {
+            return if is_changed { Err(self.changed(from)) } else { copied };
         }
-        // An earlier try, whose answer was lost, has made a copy that has the mark of the object.
-        if let Some(Head { version, mark: Some(mark), .. }) = found {
+        // An earlier try, whose answer was lost, may have made the copy. Before, the condition
+        // held.
+        if let Some(found) = found {
             let own = match metadata {
                 Some((_, own)) => Some(own.to_owned()),
                 None => self.head(from)?.and_then(|head| head.mark),
             };
-            if own.is_some_and(|own| own == mark) {
-                return Ok(version.tag);
+            let is_alike = (&found.version.tag, found.version.size) == (&version.tag, version.size);
+            if own == found.mark && (own.is_some() || is_alike) {
+                return Ok(found.version.tag);
             }
         }
         let why = "another program has changed what is there meanwhile";
@@ -504,8 +515,7 @@ impl Bucket {
         if !is_unknown || *condition == Condition::Anything {
             return Err(error);
         }
-        let found = self.head(key)?.map(|head| head.version.tag);
-        match condition.holds_for(found.as_ref()) {
+        match self.holds(key, condition)? {
             true => request(&Condition::Anything),
             false => Err(self.changed(key)),
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use rustix::fs::{FallocateFlags, fallocate};
@@ -11,7 +12,7 @@ use thalweg_object::PartsUpload;
 
 use super::{Base, Draft, Place, State, full};
 use crate::attributes::Attributes;
-use crate::parts::{self, PART, Parts};
+use crate::parts::{self, Completion, PART, Parts};
 use crate::ranges::Ranges;
 use crate::reading::Reading;
 use crate::staging::Named;
@@ -27,6 +28,8 @@ pub(crate) struct Snapshot {
     pub(crate) size: u64,
     change: u64,
     bytes: u64,
+    /// The upload whose parts it is made of.
+    upload: Option<PartsUpload>,
 }
 
 impl Draft {
@@ -46,6 +49,7 @@ impl Draft {
             size: state.size,
             change: state.change,
             bytes: state.bytes,
+            upload: None,
         })
     }
 
@@ -83,17 +87,21 @@ impl Draft {
         self.read_noting(range, |_| ())
     }
 
-    /// The upload in parts. If there is none, `begin` begins it, with attributes and a mark.
+    /// The upload in parts. If there is none, `begin` begins it, with attributes and a mark. `None`
+    /// if it gets another name just now, or is removed, and nobody is storing it.
     ///
     /// # Errors
     /// Those of `begin`.
     pub(crate) fn upload(
         &self,
         begin: impl FnOnce(&str, &Attributes, &str) -> Result<PartsUpload>,
-    ) -> Result<(Arc<str>, PartsUpload)> {
+    ) -> Result<Option<(Arc<str>, PartsUpload)>> {
         let mut state = self.when(|state| !state.is_beginning);
         if let Some(parts) = &state.parts {
-            return Ok((state.key.clone(), parts.upload.clone()));
+            return Ok(Some((state.key.clone(), parts.upload.clone())));
+        }
+        if state.is_held || !state.is_dirty() {
+            return Ok(None);
         }
         state.is_beginning = true;
         let (key, attributes) = (state.key.clone(), state.attributes.clone());
@@ -106,7 +114,7 @@ impl Draft {
         state.parts = Some(Parts::new(upload.clone(), attributes));
         // Whoever comes after a crash gives it up.
         self.note(&mut state, true)?;
-        Ok((key, upload))
+        Ok(Some((key, upload)))
     }
 
     /// Begins to send a part: its bytes. `None` if the store has it, or somebody sends it.
@@ -162,45 +170,65 @@ impl Draft {
         self.lock().failure.take()
     }
 
-    /// Notes that an object is made of the parts, and whether it is all of a snapshot: it may lack
-    /// attributes.
+    /// Whether an object was about to be made of an upload before, so that it may be there.
+    pub(crate) fn was_completed(&self, upload: &PartsUpload) -> bool {
+        self.lock().completion.as_ref().is_some_and(|last| last.mark == upload.mark())
+    }
+
+    /// Notes that an object is about to be made of an upload, and whether it is all of a snapshot:
+    /// it may lack attributes.
     ///
     /// # Errors
     /// Those of the staging folder.
     pub(crate) fn completes(
         &self,
         upload: &PartsUpload,
-        snapshot: &Snapshot,
+        snapshot: &mut Snapshot,
         is_all: bool,
     ) -> Result<()> {
+        snapshot.upload = Some(upload.clone());
         let mut state = self.lock();
         let change = if is_all { snapshot.change } else { 0 };
-        state.completed = Some((upload.mark().to_owned(), change));
+        let next = self.marks.load(Ordering::Relaxed);
+        state.completion = Some(Completion { mark: upload.mark().to_owned(), change, next });
         // Whoever comes after a crash recognises it.
         if state.has_record { self.note(&mut state, true) } else { Ok(()) }
     }
 
-    /// Notes that an object of its own is under its key, of which the store did not tell when it
-    /// was made. Returns whether that is all of the snapshot.
+    /// Whether an object with this mark, which it became, is all of a snapshot.
+    pub(crate) fn is_all(&self, mark: &str, snapshot: &Snapshot) -> bool {
+        let change = match &self.lock().completion {
+            Some(last) if last.mark == mark => Some(last.change),
+            _ => self.parts_of(mark).map(|(change, _)| change),
+        };
+        change == Some(snapshot.change)
+    }
+
+    /// Goes on from an object with this mark, which it became, and of which the store did not tell.
+    /// Its bytes that are not here have not changed since.
     ///
     /// # Errors
     /// Those of `open`, which reads the object.
-    pub(crate) fn recognise(
+    pub(crate) fn goes_on_from(
         &self,
         (mark, version): (&str, ObjectVersion),
         snapshot: &mut Snapshot,
         open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
-    ) -> Result<bool> {
-        if self.change_of(mark) == Some(snapshot.change) {
-            return Ok(true);
-        }
-        let mut state = self.lock();
+    ) -> Result<()> {
+        let number = self.parts_of(mark).map(|(_, number)| number);
+        let mut state = self.when(|state| !state.is_beginning);
         snapshot.found = Some(version.clone());
         state.found = Some(version.clone());
-        // Its bytes that are not here have not changed since.
-        let has_sent = state.completed.as_ref().is_some_and(|(completed, _)| completed == mark);
-        state.now_of(&snapshot.key, version, has_sent, open)?;
-        Ok(false)
+        let has_sent = state
+            .completion
+            .as_ref()
+            .is_some_and(|last| last.mark == mark || number.is_some_and(|at| at >= last.next));
+        state.rebase(&snapshot.key, version, has_sent, open)?;
+        if has_sent {
+            // The service has made an object of them, and forgotten them.
+            state.forget_parts();
+        }
+        if state.has_record { self.note(&mut state, true) } else { Ok(()) }
     }
 
     /// Forgets the upload in parts. Fails if bytes are lost with it.
@@ -217,8 +245,7 @@ impl Draft {
                        be renamed or stored again once it is in the store";
             return Err(full(&self.url_of(&state.key), why));
         }
-        state.next_early = 0;
-        Ok(state.parts.take().map(|parts| parts.upload))
+        Ok(state.forget_parts())
     }
 
     /// Ends storing it. `open` reads the object that was stored.
@@ -248,10 +275,12 @@ impl Draft {
         state.found = Some(version.clone());
         state.verified = Instant::now();
         // The old version is gone. The new one has the same bytes.
-        state.now_of(&snapshot.key, version, snapshot.has_bytes, open)?;
-        if snapshot.has_bytes {
-            state.parts = None;
-            state.next_early = 0;
+        // Parts of an upload that has begun meanwhile are of later bytes.
+        let has_sent = snapshot.upload.is_some()
+            && snapshot.upload.as_ref() == state.parts.as_ref().map(|parts| &parts.upload);
+        state.rebase(&snapshot.key, version, has_sent, open)?;
+        if has_sent {
+            state.forget_parts();
         }
         if state.is_dirty() {
             return self.note(&mut state, true);
@@ -261,16 +290,39 @@ impl Draft {
         Ok(())
     }
 
-    /// Has nobody store it, until what this gives is dropped.
+    /// Has nobody store it, until what this gives is dropped, and no upload begin.
     pub(crate) fn hold(&self) -> Held<'_> {
-        self.when(|state| !state.is_publishing).is_publishing = true;
+        let mut state = self.when(|state| !state.is_publishing && !state.is_beginning);
+        (state.is_publishing, state.is_held) = (true, true);
         Held(self)
+    }
+
+    /// Holds it to be removed: what is being stored ends soon.
+    pub(crate) fn hold_to_remove(&self) -> Held<'_> {
+        self.lock().is_removed = true;
+        self.hold()
+    }
+
+    /// Notes that another object is under its key, which it replaces. Returns `false` if it cannot,
+    /// for the store had its bytes.
+    pub(crate) fn replaces(&self, found: ObjectVersion) -> bool {
+        let mut state = self.lock();
+        if !state.is_dirty() && !state.local.gaps(0..state.size).is_empty() {
+            return false;
+        }
+        state.found = Some(found);
+        state.touch();
+        state.bytes = state.change;
+        // Without its record, it is told after a crash that the object is another one.
+        let _ = self.note(&mut state, true);
+        true
     }
 
     /// Gives it another place. It is held meanwhile, and has no upload in parts.
     ///
     /// # Errors
-    /// Those of `open`, which reads what has moved, and of the staging folder.
+    /// Those of `open`, which reads what has moved, and of the staging folder. It stays where it is
+    /// then.
     pub(crate) fn rename(
         &self,
         target: Target<'_>,
@@ -278,32 +330,29 @@ impl Draft {
     ) -> Result<()> {
         let Target { place, key, found, has_moved, replaces } = target;
         let mut state = self.lock();
+        let old = (state.place.clone(), state.key.clone(), state.found.clone());
+        let (base, bytes, old_replaces) =
+            (state.base.clone(), (state.change, state.bytes), state.replaces.clone());
         if let Some(version) = found.clone().filter(|_| has_moved) {
-            state.now_of(&key, version, false, open)?;
+            state.rebase(&key, version, false, open)?;
         } else {
             // All of it is to be stored there.
+            state.touch();
             state.bytes = state.change;
         }
         (state.place, state.key, state.found) = (place, key, found);
-        state.verified = Instant::now();
         if let Some(replaced) = replaces {
             state.replaces = Some(replaced.mark.clone());
         }
-        if state.has_record { self.note(&mut state, true) } else { Ok(()) }
-    }
-
-    /// Notes that it was unlinked, and waits until nobody stores it. Returns the upload to be given
-    /// up.
-    pub(crate) fn unlink(&self) -> Option<PartsUpload> {
-        self.lock().is_removed = true;
-        self.hold().unlink()
-    }
-
-    /// Undoes [`Draft::unlink`]: the store has not removed it.
-    pub(crate) fn undo_unlink(&self) {
-        let mut state = self.lock();
-        state.is_removed = false;
-        let _ = self.note(&mut state, true);
+        let noted = if state.has_record { self.note(&mut state, true) } else { Ok(()) };
+        if noted.is_ok() {
+            state.verified = Instant::now();
+        } else {
+            (state.place, state.key, state.found) = old;
+            ((state.change, state.bytes), state.base) = (bytes, base);
+            state.replaces = old_replaces;
+        }
+        noted
     }
 
     /// Frees bytes that were sent, of a file that is written in order. Returns how many.
@@ -346,9 +395,15 @@ impl Draft {
 }
 
 impl State {
+    /// Forgets the upload in parts.
+    fn forget_parts(&mut self) -> Option<PartsUpload> {
+        self.next_early = 0;
+        self.parts.take().map(|parts| parts.upload)
+    }
+
     /// Notes that a version of an object has the bytes that are not here, and whether it has those
     /// that were sent in parts.
-    fn now_of(
+    fn rebase(
         &mut self,
         key: &Arc<str>,
         version: ObjectVersion,
@@ -389,18 +444,29 @@ pub(crate) struct Held<'a>(&'a Draft);
 impl Held<'_> {
     /// Notes that the draft was unlinked. Returns the upload to be given up.
     pub(crate) fn unlink(self) -> Option<PartsUpload> {
-        let mut state = self.0.when(|state| !state.is_beginning);
+        let mut state = self.0.lock();
         state.is_removed = true;
         // Nobody stores it after a crash.
         self.0.staging.forget(self.0.id);
         state.has_record = true;
-        state.parts.take().map(|parts| parts.upload)
+        state.forget_parts()
+    }
+
+    /// Notes that it was not removed.
+    pub(crate) fn stays(self) {
+        self.0.lock().is_removed = false;
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_publishing = false;
+        let mut state = self.0.lock();
+        (state.is_publishing, state.is_held) = (false, false);
+        if state.parts.is_none() {
+            // What was not sent meanwhile is sent with the next bytes.
+            state.next_early = 0;
+        }
+        drop(state);
         self.0.changed.notify_all();
     }
 }

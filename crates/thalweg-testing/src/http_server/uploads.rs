@@ -24,6 +24,13 @@ struct State {
     metadata: HashMap<String, Metadata>,
 }
 
+impl State {
+    /// Whether an upload is of an object.
+    fn is_of(&self, id: &str, path: &str) -> bool {
+        self.unfinished.get(id).is_some_and(|upload| upload.path == path)
+    }
+}
+
 struct Upload {
     path: String,
     metadata: Metadata,
@@ -134,13 +141,14 @@ impl Uploads {
                 state.metadata.remove(path);
                 answer(204, "", "")
             }
-            ("DELETE", Some(id)) => match state.unfinished.remove(id) {
-                Some(_) => answer(204, "", ""),
-                None => refusal(404, "NoSuchUpload"),
-            },
+            ("DELETE", Some(id)) if state.is_of(id, path) => {
+                state.unfinished.remove(id);
+                answer(204, "", "")
+            }
+            (_, Some(id)) if !state.is_of(id, path) => refusal(404, "NoSuchUpload"),
             ("PUT", Some(id)) => {
                 let number = parameter(query, "partNumber").and_then(|number| number.parse().ok());
-                let upload = state.unfinished.get_mut(id).filter(|upload| upload.path == path);
+                let upload = state.unfinished.get_mut(id);
                 let (Some(number), Some(upload)) = (number, upload) else {
                     return refusal(404, "NoSuchUpload");
                 };

@@ -341,8 +341,9 @@ fn a_renamed_file_has_its_own_bytes() {
     let mounted = Mounted::writing(&store.server, &[]);
     fs::write(mounted.path("a"), "mine").unwrap();
     store.refuse(|asked| asked.method == "PUT");
-    let changed = fs::set_permissions(mounted.path("a"), fs::Permissions::from_mode(0o600));
-    assert!(changed.is_err());
+    // It is not taken back while somebody has it open.
+    let open = File::open(mounted.path("a")).unwrap();
+    assert!(open.set_permissions(fs::Permissions::from_mode(0o600)).is_err());
     store.mend();
     store.put("a", "theirs");
     fs::rename(mounted.path("a"), mounted.path("target")).unwrap();
@@ -417,4 +418,230 @@ fn what_could_not_be_stored_is_stored_later() {
     store.mend();
     until(|| store.object("a").is_some_and(|content| content == "bytes"));
     drop(reader);
+}
+
+/// The old object cannot be removed: the file keeps its name, and another try does no harm.
+#[test]
+fn a_rename_whose_removal_fails_can_be_repeated() {
+    if !can_mount() {
+        return;
+    }
+    for has_target in [false, true] {
+        let store = Store::new();
+        store.put("a", "old a");
+        if has_target {
+            store.put("b", "old b");
+        }
+        let mounted = Mounted::writing(&store.server, &["--ttl", "0"]);
+        let mut file = File::create(mounted.path("a")).unwrap();
+        file.write_all(b"new").unwrap();
+        let mut target = has_target.then(|| append(&mounted.path("b"), " and more"));
+        store.refuse(|asked| asked.method == "DELETE");
+        assert!(fs::rename(mounted.path("a"), mounted.path("b")).is_err());
+        if let Some(target) = &mut target {
+            // It lost what it was made of, but it can be written anew.
+            target.set_len(0).unwrap();
+            target.write_all(b"target").unwrap();
+            target.sync_all().unwrap();
+            assert_eq!(store.object("b").unwrap(), "target");
+        }
+        file.write_all(b"er").unwrap();
+        drop(file);
+        assert_eq!(store.object("a").unwrap(), "newer");
+        assert_eq!(fs::read(mounted.path("a")).unwrap(), b"newer");
+        assert!(fs::rename(mounted.path("a"), mounted.path("b")).is_err());
+        drop(target);
+        let expected = if has_target { "target" } else { "newer" };
+        assert_eq!(fs::read(mounted.path("b")).unwrap(), expected.as_bytes());
+        until(|| store.object("b").unwrap() == expected);
+        store.mend();
+        fs::rename(mounted.path("a"), mounted.path("b")).unwrap();
+        assert_eq!((store.object("a"), store.object("b").unwrap()), (None, "newer".into()));
+    }
+}
+
+/// A store that does not say whether an object is there is not taken for one that has none.
+#[test]
+fn nothing_is_removed_without_a_word() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "old");
+    let mounted = Mounted::writing(&store.server, &[]);
+    let mut file = File::create(mounted.path("a")).unwrap();
+    file.write_all(b"new").unwrap();
+    store.refuse(|asked| matches!(&*asked.method, "PUT" | "HEAD"));
+    assert!(file.sync_all().is_err());
+    assert!(fs::remove_file(mounted.path("a")).is_err());
+    store.refuse(|asked| matches!(&*asked.method, "PUT" | "DELETE"));
+    assert!(fs::remove_file(mounted.path("a")).is_err());
+    assert_eq!(fs::read(mounted.path("a")).unwrap(), b"new");
+    store.mend();
+    file.sync_all().unwrap();
+    assert_eq!(store.object("a").unwrap(), "new");
+    fs::remove_file(mounted.path("a")).unwrap();
+    assert_eq!(store.object("a"), None);
+}
+
+/// What a folder brings is seen at once, though its place had names that are gone.
+#[test]
+fn a_folder_takes_the_place_of_another_one() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("g/a", "a");
+    let mounted = Mounted::writing(&store.server, &["--immutable"]);
+    fs::create_dir(mounted.path("d")).unwrap();
+    fs::write(mounted.path("d/a"), "other").unwrap();
+    fs::remove_file(mounted.path("d/a")).unwrap();
+    fs::rename(mounted.path("g"), mounted.path("d")).unwrap();
+    assert_eq!(fs::read(mounted.path("d/a")).unwrap(), b"a");
+    // A copy whose answer was lost is recognised, of an object that another program has made, too.
+    let mut is_first = true;
+    store.rule(move |asked| match is_copy(asked) && std::mem::take(&mut is_first) {
+        true => Answer::Lost,
+        false => Answer::Right,
+    });
+    fs::rename(mounted.path("d"), mounted.path("e")).unwrap();
+    assert_eq!(fs::read(mounted.path("e/a")).unwrap(), b"a");
+    assert_eq!(store.object("d/a"), None);
+}
+
+/// An upload that was completed without an answer is not completed again for other bytes.
+#[test]
+fn a_lost_completion_is_not_one_of_other_bytes() {
+    if !can_mount() {
+        return;
+    }
+    for (len, staging) in [(24 * MIB + 5, "off"), (90 * MIB + 5, "40MiB")] {
+        let store = Store::new();
+        let folder = Folder::new();
+        let staging = format!("{staging},free=0,folder={}", folder.path("staging").display());
+        let mounted = Mounted::in_folder(folder, &store.server, &["--staging", &staging]);
+        let mut content = bytes(1, len);
+        let mut file = File::create(mounted.path("a")).unwrap();
+        file.write_all(&content).unwrap();
+        let mut is_first = true;
+        store.rule(move |asked| {
+            match asked.method == "POST" && asked.target.contains("uploadId") {
+                true if std::mem::take(&mut is_first) => Answer::Lost,
+                true => Answer::Refused(403, "AccessDenied"),
+                false => Answer::Right,
+            }
+        });
+        assert!(file.sync_all().is_err());
+        assert_eq!(store.server.object("/bucket/a").unwrap().len(), len);
+        store.mend();
+        if len < 30 * MIB {
+            // A boundary of parts.
+            content.truncate(16 * MIB);
+            file.set_len(16 << 20).unwrap();
+        } else {
+            content.extend(b"more");
+            file.write_all(b"more").unwrap();
+        }
+        file.sync_all().unwrap();
+        assert!(store.server.object("/bucket/a").unwrap() == content);
+        assert_eq!(store.server.unfinished(), 0);
+    }
+}
+
+/// After chmod, a file that was closed goes on to be noted before its bytes change.
+#[test]
+fn torn_bytes_are_not_stored_after_a_crash() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    let mut mounted = Mounted::writing(&store.server, &["--close", "staged"]);
+    store.refuse(|asked| asked.method == "PUT");
+    let open = File::create(mounted.path("a")).unwrap();
+    open.write_all_at(b"first bytes", 0).unwrap();
+    let other = File::options().write(true).open(mounted.path("a")).unwrap();
+    other.write_all_at(b"closed bytes", 0).unwrap();
+    drop(other);
+    fs::set_permissions(mounted.path("a"), fs::Permissions::from_mode(0o600)).unwrap();
+    open.write_all_at(b"torn", 0).unwrap();
+    mounted.kill();
+    drop(open);
+    store.mend();
+    let mounted = mounted.again(&store.server, &[]);
+    mounted.folder.ok(&["mount", "--flush", "m"]);
+    assert_eq!(store.object("a"), None, "it was open again");
+}
+
+/// Who opens a file to write it while it gets another name writes it there.
+#[test]
+fn a_file_may_be_opened_while_it_is_renamed() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "old");
+    let mounted = Mounted::writing(&store.server, &[]);
+    assert_eq!(fs::read(mounted.path("a")).unwrap(), b"old");
+    store.rule(|asked| match is_copy(asked) {
+        true => Answer::Late(Duration::from_millis(700)),
+        false => Answer::Right,
+    });
+    std::thread::scope(|scope| {
+        let (from, to) = (mounted.path("a"), mounted.path("b"));
+        scope.spawn(move || fs::rename(from, to).unwrap());
+        until(|| store.server.asked().iter().any(is_copy));
+        let mut file = append(&mounted.path("a"), " and new");
+        file.write_all(b"er").unwrap();
+        file.sync_all().unwrap();
+    });
+    assert_eq!(store.object("b").unwrap(), "old and newer");
+    assert_eq!(store.object("a"), None);
+    assert_eq!(mounted.status()["unstored_files"], 0);
+}
+
+/// Attributes that cannot be stored are not changed, and hide nothing.
+#[test]
+fn a_failed_chmod_leaves_the_file_as_it_is() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "mine");
+    store.put("b", "b");
+    let mounted = Mounted::writing(&store.server, &["--ttl", "1"]);
+    let mode = |name: &str| fs::metadata(mounted.path(name)).unwrap().permissions().mode() & 0o777;
+    let set =
+        |name: &str| fs::set_permissions(mounted.path(name), PermissionsExt::from_mode(0o600));
+    assert_eq!((mode("a"), mode("b")), (0o644, 0o644));
+    store.put("a", "theirs");
+    // The kernel may look again, and then change what is there.
+    let _ = set("a");
+    until(|| fs::read(mounted.path("a")).is_ok_and(|found| found == b"theirs"));
+    store.refuse(|asked| asked.method == "PUT");
+    assert!(set("b").is_err());
+    store.mend();
+    until(|| mode("b") == 0o644);
+    assert_eq!(mounted.status()["unstored_files"], 0);
+    set("b").unwrap();
+    assert_eq!(mode("b"), 0o600);
+}
+
+/// A removal that fails leaves the file what was sent of it.
+#[test]
+fn a_removal_that_fails_loses_no_parts() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "old");
+    let folder = Folder::new();
+    let staging = format!("40MiB,free=0,folder={}", folder.path("staging").display());
+    let mounted = Mounted::in_folder(folder, &store.server, &["--staging", &staging]);
+    let content = bytes(3, 90 * MIB);
+    let mut file = File::create(mounted.path("a")).unwrap();
+    file.write_all(&content).unwrap();
+    store.refuse(|asked| asked.method == "DELETE");
+    assert!(fs::remove_file(mounted.path("a")).is_err());
+    file.sync_all().unwrap();
+    assert!(store.server.object("/bucket/a").unwrap() == content);
 }
