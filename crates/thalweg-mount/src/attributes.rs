@@ -1,7 +1,7 @@
 //! Permissions, owners, times and extended attributes of files, in the metadata of objects.
 //!
-//! They are written as s3fs writes them: `mode`, `uid`, `gid` and `mtime` as decimal numbers, and
-//! `xattr` as JSON with values in base64, escaped as in a URL.
+//! They are written as s3fs writes them: `mode`, `uid`, `gid`, `mtime` and `ctime` as decimal
+//! numbers, and `xattr` as JSON with values in base64, escaped as in a URL.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
@@ -39,6 +39,8 @@ pub(crate) struct Attributes {
     pub(crate) gid: Option<u32>,
     /// When it was changed, in seconds since 1970 and nanoseconds.
     pub(crate) mtime: Option<(i64, u32)>,
+    /// When its attributes were changed.
+    pub(crate) ctime: Option<(i64, u32)>,
     /// Its extended attributes.
     pub(crate) xattrs: BTreeMap<String, Vec<u8>>,
     /// Metadata of the object that are none of these.
@@ -67,6 +69,10 @@ impl Attributes {
                     attributes.mtime = time(value);
                     attributes.mtime.is_some()
                 }
+                "ctime" => {
+                    attributes.ctime = time(value);
+                    attributes.ctime.is_some()
+                }
                 "xattr" => {
                     let xattrs = xattrs(value);
                     let is_read = xattrs.is_some();
@@ -91,8 +97,10 @@ impl Attributes {
                 metadata.insert(name.into(), number.to_string());
             }
         }
-        if let Some((seconds, nanoseconds)) = self.mtime {
-            metadata.insert("mtime".into(), format!("{seconds}.{nanoseconds:09}"));
+        for (name, time) in [("mtime", self.mtime), ("ctime", self.ctime)] {
+            if let Some((seconds, nanoseconds)) = time {
+                metadata.insert(name.into(), format!("{seconds}.{nanoseconds:09}"));
+            }
         }
         if !self.xattrs.is_empty() {
             let encoded = self.xattrs.iter().map(|(name, value)| (name, STANDARD.encode(value)));
@@ -116,29 +124,47 @@ impl Attributes {
 
     /// When the file was changed, if somebody has set it.
     pub(crate) fn modified(&self) -> Option<SystemTime> {
-        let (seconds, nanoseconds) = self.mtime?;
-        let whole = Duration::from_secs(seconds.unsigned_abs());
-        let time = match seconds >= 0 {
-            true => SystemTime::UNIX_EPOCH.checked_add(whole),
-            false => SystemTime::UNIX_EPOCH.checked_sub(whole),
-        };
-        time?.checked_add(Duration::from_nanos(nanoseconds.into()))
+        system_time(self.mtime?)
+    }
+
+    /// When its attributes were changed, if that is known.
+    pub(crate) fn changed(&self) -> Option<SystemTime> {
+        system_time(self.ctime?)
     }
 
     /// Sets when the file was changed.
     pub(crate) fn set_modified(&mut self, time: SystemTime) {
-        self.mtime = Some(match time.duration_since(SystemTime::UNIX_EPOCH) {
-            Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
-            Err(before) => {
-                let before = before.duration();
-                let nanoseconds = before.subsec_nanos();
-                let seconds = -(before.as_secs() as i64);
-                match nanoseconds {
-                    0 => (seconds, 0),
-                    _ => (seconds - 1, 1_000_000_000 - nanoseconds),
-                }
+        self.mtime = Some(since_1970(time));
+    }
+
+    /// Notes that attributes are changed now.
+    pub(crate) fn touch(&mut self) {
+        self.ctime = Some(since_1970(SystemTime::now()));
+    }
+}
+
+fn system_time((seconds, nanoseconds): (i64, u32)) -> Option<SystemTime> {
+    let whole = Duration::from_secs(seconds.unsigned_abs());
+    let time = match seconds >= 0 {
+        true => SystemTime::UNIX_EPOCH.checked_add(whole),
+        false => SystemTime::UNIX_EPOCH.checked_sub(whole),
+    };
+    time?.checked_add(Duration::from_nanos(nanoseconds.into()))
+}
+
+/// Seconds since 1970, and nanoseconds.
+fn since_1970(time: SystemTime) -> (i64, u32) {
+    match time.duration_since(SystemTime::UNIX_EPOCH) {
+        Ok(since) => (since.as_secs() as i64, since.subsec_nanos()),
+        Err(before) => {
+            let before = before.duration();
+            let nanoseconds = before.subsec_nanos();
+            let seconds = -(before.as_secs() as i64);
+            match nanoseconds {
+                0 => (seconds, 0),
+                _ => (seconds - 1, 1_000_000_000 - nanoseconds),
             }
-        });
+        }
     }
 }
 

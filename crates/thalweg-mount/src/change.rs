@@ -112,6 +112,7 @@ impl BucketFs {
         writing.add(&draft);
         draft.open(true);
         writing.changes.set(&folder.key, name, Some(Kind::Draft(draft.clone())));
+        writing.touch_folder(&folder.key);
         let kind = Kind::Draft(draft.clone());
         let (number, node) = self.tree.lookup(parent.0, name, kind).ok_or(Errno::ESTALE)?;
         let handle = writing.open_handle(&draft, Some(by.thread));
@@ -318,12 +319,16 @@ impl BucketFs {
         if attributes == before {
             return Ok(());
         }
+        attributes.touch();
         let Kind::Link(version) = &node.kind else {
             let metadata = attributes.metadata(FileType::Folder).ok_or(Errno::ENOSPC)?;
             // The folder that is mounted has no mark.
             if !node.key.is_empty() {
                 let (any, nothing) = (Condition::Anything, Bytes::new());
                 self.or_failed(bucket.put(&node.key, nothing, (&metadata, &mark()), &any))?;
+            }
+            if attributes.mtime != before.mtime {
+                writing.end_touch(&node.key);
             }
             writing.know_folder(&node.key, attributes);
             return Ok(());
@@ -407,6 +412,7 @@ impl BucketFs {
     pub(crate) fn is_gone(&self, parent: u64, folder: &Node, name: &str) {
         if let Ok(writing) = self.writing() {
             writing.changes.set(&folder.key, name, None);
+            writing.touch_folder(&folder.key);
         }
         self.tree.remove(parent, name);
         self.keep_folder(folder);
@@ -445,6 +451,8 @@ impl BucketFs {
         let (nothing, any) = (Bytes::new(), Condition::Anything);
         self.or_failed(writing.storer.bucket().put(&key, nothing, (&metadata, &mark()), &any))?;
         writing.know_folder(&key, attributes);
+        writing.touch_folder(&key);
+        writing.touch_folder(&folder.key);
         writing.changes.set(&folder.key, name, Some(Kind::Folder));
         self.found(parent.0, name, Kind::Folder)
     }
@@ -494,6 +502,7 @@ impl BucketFs {
         let version = ObjectVersion { size, tag: self.or_failed(put)?, modified: None };
         writing.know(&key, &version, attributes, None);
         let kind = Kind::Link(version);
+        writing.touch_folder(&folder.key);
         writing.changes.set(&folder.key, name, Some(kind.clone()));
         self.found(parent.0, name, kind)
     }

@@ -709,6 +709,7 @@ impl Draft {
             return Err(full(&self.url_of(&state.key), why));
         }
         if attributes != state.attributes {
+            attributes.touch();
             state.attributes = attributes;
             state.touch();
             // Its bytes are still those that were closed.

@@ -222,6 +222,8 @@ impl BucketFs {
         }
         drop(held);
         writing.changes.set(&to.folder.key, to.name, Some(kind.clone()));
+        writing.touch_folder(&from.folder.key);
+        writing.touch_folder(&to.folder.key);
         self.tree.rename((from.parent, from.name), (to.parent, to.name));
         if is_empty {
             writing.changes.set(&from.folder.key, from.name, None);
@@ -355,6 +357,8 @@ impl BucketFs {
         writing.know_copies(&key, &new_key, &copies);
         writing.changes.rename_folder(&key, &new_key);
         writing.changes.set(&to.folder.key, to.name, Some(Kind::Folder));
+        writing.touch_folder(&from.folder.key);
+        writing.touch_folder(&to.folder.key);
         match &removed {
             Ok(()) => writing.changes.set(&from.folder.key, from.name, None),
             Err(_) => {

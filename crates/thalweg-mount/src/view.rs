@@ -221,7 +221,7 @@ impl BucketFs {
         let (known, modified) = self.known(node);
         let umask = self.settings.umask;
         let (kind, usual, nlink, size, modified) = match &node.kind {
-            Kind::Folder => (FileType::Directory, FOLDER_MODE & !umask, 2, 0, known.modified()),
+            Kind::Folder => (FileType::Directory, FOLDER_MODE & !umask, 2, 0, modified),
             Kind::Link(version) => {
                 let modified = modified.or(version.modified.map(since));
                 (FileType::Symlink, LINK_MODE, 1, version.size, modified)
@@ -245,7 +245,7 @@ impl BucketFs {
             blocks: size.div_ceil(512),
             atime: time,
             mtime: time,
-            ctime: time,
+            ctime: known.changed().map_or(time, |changed| changed.max(time)),
             crtime: time,
             kind,
             perm: perm as u16,
@@ -270,7 +270,11 @@ impl BucketFs {
             }
         };
         let (_, attributes, modified) = known.unwrap_or_default();
-        let modified = attributes.modified().or(modified);
+        let touched = match (&node.kind, &self.writing) {
+            (Kind::Folder, Some(writing)) => writing.touched(&node.key),
+            _ => None,
+        };
+        let modified = touched.or(attributes.modified()).or(modified);
         (attributes, modified)
     }
 

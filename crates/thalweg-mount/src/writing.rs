@@ -52,6 +52,8 @@ pub(crate) struct Writing {
     /// Drafts that nothing has open any more, the oldest first.
     pub(crate) closed: Mutex<VecDeque<Arc<Draft>>>,
     known: Mutex<HashMap<Arc<str>, Known>>,
+    /// When names in folders have changed.
+    touched: Mutex<HashMap<Arc<str>, SystemTime>>,
     /// Held while a folder gets another name.
     pub(crate) moving: RwLock<()>,
     /// Held while a file becomes a draft, or a draft a file. Files with these numbers do not become
@@ -119,6 +121,7 @@ impl Writing {
             next: AtomicU64::new(0),
             closed: Mutex::default(),
             known: Mutex::default(),
+            touched: Mutex::default(),
             drafts: Mutex::default(),
             moving: RwLock::default(),
             turning: Mutex::default(),
@@ -198,6 +201,25 @@ impl Writing {
 
     pub(crate) fn know_folder(&self, folder: &Arc<str>, attributes: Attributes) {
         self.know_as(folder, String::new(), attributes, None);
+    }
+
+    /// Notes that names in a folder have changed now.
+    pub(crate) fn touch_folder(&self, folder: &Arc<str>) {
+        let mut touched = lock(&self.touched);
+        if touched.len() >= MOST_KNOWN {
+            touched.clear();
+        }
+        touched.insert(folder.clone(), SystemTime::now());
+    }
+
+    /// When names in a folder last changed here, if no other time was set since.
+    pub(crate) fn touched(&self, folder: &str) -> Option<SystemTime> {
+        lock(&self.touched).get(folder).copied()
+    }
+
+    /// Notes that another time was set of a folder.
+    pub(crate) fn end_touch(&self, folder: &str) {
+        lock(&self.touched).remove(folder);
     }
 
     pub(crate) fn forget_known(&self, key: &str) {

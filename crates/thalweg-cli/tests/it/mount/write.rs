@@ -208,7 +208,17 @@ fn folders_and_links_have_attributes() {
     for name in ["old", "old/sub", "old/file"] {
         let mode = fs::Permissions::from_mode(0o2710);
         fs::set_permissions(mounted.path(name), mode).unwrap();
+    }
+    // A folder may hand its group down to what is made in it.
+    fs::create_dir(mounted.path("old/sub/made")).unwrap();
+    let made = fs::metadata(mounted.path("old/sub/made")).unwrap();
+    assert_eq!((made.gid(), made.mode() & 0o7777), (567, 0o2755));
+    // Names that change in a folder change it.
+    let since = std::time::SystemTime::now() - Duration::from_secs(600);
+    assert!(fs::metadata(mounted.path("old/sub")).unwrap().modified().unwrap() > since);
+    for name in ["old", "old/sub", "old/file"] {
         File::open(mounted.path(name)).unwrap().set_modified(time).unwrap();
+        assert!(fs::metadata(mounted.path(name)).unwrap().ctime() > 1_600_000_000);
     }
     let none = rustix::fs::XattrFlags::empty();
     rustix::fs::setxattr(mounted.path("old/sub"), "user.sample", b"x", none).unwrap();
@@ -219,10 +229,6 @@ fn folders_and_links_have_attributes() {
     let nofollow = rustix::fs::AtFlags::SYMLINK_NOFOLLOW;
     rustix::fs::utimensat(rustix::fs::CWD, mounted.path("old/link"), &times, nofollow).unwrap();
     assert_eq!(server.metadata("/bucket/old/sub/")["x-amz-meta-mode"], "17864");
-    // A folder may hand its group down to what is made in it.
-    fs::create_dir(mounted.path("old/sub/made")).unwrap();
-    let made = fs::metadata(mounted.path("old/sub/made")).unwrap();
-    assert_eq!((made.gid(), made.mode() & 0o7777), (567, 0o2755));
     fs::rename(mounted.path("old"), mounted.path("new")).unwrap();
     for round in 0..2 {
         for name in ["new", "new/sub", "new/file", "new/link"] {
