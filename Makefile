@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers posix without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers posix recipes without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -25,6 +25,7 @@ help:
 	@echo 'make schedules  tests of threads under many interleavings: the engine, windows of arrays, changes of networks (SCHEDULES=10000)'
 	@echo 'make faults  reads of objects from a server that fails, over 10,000 seeds (FAULTS=300; FAULT_SEED=7 for one)'
 	@echo 'make posix   pjdfstest and fsx on a mount, as root, with the failures that are expected in tests/posix/exceptions.txt'
+	@echo 'make recipes  workflows of Snakemake, and the steps of tasks of Nextflow, in a work folder on a mount'
 	@echo 'make servers  install versitygw and moto, servers of objects that tests start where they are there'
 	@echo 'make without-libhdf5  build and test the command without libhdf5'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
@@ -180,6 +181,14 @@ faults: system
 # Not a part of `make test`, for compiling versitygw takes long. Its tests run where it is there.
 servers:
 	scripts/servers.sh
+
+RECIPES := $(CARGO_TARGET_DIR)/recipes
+
+# Workflows whose work folder is on a mount.
+recipes: build servers
+	[[ -x $(RECIPES)/bin/snakemake ]] || python3 -m venv --clear $(RECIPES)
+	$(RECIPES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/recipes/requirements.txt
+	tests/recipes/run.py $(RECIPES)/bin/snakemake target/servers/bin/versitygw target/release/thalweg
 
 # As root. Both suites are programs of crates.io.
 posix: build servers

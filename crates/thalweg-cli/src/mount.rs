@@ -10,6 +10,7 @@ use clap::{Args, ValueEnum};
 use rustix::fs::{XattrFlags, getxattr, setxattr};
 use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
+use sd_notify::NotifyState;
 use thalweg::Options;
 use thalweg::control::Control;
 use thalweg_io::object_cache::CacheChoice;
@@ -294,13 +295,17 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
     .map_err(Failure::of_argument)?;
     let mut unmounter = mount.unmounter();
     let name = shown_path(folder);
-    stop_on_signal(move || match unmounter.unmount() {
-        Ok(false) => {}
-        Ok(true) => complain(&format!(
-            "programs have files in {name} open: it is unmounted, and this daemon ends once they \
-             have closed them"
-        )),
-        Err(error) => complain(&format!("unmounting {name}: {error}")),
+    stop_on_signal(move || {
+        // Only a service manager that waits for it gets this.
+        let _ = sd_notify::notify(&[NotifyState::Stopping]);
+        match unmounter.unmount() {
+            Ok(false) => {}
+            Ok(true) => complain(&format!(
+                "programs have files in {name} open: it is unmounted, and this daemon ends once \
+                 they have closed them"
+            )),
+            Err(error) => complain(&format!("unmounting {name}: {error}")),
+        }
     });
     let is_daemon = args.daemon;
     let mounted = format!("{} is mounted on {}", shown(source), shown_path(folder));
@@ -309,6 +314,7 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
             detach(log);
         } else {
             complain(&mounted);
+            let _ = sd_notify::notify(&[NotifyState::Ready]);
             let _ = log.map(dup2_stderr);
         }
     })?;

@@ -248,6 +248,31 @@ fn a_signal_unmounts() {
     assert!(names(&mounted.path("")).is_empty());
 }
 
+/// A service manager is told when the folder is mounted, and when that ends.
+#[test]
+fn service_managers_are_told() {
+    if !can_mount() {
+        return;
+    }
+    let server = ObjectServer::start([("/bucket/a", bytes(1, 100))], |_| Answer::Right);
+    let folder = Folder::new();
+    fs::create_dir(folder.path("m")).unwrap();
+    let socket = std::os::unix::net::UnixDatagram::bind(folder.path("notify")).unwrap();
+    let mut command = Mounted::command(&folder, &server, &["--foreground"]);
+    let mut daemon = command.env("NOTIFY_SOCKET", folder.path("notify")).spawn().unwrap();
+    let told = || {
+        let mut text = [0; 100];
+        let len = socket.recv(&mut text).unwrap();
+        String::from_utf8_lossy(&text[..len]).trim().to_owned()
+    };
+    assert_eq!(told(), "READY=1");
+    assert_eq!(fs::read(folder.path("m/a")).unwrap(), bytes(1, 100));
+    let process = rustix::process::Pid::from_child(&daemon);
+    rustix::process::kill_process(process, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(told(), "STOPPING=1");
+    assert!(daemon.wait().unwrap().success());
+}
+
 #[test]
 fn what_cannot_be_mounted_is_told() {
     let server = ObjectServer::start([], |_| Answer::Refused(403, "AccessDenied"));
