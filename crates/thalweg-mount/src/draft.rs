@@ -4,8 +4,6 @@ use std::fmt;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -15,14 +13,16 @@ use thalweg_io::{Error, Result};
 use thalweg_object::Head;
 
 use crate::attributes::{Attributes, FileType};
-use crate::errors::io_kind;
-use crate::parts::{self, Completion, LARGEST, PART, Parts};
+use crate::parts::{Completion, Parts};
 use crate::ranges::Ranges;
 use crate::reading::Reading;
-use crate::staging::{Left, Named, Record, SavedParts, Staging};
+use crate::staging::{Named, Staging};
 
+mod content;
+mod record;
 mod storing;
 
+pub(crate) use content::Written;
 pub(crate) use storing::{Held, Snapshot, Target, Unsent};
 
 /// A file that is being written.
@@ -51,9 +51,6 @@ pub(crate) struct Place {
     pub(crate) folder: Arc<str>,
     pub(crate) name: Arc<str>,
 }
-
-/// A mount may have given so many numbers that it did not record before it ended.
-const UNRECORDED: u64 = 1 << 32;
 
 /// The object that has the bytes of a draft that are not here.
 #[derive(Clone)]
@@ -139,15 +136,6 @@ pub(crate) struct Handles {
     pub(crate) writers: usize,
 }
 
-/// What became of a write.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Written {
-    /// There is no room for so many bytes.
-    NoRoom(u64),
-    /// It is done, and these parts can go to the store.
-    Done(Range<usize>),
-}
-
 impl State {
     fn touch(&mut self) {
         self.change = (self.change + 1).max(self.least_change);
@@ -227,78 +215,6 @@ impl Draft {
             let set_len = draft.file.set_len(len);
             set_len.map_err(|error| Error::io(&draft.url_of(&state.key), "staging", error))?;
         }
-        Ok(Arc::new(draft))
-    }
-
-    /// A draft that a mount has left which has ended. `open` reads an object.
-    ///
-    /// # Errors
-    /// Those of `open`.
-    pub(crate) fn left(
-        staging: &Arc<Staging>,
-        url: &Arc<str>,
-        place: Place,
-        left: Left,
-        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
-    ) -> Result<Arc<Self>> {
-        let Left { id, record, file } = left;
-        let base = match record.base {
-            Some((object, len)) => {
-                let reading = open(&object.key, &object.version())?;
-                Some(Base { object, reading, len })
-            }
-            None => None,
-        };
-        let local: Ranges = record.local.into_iter().collect();
-        let modified =
-            record.modified.map(|time| Attributes { mtime: Some(time), ..Attributes::default() });
-        let parts = record.parts.map(|SavedParts { upload, tags, attributes }| {
-            let mut parts = Parts::new(upload, attributes);
-            for (number, tag) in tags.into_iter().enumerate() {
-                parts.begin(number);
-                parts.end(number, tag);
-            }
-            parts
-        });
-        // What is neither here nor in the object are parts that were sent.
-        let base_len = base.as_ref().map_or(0, |base: &Base| base.len);
-        let dropped = local.gaps(base_len..record.size.max(base_len));
-        let draft = Self {
-            id,
-            number: AtomicU64::new(0),
-            staging: staging.clone(),
-            url: url.clone(),
-            // Not one of those that it had before.
-            marks: AtomicU64::new(record.marks.saturating_add(UNRECORDED)),
-            mark: record.mark,
-            queued: AtomicU64::new(0),
-            file,
-            state: Mutex::new(State {
-                size: record.size,
-                modified: modified
-                    .and_then(|attributes| attributes.modified())
-                    .unwrap_or_else(SystemTime::now),
-                base,
-                dropped: dropped.into_iter().map(|gap| (gap.start, gap.end)).collect(),
-                held: local.clone(),
-                local,
-                change: record.change,
-                bytes: record.change,
-                // Its mount may have made changes that it did not record.
-                least_change: record.change.saturating_add(UNRECORDED),
-                is_closed: true,
-                has_record: true,
-                lasts: true,
-                found: record.found.map(|found| found.version()),
-                is_unsure: true,
-                parts,
-                completion: record.completion,
-                replaces: record.replaces,
-                in_order: None,
-                ..State::new(place, record.key.into(), record.attributes)
-            }),
-            changed: Condvar::new(),
-        };
         Ok(Arc::new(draft))
     }
 
@@ -515,187 +431,6 @@ impl Draft {
         true
     }
 
-    /// The bytes of a range, up to the end of the file.
-    ///
-    /// # Errors
-    /// Those of the file and of the store.
-    pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
-        loop {
-            let mut of = None;
-            let read = self.read_noting(range.clone(), |state| of = state.base_object());
-            let Err(error) = &read else { return read };
-            if io_kind(error) != Some(io::ErrorKind::StaleNetworkFileHandle) {
-                return read;
-            }
-            // The object that is replaced just now may be replaced by this draft.
-            if self.when(|state| !state.is_publishing).base_object() == of {
-                return read;
-            }
-        }
-    }
-
-    /// [`Draft::read`] for who stores it. It tells what the bytes are a state of.
-    fn read_noting(&self, range: Range<u64>, note: impl FnOnce(&State)) -> Result<Vec<u8>> {
-        let state = self.lock();
-        note(&state);
-        let end = range.end.min(state.size);
-        let start = range.start.min(end);
-        let mut bytes = vec![0; (end - start) as usize];
-        let inside = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
-        if state.dropped.touches(start..end) {
-            let why = "these bytes have been sent to the store, which does not give them before \
-                       the file is closed, and there was no room to keep them here";
-            return Err(full(&self.url_of(&state.key), why));
-        }
-        let mut far = Vec::new();
-        for (part, is_local) in state.local.split(start..end) {
-            if is_local {
-                let read = self.file.read_exact_at(&mut bytes[inside(&part)], part.start);
-                let name = self.url_of(&state.key);
-                read.map_err(|error| Error::io_at(&name, "reading staged", part.start, error))?;
-            } else {
-                far.push(part);
-            }
-        }
-        let base = state.base.clone();
-        drop(state);
-        for part in far {
-            let Some(base) = &base else { continue };
-            let part = part.start.min(base.len)..part.end.min(base.len);
-            let at = inside(&part);
-            let start = part.start;
-            let is_whole = base.reading.read(part, |read| {
-                let is_whole = read.len() == at.len();
-                bytes[at.start..][..read.len()].copy_from_slice(read);
-                is_whole
-            });
-            let is_gone = match is_whole {
-                Ok(is_whole) => !is_whole,
-                Err(error) if io_kind(&error) == Some(io::ErrorKind::NotFound) => true,
-                Err(error) => return Err(error),
-            };
-            if is_gone {
-                let why = "another program has removed the object that has these bytes";
-                let why = io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why);
-                return Err(Error::io_at(&self.url_of(&base.object.key), "reading", start, why));
-            }
-        }
-        Ok(bytes)
-    }
-
-    /// Writes bytes.
-    ///
-    /// # Errors
-    /// Those of the system, and for files that are too large.
-    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<Written> {
-        let mut state = self.when(|state| !state.is_frozen);
-        let end = offset.saturating_add(data.len() as u64);
-        self.check_size(&state, end)?;
-        let range = offset..end;
-        if state.dropped.touches(range.clone()) {
-            let why = "a file that is larger than the room for staging is written in order, and \
-                       these bytes have been sent: give more room (--staging)";
-            return Err(full(&self.url_of(&state.key), why));
-        }
-        let new = end - offset - state.held.count(range.clone());
-        self.reopen(&mut state)?;
-        if !self.staging.take(new) {
-            return Ok(Written::NoRoom(new));
-        }
-        if let Err(error) = self.file.write_all_at(data, offset) {
-            self.staging.give(new);
-            return Err(Error::io_at(&self.url_of(&state.key), "staging", offset, error));
-        }
-        state.held.add(range.clone());
-        let old = state.size;
-        if offset > old {
-            state.local.add(old..offset);
-        }
-        state.local.add(range.clone());
-        state.size = old.max(end);
-        let size = state.size;
-        if let Some(parts) = &mut state.parts {
-            if size != old {
-                parts.resize(old, size);
-            }
-            parts.change(range);
-        }
-        state.in_order = state.in_order.filter(|at| *at == offset).map(|_| end);
-        state.touch_bytes();
-        let ready = match state.in_order {
-            Some(_) if size >= 2 * PART && !state.is_removed => {
-                let ready = state.next_early..parts::part_at(end).max(state.next_early);
-                state.next_early = ready.end;
-                ready
-            }
-            _ => 0..0,
-        };
-        Ok(Written::Done(ready))
-    }
-
-    fn check_size(&self, state: &State, size: u64) -> Result<()> {
-        if size <= LARGEST {
-            return Ok(());
-        }
-        let why = format!("a file has {LARGEST} bytes at most");
-        let why = io::Error::new(io::ErrorKind::FileTooLarge, why);
-        Err(Error::io(&self.url_of(&state.key), "writing", why))
-    }
-
-    /// Sets the size. New bytes are zeros.
-    ///
-    /// # Errors
-    /// Those of the system, and for files that are too large.
-    pub(crate) fn set_size(&self, size: u64) -> Result<()> {
-        let mut state = self.when(|state| !state.is_frozen);
-        self.check_size(&state, size)?;
-        let old = state.size;
-        // The part that becomes shorter is sent again.
-        let shortened = parts::part(parts::part_at(size)).start..size.min(old);
-        if size < old && !shortened.is_empty() && state.dropped.touches(shortened) {
-            let why = "the new size is in a part that has been sent, and there was no room to keep \
-                       it here: give more room (--staging)";
-            return Err(full(&self.url_of(&state.key), why));
-        }
-        self.reopen(&mut state)?;
-        let set = self.file.set_len(size);
-        set.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
-        if size < old {
-            state.local.remove(size..old);
-            self.staging.give(state.held.count(size..old));
-            state.held.remove(size..old);
-            state.dropped.remove(size..old);
-            if let Some(base) = &mut state.base {
-                base.len = base.len.min(size);
-            }
-            if size == 0 {
-                state.base = None;
-                state.in_order = Some(0);
-                state.next_early = 0;
-            }
-        } else {
-            state.local.add(old..size);
-            state.in_order = None;
-        }
-        state.size = size;
-        if let Some(parts) = &mut state.parts {
-            parts.resize(old, size);
-        }
-        state.touch_bytes();
-        self.note(&mut state, false)
-    }
-
-    /// Makes it empty, as if it had been made anew.
-    ///
-    /// # Errors
-    /// Those of [`Draft::set_size`].
-    pub(crate) fn empty(&self) -> Result<()> {
-        self.set_size(0)?;
-        let mut state = self.lock();
-        state.made = state.change;
-        Ok(())
-    }
-
     /// Changes attributes.
     ///
     /// # Errors
@@ -717,76 +452,6 @@ impl Draft {
             self.note(&mut state, is_closed)?;
         }
         Ok(())
-    }
-
-    /// Notes that its bytes change, before they do: after a crash they are not those that were
-    /// closed.
-    fn reopen(&self, state: &mut State) -> Result<()> {
-        let was_closed = std::mem::replace(&mut state.is_closed, false);
-        self.note(state, was_closed && !state.is_removed)
-    }
-
-    /// Writes its record if there is none of a draft with these changes, or always.
-    fn note(&self, state: &mut State, always: bool) -> Result<()> {
-        if state.is_removed || state.has_record && !always {
-            return Ok(());
-        }
-        state.has_record = true;
-        self.staging.write(self.id, &self.record(state), state.lasts && state.is_closed)
-    }
-
-    fn record(&self, state: &State) -> Record {
-        let mut modified = Attributes::default();
-        modified.set_modified(state.modified);
-        let parts = state.parts.as_ref().map(|parts| SavedParts {
-            upload: parts.upload.clone(),
-            tags: parts.list.iter().map(|part| part.tag.clone()).collect(),
-            attributes: parts.attributes.clone(),
-        });
-        Record {
-            is_closed: state.is_closed,
-            size: state.size,
-            modified: modified.mtime,
-            local: state.local.iter().collect(),
-            base: state.base.as_ref().map(|base| (base.object.clone(), base.len)),
-            found: state.found.clone().map(|found| Named::new(state.key.clone(), found)),
-            attributes: state.attributes.clone(),
-            parts,
-            mark: self.mark.clone(),
-            change: state.change,
-            completion: state.completion.clone(),
-            marks: self.marks.load(Ordering::Relaxed),
-            replaces: state.replaces.clone(),
-            ..Record::new(&self.url, &state.key)
-        }
-    }
-
-    /// Notes that it was closed: whoever comes after a crash stores it. If it `lasts`, that is so
-    /// even after a crash of the machine.
-    ///
-    /// # Errors
-    /// Those of the staging folder.
-    pub(crate) fn stage(&self, lasts: bool) -> Result<()> {
-        let mut state = self.lock();
-        if !state.is_dirty() || state.is_closed && !lasts {
-            return Ok(());
-        }
-        if lasts {
-            // Others go on meanwhile.
-            let change = state.change;
-            drop(state);
-            let mut synced = self.file.sync_data();
-            state = self.lock();
-            if state.change != change {
-                synced = synced.and_then(|()| self.file.sync_data());
-            }
-            synced.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
-            if !state.is_dirty() {
-                return Ok(());
-            }
-        }
-        (state.is_closed, state.lasts) = (true, lasts);
-        self.note(&mut state, true)
     }
 }
 

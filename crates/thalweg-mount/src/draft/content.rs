@@ -1,0 +1,207 @@
+//! The bytes of a draft: those here, and those of the object that it is made of.
+
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+
+use thalweg_io::{Error, Result};
+
+use super::{Draft, State, full};
+use crate::errors::io_kind;
+use crate::parts::{self, LARGEST, PART};
+
+/// What became of a write.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There is no room for so many bytes.
+    NoRoom(u64),
+    /// It is done, and these parts can go to the store.
+    Done(Range<usize>),
+}
+
+impl Draft {
+    /// The bytes of a range, up to the end of the file.
+    ///
+    /// # Errors
+    /// Those of the file and of the store.
+    pub(crate) fn read(&self, range: Range<u64>) -> Result<Vec<u8>> {
+        loop {
+            let mut of = None;
+            let read = self.read_noting(range.clone(), |state| of = state.base_object());
+            let Err(error) = &read else { return read };
+            if io_kind(error) != Some(io::ErrorKind::StaleNetworkFileHandle) {
+                return read;
+            }
+            // The object that is replaced just now may be replaced by this draft.
+            if self.when(|state| !state.is_publishing).base_object() == of {
+                return read;
+            }
+        }
+    }
+
+    /// [`Draft::read`] for who stores it. It tells what the bytes are a state of.
+    pub(super) fn read_noting(
+        &self,
+        range: Range<u64>,
+        note: impl FnOnce(&State),
+    ) -> Result<Vec<u8>> {
+        let state = self.lock();
+        note(&state);
+        let end = range.end.min(state.size);
+        let start = range.start.min(end);
+        let mut bytes = vec![0; (end - start) as usize];
+        let inside = |part: &Range<u64>| (part.start - start) as usize..(part.end - start) as usize;
+        if state.dropped.touches(start..end) {
+            let why = "these bytes have been sent to the store, which does not give them before \
+                       the file is closed, and there was no room to keep them here";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        let mut far = Vec::new();
+        for (part, is_local) in state.local.split(start..end) {
+            if is_local {
+                let read = self.file.read_exact_at(&mut bytes[inside(&part)], part.start);
+                let name = self.url_of(&state.key);
+                read.map_err(|error| Error::io_at(&name, "reading staged", part.start, error))?;
+            } else {
+                far.push(part);
+            }
+        }
+        let base = state.base.clone();
+        drop(state);
+        for part in far {
+            let Some(base) = &base else { continue };
+            let part = part.start.min(base.len)..part.end.min(base.len);
+            let at = inside(&part);
+            let start = part.start;
+            let is_whole = base.reading.read(part, |read| {
+                let is_whole = read.len() == at.len();
+                bytes[at.start..][..read.len()].copy_from_slice(read);
+                is_whole
+            });
+            let is_gone = match is_whole {
+                Ok(is_whole) => !is_whole,
+                Err(error) if io_kind(&error) == Some(io::ErrorKind::NotFound) => true,
+                Err(error) => return Err(error),
+            };
+            if is_gone {
+                let why = "another program has removed the object that has these bytes";
+                let why = io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why);
+                return Err(Error::io_at(&self.url_of(&base.object.key), "reading", start, why));
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Writes bytes.
+    ///
+    /// # Errors
+    /// Those of the system, and for files that are too large.
+    pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<Written> {
+        let mut state = self.when(|state| !state.is_frozen);
+        let end = offset.saturating_add(data.len() as u64);
+        self.check_size(&state, end)?;
+        let range = offset..end;
+        if state.dropped.touches(range.clone()) {
+            let why = "a file that is larger than the room for staging is written in order, and \
+                       these bytes have been sent: give more room (--staging)";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        let new = end - offset - state.held.count(range.clone());
+        self.reopen(&mut state)?;
+        if !self.staging.take(new) {
+            return Ok(Written::NoRoom(new));
+        }
+        if let Err(error) = self.file.write_all_at(data, offset) {
+            self.staging.give(new);
+            return Err(Error::io_at(&self.url_of(&state.key), "staging", offset, error));
+        }
+        state.held.add(range.clone());
+        let old = state.size;
+        if offset > old {
+            state.local.add(old..offset);
+        }
+        state.local.add(range.clone());
+        state.size = old.max(end);
+        let size = state.size;
+        if let Some(parts) = &mut state.parts {
+            if size != old {
+                parts.resize(old, size);
+            }
+            parts.change(range);
+        }
+        state.in_order = state.in_order.filter(|at| *at == offset).map(|_| end);
+        state.touch_bytes();
+        let ready = match state.in_order {
+            Some(_) if size >= 2 * PART && !state.is_removed => {
+                let ready = state.next_early..parts::part_at(end).max(state.next_early);
+                state.next_early = ready.end;
+                ready
+            }
+            _ => 0..0,
+        };
+        Ok(Written::Done(ready))
+    }
+
+    fn check_size(&self, state: &State, size: u64) -> Result<()> {
+        if size <= LARGEST {
+            return Ok(());
+        }
+        let why = format!("a file has {LARGEST} bytes at most");
+        let why = io::Error::new(io::ErrorKind::FileTooLarge, why);
+        Err(Error::io(&self.url_of(&state.key), "writing", why))
+    }
+
+    /// Sets the size. New bytes are zeros.
+    ///
+    /// # Errors
+    /// Those of the system, and for files that are too large.
+    pub(crate) fn set_size(&self, size: u64) -> Result<()> {
+        let mut state = self.when(|state| !state.is_frozen);
+        self.check_size(&state, size)?;
+        let old = state.size;
+        // The part that becomes shorter is sent again.
+        let shortened = parts::part(parts::part_at(size)).start..size.min(old);
+        if size < old && !shortened.is_empty() && state.dropped.touches(shortened) {
+            let why = "the new size is in a part that has been sent, and there was no room to keep \
+                       it here: give more room (--staging)";
+            return Err(full(&self.url_of(&state.key), why));
+        }
+        self.reopen(&mut state)?;
+        let set = self.file.set_len(size);
+        set.map_err(|error| Error::io(&self.url_of(&state.key), "staging", error))?;
+        if size < old {
+            state.local.remove(size..old);
+            self.staging.give(state.held.count(size..old));
+            state.held.remove(size..old);
+            state.dropped.remove(size..old);
+            if let Some(base) = &mut state.base {
+                base.len = base.len.min(size);
+            }
+            if size == 0 {
+                state.base = None;
+                state.in_order = Some(0);
+                state.next_early = 0;
+            }
+        } else {
+            state.local.add(old..size);
+            state.in_order = None;
+        }
+        state.size = size;
+        if let Some(parts) = &mut state.parts {
+            parts.resize(old, size);
+        }
+        state.touch_bytes();
+        self.note(&mut state, false)
+    }
+
+    /// Makes it empty, as if it had been made anew.
+    ///
+    /// # Errors
+    /// Those of [`Draft::set_size`].
+    pub(crate) fn empty(&self) -> Result<()> {
+        self.set_size(0)?;
+        let mut state = self.lock();
+        state.made = state.change;
+        Ok(())
+    }
+}
