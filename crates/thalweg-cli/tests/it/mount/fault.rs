@@ -645,3 +645,53 @@ fn a_removal_that_fails_loses_no_parts() {
     file.sync_all().unwrap();
     assert!(store.server.object("/bucket/a").unwrap() == content);
 }
+
+/// Two mounts append to the same files: what was stored stays, and who comes second is told.
+#[test]
+fn two_mounts_lose_no_update() {
+    if !can_mount() {
+        return;
+    }
+    const UPDATES: usize = 25;
+    let store = Store::new();
+    let mounts = [(), ()].map(|()| Mounted::writing(&store.server, &["--ttl", "0"]));
+    for key in ["a", "b"] {
+        store.put(key, "");
+    }
+    // The other one writes meanwhile.
+    store.rule(|asked| match &*asked.method {
+        "PUT" => Answer::Late(Duration::from_millis(asked.number % 10)),
+        _ => Answer::Right,
+    });
+    let stale = Some(Errno::STALE.raw_os_error());
+    let conflicts = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (number, mounted) in mounts.iter().enumerate() {
+            let conflicts = &conflicts;
+            scope.spawn(move || {
+                for update in 0..UPDATES {
+                    let path = mounted.path(if update % 3 == 0 { "a" } else { "b" });
+                    let token = format!("<{number}.{update}>");
+                    loop {
+                        let stored =
+                            File::options().append(true).open(&path).and_then(|mut file| {
+                                file.write_all(token.as_bytes())?;
+                                file.sync_all()
+                            });
+                        let Err(error) = stored else { break };
+                        assert_eq!(error.raw_os_error(), stale, "{error}");
+                        conflicts.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                        // What could not be stored is given up, which leaves the other's.
+                        let _ = fs::remove_file(&path);
+                    }
+                }
+            });
+        }
+    });
+    let all = store.object("a").unwrap() + &store.object("b").unwrap();
+    for token in (0..2).flat_map(|number| (0..UPDATES).map(move |at| format!("<{number}.{at}>"))) {
+        let count = all.matches(&token).count();
+        let conflicts = conflicts.load(std::sync::atomic::Ordering::SeqCst);
+        assert_eq!(count, 1, "{token} after {conflicts} conflicts in {all}");
+    }
+}
