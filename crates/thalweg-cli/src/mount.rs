@@ -170,6 +170,11 @@ pub(crate) fn run(args: &MountArgs) -> VerbResult {
     let (Some(source), Some(folder)) = (&args.source, &args.folder) else {
         return Err(Failure::Usage("give a URL and a folder".into()));
     };
+    // The daemon that a command starts comes here, too.
+    if getxattr(folder, STATUS, &mut [0; 0]).is_ok() {
+        let why = "a bucket is mounted here already: unmount it before (umount)";
+        return Err(Failure::Said(format!("{}: {why}", shown_path(folder))));
+    }
     if args.foreground || args.daemon { serve(args, source, folder) } else { start_daemon() }
 }
 
@@ -207,12 +212,26 @@ fn flush(folder: &Path) -> VerbResult {
     setxattr(folder, FLUSH, b"", XattrFlags::empty()).map_err(|error| {
         let why = match error {
             rustix::io::Errno::IO => {
-                "some files could not be stored: see --status, and the log of the mount".to_owned()
+                let failures = failures_of(folder);
+                failures.iter().for_each(|failure| complain(failure));
+                match failures.len() {
+                    1 => "a file could not be stored".to_owned(),
+                    _ => "some files could not be stored: see --status".to_owned(),
+                }
             }
             error => io::Error::from(error).to_string(),
         };
         Failure::Said(format!("{}: {why}", shown_path(folder)))
     })
+}
+
+/// Why files of a mount could not be stored.
+fn failures_of(folder: &Path) -> Vec<String> {
+    let status = status_of(folder, STATUS).ok();
+    let status = status.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
+    let errors = status.and_then(|status| Some(status["unstored_errors"].as_array()?.clone()));
+    let text = |error: serde_json::Value| error.as_str().map(str::to_owned);
+    errors.unwrap_or_default().into_iter().filter_map(text).collect()
 }
 
 /// Brings to the store what killed mounts have left.

@@ -20,7 +20,7 @@ use crate::fetcher::Fetcher;
 use crate::staging::{Staging, usual_folder};
 use crate::storing::Storer;
 use crate::view::{BucketFs, Settings};
-use crate::writing::{Close, Writing};
+use crate::writing::{Close, Unstored, Writing};
 
 /// The memory of a mount for what it fetches ahead, unless its user says otherwise, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -213,7 +213,7 @@ impl Mount {
 
 /// Brings everything to the store that is not there. Returns how many files it does not have.
 fn flush(writing: &Arc<Writing>, warn: fn(&str)) -> usize {
-    let (files, bytes, _) = writing.unstored();
+    let Unstored { files, bytes, .. } = writing.unstored();
     if files > 0 {
         let noun = if files == 1 { "file" } else { "files" };
         warn(&format!("storing {files} {noun}, {bytes} bytes"));

@@ -144,6 +144,8 @@ pub struct Status {
     pub unstored_bytes: u64,
     /// Of these files, those that could not be stored.
     pub unstored_failed: u64,
+    /// Why: of the first 20 of them.
+    pub unstored_errors: Vec<String>,
     /// Bytes in the folder for staging.
     pub staged_bytes: u64,
     /// The folder of the cache, if there is one.

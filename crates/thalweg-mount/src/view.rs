@@ -25,6 +25,8 @@ const LONGEST_TARGET: u64 = 4096;
 /// Bytes of a block that programs are told to read by (`st_blksize`).
 pub(crate) const BLOCK: u32 = 1 << 20;
 
+/// Failures that the status tells.
+const MOST_FAILURES: usize = 20;
 /// The longest name, in bytes.
 pub(crate) const LONGEST_NAME: usize = 255;
 /// A folder of more names is not listed for one of them.
@@ -358,11 +360,14 @@ impl BucketFs {
         let (cache_folder, cache_limit_bytes) = cache.unzip();
         let store = counts_of_urls();
         let unstored = self.writing.as_ref().map(|writing| writing.unstored());
-        let (unstored_files, unstored_bytes, unstored_failed) = unstored.unwrap_or_default();
+        let mut unstored = unstored.unwrap_or_default();
+        let unstored_failed = unstored.failures.len() as u64;
+        unstored.failures.truncate(MOST_FAILURES);
         Status {
-            unstored_files: unstored_files as u64,
-            unstored_bytes,
-            unstored_failed: unstored_failed as u64,
+            unstored_files: unstored.files,
+            unstored_bytes: unstored.bytes,
+            unstored_failed,
+            unstored_errors: unstored.failures,
             staged_bytes: self.writing.as_ref().map_or(0, |writing| writing.staging.used()),
             source: thalweg_io::urls::shown(self.bucket.url()),
             open_files: open as u64,

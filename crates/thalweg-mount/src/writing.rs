@@ -356,12 +356,24 @@ impl Writing {
         stored.into_iter().filter_map(|stored| Some(stored.err()?.to_string())).collect()
     }
 
-    /// Drafts that the store does not have, their bytes here, and how many could not be stored.
-    pub(crate) fn unstored(&self) -> (usize, u64, usize) {
+    pub(crate) fn unstored(&self) -> Unstored {
         let mut drafts = self.drafts();
         drafts.retain(|draft| draft.is_dirty());
-        let bytes = drafts.iter().map(|draft| draft.taken()).sum();
-        let failed = drafts.iter().filter(|draft| draft.failure().is_some()).count();
-        (drafts.len(), bytes, failed)
+        let failures = drafts.iter().filter_map(|draft| Some(draft.failure()?.to_string()));
+        Unstored {
+            files: drafts.len() as u64,
+            bytes: drafts.iter().map(|draft| draft.taken()).sum(),
+            failures: failures.collect(),
+        }
     }
+}
+
+/// Drafts that the store does not have.
+#[derive(Debug, Default)]
+pub(crate) struct Unstored {
+    pub(crate) files: u64,
+    /// Their bytes here.
+    pub(crate) bytes: u64,
+    /// Why some of them could not be stored.
+    pub(crate) failures: Vec<String>,
 }

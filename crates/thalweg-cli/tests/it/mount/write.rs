@@ -292,7 +292,13 @@ fn staged_files_reach_the_store_later() {
     // fsync waits for the store, and says that it refuses.
     assert!(open.sync_all().is_err());
     let said = mounted.folder.fails(1, &["mount", "--flush", "m"]);
-    assert!(said.contains("could not be stored"), "{said}");
+    assert!(said.contains("some files could not be stored"), "{said}");
+    for key in ["a", "b", "open"] {
+        assert!(said.contains(&format!("s3://bucket/{key}: ")), "{said}");
+    }
+    let said = Mounted::command(&mounted.folder, &server, &[]).output().unwrap().stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(said.contains("a bucket is mounted here already"), "{said}");
     let said = mounted.folder.fails(1, &["mount", "--flush", "."]);
     assert!(said.contains("nothing is mounted here by thalweg"), "{said}");
     assert_eq!(mounted.status()["unstored_files"], 3);
