@@ -199,6 +199,8 @@ impl Mount {
         })?;
         let ran = self.session.run();
         asking.wait();
+        let staging = self.writing.as_ref().map(|writing| writing.staging.folder().to_owned());
+        let staging = staging.unwrap_or_default().display().to_string();
         let left = self.writing.map_or(0, |writing| flush(&writing, self.warn));
         self.fetcher.end();
         ran.map_err(|error| Error::io(&name, "answering the kernel for", error))?;
@@ -206,7 +208,7 @@ impl Mount {
             return Ok(());
         }
         let files = if left == 1 { "file" } else { "files" };
-        let why = format!("{left} {files} could not be stored, and stay in the folder for staging");
+        let why = format!("{left} {files} could not be stored, and stay in {staging}");
         Err(Error::io(&name, "unmounting", io::Error::other(why)))
     }
 }
@@ -268,6 +270,12 @@ pub fn recover(source: &str, read: Options, write: &WriteOptions, warn: fn(&str)
     let writing = writing_to(&bucket, &fetcher, write, Duration::ZERO, warn)?;
     let (told, failures) = writing.take_over();
     told.iter().for_each(|told| warn(told));
+    let folder = writing.staging.folder().parent().unwrap_or(Path::new("")).display();
+    if told.is_empty() {
+        warn(&format!("mounts of {} have left nothing in {folder}", shown(source)));
+    } else {
+        warn(&format!("what mounts have left is in {folder}"));
+    }
     let failed = failures + flush(&writing, warn);
     fetcher.end();
     Ok(failed)

@@ -36,7 +36,12 @@ pub(super) struct Mounted {
 
 impl Mounted {
     pub(super) fn command(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Command {
-        let mut command = folder.command(["mount", "s3://bucket", "m"]);
+        Self::verb(folder, server, &[&["s3://bucket", "m"], args].concat())
+    }
+
+    /// `thalweg mount` with these arguments.
+    pub(super) fn verb(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Command {
+        let mut command = folder.command(["mount"]);
         command
             .args(args)
             .env("AWS_ENDPOINT_URL", server.url(""))
