@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Writes through a mount of a bucket that versitygw has on this machine, and measures one job:
+
+    write.py VERSITYGW FOLDER ARM JOB SOURCE [COUNT]
+
+FOLDER is where the objects, mounts and staged bytes of the trial are; it is removed after it. ARM is one of
+
+    local            a folder beside, without a server
+    upload           rclone copyto, for the job `copy`: what sending alone takes
+    thalweg          thalweg mount
+    thalweg-staged   the same with --close staged
+    thalweg-small    with room for 4 GiB of staged bytes
+    rclone-tuned     rclone mount with a cache of what is written
+    s3fs             with parts of 16 MiB, 8 at a time
+
+JOB is one of
+
+    copy             SOURCE, in order, 1 MiB at a time
+    gunzip           what `gunzip -c SOURCE` writes
+    many             the files of the folder SOURCE, one after the other
+    writers          SOURCE, by COUNT threads at the same time, each into a file of its own
+    large            SOURCE COUNT times into one file
+
+It prints a line of JSON: seconds until the last file was closed (`closed_s`), and until the store has all of it (`stored_s`: the mount is unmounted and its program has ended), processor seconds and peak
+memory of the daemon, the most bytes that were staged, and whether the objects have the bytes.
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+TARGET = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../target")
+THALWEG = os.environ.get("THALWEG", os.path.join(TARGET, "release/thalweg"))
+RCLONE = os.environ.get("RCLONE", os.path.join(TARGET, "peers/go/bin/rclone"))
+MIB = 1 << 20
+KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
+ROOM = "4GiB"
+
+
+def digest(path: pathlib.Path, times: int = 1) -> str:
+    found = hashlib.md5()
+    for _ in range(times):
+        with open(path, "rb") as file:
+            while piece := file.read(MIB):
+                found.update(piece)
+    return found.hexdigest()
+
+
+def copy(source: pathlib.Path, target: pathlib.Path, times: int = 1) -> None:
+    with open(target, "wb", buffering=0) as out:
+        for _ in range(times):
+            with open(source, "rb", buffering=0) as file:
+                while piece := file.read(MIB):
+                    out.write(piece)
+
+
+def job(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> None:
+    match name:
+        case "copy":
+            copy(source, folder / "copy")
+        case "large":
+            copy(source, folder / "large", count)
+        case "gunzip":
+            with open(folder / "plain", "wb") as out:
+                subprocess.run(["gunzip", "-c", str(source)], stdout=out, check=True)
+        case "many":
+            (folder / "many").mkdir()
+            for file in sorted(source.iterdir()):
+                copy(file, folder / "many" / file.name)
+        case "writers":
+            threads = [threading.Thread(target=copy, args=(source, folder / f"w{number}")) for number in range(count)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        case _:
+            sys.exit(f"error: no job is called {name}")
+
+
+def is_right(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> bool:
+    """Whether the files of a folder, which versitygw has as they are, are what was written."""
+    match name:
+        case "copy":
+            return digest(folder / "copy") == digest(source)
+        case "large":
+            return digest(folder / "large") == digest(source, count)
+        case "gunzip":
+            plain = subprocess.run(f"gunzip -c {source} | md5sum", shell=True, stdout=subprocess.PIPE, text=True, check=True)
+            return digest(folder / "plain") == plain.stdout.split()[0]
+        case "many":
+            return all(digest(folder / "many" / file.name) == digest(file) for file in source.iterdir())
+        case _:
+            return all(digest(folder / f"w{number}") == digest(source) for number in range(count))
+
+
+def command(arm: str, base: str, mount: str, folder: pathlib.Path) -> list[str]:
+    if arm.startswith("thalweg"):
+        room = ROOM if arm == "thalweg-small" else "off"
+        staging = f"{room},free=0,folder={folder / 'staging'}"
+        close = "staged" if arm == "thalweg-staged" else "durable"
+        return [THALWEG, "mount", "s3://bucket", mount, "--foreground", "--staging", staging, "--close", close]
+    if arm == "rclone-tuned":
+        remote = f":s3,provider=Other,endpoint='{base}',access_key_id=key,secret_access_key=secret,force_path_style=true:bucket"
+        return [RCLONE, "mount", "--config", "", remote, mount, "--vfs-cache-mode", "writes", "--cache-dir", str(folder / "cache"),
+                "--vfs-write-back", "0s", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"]
+    if arm == "s3fs":
+        password = folder / "password"
+        password.write_text("key:secret")
+        password.chmod(0o600)
+        options = f"url={base},use_path_request_style,passwd_file={password},parallel_count=8,multipart_size=16,use_cache={folder / 'cache'}"
+        return ["s3fs", "bucket", mount, "-f", "-o", options]
+    sys.exit(f"error: no arm is called {arm}")
+
+
+def of_process(pid: int) -> dict[str, float]:
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    peak = next(line for line in status.splitlines() if line.startswith("VmHWM"))
+    return {"daemon_cpu_s": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), "daemon_peak_bytes": int(peak.split()[1]) * 1024}
+
+
+def until(holds, why: str) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        if time.monotonic() > deadline:
+            sys.exit(f"error: {why}")
+        time.sleep(0.01)
+
+
+class Staged:
+    """The most bytes below a folder, looked at while something is written."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder, self.most, self.is_over = folder, 0, False
+        self.thread = threading.Thread(target=self.look)
+        self.thread.start()
+
+    def look(self) -> None:
+        while not self.is_over:
+            blocks = 0
+            for path in self.folder.rglob("*"):
+                try:
+                    blocks += path.stat().st_blocks
+                except OSError:
+                    pass
+            self.most = max(self.most, blocks * 512)
+            time.sleep(0.2)
+
+    def end(self) -> int:
+        self.is_over = True
+        self.thread.join()
+        return self.most
+
+
+def trial(versitygw: str, folder: pathlib.Path, arm: str, name: str, source: pathlib.Path, count: int) -> dict[str, object]:
+    objects, mount = folder / "objects" / "bucket", folder / "mount"
+    objects.mkdir(parents=True)
+    mount.mkdir()
+    # What was read before is in the page cache of all arms alike.
+    os.sync()
+    if arm == "local":
+        start = time.perf_counter()
+        job(name, source, mount, count)
+        seconds = time.perf_counter() - start
+        return {"closed_s": seconds, "stored_s": seconds, "is_right": is_right(name, source, mount, count)}
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        port = found.getsockname()[1]
+    base = f"http://127.0.0.1:{port}"
+    env = os.environ | KEYS | {"ROOT_ACCESS_KEY": "key", "ROOT_SECRET_KEY": "secret", "AWS_ENDPOINT_URL": base, "XDG_STATE_HOME": str(folder / "state")}
+    server = subprocess.Popen([versitygw, "--port", f"127.0.0.1:{port}", "posix", str(folder / "objects")], env=env,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "the server did not start")
+        if arm == "upload":
+            remote = command("rclone-tuned", base, str(mount), folder)[4]
+            start = time.perf_counter()
+            subprocess.run([RCLONE, "copyto", "--config", "", str(source), f"{remote}/copy", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M",
+                            "--s3-upload-cutoff", "16M"], check=True)
+            seconds = time.perf_counter() - start
+            return {"closed_s": seconds, "stored_s": seconds, "is_right": is_right("copy", source, objects, count)}
+        daemon = subprocess.Popen(command(arm, base, str(mount), folder), env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until(lambda: os.path.ismount(mount), f"{arm} mounted nothing")
+        staged = Staged(folder / ("staging" if arm.startswith("thalweg") else "cache"))
+        start = time.perf_counter()
+        job(name, source, mount, count)
+        closed = time.perf_counter() - start
+        measured = of_process(daemon.pid)
+        subprocess.run(["umount", str(mount)], check=True)
+        daemon.wait(timeout=600)
+        stored = time.perf_counter() - start
+        most = staged.end()
+        return {"closed_s": closed, "stored_s": stored, **measured, "most_staged_bytes": most, "is_right": is_right(name, source, objects, count)}
+    finally:
+        subprocess.run(["umount", "-l", str(mount)], check=False, stderr=subprocess.DEVNULL)
+        server.kill()
+        server.wait()
+
+
+def main(versitygw: str, above: str, arm: str, name: str, source: str, count: str = "1") -> None:
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="thalweg-write-", dir=above))
+    try:
+        print(json.dumps({"arm": arm, "job": name, **trial(versitygw, folder, arm, name, pathlib.Path(source), int(count))}))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 6:
+        sys.exit(__doc__)
+    main(*sys.argv[1:])
