@@ -8,23 +8,11 @@ use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustix::fs::{FileType, Mode};
 use serde::{Deserialize, Serialize};
 use thalweg_object::Metadata;
 
 use crate::names::unescaped;
-
-/// The bits of `st_mode` that say what a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileType {
-    Regular = 0o100_000,
-    Folder = 0o040_000,
-    Link = 0o120_000,
-}
-
-/// The bits of a mode that let who runs a file be its owner, or of its group.
-const SET_USER: u32 = 0o4000;
-pub(crate) const SET_GROUP: u32 = 0o2000;
-const GROUP_EXECUTES: u32 = 0o010;
 
 /// The most bytes of user-defined metadata that S3 takes, less those of an upload's own.
 const MOST: usize = 1900;
@@ -91,7 +79,7 @@ impl Attributes {
     /// The metadata of an object. `None` if S3 takes no so many bytes.
     pub(crate) fn metadata(&self, of: FileType) -> Option<Metadata> {
         let mut metadata = self.other.clone();
-        let mode = self.mode.map(|mode| of as u32 | mode);
+        let mode = self.mode.map(|mode| of.as_raw_mode() | mode);
         for (name, number) in [("mode", mode), ("uid", self.uid), ("gid", self.gid)] {
             if let Some(number) = number {
                 metadata.insert(name.into(), number.to_string());
@@ -115,9 +103,9 @@ impl Attributes {
     /// another owner were given to it.
     pub(crate) fn end_privileges(&mut self) {
         if let Some(mode) = &mut self.mode {
-            *mode &= !SET_USER;
-            if *mode & GROUP_EXECUTES != 0 {
-                *mode &= !SET_GROUP;
+            *mode &= !Mode::SUID.bits();
+            if *mode & Mode::XGRP.bits() != 0 {
+                *mode &= !Mode::SGID.bits();
             }
         }
     }
@@ -206,14 +194,14 @@ mod tests {
         attributes.xattrs.insert("user.é".into(), vec![0, 255, b'"']);
         attributes.other.insert("origin".into(), "lab".into());
         (attributes.uid, attributes.gid) = (Some(1000), Some(7));
-        assert_eq!(attributes.metadata(FileType::Folder).unwrap()["mode"], "16800");
-        let metadata = attributes.metadata(FileType::Regular).unwrap();
+        assert_eq!(attributes.metadata(FileType::Directory).unwrap()["mode"], "16800");
+        let metadata = attributes.metadata(FileType::RegularFile).unwrap();
         assert_eq!((&*metadata["mode"], &*metadata["uid"]), ("33184", "1000"));
         assert_eq!(metadata["mtime"], "1700000000.000000005");
         assert!(metadata["xattr"].is_ascii() && !metadata["xattr"].contains(['{', '"', ' ']));
         assert_eq!(Attributes::of(&metadata), attributes);
         attributes.xattrs.insert("user.long".into(), vec![7; 2000]);
-        assert_eq!(attributes.metadata(FileType::Regular), None);
+        assert_eq!(attributes.metadata(FileType::RegularFile), None);
     }
 
     #[test]
@@ -236,7 +224,7 @@ mod tests {
             .into();
         let attributes = Attributes::of(&metadata);
         assert_eq!(attributes.mtime, Some((1, 500_000_000)));
-        let back = attributes.metadata(FileType::Regular).unwrap();
+        let back = attributes.metadata(FileType::RegularFile).unwrap();
         assert_eq!((&*back["mode"], &*back["xattr"], &*back["a"]), ("rw", "%zz", "b"));
         assert_eq!(time("1.1234567891"), Some((1, 123_456_789)));
         assert_eq!(time("1.5é"), None);

@@ -22,6 +22,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The draft, if it is one.
+    pub(crate) fn draft(&self) -> Option<&Arc<Draft>> {
+        match self {
+            Self::Draft(draft) => Some(draft),
+            _ => None,
+        }
+    }
+
     /// How the keys of objects of its kind end, beyond the name.
     pub(crate) fn suffix(&self) -> &'static str {
         match self {

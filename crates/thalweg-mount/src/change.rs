@@ -7,11 +7,12 @@ use std::time::SystemTime;
 
 use bytes::Bytes;
 use fuser::{Errno, FileAttr, INodeNo, Request};
+use rustix::fs::{FileType, Mode};
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
 use thalweg_object::Condition;
 
-use crate::attributes::{Attributes, FileType, SET_GROUP};
+use crate::attributes::Attributes;
 use crate::bucket::{Kind, LINK};
 use crate::draft::{Draft, Place, mark};
 use crate::errors::errno;
@@ -98,7 +99,7 @@ impl BucketFs {
             return Ok((self.attributes(number, &self.node(INodeNo(number))?), handle));
         }
         let target = self.place(&folder, name, "")?;
-        let attributes = self.new_attributes(&folder, mode, FILE_MODE, by);
+        let attributes = self.new_attributes(&folder, mode, FileType::RegularFile, by);
         let new = || {
             let (staging, url) = (&writing.staging, &writing.url);
             Draft::new(staging, url, target.clone(), attributes.clone())
@@ -120,20 +121,22 @@ impl BucketFs {
     }
 
     /// The attributes of what somebody makes in a folder, as far as they are not the usual ones.
-    fn new_attributes(&self, folder: &Node, mode: u32, usual: u32, by: &By) -> Attributes {
+    fn new_attributes(&self, folder: &Node, mode: u32, of: FileType, by: &By) -> Attributes {
         let Settings { uid, gid, umask, .. } = self.settings;
-        let (mode, usual) = (mode & 0o7777, usual & !umask);
         let folder = self.known_attributes(folder);
-        // A folder may hand its group down (inode(7)).
-        let hands_down = folder.mode.is_some_and(|mode| mode & SET_GROUP != 0);
+        // A folder may hand its group down, and this to the folders in it (inode(7)).
+        let hands_down = folder.mode.is_some_and(|mode| mode & Mode::SGID.bits() != 0);
         let group = if hands_down { folder.gid.unwrap_or(gid) } else { by.gid };
         let unless = |usual: u32, own: u32| (own != usual).then_some(own);
-        Attributes {
-            mode: unless(usual, mode),
-            uid: unless(uid, by.uid),
-            gid: unless(gid, group),
-            ..Attributes::default()
-        }
+        let mode = mode & 0o7777;
+        let mode = match of {
+            FileType::Directory if hands_down => Some(mode | Mode::SGID.bits()),
+            FileType::Directory => unless(FOLDER_MODE & !umask, mode),
+            FileType::RegularFile => unless(FILE_MODE & !umask, mode),
+            _ => None,
+        };
+        let (uid, gid) = (unless(uid, by.uid), unless(gid, group));
+        Attributes { mode, uid, gid, ..Attributes::default() }
     }
 
     /// Opens a draft, or a file that becomes one.
@@ -236,21 +239,19 @@ impl BucketFs {
             && draft.undo_change(before)
             && matches!(error, Errno::ESTALE | Errno::ENOENT)
         {
-            self.look_again(&draft);
+            let place = draft.place();
+            self.look_again(node.parent, &place.folder, &place.name);
         }
         self.was_released(draft, left);
         settled
     }
 
-    /// Has the store say what has the name of a draft.
-    fn look_again(&self, draft: &Draft) {
-        let place = draft.place();
+    /// Has the store say what has a name, whatever was known of it.
+    pub(crate) fn look_again(&self, parent: u64, folder: &str, name: &str) {
         if let Ok(writing) = self.writing() {
-            writing.changes.forget(&place.folder, &place.name);
+            writing.changes.forget(folder, name);
         }
-        if let Some(node) = self.tree.node(draft.number()) {
-            self.tree.outdate(node.parent);
-        }
+        self.tree.outdate(parent);
     }
 
     /// Does what is promised of a draft that was changed without a handle, if nobody writes it.
@@ -321,7 +322,7 @@ impl BucketFs {
         }
         attributes.touch();
         let Kind::Link(version) = &node.kind else {
-            let metadata = attributes.metadata(FileType::Folder).ok_or(Errno::ENOSPC)?;
+            let metadata = attributes.metadata(FileType::Directory).ok_or(Errno::ENOSPC)?;
             // The folder that is mounted has no mark.
             if !node.key.is_empty() {
                 let (any, nothing) = (Condition::Anything, Bytes::new());
@@ -333,7 +334,7 @@ impl BucketFs {
             writing.know_folder(&node.key, attributes);
             return Ok(());
         };
-        let metadata = attributes.metadata(FileType::Link).ok_or(Errno::ENOSPC)?;
+        let metadata = attributes.metadata(FileType::Symlink).ok_or(Errno::ENOSPC)?;
         let metadata = Some((&metadata, &*mark()));
         let copied = bucket.copy((&node.key, version), &node.key, metadata, &Condition::Anything);
         let tag = self.or_failed(copied)?;
@@ -360,6 +361,12 @@ impl BucketFs {
         Ok(())
     }
 
+    /// Whether a number is one of a draft.
+    pub(crate) fn is_draft(&self, number: Option<u64>) -> bool {
+        let node = number.and_then(|number| self.tree.node(number));
+        node.is_some_and(|node| node.kind.draft().is_some())
+    }
+
     pub(crate) fn remove_file(&self, parent: INodeNo, name: &OsStr) -> Result<(), Errno> {
         let writing = self.writing()?;
         let name = name.to_str().ok_or(Errno::ENOENT)?;
@@ -369,12 +376,13 @@ impl BucketFs {
         let bucket = writing.storer.bucket();
         let number = self.tree.number(parent.0, name);
         let _closed = writing.keep_closed(number);
+        // What another program has put there stays, and is seen from now on.
+        let mut is_other = false;
         match &kind {
             Kind::Folder => return Err(Errno::EISDIR),
             Kind::File(_) | Kind::Link(_) => {
                 // Somebody may have opened it to write it just now.
-                let node = number.and_then(|number| self.tree.node(number));
-                if node.is_some_and(|node| matches!(node.kind, Kind::Draft(_))) {
+                if self.is_draft(number) {
                     return Err(Errno::ESTALE);
                 }
                 self.or_failed(bucket.remove(&key, &Condition::Anything))?;
@@ -385,27 +393,23 @@ impl BucketFs {
                     Some(_) => bucket.remove(&key, &Condition::still(object.as_ref())),
                     None => Ok(()),
                 });
-                let is_gone = match removed {
-                    Ok(()) => !draft.is_unsure(),
-                    // What another program has put there stays, and is seen from now on.
-                    Err(error) if errno(&error) == Errno::ESTALE => false,
+                match removed {
+                    Ok(()) => is_other = draft.is_unsure(),
+                    Err(error) if errno(&error) == Errno::ESTALE => is_other = true,
                     Err(error) => {
                         held.stays();
                         // What was to be stored meanwhile was not.
                         self.was_released(draft.clone(), draft.handles());
                         return Err(self.failed(&error));
                     }
-                };
-                writing.storer.give_up(&key, held.unlink());
-                if !is_gone {
-                    self.is_gone(parent.0, &folder, name);
-                    self.look_again(draft);
-                    self.tree.outdate(parent.0);
-                    return Ok(());
                 }
+                writing.storer.give_up(&key, held.unlink());
             }
         }
         self.is_gone(parent.0, &folder, name);
+        if is_other {
+            self.look_again(parent.0, &folder.key, name);
+        }
         Ok(())
     }
 
@@ -440,13 +444,8 @@ impl BucketFs {
             return Err(Errno::EEXIST);
         }
         let (_, key) = self.place(&folder, name, Kind::Folder.suffix())?;
-        let mut attributes = self.new_attributes(&folder, mode, FOLDER_MODE, by);
-        // A folder that hands its group down hands this down, too.
-        let parent_mode = self.known_attributes(&folder).mode.unwrap_or_default();
-        if parent_mode & SET_GROUP != 0 {
-            attributes.mode = Some(mode & 0o7777 | SET_GROUP);
-        }
-        let metadata = attributes.metadata(FileType::Folder).ok_or(Errno::ENOSPC)?;
+        let attributes = self.new_attributes(&folder, mode, FileType::Directory, by);
+        let metadata = attributes.metadata(FileType::Directory).ok_or(Errno::ENOSPC)?;
         // Another program may have made it, which is as well.
         let (nothing, any) = (Bytes::new(), Condition::Anything);
         self.or_failed(writing.storer.bucket().put(&key, nothing, (&metadata, &mark()), &any))?;
@@ -493,9 +492,8 @@ impl BucketFs {
         }
         let size = target.len() as u64;
         let (_, key) = self.place(&folder, name, LINK)?;
-        let attributes = self.new_attributes(&folder, LINK_MODE, LINK_MODE, by);
-        let attributes = Attributes { mode: None, ..attributes };
-        let metadata = attributes.metadata(FileType::Link).ok_or(Errno::ENOSPC)?;
+        let attributes = self.new_attributes(&folder, LINK_MODE, FileType::Symlink, by);
+        let metadata = attributes.metadata(FileType::Symlink).ok_or(Errno::ENOSPC)?;
         let condition = Condition::Nothing;
         let bucket = writing.storer.bucket();
         let put = bucket.put(&key, target.into(), (&metadata, &mark()), &condition);

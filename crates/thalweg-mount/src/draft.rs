@@ -8,11 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
 
+use rustix::fs::{FileType, Mode};
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::{Error, Result};
 use thalweg_object::Head;
 
-use crate::attributes::{Attributes, FileType};
+use crate::attributes::Attributes;
 use crate::parts::{Completion, Parts};
 use crate::ranges::Ranges;
 use crate::reading::Reading;
@@ -151,6 +152,16 @@ impl State {
 
     fn is_dirty(&self) -> bool {
         !self.is_removed && self.change > self.stored
+    }
+
+    /// Whether all its bytes are here.
+    fn is_whole(&self) -> bool {
+        self.local.gaps(0..self.size).is_empty()
+    }
+
+    /// Whether the store lacks bytes of it, and not just attributes.
+    fn has_new_bytes(&self) -> bool {
+        self.bytes > self.stored_bytes || self.found.is_none()
     }
 
     /// The object that has the bytes that are not here.
@@ -303,8 +314,7 @@ impl Draft {
 
     /// Whether all its bytes are here.
     pub(crate) fn is_whole(&self) -> bool {
-        let state = self.lock();
-        state.local.gaps(0..state.size).is_empty()
+        self.lock().is_whole()
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -396,10 +406,15 @@ impl Draft {
         Handles { all: state.handles, writers: state.writers }
     }
 
-    /// Whether bytes were changed since it was stored.
+    /// Whether the store lacks bytes of it, and not just attributes.
     pub(crate) fn has_new_bytes(&self) -> bool {
-        let state = self.lock();
-        state.bytes > state.stored_bytes || state.found.is_none()
+        self.lock().has_new_bytes()
+    }
+
+    /// Whether who runs it may be its owner, or of its group.
+    pub(crate) fn has_privileges(&self) -> bool {
+        let bits = Mode::SUID.bits() | Mode::SGID.bits();
+        self.lock().attributes.mode.is_some_and(|mode| mode & bits != 0)
     }
 
     pub(crate) fn open(&self, writes: bool) {
@@ -420,7 +435,7 @@ impl Draft {
     /// nobody has it open. Returns whether it did.
     pub(crate) fn undo_change(&self, before: Attributes) -> bool {
         let mut state = self.when(|state| !state.is_publishing);
-        if state.handles > 0 || state.bytes > state.stored_bytes || state.found.is_none() {
+        if state.handles > 0 || state.has_new_bytes() {
             return false;
         }
         state.attributes = before;
@@ -439,7 +454,7 @@ impl Draft {
         let mut state = self.lock();
         let mut attributes = state.attributes.clone();
         change(&mut attributes);
-        if attributes.metadata(FileType::Regular).is_none() {
+        if attributes.metadata(FileType::RegularFile).is_none() {
             let why = "an object has 2 KB of extended attributes at most";
             return Err(full(&self.url_of(&state.key), why));
         }

@@ -13,6 +13,11 @@ pub(crate) fn io_kind(error: &Error) -> Option<ErrorKind> {
     }
 }
 
+/// Whether an object is another version than the one that was wanted.
+pub(crate) fn is_stale(error: &Error) -> bool {
+    io_kind(error) == Some(ErrorKind::StaleNetworkFileHandle)
+}
+
 /// The number for an error: what a program can tell apart, or else `EIO`.
 pub(crate) fn errno(error: &Error) -> Errno {
     let Error::Io { source, .. } = error else {

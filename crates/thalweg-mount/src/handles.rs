@@ -67,7 +67,10 @@ impl BucketFs {
     /// Takes the permission from a file that was written to run as its owner.
     pub(crate) fn end_privileges(&self, handle: u64) -> Result<(), Errno> {
         let Handle { draft, .. } = self.writing()?.handle(handle)?;
-        self.or_failed(draft.change(Attributes::end_privileges))
+        match draft.has_privileges() {
+            true => self.or_failed(draft.change(Attributes::end_privileges)),
+            false => Ok(()),
+        }
     }
 
     /// Makes room for bytes in the staging folder. Returns whether it has freed any.

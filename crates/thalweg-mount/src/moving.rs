@@ -1,16 +1,15 @@
 //! Objects of a folder that get other keys.
 
-use std::collections::{HashMap, HashSet};
-use std::io::ErrorKind;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::Condition;
+use thalweg_object::{Bucket, Condition};
 
 use crate::draft::mark;
-use crate::errors::io_kind;
+use crate::errors::is_stale;
 use crate::staging::Copied;
 use crate::storing::Storer;
 
@@ -22,27 +21,23 @@ use crate::storing::Storer;
 pub(crate) fn copy_all(storer: &Arc<Storer>, (from, to): (&str, &str)) -> Result<Vec<Copied>> {
     let found = storer.source().below(from)?;
     let (of, into): (Arc<str>, Arc<str>) = (from.into(), to.into());
-    let copies = storer.for_each(found.clone(), move |storer, (rest, version)| {
+    let copied = storer.for_each(found, move |storer, (rest, version)| {
         let copy = copy(storer, (&format!("{of}{rest}"), &version), &format!("{into}{rest}"));
-        Ok(copy.map(|copy| Copied::new(rest, version, copy)))
+        // A copy whose answer was lost usually has the tag of the object.
+        let (tag, failure) = match copy {
+            Ok(tag) => (tag, None),
+            Err(error) => (version.tag.clone(), Some(error)),
+        };
+        Ok((Copied::new(rest, version, tag), failure))
     })?;
-    let (mut made, mut failure) = (Vec::new(), None);
-    for copied in copies {
-        match copied {
-            Ok(copied) => made.push(copied),
-            Err(error) => failure = failure.or(Some(error)),
+    let (copies, failures): (Vec<_>, Vec<_>) = copied.into_iter().unzip();
+    match failures.into_iter().flatten().next() {
+        None => Ok(copies),
+        Some(failure) => {
+            undo_copies(storer, to, &copies)?;
+            Err(failure)
         }
     }
-    let Some(failure) = failure else { return Ok(made) };
-    // Answers of copies may have been lost. These usually have the tags of the objects.
-    let is_made: HashSet<String> = made.iter().map(|copied| copied.rest.clone()).collect();
-    let lost = found.into_iter().filter(|(rest, _)| !is_made.contains(rest));
-    made.extend(lost.map(|(rest, version)| {
-        let tag = version.tag.clone();
-        Copied::new(rest, version, tag)
-    }));
-    undo_copies(storer, to, &made)?;
-    Err(failure)
 }
 
 /// Removes copies of objects. The mark of the folder stays, which may have been there.
@@ -50,7 +45,7 @@ pub(crate) fn copy_all(storer: &Arc<Storer>, (from, to): (&str, &str)) -> Result
 /// # Errors
 /// Those of the store.
 pub(crate) fn undo_copies(storer: &Arc<Storer>, to: &str, copies: &[Copied]) -> Result<()> {
-    let copies: HashMap<&str, &Copied> = copies.iter().map(|copy| (&*copy.rest, copy)).collect();
+    let copies = Copied::by_rest(copies);
     let mut there = storer.source().below(to)?;
     there.retain(|(rest, version)| {
         let copied = copies.get(&**rest).filter(|_| !rest.is_empty());
@@ -80,7 +75,7 @@ pub(crate) fn remove_copied(
     (from, to): (&str, &str),
     copies: &[Copied],
 ) -> Result<()> {
-    let copies: HashMap<&str, &Copied> = copies.iter().map(|copy| (&*copy.rest, copy)).collect();
+    let copies = Copied::by_rest(copies);
     let there: HashMap<String, String> =
         storer.source().below(to)?.into_iter().map(|(rest, copy)| (rest, copy.tag)).collect();
     let mut found = storer.source().below(from)?;
@@ -101,12 +96,19 @@ fn remove_all(
 ) -> Result<()> {
     let folder: Arc<str> = folder.into();
     let removed = storer.for_each(objects, move |storer, (rest, version)| {
-        let key = format!("{folder}{rest}");
-        match storer.bucket().remove(&key, &Condition::still(Some(&version))) {
-            // Another program has replaced it just now.
-            Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => Ok(()),
-            removed => removed,
-        }
+        remove_version(storer.bucket(), &format!("{folder}{rest}"), &version)
     });
     removed.map(drop)
+}
+
+/// Removes a version of an object. Returns whether nothing is left: another version stays.
+///
+/// # Errors
+/// Those of the store.
+pub(crate) fn remove_version(bucket: &Bucket, key: &str, version: &ObjectVersion) -> Result<bool> {
+    match bucket.remove(key, &Condition::still(Some(version))) {
+        Ok(()) => Ok(true),
+        Err(error) if is_stale(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
 }

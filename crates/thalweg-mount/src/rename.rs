@@ -1,6 +1,5 @@
 //! Other names for files and folders.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::sync::{Arc, PoisonError};
@@ -13,8 +12,8 @@ use thalweg_object::{Bucket, Condition};
 
 use crate::bucket::Kind;
 use crate::draft::{Draft, Held, Place, Target};
-use crate::errors::io_kind;
-use crate::moving::{copy_all, remove_copied, undo_copies};
+use crate::errors::{errno, io_kind};
+use crate::moving::{copy_all, remove_copied, remove_version, undo_copies};
 use crate::staging::{Copied, Move};
 use crate::tree::{Node, key};
 use crate::view::BucketFs;
@@ -83,34 +82,30 @@ impl BucketFs {
     ) -> Result<(), Errno> {
         let writing = self.writing()?;
         let storer = &writing.storer;
-        let open = |key: &str, version: &ObjectVersion| storer.open(key, version);
         let (place, new_key) = self.place(&to.folder, to.name, source.suffix())?;
         let old_key = key(&from.folder.key, from.name, source.suffix()).ok_or(Errno::ENOENT)?;
         // Nobody opens it to write it meanwhile, but somebody may have just now: the kernel looks
         // again after `ESTALE`, and asks again.
         let number = self.tree.number(from.parent, from.name);
         let _closed = writing.keep_closed(number);
-        let node = number.and_then(|number| self.tree.node(number));
-        if node.is_some_and(|node| matches!(node.kind, Kind::Draft(_)))
-            && !matches!(source, Kind::Draft(_))
-        {
+        let draft = source.draft();
+        if draft.is_none() && self.is_draft(number) {
             return Err(Errno::ESTALE);
         }
         // Nobody stores either of them meanwhile.
-        let (held, replaced_draft) = hold(source, to.kind.as_ref());
+        let (held, replaced_draft) = hold(draft, to.kind.as_ref().and_then(Kind::draft));
         let object = |kind: &Kind| match kind {
             Kind::Draft(draft) => self.or_failed(writing.object_of(draft)),
             Kind::File(version) | Kind::Link(version) => Ok(Some(version.clone())),
             Kind::Folder => Ok(None),
         };
         let stored = object(source)?;
-        if let (Kind::Draft(draft), None) = (source, &stored)
+        if let (Some(draft), None) = (draft, &stored)
             && draft.found().is_some()
             && !is_here(source)
         {
             // Another program has replaced it, and there is nothing to be stored.
-            writing.changes.forget(&from.folder.key, from.name);
-            self.tree.outdate(from.parent);
+            self.look_again(from.parent, &from.folder.key, from.name);
             return Err(Errno::ESTALE);
         }
         let replaced = to.kind.as_ref().map(object).transpose()?.flatten();
@@ -119,7 +114,7 @@ impl BucketFs {
             Some(kind) if kind.suffix() != source.suffix() => (None, replaced),
             _ => (replaced, None),
         };
-        if let Kind::Draft(draft) = source {
+        if let Some(draft) = draft {
             let upload = self.or_failed(draft.forget_parts())?;
             storer.give_up(&old_key, upload);
         }
@@ -134,19 +129,19 @@ impl BucketFs {
         let moved = match &stored {
             None => None,
             Some(version) => {
-                match storer.bucket().copy((&old_key, version), &new_key, None, &condition) {
+                let copied = storer.bucket().copy((&old_key, version), &new_key, None, &condition);
+                match copied {
                     Ok(tag) => Some(ObjectVersion { tag, modified: None, ..version.clone() }),
-                    Err(error) if io_kind(&error) == Some(ErrorKind::AlreadyExists) => {
-                        self.failed(&error);
-                        return Err(self.is_taken(to, flags));
-                    }
                     // Another program has replaced or removed what was under the old name. What was
                     // written here is all there is of this file.
                     Err(error) if is_other(&error) && is_here(source) => None,
                     Err(error) => {
+                        self.failed(&error);
+                        if io_kind(&error) == Some(ErrorKind::AlreadyExists) {
+                            return Err(self.is_taken(to, flags));
+                        }
                         if is_other(&error) {
-                            writing.changes.forget(&from.folder.key, from.name);
-                            self.tree.outdate(from.parent);
+                            self.look_again(from.parent, &from.folder.key, from.name);
                         }
                         // The copy may have been made though its answer was lost.
                         if let Ok(Some(head)) = storer.bucket().head(&new_key)
@@ -154,14 +149,10 @@ impl BucketFs {
                         {
                             self.is_overwritten(to, replaced_draft, head.version);
                         }
-                        return Err(self.failed(&error));
+                        return Err(errno(&error));
                     }
                 }
             }
-        };
-        let draft = match source {
-            Kind::Draft(draft) => Some(draft),
-            _ => None,
         };
         let kind = match (source, &moved) {
             (Kind::Link(_), Some(version)) => Kind::Link(version.clone()),
@@ -178,30 +169,18 @@ impl BucketFs {
                 has_moved: moved.is_some(),
                 replaces: replaced_draft.as_ref().map(|(draft, _)| &***draft),
             };
-            renamed = draft.rename(target, open);
+            renamed = draft.rename(target, |key, version| storer.open(key, version));
         }
         let is_long = started.elapsed() >= LONG_COPY;
         // Another program may have put something there if the draft does not know.
         let mut is_empty = stored.is_none() && draft.is_none_or(|draft| !draft.is_unsure());
         if let (Ok(()), Some(version), Some(_)) = (&renamed, &stored, &moved) {
-            match remove_version(storer.bucket(), &old_key, version, is_long) {
+            match remove_copied_from(storer.bucket(), &old_key, version, is_long) {
                 Ok(is_gone) => is_empty = is_gone,
-                Err(error) => renamed = Err(error),
-            }
-            if renamed.is_err()
-                && let Some(draft) = draft
-            {
-                // It keeps its name, and the object there if that is known to be there.
-                let is_there = storer.bucket().holds(&old_key, &Condition::still(Some(version)));
-                let folder = from.folder.key.clone();
-                let back = Target {
-                    place: Place { folder, name: from.name.into() },
-                    key: old_key.clone(),
-                    found: Some(version.clone()),
-                    has_moved: matches!(is_there, Ok(true)),
-                    replaces: None,
-                };
-                self.or_failed(draft.rename(back, open))?;
+                Err(error) => {
+                    renamed = Err(error);
+                    draft.map_or(Ok(()), |draft| self.keep_name(draft, from, &old_key, version))?;
+                }
             }
         }
         if let Err(error) = renamed {
@@ -228,8 +207,7 @@ impl BucketFs {
         if is_empty {
             writing.changes.set(&from.folder.key, from.name, None);
         } else {
-            writing.changes.forget(&from.folder.key, from.name);
-            self.tree.outdate(from.parent);
+            self.look_again(from.parent, &from.folder.key, from.name);
         }
         self.keep_folder(&from.folder);
         let mut ended = Ok(());
@@ -255,6 +233,26 @@ impl BucketFs {
         self.or_failed(ended)
     }
 
+    /// Gives a draft its old name again, and the object there if that is known to be there.
+    fn keep_name(
+        &self,
+        draft: &Draft,
+        from: &Entry<'_>,
+        key: &Arc<str>,
+        version: &ObjectVersion,
+    ) -> Result<(), Errno> {
+        let storer = &self.writing()?.storer;
+        let is_there = storer.bucket().holds(key, &Condition::still(Some(version)));
+        let target = Target {
+            place: Place { folder: from.folder.key.clone(), name: from.name.into() },
+            key: key.clone(),
+            found: Some(version.clone()),
+            has_moved: matches!(is_there, Ok(true)),
+            replaces: None,
+        };
+        self.or_failed(draft.rename(target, |key, version| storer.open(key, version)))
+    }
+
     /// Notes that a copy is under a name that a file did not get in the end.
     fn is_overwritten(&self, to: &Entry<'_>, draft: Option<HeldDraft<'_>>, copy: ObjectVersion) {
         let Ok(writing) = self.writing() else { return };
@@ -273,12 +271,10 @@ impl BucketFs {
     /// The error for a name that another program has given to something. The kernel looks the name
     /// up again after `ESTALE`, and then asks again.
     fn is_taken(&self, to: &Entry<'_>, flags: RenameFlags) -> Errno {
-        if let Ok(writing) = self.writing()
-            && !matches!(&to.kind, Some(Kind::Draft(draft)) if draft.is_dirty())
-        {
-            writing.changes.forget(&to.folder.key, to.name);
+        match &to.kind {
+            Some(Kind::Draft(draft)) if draft.is_dirty() => self.tree.outdate(to.parent),
+            _ => self.look_again(to.parent, &to.folder.key, to.name),
         }
-        self.tree.outdate(to.parent);
         let is_to_be_new = flags.contains(RenameFlags::RENAME_NOREPLACE);
         if is_to_be_new { Errno::EEXIST } else { Errno::ESTALE }
     }
@@ -342,8 +338,8 @@ impl BucketFs {
                 found: copy.or(found),
                 replaces: None,
             };
-            let open = |key: &str, version: &ObjectVersion| writing.storer.open(key, version);
-            renamed = renamed.and(draft.rename(target, open));
+            let named = draft.rename(target, |key, version| writing.storer.open(key, version));
+            renamed = renamed.and(named);
         }
         let copies = moved.copies.unwrap_or_default();
         let removed = renamed.and_then(|()| {
@@ -361,15 +357,11 @@ impl BucketFs {
         writing.touch_folder(&to.folder.key);
         match &removed {
             Ok(()) => writing.changes.set(&from.folder.key, from.name, None),
-            Err(_) => {
-                writing.changes.forget(&from.folder.key, from.name);
-                self.tree.outdate(from.parent);
-            }
+            Err(_) => self.look_again(from.parent, &from.folder.key, from.name),
         }
         self.keep_folder(&from.folder);
         self.tree.rename((from.parent, from.name), (to.parent, to.name));
-        let copies: HashMap<&str, &Copied> =
-            copies.iter().map(|copied| (&*copied.rest, copied)).collect();
+        let copies = Copied::by_rest(&copies);
         let mut become_others = Ok(());
         for (number, node) in self.tree.below(&new_key) {
             let Some(copied) = copies.get(&node.key[new_key.len()..]) else { continue };
@@ -385,19 +377,18 @@ impl BucketFs {
     }
 }
 
-/// Removes a version of an object. Returns whether nothing is left: another version stays. If it
-/// `asks`, it asks whether it is still this version, for not every service knows conditions of
-/// removals.
-fn remove_version(bucket: &Bucket, key: &str, version: &ObjectVersion, asks: bool) -> Result<bool> {
-    let condition = Condition::still(Some(version));
-    if asks && !bucket.holds(key, &condition)? {
+/// [`remove_version`] after a copy. If that took `long`, the store is asked first whether it is
+/// still this version, for not every service knows conditions of removals.
+fn remove_copied_from(
+    bucket: &Bucket,
+    key: &str,
+    version: &ObjectVersion,
+    long: bool,
+) -> Result<bool> {
+    if long && !bucket.holds(key, &Condition::still(Some(version)))? {
         return Ok(false);
     }
-    match bucket.remove(key, &condition) {
-        Ok(()) => Ok(true),
-        Err(error) if io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle) => Ok(false),
-        Err(error) => Err(error),
-    }
+    remove_version(bucket, key, version)
 }
 
 /// Whether something can get a name.
@@ -414,17 +405,12 @@ fn check(source: &Kind, to: &Entry<'_>, flags: RenameFlags) -> Result<(), Errno>
 
 type HeldDraft<'a> = (&'a Arc<Draft>, Held<'a>);
 
-/// Holds the drafts among a source and a target. They are held in the order of their ids, as
+/// Holds what is a draft of a source and a target. They are held in the order of their ids, as
 /// everyone holds them, so that nobody waits for one who waits for it.
 fn hold<'a>(
-    source: &'a Kind,
-    target: Option<&'a Kind>,
+    source: Option<&'a Arc<Draft>>,
+    target: Option<&'a Arc<Draft>>,
 ) -> (Option<Held<'a>>, Option<HeldDraft<'a>>) {
-    let draft = |kind: &'a Kind| match kind {
-        Kind::Draft(draft) => Some(draft),
-        _ => None,
-    };
-    let (source, target) = (draft(source), target.and_then(draft));
     let hold_target = || target.map(|draft| (draft, draft.hold()));
     if let (Some(source), Some(target)) = (source, target)
         && target.id < source.id

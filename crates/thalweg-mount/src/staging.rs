@@ -6,6 +6,7 @@
 //! mounts that have ended: those that were closed go to the store, and the bytes of those that were
 //! still open go to `STAGING/BUCKET/unfinished`.
 
+use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -156,6 +157,11 @@ impl Copied {
     pub(crate) fn new(rest: String, version: ObjectVersion, copy: String) -> Self {
         let ObjectVersion { size, tag, modified } = version;
         Self { rest, size, tag, modified, copy }
+    }
+
+    /// Copies by what follows the key of the folder.
+    pub(crate) fn by_rest(copies: &[Self]) -> HashMap<&str, &Self> {
+        copies.iter().map(|copied| (&*copied.rest, copied)).collect()
     }
 
     /// The version of the copy.
@@ -428,10 +434,11 @@ impl Staging {
                     // It was not noted before the mount ended.
                     let key = found.key.clone();
                     moved_here.iter().for_each(|moved| moved.apply(&mut found));
-                    let text = serde_json::to_vec(&found).map_err(io::Error::other);
                     let noted = match found.key == key {
                         true => Ok(()),
-                        false => text.and_then(|text| replace(&record, &text, true)),
+                        false => serde_json::to_vec(&found)
+                            .map_err(io::Error::other)
+                            .and_then(|text| replace(&record, &text, true)),
                     };
                     noted.and_then(|()| self.take_draft(&data, &record, found, leavings))
                 }

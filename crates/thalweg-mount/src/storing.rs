@@ -7,15 +7,16 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rustix::fs::FileType;
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
 use thalweg_object::{Bucket, Condition, Head, Metadata, PartsUpload};
 
-use crate::attributes::{Attributes, FileType};
+use crate::attributes::Attributes;
 use crate::bucket;
 use crate::draft::{Draft, Snapshot, Unsent};
-use crate::errors::io_kind;
+use crate::errors::{io_kind, is_stale};
 use crate::fetcher::Fetcher;
 use crate::memory::Charge;
 use crate::parts::PART;
@@ -261,7 +262,7 @@ impl Storer {
             let Err(error) = storer.store(&draft) else { return };
             (storer.warn)(&format!("{error}; it stays in the folder for staging"));
             // What another program has changed is for people to decide.
-            if io_kind(&error) != Some(ErrorKind::StaleNetworkFileHandle) {
+            if !is_stale(&error) {
                 let wait = (FIRST_WAIT * 2_u32.pow(tries.min(10))).min(LONGEST_WAIT);
                 storer.again(draft, tries + 1, wait);
             }
@@ -278,8 +279,8 @@ impl Storer {
         let since = draft.last_change();
         while let Some(mut snapshot) = draft.begin_storing(since) {
             let stored = self.attempt(draft, &mut snapshot);
-            let open = |key: &str, version: &ObjectVersion| self.open(key, version);
-            let ended = draft.end_storing(&snapshot, stored, open);
+            let ended =
+                draft.end_storing(&snapshot, stored, |key, version| self.open(key, version));
             // Nobody wants it any more.
             if draft.is_removed() {
                 return Ok(());
@@ -302,25 +303,21 @@ impl Storer {
                 Err(error) => error,
             };
             let is_gone = io_kind(&error) == Some(ErrorKind::NotFound);
-            let is_changed = io_kind(&error) == Some(ErrorKind::StaleNetworkFileHandle);
-            if tries >= MOST_TRIES || !is_gone && !is_changed {
+            if tries >= MOST_TRIES || !is_gone && !is_stale(&error) {
                 return Err(error);
             }
             let head = self.bucket.head(&snapshot.key)?;
-            if let Some(made) = self.made(draft, snapshot, head.as_ref())? {
-                match made {
-                    Made::All(version) => return Ok(version),
-                    Made::Less => {}
-                }
-            } else if head.is_none() && snapshot.found.is_some() {
+            match self.made(draft, snapshot, head.as_ref())? {
+                Some(Made::All(version)) => return Ok(version),
+                Some(Made::Less) => {}
                 // Another program has removed the object that it replaces.
-                snapshot.found = None;
-                snapshot.has_bytes = true;
-            } else if is_gone {
+                None if head.is_none() && snapshot.found.is_some() => {
+                    snapshot.found = None;
+                    snapshot.has_bytes = true;
+                }
                 // The service may have forgotten the upload.
-                self.give_up(&snapshot.key, draft.forget_parts()?);
-            } else {
-                return Err(error);
+                None if is_gone => self.give_up(&snapshot.key, draft.forget_parts()?),
+                None => return Err(error),
             }
         }
     }
@@ -338,8 +335,7 @@ impl Storer {
         if draft.is_all(mark, snapshot) {
             return Ok(Some(Made::All(version)));
         }
-        let open = |key: &str, version: &ObjectVersion| self.open(key, version);
-        draft.goes_on_from((mark, version), snapshot, open)?;
+        draft.goes_on_from((mark, version), snapshot, |key, version| self.open(key, version))?;
         Ok(Some(Made::Less))
     }
 
@@ -465,5 +461,5 @@ enum Made {
 
 /// The metadata of attributes, which were checked when they were set.
 fn metadata(attributes: &Attributes) -> Metadata {
-    attributes.metadata(FileType::Regular).unwrap_or_default()
+    attributes.metadata(FileType::RegularFile).unwrap_or_default()
 }

@@ -234,7 +234,6 @@ impl BucketFs {
             }
             Kind::Draft(draft) => {
                 let nlink = u32::from(!draft.is_removed());
-                let modified = Some(draft.modified());
                 (FileType::RegularFile, FILE_MODE & !umask, nlink, draft.size(), modified)
             }
         };
@@ -263,14 +262,10 @@ impl BucketFs {
     /// What is known of the attributes of a file or a folder without asking, and when it was
     /// changed.
     fn known(&self, node: &Node) -> (Attributes, Option<SystemTime>) {
-        let known = match (&node.kind, &self.writing) {
-            (Kind::Draft(draft), _) => return (draft.attributes(), Some(draft.modified())),
-            (_, None) => None,
-            (Kind::Folder, Some(writing)) => writing.known_folder(&node.key),
-            (Kind::File(version) | Kind::Link(version), Some(writing)) => {
-                writing.known(&node.key, version)
-            }
-        };
+        if let Kind::Draft(draft) = &node.kind {
+            return (draft.attributes(), Some(draft.modified()));
+        }
+        let known = self.writing.as_ref().and_then(|writing| writing.known_of(node));
         let (_, attributes, modified) = known.unwrap_or_default();
         let touched = match (&node.kind, &self.writing) {
             (Kind::Folder, Some(writing)) => writing.touched(&node.key),
@@ -287,31 +282,26 @@ impl BucketFs {
     /// The attributes of a file or a folder, which may be asked for. Those of a folder are asked
     /// for once.
     pub(crate) fn attributes_of(&self, node: &Node) -> Result<Attributes, Errno> {
-        let known = match (&node.kind, &self.writing) {
-            (Kind::Draft(draft), _) => return Ok(draft.attributes()),
-            (Kind::File(version) | Kind::Link(version), Some(writing)) => {
-                writing.known(&node.key, version)
-            }
-            (Kind::Folder, Some(writing)) => writing.known_folder(&node.key),
-            _ => return Ok(Attributes::default()),
+        if let Kind::Draft(draft) = &node.kind {
+            return Ok(draft.attributes());
+        }
+        let Some(writing) = &self.writing else { return Ok(Attributes::default()) };
+        if let Some((_, attributes, _)) = writing.known_of(node) {
+            return Ok(attributes);
+        }
+        // The folder that is mounted has no mark.
+        let head = match node.key.is_empty() {
+            true => None,
+            false => self.or_failed(writing.storer.bucket().head(&node.key))?,
         };
-        if let Some((_, attributes, _)) = known {
-            return Ok(attributes);
+        let attributes =
+            head.as_ref().map(|head| Attributes::of(&head.metadata)).unwrap_or_default();
+        match head {
+            // It may have no mark.
+            _ if node.kind == Kind::Folder => writing.know_folder(&node.key, attributes.clone()),
+            Some(head) => writing.know(&node.key, &head.version, attributes.clone(), None),
+            None => return Err(Errno::ENOENT),
         }
-        let writing = self.writing()?;
-        if node.kind == Kind::Folder {
-            let has_mark = !node.key.is_empty();
-            let head = has_mark.then(|| writing.storer.bucket().head(&node.key)).transpose();
-            // A folder may have no mark.
-            let head = self.or_failed(head)?.flatten();
-            let attributes = head.map(|head| Attributes::of(&head.metadata)).unwrap_or_default();
-            writing.know_folder(&node.key, attributes.clone());
-            return Ok(attributes);
-        }
-        let head = self.or_failed(writing.storer.bucket().head(&node.key))?;
-        let head = head.ok_or(Errno::ENOENT)?;
-        let attributes = Attributes::of(&head.metadata);
-        writing.know(&node.key, &head.version, attributes.clone(), None);
         Ok(attributes)
     }
 

@@ -18,6 +18,7 @@ use crate::moving::remove_copied;
 use crate::names;
 use crate::staging::{Copied, Leavings, Staging};
 use crate::storing::Storer;
+use crate::tree::Node;
 
 /// The bit that tells handles of drafts from those of files that are only read.
 pub(crate) const DRAFT: u64 = 1 << 63;
@@ -194,22 +195,22 @@ impl Writing {
         known.filter(|(tag, ..)| *tag == version.tag && version.is_certain())
     }
 
-    /// What is known of a folder, by what the keys in it begin with.
-    pub(crate) fn known_folder(&self, folder: &str) -> Option<Known> {
-        lock(&self.known).get(folder).cloned()
+    /// What is known of a file, a link or a folder, but for drafts.
+    pub(crate) fn known_of(&self, node: &Node) -> Option<Known> {
+        match &node.kind {
+            Kind::Folder => lock(&self.known).get(&node.key).cloned(),
+            Kind::File(version) | Kind::Link(version) => self.known(&node.key, version),
+            Kind::Draft(_) => None,
+        }
     }
 
     pub(crate) fn know_folder(&self, folder: &Arc<str>, attributes: Attributes) {
-        self.know_as(folder, String::new(), attributes, None);
+        keep(&self.known, folder, (String::new(), attributes, None));
     }
 
     /// Notes that names in a folder have changed now.
     pub(crate) fn touch_folder(&self, folder: &Arc<str>) {
-        let mut touched = lock(&self.touched);
-        if touched.len() >= MOST_KNOWN {
-            touched.clear();
-        }
-        touched.insert(folder.clone(), SystemTime::now());
+        keep(&self.touched, folder, SystemTime::now());
     }
 
     /// When names in a folder last changed here, if no other time was set since.
@@ -248,21 +249,7 @@ impl Writing {
         attributes: Attributes,
         modified: Option<SystemTime>,
     ) {
-        self.know_as(key, version.tag.clone(), attributes, modified);
-    }
-
-    fn know_as(
-        &self,
-        key: &Arc<str>,
-        tag: String,
-        attributes: Attributes,
-        modified: Option<SystemTime>,
-    ) {
-        let mut known = lock(&self.known);
-        if known.len() >= MOST_KNOWN {
-            known.clear();
-        }
-        known.insert(key.clone(), (tag, attributes, modified));
+        keep(&self.known, key, (version.tag.clone(), attributes, modified));
     }
 
     /// Takes drafts over that mounts have left which have ended, and has them stored. Returns what
@@ -329,8 +316,11 @@ impl Writing {
                 continue;
             };
             let place = Place { folder: folder.into(), name: (*name).into() };
-            let open = |key: &str, version: &ObjectVersion| self.storer.open(key, version);
-            match Draft::left(&self.staging, &self.url, place.clone(), left, open) {
+            let draft =
+                Draft::left(&self.staging, &self.url, place.clone(), left, |key, version| {
+                    self.storer.open(key, version)
+                });
+            match draft {
                 Ok(draft) => {
                     let kind = Some(Kind::Draft(draft.clone()));
                     self.changes.set(&place.folder, &place.name, kind);
@@ -366,6 +356,15 @@ impl Writing {
             failures: failures.collect(),
         }
     }
+}
+
+/// Remembers something of an object. What is known of many others is forgotten then.
+fn keep<T>(known: &Mutex<HashMap<Arc<str>, T>>, key: &Arc<str>, what: T) {
+    let mut known = lock(known);
+    if known.len() >= MOST_KNOWN {
+        known.clear();
+    }
+    known.insert(key.clone(), what);
 }
 
 /// Drafts that the store does not have.

@@ -377,12 +377,14 @@ impl Bucket {
         let Err(Error::Io { source, .. }) = &copied else { return copied };
         let is_changed = source.kind() == ErrorKind::StaleNetworkFileHandle;
         let is_gone = source.kind() == ErrorKind::NotFound;
-        let may_be_unmet = is_changed || is_gone && matches!(condition, Condition::Tag(_));
-        if *condition == Condition::Anything || !may_be_unmet {
-            return if is_changed { Err(self.changed(from)) } else { copied };
-        }
-        let found = self.head(to)?;
-        if condition.holds_for(found.as_ref().map(|head| &head.version.tag)) {
+        let may_be_unmet = match condition {
+            Condition::Anything => false,
+            Condition::Nothing => is_changed,
+            Condition::Tag(_) => is_changed || is_gone,
+        };
+        let found = if may_be_unmet { self.head(to)? } else { None };
+        let holds = condition.holds_for(found.as_ref().map(|head| &head.version.tag));
+        if !may_be_unmet || holds {
             return if is_changed { Err(self.changed(from)) } else { copied };
         }
         // An earlier try, whose answer was lost, may have made the copy. Before, the condition

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use thalweg_io::{Error, Result};
 
 use super::{Draft, State, full};
-use crate::errors::io_kind;
+use crate::errors::{io_kind, is_stale};
 use crate::parts::{self, LARGEST, PART};
 
 /// What became of a write.
@@ -29,7 +29,7 @@ impl Draft {
             let mut of = None;
             let read = self.read_noting(range.clone(), |state| of = state.base_object());
             let Err(error) = &read else { return read };
-            if io_kind(error) != Some(io::ErrorKind::StaleNetworkFileHandle) {
+            if !is_stale(error) {
                 return read;
             }
             // The object that is replaced just now may be replaced by this draft.

@@ -106,6 +106,11 @@ impl Draft {
         self.staging.write(self.id, &self.record(state), state.lasts && state.is_closed)
     }
 
+    /// Writes its record again, if there is one.
+    pub(super) fn note_again(&self, state: &mut State) -> Result<()> {
+        if state.has_record { self.note(state, true) } else { Ok(()) }
+    }
+
     fn record(&self, state: &State) -> Record {
         let mut modified = Attributes::default();
         modified.set_modified(state.modified);

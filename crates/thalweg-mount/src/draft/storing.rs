@@ -45,7 +45,7 @@ impl Draft {
             key: state.key.clone(),
             attributes: state.attributes.clone(),
             found: state.found.clone(),
-            has_bytes: state.bytes > state.stored_bytes || state.found.is_none(),
+            has_bytes: state.has_new_bytes(),
             size: state.size,
             change: state.change,
             bytes: state.bytes,
@@ -192,7 +192,7 @@ impl Draft {
         let next = self.marks.load(Ordering::Relaxed);
         state.completion = Some(Completion { mark: upload.mark().to_owned(), change, next });
         // Whoever comes after a crash recognises it.
-        if state.has_record { self.note(&mut state, true) } else { Ok(()) }
+        self.note_again(&mut state)
     }
 
     /// Whether an object with this mark, which it became, is all of a snapshot.
@@ -224,11 +224,7 @@ impl Draft {
             .as_ref()
             .is_some_and(|last| last.mark == mark || number.is_some_and(|at| at >= last.next));
         state.rebase(&snapshot.key, version, has_sent, open)?;
-        if has_sent {
-            // The service has made an object of them, and forgotten them.
-            state.forget_parts();
-        }
-        if state.has_record { self.note(&mut state, true) } else { Ok(()) }
+        self.note_again(&mut state)
     }
 
     /// Forgets the upload in parts. Fails if bytes are lost with it.
@@ -274,14 +270,11 @@ impl Draft {
         }
         state.found = Some(version.clone());
         state.verified = Instant::now();
-        // The old version is gone. The new one has the same bytes.
         // Parts of an upload that has begun meanwhile are of later bytes.
         let has_sent = snapshot.upload.is_some()
             && snapshot.upload.as_ref() == state.parts.as_ref().map(|parts| &parts.upload);
+        // The old version is gone. The new one has the same bytes.
         state.rebase(&snapshot.key, version, has_sent, open)?;
-        if has_sent {
-            state.forget_parts();
-        }
         if state.is_dirty() {
             return self.note(&mut state, true);
         }
@@ -307,7 +300,7 @@ impl Draft {
     /// for the store had its bytes.
     pub(crate) fn replaces(&self, found: ObjectVersion) -> bool {
         let mut state = self.lock();
-        if !state.is_dirty() && !state.local.gaps(0..state.size).is_empty() {
+        if !state.is_dirty() && !state.is_whole() {
             return false;
         }
         state.found = Some(found);
@@ -344,7 +337,7 @@ impl Draft {
         if let Some(replaced) = replaces {
             state.replaces = Some(replaced.mark.clone());
         }
-        let noted = if state.has_record { self.note(&mut state, true) } else { Ok(()) };
+        let noted = self.note_again(&mut state);
         if noted.is_ok() {
             state.verified = Instant::now();
         } else {
@@ -419,7 +412,9 @@ impl State {
             self.base = Some(Base { object: Named::new(key.clone(), version), reading, len });
         }
         if has_sent {
+            // The service has made an object of them, and forgotten them.
             self.dropped = Ranges::default();
+            self.forget_parts();
         }
         Ok(())
     }
