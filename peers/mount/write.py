@@ -25,23 +25,26 @@ It prints a line of JSON: seconds until the last file was closed (`closed_s`), a
 memory of the daemon, the most bytes that were staged, and whether the objects have the bytes.
 """
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
 
-TARGET = os.path.join(os.path.dirname(os.path.realpath(__file__)), "../../target")
-THALWEG = os.environ.get("THALWEG", os.path.join(TARGET, "release/thalweg"))
-RCLONE = os.environ.get("RCLONE", os.path.join(TARGET, "peers/go/bin/rclone"))
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tests"))
+from versitygw import served, until  # noqa: E402
+
+TARGET = ROOT / "target"
+THALWEG = os.environ.get("THALWEG", str(TARGET / "release/thalweg"))
+RCLONE = os.environ.get("RCLONE", str(TARGET / "peers/go/bin/rclone"))
 MIB = 1 << 20
-KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1"}
 ROOM = "4GiB"
 
 
@@ -127,14 +130,6 @@ def of_process(pid: int) -> dict[str, float]:
     return {"daemon_cpu_s": (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"), "daemon_peak_bytes": int(peak.split()[1]) * 1024}
 
 
-def until(holds, why: str) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        if time.monotonic() > deadline:
-            sys.exit(f"error: {why}")
-        time.sleep(0.01)
-
-
 class Staged:
     """The most bytes below a folder, looked at while something is written."""
 
@@ -171,15 +166,10 @@ def trial(versitygw: str, folder: pathlib.Path, arm: str, name: str, source: pat
         job(name, source, mount, count)
         seconds = time.perf_counter() - start
         return {"closed_s": seconds, "stored_s": seconds, "is_right": is_right(name, source, mount, count)}
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    base = f"http://127.0.0.1:{port}"
-    env = os.environ | KEYS | {"ROOT_ACCESS_KEY": "key", "ROOT_SECRET_KEY": "secret", "AWS_ENDPOINT_URL": base, "XDG_STATE_HOME": str(folder / "state")}
-    server = subprocess.Popen([versitygw, "--port", f"127.0.0.1:{port}", "posix", str(folder / "objects")], env=env,
-                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    try:
-        until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "the server did not start")
+    with contextlib.ExitStack() as at_end:
+        env = at_end.enter_context(served(versitygw, folder))
+        at_end.callback(subprocess.run, ["umount", "-l", str(mount)], check=False, stderr=subprocess.DEVNULL)
+        base = env["AWS_ENDPOINT_URL"]
         if arm == "upload":
             remote = command("rclone-tuned", base, str(mount), folder)[4]
             start = time.perf_counter()
@@ -199,10 +189,6 @@ def trial(versitygw: str, folder: pathlib.Path, arm: str, name: str, source: pat
         stored = time.perf_counter() - start
         most = staged.end()
         return {"closed_s": closed, "stored_s": stored, **measured, "most_staged_bytes": most, "is_right": is_right(name, source, objects, count)}
-    finally:
-        subprocess.run(["umount", "-l", str(mount)], check=False, stderr=subprocess.DEVNULL)
-        server.kill()
-        server.wait()
 
 
 def main(versitygw: str, above: str, arm: str, name: str, source: str, count: str = "1") -> None:

@@ -6,18 +6,20 @@ Usage: run.py PJDFSTEST FSX VERSITYGW THALWEG
 Needs root, /dev/fuse, and the users nobody, daemon and bin. pjdfstest is held against exceptions.txt.
 """
 
+import contextlib
 import fnmatch
 import os
 import pathlib
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from versitygw import served  # noqa: E402
+
 SEEDS = range(1, 5)
 OPERATIONS = 3000
 CONFIGURATION = """[dummy_auth]
@@ -50,20 +52,6 @@ def unexpected(output):
     return wrong
 
 
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
-
-
-def until(holds):
-    end = time.monotonic() + 30
-    while not holds():
-        if time.monotonic() > end:
-            sys.exit("posix: the server or the mount did not start in 30 s")
-        time.sleep(0.1)
-
-
 def main():
     pjdfstest, fsx, versitygw, thalweg = (str(pathlib.Path(path).resolve()) for path in sys.argv[1:])
     if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
@@ -75,18 +63,10 @@ def main():
     mount.mkdir()
     (folder / "objects" / "posix").mkdir(parents=True)
     (folder / "pjdfstest.toml").write_text(CONFIGURATION)
-    port = free_port()
-    env = os.environ | {
-        "ROOT_ACCESS_KEY": "key", "ROOT_SECRET_KEY": "secret",
-        "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "XDG_STATE_HOME": str(folder / "state"),
-    }
-    server = subprocess.Popen(
-        [versitygw, "--port", f"127.0.0.1:{port}", "posix", str(folder / "objects")],
-        env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     wrong = []
-    try:
-        until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+    with contextlib.ExitStack() as at_end:
+        env = at_end.enter_context(served(versitygw, folder))
+        at_end.callback(subprocess.run, ["umount", "-l", str(mount)], stderr=subprocess.DEVNULL)
         subprocess.run([thalweg, "mount", "s3://posix", str(mount), "--allow-other"], env=env, check=True)
         ran = subprocess.run(
             [pjdfstest, "-c", str(folder / "pjdfstest.toml"), "-p", str(mount)],
@@ -100,10 +80,6 @@ def main():
                 wrong.append(f"fsx fails with seed {seed}: {ran.stdout[-2000:]}")
         print(f"fsx: {len(SEEDS)} times {OPERATIONS:,} operations")
         subprocess.run(["umount", str(mount)], check=True)
-    finally:
-        subprocess.run(["umount", "-l", str(mount)], stderr=subprocess.DEVNULL)
-        server.kill()
-        server.wait()
     shutil.rmtree(folder, ignore_errors=True)
     if wrong:
         sys.exit("\n".join(wrong))

@@ -6,19 +6,22 @@ Usage: run.py SNAKEMAKE VERSITYGW THALWEG
 Snakemake runs a workflow, is killed on the way, and goes on. For Nextflow, task.sh takes the steps of a task.
 """
 
+import contextlib
 import gzip
 import os
 import pathlib
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-HERE = pathlib.Path(__file__).parent
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+from versitygw import served, until  # noqa: E402
+
 READS = 3000
 
 
@@ -67,14 +70,6 @@ def contents(folder):
     return found
 
 
-def until(holds):
-    end = time.monotonic() + 30
-    while not holds():
-        if time.monotonic() > end:
-            sys.exit("recipes: the server did not start in 30 s")
-        time.sleep(0.1)
-
-
 def main():
     program, versitygw, thalweg = (str(pathlib.Path(path).absolute()) for path in sys.argv[1:])
     if not os.path.exists("/dev/fuse"):
@@ -82,19 +77,10 @@ def main():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="thalweg-recipes-"))
     for name in ["mount", "local", "home", "objects/recipes"]:
         (folder / name).mkdir(parents=True)
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    env = os.environ | {
-        "ROOT_ACCESS_KEY": "key", "ROOT_SECRET_KEY": "secret",
-        "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
-        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "XDG_STATE_HOME": str(folder / "state"),
-    }
-    server = subprocess.Popen([versitygw, "--port", f"127.0.0.1:{port}", "posix", str(folder / "objects")],
-                              env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     mount = folder / "mount"
-    try:
-        until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0)
+    with contextlib.ExitStack() as at_end:
+        env = at_end.enter_context(served(versitygw, folder))
+        at_end.callback(subprocess.run, ["umount", "-l", str(mount)], stderr=subprocess.DEVNULL)
         for close in ["durable", "staged"]:
             subprocess.run([thalweg, "mount", "s3://recipes", str(mount), "--close", close], env=env, check=True)
             for place in [mount / close, folder / "local" / close]:
@@ -104,7 +90,7 @@ def main():
                 tasks(place / "work", place / "raw")
             subprocess.run(["umount", str(mount)], check=True)
             # What the store has is what programs see that use no mount.
-            until(lambda: not os.path.ismount(mount))
+            until(lambda: not os.path.ismount(mount), "the folder is still mounted")
             subprocess.run([thalweg, "mount", "--recover", "s3://recipes"], env=env, check=True)
             stored, local = contents(folder / "objects" / "recipes" / close), contents(folder / "local" / close)
             # Links are objects of their own.
@@ -114,10 +100,6 @@ def main():
             if differ:
                 sys.exit(f"recipes: {close}: these differ: {sorted(differ)}")
             print(f"recipes: {close}: {len(local)} files are as in a folder of this machine")
-    finally:
-        subprocess.run(["umount", "-l", str(mount)], stderr=subprocess.DEVNULL)
-        server.kill()
-        server.wait()
     shutil.rmtree(folder, ignore_errors=True)
 
 

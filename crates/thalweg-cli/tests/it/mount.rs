@@ -5,4 +5,6 @@ mod kill;
 mod model;
 mod mounted;
 mod read;
+mod rename;
+mod store;
 mod write;

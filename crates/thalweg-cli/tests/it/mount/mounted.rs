@@ -122,6 +122,13 @@ impl Mounted {
         Self::in_folder(folder, server, &args)
     }
 
+    /// Mounts the bucket for writing, with room for so many bytes.
+    pub(super) fn with_room(server: &ObjectServer, room: &str) -> Self {
+        let folder = Folder::new();
+        let staging = room_in(&folder, room);
+        Self::in_folder(folder, server, &["--staging", &staging])
+    }
+
     /// Mounts the bucket again after the daemon has ended.
     pub(super) fn again(mut self, server: &ObjectServer, args: &[&str]) -> Self {
         let _ = self.daemon.wait();
@@ -169,7 +176,11 @@ pub(super) fn empty() -> ObjectServer {
 
 /// The options of a mount whose staging folder is in the folder of a test.
 pub(super) fn staging(folder: &Folder) -> String {
-    format!("off,free=0,folder={}", folder.path("staging").display())
+    room_in(folder, "off")
+}
+
+fn room_in(folder: &Folder, room: &str) -> String {
+    format!("{room},free=0,folder={}", folder.path("staging").display())
 }
 
 /// Waits until something holds, for half a minute at most.

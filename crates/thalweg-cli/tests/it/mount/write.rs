@@ -9,7 +9,6 @@ use std::time::Duration;
 use thalweg_testing::http_server::{Answer, ObjectServer};
 
 use super::mounted::{MIB, Mounted, bytes, can_mount, empty, left_in, names, until};
-use crate::common::Folder;
 
 #[test]
 fn files_are_objects_once_they_are_closed() {
@@ -405,9 +404,7 @@ fn a_large_file_goes_through_a_small_folder() {
         return;
     }
     let server = empty();
-    let folder = Folder::new();
-    let staging = format!("40MiB,free=0,folder={}", folder.path("staging").display());
-    let mounted = Mounted::in_folder(folder, &server, &["--staging", &staging]);
+    let mounted = Mounted::with_room(&server, "40MiB");
     let content = bytes(9, 150 * MIB + 77);
     let mut file = File::create(mounted.path("large")).unwrap();
     let mut written = 0;
