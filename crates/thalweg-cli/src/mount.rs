@@ -314,7 +314,13 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
     .map_err(Failure::of_argument)?;
     let mut unmounter = mount.unmounter();
     let name = shown_path(folder);
-    stop_on_signal(move || {
+    stop_on_signal(move |again| {
+        if again {
+            return complain(&format!(
+                "{name}: this daemon ends once all that was written is stored, or stays in the \
+                 folder for staging"
+            ));
+        }
         // Only a service manager that waits for it gets this.
         let _ = sd_notify::notify(&[NotifyState::Stopping]);
         match unmounter.unmount() {

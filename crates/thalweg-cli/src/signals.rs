@@ -46,7 +46,7 @@ pub(crate) fn cancel_on_signal() -> Control {
     let cancel = Control::of_process();
     cancel.warn_with(|warning| complain(&warning));
     let handle = cancel.clone();
-    on_signal(true, move || {
+    on_signal(true, move |_| {
         let again = handle.is_cancelled();
         handle.cancel();
         again
@@ -54,16 +54,18 @@ pub(crate) fn cancel_on_signal() -> Control {
     cancel
 }
 
-/// Calls `stop` at a signal, which may take its time. A second signal ends the process at once.
+/// Calls `stop` at a signal, which may take its time, with whether it was called before. A second
+/// Ctrl-C ends the process at once.
 #[cfg(all(feature = "mount", target_os = "linux"))]
-pub(crate) fn stop_on_signal(mut stop: impl FnMut() + Send + 'static) {
+pub(crate) fn stop_on_signal(mut stop: impl FnMut(bool) + Send + 'static) {
     let mut was_called = false;
-    on_signal(false, move || {
+    on_signal(false, move |signal| {
         let again = std::mem::replace(&mut was_called, true);
-        if !again {
-            stop();
+        let is_over = again && signal == SIGINT;
+        if !is_over {
+            stop(again);
         }
-        again
+        is_over
     });
 }
 
@@ -72,7 +74,7 @@ pub(crate) fn flag_on_signal() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let raised = flag.clone();
     // No patience: a measurement still cleans up and writes its report.
-    on_signal(false, move || raised.swap(true, Ordering::Relaxed));
+    on_signal(false, move |_| raised.swap(true, Ordering::Relaxed));
     flag
 }
 
@@ -98,9 +100,9 @@ pub(crate) fn outlive_large_writes() {
     }
 }
 
-/// Calls `stop` at a signal. `stop` returns whether it was called before; then the process ends. It
-/// also ends when the verb does not stop in time, if that `is_timed`.
-fn on_signal(is_timed: bool, mut stop: impl FnMut() -> bool + Send + 'static) {
+/// Calls `stop` with each signal. `stop` returns whether the process is to end now. It also ends
+/// when the verb does not stop in time, if that `is_timed`.
+fn on_signal(is_timed: bool, mut stop: impl FnMut(i32) -> bool + Send + 'static) {
     let mut ending = vec![SIGINT, SIGTERM];
     // nohup(1) has a command ignore SIGHUP, which must stay so.
     if !is_ignored(SIGHUP) {
@@ -112,7 +114,7 @@ fn on_signal(is_timed: bool, mut stop: impl FnMut() -> bool + Send + 'static) {
             loop {
                 let Some(signal) = signals.wait().next() else { continue };
                 SIGNAL.store(signal as u8, Ordering::Relaxed);
-                if stop() || IS_WAITING.load(Ordering::Relaxed) {
+                if stop(signal) || IS_WAITING.load(Ordering::Relaxed) {
                     std::process::exit(exit_code().into());
                 }
                 if is_timed {

@@ -174,6 +174,9 @@ impl BucketFs {
         let writing = self.writing()?;
         let _turning = lock(&writing.turning);
         let Kind::Draft(draft) = self.node(INodeNo(number))?.kind else { return Ok(None) };
+        if draft.is_superseded() {
+            return Err(Errno::ESTALE);
+        }
         draft.open(false);
         Ok(Some(writing.open_handle(&draft, None)))
     }
@@ -192,6 +195,7 @@ impl BucketFs {
         // It may have become another meanwhile, or have got another name.
         let node = self.node(INodeNo(number))?;
         let version = match &node.kind {
+            Kind::Draft(draft) if draft.is_superseded() => return Err(Errno::ESTALE),
             Kind::Draft(draft) => {
                 draft.open(true);
                 return Ok(draft.clone());
@@ -228,20 +232,26 @@ impl BucketFs {
         alter: impl FnOnce(&Arc<Draft>) -> Result<(), Errno>,
     ) -> Result<(), Errno> {
         let draft = self.pin(number, node)?;
+        let writing = self.writing()?;
         let before = draft.attributes();
         let altered = alter(&draft);
+        let after = draft.attributes();
         let left = draft.close(true);
-        let settled = altered.and_then(|()| match draft.has_new_bytes() {
-            true => self.settle(&draft),
-            false => self.or_failed(self.writing()?.storer.store(&draft)),
+        let settled = altered.and_then(|()| {
+            if draft.has_new_bytes() {
+                return self.settle(&draft);
+            }
+            let stored = self.or_failed(writing.storer.store(&draft));
+            stored.inspect_err(|error| {
+                draft.undo_change(before, &after);
+                let is_replaced = matches!(*error, Errno::ESTALE | Errno::ENOENT);
+                let stored = draft.stored().filter(|_| is_replaced);
+                if stored.is_some_and(|stored| draft.supersede(&draft.key(), &stored)) {
+                    let place = draft.place();
+                    self.look_again(node.parent, &place.folder, &place.name);
+                }
+            })
         });
-        if let Err(error) = settled
-            && draft.undo_change(before)
-            && matches!(error, Errno::ESTALE | Errno::ENOENT)
-        {
-            let place = draft.place();
-            self.look_again(node.parent, &place.folder, &place.name);
-        }
         self.was_released(draft, left);
         settled
     }

@@ -82,6 +82,13 @@ impl Changes {
         )
     }
 
+    /// Forgets that a name stands for a draft, if it does.
+    pub(crate) fn forget_draft(&self, folder: &str, name: &str, draft: &Arc<Draft>) {
+        if self.is_draft(folder, name, draft) {
+            self.forget(folder, name);
+        }
+    }
+
     /// Forgets a change of a name.
     pub(crate) fn forget(&self, folder: &str, name: &str) {
         let mut folders = self.lock();

@@ -94,6 +94,8 @@ struct State {
     handles: usize,
     writers: usize,
     is_removed: bool,
+    /// Another program's object has its name.
+    is_superseded: bool,
     is_publishing: bool,
     /// It gets another name, or is removed: no upload begins.
     is_held: bool,
@@ -105,6 +107,8 @@ struct State {
     parts: Option<Parts>,
     /// The object that was last to be made of parts.
     completion: Option<Completion>,
+    /// The object of which a copy may have been put over its own.
+    copied_over: Option<ObjectVersion>,
     /// How the marks begin of the draft whose name it has got.
     replaces: Option<String>,
     is_beginning: bool,
@@ -164,6 +168,13 @@ impl State {
         self.bytes > self.stored_bytes || self.found.is_none()
     }
 
+    /// Lets another program's object have the name, if the store has had all of it. Returns whether
+    /// it does.
+    fn supersede(&mut self) -> bool {
+        self.is_superseded |= !self.is_dirty();
+        self.is_superseded
+    }
+
     /// The object that has the bytes that are not here.
     fn base_object(&self) -> Option<Named> {
         self.base.as_ref().map(|base| base.object.clone())
@@ -173,6 +184,11 @@ impl State {
 /// What no other draft has, but by chance.
 pub(crate) fn mark() -> String {
     format!("{:016x}{:016x}", RandomState::new().hash_one(1), RandomState::new().hash_one(2))
+}
+
+/// Whether an object may be a copy of another one.
+pub(crate) fn is_alike(one: &ObjectVersion, other: &ObjectVersion) -> bool {
+    (&one.tag, one.size) == (&other.tag, other.size)
 }
 
 fn full(name: &str, why: &str) -> Error {
@@ -371,6 +387,40 @@ impl Draft {
         self.lock().is_removed
     }
 
+    /// Lets another program's object have the name, if the store has a version as all of it under
+    /// a key, and if nobody changes that just now. Returns whether it does. Who has it open cannot
+    /// write it any more.
+    pub(crate) fn supersede(&self, key: &str, stored: &ObjectVersion) -> bool {
+        let mut state = self.lock();
+        let is_so = !state.is_publishing && &*state.key == key;
+        is_so && state.found.as_ref() == Some(stored) && state.supersede()
+    }
+
+    /// Whether another program's object has its name.
+    pub(crate) fn is_superseded(&self) -> bool {
+        self.lock().is_superseded
+    }
+
+    /// Fails if another program's object has its name.
+    fn check_name(&self, state: &State) -> Result<()> {
+        if !state.is_superseded {
+            return Ok(());
+        }
+        let why = "another program has replaced or removed this file: open it again";
+        let why = io::Error::new(io::ErrorKind::StaleNetworkFileHandle, why);
+        Err(Error::io(&self.url_of(&state.key), "writing", why))
+    }
+
+    /// Notes that a copy of an object may have been put over its own: nobody has said.
+    pub(crate) fn may_be_copied_over(&self, by: ObjectVersion) {
+        self.lock().copied_over = Some(by);
+    }
+
+    /// Whether an object may be the copy that was put over its own.
+    pub(crate) fn is_copied_over_by(&self, head: &Head) -> bool {
+        self.lock().copied_over.as_ref().is_some_and(|copied| is_alike(copied, &head.version))
+    }
+
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().failure.clone()
     }
@@ -431,19 +481,25 @@ impl Draft {
         Handles { all: state.handles, writers: state.writers }
     }
 
-    /// Takes back changes of attributes, if nothing else was changed since it was stored, and if
-    /// nobody has it open. Returns whether it did.
-    pub(crate) fn undo_change(&self, before: Attributes) -> bool {
+    /// Takes back a change of attributes that could not be stored, unless they have changed again.
+    pub(crate) fn undo_change(&self, before: Attributes, after: &Attributes) {
         let mut state = self.when(|state| !state.is_publishing);
-        if state.handles > 0 || state.has_new_bytes() {
-            return false;
+        if state.attributes != *after {
+            return;
         }
         state.attributes = before;
+        // The store may have it all the same, under the number that it had.
+        state.least_change = state.least_change.max(state.change + 1);
+        if state.has_new_bytes() {
+            state.touch();
+            // After a crash, bytes are stored with the other attributes.
+            let _ = self.note_again(&mut state);
+            return;
+        }
         state.change = state.stored;
         state.failure = None;
         self.staging.forget(self.id);
         state.has_record = false;
-        true
     }
 
     /// Changes attributes.
@@ -452,6 +508,7 @@ impl Draft {
     /// Those of the staging folder; if S3 takes no so many bytes of metadata.
     pub(crate) fn change(&self, change: impl FnOnce(&mut Attributes)) -> Result<()> {
         let mut state = self.lock();
+        self.check_name(&state)?;
         let mut attributes = state.attributes.clone();
         change(&mut attributes);
         if attributes.metadata(FileType::RegularFile).is_none() {
@@ -493,12 +550,14 @@ impl State {
             handles: 0,
             writers: 0,
             is_removed: false,
+            is_superseded: false,
             is_publishing: false,
             is_frozen: false,
             failure: None,
             is_unsure: false,
             parts: None,
             completion: None,
+            copied_over: None,
             replaces: None,
             is_held: false,
             lasts: false,
@@ -511,13 +570,20 @@ impl State {
     }
 }
 
+impl Draft {
+    /// Removes what is here of it, at the end of the mount. What the store does not have stays for
+    /// whoever comes later.
+    pub(crate) fn end(&self) {
+        if !self.is_dirty() {
+            self.staging.remove(self.id);
+        }
+    }
+}
+
 impl Drop for Draft {
     fn drop(&mut self) {
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.staging.give(state.held.count(0..u64::MAX));
-        // What the store does not have stays for whoever comes later.
-        if state.is_removed || !state.is_dirty() {
-            self.staging.remove(self.id);
-        }
+        self.end();
     }
 }

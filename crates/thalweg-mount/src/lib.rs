@@ -19,6 +19,7 @@ mod fetcher;
 mod files;
 mod fs;
 mod handles;
+mod kernel;
 mod memory;
 mod mount;
 mod moving;

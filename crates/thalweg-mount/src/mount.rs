@@ -17,6 +17,7 @@ use thalweg_object::Patience;
 
 use crate::bucket::Bucket;
 use crate::fetcher::Fetcher;
+use crate::kernel::{Forgetter, tell};
 use crate::staging::{Staging, usual_folder};
 use crate::storing::Storer;
 use crate::view::{BucketFs, Settings};
@@ -155,7 +156,8 @@ impl Mount {
         let writing = options.write.as_ref();
         let writing = writing.map(|write| writing_to(&bucket, &fetcher, write, ttl, options.warn));
         let writing = writing.transpose()?;
-        let fs = BucketFs::new(bucket, fetcher.clone(), writing.clone(), settings);
+        let (forgetter, forgotten) = Forgetter::new();
+        let fs = BucketFs::new(bucket, fetcher.clone(), writing.clone(), forgetter, settings);
         let mut config = Config::default();
         config.mount_options = vec![
             MountOption::FSName(shown(&source)),
@@ -171,6 +173,10 @@ impl Mount {
         config.clone_fd = true;
         let session =
             Session::new(fs, &folder, &config).map_err(|error| refused(&folder, error))?;
+        let notifier = session.notifier();
+        let name: Arc<str> = folder.to_string_lossy().into();
+        // It ends with the file system.
+        Background::start("thalweg-forget", &name, move || tell(&notifier, &forgotten))?;
         // Not before it is mounted: what fails until here changes nothing.
         if let Some(writing) = &writing {
             writing.take_over().0.iter().for_each(|told| (options.warn)(told));
@@ -203,7 +209,11 @@ impl Mount {
         let staging = staging.unwrap_or_default().display().to_string();
         let left = self.writing.map_or(0, |writing| flush(&writing, self.warn));
         self.fetcher.end();
-        ran.map_err(|error| Error::io(&name, "answering the kernel for", error))?;
+        match ran {
+            // The kernel was just asking for something when it was unmounted.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            ran => ran.map_err(|error| Error::io(&name, "answering the kernel for", error))?,
+        }
         if left == 0 {
             return Ok(());
         }
@@ -222,7 +232,7 @@ fn flush(writing: &Arc<Writing>, warn: fn(&str)) -> usize {
     }
     let failures = writing.flush();
     failures.iter().for_each(|failure| warn(failure));
-    writing.storer.end();
+    writing.end();
     failures.len()
 }
 

@@ -11,7 +11,7 @@ use thalweg_io::{Error, Result};
 use thalweg_object::{Bucket, Condition};
 
 use crate::bucket::Kind;
-use crate::draft::{Draft, Held, Place, Target};
+use crate::draft::{Draft, Held, Place, Target, is_alike};
 use crate::errors::{errno, io_kind};
 use crate::moving::{copy_all, remove_copied, remove_version, undo_copies};
 use crate::staging::{Copied, Move};
@@ -104,8 +104,8 @@ impl BucketFs {
             && draft.found().is_some()
             && !is_here(source)
         {
-            // Another program has replaced it, and there is nothing to be stored.
-            self.look_again(from.parent, &from.folder.key, from.name);
+            // Another program has replaced it, and a part of its bytes was there.
+            self.let_go(from, held.as_ref());
             return Err(Errno::ESTALE);
         }
         let replaced = to.kind.as_ref().map(object).transpose()?.flatten();
@@ -141,13 +141,17 @@ impl BucketFs {
                             return Err(self.is_taken(to, flags));
                         }
                         if is_other(&error) {
-                            self.look_again(from.parent, &from.folder.key, from.name);
+                            self.let_go(from, held.as_ref());
                         }
                         // The copy may have been made though its answer was lost.
-                        if let Ok(Some(head)) = storer.bucket().head(&new_key)
-                            && is_alike(&head.version, version)
-                        {
-                            self.is_overwritten(to, replaced_draft, head.version);
+                        match (storer.bucket().head(&new_key), replaced_draft) {
+                            (Ok(Some(head)), replaced) if is_alike(&head.version, version) => {
+                                self.is_overwritten(to, replaced, head.version);
+                            }
+                            (Err(_), Some((replaced, _))) => {
+                                replaced.may_be_copied_over(version.clone());
+                            }
+                            _ => {}
                         }
                         return Err(errno(&error));
                     }
@@ -256,16 +260,25 @@ impl BucketFs {
     /// Notes that a copy is under a name that a file did not get in the end.
     fn is_overwritten(&self, to: &Entry<'_>, draft: Option<HeldDraft<'_>>, copy: ObjectVersion) {
         let Ok(writing) = self.writing() else { return };
-        if let Some((draft, held)) = draft
-            && draft.replaces(copy.clone())
-        {
-            drop(held);
-            // It is what it was before, once it is stored again.
-            self.was_released(draft.clone(), draft.handles());
-            return;
+        if let Some((draft, held)) = draft {
+            if draft.replaces(copy.clone()) {
+                drop(held);
+                // It is what it was before, once it is stored again.
+                self.was_released(draft.clone(), draft.handles());
+                return;
+            }
+            held.supersede();
         }
         writing.changes.set(&to.folder.key, to.name, Some(Kind::File(copy)));
         self.tree.outdate(to.parent);
+    }
+
+    /// Has the store say what has a name, unless it is the one of a draft of which the store does
+    /// not have all.
+    fn let_go(&self, from: &Entry<'_>, held: Option<&Held<'_>>) {
+        if held.is_none_or(Held::supersede) {
+            self.look_again(from.parent, &from.folder.key, from.name);
+        }
     }
 
     /// The error for a name that another program has given to something. The kernel looks the name
@@ -419,11 +432,6 @@ fn hold<'a>(
         return (Some(source.hold()), target);
     }
     (source.map(|draft| draft.hold()), hold_target())
-}
-
-/// Whether an object may be a copy of another one.
-fn is_alike(one: &ObjectVersion, other: &ObjectVersion) -> bool {
-    (&one.tag, one.size) == (&other.tag, other.size)
 }
 
 /// Whether an object is not the one that it was.

@@ -371,6 +371,17 @@ impl Staging {
         let _ = fs::remove_file(path);
     }
 
+    /// Removes the folder if nothing is left in it.
+    pub(crate) fn end(&self) {
+        let has_none = |folder: &Path| {
+            let entries = fs::read_dir(folder).ok()?;
+            Some(entries.flatten().all(|entry| entry.file_name() == LOCK))
+        };
+        if has_none(&self.folder) == Some(true) {
+            let _ = fs::remove_dir_all(&self.folder);
+        }
+    }
+
     /// Takes over what mounts of the same URL have left that have ended.
     pub(crate) fn take_over(&self, url: &str) -> Leavings {
         let mut leavings = Leavings::default();
@@ -489,13 +500,7 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        let has_none = |folder: &Path| {
-            let entries = fs::read_dir(folder).ok()?;
-            Some(entries.flatten().all(|entry| entry.file_name() == LOCK))
-        };
-        if has_none(&self.folder) == Some(true) {
-            let _ = fs::remove_dir_all(&self.folder);
-        }
+        self.end();
     }
 }
 

@@ -310,6 +310,10 @@ impl Storer {
             match self.made(draft, snapshot, head.as_ref())? {
                 Some(Made::All(version)) => return Ok(version),
                 Some(Made::Less) => {}
+                None if head.as_ref().is_some_and(|head| draft.is_copied_over_by(head)) => {
+                    snapshot.found = head.map(|head| head.version);
+                    snapshot.has_bytes = true;
+                }
                 // Another program has removed the object that it replaces.
                 None if head.is_none() && snapshot.found.is_some() => {
                     snapshot.found = None;
@@ -384,6 +388,17 @@ impl Storer {
         condition: &Condition,
     ) -> Result<ObjectVersion> {
         let key = snapshot.key.clone();
+        let upload = draft.completed_upload();
+        if let Some(upload) = &upload {
+            // The answer was lost, and the object may have been made, of other bytes.
+            let head =
+                self.bucket.head(&key)?.filter(|head| head.mark.as_deref() == Some(upload.mark()));
+            match self.made(draft, snapshot, head.as_ref())? {
+                None => {}
+                Some(Made::All(version)) => return Ok(version),
+                Some(Made::Less) => return self.put(draft, snapshot),
+            }
+        }
         // An early part may have failed, which is tried again now.
         draft.take_failure();
         let mut round = 0;
@@ -395,21 +410,17 @@ impl Storer {
                     break (tags, has_attributes, size);
                 }
                 Unsent::Parts(_) if draft.is_removed() => return Err(Error::Cancelled),
-                Unsent::Parts(numbers) => self.send_all(draft, &numbers)?,
+                Unsent::Parts(numbers) => self.send_all(draft, &numbers).inspect_err(|_| {
+                    // The service may have ended the upload, and not say so. The next try begins
+                    // another one, unless bytes are in this one alone.
+                    if upload.is_some() {
+                        self.give_up(&key, draft.forget_parts().ok().flatten());
+                    }
+                })?,
             }
             round += 1;
         };
         let Some((_, upload)) = self.upload(draft)? else { return Err(Error::Cancelled) };
-        if draft.was_completed(&upload) {
-            // The answer was lost, and the object may have been made, of other bytes.
-            let head =
-                self.bucket.head(&key)?.filter(|head| head.mark.as_deref() == Some(upload.mark()));
-            match self.made(draft, snapshot, head.as_ref())? {
-                None => {}
-                Some(Made::All(version)) => return Ok(version),
-                Some(Made::Less) => return self.put(draft, snapshot),
-            }
-        }
         draft.completes(&upload, snapshot, is_all)?;
         let tag = self.bucket.complete(&key, &upload, &tags, condition)?;
         let version = ObjectVersion { size, tag, modified: None };

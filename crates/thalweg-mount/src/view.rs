@@ -16,8 +16,9 @@ use crate::bucket::{Bucket, Kind};
 use crate::errors::errno;
 use crate::fetcher::Fetcher;
 use crate::files::Files;
+use crate::kernel::Forgetter;
 use crate::status::{Counters, METRICS, STATUS, Status};
-use crate::tree::{Listing, Node, ROOT, Tree, entry};
+use crate::tree::{Listing, Node, ROOT, Tree, entry, key};
 use crate::writing::Writing;
 
 /// The longest path to which a link leads (`PATH_MAX`).
@@ -64,6 +65,7 @@ pub(crate) struct BucketFs {
     pub(crate) ahead: Ahead,
     pub(crate) folders: Mutex<HashMap<u64, Listing>>,
     pub(crate) next: AtomicU64,
+    pub(crate) forgetter: Forgetter,
     started: SystemTime,
 }
 
@@ -72,6 +74,7 @@ impl BucketFs {
         bucket: Arc<Bucket>,
         fetcher: Arc<Fetcher>,
         writing: Option<Arc<Writing>>,
+        forgetter: Forgetter,
         settings: Settings,
     ) -> Self {
         Self {
@@ -84,6 +87,7 @@ impl BucketFs {
             ahead: Ahead::default(),
             folders: Mutex::default(),
             next: AtomicU64::new(1),
+            forgetter,
             started: SystemTime::now(),
         }
     }
@@ -165,11 +169,12 @@ impl BucketFs {
             {
                 let found = find()?;
                 let is_same = matches!(&found, Some(Kind::File(found)) if found.tag == stored.tag);
-                if !is_same {
-                    changes.forget(&folder.key, name);
+                if is_same {
+                    draft.verify();
+                } else if key(&folder.key, name, "").is_some_and(|key| draft.supersede(&key, &stored)) {
+                    changes.forget_draft(&folder.key, name, draft);
                     return Ok(found);
                 }
-                draft.verify();
             }
             return Ok(kind);
         }

@@ -346,6 +346,15 @@ impl Writing {
         stored.into_iter().filter_map(|stored| Some(stored.err()?.to_string())).collect()
     }
 
+    /// Ends the threads, and removes what is here of files that the store has: a thread may keep a
+    /// draft for longer than the process lives.
+    pub(crate) fn end(&self) {
+        self.storer.end();
+        let drafts: Vec<_> = lock(&self.drafts).values().filter_map(Weak::upgrade).collect();
+        drafts.iter().for_each(|draft| draft.end());
+        self.staging.end();
+    }
+
     pub(crate) fn unstored(&self) -> Unstored {
         let mut drafts = self.drafts();
         drafts.retain(|draft| draft.is_dirty());

@@ -98,6 +98,7 @@ impl Draft {
     /// Those of the system, and for files that are too large.
     pub(crate) fn write(&self, offset: u64, data: &[u8]) -> Result<Written> {
         let mut state = self.when(|state| !state.is_frozen);
+        self.check_name(&state)?;
         let end = offset.saturating_add(data.len() as u64);
         self.check_size(&state, end)?;
         let range = offset..end;
@@ -157,6 +158,7 @@ impl Draft {
     /// Those of the system, and for files that are too large.
     pub(crate) fn set_size(&self, size: u64) -> Result<()> {
         let mut state = self.when(|state| !state.is_frozen);
+        self.check_name(&state)?;
         self.check_size(&state, size)?;
         let old = state.size;
         // The part that becomes shorter is sent again.

@@ -170,9 +170,12 @@ impl Draft {
         self.lock().failure.take()
     }
 
-    /// Whether an object was about to be made of an upload before, so that it may be there.
-    pub(crate) fn was_completed(&self, upload: &PartsUpload) -> bool {
-        self.lock().completion.as_ref().is_some_and(|last| last.mark == upload.mark())
+    /// The upload of which an object was about to be made before, so that it may be there.
+    pub(crate) fn completed_upload(&self) -> Option<PartsUpload> {
+        let state = self.lock();
+        let upload = state.parts.as_ref().map(|parts| parts.upload.clone())?;
+        let last = state.completion.as_ref()?;
+        (last.mark == upload.mark()).then_some(upload)
     }
 
     /// Notes that an object is about to be made of an upload, and whether it is all of a snapshot:
@@ -269,6 +272,7 @@ impl Draft {
             state.stored_bytes = snapshot.bytes;
         }
         state.found = Some(version.clone());
+        state.copied_over = None;
         state.verified = Instant::now();
         // Parts of an upload that has begun meanwhile are of later bytes.
         let has_sent = snapshot.upload.is_some()
@@ -450,6 +454,12 @@ impl Held<'_> {
     /// Notes that it was not removed.
     pub(crate) fn stays(self) {
         self.0.lock().is_removed = false;
+    }
+
+    /// Lets another program's object have the name, if the store has had all of it. Returns whether
+    /// it does.
+    pub(crate) fn supersede(&self) -> bool {
+        self.0.lock().supersede()
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rustix::io::Errno;
@@ -82,9 +83,9 @@ fn objects_of_lost_answers_are_removed() {
     assert_eq!(store.object("target").unwrap(), "renamed");
 }
 
-/// What was written to a file whose name has another object by now is still known.
+/// A file whose name has another program's object by now cannot be written any more.
 #[test]
-fn a_file_without_its_name_is_not_forgotten() {
+fn a_replaced_file_is_written_no_more() {
     if !can_mount() {
         return;
     }
@@ -95,13 +96,43 @@ fn a_file_without_its_name_is_not_forgotten() {
     file.sync_all().unwrap();
     store.put("a", "theirs");
     assert_eq!(fs::read(mounted.path("a")).unwrap(), b"theirs");
-    file.write_all(b" and more").unwrap();
-    assert_eq!(mounted.status()["unstored_files"], 1);
-    let said = mounted.folder.fails(1, &["mount", "--flush", "m"]);
-    assert!(said.contains("could not be stored"), "{said}");
+    let stale = Some(Errno::STALE.raw_os_error());
+    let mode = fs::Permissions::from_mode(0o600);
+    assert_eq!(file.write_all(b" and more").unwrap_err().raw_os_error(), stale);
+    assert_eq!(file.set_len(1).unwrap_err().raw_os_error(), stale);
+    assert_eq!(file.set_permissions(mode).unwrap_err().raw_os_error(), stale);
+    assert_eq!(mounted.status()["unstored_files"], 0);
     drop(file);
-    assert_eq!(store.object("a").unwrap(), "theirs");
-    assert!(!mounted.end().success(), "it is told at the end, too");
+    drop(append(&mounted.path("a"), " and mine"));
+    assert_eq!(store.object("a").unwrap(), "theirs and mine");
+    assert!(mounted.end().success());
+}
+
+/// A file that another program has replaced while it was written here keeps its name until it is
+/// removed, and the other one's object stays.
+#[test]
+fn what_was_written_keeps_its_name() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "a long beginning");
+    let mounted = Mounted::writing(&store.server, &["--ttl", "0"]);
+    let file = append(&mounted.path("a"), " and the end");
+    store.put("a", "theirs");
+    let stale = Some(Errno::STALE.raw_os_error());
+    assert_eq!(file.sync_all().unwrap_err().raw_os_error(), stale);
+    for _ in 0..2 {
+        let renamed = fs::rename(mounted.path("a"), mounted.path("b"));
+        assert_eq!(renamed.unwrap_err().raw_os_error(), stale);
+    }
+    assert_eq!(store.server.objects(), ["/bucket/a"]);
+    assert_eq!(fs::metadata(mounted.path("a")).unwrap().len(), 28);
+    assert_eq!(mounted.status()["unstored_files"], 1);
+    fs::remove_file(mounted.path("a")).unwrap();
+    drop(file);
+    assert_eq!(fs::read(mounted.path("a")).unwrap(), b"theirs");
+    assert_eq!(mounted.status()["unstored_files"], 0);
 }
 
 /// Bytes that were sent, and that there was no room to keep here.
@@ -231,6 +262,81 @@ fn torn_bytes_are_not_stored_after_a_crash() {
     let mounted = mounted.again(&store.server, &[]);
     mounted.folder.ok(&["mount", "--flush", "m"]);
     assert_eq!(store.object("a"), None, "it was open again");
+}
+
+/// An upload that is over, of which the store does not say so, is not gone on with for ever.
+#[test]
+fn parts_of_an_ended_upload_are_sent_anew() {
+    if !can_mount() {
+        return;
+    }
+    for is_replaced in [false, true] {
+        let store = Store::new();
+        let mounted = Mounted::writing(&store.server, &[]);
+        let mut content = bytes(1, 24 * MIB);
+        let mut file = File::create(mounted.path("a")).unwrap();
+        file.write_all(&content).unwrap();
+        let completed = Arc::new(Mutex::new(None));
+        let ended = completed.clone();
+        store.rule(move |asked| {
+            let Some((_, upload)) = asked.target.split_once("uploadId=") else {
+                return Answer::Right;
+            };
+            let mut ended = ended.lock().unwrap();
+            match (&*asked.method, &*ended) {
+                ("POST", None) => {
+                    *ended = Some(upload.to_owned());
+                    Answer::Lost
+                }
+                (_, Some(ended)) if upload == ended => Answer::Refused(403, "AccessDenied"),
+                _ => Answer::Right,
+            }
+        });
+        assert!(file.sync_all().is_err());
+        assert!(completed.lock().unwrap().is_some());
+        assert!(store.server.object("/bucket/a").unwrap() == content);
+        if is_replaced {
+            store.put("a", "theirs");
+        }
+        content.extend(b"more");
+        file.write_all(b"more").unwrap();
+        if is_replaced {
+            let stale = Some(Errno::STALE.raw_os_error());
+            until(|| file.sync_all().is_err_and(|error| error.raw_os_error() == stale));
+            assert_eq!(store.object("a").unwrap(), "theirs");
+        } else {
+            file.sync_all().unwrap();
+            assert!(store.server.object("/bucket/a").unwrap() == content);
+        }
+    }
+}
+
+/// Attributes of an open file that cannot be stored are not stored with its next bytes, and these
+/// are not taken for attributes whose answer was lost.
+#[test]
+fn a_failed_chmod_of_an_open_file_is_undone() {
+    if !can_mount() {
+        return;
+    }
+    for is_lost in [false, true] {
+        let store = Store::new();
+        let mounted = Mounted::writing(&store.server, &[]);
+        let file = File::create(mounted.path("a")).unwrap();
+        file.write_all_at(b"one", 0).unwrap();
+        file.sync_all().unwrap();
+        if is_lost {
+            store.lose();
+        } else {
+            store.refuse(|asked| asked.method == "PUT");
+        }
+        assert!(file.set_permissions(fs::Permissions::from_mode(0o600)).is_err());
+        store.mend();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o644);
+        file.write_all_at(b"two", 0).unwrap();
+        file.sync_all().unwrap();
+        assert_eq!(store.object("a").unwrap(), "two");
+        assert!(!store.server.metadata("/bucket/a").contains_key("x-amz-meta-mode"));
+    }
 }
 
 /// Attributes that cannot be stored are not changed, and hide nothing.

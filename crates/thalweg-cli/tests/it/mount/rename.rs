@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
-use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
@@ -188,8 +188,7 @@ fn a_replaced_object_in_a_renamed_folder_is_not_taken_for_its_own() {
     assert_eq!(store.object("d/a"), None);
 }
 
-/// A file of which the store lacks just attributes, and which was replaced there, is stored whole
-/// under its other name.
+/// A file that was replaced in the store before it was stored is stored whole under its other name.
 #[test]
 fn a_renamed_file_has_its_own_bytes() {
     if !can_mount() {
@@ -198,11 +197,12 @@ fn a_renamed_file_has_its_own_bytes() {
     let store = Store::new();
     store.put("target", "target");
     let mounted = Mounted::writing(&store.server, &[]);
-    fs::write(mounted.path("a"), "mine").unwrap();
+    fs::write(mounted.path("a"), "old").unwrap();
     store.refuse(|asked| asked.method == "PUT");
-    // It is not taken back while somebody has it open.
-    let open = File::open(mounted.path("a")).unwrap();
-    assert!(open.set_permissions(fs::Permissions::from_mode(0o600)).is_err());
+    let mut file = File::create(mounted.path("a")).unwrap();
+    file.write_all(b"mine").unwrap();
+    assert!(file.sync_all().is_err());
+    drop(file);
     store.mend();
     store.put("a", "theirs");
     fs::rename(mounted.path("a"), mounted.path("target")).unwrap();
@@ -249,6 +249,53 @@ fn a_rename_whose_removal_fails_can_be_repeated() {
         fs::rename(mounted.path("a"), mounted.path("b")).unwrap();
         assert_eq!((store.object("a"), store.object("b").unwrap()), (None, "newer".into()));
     }
+}
+
+/// After a rename that could not remove the old name, the new one shows what it has at once.
+#[test]
+fn a_rename_that_is_half_done_is_seen() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "a");
+    store.put("b", "b");
+    let mounted = Mounted::writing(&store.server, &["--immutable"]);
+    assert_eq!(fs::read(mounted.path("b")).unwrap(), b"b");
+    assert!(!mounted.path("c").exists());
+    store.refuse(|asked| asked.method == "DELETE");
+    for target in ["b", "c"] {
+        assert!(fs::rename(mounted.path("a"), mounted.path(target)).is_err());
+        assert_eq!(store.object(target).unwrap(), "a");
+        // The kernel is told after it has the answer.
+        until(|| fs::read(mounted.path(target)).is_ok_and(|found| found == b"a"));
+    }
+}
+
+/// A file that is written goes on to be stored after a copy over it of which nobody has told.
+#[test]
+fn a_lost_copy_over_an_open_file_is_not_another_programs() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("a", "a");
+    store.put("b", "old");
+    let mounted = Mounted::writing(&store.server, &[]);
+    let mut file = File::create(mounted.path("b")).unwrap();
+    file.write_all(b"mine").unwrap();
+    let mut is_first = true;
+    store.rule(move |asked| match is_copy(asked) && std::mem::take(&mut is_first) {
+        true => Answer::Lost,
+        false if is_first => Answer::Right,
+        false => Answer::Refused(403, "AccessDenied"),
+    });
+    assert!(fs::rename(mounted.path("a"), mounted.path("b")).is_err());
+    assert_eq!(store.object("b").unwrap(), "a");
+    store.mend();
+    file.sync_all().unwrap();
+    assert_eq!(store.object("b").unwrap(), "mine");
+    assert_eq!(store.object("a").unwrap(), "a");
 }
 
 /// What a folder brings is seen at once, though its place had names that are gone.

@@ -330,14 +330,18 @@ fn open_files_outlive_a_signal() {
     file.write_all(b"one ").unwrap();
     mounted.signal();
     until(|| names(&mounted.path("")).is_empty());
+    // An impatient service manager changes nothing.
+    mounted.signal();
     file.write_all(b"two").unwrap();
     file.sync_all().unwrap();
     assert_eq!(server.object("/bucket/a").unwrap(), b"one two");
+    mounted.signal();
     assert!(mounted.daemon.try_wait().unwrap().is_none());
     file.write_all(b" three").unwrap();
     drop(file);
     assert!(mounted.daemon.wait().unwrap().success());
     assert_eq!(server.object("/bucket/a").unwrap(), b"one two three");
+    assert!(left_in(&mounted.folder.path("staging")).is_empty());
 }
 
 #[test]

@@ -1,0 +1,35 @@
+//! What the kernel is told without having asked.
+
+use std::ffi::{OsStr, OsString};
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use fuser::{INodeNo, Notifier};
+
+type Name = (INodeNo, OsString);
+
+/// Has the kernel forget names, so that it asks for them again.
+#[derive(Debug)]
+pub(crate) struct Forgetter(Sender<Name>);
+
+impl Forgetter {
+    /// A forgetter, and the names for [`tell`].
+    pub(crate) fn new() -> (Self, Receiver<Name>) {
+        let (sender, names) = channel();
+        (Self(sender), names)
+    }
+
+    /// Has the kernel forget a name in a folder, once it has the answer to what it asks now.
+    pub(crate) fn forget(&self, parent: INodeNo, name: &OsStr) {
+        // Nobody needs it once the folder is unmounted.
+        let _ = self.0.send((parent, name.to_owned()));
+    }
+}
+
+/// Has the kernel forget names until there will be none any more. It waits for operations in the
+/// folder, which therefore nobody may answer who waits for this.
+pub(crate) fn tell(notifier: &Notifier, names: &Receiver<Name>) {
+    for (parent, name) in names {
+        // It may not know the name.
+        let _ = notifier.inval_entry(parent, &name);
+    }
+}
