@@ -42,7 +42,7 @@ use crate::signals::{cancel_on_signal, stop_on_signal};
 /// Example: thalweg mount --status /mnt/runs
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
-    /// A bucket or a prefix in it: s3://, gs:// or az://
+    /// A bucket or a prefix in it: s3://, gs:// or az://. All buckets are s3:// alone
     #[arg(value_name = "URL", required_unless_present_any = ["status", "flush", "recover"])]
     #[arg(requires = "folder")]
     source: Option<String>,

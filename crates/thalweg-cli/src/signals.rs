@@ -58,10 +58,11 @@ pub(crate) fn cancel_on_signal() -> Control {
 /// Ctrl-C ends the process at once.
 #[cfg(all(feature = "mount", target_os = "linux"))]
 pub(crate) fn stop_on_signal(mut stop: impl FnMut(bool) + Send + 'static) {
-    let mut was_called = false;
+    let (mut was_called, mut interrupts) = (false, 0);
     on_signal(false, move |signal| {
         let again = std::mem::replace(&mut was_called, true);
-        let is_over = again && signal == SIGINT;
+        interrupts += u32::from(signal == SIGINT);
+        let is_over = interrupts > 1;
         if !is_over {
             stop(again);
         }

@@ -164,6 +164,18 @@ pub trait OpenUrl: Send + Sync + std::fmt::Debug {
         found: &mut dyn FnMut(Entry) -> Result<bool>,
     ) -> Result<()>;
 
+    /// The names of the buckets of a service, whose URL has none, as in `s3://`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Usage`] about the URL; [`Error::Cancelled`].
+    fn list_buckets(&self, url: &str, control: &Control) -> Result<Vec<String>>;
+
+    /// Whether there is a bucket, whose URL ends with `/`.
+    ///
+    /// # Errors
+    /// Those of [`OpenUrl::list`].
+    fn has_bucket(&self, url: &str, control: &Control) -> Result<bool>;
+
     /// A name for the service and bucket of a URL, under which their measured model is saved.
     ///
     /// # Errors
@@ -244,6 +256,22 @@ pub fn list_url(
     found: &mut dyn FnMut(Entry) -> Result<bool>,
 ) -> Result<()> {
     opener(prefix)?.list(prefix, depth, control, found)
+}
+
+/// The names of the buckets of a service, whose URL has none, as in `s3://`.
+///
+/// # Errors
+/// Those of [`OpenUrl::list_buckets`]; [`Error::Unsupported`] if nothing opens URLs.
+pub fn list_buckets(url: &str, control: &Control) -> Result<Vec<String>> {
+    opener(url)?.list_buckets(url, control)
+}
+
+/// Whether there is a bucket, whose URL ends with `/`.
+///
+/// # Errors
+/// Those of [`OpenUrl::has_bucket`]; [`Error::Unsupported`] if nothing opens URLs.
+pub fn has_bucket(url: &str, control: &Control) -> Result<bool> {
+    opener(url)?.has_bucket(url, control)
 }
 
 /// A name for the service and bucket of a URL, as [`saved::device`] is one for the

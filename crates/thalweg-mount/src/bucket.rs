@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_io::open::{ObjectVersion, OpenedStore, Options, list_url};
+use thalweg_io::open::{ObjectVersion, OpenedStore, Options, has_bucket, list_buckets, list_url};
 use thalweg_io::store::Store;
 use thalweg_io::urls::{Depth, Entry, Listed};
 use thalweg_io::{Error, Result};
@@ -51,11 +51,26 @@ pub(crate) struct Found {
     pub(crate) kind: Kind,
 }
 
-/// The objects whose URLs begin with a URL that ends with `/`.
+/// The objects whose URLs begin with a URL that ends with `/`. If it is that of a service, without
+/// a bucket (`s3://`), its folders are buckets.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     url: String,
     options: Options,
+}
+
+/// Whether a URL is that of a service with its buckets.
+pub(crate) fn is_service(url: &str) -> bool {
+    url.ends_with("://")
+}
+
+/// Whether a bucket may have a name. Amazon's have 3 to 63 letters, digits, dots and hyphens, and
+/// older ones capital letters and underscores, too.
+fn is_bucket_name(name: &str) -> bool {
+    let is_first = |c: &u8| c.is_ascii_alphanumeric();
+    let is_right = |c: &u8| c.is_ascii_alphanumeric() || b".-_".contains(c);
+    let bytes = name.as_bytes();
+    bytes.len() >= 3 && bytes.first().is_some_and(is_first) && bytes.iter().all(is_right)
 }
 
 /// Entries of a list that are looked at to find one name. Names that begin alike may lie between
@@ -76,6 +91,34 @@ impl Bucket {
         &self.options
     }
 
+    /// Whether a folder is that of all buckets.
+    pub(crate) fn has_buckets(&self, folder: &str) -> bool {
+        folder.is_empty() && is_service(&self.url)
+    }
+
+    /// The part of a key that names the bucket, with `/`, or nothing if there is only one.
+    pub(crate) fn bucket_of<'a>(&self, key: &'a str) -> &'a str {
+        let end = if is_service(&self.url) { key.find('/').map_or(0, |end| end + 1) } else { 0 };
+        &key[..end]
+    }
+
+    /// Whether a folder is a bucket, or what is mounted: it has no mark.
+    pub(crate) fn is_top(&self, folder: &str) -> bool {
+        folder == self.bucket_of(folder)
+    }
+
+    /// Whether the store can be asked for what is mounted.
+    ///
+    /// # Errors
+    /// Those of listing it.
+    pub(crate) fn check(&self) -> Result<()> {
+        let control = &self.options.control;
+        match is_service(&self.url) {
+            true => list_buckets(&self.url, control).map(drop),
+            false => list_url(&self.url, Depth::One, control, &mut |_| Ok(false)),
+        }
+    }
+
     /// What is in the folder whose keys begin with `folder`, in the order of the names.
     ///
     /// # Errors
@@ -89,6 +132,13 @@ impl Bucket {
     /// # Errors
     /// Those of [`Bucket::list`].
     pub(crate) fn list_up_to(&self, folder: &str, most: usize) -> Result<Option<Vec<Found>>> {
+        if self.has_buckets(folder) {
+            let names = list_buckets(&self.url, &self.options.control)?;
+            let found = names.into_iter().map(|name| Found { name, kind: Kind::Folder });
+            let mut found: Vec<_> = found.collect();
+            found.sort_by(|one, other| one.name.cmp(&other.name));
+            return Ok(Some(found).filter(|found| found.len() <= most));
+        }
         let prefix = format!("{}{folder}", self.url);
         let mut found: Vec<Found> = Vec::new();
         let mut is_there = folder.is_empty();
@@ -135,6 +185,9 @@ impl Bucket {
     /// # Errors
     /// Those of listing it.
     pub(crate) fn find(&self, folder: &str, name: &str) -> Result<Option<Kind>> {
+        if self.has_buckets(folder) {
+            return self.find_bucket(name);
+        }
         let Some(part) = names::part(name) else { return Ok(None) };
         let own = names::name(&part).is_some_and(|usual| usual == name);
         let object = format!("{}{folder}{part}", self.url);
@@ -172,6 +225,15 @@ impl Bucket {
             (false, true) if file.is_none() => link.map(Kind::Link),
             _ => file.map(Kind::File),
         })
+    }
+
+    /// A bucket, if it is there. Its owner may not have told of it.
+    fn find_bucket(&self, name: &str) -> Result<Option<Kind>> {
+        if !is_bucket_name(name) {
+            return Ok(None);
+        }
+        let is_there = has_bucket(&format!("{}{name}/", self.url), &self.options.control)?;
+        Ok(is_there.then_some(Kind::Folder))
     }
 
     /// Whether there is an object in a folder, other than the mark of the folder itself.

@@ -69,10 +69,15 @@ impl BucketFs {
         name: &str,
         suffix: &str,
     ) -> Result<(Place, Arc<str>), Errno> {
+        // Buckets are made elsewhere.
+        if self.bucket.has_buckets(&folder.key) {
+            return Err(Errno::EPERM);
+        }
         // What is mounted may be a folder of the bucket.
         let (_, rest) = self.bucket.url().split_once("://").unwrap_or_default();
         let (_, prefix) = rest.split_once('/').unwrap_or_default();
-        check_name(&folder.key, name, LONGEST_KEY.saturating_sub(prefix.len()))?;
+        let longest = LONGEST_KEY + self.bucket.bucket_of(&folder.key).len();
+        check_name(&folder.key, name, longest.saturating_sub(prefix.len()))?;
         let key = key(&folder.key, name, suffix).ok_or(Errno::EINVAL)?;
         Ok((Place { folder: folder.key.clone(), name: name.into() }, key))
     }
@@ -332,9 +337,15 @@ impl BucketFs {
         }
         attributes.touch();
         let Kind::Link(version) = &node.kind else {
-            let metadata = attributes.metadata(FileType::Directory).ok_or(Errno::ENOSPC)?;
-            // The folder that is mounted has no mark.
-            if !node.key.is_empty() {
+            // The mark that has them is new, and the folder is not.
+            let modified = self.attributes(number, node).mtime;
+            let mut kept = attributes.clone();
+            if kept.mtime.is_none() {
+                kept.set_modified(modified);
+            }
+            let metadata = kept.metadata(FileType::Directory).ok_or(Errno::ENOSPC)?;
+            // The folder that is mounted has no mark, and no bucket has one.
+            if !self.bucket.is_top(&node.key) {
                 let (any, nothing) = (Condition::Anything, Bytes::new());
                 self.or_failed(bucket.put(&node.key, nothing, (&metadata, &mark()), &any))?;
             }
@@ -474,6 +485,9 @@ impl BucketFs {
             None => return Err(Errno::ENOENT),
             Some(Kind::Folder) => {}
             Some(_) => return Err(Errno::ENOTDIR),
+        }
+        if self.bucket.has_buckets(&folder.key) {
+            return Err(Errno::EPERM);
         }
         let key = key(&folder.key, name, Kind::Folder.suffix()).ok_or(Errno::ENOENT)?;
         if writing.changes.has_any(&key) || self.or_failed(self.bucket.has_any(&key))? {

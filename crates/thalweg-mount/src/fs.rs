@@ -557,15 +557,7 @@ impl Filesystem for BucketFs {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let (from, to) = ((parent, name), (new_parent, new_name));
-        let renamed = self.rename_to(from, to, flags);
-        answer(renamed, reply);
-        if renamed.is_err() {
-            // Something may have come there all the same.
-            for (parent, name) in [from, to] {
-                self.forgetter.forget(parent, name);
-            }
-        }
+        answer(self.rename_to((parent, name), (new_parent, new_name), flags), reply);
     }
 
     fn link(&self, _: &Request, _: INodeNo, _: INodeNo, _: &OsStr, reply: ReplyEntry) {

@@ -11,6 +11,7 @@
 mod ahead;
 mod attributes;
 mod bucket;
+mod buckets;
 mod change;
 mod changes;
 mod draft;

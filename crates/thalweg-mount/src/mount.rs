@@ -8,14 +8,16 @@ use std::time::Duration;
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::mount::UnmountFlags;
 use rustix::process::{getgid, getuid};
-use thalweg_io::open::{Options, list_url, url_model};
+use thalweg_io::open::{Options, url_model};
 use thalweg_io::pool::Background;
 use thalweg_io::residency::cache_room;
-use thalweg_io::urls::{Depth, is_in_bucket, shown};
+use thalweg_io::urls::{is_in_bucket, shown};
 use thalweg_io::{Error, Result};
 use thalweg_object::Patience;
 
 use crate::bucket::Bucket;
+use crate::buckets::Buckets;
+use crate::errors::io_kind;
 use crate::fetcher::Fetcher;
 use crate::kernel::{Forgetter, tell};
 use crate::staging::{Staging, usual_folder};
@@ -38,7 +40,7 @@ const READ_AHEAD_KIB: u32 = 1024;
 /// What to mount, and how.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
-    /// The URL of a bucket, or of a prefix in it.
+    /// The URL of a bucket, or of a prefix in it, or of all buckets (`s3://`).
     pub source: String,
     /// The folder where it is mounted.
     pub folder: PathBuf,
@@ -129,7 +131,7 @@ impl Mount {
     pub fn new(options: MountOptions) -> Result<Self> {
         let MountOptions { source, folder, read, memory, ttl, .. } = options;
         if !is_in_bucket(&source) {
-            let why = "only buckets can be mounted (s3://bucket/prefix, gs://, az://)";
+            let why = "only buckets can be mounted (s3://bucket/prefix, s3://, gs://, az://)";
             return Err(Error::Usage(format!("{}: {why}", shown(&source)).into()));
         }
         if let Some(staging) = options.write.as_ref().and_then(staging_folder)
@@ -140,7 +142,14 @@ impl Mount {
         }
         let bucket = Arc::new(Bucket::new(&source, read));
         // A bucket that is not there, and wrong keys, show now.
-        list_url(bucket.url(), Depth::One, &bucket.options().control, &mut |_| Ok(false))?;
+        if let Err(error) = bucket.check() {
+            // Who may not ask for the names of all buckets may use them.
+            let is_denied = io_kind(&error) == Some(io::ErrorKind::PermissionDenied);
+            if !is_denied || !bucket.has_buckets("") {
+                return Err(error);
+            }
+            (options.warn)(&format!("{error}; a bucket is found by its name"));
+        }
         let (model, _) = url_model(&source);
         let memory = memory.unwrap_or_else(default_memory);
         let settings = Settings {
@@ -259,7 +268,7 @@ fn writing_to(
 ) -> Result<Arc<Writing>> {
     let url: Arc<str> = bucket.url().into();
     let patience = bucket.options().timeout.map_or_else(Patience::default, Patience::of);
-    let objects = thalweg_object::Bucket::new(&url, &bucket.options().control, patience)?;
+    let objects = Buckets::new(&url, &bucket.options().control, patience)?;
     let root = staging_folder(options).ok_or_else(|| {
         Error::Usage("there is no folder for staging: set HOME, or name one (--staging)".into())
     })?;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use thalweg_io::Result;
 use thalweg_io::open::ObjectVersion;
-use thalweg_object::{Bucket, Condition};
+use thalweg_object::Condition;
 
+use crate::buckets::Buckets;
 use crate::draft::mark;
 use crate::errors::is_stale;
 use crate::staging::Copied;
@@ -105,7 +106,7 @@ fn remove_all(
 ///
 /// # Errors
 /// Those of the store.
-pub(crate) fn remove_version(bucket: &Bucket, key: &str, version: &ObjectVersion) -> Result<bool> {
+pub(crate) fn remove_version(bucket: &Buckets, key: &str, version: &ObjectVersion) -> Result<bool> {
     match bucket.remove(key, &Condition::still(Some(version))) {
         Ok(()) => Ok(true),
         Err(error) if is_stale(&error) => Ok(false),

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use fuser::{Errno, INodeNo, RenameFlags};
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::{Error, Result};
-use thalweg_object::{Bucket, Condition};
+use thalweg_object::Condition;
 
 use crate::bucket::Kind;
+use crate::buckets::Buckets;
 use crate::draft::{Draft, Held, Place, Target, is_alike};
 use crate::errors::{errno, io_kind};
 use crate::moving::{copy_all, remove_copied, remove_version, undo_copies};
@@ -47,6 +48,12 @@ impl BucketFs {
         let source = old.kind.as_ref().ok_or(Errno::ENOENT)?;
         if from == to {
             return Ok(());
+        }
+        if self.bucket.has_buckets(&old.folder.key) {
+            return Err(Errno::EPERM);
+        }
+        if self.bucket.bucket_of(&old.folder.key) != self.bucket.bucket_of(&new.folder.key) {
+            return Err(Errno::EXDEV);
         }
         if *source != Kind::Folder {
             check(source, &new, flags)?;
@@ -144,6 +151,7 @@ impl BucketFs {
                             self.let_go(from, held.as_ref());
                         }
                         // The copy may have been made though its answer was lost.
+                        self.forget(to);
                         match (storer.bucket().head(&new_key), replaced_draft) {
                             (Ok(Some(head)), replaced) if is_alike(&head.version, version) => {
                                 self.is_overwritten(to, replaced, head.version);
@@ -189,6 +197,7 @@ impl BucketFs {
         }
         if let Err(error) = renamed {
             // The new name has the copy: who had it goes on from there.
+            self.forget(to);
             if let Some(copy) = moved {
                 self.is_overwritten(to, replaced_draft, copy);
             }
@@ -281,6 +290,12 @@ impl BucketFs {
         }
     }
 
+    /// Has the kernel ask again for a name to which something has come though it is told of an
+    /// error.
+    fn forget(&self, entry: &Entry<'_>) {
+        self.forgetter.forget(INodeNo(entry.parent), OsStr::new(entry.name));
+    }
+
     /// The error for a name that another program has given to something. The kernel looks the name
     /// up again after `ESTALE`, and then asks again.
     fn is_taken(&self, to: &Entry<'_>, flags: RenameFlags) -> Errno {
@@ -370,7 +385,11 @@ impl BucketFs {
         writing.touch_folder(&to.folder.key);
         match &removed {
             Ok(()) => writing.changes.set(&from.folder.key, from.name, None),
-            Err(_) => self.look_again(from.parent, &from.folder.key, from.name),
+            Err(_) => {
+                self.look_again(from.parent, &from.folder.key, from.name);
+                self.forget(from);
+                self.forget(to);
+            }
         }
         self.keep_folder(&from.folder);
         self.tree.rename((from.parent, from.name), (to.parent, to.name));
@@ -393,7 +412,7 @@ impl BucketFs {
 /// [`remove_version`] after a copy. If that took `long`, the store is asked first whether it is
 /// still this version, for not every service knows conditions of removals.
 fn remove_copied_from(
-    bucket: &Bucket,
+    bucket: &Buckets,
     key: &str,
     version: &ObjectVersion,
     long: bool,

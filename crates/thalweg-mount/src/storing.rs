@@ -11,10 +11,11 @@ use rustix::fs::FileType;
 use thalweg_io::open::ObjectVersion;
 use thalweg_io::pool::Background;
 use thalweg_io::{Error, Result};
-use thalweg_object::{Bucket, Condition, Head, Metadata, PartsUpload};
+use thalweg_object::{Condition, Head, Metadata, PartsUpload};
 
 use crate::attributes::Attributes;
 use crate::bucket;
+use crate::buckets::Buckets;
 use crate::draft::{Draft, Snapshot, Unsent};
 use crate::errors::{io_kind, is_stale};
 use crate::fetcher::Fetcher;
@@ -37,7 +38,7 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// Brings drafts to the store.
 pub(crate) struct Storer {
-    bucket: Bucket,
+    bucket: Buckets,
     source: Arc<bucket::Bucket>,
     fetcher: Arc<Fetcher>,
     parts: Arc<Threads>,
@@ -130,7 +131,7 @@ impl Threads {
 
 impl Storer {
     pub(crate) fn new(
-        bucket: Bucket,
+        bucket: Buckets,
         source: Arc<bucket::Bucket>,
         fetcher: Arc<Fetcher>,
         warn: fn(&str),
@@ -140,7 +141,7 @@ impl Storer {
     }
 
     /// The objects themselves.
-    pub(crate) fn bucket(&self) -> &Bucket {
+    pub(crate) fn bucket(&self) -> &Buckets {
         &self.bucket
     }
 

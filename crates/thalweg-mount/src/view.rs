@@ -171,23 +171,28 @@ impl BucketFs {
                 let is_same = matches!(&found, Some(Kind::File(found)) if found.tag == stored.tag);
                 if is_same {
                     draft.verify();
-                } else if key(&folder.key, name, "").is_some_and(|key| draft.supersede(&key, &stored)) {
+                } else if key(&folder.key, name, "")
+                    .is_some_and(|key| draft.supersede(&key, &stored))
+                {
                     changes.forget_draft(&folder.key, name, draft);
                     return Ok(found);
                 }
             }
             return Ok(kind);
         }
+        let in_list = |listing: &Listing| match entry(listing, name) {
+            Some(found) => Ok(Some(found.kind.clone())),
+            // Lists have one's own buckets only.
+            None if self.bucket.has_buckets(&folder.key) => find(),
+            None => Ok(None),
+        };
         match self.tree.listing(parent) {
-            Some((_, listing)) => Ok(entry(&listing, name).map(|found| found.kind.clone())),
+            Some((_, listing)) => in_list(&listing),
             None if self.tree.ask(parent) => {
                 let since = Instant::now();
                 let listed = self.bucket.list_up_to(&folder.key, MOST_LISTED);
                 match listed {
-                    Ok(Some(entries)) => {
-                        let listing = self.tree.keep(parent, since, entries);
-                        Ok(entry(&listing, name).map(|found| found.kind.clone()))
-                    }
+                    Ok(Some(entries)) => in_list(&self.tree.keep(parent, since, entries)),
                     // It has many names, or is one that only this mount knows.
                     Ok(None) | Err(_) => find(),
                 }
@@ -294,8 +299,8 @@ impl BucketFs {
         if let Some((_, attributes, _)) = writing.known_of(node) {
             return Ok(attributes);
         }
-        // The folder that is mounted has no mark.
-        let head = match node.key.is_empty() {
+        // The folder that is mounted has no mark, and no bucket has one.
+        let head = match self.bucket.is_top(&node.key) {
             true => None,
             false => self.or_failed(writing.storer.bucket().head(&node.key))?,
         };

@@ -151,9 +151,7 @@ impl Place {
         let (lister, service): (_, Arc<dyn ObjectStore>) = match scheme {
             "s3" | "s3a" => {
                 let builder = connected(&s3(bucket, &shown, access)?);
-                let signing = Signing::new(&builder).map_err(&failed)?;
-                let connector = Connector { signs: signing.is_some(), signing, ..connector };
-                let client = connector.connect(&ClientOptions::new()).map_err(&failed)?;
+                let client = signed(&builder).map_err(&failed)?;
                 let lister = Lister::S3 { client, bucket: bucket_url(&builder).map_err(&failed)? };
                 (lister, Arc::new(builder.build().map_err(failed)?))
             }
@@ -181,6 +179,48 @@ impl Place {
             prefix: prefix.to_owned(),
             shown: shown.clone(),
         })
+    }
+}
+
+/// A client that signs requests as a builder says, for lists.
+fn signed(builder: &AmazonS3Builder) -> object_store::Result<HttpClient> {
+    let signing = Signing::new(builder)?;
+    let (signs, most) = (signing.is_some(), Some(MOST_OF_A_PAGE));
+    let connector = Connector { signs, signing, most, ..Connector::default() };
+    connector.connect(&ClientOptions::new())
+}
+
+/// Where the buckets of a service of S3 are asked for.
+pub(crate) struct Account {
+    pub(crate) client: HttpClient,
+    pub(crate) url: Url,
+    pub(crate) service: Arc<dyn ObjectStore>,
+    pub(crate) shown: Arc<str>,
+}
+
+impl Account {
+    /// The account that the environment names, for `s3://`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if it is another URL, or if the environment does not fit.
+    pub(crate) fn parse(text: &str) -> Result<Self> {
+        let shown: Arc<str> = shown(text).into();
+        let rest = text.split_once("://").map(|(_, rest)| rest);
+        if rest != Some("") || !matches!(scheme(text), Some("s3" | "s3a")) {
+            let why = "only S3 tells the names of all buckets: s3://";
+            return Err(Error::Usage(format!("{shown}: {why}").into()));
+        }
+        let failed = misconfigured(&shown);
+        // The address of any bucket is below that of the service.
+        let builder = connected(&s3("any", &shown, &Access::default())?);
+        let builder = builder.with_virtual_hosted_style_request(false);
+        let client = signed(&builder).map_err(&failed)?;
+        let mut url = bucket_url(&builder).map_err(&failed)?;
+        if let Ok(mut parts) = url.path_segments_mut() {
+            parts.pop().push("");
+        }
+        let service = Arc::new(builder.build().map_err(failed)?);
+        Ok(Self { client, url, service, shown: shown.clone() })
     }
 }
 

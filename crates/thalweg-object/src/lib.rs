@@ -38,7 +38,7 @@ mod upload;
 mod urls;
 
 pub use bucket::{Bucket, Condition, Head, Metadata, PartsUpload};
-pub use list::list;
+pub use list::{has_bucket, list, list_buckets};
 pub use object::{Object, open, open_at, open_version, open_with_end};
 pub use retries::Patience;
 pub use thalweg_io::open::Counts;

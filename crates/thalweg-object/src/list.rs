@@ -7,10 +7,12 @@ use thalweg_io::control::Control;
 use thalweg_io::urls::{Depth, Entry, Listed};
 use thalweg_io::{Error, Result};
 
-use crate::address::Place;
-use crate::lister::Page;
+use crate::address::{Account, Place};
+use crate::lister::{Page, buckets};
 use crate::object::Object;
+use crate::refusal::Refusal;
 use crate::retries::Patience;
+use crate::upload::refusal;
 
 /// Calls `found` with what has a URL that begins with `prefix`, page by page, in the order of the
 /// service, until it returns `false`. No more than a page is held.
@@ -66,6 +68,37 @@ pub fn list(
             .check(&next, count)
             .map_err(|why| Error::io(&shown, "listing", std::io::Error::other(why)))?;
         token = Some(next);
+    }
+}
+
+/// The names of the buckets that a service of S3 has for who asks. The URL is `s3://`.
+///
+/// # Errors
+/// [`Error::Usage`] for another URL, and where the environment does not fit; [`Error::Io`] if the
+/// service refuses it or does not answer; [`Error::Cancelled`].
+pub fn list_buckets(url: &str, control: &Control, patience: Patience) -> Result<Vec<String>> {
+    let Account { client, url, service, shown } = Account::parse(url)?;
+    let requests = Object::unopened(shown.clone(), service, control, patience);
+    let names = requests.ask(|| buckets(&client, &url));
+    names.map_err(|error| match error {
+        Error::Io { source, .. } => {
+            Error::Io { file: shown, doing: "listing buckets of", offset: None, source }
+        }
+        other => other,
+    })
+}
+
+/// Whether there is a bucket, whose URL ends with `/`.
+///
+/// # Errors
+/// Those of [`list`].
+pub fn has_bucket(url: &str, control: &Control, patience: Patience) -> Result<bool> {
+    match list(url, Depth::One, control, patience, &mut |_| Ok(false)) {
+        Ok(()) => Ok(true),
+        Err(Error::Io { source, .. }) if refusal(&source).is_some_and(Refusal::is_of_bucket) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody};
 use object_store::list::{PaginatedListOptions, PaginatedListStore};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use thalweg_io::urls::{Depth, Entry, Listed};
 use url::Url;
 use url::form_urlencoded::parse as parse_form;
@@ -68,7 +69,6 @@ async fn of_s3(
     depth: Depth,
     token: Option<&str>,
 ) -> object_store::Result<Page> {
-    let wrong = |source| object_store::Error::Generic { store: "S3", source };
     let mut url = bucket.clone();
     {
         let mut query = url.query_pairs_mut();
@@ -81,6 +81,21 @@ async fn of_s3(
             query.append_pair("continuation-token", token);
         }
     }
+    Ok(ask::<ListResult>(client, &url).await?.into_page())
+}
+
+/// The names of the buckets that a service of S3 has for who asks (`ListBuckets`). `client` signs.
+pub(crate) async fn buckets(
+    client: &HttpClient,
+    service: &Url,
+) -> object_store::Result<Vec<String>> {
+    let listed = ask::<BucketsResult>(client, service).await?;
+    Ok(listed.buckets.bucket.into_iter().map(|bucket| bucket.name).collect())
+}
+
+/// What a service of S3 answers.
+async fn ask<T: DeserializeOwned>(client: &HttpClient, url: &Url) -> object_store::Result<T> {
+    let wrong = |source| object_store::Error::Generic { store: "S3", source };
     let mut request = HttpRequest::new(HttpRequestBody::empty());
     *request.uri_mut() = url.as_str().parse().map_err(|error| wrong(Box::new(error)))?;
     let answer = client.execute(request).await.map_err(|error| wrong(Box::new(error)))?;
@@ -89,9 +104,27 @@ async fn of_s3(
         return Err(wrong(format!("the server answered {status}").into()));
     }
     let body = answer.into_body().bytes().await.map_err(|error| wrong(Box::new(error)))?;
-    let listed: ListResult =
-        quick_xml::de::from_reader(&*body).map_err(|error| wrong(Box::new(error)))?;
-    Ok(listed.into_page())
+    quick_xml::de::from_reader(&*body).map_err(|error| wrong(Box::new(error)))
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BucketsResult {
+    #[serde(default)]
+    buckets: BucketList,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "PascalCase")]
+struct BucketList {
+    #[serde(default)]
+    bucket: Vec<BucketName>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct BucketName {
+    name: String,
 }
 
 #[derive(Deserialize)]

@@ -105,7 +105,7 @@ impl Refusal {
     }
 
     /// Whether there is no bucket.
-    fn is_of_bucket(&self) -> bool {
+    pub(crate) fn is_of_bucket(&self) -> bool {
         matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")
     }
 

@@ -19,7 +19,7 @@ use thalweg_io::{Error, Result};
 use url::Url;
 
 use crate::address::device;
-use crate::list::list;
+use crate::list::{has_bucket, list, list_buckets};
 use crate::object::{open, open_at, open_version, open_with_end};
 use crate::retries::Patience;
 use crate::totals::totals;
@@ -90,6 +90,14 @@ impl OpenUrl for Urls {
         found: &mut dyn FnMut(Entry) -> Result<bool>,
     ) -> Result<()> {
         list(prefix, depth, control, patience(None), found)
+    }
+
+    fn list_buckets(&self, url: &str, control: &Control) -> Result<Vec<String>> {
+        list_buckets(url, control, patience(None))
+    }
+
+    fn has_bucket(&self, url: &str, control: &Control) -> Result<bool> {
+        has_bucket(url, control, patience(None))
     }
 
     fn device(&self, url: &str) -> Result<String> {

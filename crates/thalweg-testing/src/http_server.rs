@@ -351,6 +351,20 @@ fn encoded(key: &str) -> String {
     key.bytes().map(encode).collect()
 }
 
+/// The list of all buckets that have objects, as S3 gives it.
+fn buckets(shared: &Shared) -> Vec<u8> {
+    let objects = shared.objects.lock().unwrap();
+    let names = objects.keys().filter_map(|path| path.trim_start_matches('/').split('/').next());
+    let names: BTreeSet<&str> = names.collect();
+    let mut xml =
+        "<?xml version=\"1.0\"?><ListAllMyBucketsResult><Owner><ID>me</ID></Owner><Buckets>"
+            .to_owned();
+    for name in names {
+        xml += &format!("<Bucket><Name>{name}</Name></Bucket>");
+    }
+    (xml + "</Buckets></ListAllMyBucketsResult>").into_bytes()
+}
+
 /// A part of the list of a bucket, as S3 gives it.
 fn list(shared: &Shared, bucket: &str, query: &str) -> Vec<u8> {
     let value = |name: &str| {
@@ -404,7 +418,9 @@ fn list(shared: &Shared, bucket: &str, query: &str) -> Vec<u8> {
 /// Answers a request. `None` if the connection is to be closed.
 fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) -> Option<()> {
     let (path, query) = asked.target.split_once('?').unwrap_or((&asked.target, ""));
-    let found = if query.contains("list-type=2") {
+    let found = if path == "/" {
+        Some((buckets(shared), 0))
+    } else if query.contains("list-type=2") {
         Some((list(shared, path, query), 0))
     } else {
         let mut objects = shared.objects.lock().unwrap();

@@ -1,5 +1,6 @@
 //! A bucket as files of a folder. Where the system mounts nothing, these tests say so and pass.
 
+mod buckets;
 mod fault;
 mod kill;
 mod model;

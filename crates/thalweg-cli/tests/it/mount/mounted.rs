@@ -39,6 +39,14 @@ impl Mounted {
         Self::verb(folder, server, &[&["s3://bucket", "m"], args].concat())
     }
 
+    /// Mounts all buckets for writing.
+    pub(super) fn all_buckets(folder: Folder, server: &ObjectServer, args: &[&str]) -> Self {
+        let staging = staging(&folder);
+        let args = [&["s3://", "m", "--staging", &*staging], args].concat();
+        let command = Self::verb(&folder, server, &args);
+        Self::start(folder, command)
+    }
+
     /// `thalweg mount` with these arguments.
     pub(super) fn verb(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Command {
         let mut command = folder.command(["mount"]);
@@ -52,16 +60,20 @@ impl Mounted {
         command
     }
 
-    #[allow(clippy::print_stderr)]
     pub(super) fn in_folder(folder: Folder, server: &ObjectServer, args: &[&str]) -> Self {
+        let command = Self::command(&folder, server, args);
+        Self::start(folder, command)
+    }
+
+    #[allow(clippy::print_stderr)]
+    fn start(folder: Folder, mut command: Command) -> Self {
         fs::create_dir_all(folder.path("m")).unwrap();
-        let mut command = Self::command(&folder, server, args);
         let mut daemon = command.arg("--foreground").stderr(Stdio::piped()).spawn().unwrap();
         let mut said = BufReader::new(daemon.stderr.take().unwrap());
         let mut line = String::new();
         said.read_line(&mut line).unwrap();
         // What a killed mount has left is told before.
-        while !line.is_empty() && !line.contains("s3://bucket is mounted on m") {
+        while !line.is_empty() && !line.contains(" is mounted on m") {
             eprintln!("daemon: {}", line.trim_end());
             line.clear();
             said.read_line(&mut line).unwrap();
