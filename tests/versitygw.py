@@ -19,7 +19,7 @@ def until(holds, why):
 
 
 @contextlib.contextmanager
-def served(program, folder: pathlib.Path):
+def served(program, folder: pathlib.Path, *options: str):
     """Serves the folders in FOLDER/objects as buckets. Gives the environment for programs that use them and keep what they
     stage in FOLDER/state."""
     with socket.socket() as found:
@@ -30,7 +30,7 @@ def served(program, folder: pathlib.Path):
         "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
         "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "XDG_STATE_HOME": str(folder / "state"),
     }
-    server = subprocess.Popen([program, "--port", f"127.0.0.1:{port}", "posix", str(folder / "objects")],
+    server = subprocess.Popen([program, "--port", f"127.0.0.1:{port}", *options, "posix", str(folder / "objects")],
                               env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         until(lambda: socket.socket().connect_ex(("127.0.0.1", port)) == 0, "versitygw did not start in 30 s")

@@ -111,7 +111,7 @@ def command(arm: str, base: str, mount: str, folder: pathlib.Path) -> list[str]:
         close = "staged" if arm == "thalweg-staged" else "durable"
         return [THALWEG, "mount", "s3://bucket", mount, "--foreground", "--staging", staging, "--close", close]
     if arm == "rclone-tuned":
-        remote = f":s3,provider=Other,endpoint='{base}',access_key_id=key,secret_access_key=secret,force_path_style=true:bucket"
+        remote = f":s3,provider=Other,endpoint='{base}',access_key_id=key,secret_access_key=secret,force_path_style=true,no_check_bucket=true:bucket"
         return [RCLONE, "mount", "--config", "", remote, mount, "--vfs-cache-mode", "writes", "--cache-dir", str(folder / "cache"),
                 "--vfs-write-back", "0s", "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"]
     if arm == "s3fs":

@@ -106,6 +106,10 @@ pub(crate) struct MountArgs {
     /// Have this program read files that are complete in the cache, and not the kernel alone
     #[arg(long)]
     no_passthrough: bool,
+    /// Have the kernel collect what programs write, so that they need not wait for this program at
+    /// each write. One that fails is told by close or fsync. Excludes what the kernel reads alone
+    #[arg(long, conflicts_with = "read_only")]
+    write_back: bool,
     /// Write errors of operations to a file
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -309,6 +313,7 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
         gid: args.gid,
         umask: args.umask,
         passes_through: !args.no_passthrough,
+        writes_back: args.write_back,
         warn: complain_of,
     })
     .map_err(Failure::of_argument)?;

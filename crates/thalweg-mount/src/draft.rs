@@ -1,12 +1,13 @@
 //! A file that is being written: its bytes are in the staging folder, until the store has them.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FileType, Mode};
 use thalweg_io::open::ObjectVersion;
@@ -25,6 +26,9 @@ mod storing;
 
 pub(crate) use content::Written;
 pub(crate) use storing::{Held, Snapshot, Target, Unsent};
+
+/// The kernel writes back within this time.
+const LATEST_WRITE: Duration = Duration::from_secs(120);
 
 /// A file that is being written.
 pub(crate) struct Draft {
@@ -112,10 +116,12 @@ struct State {
     /// How the marks begin of the draft whose name it has got.
     replaces: Option<String>,
     is_beginning: bool,
-    /// All writes so far were in order, and ended here.
-    in_order: Option<u64>,
-    /// The next part to send while it is written.
-    next_early: usize,
+    /// No write so far was to a part of `early`.
+    written_once: bool,
+    /// Parts that are sent while it is written.
+    early: HashSet<usize>,
+    /// Bytes that a program has written were not taken here.
+    lacks_bytes: bool,
     /// When the store was last asked about its key.
     verified: Instant,
 }
@@ -237,7 +243,7 @@ impl Draft {
             let object = Named::new(key, version.clone());
             let len = version.size;
             state.base = (len > 0).then_some(Base { object, reading, len });
-            state.in_order = None;
+            state.written_once = false;
             state.found = Some(version);
             let set_len = draft.file.set_len(len);
             set_len.map_err(|error| Error::io(&draft.url_of(&state.key), "staging", error))?;
@@ -356,6 +362,22 @@ impl Draft {
     pub(crate) fn modified(&self) -> SystemTime {
         let state = self.lock();
         state.attributes.modified().unwrap_or(state.modified)
+    }
+
+    /// Notes when a program wrote it, which the kernel tells after it has written that back.
+    /// Returns `false` for a time at which nobody can have: it is one that a user has set.
+    pub(crate) fn was_written(&self, at: SystemTime) -> bool {
+        let mut state = self.lock();
+        let least = state.modified.checked_sub(LATEST_WRITE);
+        let is_so = state.is_dirty()
+            && state.has_new_bytes()
+            && state.attributes.mtime.is_none()
+            && least.is_some_and(|least| at >= least)
+            && at <= SystemTime::now();
+        if is_so {
+            state.modified = at;
+        }
+        is_so
     }
 
     pub(crate) fn attributes(&self) -> Attributes {
@@ -563,8 +585,9 @@ impl State {
             lasts: false,
             least_change: 0,
             is_beginning: false,
-            in_order: Some(0),
-            next_early: 0,
+            written_once: true,
+            early: HashSet::new(),
+            lacks_bytes: false,
             verified: Instant::now(),
         }
     }

@@ -90,6 +90,11 @@ impl Filesystem for BucketFs {
             let _ = config.add_capabilities(InitFlags::FUSE_HANDLE_KILLPRIV_V2);
         }
         let _ = config.add_capabilities(InitFlags::FUSE_PARALLEL_DIROPS);
+        if self.writing.is_some() && self.settings.writes_back {
+            let _ = config.add_capabilities(InitFlags::FUSE_WRITEBACK_CACHE);
+            // Kernels have either.
+            self.settings.passes_through = false;
+        }
         let stacks = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
         self.settings.passes_through &= stacks && config.set_max_stack_depth(1).is_ok();
         let _ = config.set_max_background(MOST_BACKGROUND);
@@ -438,7 +443,8 @@ impl Filesystem for BucketFs {
         _: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let written = self.write_at(handle.0, offset, data).and_then(|()| {
+        let is_late = how.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let written = self.write_at(handle.0, offset, data, is_late).and_then(|()| {
             match how.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
                 true => self.end_privileges(handle.0),
                 false => Ok(()),
@@ -483,9 +489,9 @@ impl Filesystem for BucketFs {
         uid: Option<u32>,
         gid: Option<u32>,
         size: Option<u64>,
-        _: Option<TimeOrNow>,
+        atime: Option<TimeOrNow>,
         mtime: Option<TimeOrNow>,
-        _: Option<SystemTime>,
+        ctime: Option<SystemTime>,
         _: Option<FileHandle>,
         _: Option<SystemTime>,
         _: Option<SystemTime>,
@@ -498,6 +504,17 @@ impl Filesystem for BucketFs {
             TimeOrNow::Now => SystemTime::now(),
         });
         let wanted = Wanted { size, mode, mtime, uid, gid };
+        // A kernel that writes back tells when programs wrote.
+        if ctime.is_some()
+            && atime.is_none()
+            && let Some(mtime) = mtime
+            && wanted == (Wanted { mtime: Some(mtime), ..Wanted::default() })
+            && let Ok(node) = self.node(number)
+            && let Kind::Draft(draft) = &node.kind
+            && draft.was_written(mtime)
+        {
+            return reply.attr(&self.settings.ttl, &self.attributes(number.0, &node));
+        }
         let set = self.set_attributes(number.0, &wanted).and_then(|()| self.node(number));
         match set {
             Ok(node) => reply.attr(&self.settings.ttl, &self.attributes(number.0, &node)),

@@ -24,17 +24,31 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
 impl BucketFs {
-    pub(crate) fn write_at(&self, handle: u64, offset: u64, data: &[u8]) -> Result<(), Errno> {
+    /// Writes bytes. If they come `late`, the program that wrote them has gone on, and gets an
+    /// error when it closes the file.
+    pub(crate) fn write_at(
+        &self,
+        handle: u64,
+        offset: u64,
+        data: &[u8],
+        late: bool,
+    ) -> Result<(), Errno> {
+        let Handle { draft, writes, .. } = self.writing()?.handle(handle)?;
+        let written = if writes { self.write_to(&draft, offset, data) } else { Err(Errno::EBADF) };
+        written.inspect_err(|_| {
+            if late {
+                draft.lose_bytes();
+            }
+        })
+    }
+
+    fn write_to(&self, draft: &Arc<Draft>, offset: u64, data: &[u8]) -> Result<(), Errno> {
         let writing = self.writing()?;
-        let Handle { draft, writes, .. } = writing.handle(handle)?;
-        if !writes {
-            return Err(Errno::EBADF);
-        }
         let mut waiting: Option<(Instant, u64)> = None;
         loop {
             match self.or_failed(draft.write(offset, data))? {
                 Written::Done(parts) => {
-                    writing.storer.send_soon(&draft, parts);
+                    writing.storer.send_soon(draft, parts);
                     return Ok(());
                 }
                 Written::NoRoom(bytes) => {

@@ -63,6 +63,9 @@ pub struct MountOptions {
     pub passes_through: bool,
     /// How files are written; `None` if they can only be read.
     pub write: Option<WriteOptions>,
+    /// Whether the kernel collects writes, so that programs need not wait for this one at each. A
+    /// write that fails is told when the file is closed. Nothing is passed through then.
+    pub writes_back: bool,
     /// Whether each lookup of a file asks for its permissions, times and extended attributes, as
     /// they are in the metadata of the object.
     pub asks: bool,
@@ -158,6 +161,7 @@ impl Mount {
             umask: options.umask,
             ttl,
             passes_through: options.passes_through,
+            writes_back: options.writes_back,
             asks: options.asks,
             warn: options.warn,
         };

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::ops::Range;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -238,7 +237,7 @@ impl Storer {
     }
 
     /// Sends parts of a draft that is being written.
-    pub(crate) fn send_soon(self: &Arc<Self>, draft: &Arc<Draft>, parts: Range<usize>) {
+    pub(crate) fn send_soon(self: &Arc<Self>, draft: &Arc<Draft>, parts: Vec<usize>) {
         for number in parts {
             let (storer, draft) = (self.clone(), draft.clone());
             // Who stores the draft sends it again, and gets the error.
@@ -278,7 +277,7 @@ impl Storer {
     /// `StaleNetworkFileHandle` if another program has changed the object. The draft stays.
     pub(crate) fn store(self: &Arc<Self>, draft: &Arc<Draft>) -> Result<()> {
         let since = draft.last_change();
-        while let Some(mut snapshot) = draft.begin_storing(since) {
+        while let Some(mut snapshot) = draft.begin_storing(since)? {
             let stored = self.attempt(draft, &mut snapshot);
             let ended =
                 draft.end_storing(&snapshot, stored, |key, version| self.open(key, version));

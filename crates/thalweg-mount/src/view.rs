@@ -48,6 +48,8 @@ pub(crate) struct Settings {
     pub(crate) umask: u32,
     pub(crate) ttl: Duration,
     pub(crate) passes_through: bool,
+    /// Whether the kernel collects writes.
+    pub(crate) writes_back: bool,
     /// Whether each lookup asks for the attributes of a file.
     pub(crate) asks: bool,
     pub(crate) warn: fn(&str),

@@ -28,7 +28,7 @@ const APART: [(&str, &str); 4] = [
 
 /// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
 /// script that ends in `.sh` runs without Python.
-const SCRIPTS: [(&str, &str); 23] = [
+const SCRIPTS: [(&str, &str); 24] = [
     ("pyslow5", "peers/pyslow5/peer.py"),
     ("pod5", "peers/pod5_python/peer.py"),
     ("escapepod", "peers/escapepod/peer.py"),
@@ -43,6 +43,7 @@ const SCRIPTS: [(&str, &str); 23] = [
     ("libsonata", "peers/libsonata/peer.py"),
     ("duckdb", "peers/duckdb/peer.py"),
     ("remote", "peers/remote/run.py"),
+    ("pipeline", "peers/mount/pipeline.py"),
     ("throttled", "peers/throttled/run.sh"),
     ("thalweg-mpi", "peers/mpi/run.sh"),
     ("thalweg-python", "peers/thalweg_python/reads.py"),

@@ -11,7 +11,7 @@ use crate::common::Failure;
 use crate::synth::SyntheticFiles;
 
 /// Name and text. The first suite runs by default; `file` measures on a file of the user.
-pub(super) const SHIPPED: [(&str, &str); 11] = [
+pub(super) const SHIPPED: [(&str, &str); 12] = [
     ("tour", include_str!("../../suites/tour.toml")),
     ("file", include_str!("../../suites/file.toml")),
     ("slow5", include_str!("../../suites/slow5.toml")),
@@ -22,6 +22,7 @@ pub(super) const SHIPPED: [(&str, &str); 11] = [
     ("connectome", include_str!("../../suites/connectome.toml")),
     ("python", include_str!("../../suites/python.toml")),
     ("pipeline", include_str!("../../suites/pipeline.toml")),
+    ("mounts", include_str!("../../suites/mounts.toml")),
     ("scaling", include_str!("../../suites/scaling.toml")),
 ];
 

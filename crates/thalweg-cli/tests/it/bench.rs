@@ -119,9 +119,17 @@ fn without_names_results_go_to_a_folder_of_their_own() {
 fn lists_and_dry_runs_run_nothing() {
     let folder = folder(&TWO.replace("wc -c < {file}", "touch ran; wc -c < {file}"));
     let shipped = folder.ok(&["bench", "--list"]);
-    for name in
-        ["tour", "slow5", "nanopore", "neutron", "objects", "connectome", "pipeline", "scaling"]
-    {
+    for name in [
+        "tour",
+        "slow5",
+        "nanopore",
+        "neutron",
+        "objects",
+        "connectome",
+        "pipeline",
+        "mounts",
+        "scaling",
+    ] {
         assert!(shipped.lines().any(|line| line.starts_with(name)), "{name}: {shipped}");
         let plan = folder.ok(&["bench", name, "--dry-run"]);
         assert!(plan.contains("about ") && plan.contains("pairs"), "{plan}");

@@ -9,3 +9,4 @@ mod read;
 mod rename;
 mod store;
 mod write;
+mod write_back;

@@ -16,7 +16,7 @@ pub(crate) enum Written {
     /// There is no room for so many bytes.
     NoRoom(u64),
     /// It is done, and these parts can go to the store.
-    Done(Range<usize>),
+    Done(Vec<usize>),
 }
 
 impl Draft {
@@ -103,8 +103,8 @@ impl Draft {
         self.check_size(&state, end)?;
         let range = offset..end;
         if state.dropped.touches(range.clone()) {
-            let why = "a file that is larger than the room for staging is written in order, and \
-                       these bytes have been sent: give more room (--staging)";
+            let why = "a file that is larger than the room for staging is written once, and these \
+                       bytes have been sent: give more room (--staging)";
             return Err(full(&self.url_of(&state.key), why));
         }
         let new = end - offset - state.held.count(range.clone());
@@ -130,17 +130,28 @@ impl Draft {
             }
             parts.change(range);
         }
-        state.in_order = state.in_order.filter(|at| *at == offset).map(|_| end);
         state.touch_bytes();
-        let ready = match state.in_order {
-            Some(_) if size >= 2 * PART && !state.is_removed => {
-                let ready = state.next_early..parts::part_at(end).max(state.next_early);
-                state.next_early = ready.end;
-                ready
-            }
-            _ => 0..0,
-        };
-        Ok(Written::Done(ready))
+        Ok(Written::Done(state.ready(offset..end)))
+    }
+
+    /// Notes that bytes that a program has written were not taken: it is not stored before it is
+    /// written anew.
+    pub(crate) fn lose_bytes(&self) {
+        let mut state = self.lock();
+        state.touch_bytes();
+        state.lacks_bytes = true;
+        // It is not closed.
+        let _ = self.note(&mut state, true);
+    }
+
+    /// Fails if bytes of it were not taken.
+    pub(super) fn check_bytes(&self, state: &State) -> Result<()> {
+        if !state.lacks_bytes || state.is_removed {
+            return Ok(());
+        }
+        let why = "a write to this file failed, so that it lacks bytes: it is not stored before it \
+                   is written anew";
+        Err(full(&self.url_of(&state.key), why))
     }
 
     fn check_size(&self, state: &State, size: u64) -> Result<()> {
@@ -181,12 +192,12 @@ impl Draft {
             }
             if size == 0 {
                 state.base = None;
-                state.in_order = Some(0);
-                state.next_early = 0;
+                (state.written_once, state.lacks_bytes) = (true, false);
+                state.early.clear();
             }
         } else {
             state.local.add(old..size);
-            state.in_order = None;
+            state.written_once = false;
         }
         state.size = size;
         if let Some(parts) = &mut state.parts {
@@ -205,5 +216,23 @@ impl Draft {
         let mut state = self.lock();
         state.made = state.change;
         Ok(())
+    }
+}
+
+impl State {
+    /// Parts that can be sent after a write to a range, for nothing was written twice so far.
+    fn ready(&mut self, range: Range<u64>) -> Vec<usize> {
+        let last = parts::part_at(range.end.saturating_sub(1));
+        let first = parts::part_at(range.start).min(last);
+        self.written_once &= !(first..=last).any(|number| self.early.contains(&number));
+        if !self.written_once || self.size < 2 * PART || self.is_removed {
+            return Vec::new();
+        }
+        // What looks like a hole is often written later, by a kernel that writes back.
+        let is_whole = |number: &usize| self.held.gaps(parts::part(*number)).is_empty();
+        let first = if self.early.is_empty() { 0 } else { first };
+        let ready: Vec<usize> = (first..=last).filter(is_whole).collect();
+        self.early.extend(&ready);
+        ready
     }
 }

@@ -82,7 +82,7 @@ impl Draft {
                 parts,
                 completion: record.completion,
                 replaces: record.replaces,
-                in_order: None,
+                written_once: false,
                 ..State::new(place, record.key.into(), record.attributes)
             }),
             changed: Condvar::new(),
@@ -147,6 +147,7 @@ impl Draft {
         if !state.is_dirty() || state.is_closed && !lasts {
             return Ok(());
         }
+        self.check_bytes(&state)?;
         if lasts {
             // Others go on meanwhile.
             let change = state.change;

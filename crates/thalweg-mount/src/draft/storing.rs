@@ -35,13 +35,17 @@ pub(crate) struct Snapshot {
 impl Draft {
     /// Begins to store it, once nobody else does. `None` if there is nothing to store. `since` is
     /// what [`Draft::last_change`] gave: later changes need not be stored.
-    pub(crate) fn begin_storing(&self, since: u64) -> Option<Snapshot> {
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it lacks bytes.
+    pub(crate) fn begin_storing(&self, since: u64) -> Result<Option<Snapshot>> {
         let mut state = self.when(|state| !state.is_publishing);
         if !state.is_dirty() || state.stored >= since {
-            return None;
+            return Ok(None);
         }
+        self.check_bytes(&state)?;
         state.is_publishing = true;
-        Some(Snapshot {
+        Ok(Some(Snapshot {
             key: state.key.clone(),
             attributes: state.attributes.clone(),
             found: state.found.clone(),
@@ -50,7 +54,7 @@ impl Draft {
             change: state.change,
             bytes: state.bytes,
             upload: None,
-        })
+        }))
     }
 
     pub(crate) fn last_change(&self) -> u64 {
@@ -352,17 +356,16 @@ impl Draft {
         noted
     }
 
-    /// Frees bytes that were sent, of a file that is written in order. Returns how many.
+    /// Frees bytes that were sent, of a file whose parts are written once. Returns how many.
     ///
     /// # Errors
     /// Those of the staging folder.
     pub(crate) fn drop_sent(&self) -> Result<u64> {
         let mut state = self.lock();
-        let Some(end) = state.in_order else { return Ok(0) };
-        let Some(parts) = &state.parts else { return Ok(0) };
+        let Some(parts) = state.parts.as_ref().filter(|_| state.written_once) else { return Ok(0) };
         let is_sent = |(number, part): (usize, &parts::Part)| {
-            let range = parts::part(number);
-            (part.tag.is_some() && range.end <= end).then_some(range)
+            let is_early = part.tag.is_some() && state.early.contains(&number);
+            is_early.then(|| parts::part(number))
         };
         let sent: Vec<_> = parts.list.iter().enumerate().filter_map(is_sent).collect();
         let mut freed = 0;
@@ -394,7 +397,7 @@ impl Draft {
 impl State {
     /// Forgets the upload in parts.
     fn forget_parts(&mut self) -> Option<PartsUpload> {
-        self.next_early = 0;
+        self.early.clear();
         self.parts.take().map(|parts| parts.upload)
     }
 
@@ -469,7 +472,7 @@ impl Drop for Held<'_> {
         (state.is_publishing, state.is_held) = (false, false);
         if state.parts.is_none() {
             // What was not sent meanwhile is sent with the next bytes.
-            state.next_early = 0;
+            state.early.clear();
         }
         drop(state);
         self.0.changed.notify_all();

@@ -394,3 +394,10 @@ fn random_operations_are_staged() {
         same(3, steps(), &["--attributes", "--close", "staged"], often_bad, true);
     }
 }
+
+#[test]
+fn random_operations_are_written_back() {
+    if can_mount() {
+        same(4, steps(), &["--attributes", "--write-back"], often_bad, true);
+    }
+}

@@ -191,7 +191,7 @@ pub(super) fn staging(folder: &Folder) -> String {
     room_in(folder, "off")
 }
 
-fn room_in(folder: &Folder, room: &str) -> String {
+pub(super) fn room_in(folder: &Folder, room: &str) -> String {
     format!("{room},free=0,folder={}", folder.path("staging").display())
 }
 

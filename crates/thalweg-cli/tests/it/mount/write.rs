@@ -426,9 +426,16 @@ fn a_large_file_goes_through_a_small_folder() {
     drop(file);
     assert!(server.object("/bucket/large").unwrap() == content);
     assert!(fs::read(mounted.path("large")).unwrap() == content);
-    // A file that is not written in order has no more room than there is.
-    let file = File::create(mounted.path("random")).unwrap();
-    let written = (0..50).rev().map(|at| file.write_all_at(&content[..MIB], at * MIB as u64));
+    // The order does not matter.
+    let file = File::create(mounted.path("backwards")).unwrap();
+    for (number, piece) in content.chunks(MIB).enumerate().rev() {
+        file.write_all_at(piece, (number * MIB) as u64).unwrap();
+    }
+    drop(file);
+    assert!(server.object("/bucket/backwards").unwrap() == content);
+    // Parts that are not whole are not sent.
+    let file = File::create(mounted.path("gaps")).unwrap();
+    let written = (0..50).map(|at| file.write_all_at(&content[..MIB], 2 * at * MIB as u64));
     let error = written.filter_map(Result::err).next().unwrap();
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull);
     drop(file);
