@@ -17,9 +17,10 @@ ARM is one of
 
     memory          a folder in memory: what the programs themselves take
     local           the folder itself. What was written counts when it is on the disc (sync)
-    thalweg         thalweg mount, with a cache on disc
-    thalweg-staged  the same with --close staged
-    thalweg-plain   without a cache on disc
+    thalweg         thalweg mount as it comes
+    thalweg-cache   with a cache on disc
+    thalweg-wb      with --write-back
+    thalweg-staged  with --write-back --close staged
     rclone          rclone mount as it comes
     rclone-tuned    with 16 streams of 4 MiB, and its cache on disc
     s3fs            with its cache on disc, parts of 16 MiB, 8 at a time
@@ -66,7 +67,7 @@ DIRECT = {
     "uncompress": "{thalweg} convert {url}/" + IN + " {url}/" + TEXT,
     "count": "{thalweg} info {url}/" + TEXT + " --count --json",
     "compress": "{thalweg} convert {url}/" + TEXT + " {url}/" + NEW + " --level 1",
-    "compare": "{thalweg} read {url}/" + IN + " --json && {thalweg} read {url}/" + NEW + " --json",
+    "compare": "cmp <({thalweg} convert {url}/" + IN + " -) <({thalweg} convert {url}/" + NEW + " -)",
 }
 ONE_PASS = "{thalweg} convert {url}/" + IN + " {url}/" + NEW + " --level 1 --verify --md5 --json"
 # What each step reads that is not made by the step before, and what it writes.
@@ -78,7 +79,8 @@ def mount_command(arm: str, base: str, mount: pathlib.Path, folder: pathlib.Path
     cache = folder / "cache"
     if arm.startswith("thalweg"):
         made = command(arm, base, str(mount), folder)
-        return made if arm == "thalweg-plain" else [*made, "--cache", f"40GB,free=0,folder={cache}"]
+        cached = ["--cache", f"40GB,free=0,folder={cache}"] if arm == "thalweg-cache" else []
+        return [*made, *cached, *(["--write-back"] if arm in ("thalweg-wb", "thalweg-staged") else [])]
     if arm == "s3fs":
         return command(arm, base, str(mount), folder)
     remote = command("rclone-tuned", base, str(mount), folder)[4]
@@ -108,10 +110,6 @@ def result_of(step: str, told: str, is_direct: bool) -> str:
     """What a step has found, alike for all arms."""
     if step == "count":
         return str(said(told)["reads"]) if is_direct else told
-    if step == "compare" and is_direct:
-        first, second = (json.loads(line)["digest"] for line in told.splitlines())
-        if first != second:
-            sys.exit("error: the texts differ")
     return "ok"
 
 

@@ -7,6 +7,7 @@ mod model;
 mod mounted;
 mod read;
 mod rename;
+mod semantics;
 mod store;
 mod write;
 mod write_back;
