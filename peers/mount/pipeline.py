@@ -195,7 +195,8 @@ def trial(step: str, arm: str, files: dict[str, pathlib.Path], folder: pathlib.P
         told = [sums[-1]]
     else:
         told += sums
-    report = {"workload": f"pipeline {arm}", "open_to_last_s": seconds, "closed_s": closed, "digest": hashlib.md5(" ".join(told).encode()).hexdigest(), **measured}
+    stored = files[READS[step][0]].stat().st_size
+    report = {"workload": f"pipeline {arm}", "open_to_last_s": seconds, "bytes_stored": stored, "closed_s": closed, "digest": hashlib.md5(" ".join(told).encode()).hexdigest(), **measured}
     if step == "chain":
         report["stages"] = {name: {"busy_s": took, "exposed_s": took} for name, took in stages.items()}
     served_by = asked(folder / "log")

@@ -42,7 +42,7 @@ use crate::signals::{cancel_on_signal, stop_on_signal};
 /// Example: thalweg mount --status /mnt/runs
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
-    /// A bucket or a prefix in it: s3://, gs:// or az://. All buckets are s3:// alone
+    /// A bucket or a prefix in it: s3://, gs:// or az://. s3:// alone mounts all buckets
     #[arg(value_name = "URL", required_unless_present_any = ["status", "flush", "recover"])]
     #[arg(requires = "folder")]
     source: Option<String>,
@@ -107,7 +107,7 @@ pub(crate) struct MountArgs {
     #[arg(long)]
     no_passthrough: bool,
     /// Have the kernel collect what programs write, so that they need not wait for this program at
-    /// each write. One that fails is told by close or fsync. Excludes what the kernel reads alone
+    /// each write. One that fails is told by close or fsync. Turns off FUSE passthrough
     #[arg(long, conflicts_with = "read_only")]
     write_back: bool,
     /// Write errors of operations to a file

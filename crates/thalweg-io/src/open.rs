@@ -164,11 +164,12 @@ pub trait OpenUrl: Send + Sync + std::fmt::Debug {
         found: &mut dyn FnMut(Entry) -> Result<bool>,
     ) -> Result<()>;
 
-    /// The names of the buckets of a service, whose URL has none, as in `s3://`.
+    /// The names of the buckets of a service, whose URL has none, as in `s3://`. `None` if these
+    /// credentials may not ask.
     ///
     /// # Errors
     /// [`Error::Io`] and [`Error::Usage`] about the URL; [`Error::Cancelled`].
-    fn list_buckets(&self, url: &str, control: &Control) -> Result<Vec<String>>;
+    fn list_buckets(&self, url: &str, control: &Control) -> Result<Option<Vec<String>>>;
 
     /// Whether there is a bucket, whose URL ends with `/`.
     ///
@@ -258,11 +259,12 @@ pub fn list_url(
     opener(prefix)?.list(prefix, depth, control, found)
 }
 
-/// The names of the buckets of a service, whose URL has none, as in `s3://`.
+/// The names of the buckets of a service, whose URL has none, as in `s3://`. `None` if these
+/// credentials may not ask.
 ///
 /// # Errors
 /// Those of [`OpenUrl::list_buckets`]; [`Error::Unsupported`] if nothing opens URLs.
-pub fn list_buckets(url: &str, control: &Control) -> Result<Vec<String>> {
+pub fn list_buckets(url: &str, control: &Control) -> Result<Option<Vec<String>>> {
     opener(url)?.list_buckets(url, control)
 }
 

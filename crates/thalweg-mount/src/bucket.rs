@@ -1,5 +1,6 @@
 //! The objects below a URL.
 
+use std::io;
 use std::sync::Arc;
 
 use thalweg_io::open::{ObjectVersion, OpenedStore, Options, has_bucket, list_buckets, list_url};
@@ -107,15 +108,18 @@ impl Bucket {
         folder == self.bucket_of(folder)
     }
 
-    /// Whether the store can be asked for what is mounted.
+    /// Whether what is mounted can be listed. Buckets that cannot be listed may open by their names.
     ///
     /// # Errors
     /// Those of listing it.
-    pub(crate) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<bool> {
         let control = &self.options.control;
         match is_service(&self.url) {
-            true => list_buckets(&self.url, control).map(drop),
-            false => list_url(&self.url, Depth::One, control, &mut |_| Ok(false)),
+            true => Ok(list_buckets(&self.url, control)?.is_some()),
+            false => {
+                list_url(&self.url, Depth::One, control, &mut |_| Ok(false))?;
+                Ok(true)
+            }
         }
     }
 
@@ -134,6 +138,11 @@ impl Bucket {
     pub(crate) fn list_up_to(&self, folder: &str, most: usize) -> Result<Option<Vec<Found>>> {
         if self.has_buckets(folder) {
             let names = list_buckets(&self.url, &self.options.control)?;
+            let names = names.ok_or_else(|| {
+                let why = "these credentials may not list the buckets: each opens by its name";
+                let why = io::Error::new(io::ErrorKind::PermissionDenied, why);
+                Error::io(&self.url.as_str().into(), "listing buckets of", why)
+            })?;
             let found = names.into_iter().map(|name| Found { name, kind: Kind::Folder });
             let mut found: Vec<_> = found.collect();
             found.sort_by(|one, other| one.name.cmp(&other.name));
@@ -227,7 +236,7 @@ impl Bucket {
         })
     }
 
-    /// A bucket, if it is there. Its owner may not have told of it.
+    /// A bucket, if it is there. It need not be in the list of buckets.
     fn find_bucket(&self, name: &str) -> Result<Option<Kind>> {
         if !is_bucket_name(name) {
             return Ok(None);

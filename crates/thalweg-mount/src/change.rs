@@ -153,11 +153,12 @@ impl BucketFs {
         thread: u32,
     ) -> Result<u64, Errno> {
         let draft = self.pin(number, node)?;
-        let emptied =
-            self.keep_promised(&draft).and_then(|()| match truncates && draft.size() > 0 {
+        let emptied = self.keep_promised(&draft).and_then(|()| {
+            match truncates && (draft.size() > 0 || draft.lacks_bytes()) {
                 true => self.or_failed(draft.empty()),
                 false => Ok(()),
-            });
+            }
+        });
         if let Err(error) = emptied {
             let left = draft.close(true);
             self.was_released(draft, left);

@@ -84,8 +84,12 @@ impl Changes {
 
     /// Forgets that a name stands for a draft, if it does.
     pub(crate) fn forget_draft(&self, folder: &str, name: &str, draft: &Arc<Draft>) {
-        if self.is_draft(folder, name, draft) {
-            self.forget(folder, name);
+        let mut folders = self.lock();
+        if let Some(names) = folders.get_mut(folder)
+            && let Some(Change { kind: Some(Kind::Draft(found)), .. }) = names.get(name)
+            && found == draft
+        {
+            names.remove(name);
         }
     }
 

@@ -27,8 +27,8 @@ mod storing;
 pub(crate) use content::Written;
 pub(crate) use storing::{Held, Snapshot, Target, Unsent};
 
-/// The kernel writes back within this time.
-const LATEST_WRITE: Duration = Duration::from_secs(120);
+/// The longest time in which the kernel writes back.
+const LONGEST_WRITE_BACK: Duration = Duration::from_secs(120);
 
 /// A file that is being written.
 pub(crate) struct Draft {
@@ -111,7 +111,7 @@ struct State {
     parts: Option<Parts>,
     /// The object that was last to be made of parts.
     completion: Option<Completion>,
-    /// The object of which a copy may have been put over its own.
+    /// The object that a failed rename may have copied over this file's object.
     copied_over: Option<ObjectVersion>,
     /// How the marks begin of the draft whose name it has got.
     replaces: Option<String>,
@@ -364,16 +364,15 @@ impl Draft {
         state.attributes.modified().unwrap_or(state.modified)
     }
 
-    /// Notes when a program wrote it, which the kernel tells after it has written that back.
-    /// Returns `false` for a time at which nobody can have: it is one that a user has set.
+    /// Notes when a program wrote it, which the kernel tells after it has written that back. Returns
+    /// `false` if no write can have happened then: a user has set this time.
     pub(crate) fn was_written(&self, at: SystemTime) -> bool {
         let mut state = self.lock();
-        let least = state.modified.checked_sub(LATEST_WRITE);
-        let is_so = state.is_dirty()
-            && state.has_new_bytes()
-            && state.attributes.mtime.is_none()
+        // The write came here after the program wrote.
+        let least = state.modified.checked_sub(LONGEST_WRITE_BACK);
+        let is_so = state.attributes.mtime.is_none()
             && least.is_some_and(|least| at >= least)
-            && at <= SystemTime::now();
+            && at <= state.modified;
         if is_so {
             state.modified = at;
         }
@@ -418,6 +417,25 @@ impl Draft {
         is_so && state.found.as_ref() == Some(stored) && state.supersede()
     }
 
+    /// Goes on from a version that it became, and of which the store did not tell. `open` reads it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub(crate) fn has_become(
+        &self,
+        version: ObjectVersion,
+        open: impl FnOnce(&str, &ObjectVersion) -> Result<Arc<Reading>>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        if state.is_publishing || state.is_dirty() {
+            return Ok(());
+        }
+        let key = state.key.clone();
+        state.rebase(&key, version.clone(), false, open)?;
+        (state.found, state.is_unsure) = (Some(version), false);
+        Ok(())
+    }
+
     /// Whether another program's object has its name.
     pub(crate) fn is_superseded(&self) -> bool {
         self.lock().is_superseded
@@ -433,12 +451,12 @@ impl Draft {
         Err(Error::io(&self.url_of(&state.key), "writing", why))
     }
 
-    /// Notes that a copy of an object may have been put over its own: nobody has said.
+    /// Notes the object that a failed rename may have copied over this file's object.
     pub(crate) fn may_be_copied_over(&self, by: ObjectVersion) {
         self.lock().copied_over = Some(by);
     }
 
-    /// Whether an object may be the copy that was put over its own.
+    /// Whether an object may be that copy.
     pub(crate) fn is_copied_over_by(&self, head: &Head) -> bool {
         self.lock().copied_over.as_ref().is_some_and(|copied| is_alike(copied, &head.version))
     }

@@ -24,6 +24,8 @@ use crate::writing::DRAFT;
 
 /// Reads that the kernel sends ahead at the same time, over all files.
 const MOST_BACKGROUND: u16 = 64;
+/// The same, and writes, where the kernel writes back.
+const MOST_WRITTEN_BACK: u16 = 16;
 /// The size of the file system that `df` shows, for an object store has none (as of Mountpoint).
 const TOTAL: u64 = 1 << 50;
 
@@ -68,6 +70,16 @@ impl BucketFs {
         Ok(Opened::Object(backing))
     }
 
+    /// Whether this sets no more than the time that a file has. A kernel that writes back tells it
+    /// after it has written, and after other changes.
+    fn is_known_time(&self, number: INodeNo, wanted: &Wanted) -> bool {
+        let Some(mtime) = wanted.mtime.filter(|_| self.settings.writes_back) else { return false };
+        let Ok(node) = self.node(number) else { return false };
+        *wanted == (Wanted { mtime: Some(mtime), ..Wanted::default() })
+            && (self.attributes(number.0, &node).mtime == mtime
+                || node.kind.draft().is_some_and(|draft| draft.was_written(mtime)))
+    }
+
     fn entry(&self, made: Result<(u64, FileAttr), Errno>, reply: ReplyEntry) {
         match made {
             Ok((_, attributes)) => reply.entry(&self.settings.ttl, &attributes, Generation(0)),
@@ -97,7 +109,9 @@ impl Filesystem for BucketFs {
         }
         let stacks = config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok();
         self.settings.passes_through &= stacks && config.set_max_stack_depth(1).is_ok();
-        let _ = config.set_max_background(MOST_BACKGROUND);
+        // Writes that wait for room leave threads for the rest.
+        let most = if self.settings.writes_back { MOST_WRITTEN_BACK } else { MOST_BACKGROUND };
+        let _ = config.set_max_background(most);
         let _ = config.set_max_write(1 << 20);
         Ok(())
     }
@@ -504,18 +518,9 @@ impl Filesystem for BucketFs {
             TimeOrNow::Now => SystemTime::now(),
         });
         let wanted = Wanted { size, mode, mtime, uid, gid };
-        // A kernel that writes back tells when programs wrote.
-        if ctime.is_some()
-            && atime.is_none()
-            && let Some(mtime) = mtime
-            && wanted == (Wanted { mtime: Some(mtime), ..Wanted::default() })
-            && let Ok(node) = self.node(number)
-            && let Kind::Draft(draft) = &node.kind
-            && draft.was_written(mtime)
-        {
-            return reply.attr(&self.settings.ttl, &self.attributes(number.0, &node));
-        }
-        let set = self.set_attributes(number.0, &wanted).and_then(|()| self.node(number));
+        let is_news = ctime.is_none() || atime.is_some() || !self.is_known_time(number, &wanted);
+        let set = if is_news { self.set_attributes(number.0, &wanted) } else { Ok(()) };
+        let set = set.and_then(|()| self.node(number));
         match set {
             Ok(node) => reply.attr(&self.settings.ttl, &self.attributes(number.0, &node)),
             Err(error) => reply.error(error),

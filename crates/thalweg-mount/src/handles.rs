@@ -64,7 +64,8 @@ impl BucketFs {
                     if let Some(error) = draft.failure() {
                         return Err(self.failed(&error));
                     }
-                    if !was_busy || since.elapsed() > MOST_WAIT {
+                    let has_looked = since.elapsed() > 2 * LOOK_AGAIN;
+                    if !was_busy && has_looked || since.elapsed() > MOST_WAIT {
                         let folder = writing.staging.folder().display().to_string();
                         let why = std::io::Error::new(
                             std::io::ErrorKind::StorageFull,

@@ -17,7 +17,6 @@ use thalweg_object::Patience;
 
 use crate::bucket::Bucket;
 use crate::buckets::Buckets;
-use crate::errors::io_kind;
 use crate::fetcher::Fetcher;
 use crate::kernel::{Forgetter, tell};
 use crate::staging::{Staging, usual_folder};
@@ -145,13 +144,8 @@ impl Mount {
         }
         let bucket = Arc::new(Bucket::new(&source, read));
         // A bucket that is not there, and wrong keys, show now.
-        if let Err(error) = bucket.check() {
-            // Who may not ask for the names of all buckets may use them.
-            let is_denied = io_kind(&error) == Some(io::ErrorKind::PermissionDenied);
-            if !is_denied || !bucket.has_buckets("") {
-                return Err(error);
-            }
-            (options.warn)(&format!("{error}; a bucket is found by its name"));
+        if !bucket.check()? {
+            (options.warn)("these credentials may not list the buckets: each opens by its name");
         }
         let (model, _) = url_model(&source);
         let memory = memory.unwrap_or_else(default_memory);

@@ -112,7 +112,7 @@ impl BucketFs {
             && !is_here(source)
         {
             // Another program has replaced it, and a part of its bytes was there.
-            self.let_go(from, held.as_ref());
+            self.yield_name(from, held.as_ref());
             return Err(Errno::ESTALE);
         }
         let replaced = to.kind.as_ref().map(object).transpose()?.flatten();
@@ -138,7 +138,7 @@ impl BucketFs {
             Some(version) => {
                 let copied = storer.bucket().copy((&old_key, version), &new_key, None, &condition);
                 match copied {
-                    Ok(tag) => Some(ObjectVersion { tag, modified: None, ..version.clone() }),
+                    Ok(tag) => Some(ObjectVersion { tag, ..version.clone() }),
                     // Another program has replaced or removed what was under the old name. What was
                     // written here is all there is of this file.
                     Err(error) if is_other(&error) && is_here(source) => None,
@@ -148,10 +148,10 @@ impl BucketFs {
                             return Err(self.is_taken(to, flags));
                         }
                         if is_other(&error) {
-                            self.let_go(from, held.as_ref());
+                            self.yield_name(from, held.as_ref());
                         }
                         // The copy may have been made though its answer was lost.
-                        self.forget(to);
+                        self.invalidate(to);
                         match (storer.bucket().head(&new_key), replaced_draft) {
                             (Ok(Some(head)), replaced) if is_alike(&head.version, version) => {
                                 self.is_overwritten(to, replaced, head.version);
@@ -197,7 +197,7 @@ impl BucketFs {
         }
         if let Err(error) = renamed {
             // The new name has the copy: who had it goes on from there.
-            self.forget(to);
+            self.invalidate(to);
             if let Some(copy) = moved {
                 self.is_overwritten(to, replaced_draft, copy);
             }
@@ -282,17 +282,16 @@ impl BucketFs {
         self.tree.outdate(to.parent);
     }
 
-    /// Has the store say what has a name, unless it is the one of a draft of which the store does
-    /// not have all.
-    fn let_go(&self, from: &Entry<'_>, held: Option<&Held<'_>>) {
+    /// Gives a name up to the object that another program put there. A draft that the store does not
+    /// have keeps its name.
+    fn yield_name(&self, from: &Entry<'_>, held: Option<&Held<'_>>) {
         if held.is_none_or(Held::supersede) {
             self.look_again(from.parent, &from.folder.key, from.name);
         }
     }
 
-    /// Has the kernel ask again for a name to which something has come though it is told of an
-    /// error.
-    fn forget(&self, entry: &Entry<'_>) {
+    /// Drops the kernel's entry of a name that may have changed although the operation failed.
+    fn invalidate(&self, entry: &Entry<'_>) {
         self.forgetter.forget(INodeNo(entry.parent), OsStr::new(entry.name));
     }
 
@@ -325,7 +324,7 @@ impl BucketFs {
             });
         }
         let mut drafts = writing.drafts();
-        drafts.retain(|draft| draft.key().starts_with(&*key));
+        drafts.retain(|draft| !draft.is_superseded() && draft.key().starts_with(&*key));
         let held: Vec<_> = drafts.iter().map(|draft| draft.hold()).collect();
         for draft in &drafts {
             let upload = self.or_failed(draft.forget_parts())?;
@@ -387,8 +386,8 @@ impl BucketFs {
             Ok(()) => writing.changes.set(&from.folder.key, from.name, None),
             Err(_) => {
                 self.look_again(from.parent, &from.folder.key, from.name);
-                self.forget(from);
-                self.forget(to);
+                self.invalidate(from);
+                self.invalidate(to);
             }
         }
         self.keep_folder(&from.folder);

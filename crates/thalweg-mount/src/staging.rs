@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use serde::{Deserialize, Serialize};
 use thalweg_codec::splitmix::checksum;
@@ -45,6 +45,8 @@ pub(crate) struct Staging {
     /// Bytes that may be written before the next look at how much is free.
     unlooked: AtomicU64,
     next: AtomicU64,
+    /// Another mount may have the folder.
+    has_ended: AtomicBool,
 }
 
 /// What the bytes of a draft are, for whoever comes after a crash.
@@ -164,9 +166,9 @@ impl Copied {
         copies.iter().map(|copied| (&*copied.rest, copied)).collect()
     }
 
-    /// The version of the copy.
+    /// The version of the copy, which is shown with the time of what was copied.
     pub(crate) fn version(&self) -> ObjectVersion {
-        ObjectVersion { size: self.size, tag: self.copy.clone(), modified: None }
+        ObjectVersion { size: self.size, tag: self.copy.clone(), modified: self.modified }
     }
 }
 
@@ -257,6 +259,7 @@ impl Staging {
             used: AtomicU64::new(0),
             unlooked: AtomicU64::new(0),
             next: AtomicU64::new(1),
+            has_ended: AtomicBool::new(false),
         }))
     }
 
@@ -347,6 +350,9 @@ impl Staging {
 
     /// Removes a draft.
     pub(crate) fn remove(&self, id: u64) {
+        if self.has_ended.load(Ordering::SeqCst) {
+            return;
+        }
         // The record first: it must not tell of bytes that are gone.
         self.forget(id);
         let _ = fs::remove_file(self.data(id));
@@ -371,8 +377,11 @@ impl Staging {
         let _ = fs::remove_file(path);
     }
 
-    /// Removes the folder if nothing is left in it.
+    /// Removes the folder if nothing is left in it. Nothing is removed after it.
     pub(crate) fn end(&self) {
+        if self.has_ended.swap(true, Ordering::SeqCst) {
+            return;
+        }
         let has_none = |folder: &Path| {
             let entries = fs::read_dir(folder).ok()?;
             Some(entries.flatten().all(|entry| entry.file_name() == LOCK))

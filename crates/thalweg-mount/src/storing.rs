@@ -262,7 +262,7 @@ impl Storer {
             let Err(error) = storer.store(&draft) else { return };
             (storer.warn)(&format!("{error}; it stays in the folder for staging"));
             // What another program has changed is for people to decide.
-            if !is_stale(&error) {
+            if !is_stale(&error) && !draft.lacks_bytes() {
                 let wait = (FIRST_WAIT * 2_u32.pow(tries.min(10))).min(LONGEST_WAIT);
                 storer.again(draft, tries + 1, wait);
             }
@@ -395,7 +395,10 @@ impl Storer {
                 self.bucket.head(&key)?.filter(|head| head.mark.as_deref() == Some(upload.mark()));
             match self.made(draft, snapshot, head.as_ref())? {
                 None => {}
-                Some(Made::All(version)) => return Ok(version),
+                Some(Made::All(version)) => {
+                    snapshot.is_made_of(upload);
+                    return Ok(version);
+                }
                 Some(Made::Less) => return self.put(draft, snapshot),
             }
         }
@@ -403,7 +406,7 @@ impl Storer {
         draft.take_failure();
         let mut round = 0;
         let (tags, is_all, size) = loop {
-            match draft.unsent(round >= ROUNDS) {
+            match draft.unsent(round >= ROUNDS)? {
                 Unsent::None { tags, attributes, has_attributes, size, change, bytes } => {
                     snapshot.is_of(size, change, bytes);
                     snapshot.attributes = attributes;

@@ -13,6 +13,7 @@ use thalweg_io::{Error, Result};
 use crate::ahead::Ahead;
 use crate::attributes::Attributes;
 use crate::bucket::{Bucket, Kind};
+use crate::draft::Draft;
 use crate::errors::errno;
 use crate::fetcher::Fetcher;
 use crate::files::Files;
@@ -170,8 +171,13 @@ impl BucketFs {
                 && let Some(stored) = draft.stored()
             {
                 let found = find()?;
-                let is_same = matches!(&found, Some(Kind::File(found)) if found.tag == stored.tag);
-                if is_same {
+                let is_same = match &found {
+                    Some(Kind::File(found)) => found.tag == stored.tag,
+                    // The folder has the name, and the object may be there.
+                    Some(Kind::Folder) => true,
+                    _ => false,
+                };
+                if is_same || self.is_own(draft)? {
                     draft.verify();
                 } else if key(&folder.key, name, "")
                     .is_some_and(|key| draft.supersede(&key, &stored))
@@ -201,6 +207,17 @@ impl BucketFs {
             }
             None => find(),
         }
+    }
+
+    /// Whether the object of a draft is one that it became though the store did not tell.
+    fn is_own(&self, draft: &Draft) -> Result<bool, Errno> {
+        let Some(writing) = self.writing.as_ref().filter(|_| draft.is_unsure()) else {
+            return Ok(false);
+        };
+        let object = self.or_failed(writing.object_of(draft))?;
+        let Some(version) = object else { return Ok(false) };
+        let open = |key: &str, version: &_| writing.storer.open(key, version);
+        self.or_failed(draft.has_become(version, open)).map(|()| true)
     }
 
     pub(crate) fn find(&self, parent: INodeNo, name: &OsStr) -> Result<(u64, FileAttr), Errno> {

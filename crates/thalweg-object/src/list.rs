@@ -71,21 +71,29 @@ pub fn list(
     }
 }
 
-/// The names of the buckets that a service of S3 has for who asks. The URL is `s3://`.
+/// The names of the buckets that a service of S3 has for who asks, whose URL is `s3://`. `None` if
+/// these credentials may not ask.
 ///
 /// # Errors
 /// [`Error::Usage`] for another URL, and where the environment does not fit; [`Error::Io`] if the
 /// service refuses it or does not answer; [`Error::Cancelled`].
-pub fn list_buckets(url: &str, control: &Control, patience: Patience) -> Result<Vec<String>> {
+pub fn list_buckets(
+    url: &str,
+    control: &Control,
+    patience: Patience,
+) -> Result<Option<Vec<String>>> {
     let Account { client, url, service, shown } = Account::parse(url)?;
     let requests = Object::unopened(shown.clone(), service, control, patience);
-    let names = requests.ask(|| buckets(&client, &url));
-    names.map_err(|error| match error {
-        Error::Io { source, .. } => {
-            Error::Io { file: shown, doing: "listing buckets of", offset: None, source }
+    match requests.ask(|| buckets(&client, &url)) {
+        Ok(names) => Ok(Some(names)),
+        Err(Error::Io { source, .. }) if refusal(&source).is_some_and(Refusal::is_silence) => {
+            Ok(None)
         }
-        other => other,
-    })
+        Err(Error::Io { source, .. }) => {
+            Err(Error::Io { file: shown, doing: "listing buckets of", offset: None, source })
+        }
+        Err(other) => Err(other),
+    }
 }
 
 /// Whether there is a bucket, whose URL ends with `/`.

@@ -106,7 +106,7 @@ impl Refusal {
 
     /// Whether there is no bucket.
     pub(crate) fn is_of_bucket(&self) -> bool {
-        matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound")
+        matches!(&*self.code, "NoSuchBucket" | "ContainerNotFound" | "InvalidBucketName")
     }
 
     /// Whether the server has too many requests.

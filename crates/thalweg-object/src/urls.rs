@@ -92,7 +92,7 @@ impl OpenUrl for Urls {
         list(prefix, depth, control, patience(None), found)
     }
 
-    fn list_buckets(&self, url: &str, control: &Control) -> Result<Vec<String>> {
+    fn list_buckets(&self, url: &str, control: &Control) -> Result<Option<Vec<String>>> {
         list_buckets(url, control, patience(None))
     }
 

@@ -138,10 +138,19 @@ impl Draft {
     /// written anew.
     pub(crate) fn lose_bytes(&self) {
         let mut state = self.lock();
+        // Nobody stores it any more.
+        if state.is_superseded || state.is_removed {
+            return;
+        }
         state.touch_bytes();
         state.lacks_bytes = true;
         // It is not closed.
         let _ = self.note(&mut state, true);
+    }
+
+    /// Whether bytes of it were not taken.
+    pub(crate) fn lacks_bytes(&self) -> bool {
+        self.lock().lacks_bytes
     }
 
     /// Fails if bytes of it were not taken.
@@ -187,17 +196,18 @@ impl Draft {
             self.staging.give(state.held.count(size..old));
             state.held.remove(size..old);
             state.dropped.remove(size..old);
+            state.early.retain(|number| parts::part(*number).end <= size);
             if let Some(base) = &mut state.base {
                 base.len = base.len.min(size);
-            }
-            if size == 0 {
-                state.base = None;
-                (state.written_once, state.lacks_bytes) = (true, false);
-                state.early.clear();
             }
         } else {
             state.local.add(old..size);
             state.written_once = false;
+        }
+        if size == 0 {
+            state.base = None;
+            (state.written_once, state.lacks_bytes) = (true, false);
+            state.early.clear();
         }
         state.size = size;
         if let Some(parts) = &mut state.parts {

@@ -147,7 +147,6 @@ impl Draft {
         if !state.is_dirty() || state.is_closed && !lasts {
             return Ok(());
         }
-        self.check_bytes(&state)?;
         if lasts {
             // Others go on meanwhile.
             let change = state.change;
@@ -162,6 +161,7 @@ impl Draft {
                 return Ok(());
             }
         }
+        self.check_bytes(&state)?;
         (state.is_closed, state.lasts) = (true, lasts);
         self.note(&mut state, true)
     }

@@ -43,7 +43,10 @@ impl Draft {
         if !state.is_dirty() || state.stored >= since {
             return Ok(None);
         }
-        self.check_bytes(&state)?;
+        if let Err(error) = self.check_bytes(&state) {
+            state.failure = Some(error.clone());
+            return Err(error);
+        }
         state.is_publishing = true;
         Ok(Some(Snapshot {
             key: state.key.clone(),
@@ -72,10 +75,13 @@ impl Draft {
     /// # Errors
     /// Those of [`Draft::read`].
     pub(crate) fn whole(&self, snapshot: &mut Snapshot) -> Result<Vec<u8>> {
-        self.read_noting(0..u64::MAX, |state| {
+        let mut has_bytes = Ok(());
+        let bytes = self.read_noting(0..u64::MAX, |state| {
+            has_bytes = self.check_bytes(state);
             snapshot.is_of(state.size, state.change, state.bytes);
             snapshot.attributes = state.attributes.clone();
-        })
+        })?;
+        has_bytes.map(|()| bytes)
     }
 
     /// A mark for the object that a snapshot becomes.
@@ -150,23 +156,27 @@ impl Draft {
 
     /// The parts that the store does not have, once nobody sends any. Without any, the tags of all,
     /// and writers wait from now on.
-    pub(crate) fn unsent(&self, freezes: bool) -> Unsent {
+    ///
+    /// # Errors
+    /// [`Error::Io`] if it lacks bytes.
+    pub(crate) fn unsent(&self, freezes: bool) -> Result<Unsent> {
         let is_idle = |state: &State| state.parts.as_ref().is_none_or(|parts| !parts.is_sending());
         let mut state = self.when(is_idle);
+        self.check_bytes(&state)?;
         state.is_frozen |= freezes;
         let (size, change, bytes) = (state.size, state.change, state.bytes);
         let Some(parts) = &state.parts else {
-            return Unsent::Parts((0..parts::count(size)).collect());
+            return Ok(Unsent::Parts((0..parts::count(size)).collect()));
         };
         if let Some(tags) = parts.tags(size) {
             let attributes = state.attributes.clone();
             let has_attributes = parts.attributes == attributes;
             state.is_frozen = true;
-            return Unsent::None { tags, attributes, has_attributes, size, change, bytes };
+            return Ok(Unsent::None { tags, attributes, has_attributes, size, change, bytes });
         }
         let is_unsent =
             |number: &usize| parts.list.get(*number).is_none_or(|part| part.tag.is_none());
-        Unsent::Parts((0..parts::count(size)).filter(is_unsent).collect())
+        Ok(Unsent::Parts((0..parts::count(size)).filter(is_unsent).collect()))
     }
 
     /// Why a part could not be sent, since it was last asked.
@@ -193,7 +203,7 @@ impl Draft {
         snapshot: &mut Snapshot,
         is_all: bool,
     ) -> Result<()> {
-        snapshot.upload = Some(upload.clone());
+        snapshot.is_made_of(upload);
         let mut state = self.lock();
         let change = if is_all { snapshot.change } else { 0 };
         let next = self.marks.load(Ordering::Relaxed);
@@ -403,7 +413,7 @@ impl State {
 
     /// Notes that a version of an object has the bytes that are not here, and whether it has those
     /// that were sent in parts.
-    fn rebase(
+    pub(super) fn rebase(
         &mut self,
         key: &Arc<str>,
         version: ObjectVersion,
@@ -496,6 +506,11 @@ pub(crate) enum Unsent {
 }
 
 impl Snapshot {
+    /// Notes the upload whose parts it is made of.
+    pub(crate) fn is_made_of(&mut self, upload: &PartsUpload) {
+        self.upload = Some(upload.clone());
+    }
+
     /// Notes what it is a snapshot of.
     pub(crate) fn is_of(&mut self, size: u64, change: u64, bytes: u64) {
         (self.size, self.change, self.bytes) = (size, change, bytes);

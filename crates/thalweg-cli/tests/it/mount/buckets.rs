@@ -113,3 +113,18 @@ fn buckets_need_not_be_listed() {
     let listed = fs::read_dir(mounted.path("")).map(drop);
     assert_eq!(listed.unwrap_err().kind(), ErrorKind::PermissionDenied);
 }
+
+/// Wrong keys are told at once.
+#[test]
+fn wrong_keys_mount_no_buckets() {
+    if !can_mount() {
+        return;
+    }
+    let store = service();
+    store.rule(|_| Answer::Refused(403, "InvalidAccessKeyId"));
+    let folder = Folder::new();
+    fs::create_dir(folder.path("m")).unwrap();
+    let mounted = Mounted::verb(&folder, &store.server, &["s3://", "m"]).output().unwrap();
+    let said = String::from_utf8(mounted.stderr).unwrap();
+    assert!(!mounted.status.success() && said.contains("AWS_ACCESS_KEY_ID"), "{said}");
+}

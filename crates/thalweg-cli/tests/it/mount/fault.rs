@@ -108,6 +108,24 @@ fn a_replaced_file_is_written_no_more() {
     assert!(mounted.end().success());
 }
 
+/// A folder that another program makes beside a file takes its name, and not its object.
+#[test]
+fn a_file_beside_a_new_folder_is_written_on() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    let mounted = Mounted::writing(&store.server, &["--ttl", "0"]);
+    let mut file = File::create(mounted.path("a")).unwrap();
+    file.write_all(b"one").unwrap();
+    file.sync_all().unwrap();
+    store.put("a/b", "b");
+    let _ = fs::metadata(mounted.path("a"));
+    file.write_all(b" two").unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(store.object("a").unwrap(), "one two");
+}
+
 /// A file that another program has replaced while it was written here keeps its name until it is
 /// removed, and the other one's object stays.
 #[test]

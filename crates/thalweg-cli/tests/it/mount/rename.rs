@@ -188,6 +188,25 @@ fn a_replaced_object_in_a_renamed_folder_is_not_taken_for_its_own() {
     assert_eq!(store.object("d/a"), None);
 }
 
+/// A file that another program has removed does not come back with its folder.
+#[test]
+fn a_removed_file_stays_removed_in_a_renamed_folder() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    let mut mounted = Mounted::writing(&store.server, &["--ttl", "0"]);
+    fs::create_dir(mounted.path("d")).unwrap();
+    for name in ["d/a", "d/b"] {
+        fs::write(mounted.path(name), name).unwrap();
+    }
+    store.server.remove("/bucket/d/a");
+    assert!(!mounted.path("d/a").exists());
+    fs::rename(mounted.path("d"), mounted.path("e")).unwrap();
+    assert!(mounted.end().success());
+    assert_eq!((store.object("e/a"), store.object("e/b").unwrap()), (None, "d/b".into()));
+}
+
 /// A file that was replaced in the store before it was stored is stored whole under its other name.
 #[test]
 fn a_renamed_file_has_its_own_bytes() {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::io::Errno;
 
-use super::mounted::{MIB, Mounted, bytes, can_mount, empty, room_in};
+use super::mounted::{MIB, Mounted, bytes, can_mount, empty, room_in, until};
 use super::store::{Store, append, is_put};
 use crate::common::Folder;
 
@@ -79,6 +79,47 @@ fn failures_are_told_at_the_end() {
     assert_eq!(store.object("a").unwrap(), "theirs");
 }
 
+/// What is written back to a file whose name has another program's object leaves nothing behind.
+#[test]
+fn a_replaced_file_is_not_written_back() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    let mut mounted = Mounted::writing(&store.server, &["--write-back", "--ttl", "0"]);
+    let mut file = File::create(mounted.path("a")).unwrap();
+    file.write_all(b"mine").unwrap();
+    file.sync_all().unwrap();
+    store.put("a", "theirs");
+    assert_eq!(fs::read(mounted.path("a")).unwrap(), b"theirs");
+    file.write_all(b" and more").unwrap();
+    assert!(file.sync_all().is_err());
+    drop(file);
+    assert_eq!(mounted.status()["unstored_files"], 0);
+    assert_eq!(store.object("a").unwrap(), "theirs");
+    assert!(mounted.end().success());
+}
+
+/// Another name is one copy, and the file keeps the time at which it was written.
+#[test]
+fn renaming_makes_one_copy() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    store.put("old", "old");
+    let mounted = Mounted::writing(&store.server, &["--write-back"]);
+    fs::write(mounted.path("new"), "new").unwrap();
+    store.server.forget();
+    for name in ["old", "new"] {
+        fs::rename(mounted.path(name), mounted.path(&format!("{name} 2"))).unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(100));
+    let asked = store.server.asked();
+    assert_eq!(asked.iter().filter(|asked| asked.method == "PUT").count(), 2, "{asked:?}");
+    assert!(!store.server.metadata("/bucket/old 2").contains_key("x-amz-meta-mtime"));
+}
+
 /// Bytes for which there is no room are lost: the file is not stored without them.
 #[test]
 fn a_file_that_lacks_bytes_is_not_stored() {
@@ -101,9 +142,19 @@ fn a_file_that_lacks_bytes_is_not_stored() {
     std::thread::sleep(Duration::from_millis(200));
     assert!(server.objects().is_empty());
     assert_eq!(mounted.status()["unstored_files"], 1);
-    // Written anew, it is stored.
-    fs::write(mounted.path("a"), "all").unwrap();
-    assert_eq!(server.object("/bucket/a").unwrap(), b"all");
-    assert_eq!(mounted.status()["unstored_files"], 0);
+    assert_eq!(mounted.status()["unstored_failed"], 1);
+    // One of which nothing was taken.
+    let file = File::create(mounted.path("b")).unwrap();
+    file.write_all_at(&content, 0).unwrap();
+    assert_eq!(file.sync_all().unwrap_err().kind(), ErrorKind::StorageFull);
+    drop(file);
+    mounted.folder.fails(1, &["mount", "--flush", "m"]);
+    assert!(server.objects().is_empty());
+    // Written anew, they are stored. The kernel may tell the old failure once more.
+    for name in ["a", "b"] {
+        fs::write(mounted.path(name), "all").unwrap();
+        until(|| server.object(&format!("/bucket/{name}")).is_some_and(|found| found == b"all"));
+    }
+    until(|| mounted.status()["unstored_files"] == 0);
     assert!(mounted.end().success());
 }
