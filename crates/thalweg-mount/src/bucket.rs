@@ -108,7 +108,7 @@ impl Bucket {
         folder == self.bucket_of(folder)
     }
 
-    /// Whether what is mounted can be listed. Buckets that cannot be listed may open by their names.
+    /// Whether what is mounted can be listed. Buckets that cannot be listed may open by name.
     ///
     /// # Errors
     /// Those of listing it.

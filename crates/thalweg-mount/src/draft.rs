@@ -364,8 +364,8 @@ impl Draft {
         state.attributes.modified().unwrap_or(state.modified)
     }
 
-    /// Notes when a program wrote it, which the kernel tells after it has written that back. Returns
-    /// `false` if no write can have happened then: a user has set this time.
+    /// Notes when a program wrote it, which the kernel tells after it has written that back.
+    /// Returns `false` if no write can have happened then: a user has set this time.
     pub(crate) fn was_written(&self, at: SystemTime) -> bool {
         let mut state = self.lock();
         // The write came here after the program wrote.

@@ -25,8 +25,8 @@ impl Forgetter {
     }
 }
 
-/// Passes names to the kernel until the sender is gone. The kernel locks the folder for each name. A
-/// thread that answers the kernel must therefore not wait for this one.
+/// Passes names to the kernel until the sender is gone. The kernel locks the folder for each name.
+/// A thread that answers the kernel must therefore not wait for this one.
 pub(crate) fn tell(notifier: &Notifier, names: &Receiver<Name>) {
     for (parent, name) in names {
         // It may not know the name.

@@ -282,8 +282,8 @@ impl BucketFs {
         self.tree.outdate(to.parent);
     }
 
-    /// Gives a name up to the object that another program put there. A draft that the store does not
-    /// have keeps its name.
+    /// Gives a name up to the object that another program put there. A draft that the store does
+    /// not have keeps its name.
     fn yield_name(&self, from: &Entry<'_>, held: Option<&Held<'_>>) {
         if held.is_none_or(Held::supersede) {
             self.look_again(from.parent, &from.folder.key, from.name);
