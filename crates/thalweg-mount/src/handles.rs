@@ -23,6 +23,10 @@ const LOOK_AT: usize = 64;
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 const MOST_WAIT: Duration = Duration::from_secs(60);
 
+/// What a kernel that writes back may have written out of order. It throttles writers of which more
+/// than a part of this is unwritten.
+pub(crate) const WRITTEN_BACK: u64 = 64 << 20;
+
 impl BucketFs {
     /// Writes bytes. If they come `late`, the program that wrote them has gone on, and gets an
     /// error when it closes the file.
@@ -34,6 +38,10 @@ impl BucketFs {
         late: bool,
     ) -> Result<(), Errno> {
         let Handle { draft, writes, .. } = self.writing()?.handle(handle)?;
+        // The kernel writes back in no order: the room for what comes between must not be taken.
+        if late && self.writing()?.staging.is_short(WRITTEN_BACK) {
+            self.make_room(data.len() as u64)?;
+        }
         let written = if writes { self.write_to(&draft, offset, data) } else { Err(Errno::EBADF) };
         written.inspect_err(|_| {
             if late {

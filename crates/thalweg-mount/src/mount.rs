@@ -18,6 +18,7 @@ use thalweg_object::Patience;
 use crate::bucket::Bucket;
 use crate::buckets::Buckets;
 use crate::fetcher::Fetcher;
+use crate::handles::WRITTEN_BACK;
 use crate::kernel::{Forgetter, tell};
 use crate::staging::{Staging, usual_folder};
 use crate::storing::Storer;
@@ -141,6 +142,11 @@ impl Mount {
         {
             let why = "the folder for staging (--staging) is in the folder that is mounted";
             return Err(Error::Usage(format!("{}: {why}", staging.display()).into()));
+        }
+        let limit = options.write.as_ref().and_then(|write| write.limit);
+        if options.writes_back && limit.is_some_and(|limit| limit < 2 * WRITTEN_BACK) {
+            let why = "writing back needs room for 128 MiB (--staging)";
+            return Err(Error::Usage(why.into()));
         }
         let bucket = Arc::new(Bucket::new(&source, read));
         // A bucket that is not there, and wrong keys, show now.

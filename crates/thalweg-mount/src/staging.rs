@@ -291,6 +291,11 @@ impl Staging {
         true
     }
 
+    /// Whether fewer bytes than this are left.
+    pub(crate) fn is_short(&self, bytes: u64) -> bool {
+        self.used().saturating_add(bytes) > self.limit || self.left_free() < bytes
+    }
+
     /// Takes room for a few bytes, whether there is some or not.
     pub(crate) fn force(&self, bytes: u64) {
         self.used.fetch_add(bytes, Ordering::Relaxed);

@@ -120,6 +120,34 @@ fn renaming_makes_one_copy() {
     assert!(!store.server.metadata("/bucket/old 2").contains_key("x-amz-meta-mtime"));
 }
 
+/// A file may be larger than the room, whatever order the kernel writes it back in.
+#[test]
+fn a_large_file_is_written_back_through_a_small_folder() {
+    if !can_mount() {
+        return;
+    }
+    let server = empty();
+    let folder = Folder::new();
+    let staging = room_in(&folder, "127MiB");
+    let args = ["s3://bucket", "m", "--staging", &*staging, "--write-back"];
+    fs::create_dir(folder.path("m")).unwrap();
+    let refused = Mounted::verb(&folder, &server, &args).output().unwrap();
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(refused.status.code() == Some(2) && said.contains("128 MiB"), "{said}");
+    let staging = room_in(&folder, "128MiB");
+    let args = ["--staging", &*staging, "--write-back"];
+    let mounted = Mounted::in_folder(folder, &server, &args);
+    let content = bytes(1, 300 * MIB + 77);
+    let mut file = File::create(mounted.path("large")).unwrap();
+    for piece in content.chunks(300_000) {
+        file.write_all(piece).unwrap();
+    }
+    assert!(mounted.status()["staged_bytes"].as_u64().unwrap() <= 128 << 20);
+    file.sync_all().unwrap();
+    drop(file);
+    assert!(server.object("/bucket/large").unwrap() == content);
+}
+
 /// Bytes for which there is no room are lost: the file is not stored without them.
 #[test]
 fn a_file_that_lacks_bytes_is_not_stored() {
@@ -128,13 +156,13 @@ fn a_file_that_lacks_bytes_is_not_stored() {
     }
     let server = empty();
     let folder = Folder::new();
-    let staging = room_in(&folder, "24MiB");
+    let staging = room_in(&folder, "128MiB");
     let args = ["--staging", &*staging, "--write-back", "--timeout", "2"];
     let mut mounted = Mounted::in_folder(folder, &server, &args);
     let content = bytes(1, MIB);
     let file = File::create(mounted.path("a")).unwrap();
     // With gaps, so that no part is sent.
-    for number in 0..40 {
+    for number in 0..150 {
         let _ = file.write_all_at(&content, 2 * number * MIB as u64);
     }
     assert_eq!(file.sync_all().unwrap_err().kind(), ErrorKind::StorageFull);
