@@ -65,6 +65,12 @@ pub(crate) fn is_service(url: &str) -> bool {
     url.ends_with("://")
 }
 
+/// The part of a key below a URL that names the bucket, with `/`, or nothing if the URL names it.
+pub(crate) fn bucket_of<'a>(url: &str, key: &'a str) -> &'a str {
+    let end = if is_service(url) { key.find('/').map_or(0, |end| end + 1) } else { 0 };
+    &key[..end]
+}
+
 /// Whether a bucket may have a name. Amazon's have 3 to 63 letters, digits, dots and hyphens, and
 /// older ones capital letters and underscores, too.
 fn is_bucket_name(name: &str) -> bool {
@@ -97,10 +103,9 @@ impl Bucket {
         folder.is_empty() && is_service(&self.url)
     }
 
-    /// The part of a key that names the bucket, with `/`, or nothing if there is only one.
+    /// [`bucket_of`] for a key here.
     pub(crate) fn bucket_of<'a>(&self, key: &'a str) -> &'a str {
-        let end = if is_service(&self.url) { key.find('/').map_or(0, |end| end + 1) } else { 0 };
-        &key[..end]
+        bucket_of(&self.url, key)
     }
 
     /// Whether a folder is a bucket, or what is mounted: it has no mark.

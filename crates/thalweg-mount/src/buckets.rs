@@ -4,62 +4,48 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use thalweg_io::Result;
 use thalweg_io::control::Control;
 use thalweg_io::open::ObjectVersion;
-use thalweg_io::{Error, Result};
 use thalweg_object::{Bucket, Condition, Head, Metadata, PartsUpload, Patience};
 
-use crate::bucket::is_service;
+use crate::bucket::{bucket_of, is_service};
 
 /// The objects below what is mounted. All functions are those of [`Bucket`].
-pub(crate) enum Buckets {
-    One(Box<Bucket>),
-    All(Service),
-}
-
-/// All buckets of a service: the first part of a key is the name of one.
-pub(crate) struct Service {
+pub(crate) struct Buckets {
     url: Arc<str>,
     control: Control,
     patience: Patience,
+    /// By the part of a key that names the bucket ([`bucket_of`]).
     opened: Mutex<HashMap<String, Arc<Bucket>>>,
 }
 
-impl Service {
+impl Buckets {
+    pub(crate) fn new(url: &Arc<str>, control: &Control, patience: Patience) -> Result<Self> {
+        let (url, control) = (url.clone(), control.clone());
+        let buckets = Self { url, control, patience, opened: Mutex::default() };
+        if !is_service(&buckets.url) {
+            // What cannot be written shows now.
+            buckets.bucket("")?;
+        }
+        Ok(buckets)
+    }
+
     fn bucket(&self, name: &str) -> Result<Arc<Bucket>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bucket) = opened.get(name) {
             return Ok(bucket.clone());
         }
-        let url = format!("{}{name}/", self.url);
+        let url = format!("{}{name}", self.url);
         let bucket = Arc::new(Bucket::new(&url, &self.control, self.patience)?);
         opened.insert(name.to_owned(), bucket.clone());
         Ok(bucket)
     }
-}
-
-impl Buckets {
-    pub(crate) fn new(url: &Arc<str>, control: &Control, patience: Patience) -> Result<Self> {
-        if !is_service(url) {
-            let bucket = Bucket::new(url, control, patience)?;
-            return Ok(Self::One(Box::new(bucket)));
-        }
-        let (url, control) = (url.clone(), control.clone());
-        Ok(Self::All(Service { url, control, patience, opened: Mutex::default() }))
-    }
 
     /// Does something in the bucket of a key, with the key there.
     fn at<T>(&self, key: &str, act: impl FnOnce(&Bucket, &str) -> Result<T>) -> Result<T> {
-        let service = match self {
-            Self::One(bucket) => return act(bucket, key),
-            Self::All(service) => service,
-        };
-        match key.split_once('/') {
-            Some((name, rest)) => act(&*service.bucket(name)?, rest),
-            None => {
-                Err(Error::Usage(format!("{}{key} is no object in a bucket", service.url).into()))
-            }
-        }
+        let name = bucket_of(&self.url, key);
+        act(&*self.bucket(name)?, &key[name.len()..])
     }
 
     pub(crate) fn head(&self, key: &str) -> Result<Option<Head>> {
@@ -116,10 +102,8 @@ impl Buckets {
         marked: Option<(&Metadata, &str)>,
         condition: &Condition,
     ) -> Result<String> {
-        self.at(from, |bucket, rest| {
-            let to = &to[from.len() - rest.len()..];
-            bucket.copy((rest, version), to, marked, condition)
-        })
+        let to = &to[bucket_of(&self.url, to).len()..];
+        self.at(from, |bucket, from| bucket.copy((from, version), to, marked, condition))
     }
 
     pub(crate) fn remove(&self, key: &str, condition: &Condition) -> Result<()> {

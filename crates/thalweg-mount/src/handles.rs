@@ -39,7 +39,7 @@ impl BucketFs {
     ) -> Result<(), Errno> {
         let Handle { draft, writes, .. } = self.writing()?.handle(handle)?;
         // The kernel writes back in no order: the room for what comes between must not be taken.
-        if late && self.writing()?.staging.is_short(WRITTEN_BACK) {
+        if self.settings.writes_back && self.writing()?.staging.is_short(WRITTEN_BACK) {
             self.make_room(data.len() as u64)?;
         }
         let written = if writes { self.write_to(&draft, offset, data) } else { Err(Errno::EBADF) };
