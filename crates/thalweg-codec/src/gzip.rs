@@ -4,12 +4,13 @@
 //! KiB each, and say in their header how long they are, so that they can be found and decoded
 //! independently.
 
-use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
+use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 use libdeflater::DecompressionError;
 
 pub use flate2::Crc;
 
 use crate::Fault;
+use crate::inflate::{Ahead, AheadInflater, Inflater, Known, Stop, Text, WINDOW};
 
 /// The first bytes of a member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
@@ -301,28 +302,81 @@ pub fn crc(bytes: &[u8]) -> Crc {
     crc
 }
 
+/// Decompresses the parts of a gzip file, each without the others, as far as that can be done, so
+/// that several threads can do it.
+#[derive(Default)]
+pub struct PartDecompressor(AheadInflater);
+
+/// What was decompressed of a part of a gzip file, for [`GzipStream::offer`].
+#[derive(Debug, Default)]
+pub struct Part(Option<Ahead>);
+
+impl std::fmt::Debug for PartDecompressor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("gzip::PartDecompressor")
+    }
+}
+
+impl PartDecompressor {
+    /// Decompresses the blocks of a part of a file, from the first one that is found. The text has
+    /// less than `most` bytes. It takes the room of `old`, and grows it if need be.
+    pub fn run(&mut self, stored: &[u8], most: usize, old: Part) -> Part {
+        let symbols = old.0.map(Ahead::into_symbols).unwrap_or_default();
+        Part(self.0.run(stored, most, symbols))
+    }
+}
+
 /// Decompresses the members of a gzip file that comes in parts.
 pub struct GzipStream {
     state: State,
-    inflate: Decompress,
+    inflater: Inflater,
+    /// The text of the member: what matches may copy, and what was not given out.
+    text: Text<u8>,
+    /// Where the text starts that was not given out.
+    given: usize,
+    /// Stored bytes that were taken, but not decompressed.
+    carry: Vec<u8>,
+    /// The bits of the first byte of those, or else of the next one, that were decompressed.
+    bit: usize,
     crc: Crc,
-    /// Whether the last output was filled, so that more may come without more input.
-    is_full: bool,
+    /// Decompressed bytes of the member.
+    decoded: u64,
     /// Bytes that were taken.
     taken: u64,
     /// Where the current member starts.
     start: u64,
     members: u64,
+    known: Known,
+    ahead: Option<Next>,
 }
 
 enum State {
     /// Between members, or in a header, of which these bytes were taken.
     Header(Vec<u8>),
     Body,
+    /// In text that was decompressed ahead, of which so much was given out.
+    Ahead(usize),
+    /// After the last block, of which text may be left.
+    End,
+    /// After a defect. Text before it may be left.
+    Failed(Fault),
     Trailer(Vec<u8>),
     /// After zero bytes that pad the file.
     Padding,
 }
+
+/// What was decompressed ahead.
+struct Next {
+    ahead: Ahead,
+    /// Where the part of the file starts that it is of.
+    part: u64,
+}
+
+/// Text of the member that is kept: what matches may copy, and as much again and more, so that it
+/// is seldom moved.
+const TEXT: usize = 8 * WINDOW;
+/// Bytes that are added at a time to those that were taken and not decompressed.
+const CARRY_STEP: usize = 1024;
 
 impl std::fmt::Debug for GzipStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -334,17 +388,34 @@ impl Default for GzipStream {
     fn default() -> Self {
         Self {
             state: State::Header(Vec::new()),
-            inflate: Decompress::new(false),
+            inflater: Inflater::default(),
+            text: Text { symbols: vec![0; TEXT], at: 0, start: 0 },
+            given: 0,
+            carry: Vec::new(),
+            bit: 0,
             crc: Crc::new(),
-            is_full: false,
+            decoded: 0,
             taken: 0,
             start: 0,
             members: 0,
+            known: Known::default(),
+            ahead: None,
         }
     }
 }
 
 impl GzipStream {
+    /// Offers what was decompressed of the next bytes that are pushed, which are those that it was
+    /// made of. It is used if the stream has such blocks.
+    pub fn offer(&mut self, part: Part) {
+        self.ahead = part.0.map(|ahead| Next { ahead, part: self.taken });
+    }
+
+    /// What was offered last, for use as room for other text.
+    pub fn take_back(&mut self) -> Option<Part> {
+        self.ahead.take().map(|next| Part(Some(next.ahead)))
+    }
+
     /// Takes stored bytes off the front of `stored`, and appends what they decode to. Returns
     /// whether that is all: if not, `out` has no capacity left, and more comes with the next call.
     ///
@@ -352,10 +423,11 @@ impl GzipStream {
     /// Bytes that are no members, and members whose checksum or size is another. Offsets count from
     /// the first byte of the stream.
     pub fn push(&mut self, stored: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Fault> {
-        while !stored.is_empty() || self.is_full {
+        loop {
             match &mut self.state {
                 State::Header(taken) => {
-                    if taken.is_empty() && self.members > 0 && stored[0] == 0 {
+                    let Some(first) = stored.first() else { return Ok(true) };
+                    if taken.is_empty() && self.members > 0 && *first == 0 {
                         self.state = State::Padding;
                         continue;
                     }
@@ -378,49 +450,83 @@ impl GzipStream {
                     };
                     if header.is_some() {
                         self.state = State::Body;
-                        self.inflate.reset(false);
+                        self.inflater.reset();
+                        (self.text.at, self.given) = (0, 0);
                         self.crc.reset();
+                        self.decoded = 0;
                     }
                     self.take(stored, used);
                 }
                 State::Body => {
-                    if out.len() == out.capacity() {
+                    if !self.give(out) {
                         return Ok(false);
                     }
-                    let (read, written) = (self.inflate.total_in(), self.inflate.total_out());
-                    let status = self.inflate.decompress_vec(stored, out, FlushDecompress::None);
-                    let read = (self.inflate.total_in() - read) as usize;
-                    let written = (self.inflate.total_out() - written) as usize;
-                    self.crc.update(&out[out.len() - written..]);
-                    let at = self.taken as usize + read;
-                    self.take(stored, read);
-                    // The rest of a match may have no room.
-                    self.is_full = out.len() == out.capacity();
-                    match status {
-                        Ok(Status::StreamEnd) => {
-                            self.is_full = false;
-                            self.state = State::Trailer(Vec::new());
-                        }
-                        Ok(_) if read + written > 0 => {}
-                        // zlib's `Z_BUF_ERROR`: nothing is left of what was taken.
-                        Ok(_) if stored.is_empty() => self.is_full = false,
-                        _ => {
-                            let found = format!("bytes that are no deflate data{}", self.place());
-                            return Err(Fault::new(at, found, "a valid stream (RFC 1951)"));
+                    self.make_room();
+                    match self.inflate(stored) {
+                        Ok(Stop::Input) => return Ok(self.give(out)),
+                        Ok(Stop::Room) => {}
+                        Ok(Stop::Block) => self.look_ahead(stored),
+                        Ok(Stop::End) => self.state = State::End,
+                        Err(fault) => {
+                            let found = format!("{}{}", fault.found, self.place());
+                            self.state = State::Failed(Fault { found: found.into(), ..fault });
                         }
                     }
+                }
+                State::Failed(fault) => {
+                    let fault = fault.clone();
+                    return if self.give(out) { Err(fault) } else { Ok(false) };
+                }
+                State::Ahead(_) => {
+                    if !self.give(out) {
+                        return Ok(false);
+                    }
+                    let (State::Ahead(given), Some(Next { ahead, part })) =
+                        (&mut self.state, &self.ahead)
+                    else {
+                        self.state = State::Body;
+                        continue;
+                    };
+                    let (from, start) = (*given, out.len());
+                    let to = ahead.len().min(from + out.capacity() - start);
+                    ahead.append(from, to, &self.known, out);
+                    self.crc.update(&out[start..]);
+                    self.decoded += (to - from) as u64;
+                    *given = to;
+                    if to < ahead.len() {
+                        return Ok(false);
+                    }
+                    self.text.symbols[..WINDOW].copy_from_slice(&ahead.window(&self.known));
+                    (self.text.at, self.given) = (WINDOW, WINDOW);
+                    self.state = if ahead.is_end { State::End } else { State::Body };
+                    self.bit = ahead.end % 8;
+                    let used = part + ahead.end as u64 / 8 - self.taken;
+                    self.take(stored, used as usize);
+                }
+                State::End => {
+                    if !self.give(out) {
+                        return Ok(false);
+                    }
+                    // What is left of a byte is no part of the stream.
+                    if self.bit > 0 {
+                        self.bit = 0;
+                        match self.carry.is_empty() {
+                            true => self.take(stored, 1),
+                            false => drop(self.carry.remove(0)),
+                        }
+                    }
+                    self.state = State::Trailer(std::mem::take(&mut self.carry));
                 }
                 State::Trailer(taken) => {
                     let more = (TRAILER - taken.len()).min(stored.len());
                     taken.extend_from_slice(&stored[..more]);
                     let whole = taken.first_chunk::<TRAILER>().copied();
                     self.take(stored, more);
-                    if let Some([a, b, c, d, size @ ..]) = whole {
-                        self.check(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes(size))?;
-                        self.state = State::Header(Vec::new());
-                        self.start = self.taken;
-                        self.members += 1;
-                    }
+                    let Some([a, b, c, d, size @ ..]) = whole else { return Ok(true) };
+                    self.check(u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes(size))?;
+                    self.state = State::Header(Vec::new());
+                    self.start = self.taken;
+                    self.members += 1;
                 }
                 State::Padding => {
                     if let Some(place) = stored.iter().position(|&byte| byte != 0) {
@@ -428,10 +534,85 @@ impl GzipStream {
                         return Err(Fault::new(at, "more bytes", "zeros up to the file's end"));
                     }
                     self.take(stored, stored.len());
+                    return Ok(true);
                 }
             }
         }
-        Ok(true)
+    }
+
+    /// Gives out text, as far as `out` has capacity. Returns whether that is all.
+    fn give(&mut self, out: &mut Vec<u8>) -> bool {
+        let text = &self.text.symbols[self.given..self.text.at];
+        let part = &text[..text.len().min(out.capacity() - out.len())];
+        out.extend_from_slice(part);
+        self.crc.update(part);
+        self.decoded += part.len() as u64;
+        self.given += part.len();
+        self.given == self.text.at
+    }
+
+    /// Forgets text that no match can copy if there is little room. All was given out.
+    fn make_room(&mut self) {
+        if self.text.at < TEXT / 2 {
+            return;
+        }
+        let kept = self.text.at.min(WINDOW);
+        self.text.symbols.copy_within(self.text.at - kept..self.text.at, 0);
+        (self.text.at, self.given) = (kept, kept);
+    }
+
+    /// Goes on with what was decompressed ahead if it starts here.
+    fn look_ahead(&mut self, stored: &[u8]) {
+        let Some(Next { ahead, part }) = &self.ahead else { return };
+        let here = (self.taken - part) as usize;
+        let is_here = self.carry.is_empty() && here * 8 + self.bit == ahead.start;
+        let is_there = ahead.end.div_ceil(8) <= here + stored.len();
+        if is_here && is_there && self.text.at >= WINDOW {
+            self.known.set(&self.text.symbols[self.text.at - WINDOW..self.text.at]);
+            self.state = State::Ahead(0);
+        }
+    }
+
+    /// Decompresses stored bytes up to a stop.
+    ///
+    /// # Errors
+    /// What is no deflate stream. Offsets count from the first byte of the stream.
+    fn inflate(&mut self, stored: &mut &[u8]) -> Result<Stop, Fault> {
+        loop {
+            let before = self.carry.len();
+            let base = self.taken as usize - before;
+            let mut at = self.bit;
+            // What was not whole is whole with some of what follows it.
+            let more = if before == 0 { 0 } else { stored.len().min(CARRY_STEP) };
+            self.carry.extend_from_slice(&stored[..more]);
+            let bytes = if before == 0 { *stored } else { &self.carry };
+            let stop = self.inflater.run(bytes, &mut at, &mut self.text);
+            let stop = stop.map_err(|fault| fault.shifted(base))?;
+            self.bit = at % 8;
+            match (at / 8).checked_sub(before) {
+                Some(used) => {
+                    self.carry.clear();
+                    self.take(stored, used);
+                }
+                None if stop == Stop::Input => {
+                    let added = self.carry.len() - before;
+                    self.take(stored, added);
+                    self.carry.drain(..at / 8);
+                }
+                None => {
+                    self.carry.truncate(before);
+                    self.carry.drain(..at / 8);
+                }
+            }
+            if stop != Stop::Input || stored.is_empty() {
+                return Ok(stop);
+            }
+            if before == 0 {
+                self.carry.extend_from_slice(stored);
+                self.take(stored, stored.len());
+                return Ok(stop);
+            }
+        }
     }
 
     fn take(&mut self, stored: &mut &[u8], used: usize) {
@@ -447,7 +628,7 @@ impl GzipStream {
     }
 
     fn check(&self, crc: u32, size: u32) -> Result<(), Fault> {
-        let decoded = self.inflate.total_out();
+        let decoded = self.decoded;
         let at = self.taken as usize - TRAILER;
         if crc != self.crc.sum() {
             let found = format!("CRC-32 {crc:08x}{}", self.place());

@@ -33,6 +33,7 @@ pub mod deflate;
 pub mod ex_zd;
 mod fault;
 pub mod gzip;
+mod inflate;
 mod kernel;
 mod lanes;
 pub mod lz4;

@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_codec::gzip::{self, GzipStream, Header};
-use thalweg_io::engine::{Delivery, Run};
+use thalweg_io::engine::{Delivery, Run, Shape};
 use thalweg_io::extent::Source;
 use thalweg_io::model::StoreModel;
 use thalweg_io::open::{OpenedStore, Options};
@@ -21,7 +21,7 @@ use crate::map::{Each, Mapped};
 use crate::piece::Gather;
 use crate::pieces::Pieces;
 use crate::record::Record;
-use crate::serial::{Copied, POLL, Serial, SerialText, Stored};
+use crate::serial::{DecompressParts, POLL, Serial, SerialText, Stored};
 use crate::source::{Blocks, Cuts, LEAST_PIECE, OnStored, PIECE, PieceDecoder, Work, cut};
 use crate::stitch::Stitch;
 
@@ -29,7 +29,15 @@ use crate::stitch::Stitch;
 const HEAD: u64 = 4096;
 
 /// Of a gzip file, stored bytes may take the memory of a read divided by this number.
-const STORED_SHARE: usize = 8;
+const STORED_SHARE: usize = 4;
+/// Parts that were decompressed, and wait for the text before them, may take half of the memory. A
+/// stored part has this share of what one of them may take: text is two to four times as long, with
+/// two bytes for each of text.
+const PART_SHARE: usize = 10;
+/// The longest part: of a longer one, the first and the last block would matter less.
+const MOST_PART: usize = 1 << 20;
+/// The shortest part: a block may be as long.
+const LEAST_PART: usize = 1 << 17;
 /// A record may take the memory of a read divided by this number.
 const RECORD_SHARE: usize = 8;
 /// In bytes, whatever the memory: offsets in columns have 31 bits.
@@ -40,7 +48,7 @@ const MOST_RECORD: usize = 1 << 30;
 pub enum Compression {
     /// It is not.
     Plain,
-    /// gzip whose parts cannot be found without decompressing it: one thread does that.
+    /// gzip without blocks of a known length. Its text is put together by one thread.
     Gzip,
     /// gzip in blocks of up to 64 KiB (BGZF), which are decompressed in parallel.
     Bgzf,
@@ -311,6 +319,7 @@ impl FastqFile {
         let work = Arc::new(work);
         let control = self.options.control.clone();
         let is_gzip = self.compression == Compression::Gzip;
+        let old = Arc::<Mutex<_>>::default();
         let stored = match &self.input {
             Input::Stream(stream) => {
                 let stream = stream.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -320,36 +329,44 @@ impl FastqFile {
                 Stored::Reader(stream, self.streamed.clone())
             }
             Input::Store(store) if is_gzip => {
-                // Most of the memory and the threads are for the text.
-                let budget = self.options.budget;
-                let budget = Budget { threads: 1, memory: budget.memory / STORED_SHARE };
-                Stored::Run(self.run(store, &Arc::new(Copied), budget, false)?)
+                let Budget { threads, memory } = self.options.budget;
+                let budget = Budget { threads, memory: memory / STORED_SHARE };
+                let (model, _) = self.options.model_or(StoreModel::MEMORY);
+                let shape = shape(&model, budget, Delivery::Ordered);
+                let most = memory / 2 / shape.batches;
+                let part = (most / PART_SHARE).clamp(LEAST_PART, MOST_PART);
+                let most = (threads > 1).then_some(most.saturating_sub(part) / 2);
+                let part = (part * self.piece / PIECE).max(1);
+                let work = Arc::new(DecompressParts { most, old: old.clone() });
+                Stored::Run(self.run(store, &work, shape, part, false)?)
             }
             Input::Store(store) => {
-                let run = self.run(store, &work, self.options.budget, on_stored.is_some())?;
+                let budget = self.options.budget;
+                let (model, _) = self.options.model_or(StoreModel::MEMORY);
+                let shape = shape(&model, budget, Delivery::Ordered);
+                let piece = self.piece.min(batch_bytes(&shape, budget).max(LEAST_PIECE));
+                let run = self.run(store, &work, shape, piece, on_stored.is_some())?;
                 return Ok(Pieces::Run(run, on_stored));
             }
         };
         let workers = self.options.budget.threads.saturating_sub(1);
         let (piece, file) = (self.piece, self.name.clone());
-        let text = SerialText { stored, is_gzip, piece, file, on_stored };
+        let text = SerialText { stored, is_gzip, piece, file, on_stored, old };
         Ok(Pieces::Serial(Serial::start(text, &work, workers, control)?))
     }
 
-    /// A run over all stored bytes.
+    /// A run over all stored bytes, in pieces of about `piece` bytes.
     fn run<W: Work>(
         &self,
         store: &Arc<dyn Store>,
         work: &Arc<W>,
-        budget: Budget,
+        shape: Shape,
+        piece: usize,
         keeps_stored: bool,
     ) -> Result<Run<PieceDecoder<W>>> {
         let (file, size) = (self.name.clone(), store.size());
         let is_bgzf = self.compression == Compression::Bgzf;
         let range = 0..size;
-        let (model, _) = self.options.model_or(StoreModel::MEMORY);
-        let shape = shape(&model, budget, Delivery::Ordered);
-        let piece = self.piece.min(batch_bytes(&shape, budget).max(LEAST_PIECE));
         let source = match is_bgzf {
             true => Source::Framed {
                 range,

@@ -20,8 +20,11 @@
 //! of a BGZF file. Each finds the first record of its piece: a line that starts with `@`, two lines
 //! before one that starts with `+`. It takes what follows. The consumer joins what lies across
 //! pieces, and thereby proves that each piece was divided as it would have been from the start of
-//! the file. A gzip file without blocks is decompressed by one thread, while others take its
-//! records.
+//! the file.
+//!
+//! Of a gzip file without blocks, threads decompress parts that begin anywhere, too, with places in
+//! stead of the bytes that matches copy from before the part. One thread puts the bytes there. Other
+//! threads take the records. A stream is decompressed by one thread.
 
 mod columns;
 mod convert;

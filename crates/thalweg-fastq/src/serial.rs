@@ -1,12 +1,13 @@
-//! Text from one thread: of gzip files that cannot be decompressed in parallel, and of streams.
+//! Text that one thread puts together: of streams, and of gzip files whose parts other threads have
+//! decompressed as far as that can be done without what comes before them.
 
 use std::io::Read;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use thalweg_codec::gzip::GzipStream;
+use thalweg_codec::gzip::{GzipStream, Part, PartDecompressor};
 use thalweg_io::control::Control;
 use thalweg_io::engine::Run;
 use thalweg_io::pool::Background;
@@ -19,31 +20,59 @@ pub(crate) const POLL: Duration = Duration::from_millis(100);
 
 /// Stored bytes that come in order.
 pub(crate) enum Stored {
-    Run(Run<PieceDecoder<Copied>>),
+    Run(Run<PieceDecoder<DecompressParts>>),
     /// A stream, and the bytes of it that were read.
     Reader(Box<dyn Read + Send>, Arc<AtomicU64>),
 }
 
-/// Leaves stored bytes as they are.
-pub(crate) struct Copied;
+/// Stored bytes, and what was decompressed of them.
+#[derive(Default)]
+pub(crate) struct StoredPart {
+    bytes: Vec<u8>,
+    part: Part,
+}
 
-impl Work for Copied {
-    type Worker = ();
-    type Made = Vec<u8>;
+/// Decompresses parts of a gzip file as far as that can be done without the others.
+pub(crate) struct DecompressParts {
+    /// The most symbols of a part; none if parts are not decompressed.
+    pub(crate) most: Option<usize>,
+    /// Parts whose room is used again.
+    pub(crate) old: Arc<Mutex<Vec<Part>>>,
+}
 
-    fn worker(&self) {}
+impl Work for DecompressParts {
+    type Worker = PartDecompressor;
+    type Made = StoredPart;
 
-    fn make(&self, (): &mut (), stored: &[u8], _is_first: bool) -> Result<Vec<u8>> {
-        Ok(stored.to_vec())
+    fn worker(&self) -> PartDecompressor {
+        PartDecompressor::default()
+    }
+
+    fn make(
+        &self,
+        worker: &mut PartDecompressor,
+        stored: &[u8],
+        is_first: bool,
+    ) -> Result<StoredPart> {
+        let bytes = stored.to_vec();
+        // The first part needs nothing that comes before it.
+        let Some(most) = self.most.filter(|_| !is_first) else {
+            return Ok(StoredPart { bytes, part: Part::default() });
+        };
+        let old = self.old.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let part = worker.run(&bytes, most, old.unwrap_or_default());
+        Ok(StoredPart { bytes, part })
     }
 }
 
 impl Stored {
     /// The next bytes, at most `most` of a stream; none at the end.
-    fn next(&mut self, most: usize, file: &Arc<str>) -> Result<Vec<u8>> {
+    fn next(&mut self, most: usize, file: &Arc<str>) -> Result<StoredPart> {
         match self {
             Self::Run(run) => loop {
-                let Some(stored) = run.next().transpose()? else { return Ok(Vec::new()) };
+                let Some(stored) = run.next().transpose()? else {
+                    return Ok(StoredPart::default());
+                };
                 run.recycle(None);
                 if let Some(stored) = stored {
                     return Ok(stored.made);
@@ -54,7 +83,7 @@ impl Stored {
                 let got = reader.by_ref().take(most as u64).read_to_end(&mut stored);
                 got.map_err(|error| Error::io(file, "reading", error))?;
                 count.fetch_add(stored.len() as u64, Ordering::Relaxed);
-                Ok(stored)
+                Ok(StoredPart { bytes: stored, part: Part::default() })
             }
         }
     }
@@ -136,14 +165,16 @@ pub(crate) struct SerialText {
     pub(crate) piece: usize,
     pub(crate) file: Arc<str>,
     pub(crate) on_stored: Option<OnStored>,
+    /// Parts whose room is used again.
+    pub(crate) old: Arc<Mutex<Vec<Part>>>,
 }
 
 impl SerialText {
     /// The next stored bytes; none at the end.
-    fn next(&mut self, most: usize) -> Result<Vec<u8>> {
+    fn next(&mut self, most: usize) -> Result<StoredPart> {
         let stored = self.stored.next(most, &self.file)?;
         if let Some(on_stored) = &mut self.on_stored {
-            on_stored(&stored);
+            on_stored(&stored.bytes);
         }
         Ok(stored)
     }
@@ -155,7 +186,7 @@ impl SerialText {
         }
         loop {
             control.check()?;
-            let text = self.next(self.piece)?;
+            let text = self.next(self.piece)?.bytes;
             if text.is_empty() || !turns.give(Ok(text)) {
                 return Ok(());
             }
@@ -167,10 +198,11 @@ impl SerialText {
         let mut text = Vec::with_capacity(self.piece);
         let mut size = 0;
         loop {
-            let bytes = self.next(PIECE)?;
+            let StoredPart { bytes, part } = self.next(PIECE)?;
             if bytes.is_empty() {
                 break;
             }
+            stream.offer(part);
             size += bytes.len() as u64;
             let mut rest = &bytes[..];
             loop {
@@ -189,6 +221,8 @@ impl SerialText {
                     break;
                 }
             }
+            let old = stream.take_back();
+            self.old.lock().unwrap_or_else(PoisonError::into_inner).extend(old);
         }
         if !turns.give(Ok(text)) {
             return Ok(());

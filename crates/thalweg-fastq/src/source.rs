@@ -1,4 +1,4 @@
-//! Where text comes from: plain files and BGZF in parallel, other gzip files from one thread.
+//! Where text comes from: plain files and BGZF in parallel, other gzip files in parts.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) trait Work: Send + Sync + 'static {
     fn make(&self, worker: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Self::Made>;
 }
 
-/// Cuts stored bytes into pieces.
+/// Cuts stored bytes into pieces of at most so many bytes.
 pub(crate) struct Cuts(pub(crate) usize);
 
 impl Framer for Cuts {
@@ -39,8 +39,10 @@ impl Framer for Cuts {
         _last: bool,
         found: &mut Vec<Range<usize>>,
     ) -> Result<Step> {
-        let starts = (0..bytes.len()).step_by(self.0);
-        found.extend(starts.map(|start| start..(start + self.0).min(bytes.len())));
+        // The pieces of a block are about as long as each other.
+        let piece = bytes.len().div_ceil(bytes.len().div_ceil(self.0).max(1)).max(1);
+        let starts = (0..bytes.len()).step_by(piece);
+        found.extend(starts.map(|start| start..(start + piece).min(bytes.len())));
         Ok(Step::More { used: bytes.len(), need: 0 })
     }
 }

@@ -7,6 +7,7 @@
 
 mod fastq;
 mod graph;
+mod gzip;
 mod http;
 mod pod5;
 #[cfg(feature = "hdf5")]
@@ -41,6 +42,7 @@ use thalweg_nanopore::slow5::{
 
 pub use fastq::fastq;
 pub use graph::{graph_change, graph_log, graph_manifest, graph_seeds, graph_segment};
+pub use gzip::gzip_stream;
 pub use http::{aws_profile, http_answers, http_connection};
 pub use pod5::pod5;
 #[cfg(feature = "hdf5")]
@@ -51,13 +53,14 @@ pub type FuzzTarget = fn(&[u8]);
 
 /// Every target but the one of the feature `hdf5`: its name, which is also the name of its corpus,
 /// and its function.
-pub const TARGETS: [(&str, FuzzTarget); 28] = [
+pub const TARGETS: [(&str, FuzzTarget); 29] = [
     ("svb_zd", svb_zd),
     ("svb16", svb16),
     ("ex_zd", ex_zd),
     ("vbz", vbz),
     ("zstd", zstd),
     ("deflate", deflate),
+    ("gzip_stream", gzip_stream),
     ("slow5_header", slow5_header),
     ("slow5_record", slow5_record),
     ("slow5_row", slow5_row),

@@ -41,6 +41,53 @@ fn streamed(stored: &[u8], part: usize, room: usize) -> Result<(Vec<u8>, Option<
     Ok((all, stream.unfinished()))
 }
 
+/// The same, with parts that were decompressed ahead, and whether one of them was used.
+fn with_parts(stored: &[u8], part: usize, room: usize) -> Result<(Vec<u8>, bool), Fault> {
+    let mut stream = GzipStream::default();
+    let mut parts = PartDecompressor::default();
+    let (mut all, mut old, mut is_used) = (Vec::new(), Part::default(), false);
+    for mut part in stored.chunks(part) {
+        stream.offer(parts.run(part, 1 << 22, old));
+        loop {
+            let mut out = Vec::with_capacity(room);
+            let is_all = stream.push(&mut part, &mut out)?;
+            all.extend(out);
+            is_used |= matches!(stream.state, State::Ahead(_));
+            if is_all {
+                break;
+            }
+        }
+        old = stream.take_back().unwrap_or_default();
+    }
+    assert_eq!(stream.unfinished(), None);
+    Ok((all, is_used))
+}
+
+/// Text of some lines, in which matches are near and far.
+fn lines(bytes: usize) -> Vec<u8> {
+    let mut state = 7_u32;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % below
+    };
+    let mut text = Vec::new();
+    while text.len() < bytes {
+        text.extend(format!("@read {}\n", text.len()).into_bytes());
+        text.extend((0..300).map(|_| b"ACGT"[random(4) as usize]));
+        text.extend(b"\n+\n");
+        text.extend((0..300).map(|_| b'!' + random(40) as u8));
+        text.push(b'\n');
+        if random(4) == 0 {
+            let len = text.len();
+            let from = len.saturating_sub(1 + random(40_000) as usize);
+            let again = text[from..len.min(from + random(2000) as usize)].to_vec();
+            text.extend(again);
+            text.extend(vec![b'N'; random(600) as usize]);
+        }
+    }
+    text
+}
+
 fn unblocked(stored: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut out = Vec::new();
     let mut rest = stored;
@@ -155,8 +202,84 @@ fn parts_of_any_bytes_and_level_are_valid() {
     PartCompressor::new(10).unwrap_err();
 }
 
+/// One member that libdeflate compresses.
+fn by_libdeflate(plain: &[u8], level: i32) -> Vec<u8> {
+    let level = libdeflater::CompressionLvl::new(level).unwrap();
+    let mut compressor = libdeflater::Compressor::new(level);
+    let mut out = vec![0; compressor.gzip_compress_bound(plain.len())];
+    let len = compressor.gzip_compress(plain, &mut out).unwrap();
+    out.truncate(len);
+    out
+}
+
+#[test]
+fn parts_are_decompressed_ahead_and_give_the_same() {
+    let plain = lines(2_000_000);
+    for level in [1, 4, 6, 9] {
+        let mut writer = GzBuilder::new().write(Vec::new(), Compression::new(level));
+        writer.write_all(&plain).unwrap();
+        let stored = writer.finish().unwrap();
+        for part in [100_000, 300_001] {
+            let (read, is_used) = with_parts(&stored, part, 10_000).unwrap();
+            assert!(read == plain && is_used, "{level}, {part}");
+        }
+        let many: Vec<u8> = (0..3).flat_map(|_| stored.clone()).collect();
+        let (read, is_used) = with_parts(&many, 200_000, 100_000).unwrap();
+        assert!(read == [&plain[..], &plain, &plain].concat() && is_used, "{level}");
+    }
+    for level in 0..13 {
+        let stored = by_libdeflate(&plain, level);
+        assert!(with_parts(&stored, 150_000, 100_000).unwrap().0 == plain, "{level}");
+    }
+}
+
+#[test]
+fn text_before_a_defect_is_given_out() {
+    let plain = lines(500_000);
+    let mut stored = by_libdeflate(&plain, 6);
+    let at = stored.len() / 2;
+    stored[at..at + 40].fill(0xff);
+    let text = |part: usize| {
+        let (mut stream, mut all) = (GzipStream::default(), Vec::with_capacity(1 << 20));
+        let mut parts = PartDecompressor::default();
+        let fault = stored.chunks(part).find_map(|mut stored| {
+            stream.offer(parts.run(stored, 1 << 22, Part::default()));
+            stream.push(&mut stored, &mut all).err()
+        });
+        (fault.unwrap(), all)
+    };
+    let (fault, all) = text(1 << 20);
+    // Some of what follows the defect may be codes, too.
+    let same = all.iter().zip(&plain).take_while(|(a, b)| a == b).count();
+    assert!(same > plain.len() / 3 && fault.at as usize >= at, "{same}, {fault}");
+    for part in [60_000, 100_000] {
+        assert_eq!(text(part), (fault.clone(), all.clone()));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_parts_give_what_was_written(
+        pieces in prop::collection::vec((0_usize..400_000, 1_usize..200_000), 1..5),
+        level in 0_i32..13,
+        part in 20_000_usize..200_000,
+        room in 1000_usize..300_000,
+    ) {
+        let text = lines(600_000);
+        let mut plain = Vec::new();
+        let mut stored = Vec::new();
+        for (from, len) in pieces {
+            let text = &text[from..from + len];
+            plain.extend_from_slice(text);
+            stored.extend(by_libdeflate(text, level));
+            plain.extend_from_slice(text);
+            stored.extend(parts(text, len / 2 + 1, level.min(9) as u32));
+        }
+        prop_assert_eq!(streamed(&stored, part, room)?, (plain.clone(), None));
+        prop_assert_eq!(with_parts(&stored, part, room)?.0, plain);
+    }
 
     #[test]
     fn streams_and_blocks_give_what_was_written(
