@@ -7,15 +7,20 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use jiff::Timestamp;
 use rustix::fs::{XattrFlags, getxattr, setxattr};
+use rustix::mount::UnmountFlags;
 use rustix::process::setsid;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use sd_notify::NotifyState;
 use thalweg::Options;
 use thalweg::control::Control;
+use thalweg::text::Shown;
 use thalweg_io::object_cache::CacheChoice;
 use thalweg_io::urls::shown;
-use thalweg_mount::{Close, FLUSH, METRICS, Mount, MountOptions, STATUS, WriteOptions};
+use thalweg_mount::{
+    Close, FLUSH, METRICS, Mount, MountOptions, NotRecovered, STATUS, WriteOptions,
+};
 
 use crate::cache::CacheArgs;
 use crate::common::{Failure, VerbResult, complain, output, parse_bytes, shown_path};
@@ -39,11 +44,12 @@ use crate::signals::{cancel_on_signal, stop_on_signal};
 ///
 /// Example: thalweg mount s3://bucket/work /mnt/work --close staged --staging 200GB
 ///
-/// Example: thalweg mount --status /mnt/runs
+/// Example: thalweg mount --unmount /mnt/work
 #[derive(Debug, Args)]
 pub(crate) struct MountArgs {
     /// A bucket or a prefix in it: s3://, gs:// or az://. s3:// alone mounts all buckets
-    #[arg(value_name = "URL", required_unless_present_any = ["status", "flush", "recover"])]
+    #[arg(value_name = "URL")]
+    #[arg(required_unless_present_any = ["status", "flush", "unmount", "recover"])]
     #[arg(requires = "folder")]
     source: Option<String>,
     /// The folder to mount it on
@@ -52,11 +58,16 @@ pub(crate) struct MountArgs {
     /// Show what the mount on DIR does: one JSON line
     #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "folder"])]
     status: Option<PathBuf>,
-    /// Bring all that was written below DIR to the store
+    /// Bring all that was written in the mount on DIR to the store
     #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "folder", "status"])]
     flush: Option<PathBuf>,
+    /// Bring all that was written in the mount on DIR to the store, and unmount it. If something
+    /// cannot be stored, or is open, it stays mounted
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["source", "folder", "status", "flush"])]
+    unmount: Option<PathBuf>,
     /// Bring to the store what mounts of URL have left that were killed
-    #[arg(long, value_name = "URL", conflicts_with_all = ["source", "folder", "status", "flush"])]
+    #[arg(long, value_name = "URL")]
+    #[arg(conflicts_with_all = ["source", "folder", "status", "flush", "unmount"])]
     recover: Option<String>,
     /// What is promised when a program closes a file that it wrote: `durable`, that the object is
     /// visible; `staged`, that its bytes are on this machine's disc (then fsync and --flush wait
@@ -67,7 +78,7 @@ pub(crate) struct MountArgs {
     /// 200GB,free=50GB,folder=/scratch/staging to leave 50 GB free there (default: any number, with
     /// a twentieth of the file system left free, in ~/.local/state/thalweg/staging)
     #[arg(long, value_name = "SIZE", conflicts_with = "read_only", env = "THALWEG_STAGING")]
-    #[arg(hide_env = true)]
+    #[arg(hide_env = true, value_parser = staging)]
     staging: Option<CacheChoice>,
     /// Mount it so that nothing can be changed
     #[arg(long)]
@@ -95,10 +106,10 @@ pub(crate) struct MountArgs {
     #[arg(long)]
     allow_other: bool,
     /// The owner of the files, as a number (default: yours)
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     uid: Option<u32>,
     /// The group of the files, as a number (default: yours)
-    #[arg(long)]
+    #[arg(long, value_parser = number)]
     gid: Option<u32>,
     /// Permissions that nobody has, in octal digits
     #[arg(long, value_name = "DIGITS", default_value = "022", value_parser = octal)]
@@ -152,21 +163,34 @@ fn memory(text: &str) -> Result<u64, String> {
 }
 
 fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().map_err(|error| error.to_string())?;
+    let seconds = text.parse::<f64>().map_err(|_| "give seconds, as in 5 or 0.5")?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }
 
 fn octal(text: &str) -> Result<u32, String> {
-    let mask = u32::from_str_radix(text, 8).map_err(|error| error.to_string())?;
+    let mask = u32::from_str_radix(text, 8).map_err(|_| "give octal digits, as in 022")?;
     if mask <= 0o777 { Ok(mask) } else { Err("no more than 777".into()) }
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| "give a number, as `id` shows it".into())
+}
+
+fn staging(text: &str) -> Result<CacheChoice, String> {
+    // Without a size, any number of bytes may wait.
+    let has_size = !["folder=", "free="].iter().any(|option| text.starts_with(option));
+    if has_size { text.parse() } else { format!(",{text}").parse() }
 }
 
 pub(crate) fn run(args: &MountArgs) -> VerbResult {
     if let Some(folder) = &args.status {
-        return status(folder, args.prometheus);
+        return status(&top_of(folder), args.prometheus);
     }
     if let Some(folder) = &args.flush {
-        return flush(folder);
+        return flush(&top_of(folder));
+    }
+    if let Some(folder) = &args.unmount {
+        return unmount(&top_of(folder));
     }
     if let Some(source) = &args.recover {
         return recover(args, source);
@@ -174,12 +198,22 @@ pub(crate) fn run(args: &MountArgs) -> VerbResult {
     let (Some(source), Some(folder)) = (&args.source, &args.folder) else {
         return Err(Failure::Usage("give a URL and a folder".into()));
     };
+    if folder.to_string_lossy().contains("://") && !source.contains("://") {
+        return Err(Failure::Usage("give the URL first, and then the folder".into()));
+    }
     // The daemon that a command starts comes here, too.
     if getxattr(folder, STATUS, &mut [0; 0]).is_ok() {
         let why = "a bucket is mounted here already: unmount it before (umount)";
         return Err(Failure::Said(format!("{}: {why}", shown_path(folder))));
     }
     if args.foreground || args.daemon { serve(args, source, folder) } else { start_daemon() }
+}
+
+/// The folder that is mounted which a path is in, or the path if there is none.
+fn top_of(path: &Path) -> PathBuf {
+    let Ok(path) = path.canonicalize() else { return path.to_owned() };
+    let is_top = |folder: &&Path| getxattr(*folder, STATUS, &mut [0; 0]).is_ok();
+    path.ancestors().find(is_top).unwrap_or(&path).to_owned()
 }
 
 /// Shows the status of a mount, which its root has as an extended attribute.
@@ -201,6 +235,11 @@ fn status_of(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
                  `thalweg mount`"
                     .to_owned()
             }
+            rustix::io::Errno::NOTCONN => {
+                "the program that was mounted here has ended: unmount the folder (umount, or \
+                 fusermount3 -u)"
+                    .to_owned()
+            }
             error => io::Error::from(error).to_string(),
         };
         Failure::Said(format!("{}: {why}", shown_path(folder)))
@@ -213,7 +252,12 @@ fn status_of(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
 fn flush(folder: &Path) -> VerbResult {
     // Another file system would take the attribute for one of its own.
     status_of(folder, STATUS)?;
-    setxattr(folder, FLUSH, b"", XattrFlags::empty()).map_err(|error| {
+    let flushed = setxattr(folder, FLUSH, b"", XattrFlags::empty());
+    if flushed == Err(rustix::io::Errno::ROFS) {
+        // Nothing was written in a mount that can only be read.
+        return Ok(());
+    }
+    flushed.map_err(|error| {
         let why = match error {
             rustix::io::Errno::IO => {
                 let failures = failures_of(folder);
@@ -229,6 +273,23 @@ fn flush(folder: &Path) -> VerbResult {
     })
 }
 
+/// Has a mount bring to the store what was written, and unmounts it.
+fn unmount(folder: &Path) -> VerbResult {
+    flush(folder)?;
+    let failed = |error: io::Error| Failure::Said(format!("{}: {error}", shown_path(folder)));
+    match rustix::mount::unmount(folder, UnmountFlags::empty()) {
+        // Who is not root asks a program that may.
+        Err(rustix::io::Errno::PERM) => {
+            let status = Command::new("fusermount3").arg("-u").arg("--").arg(folder).status();
+            match status.map_err(failed)?.success() {
+                true => Ok(()),
+                false => Err(Failure::Said(format!("{}: not unmounted", shown_path(folder)))),
+            }
+        }
+        unmounted => unmounted.map_err(|error| failed(error.into())),
+    }
+}
+
 /// Why files of a mount could not be stored.
 fn failures_of(folder: &Path) -> Vec<String> {
     let status = status_of(folder, STATUS).ok();
@@ -241,13 +302,17 @@ fn failures_of(folder: &Path) -> Vec<String> {
 /// Brings to the store what killed mounts have left.
 fn recover(args: &MountArgs, source: &str) -> VerbResult {
     let control = cancel_on_signal();
-    let failed = thalweg_mount::recover(
+    let NotRecovered { failed, living } = thalweg_mount::recover(
         source,
         read_options(args, control),
         &write_options(args),
         complain_of,
     )
     .map_err(Failure::of_argument)?;
+    if failed == 0 && living > 0 {
+        let why = "what mounts have that have not ended is not recovered: wait until they end";
+        return Err(Failure::Said(format!("{}: {why}", shown(source))));
+    }
     if failed == 0 {
         return Ok(());
     }
@@ -259,6 +324,12 @@ fn recover(args: &MountArgs, source: &str) -> VerbResult {
 
 fn complain_of(text: &str) {
     complain(&text);
+}
+
+/// Writes a line of a log, which several mounts may share.
+fn log_line(text: &str) {
+    let (time, process) = (Timestamp::now(), std::process::id());
+    let _ = writeln!(io::stderr(), "{time:.3} [{process}] {}", Shown(&text));
 }
 
 fn read_options(args: &MountArgs, control: Control) -> Options {
@@ -314,7 +385,7 @@ fn serve(args: &MountArgs, source: &str, folder: &Path) -> VerbResult {
         umask: args.umask,
         passes_through: !args.no_passthrough,
         writes_back: args.write_back,
-        warn: complain_of,
+        warn: if args.log.is_some() { log_line } else { complain_of },
     })
     .map_err(Failure::of_argument)?;
     let mut unmounter = mount.unmounter();

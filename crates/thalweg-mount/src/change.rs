@@ -127,20 +127,25 @@ impl BucketFs {
 
     /// The attributes of what somebody makes in a folder, as far as they are not the usual ones.
     fn new_attributes(&self, folder: &Node, mode: u32, of: FileType, by: &By) -> Attributes {
-        let Settings { uid, gid, umask, .. } = self.settings;
+        let Settings { uid, gid, umask, has_makers_uid, has_makers_gid, .. } = self.settings;
         let folder = self.known_attributes(folder);
         // A folder may hand its group down, and this to the folders in it (inode(7)).
         let hands_down = folder.mode.is_some_and(|mode| mode & Mode::SGID.bits() != 0);
-        let group = if hands_down { folder.gid.unwrap_or(gid) } else { by.gid };
+        let group = match hands_down {
+            true => folder.gid.unwrap_or(gid),
+            false if has_makers_gid => by.gid,
+            false => gid,
+        };
+        let owner = if has_makers_uid { by.uid } else { uid };
         let unless = |usual: u32, own: u32| (own != usual).then_some(own);
-        let mode = mode & 0o7777;
+        let mode = mode & 0o7777 & !umask;
         let mode = match of {
             FileType::Directory if hands_down => Some(mode | Mode::SGID.bits()),
             FileType::Directory => unless(FOLDER_MODE & !umask, mode),
             FileType::RegularFile => unless(FILE_MODE & !umask, mode),
             _ => None,
         };
-        let (uid, gid) = (unless(uid, by.uid), unless(gid, group));
+        let (uid, gid) = (unless(uid, owner), unless(gid, group));
         Attributes { mode, uid, gid, ..Attributes::default() }
     }
 
@@ -288,7 +293,11 @@ impl BucketFs {
             if wanted.size.is_some() {
                 return Err(Errno::EISDIR);
             }
-            return self.change_unwritten(number, &node, |attributes| wanted.set(attributes));
+            self.change_unwritten(number, &node, |attributes| wanted.set(attributes))?;
+            if wanted.mtime.is_some() {
+                self.writing()?.end_touch(&node.key);
+            }
+            return Ok(());
         }
         self.alter(number, &node, |draft| {
             if let Some(size) = wanted.size {
@@ -349,9 +358,6 @@ impl BucketFs {
             if !self.bucket.is_top(&node.key) {
                 let (any, nothing) = (Condition::Anything, Bytes::new());
                 self.or_failed(bucket.put(&node.key, nothing, (&metadata, &mark()), &any))?;
-            }
-            if attributes.mtime != before.mtime {
-                writing.end_touch(&node.key);
             }
             writing.know_folder(&node.key, attributes);
             return Ok(());
@@ -446,7 +452,8 @@ impl BucketFs {
 
     /// Notes that a folder goes on to be one, even if there is no object in it any more.
     pub(crate) fn keep_folder(&self, folder: &Node) {
-        let parent = self.tree.node(folder.parent).filter(|_| !folder.key.is_empty());
+        let is_top = self.bucket.is_top(&folder.key);
+        let parent = self.tree.node(folder.parent).filter(|_| !is_top);
         if let (Some(parent), Ok(writing)) = (parent, self.writing()) {
             writing.changes.set(&parent.key, &folder.name, Some(Kind::Folder));
         }

@@ -141,6 +141,13 @@ impl Changes {
         folders.get(folder).is_some_and(|names| names.values().any(Change::lasts))
     }
 
+    /// [`Changes::has_any`] for the folder or one below it.
+    pub(crate) fn has_any_below(&self, folder: &str) -> bool {
+        let is_below = |(key, _): &(&String, _)| key.starts_with(folder);
+        let folders = self.lock();
+        folders.iter().filter(is_below).any(|(_, names)| names.values().any(Change::lasts))
+    }
+
     /// Moves what has changed below a folder.
     pub(crate) fn rename_folder(&self, from: &str, to: &str) {
         let mut folders = self.lock();

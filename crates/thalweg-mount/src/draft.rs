@@ -95,6 +95,8 @@ struct State {
     least_change: u64,
     /// The object under its key.
     found: Option<ObjectVersion>,
+    /// This object is another file's, which this one replaces once it is stored.
+    is_others: bool,
     handles: usize,
     writers: usize,
     is_removed: bool,
@@ -394,6 +396,13 @@ impl Draft {
         self.lock().found.clone()
     }
 
+    /// Whether the object under its key is another file's, which this one replaces once it is
+    /// stored.
+    pub(crate) fn replaces_other(&self) -> bool {
+        let state = self.lock();
+        state.is_others && state.found.is_some()
+    }
+
     pub(crate) fn is_dirty(&self) -> bool {
         self.lock().is_dirty()
     }
@@ -432,7 +441,7 @@ impl Draft {
         }
         let key = state.key.clone();
         state.rebase(&key, version.clone(), false, open)?;
-        (state.found, state.is_unsure) = (Some(version), false);
+        (state.found, state.is_others, state.is_unsure) = (Some(version), false, false);
         Ok(())
     }
 
@@ -587,6 +596,7 @@ impl State {
             is_closed: false,
             has_record: false,
             found: None,
+            is_others: false,
             handles: 0,
             writers: 0,
             is_removed: false,

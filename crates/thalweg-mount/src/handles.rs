@@ -74,12 +74,15 @@ impl BucketFs {
                     }
                     let has_looked = since.elapsed() > 2 * LOOK_AGAIN;
                     if !was_busy && has_looked || since.elapsed() > MOST_WAIT {
-                        let folder = writing.staging.folder().display().to_string();
-                        let why = std::io::Error::new(
-                            std::io::ErrorKind::StorageFull,
-                            "there is no more room for staging (--staging)",
+                        let why = format!(
+                            "there is no more room for staging in {}, where {} bytes wait for the \
+                             store (--staging SIZE,free=SIZE)",
+                            writing.staging.folder().display(),
+                            writing.staging.used()
                         );
-                        return Err(self.failed(&Error::io(&folder.into(), "staging in", why)));
+                        let why = std::io::Error::new(std::io::ErrorKind::StorageFull, why);
+                        let url = format!("{}{}", writing.url, draft.key());
+                        return Err(self.failed(&Error::io(&url.into(), "writing", why)));
                     }
                     std::thread::sleep(LOOK_AGAIN);
                 }
@@ -171,8 +174,12 @@ impl BucketFs {
         let Handle { draft, writes, .. } = &handle;
         // A shell closes its own copy of a handle before the program writes that gets the
         // other one.
-        if !writes || draft.is_as_made() || !draft.is_dirty() || !handle.is_closed_by(thread) {
+        if !writes || !draft.is_dirty() || !handle.is_closed_by(thread) {
             return Ok(());
+        }
+        if draft.is_as_made() {
+            // It is stored when nobody has it open, but a mount that is killed has it from now on.
+            return self.or_failed(draft.stage(false));
         }
         self.keep_promise(draft)
     }

@@ -37,6 +37,8 @@ mod view;
 mod windows;
 mod writing;
 
-pub use mount::{DEFAULT_MEMORY, Mount, MountOptions, Unmounter, WriteOptions, recover};
+pub use mount::{
+    DEFAULT_MEMORY, Mount, MountOptions, NotRecovered, Unmounter, WriteOptions, recover,
+};
 pub use status::{FLUSH, METRICS, STATUS, Status};
 pub use writing::Close;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use rustix::io::Errno;
 use rustix::mount::UnmountFlags;
 use rustix::process::{getgid, getuid};
 use thalweg_io::open::{Options, url_model};
@@ -23,7 +24,7 @@ use crate::kernel::{Forgetter, tell};
 use crate::staging::{Staging, usual_folder};
 use crate::storing::Storer;
 use crate::view::{BucketFs, Settings};
-use crate::writing::{Close, Unstored, Writing};
+use crate::writing::{Close, TakenOver, Unstored, Writing};
 
 /// The memory of a mount for what it fetches ahead, unless its user says otherwise, in bytes.
 pub const DEFAULT_MEMORY: u64 = 1 << 30;
@@ -133,10 +134,8 @@ impl Mount {
     /// listed, and if the system does not mount.
     pub fn new(options: MountOptions) -> Result<Self> {
         let MountOptions { source, folder, read, memory, ttl, .. } = options;
-        if !is_in_bucket(&source) {
-            let why = "only buckets can be mounted (s3://bucket/prefix, s3://, gs://, az://)";
-            return Err(Error::Usage(format!("{}: {why}", shown(&source)).into()));
-        }
+        check_source(&source)?;
+        check_folder(&folder)?;
         if let Some(staging) = options.write.as_ref().and_then(staging_folder)
             && is_within(&staging, &folder)
         {
@@ -158,6 +157,8 @@ impl Mount {
         let settings = Settings {
             uid: options.uid.unwrap_or_else(|| getuid().as_raw()),
             gid: options.gid.unwrap_or_else(|| getgid().as_raw()),
+            has_makers_uid: options.uid.is_none(),
+            has_makers_gid: options.gid.is_none(),
             umask: options.umask,
             ttl,
             passes_through: options.passes_through,
@@ -192,7 +193,7 @@ impl Mount {
         Background::start("thalweg-forget", &name, move || tell(&notifier, &forgotten))?;
         // Not before it is mounted: what fails until here changes nothing.
         if let Some(writing) = &writing {
-            writing.take_over().0.iter().for_each(|told| (options.warn)(told));
+            writing.take_over().told.iter().for_each(|told| (options.warn)(told));
         }
         Ok(Self { session, folder, fetcher, writing, warn: options.warn })
     }
@@ -233,6 +234,40 @@ impl Mount {
         let files = if left == 1 { "file" } else { "files" };
         let why = format!("{left} {files} could not be stored, and stay in {staging}");
         Err(Error::io(&name, "unmounting", io::Error::other(why)))
+    }
+}
+
+/// Fails if a URL is none of a bucket, of a folder in it, or of a service.
+fn check_source(source: &str) -> Result<()> {
+    let refuse = |why: &str| Err(Error::Usage(format!("{}: {why}", shown(source)).into()));
+    if !is_in_bucket(source) {
+        return refuse("only buckets can be mounted (s3://bucket/folder, s3://, gs://, az://)");
+    }
+    let (_, path) = source.split_once("://").unwrap_or_default();
+    let (bucket, prefix) = path.split_once('/').unwrap_or((path, ""));
+    let is_first = |c: char| c.is_ascii_alphanumeric() || c == '$';
+    let is_right = |c: char| is_first(c) || "-_.".contains(c);
+    let is_bucket = bucket.starts_with(is_first) && bucket.chars().all(is_right);
+    if !path.is_empty() && !is_bucket {
+        return refuse("what comes after :// is no name of a bucket");
+    }
+    let mut parts = prefix.strip_suffix('/').unwrap_or(prefix).split('/');
+    if !prefix.is_empty() && parts.any(|part| matches!(part, "" | "." | "..")) {
+        return refuse("no part of a folder's path can be empty, \".\" or \"..\"");
+    }
+    Ok(())
+}
+
+/// Fails if nothing can be mounted on a path.
+fn check_folder(folder: &Path) -> Result<()> {
+    let name: Arc<str> = folder.to_string_lossy().into();
+    match std::fs::metadata(folder) {
+        Ok(there) if there.is_dir() => Ok(()),
+        Ok(_) => {
+            let why = io::Error::new(io::ErrorKind::NotADirectory, "it is no folder");
+            Err(Error::io(&name, "mounting on", why))
+        }
+        Err(error) => Err(refused(folder, error)),
     }
 }
 
@@ -277,34 +312,71 @@ fn writing_to(
         Error::Usage("there is no folder for staging: set HOME, or name one (--staging)".into())
     })?;
     let staging = Staging::new(&root, &url, options.limit, options.free)?;
+    if staging.is_short(1) {
+        let why = "no byte could be written: fewer bytes of its file system are free than are to \
+                   stay free (--staging SIZE,free=SIZE)";
+        return Err(Error::Usage(format!("{}: {why}", root.display()).into()));
+    }
     let storer = Storer::new(objects, bucket.clone(), fetcher.clone(), warn);
     Ok(Writing::new(storer, staging, url, options.close, ttl))
 }
 
-/// Brings to the store what mounts of a URL have left that have ended. Returns what could not be
-/// brought, and why.
+/// What was not brought to the store.
+#[derive(Debug, Clone, Copy)]
+pub struct NotRecovered {
+    /// The files that could not be brought there.
+    pub failed: usize,
+    /// The mounts that have not ended, and have something that the store may not have.
+    pub living: usize,
+}
+
+/// Brings to the store what mounts of a URL have left that have ended.
 ///
 /// # Errors
 /// Those of [`Mount::new`].
-pub fn recover(source: &str, read: Options, write: &WriteOptions, warn: fn(&str)) -> Result<usize> {
+pub fn recover(
+    source: &str,
+    read: Options,
+    write: &WriteOptions,
+    warn: fn(&str),
+) -> Result<NotRecovered> {
+    check_source(source)?;
     let bucket = Arc::new(Bucket::new(source, read));
     let (model, _) = url_model(source);
     let fetcher = Fetcher::new(&model, default_memory());
     let writing = writing_to(&bucket, &fetcher, write, Duration::ZERO, warn)?;
-    let (told, failures) = writing.take_over();
-    told.iter().for_each(|told| warn(told));
+    let TakenOver { told, failures, living } = writing.take_over();
+    told.iter().chain(&living).for_each(|told| warn(told));
     let folder = writing.staging.folder().parent().unwrap_or(Path::new("")).display();
-    if told.is_empty() {
-        warn(&format!("mounts of {} have left nothing in {folder}", shown(source)));
-    } else {
-        warn(&format!("what mounts have left is in {folder}"));
+    if told.is_empty() && living.is_empty() {
+        warn(&format!(
+            "mounts of {} have left nothing in {folder}; if they had another folder for staging, \
+             name it (--staging)",
+            shown(source)
+        ));
     }
     let failed = failures + flush(&writing, warn);
     fetcher.end();
-    Ok(failed)
+    if failed == 0 && !told.is_empty() {
+        warn(&format!("the store has what mounts of {} had closed", shown(source)));
+    }
+    Ok(NotRecovered { failed, living: living.len() })
 }
 
 fn refused(folder: &Path, error: io::Error) -> Error {
+    let error = match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOTCONN) => io::Error::other(
+            "the program that was mounted here has ended: unmount the folder first (umount, or \
+             fusermount3 -u)",
+        ),
+        Some(Errno::ACCESS) => {
+            let why = "this user may not open /dev/fuse, or not write to the folder";
+            io::Error::new(io::ErrorKind::PermissionDenied, why)
+        }
+        // What fusermount3 says ends a line.
+        None => io::Error::new(error.kind(), error.to_string().trim_end().to_owned()),
+        Some(_) => error,
+    };
     Error::io(&folder.to_string_lossy().into(), "mounting on", error)
 }
 

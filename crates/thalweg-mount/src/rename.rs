@@ -115,6 +115,11 @@ impl BucketFs {
             self.yield_name(from, held.as_ref());
             return Err(Errno::ESTALE);
         }
+        // Another file's object, which this one was to replace, goes with the old name.
+        let (stored, unreplaced) = match draft {
+            Some(draft) if draft.replaces_other() => (None, stored),
+            _ => (stored, None),
+        };
         let replaced = to.kind.as_ref().map(object).transpose()?.flatten();
         // A link and a file of one name have other keys.
         let (there, other) = match &to.kind {
@@ -186,12 +191,15 @@ impl BucketFs {
         let is_long = started.elapsed() >= LONG_COPY;
         // Another program may have put something there if the draft does not know.
         let mut is_empty = stored.is_none() && draft.is_none_or(|draft| !draft.is_unsure());
-        if let (Ok(()), Some(version), Some(_)) = (&renamed, &stored, &moved) {
+        let is_left = stored.as_ref().filter(|_| moved.is_some()).or(unreplaced.as_ref());
+        if let (Ok(()), Some(version)) = (&renamed, is_left) {
             match remove_copied_from(storer.bucket(), &old_key, version, is_long) {
                 Ok(is_gone) => is_empty = is_gone,
                 Err(error) => {
                     renamed = Err(error);
-                    draft.map_or(Ok(()), |draft| self.keep_name(draft, from, &old_key, version))?;
+                    let keep =
+                        |draft| self.keep_name(draft, from, &old_key, version, moved.is_some());
+                    draft.map_or(Ok(()), |draft| keep(draft))?;
                 }
             }
         }
@@ -253,6 +261,7 @@ impl BucketFs {
         from: &Entry<'_>,
         key: &Arc<str>,
         version: &ObjectVersion,
+        is_its_own: bool,
     ) -> Result<(), Errno> {
         let storer = &self.writing()?.storer;
         let is_there = storer.bucket().holds(key, &Condition::still(Some(version)));
@@ -260,7 +269,7 @@ impl BucketFs {
             place: Place { folder: from.folder.key.clone(), name: from.name.into() },
             key: key.clone(),
             found: Some(version.clone()),
-            has_moved: matches!(is_there, Ok(true)),
+            has_moved: is_its_own && matches!(is_there, Ok(true)),
             replaces: None,
         };
         self.or_failed(draft.rename(target, |key, version| storer.open(key, version)))

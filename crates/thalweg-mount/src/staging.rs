@@ -130,6 +130,9 @@ pub(crate) struct Leavings {
     pub(crate) moves: Vec<(Move, PathBuf)>,
     /// What could not be taken over, and why.
     pub(crate) failed: Vec<String>,
+    /// What the store does not have of processes that have not ended: other mounts of the URL, and
+    /// those that recover it.
+    pub(crate) living: Vec<String>,
 }
 
 /// A folder that gets another name.
@@ -409,7 +412,7 @@ impl Staging {
                 continue;
             };
             if lock.try_lock().is_err() {
-                // Its mount lives.
+                leavings.living.extend(unstored_by(&folder));
                 continue;
             }
             if let Err(error) = self.take_over_from(&folder, url, &mut leavings) {
@@ -535,13 +538,30 @@ fn own_folder(all: &Path) -> io::Result<(PathBuf, File)> {
         let path = folder.join(LOCK);
         let lock = private().read(true).write(true).create(true).truncate(false).open(path)?;
         match lock.try_lock() {
-            Ok(()) => return Ok((folder, lock)),
+            Ok(()) => {
+                // For those who wait for it.
+                (&lock).write_all(std::process::id().to_string().as_bytes())?;
+                return Ok((folder, lock));
+            }
             // Another mount took it for one of a mount that has ended.
             Err(TryLockError::WouldBlock) => {}
             Err(TryLockError::Error(error)) => return Err(error),
         }
     }
     Err(io::ErrorKind::QuotaExceeded.into())
+}
+
+/// What a process that has not ended has in its folder, in words, if there is something.
+fn unstored_by(folder: &Path) -> Option<String> {
+    let is_record =
+        |entry: &fs::DirEntry| Path::new(&entry.file_name()).extension() == Some("json".as_ref());
+    let files = fs::read_dir(folder).ok()?.flatten().filter(is_record).count();
+    let process = fs::read_to_string(folder.join(LOCK)).unwrap_or_default();
+    let noun = if files == 1 { "file" } else { "files" };
+    let words = format!(
+        "{files} {noun} of process {process}, which has not ended, may not be in the store yet"
+    );
+    (files > 0).then_some(words)
 }
 
 /// Moves the bytes of a file that was never closed to where its user finds them.

@@ -45,6 +45,9 @@ const WRITES: u32 = 0o222;
 pub(crate) struct Settings {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
+    /// Whether what users make is theirs, and not of the user and the group above.
+    pub(crate) has_makers_uid: bool,
+    pub(crate) has_makers_gid: bool,
     /// The bits that files and folders do not have.
     pub(crate) umask: u32,
     pub(crate) ttl: Duration,
@@ -160,8 +163,15 @@ impl BucketFs {
         folder: &Node,
         name: &str,
     ) -> Result<Option<Kind>, Errno> {
-        let find = || self.bucket.find(&folder.key, name).map_err(|error| self.failed(&error));
         let changes = self.writing.as_ref().map(|writing| &writing.changes);
+        let find = || {
+            let found = self.or_failed(self.bucket.find(&folder.key, name))?;
+            // What waits for a bucket has a name as long as it waits, though the bucket be gone.
+            let is_bucket = self.bucket.has_buckets(&folder.key);
+            let waits =
+                || is_bucket && changes.is_some_and(|all| all.has_any_below(&format!("{name}/")));
+            Ok(found.or_else(|| waits().then_some(Kind::Folder)))
+        };
         if let Some(changes) = changes
             && let Some(kind) = changes.get(&folder.key, name)
         {

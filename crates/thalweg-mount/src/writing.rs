@@ -104,6 +104,17 @@ impl Drop for KeptClosed<'_> {
     }
 }
 
+/// What was found of other mounts of a URL.
+#[derive(Debug)]
+pub(crate) struct TakenOver {
+    /// What is to be told.
+    pub(crate) told: Vec<String>,
+    /// How many of these are failures.
+    pub(crate) failures: usize,
+    /// What the store may lack of processes that have not ended.
+    pub(crate) living: Vec<String>,
+}
+
 impl Writing {
     pub(crate) fn new(
         storer: Arc<Storer>,
@@ -252,11 +263,10 @@ impl Writing {
         keep(&self.known, key, (version.tag.clone(), attributes, modified));
     }
 
-    /// Takes drafts over that mounts have left which have ended, and has them stored. Returns what
-    /// is to be told, and how many of these are failures.
-    pub(crate) fn take_over(self: &Arc<Self>) -> (Vec<String>, usize) {
+    /// Takes drafts over that mounts have left which have ended, and has them stored.
+    pub(crate) fn take_over(self: &Arc<Self>) -> TakenOver {
         let leavings = self.staging.take_over(&self.url);
-        let Leavings { mut closed, unfinished, uploads, moves, failed } = leavings;
+        let Leavings { mut closed, unfinished, uploads, moves, failed, living } = leavings;
         // The mount ended while a file got the name of another one.
         let replaced: HashSet<String> =
             closed.iter().filter_map(|left| left.record.replaces.clone()).collect();
@@ -334,7 +344,7 @@ impl Writing {
                 }
             }
         }
-        (told, failures)
+        TakenOver { told, failures, living }
     }
 
     /// Brings everything to the store that is not there. Returns what could not be brought, and

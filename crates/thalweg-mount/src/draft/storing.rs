@@ -235,7 +235,7 @@ impl Draft {
         let number = self.parts_of(mark).map(|(_, number)| number);
         let mut state = self.when(|state| !state.is_beginning);
         snapshot.found = Some(version.clone());
-        state.found = Some(version.clone());
+        (state.found, state.is_others) = (Some(version.clone()), false);
         let has_sent = state
             .completion
             .as_ref()
@@ -285,7 +285,7 @@ impl Draft {
         if snapshot.has_bytes {
             state.stored_bytes = snapshot.bytes;
         }
-        state.found = Some(version.clone());
+        (state.found, state.is_others) = (Some(version.clone()), false);
         state.copied_over = None;
         state.verified = Instant::now();
         // Parts of an upload that has begun meanwhile are of later bytes.
@@ -321,7 +321,7 @@ impl Draft {
         if !state.is_dirty() && !state.is_whole() {
             return false;
         }
-        state.found = Some(found);
+        (state.found, state.is_others) = (Some(found), true);
         state.touch();
         state.bytes = state.change;
         // Without its record, it is told after a crash that the object is another one.
@@ -341,7 +341,7 @@ impl Draft {
     ) -> Result<()> {
         let Target { place, key, found, has_moved, replaces } = target;
         let mut state = self.lock();
-        let old = (state.place.clone(), state.key.clone(), state.found.clone());
+        let old = (state.place.clone(), state.key.clone(), state.found.clone(), state.is_others);
         let (base, bytes, old_replaces) =
             (state.base.clone(), (state.change, state.bytes), state.replaces.clone());
         if let Some(version) = found.clone().filter(|_| has_moved) {
@@ -351,7 +351,7 @@ impl Draft {
             state.touch();
             state.bytes = state.change;
         }
-        (state.place, state.key, state.found) = (place, key, found);
+        (state.place, state.key, state.found, state.is_others) = (place, key, found, !has_moved);
         if let Some(replaced) = replaces {
             state.replaces = Some(replaced.mark.clone());
         }
@@ -359,7 +359,7 @@ impl Draft {
         if noted.is_ok() {
             state.verified = Instant::now();
         } else {
-            (state.place, state.key, state.found) = old;
+            (state.place, state.key, state.found, state.is_others) = old;
             ((state.change, state.bytes), state.base) = (bytes, base);
             state.replaces = old_replaces;
         }

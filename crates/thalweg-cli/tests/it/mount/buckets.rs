@@ -96,6 +96,29 @@ fn what_is_left_is_stored_in_its_bucket() {
     assert_eq!(store.object("d/a").unwrap(), "in the first, and more");
 }
 
+/// A bucket that is gone keeps its name until nothing waits for it.
+#[test]
+fn what_waits_for_a_bucket_that_is_gone_has_a_name() {
+    if !can_mount() {
+        return;
+    }
+    let store = service();
+    let args = ["--close", "staged", "--ttl", "0"];
+    let mut mounted = Mounted::all_buckets(Folder::new(), &store.server, &args);
+    store.refuse(is_put);
+    fs::write(mounted.path("other/left"), "left").unwrap();
+    store.rule(has_only(&["bucket"]));
+    let unstored = || mounted.status()["unstored_files"].as_u64().unwrap();
+    let flushed = Mounted::verb(&mounted.folder, &store.server, &["--flush", "m"]).output();
+    assert_eq!(flushed.unwrap().status.code(), Some(1));
+    assert_eq!((fs::read(mounted.path("other/left")).unwrap(), unstored()), (b"left".to_vec(), 1));
+    fs::remove_file(mounted.path("other/left")).unwrap();
+    assert_eq!(unstored(), 0);
+    let gone = fs::metadata(mounted.path("other")).unwrap_err();
+    assert_eq!(gone.kind(), ErrorKind::NotFound);
+    assert!(mounted.end().success());
+}
+
 /// Who may not ask for the names of buckets finds them by their names.
 #[test]
 fn buckets_need_not_be_listed() {

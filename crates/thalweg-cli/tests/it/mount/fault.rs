@@ -413,23 +413,58 @@ fn what_a_mount_has_left_is_recovered() {
     store.refuse(is_put);
     fs::write(mounted.path("a"), "staged").unwrap();
     mounted.kill();
-    let recover = || {
+    let recover = |mounted: &Mounted| {
         let staging = staging(&mounted.folder);
         let args = ["--recover", "s3://bucket", "--staging", &*staging];
         let output = Mounted::verb(&mounted.folder, &store.server, &args).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(mounted.folder.path("staging").to_str().unwrap()), "{said}");
         (output.status.code(), said)
     };
-    let (code, said) = recover();
+    let (code, said) = recover(&mounted);
     assert!(code == Some(1) && said.contains("1 file could not be stored"), "{said}");
     assert_eq!(store.object("a"), None);
     store.mend();
-    let (code, said) = recover();
-    assert!(code == Some(0) && said.contains("what mounts have left is in"), "{said}");
+    let (code, said) = recover(&mounted);
+    assert!(code == Some(0) && said.contains("the store has what mounts of"), "{said}");
     assert_eq!(store.object("a").unwrap(), "staged");
-    let (code, said) = recover();
+    let (code, said) = recover(&mounted);
     assert!(code == Some(0) && said.contains("have left nothing"), "{said}");
+    assert!(said.contains(mounted.folder.path("staging").to_str().unwrap()), "{said}");
+    let mut mounted = mounted.again(&store.server, &["--close", "staged"]);
+    store.refuse(is_put);
+    fs::write(mounted.path("b"), "staged").unwrap();
+    let (code, said) = recover(&mounted);
+    let process = format!("1 file of process {}, which has not ended", mounted.daemon.id());
+    assert!(code == Some(1) && said.contains(&process), "{said}");
+    store.mend();
+    assert!(mounted.end().success());
+    assert_eq!(store.object("b").unwrap(), "staged");
+}
+
+/// A file that was closed empty is there after a crash.
+#[test]
+fn an_empty_file_outlives_a_kill_once_it_is_closed() {
+    if !can_mount() {
+        return;
+    }
+    for close in ["durable", "staged"] {
+        let store = Store::new();
+        store.put("old", "old");
+        let mut mounted = Mounted::writing(&store.server, &["--close", close]);
+        store.refuse(is_put);
+        // The kernel tells that nobody has them open some time after they were closed.
+        let open = File::create(mounted.path("new")).unwrap();
+        drop(open.try_clone().unwrap());
+        drop(File::create(mounted.path("empty")).unwrap());
+        mounted.kill();
+        drop(open);
+        store.mend();
+        let mounted = mounted.again(&store.server, &[]);
+        mounted.folder.ok(&["mount", "--flush", "m"]);
+        for key in ["empty", "new"] {
+            assert_eq!(store.object(key).unwrap(), "", "{key} {close}");
+        }
+    }
 }
 
 /// Two mounts append to the same files: what was stored stays, and who comes second is told.

@@ -293,4 +293,35 @@ fn what_cannot_be_mounted_is_told() {
     assert!(code == Some(2) && said.contains("only buckets can be mounted"), "{code:?} {said}");
     let (code, said) = run(&["mount", "s3://bucket"]);
     assert!(code == Some(2), "{code:?} {said}");
+    for url in ["s3://.", "s3://..", "s3://?", "s3://bucket#x", "s3:///a"] {
+        let (code, said) = run(&["mount", url, "m"]);
+        assert!(code == Some(2) && said.contains("no name of a bucket"), "{url}: {code:?} {said}");
+    }
+    for url in ["s3://bucket/./", "s3://bucket/..", "s3://bucket/a/../b", "s3://bucket/a//b"] {
+        let (code, said) = run(&["mount", url, "m"]);
+        assert!(code == Some(2) && said.contains("no part of"), "{url}: {code:?} {said}");
+    }
+    let (code, said) = run(&["mount", "m", "s3://bucket"]);
+    assert!(code == Some(2) && said.contains("the URL first"), "{code:?} {said}");
+    fs::write(folder.path("file"), "").unwrap();
+    let (code, said) = run(&["mount", "s3://bucket", "file"]);
+    assert!(code == Some(1) && said.contains("no folder"), "{code:?} {said}");
+}
+
+#[test]
+fn a_dead_mount_is_told() {
+    if !can_mount() {
+        return;
+    }
+    let server = ObjectServer::start([], |_| Answer::Right);
+    let mut mounted = Mounted::new(&server, &["--read-only"]);
+    mounted.folder.ok(&["mount", "--flush", "m"]);
+    mounted.kill_daemon();
+    mounted.daemon.wait().unwrap();
+    for args in [["--status", "m"], ["s3://bucket", "m"]] {
+        let output = Mounted::verb(&mounted.folder, &server, &args).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains("unmount the folder"), "{said}");
+    }
+    mounted.detach();
 }

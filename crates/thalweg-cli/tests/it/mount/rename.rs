@@ -9,7 +9,7 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use thalweg_testing::http_server::Answer;
 
-use super::mounted::{Mounted, can_mount, until};
+use super::mounted::{Mounted, can_mount, names, until};
 use super::store::{Store, append, is_copy, is_put};
 
 /// Has another thread do something that does not end before the daemon is killed, and kills it once
@@ -228,6 +228,35 @@ fn a_renamed_file_has_its_own_bytes() {
     mounted.folder.ok(&["mount", "--flush", "m"]);
     assert_eq!(store.object("target").unwrap(), "mine");
     assert_eq!(store.object("a").unwrap(), "theirs");
+}
+
+/// What a new file has replaced goes with its name, and does not get the file's next one.
+#[test]
+fn a_replaced_object_gets_no_other_name() {
+    if !can_mount() {
+        return;
+    }
+    for (args, is_killed) in [(["--close", "durable"], false), (["--close", "staged"], true)] {
+        let store = Store::new();
+        store.put("target", "replaced");
+        let mut mounted = Mounted::writing(&store.server, &args);
+        let mut new = File::create(mounted.path("new")).unwrap();
+        fs::rename(mounted.path("new"), mounted.path("target")).unwrap();
+        assert_eq!(store.object("target").unwrap(), "replaced");
+        fs::rename(mounted.path("target"), mounted.path("third")).unwrap();
+        assert_eq!((store.object("target"), store.object("third")), (None, None));
+        if is_killed {
+            mounted.kill();
+            mounted = mounted.again(&store.server, &[]);
+            assert_eq!(names(&mounted.path("")), [""; 0]);
+            continue;
+        }
+        assert_eq!(names(&mounted.path("")), ["third"]);
+        new.write_all(b"new").unwrap();
+        drop(new);
+        mounted.folder.ok(&["mount", "--flush", "m"]);
+        assert_eq!((store.object("target"), store.object("third").unwrap()), (None, "new".into()));
+    }
 }
 
 /// The old object cannot be removed: the file keeps its name, and another try does no harm.

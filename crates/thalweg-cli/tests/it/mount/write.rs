@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use thalweg_testing::http_server::{Answer, ObjectServer};
 
 use super::mounted::{MIB, Mounted, bytes, can_mount, empty, left_in, names, until};
+use super::store::{Store, is_put};
+use crate::common::Folder;
 
 #[test]
 fn files_are_objects_once_they_are_closed() {
@@ -446,4 +448,74 @@ fn unfinished(staging: &Path) -> Vec<PathBuf> {
     let mut left = left_in(staging);
     left.retain(|path| path.components().any(|part| part.as_os_str() == "unfinished"));
     left
+}
+
+/// Options about owners and permissions hold for files that are made, too.
+#[test]
+fn made_files_have_the_owner_and_the_permissions_of_the_mount() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    let args = ["--umask", "077", "--uid", "1234", "--gid", "4321"];
+    let mounted = Mounted::writing(&store.server, &args);
+    fs::write(mounted.path("a"), "a").unwrap();
+    fs::create_dir(mounted.path("d")).unwrap();
+    for (name, mode) in [("a", 0o600), ("d", 0o700)] {
+        let found = fs::metadata(mounted.path(name)).unwrap();
+        let found = (found.mode() & 0o777, found.uid(), found.gid());
+        assert_eq!(found, (mode, 1234, 4321), "{name}");
+    }
+}
+
+/// A folder has the time that it is given, though it be the one that its mark has.
+#[test]
+fn a_folder_is_given_the_same_time_twice() {
+    if !can_mount() {
+        return;
+    }
+    let server = empty();
+    let mounted = Mounted::writing(&server, &[]);
+    fs::create_dir(mounted.path("d")).unwrap();
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_500_000_000);
+    for name in ["a", "b"] {
+        fs::write(mounted.path("d").join(name), name).unwrap();
+        File::open(mounted.path("d")).unwrap().set_modified(time).unwrap();
+        assert_eq!(fs::metadata(mounted.path("d")).unwrap().modified().unwrap(), time);
+    }
+}
+
+/// `--flush` and `--unmount` take any folder of the mount; `--unmount` fails as long as something
+/// could not be stored.
+#[test]
+fn a_mount_is_ended_once_all_is_stored() {
+    if !can_mount() {
+        return;
+    }
+    let store = Store::new();
+    let log = Folder::new();
+    let log = log.path("log");
+    let log = log.to_str().unwrap();
+    let mut mounted = Mounted::writing(&store.server, &["--close", "staged", "--log", log]);
+    let run = |args: [&str; 2]| {
+        let output = Mounted::verb(&mounted.folder, &store.server, &args).output().unwrap();
+        output.status.code()
+    };
+    fs::create_dir(mounted.path("d")).unwrap();
+    store.refuse(is_put);
+    fs::write(mounted.path("d/a"), "a").unwrap();
+    assert_eq!(run(["--flush", "m/d"]), Some(1));
+    assert_eq!(run(["--unmount", "m"]), Some(1));
+    assert_eq!(mounted.status()["unstored_files"], 1);
+    let lines = fs::read_to_string(log).unwrap();
+    let process = format!("Z [{}] s3://bucket/d/a: ", mounted.daemon.id());
+    assert!(lines.starts_with("20") && lines.contains(&process), "{lines}");
+    store.mend();
+    let open = File::open(mounted.path("d/a")).unwrap();
+    assert_eq!(run(["--unmount", "m"]), Some(1));
+    assert_eq!(store.object("d/a").unwrap(), "a");
+    drop(open);
+    until(|| run(["--unmount", "m"]) == Some(0));
+    assert!(mounted.daemon.wait().unwrap().success());
+    assert_eq!(names(&mounted.path("")), [""; 0]);
 }
