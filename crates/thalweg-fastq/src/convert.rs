@@ -42,6 +42,20 @@ impl Target {
         }
         Err(Error::Usage(format!("level {level}: expected 0 to {most}").into()))
     }
+
+    /// What comes before the text.
+    pub(crate) fn start(self) -> &'static [u8] {
+        if let Self::Gzip(_) = self { &MemberFrame::HEADER } else { &[] }
+    }
+
+    /// What comes after it.
+    pub(crate) fn end(self, frame: &MemberFrame) -> Vec<u8> {
+        match self {
+            Self::Plain => Vec::new(),
+            Self::Gzip(_) => frame.end().to_vec(),
+            Self::Bgzf(_) => gzip::END.to_vec(),
+        }
+    }
 }
 
 /// What was written.
@@ -55,12 +69,17 @@ pub struct Converted {
     pub written: u64,
 }
 
-/// Packs pieces of text, and counts their records.
-struct Pack {
-    target: Target,
-    verify: bool,
-    file: Arc<str>,
+/// How text is packed.
+#[derive(Debug, Clone)]
+pub(crate) struct Packing {
+    pub(crate) target: Target,
+    /// Whether it is decompressed again and compared.
+    pub(crate) verify: bool,
+    pub(crate) file: Arc<str>,
 }
+
+/// Packs pieces of text, and counts their records.
+struct Pack(Packing);
 
 /// A packed piece of text.
 struct Packed {
@@ -71,17 +90,14 @@ struct Packed {
 }
 
 /// A thread's context.
-enum Packer {
+pub(crate) enum Packer {
     Plain,
     Gzip(PartCompressor),
     Bgzf(BlockCompressor, BlockDecompressor),
 }
 
-impl Work for Pack {
-    type Worker = Result<Packer, Fault>;
-    type Made = Packed;
-
-    fn worker(&self) -> Self::Worker {
+impl Packing {
+    pub(crate) fn packer(&self) -> Result<Packer, Fault> {
         Ok(match self.target {
             Target::Plain => Packer::Plain,
             Target::Gzip(level) => Packer::Gzip(PartCompressor::new(level)?),
@@ -91,33 +107,57 @@ impl Work for Pack {
         })
     }
 
-    fn make(&self, packer: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Packed> {
-        let piece = Piece::new(&Counter, text, is_first);
-        let mut bytes = Vec::new();
+    /// Appends text as it is stored.
+    pub(crate) fn pack(
+        &self,
+        packer: &mut Result<Packer, Fault>,
+        text: &[u8],
+        bytes: &mut Vec<u8>,
+    ) -> Result<()> {
         let packed = packer.as_mut().map_err(|fault| fault.clone()).and_then(|packer| {
+            let start = bytes.len();
             match packer {
                 Packer::Plain => bytes.extend_from_slice(text),
                 Packer::Gzip(part) => {
-                    part.append(text, &mut bytes)?;
-                    if self.verify && !gzip::is_part_of(&bytes, text) {
+                    part.append(text, bytes)?;
+                    if self.verify && !gzip::is_part_of(&bytes[start..], text) {
                         return Err(other_text());
                     }
                 }
                 Packer::Bgzf(block, decompressor) => {
-                    block.append(text, &mut bytes)?;
+                    block.append(text, bytes)?;
                     if self.verify {
-                        is_text(decompressor, &bytes, text)?;
+                        is_text(decompressor, &bytes[start..], text)?;
                     }
                 }
             }
             Ok(())
         });
-        packed.map_err(|fault| fault.in_file(&self.file, 0, "its text, compressed"))?;
-        let crc = match self.target {
+        packed.map_err(|fault| fault.in_file(&self.file, 0, "its text, compressed"))
+    }
+
+    /// The checksum of text, if it is stored.
+    pub(crate) fn crc(&self, text: &[u8]) -> Crc {
+        match self.target {
             Target::Gzip(_) => gzip::crc(text),
             _ => Crc::new(),
-        };
-        Ok(Packed { piece, bytes, text: text.len() as u64, crc })
+        }
+    }
+}
+
+impl Work for Pack {
+    type Worker = Result<Packer, Fault>;
+    type Made = Packed;
+
+    fn worker(&self) -> Self::Worker {
+        self.0.packer()
+    }
+
+    fn make(&self, packer: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Packed> {
+        let piece = Piece::new(&Counter, text, is_first);
+        let mut bytes = Vec::new();
+        self.0.pack(packer, text, &mut bytes)?;
+        Ok(Packed { piece, bytes, text: text.len() as u64, crc: self.0.crc(text) })
     }
 }
 
@@ -166,10 +206,9 @@ impl FastqFile {
             done.written += bytes.len() as u64;
             write(bytes)
         };
-        if let Target::Gzip(_) = target {
-            give(&MemberFrame::HEADER, &mut done)?;
-        }
-        for packed in self.pieces(Pack { target, verify, file: self.name().clone() }, on_stored)? {
+        give(target.start(), &mut done)?;
+        let packing = Packing { target, verify, file: self.name().clone() };
+        for packed in self.pieces(Pack(packing), on_stored)? {
             let Packed { piece, bytes, text, crc } = packed?;
             done.text += text;
             done.count += stitch.push(piece)?;
@@ -179,11 +218,7 @@ impl FastqFile {
         while let Some(rest) = stitch.finish()? {
             done.count += Some(rest);
         }
-        match target {
-            Target::Plain => {}
-            Target::Gzip(_) => give(&frame.end(), &mut done)?,
-            Target::Bgzf(_) => give(&gzip::END, &mut done)?,
-        }
+        give(&target.end(&frame), &mut done)?;
         Ok(done)
     }
 }

@@ -29,6 +29,7 @@
 mod columns;
 mod convert;
 mod file;
+mod filter;
 mod gathered;
 mod map;
 mod piece;
@@ -44,6 +45,7 @@ mod tests;
 pub use columns::{Batches, schema};
 pub use convert::{Converted, Target};
 pub use file::{Compression, FastqFile, head, is_fastq, is_fastq_name};
+pub use filter::Filtered;
 pub use map::Mapped;
 pub use record::Record;
 pub use source::OnStored;

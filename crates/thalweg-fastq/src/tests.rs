@@ -7,13 +7,13 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use proptest::collection::SizeRange;
 use proptest::prelude::*;
-use thalweg_codec::gzip::{BlockCompressor, END};
+use thalweg_codec::gzip::{BlockCompressor, END, Header, PLAIN};
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
 use thalweg_io::store::MemoryStore;
 use thalweg_io::{Error, Result};
 
-use crate::{Compression, Count, FastqFile, Target, is_fastq, is_fastq_name};
+use crate::{Compression, Count, FastqFile, Filtered, Target, is_fastq, is_fastq_name};
 
 /// Title, sequence, qualities.
 type Row = (String, String, String);
@@ -49,6 +49,18 @@ fn bgzf(text: &[u8], len: usize) -> Vec<u8> {
     }
     out.extend(END);
     out
+}
+
+fn filtered(file: &FastqFile, target: Target, least: usize) -> (Vec<u8>, Filtered) {
+    let mut out = Vec::new();
+    let keep = move |record: &crate::Record<'_>| record.sequence.len() >= least;
+    let done = file.filter(target, true, keep, |bytes| {
+        out.write_all(bytes).unwrap();
+        Ok(())
+    });
+    let done = done.unwrap();
+    assert_eq!(done.written, out.len() as u64);
+    (out, done)
 }
 
 fn converted(file: &FastqFile, target: Target) -> Vec<u8> {
@@ -297,6 +309,27 @@ fn a_cancelled_read_ends() {
     }
 }
 
+/// Text of many pieces, whose blocks are full but for the last one of each piece.
+#[test]
+fn many_kept_records_are_packed_in_full_blocks() {
+    let row = |n: usize| (format!("r{n}"), "ACGT".repeat(n % 90), "IIII".repeat(n % 90));
+    let rows: Vec<Row> = (0..20_000).map(row).collect();
+    let wanted: Vec<Row> = rows.iter().filter(|row| row.1.len() >= 100).cloned().collect();
+    let all = file(&bgzf(&text_of(&rows), 60_000), 2, 1 << 19);
+    let (out, done) = filtered(&all, Target::Bgzf(1), 100);
+    assert_eq!(self::rows(&file(&out, 2, 1 << 19)).unwrap(), wanted);
+    let mut blocks = 0;
+    let mut rest = &out[..];
+    while let Some(Header { block: Some(len), .. }) = Header::parse(rest).unwrap() {
+        (blocks, rest) = (blocks + 1, &rest[len..]);
+        if rest.is_empty() {
+            break;
+        }
+    }
+    let full = text_of(&wanted).len() / PLAIN;
+    assert!(done.kept.reads == wanted.len() as u64 && blocks < full + full / 4 + 8, "{blocks}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 200 } else { 500 }))]
 
@@ -324,6 +357,27 @@ proptest! {
         }
         let bases = rows.iter().map(|row| row.1.len() as u64).sum();
         prop_assert_eq!(plain.count()?, Count { reads: rows.len() as u64, bases });
+    }
+
+    /// Filtering keeps the records for which the condition holds, as they are.
+    #[test]
+    fn some_records_are_kept(
+        rows in proptest::collection::vec(a_row(), 0..40),
+        threads in 1_usize..4,
+        piece in 1_usize..200,
+        least in 0_usize..30,
+    ) {
+        let count = |rows: &[Row]| {
+            let bases = rows.iter().map(|row| row.1.len() as u64).sum();
+            Count { reads: rows.len() as u64, bases }
+        };
+        let wanted: Vec<Row> = rows.iter().filter(|row| row.1.len() >= least).cloned().collect();
+        let all = file(&text_of(&rows), threads, piece);
+        for target in [Target::Plain, Target::Gzip(1), Target::Bgzf(1)] {
+            let (out, done) = filtered(&all, target, least);
+            prop_assert_eq!((done.all, done.kept), (count(&rows), count(&wanted)));
+            prop_assert_eq!(&self::rows(&file(&out, threads, piece))?, &wanted);
+        }
     }
 
     /// Text that is not FASTQ is refused, whatever the pieces are.
