@@ -17,6 +17,7 @@ use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
 use crate::fastq::{self, Verified};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, find_reads};
+use crate::output_name::check_name;
 use crate::progress::FetchProgress;
 
 /// Check files: decode every record or array, list what is damaged, and save what is intact
@@ -51,7 +52,6 @@ pub(crate) struct CheckArgs {
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &CheckArgs) -> VerbResult {
-    fastq::refuse_stream(&args.paths)?;
     let options = args.read.options();
     let files = find_reads(&args.paths, &options.control)?;
     if args.salvage.is_some() && files.len() > 1 {
@@ -73,9 +73,7 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
                 }
             }
             // One file that cannot be read must not hide what is wrong with the others.
-            Err(error @ Error::Cancelled) => return Err(error.into()),
-            Err(Error::Usage(message)) => return Err(Failure::Usage(message.into_owned())),
-            Err(error) => {
+            Err(Failure::Failed(error)) if !matches!(error, Error::Cancelled) => {
                 damaged += 1;
                 complain(&error);
                 if args.json {
@@ -89,6 +87,7 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
                     )?;
                 }
             }
+            Err(failure) => return Err(failure),
         }
         out.flush()?;
     }
@@ -152,7 +151,7 @@ impl Outcome {
     }
 }
 
-fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Outcome> {
+fn check(path: &Path, args: &CheckArgs, options: &Options) -> Result<Outcome, Failure> {
     let file = if Format::of_path(path).is_some() {
         // `thalweg::open` would refuse a damaged FAST5 file from which reads can be salvaged.
         ReadFile::open(path, options.clone())?
@@ -160,7 +159,7 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ou
         match thalweg::open(path, options.clone())? {
             Opened::Arrays(file) if args.salvage.is_none() => {
                 let _progress = FetchProgress::watch(&options.control, file.store().size());
-                return file.check().map(Outcome::Arrays);
+                return Ok(Outcome::Arrays(file.check()?));
             }
             Opened::Fastq(file) if args.salvage.is_none() => {
                 let (count, verified) = fastq::check(&file)?;
@@ -169,12 +168,16 @@ fn check(path: &Path, args: &CheckArgs, options: &Options) -> thalweg::Result<Ou
             other => other.into_reads()?,
         }
     };
+    if let Some(out) = &args.salvage {
+        let format = file.format();
+        check_name(out, format.name(), &[format.extension()])?;
+    }
     let _progress = FetchProgress::watch(&options.control, file.store().size());
     let report = match &args.salvage {
         Some(out) => file.salvage(out).inspect(|_| args.force.remove_old_index(out)),
         None => file.check(),
     };
-    report.map(Outcome::Reads)
+    report.map(Outcome::Reads).map_err(Failure::of_argument)
 }
 
 fn print_arrays(out: &mut impl Write, path: &Path, report: &ArrayCheck) -> std::io::Result<()> {

@@ -14,6 +14,7 @@ use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::force::ForceArgs;
+use crate::output_name::check_name;
 
 /// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
 /// and versions
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
         let files: Vec<Vec<PathBuf>> =
             args.results.iter().map(|path| result_files(path)).collect::<Result<_, _>>()?;
         args.force.check_kind(path, files.iter().flatten(), is_page)?;
+        check_name(path, "HTML", &["html"])?;
     }
     let mut runs: Vec<ResultRun> =
         args.results.iter().map(|path| ResultRun::read(path)).collect::<Result<_, _>>()?;

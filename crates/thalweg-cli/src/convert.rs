@@ -21,6 +21,7 @@ use crate::fastq;
 use crate::id_list::read_ids;
 use crate::open::{ReadArgs, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
+use crate::output_name::check_name;
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -96,6 +97,7 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
             check_options(path, Kind::Arrays)?;
         }
         args.write.force.check(&args.output, args.inputs.iter().chain(&args.ids))?;
+        check_name(&args.output, "HDF5", &["nxs", "h5", "hdf5", "fast5"])?;
         let job = RepackJob {
             inputs: &args.inputs,
             output: &args.output,

@@ -35,15 +35,6 @@ use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
 use crate::timing::{Started, received, with_build};
 
-/// Refuses the standard input, for verbs that need a file.
-pub(crate) fn refuse_stream(paths: &[PathBuf]) -> VerbResult {
-    if paths.iter().any(|path| is_stream(path)) {
-        let why = "the standard input, -, is taken by `thalweg read` and `convert`";
-        return Err(Failure::Usage(format!("{why}; a file of the name - is ./-")));
-    }
-    Ok(())
-}
-
 /// FASTQ on the standard input.
 pub(crate) fn from_stdin(options: &Options) -> thalweg::Result<FastqFile> {
     FastqFile::from_stream("standard input", stdin(), options.clone())

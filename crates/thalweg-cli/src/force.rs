@@ -10,6 +10,7 @@ use thalweg_io::urls;
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain};
+use crate::output_name::refuse_stdout;
 
 /// Whether an output that exists is replaced.
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
@@ -72,6 +73,7 @@ impl ForceArgs {
     }
 
     fn check_with(self, output: &Path, inputs: &Inputs, without_force: Existing) -> VerbResult {
+        refuse_stdout(output)?;
         let existing = if self.force { Existing::Replace } else { without_force };
         inputs.check(output, existing).map_err(Failure::of_argument)
     }

@@ -11,6 +11,7 @@ use crate::arrays::{self, KerchunkArgs};
 use crate::common::{Failure, VerbResult, complain, for_each_file, shown_path};
 use crate::force::{ForceArgs, check_sidecar};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
+use crate::output_name::check_name;
 use crate::progress::FetchProgress;
 
 /// Build FILE.idx: where the reads of SLOW5 and BLOW5 lie (in the format of slow5tools) or those of
@@ -45,6 +46,7 @@ pub(crate) struct IndexArgs {
 pub(crate) fn run(args: &IndexArgs) -> VerbResult {
     if let Some(out) = args.references.output() {
         args.force.check(out, &args.paths)?;
+        check_name(out, "JSON", &["json"])?;
         return references(&args.paths, out, &args.read.options());
     }
     // The new index is made from the file itself, whatever an older index says.
@@ -120,6 +122,7 @@ fn check_place(
     is_kind: fn(&[u8]) -> bool,
 ) -> VerbResult {
     args.force.check_kind(place, [path], is_kind)?;
+    check_name(place, "an index", &["idx"])?;
     if args.output.is_some() || args.force.is_given() {
         return Ok(());
     }

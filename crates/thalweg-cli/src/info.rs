@@ -55,7 +55,6 @@ pub(crate) struct InfoArgs {
 }
 
 pub(crate) fn run(args: &InfoArgs) -> VerbResult {
-    fastq::refuse_stream(&args.files)?;
     let control = cancel_on_signal();
     let (timeout, cache) = (args.timeout.timeout(), args.cache.cache());
     let options = Options { control, timeout, cache, ..Options::default() };

@@ -11,6 +11,7 @@ mod compare;
 mod convert;
 mod digest;
 mod doctor;
+mod done;
 mod evict;
 mod explain;
 mod fastq;
@@ -25,6 +26,7 @@ mod merge;
 mod mount;
 mod open;
 mod options;
+mod output_name;
 mod plot;
 mod prices;
 mod printable;
@@ -47,6 +49,9 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "thalweg", version, arg_required_else_help = true, after_help = URLS)]
 struct Cli {
+    /// Do not say what was done
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     verb: Verb,
 }
@@ -87,10 +92,13 @@ fn main() -> ExitCode {
     let matches = Cli::command().get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     options::note(&matches);
+    done::note_quiet(cli.quiet);
     thalweg::open_urls();
     // Only `read` shares its work among the ranks of MPI.
     let alone = if matches!(cli.verb, Verb::Read(_)) { Ok(()) } else { common::alone() };
-    let ready = alone.and_then(|()| options::check_schemes(&matches));
+    let ready = alone
+        .and_then(|()| options::check_schemes(&matches))
+        .and_then(|()| options::check_streams(&matches));
     let outcome = ready.and_then(|()| match cli.verb {
         Verb::Read(args) => read::run(&args),
         Verb::Convert(args) => convert::run(&args),

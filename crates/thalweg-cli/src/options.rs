@@ -1,14 +1,14 @@
 //! Which options a verb has for which kind of file. An option that does not fit is an error: if it
 //! were ignored, the result would not be what was asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use thalweg_io::urls::unknown_scheme;
 
-use crate::common::{Failure, VerbResult, shown_path};
+use crate::common::{Failure, VerbResult, is_stream, shown_path};
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,6 +113,36 @@ pub(crate) fn check_schemes(matches: &ArgMatches) -> VerbResult {
         }
     }
     matches.subcommand().map_or(Ok(()), |(_, of_verb)| check_schemes(of_verb))
+}
+
+/// The arguments, of the verbs named, for which `-` stands for standard input or output.
+const STREAMS: [(&str, &[&str]); 4] = [
+    ("read", &["paths", "to", "ids"]),
+    ("convert", &["inputs", "output", "ids"]),
+    ("scan", &["to", "ids"]),
+    ("filter", &["ids"]),
+];
+
+/// Refuses `-` where a verb takes a file or a folder. A verb would look for a file of that name, or
+/// make one.
+///
+/// # Errors
+/// [`Failure::Usage`] with the argument.
+pub(crate) fn check_streams(matches: &ArgMatches) -> VerbResult {
+    let Some((verb, of_verb)) = matches.subcommand() else { return Ok(()) };
+    for id in of_verb.ids() {
+        let Ok(Some(mut paths)) = of_verb.try_get_many::<PathBuf>(id.as_str()) else { continue };
+        let is_stream_here =
+            STREAMS.iter().any(|(of, names)| *of == verb && names.contains(&id.as_str()));
+        if !is_stream_here && paths.any(|path| is_stream(path)) {
+            return Err(Failure::Usage(format!(
+                "{}: -: neither standard input nor standard output can be used here; a file of \
+                 the name - is ./-",
+                id.as_str().to_uppercase()
+            )));
+        }
+    }
+    check_streams(of_verb)
 }
 
 /// Refuses options on the command line that are not for the kind of a file.

@@ -1,5 +1,6 @@
 //! `thalweg read`: decodes reads or arrays, and counts, prints, digests or saves them.
 
+mod save;
 mod timed;
 
 use std::io::Write;
@@ -7,10 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use thalweg::fastq::FastqFile;
-use thalweg::new_file::ArrowWriter;
-use thalweg::reads::{
-    ReadFile, ReadSet, Selection, Strings, in_picoampere, pattern, picoampere_schema,
-};
+use thalweg::reads::{ReadFile, ReadSet, Selection, pattern};
 use thalweg::{Identified, Options, StoreKind};
 use thalweg_io::urls::{self, url};
 
@@ -23,8 +21,10 @@ use crate::open::{ReadArgs, identify, open_set_with};
 use crate::options::{Kind, check as check_options};
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
+use crate::table_sink::{is_npy, table};
 use crate::timing::Started;
 use crate::{digest, explain, fastq};
+use save::save;
 use timed::{TimedJob, one_by_one, whole};
 
 /// Decode reads, arrays or FASTQ: count them, print a digest of each, or save them
@@ -53,10 +53,10 @@ pub(crate) struct ReadVerbArgs {
     /// Print one JSON line about the whole read (time to samples, bytes, stages), or about the plan
     #[arg(long, conflicts_with = "digest")]
     json: bool,
-    /// Write an Arrow IPC file, OUT.arrow: one row a read, with its samples and all auxiliary
-    /// fields; it appears when it is whole. HDF5: a column for each dataset, as .arrow, .parquet,
-    /// .csv or .tsv, or as a folder of numpy's arrays, .npy. FASTQ: a row a record, as .arrow,
-    /// .parquet, .csv or .tsv
+    /// Write a table, whose name ends in .arrow, .parquet, .csv or .tsv, or - for CSV on standard
+    /// output: one row a read, with its samples and all auxiliary fields, or a row a record of
+    /// FASTQ, or a column for each dataset of HDF5. Reads and datasets can be a folder of numpy's
+    /// arrays, .npy, too. The output appears when it is whole
     #[arg(long, visible_alias = "out", value_name = "OUT")]
     #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
     to: Option<PathBuf>,
@@ -100,23 +100,6 @@ pub(crate) struct ReadVerbArgs {
     read: ReadArgs,
 }
 
-/// Writes the reads as an Arrow IPC file.
-fn save(set: &ReadSet, selection: &Selection, to: &Path, pa: bool) -> VerbResult {
-    let schema = set.schema(Strings::Text)?;
-    let mut out =
-        ArrowWriter::create(to, &if pa { picoampere_schema(&schema)? } else { (*schema).clone() })?;
-    for batch in set.batches(selection)? {
-        let batch = batch?;
-        if pa {
-            out.push(&in_picoampere(&batch)?)?;
-        } else {
-            out.push(&batch)?;
-        }
-    }
-    out.finish()?;
-    Ok(())
-}
-
 pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     let selection = match &args.ids {
         Some(list) => Selection::Ids(Arc::new(read_ids(list)?)),
@@ -125,7 +108,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     let options = counting(args.explain, args.read.options());
     let started = Started::now();
     if let Some(to) = &args.to {
-        args.force.check(to, args.paths.iter().chain(&args.ids))?;
+        check_output(args, to, args.paths.iter().chain(&args.ids))?;
     }
     if let Some(path) = args.paths.first()
         && !is_stream(path)
@@ -159,22 +142,34 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         First::Identified(first) => Some(first.open(options.clone())?.into_reads()?),
         First::Unknown => None,
     };
-    if let Some(to) = args.to.as_ref().filter(|to| to.extension() != Some("arrow".as_ref())) {
-        let to = shown_path(to);
-        return Err(Failure::Usage(format!(
-            "{to}: reads are written as Arrow, so the name must end in .arrow; `thalweg scan` \
-             writes tables without signal, `thalweg convert` other formats of reads"
-        )));
-    }
     let set = open_set_with(&args.paths, known, options)?;
     if let Some(to) = &args.to {
-        args.force.check(to, set.paths())?;
+        check_output(args, to, set.paths())?;
     }
     if in_memory {
         load_indexes(&set, &selection)?;
     }
     let started = if in_memory { Started::now() } else { started };
     reads(args, &set, &selection, started)
+}
+
+/// Checks the name of the output, and that it replaces nothing.
+fn check_output(
+    args: &ReadVerbArgs,
+    to: &Path,
+    inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> VerbResult {
+    if !is_npy(to) {
+        table(to)?;
+    }
+    if !is_stream(to) {
+        return args.force.check(to, inputs);
+    }
+    if args.json {
+        let why = "--json and a table cannot both be written to standard output";
+        return Err(Failure::Usage(why.into()));
+    }
+    Ok(())
 }
 
 /// What the first path is, if not a file of arrays.
@@ -265,7 +260,8 @@ fn reads(
     }
     let progress = FetchProgress::watch(&options.control, set.bytes());
     if let Some(to) = &args.to {
-        return save(set, selection, to, args.pa);
+        save(set, selection, to, args.pa)?;
+        return Ok(());
     }
     if args.digest {
         let mut out = listing();

@@ -9,7 +9,7 @@ use thalweg::reads::{ScanOptions, Selection};
 use thalweg_gauge::units::seconds;
 use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult, complain, counted};
+use crate::common::{Failure, VerbResult, complain, counted, is_stream};
 use crate::explain::{self, ExplainedRun, counting};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
@@ -32,8 +32,8 @@ pub(crate) struct ScanArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
-    /// Write a file in place of CSV to standard output; its name ends in .arrow, .parquet, .csv or
-    /// .tsv
+    /// Write a file in place of CSV to standard output, -; its name ends in .arrow, .parquet, .csv
+    /// or .tsv
     #[arg(long, value_name = "OUT", value_parser = TableKind::parse_path)]
     to: Option<(PathBuf, TableKind)>,
     /// Separate columns on standard output by tabs
@@ -79,7 +79,7 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     let options = counting(args.explain, args.read.options());
     let control = options.control.clone();
     let set = open_set(&args.paths, options)?;
-    if let Some((to, _)) = &args.to {
+    if let Some((to, _)) = args.to.as_ref().filter(|(to, _)| !is_stream(to)) {
         args.force.check(to, set.paths().chain(args.ids.as_deref()))?;
     }
     if args.explain {
@@ -104,7 +104,8 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     }
     sink.finish()?;
     drop(progress);
-    let to = args.to.as_ref().map(|(to, _)| format!("{}: ", urls::shown_path(to)));
+    let to = args.to.as_ref().filter(|(to, _)| !is_stream(to));
+    let to = to.map(|(to, _)| format!("{}: ", urls::shown_path(to)));
     complain(&format!(
         "{}{} of {}, in {}",
         to.unwrap_or_default(),

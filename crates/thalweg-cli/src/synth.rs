@@ -21,6 +21,7 @@ use thalweg_io::urls;
 use crate::common::{Failure, VerbResult, parse_count, shown_path};
 use crate::force::{ForceArgs, check_sidecar};
 use crate::options::{self, Kind};
+use crate::output_name::check_name;
 use crate::progress;
 use crate::signals::cancel_on_signal;
 
@@ -33,7 +34,7 @@ pub(crate) use suites::SyntheticFiles;
 ///
 /// Example: thalweg synth run.pod5 --samples 250M
 ///
-/// Example: thalweg synth reads.fastq.gz --kind fastq --bases 500M --gzip
+/// Example: thalweg synth reads.fastq.gz --bases 500M
 ///
 /// Example: thalweg synth live.nxs --kind nexus-live --size 1.6GB --chunk 2048
 ///
@@ -63,7 +64,7 @@ pub(crate) struct SynthArgs {
     /// FASTQ: bases in all, as in 500M; a base takes two bytes, or one with --gzip
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse_count)]
     bases: u64,
-    /// FASTQ: compress it
+    /// FASTQ: compress it, as a name that ends in .gz asks for, too
     #[arg(long)]
     gzip: bool,
     #[command(flatten)]
@@ -114,7 +115,28 @@ impl FileKind {
 }
 
 impl SynthArgs {
+    /// What to write. The end of the name must not say another format.
     fn kind(&self) -> Result<FileKind, Failure> {
+        let kind = self.kind_by_option_or_name()?;
+        let (written, ends): (_, &[&str]) = match kind {
+            FileKind::Blow5 => ("BLOW5", &["blow5"]),
+            FileKind::Pod5 => ("POD5", &["pod5"]),
+            FileKind::Fastq if self.is_gzip() => ("gzip", &["gz"]),
+            FileKind::Fastq => ("FASTQ", &["fastq", "fq"]),
+            FileKind::NexusLive => ("HDF5", &["nxs", "h5", "hdf5"]),
+            FileKind::Neuroglial => ("HDF5", &["h5", "hdf5"]),
+        };
+        check_name(&self.output, written, ends)?;
+        Ok(kind)
+    }
+
+    /// Whether FASTQ is compressed: by the end of the name, or where the name says nothing, by
+    /// --gzip.
+    fn is_gzip(&self) -> bool {
+        self.gzip || self.output.extension().is_some_and(|end| end == "gz")
+    }
+
+    fn kind_by_option_or_name(&self) -> Result<FileKind, Failure> {
         self.kind.or_else(|| FileKind::of_name(&self.output)).ok_or_else(|| {
             Failure::Usage(format!(
                 "{}: the end of the name does not say what to write; --kind says it",
@@ -185,7 +207,9 @@ pub(crate) fn run(args: &SynthArgs) -> VerbResult {
             seed: args.seed,
             signal: pod5_signal(args.signal)?,
         },
-        FileKind::Fastq => Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.gzip },
+        FileKind::Fastq => {
+            Synthetic::Fastq { bases: args.bases, seed: args.seed, gzip: args.is_gzip() }
+        }
         FileKind::NexusLive => {
             Synthetic::NexusLive(args.nexus.recipe(args.seed).map_err(Failure::of_argument)?)
         }

@@ -15,10 +15,29 @@ use thalweg::control::Control;
 use thalweg::new_file::{ArrowWriter, NewFile};
 use thalweg::text::escaped;
 
-use crate::common::{Failure, VerbResult, listing};
+use crate::common::{Failure, VerbResult, is_stream, listing, shown_path};
 
 /// Rows that are written before a signal is looked for: text takes microseconds a row.
 const ROWS_BETWEEN_SIGNALS: usize = 1 << 16;
+
+/// The memory in which rows of Parquet are gathered. Signals of the usual number of rows would take
+/// gigabytes.
+const ROW_GROUP_MEMORY: usize = 32 << 20;
+
+/// Whether a path names a folder of numpy's arrays.
+pub(crate) fn is_npy(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "npy")
+}
+
+/// The format of the table at a path.
+///
+/// # Errors
+/// [`Failure::Usage`] for a name that says none.
+pub(crate) fn table(path: &Path) -> Result<TableKind, Failure> {
+    let usage =
+        |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", shown_path(path)));
+    TableKind::of_path(path).map_err(usage)
+}
 
 /// The format of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +55,11 @@ impl TableKind {
         Ok((path, kind))
     }
 
-    /// The format that the ending of a path names.
+    /// The format that the ending of a path names. Standard output gets CSV.
     pub(crate) fn of_path(path: &Path) -> Result<Self, String> {
+        if is_stream(path) {
+            return Ok(Self::Text { delimiter: b',' });
+        }
         match path.extension().and_then(|e| e.to_str()) {
             Some("arrow") => Ok(Self::Arrow),
             Some("parquet") => Ok(Self::Parquet),
@@ -72,8 +94,10 @@ pub(crate) enum TableSink {
 }
 
 impl TableSink {
+    /// Starts a table in a file, or for `-` on standard output.
     pub(crate) fn create(path: &Path, kind: TableKind, schema: &Schema) -> Result<Self, Failure> {
         Ok(match kind {
+            TableKind::Text { delimiter } if is_stream(path) => Self::stdout(delimiter, schema)?,
             TableKind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
             TableKind::Parquet => {
                 let stream = NewFileStream(NewFile::create(path)?);
@@ -109,7 +133,12 @@ impl TableSink {
     pub(crate) fn push(&mut self, batch: &RecordBatch) -> VerbResult {
         match self {
             Self::Arrow(writer) => writer.push(batch)?,
-            Self::Parquet(writer) => writer.write(batch).map_err(parquet)?,
+            Self::Parquet(writer) => {
+                writer.write(batch).map_err(parquet)?;
+                if writer.memory_size() > ROW_GROUP_MEMORY {
+                    writer.flush().map_err(parquet)?;
+                }
+            }
             Self::Text(table) => table.rows(batch)?,
             Self::Stdout(table) => table.rows(batch)?,
         }

@@ -13,9 +13,10 @@ use thalweg::reads::{Options, ReadSet};
 use thalweg_gauge::units::seconds;
 use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult, complain, counted, is_stream, print_json};
+use crate::common::{Failure, VerbResult, complain, counted, print_json};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
+use crate::output_name::{check_name, refuse_stdout};
 use crate::progress::FetchProgress;
 use crate::timing::add_received;
 use coding::CodingArgs;
@@ -69,18 +70,11 @@ pub(crate) fn format_of(
     option: &str,
     path: &Path,
 ) -> Result<Format, Failure> {
-    if is_stream(path) {
-        let why = "files of reads cannot be written to standard output";
-        return Err(Failure::Usage(format!("{why}; a file of the name - is ./-")));
+    refuse_stdout(path)?;
+    if let Some(asked) = asked {
+        check_name(path, asked.name(), &[asked.extension()])?;
     }
-    let named = Format::of_path(path);
-    if let (Some(asked), Some(named)) = (asked, named)
-        && asked != named
-    {
-        let path = urls::shown_path(path);
-        complain(&format!("{path}: written as {asked}, as {option} says, not as {named}"));
-    }
-    asked.or(named).ok_or_else(|| {
+    asked.or(Format::of_path(path)).ok_or_else(|| {
         let path = urls::shown_path(path);
         let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
         Failure::Usage(format!("{path}: {endings}, or {option} must say which"))

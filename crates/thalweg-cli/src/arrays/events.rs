@@ -22,8 +22,9 @@ use self::npy::{Arrays, MOST_OPEN};
 use super::read::not_within;
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, counted, ended, output, print_json};
+use crate::done::say_done;
 use crate::progress::FetchProgress;
-use crate::table_sink::{TableKind, TableSink};
+use crate::table_sink::{TableSink, is_npy, table};
 use crate::timing::Started;
 
 /// Which events are read, or which logs.
@@ -195,9 +196,9 @@ impl EventSink {
                 if order == EventOrder::AsStored { banks.len() } else { 1 },
             )?));
         }
-        let (path, kind) = table(to)?;
+        let kind = table(to)?;
         let events = EventTable::new(banks, file)?;
-        Ok(Self::Table(Box::new((TableSink::create(&path, kind, events.schema())?, events))))
+        Ok(Self::Table(Box::new((TableSink::create(to, kind, events.schema())?, events))))
     }
 
     fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>, control: &Control) -> VerbResult {
@@ -220,19 +221,6 @@ impl EventSink {
             Self::Counted => Ok(()),
         }
     }
-}
-
-/// Whether a path names a folder of numpy's arrays.
-pub(super) fn is_npy(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "npy")
-}
-
-/// A path that names a table.
-pub(super) fn table(path: &Path) -> Result<(PathBuf, TableKind), Failure> {
-    let usage = |e| {
-        Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", urls::shown_path(path)))
-    };
-    TableKind::parse_path(&path.to_string_lossy()).map_err(usage)
 }
 
 /// Reads events or logs. `within`: paths in the file, which choose banks.
@@ -300,7 +288,7 @@ fn events(
     if json {
         print_json(&in_json(nexus, &summary, name, to, started))
     } else {
-        print_in_words(&summary, banks.len(), started)
+        print_in_words(&summary, banks.len(), to, started)
     }
 }
 
@@ -347,11 +335,20 @@ fn in_json(
     })
 }
 
-fn print_in_words(summary: &EventsSummary, banks: usize, started: &Started) -> VerbResult {
+fn print_in_words(
+    summary: &EventsSummary,
+    banks: usize,
+    to: Option<&Path>,
+    started: &Started,
+) -> VerbResult {
     let events = event_count(summary);
     let (seconds, _) = started.seconds();
     let rate = events as f64 / 1e6 / seconds.max(1e-9);
     let [events, banks] = [counted(events, "event"), counted(banks as u64, "bank")];
+    if let Some(to) = to {
+        say_done(&format!("{events} of {banks}"), to, seconds);
+        return Ok(());
+    }
     let mut out = output();
     writeln!(out, "{events} of {banks} in {seconds:.3} s ({rate:.1} million/s)")?;
     out.flush()?;

@@ -3,7 +3,6 @@
 pub(super) mod numbers;
 
 use std::collections::HashMap;
-use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,16 +13,17 @@ use serde_json::json;
 use thalweg::arrays::{ArrayFile, ArrayRequest, Dataset, Selection, Slab};
 use thalweg::hdf5::array::{Array, ElementPlace, Found, Variable};
 use thalweg::new_file::{NpyArray, NpyFolder};
+use thalweg_gauge::units::decimal_bytes;
 use thalweg_io::open::open_files;
 use thalweg_io::urls;
 
 use self::numbers::{ColumnRefusal, Element, Part};
-use super::events::{is_npy, table};
 use super::read::WantedArrays;
 use super::shape_in_words;
-use crate::common::{Failure, VerbResult, complain, counted, output};
+use crate::common::{Failure, VerbResult, complain, counted, print_json};
+use crate::done::say_done;
 use crate::progress::FetchProgress;
-use crate::table_sink::TableSink;
+use crate::table_sink::{TableSink, is_npy, table};
 use crate::timing::Started;
 
 /// The memory budget is divided by this number to get the bytes of the rows that are read at a
@@ -130,18 +130,15 @@ pub(super) fn run(
         rows(file, &columns, to)?
     };
     let (seconds, cpu) = started.seconds();
-    let mut out = output();
     if as_json {
-        let line = json!({
+        print_json(&json!({
             "file": &**name, "to": urls::shown_path(to), "datasets": wanted.datasets.len(),
             "bytes_decoded": bytes, "open_to_last_s": seconds, "cpu_s": cpu,
-        });
-        writeln!(out, "{line}")?;
+        }))?;
     } else {
         let datasets = counted(wanted.datasets.len() as u64, "dataset");
-        writeln!(out, "{datasets}, {bytes} bytes, in {seconds:.3} s")?;
+        say_done(&format!("{datasets}, {} decoded", decimal_bytes(bytes as f64)), to, seconds);
     }
-    out.flush()?;
     wanted.end()
 }
 
@@ -211,7 +208,7 @@ fn rows_as(
     length: u64,
     to: &Path,
 ) -> Result<Written, Failure> {
-    let (path, kind) = table(to)?;
+    let kind = table(to)?;
     let fields: Vec<Field> = names(columns)
         .into_iter()
         .zip(elements)
@@ -219,7 +216,7 @@ fn rows_as(
         .collect();
     let step = rows_at_a_time(file, columns, length)?;
     let schema = Arc::new(Schema::new(fields));
-    let mut sink = TableSink::create(&path, kind, &schema)?;
+    let mut sink = TableSink::create(to, kind, &schema)?;
     let mut from = 0;
     let mut bytes = 0;
     while from < length {

@@ -12,6 +12,7 @@ use thalweg_gauge::suite::SuiteRecord;
 use super::files::io;
 use crate::common::{Failure, VerbResult};
 use crate::force::{ForceArgs, check_sidecar};
+use crate::output_name::check_name;
 
 /// The files that a run writes.
 pub(super) struct Outputs {
@@ -34,7 +35,10 @@ impl Outputs {
     ) -> Result<Self, Failure> {
         let now = || jiff::Timestamp::now().strftime("%Y-%m-%dT%H%M%SZ").to_string();
         let outputs = match json {
-            Some(lines) => Self { lines: lines.clone(), page: page.cloned(), folder: None },
+            Some(lines) => {
+                check_name(lines, "JSON", &["json"])?;
+                Self { lines: lines.clone(), page: page.cloned(), folder: None }
+            }
             None => Self::inside(out.join(now()), page),
         };
         let lines = outputs.lines.display();
@@ -79,6 +83,7 @@ impl Outputs {
     ) -> VerbResult {
         if let Some(page) = &self.page {
             force.check_kind(page, inputs.into_iter().chain([self.lines.clone()]), is_page)?;
+            check_name(page, "HTML", &["html"])?;
         }
         if let Some(page) = self.unnamed_page() {
             check_sidecar(&page, &self.lines, is_page)?;

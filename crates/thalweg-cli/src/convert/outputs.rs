@@ -12,6 +12,7 @@ use thalweg_io::urls;
 
 use super::ConvertArgs;
 use crate::common::{Failure, VerbResult};
+use crate::output_name::refuse_stdout;
 use crate::write::format_of;
 
 /// The format to write.
@@ -20,7 +21,7 @@ pub(super) fn format(args: &ConvertArgs) -> Result<Format, Failure> {
         None if args.per_file => {
             Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()))
         }
-        Some(asked) if args.per_file => Ok(asked),
+        Some(asked) if args.per_file => refuse_stdout(&args.output).map(|()| asked),
         asked => format_of(asked, "--to", &args.output),
     }
 }

@@ -271,8 +271,8 @@ fn options_and_names_that_do_not_fit_are_refused() {
         (&["convert", "r.fastq", "-", "--json"], "--json is for an output that is a file"),
         (&["convert", "a.blow5", "b.blow5", "--single-member"], "--single-member is for FASTQ"),
         (&["read", "r.fastq", "--explain"], "--explain is for"),
-        (&["check", "-"], "the standard input"),
-        (&["info", "-"], "the standard input"),
+        (&["check", "-"], "standard input"),
+        (&["info", "-"], "standard input"),
         (&["convert", "none.fastq", "x.fastq"], "none.fastq: opening: No such file"),
         (&["convert", "r.fastq", "r.fastq.gz"], "the file exists"),
     ] {

@@ -183,7 +183,7 @@ fn a_pipe_in_the_place_of_an_index_is_told() {
 fn outputs_that_are_not_files() {
     let place = Place::new();
     let good = place.write("good.blow5", &good(&[5, 6]));
-    let pipe = place.path("pipe.blow5");
+    let pipe = place.path("pipe");
     rustix::fs::mknodat(
         rustix::fs::CWD,
         &pipe,
@@ -192,18 +192,18 @@ fn outputs_that_are_not_files() {
         0,
     )
     .unwrap();
-    fs::create_dir(place.path("folder.blow5")).unwrap();
-    for out in ["pipe.blow5", "folder.blow5"] {
+    fs::create_dir(place.path("folder")).unwrap();
+    for out in ["pipe", "folder"] {
         let path = place.at(out);
         for args in [
-            &["convert", &good, &path][..],
+            &["convert", &good, &path, "--to", "blow5"][..],
             &["index", &good, "-o", &path],
             &["check", &good, "--salvage", &path],
         ] {
             thalweg(args).told(out, "");
         }
     }
-    assert_eq!(place.names(), ["folder.blow5", "good.blow5", "pipe.blow5"]);
+    assert_eq!(place.names(), ["folder", "good.blow5", "pipe"]);
     // A link remains a link.
     let target = place.write("target.blow5", b"old");
     std::os::unix::fs::symlink(&target, place.path("link.blow5")).unwrap();

@@ -26,6 +26,7 @@ mod hostile;
 #[cfg(feature = "mount")]
 mod mount;
 mod named_files;
+mod names;
 #[cfg(feature = "object")]
 mod object_sets;
 mod opened_once;

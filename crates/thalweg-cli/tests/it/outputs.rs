@@ -387,44 +387,6 @@ fn a_file_that_is_replaced_loses_its_index() {
     assert_ne!(fs::read(folder.path("out.blow5.idx")).unwrap(), blow5);
 }
 
-/// A program that knows formats by names would take the file for another format.
-#[test]
-fn a_format_that_the_name_does_not_say_is_told() {
-    let folder = Folder::new();
-    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
-    let cases = [
-        ("convert in.blow5 a.blow5 --to slow5", Some("as SLOW5, as --to says, not as BLOW5")),
-        ("merge in.blow5 --to b.slow5 --format blow5", Some("as BLOW5, as --format says")),
-        ("convert in.blow5 c.slow5 --to slow5", None),
-        ("convert in.blow5 d.txt --to slow5", None),
-        ("convert in.blow5 parts.blow5 --per-file --to slow5", None),
-    ];
-    for (verb, told) in cases {
-        let words: Vec<&str> = verb.split(' ').collect();
-        let output = folder.run(&words);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{verb}: {said}");
-        assert!(told.map_or(said.is_empty(), |told| said.contains(told)), "{verb}: {said}");
-    }
-}
-
-#[test]
-fn no_file_is_called_like_standard_output() {
-    let folder = Folder::new();
-    folder.ok(&["synth", "in.blow5", "--samples", "50k"]);
-    for verb in [
-        "convert in.blow5 -",
-        "convert in.blow5 - --to blow5",
-        "merge in.blow5 --to - --format blow5",
-    ] {
-        let words: Vec<&str> = verb.split(' ').collect();
-        assert!(folder.fails(2, &words).contains("standard output"), "{verb}");
-        assert!(!folder.path("-").exists(), "{verb}");
-    }
-    folder.ok(&["convert", "in.blow5", "./-", "--to", "blow5"]);
-    assert!(folder.path("-").is_file());
-}
-
 /// A link beside the output may lead to any file of the user's.
 #[test]
 fn an_index_that_nobody_named_replaces_indexes_only() {
@@ -464,16 +426,19 @@ fn no_verb_writes_over_a_list_that_it_reads() {
     let ids = folder.ok(&["scan", "in.blow5", "--columns", "read_id"]);
     let ids = ids.lines().skip(1).collect::<Vec<_>>().join("\n");
     fs::write(folder.path("ids"), &ids).unwrap();
-    fs::hard_link(folder.path("ids"), folder.path("hard.arrow")).unwrap();
-    symlink("ids", folder.path("soft.arrow")).unwrap();
+    for end in ["arrow", "blow5"] {
+        fs::hard_link(folder.path("ids"), folder.path(&format!("hard.{end}"))).unwrap();
+        symlink("ids", folder.path(&format!("soft.{end}"))).unwrap();
+    }
     for verb in [
         "convert in.blow5 OUT --to blow5 --ids ids",
         "filter in.blow5 --to OUT --format blow5 --ids ids",
         "read in.blow5 --to OUT --ids ids",
         "scan in.blow5 --to OUT --ids ids",
     ] {
-        for out in ["hard.arrow", "soft.arrow"] {
-            let mut all = args(verb, "", out);
+        let end = if verb.contains("blow5 --ids") { "blow5" } else { "arrow" };
+        for out in [format!("hard.{end}"), format!("soft.{end}")] {
+            let mut all = args(verb, "", &out);
             for _ in 0..2 {
                 let told = folder.fails(2, &words(&all));
                 assert!(told.contains("the output is the input"), "{verb}: {told}");

@@ -77,7 +77,7 @@ fn a_run_takes_the_requests_that_were_explained() {
     for name in ["r.blow5", "r.pod5", "r.slow5"] {
         let url = &format!("s3://runs/{name}");
         assert!(from_bucket(&folder, &server, &["index", url]).status.success());
-        let out = format!("from-{name}");
+        let out = format!("from-{name}.out");
         explains(&folder, &server, &["read", url], &[]);
         explains(&folder, &server, &["read", url, "--ids", "ids"], &[]);
         explains(&folder, &server, &["scan", url], &[]);

@@ -13,9 +13,9 @@ use glob::Pattern;
 use thalweg::event_table::{name_type, time_type, times};
 use thalweg::nexus::{Log, LogColumn, LogValues, NO_TIME, Nexus};
 
-use super::{is_npy, npy, table};
+use super::npy;
 use crate::common::{Failure, VerbResult, complain};
-use crate::table_sink::TableSink;
+use crate::table_sink::{TableSink, is_npy, table};
 
 fn failed(error: arrow_schema::ArrowError) -> Failure {
     Failure::Said(error.to_string())
@@ -50,10 +50,7 @@ pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> VerbR
     }
     let columns = LogColumns::new(&logs);
     let mut sink = match to {
-        Some(to) => {
-            let (path, kind) = table(to)?;
-            TableSink::create(&path, kind, &columns.schema)?
-        }
+        Some(to) => TableSink::create(to, table(to)?, &columns.schema)?,
         None => TableSink::stdout(b',', &columns.schema)?,
     };
     for (key, log) in (0..).zip(&logs) {
