@@ -1,12 +1,16 @@
 //! `thalweg plot` of the events of a NeXus file: rate, times of flight, detectors, banks.
 
+mod pulse_rate;
+
 use thalweg::arrays::{ArrayFile, Dataset};
 use thalweg::nexus::{Bank, EventColumn, EventFinding, EventSelection, Nexus};
 use thalweg::text::escaped;
 
+use pulse_rate::{PulseRate, RateBars};
+
 use super::events::{find, print_findings};
 use crate::chart::{Axis, Histogram, Marks, Panel, rounded, short};
-use crate::common::{Failure, VerbResult, complain};
+use crate::common::{Failure, VerbResult, complain, counted};
 use crate::progress::FetchProgress;
 
 /// Times more than a year from the first pulse, and times of flight of more than 100 s, are errors
@@ -19,20 +23,11 @@ const MOST_ID: f64 = u32::MAX as f64;
 /// The number of bars for banks. The last bar sums up all other banks.
 const BANKS: usize = 16;
 
-/// The least mean number of pulses of a bar over time. Among bars of few pulses, some are higher
-/// only because they happen to have one more pulse.
-const PULSES_A_BAR: f64 = 20.0;
-
 const NS: f64 = 1e9;
 const US: f64 = 1e3;
 
 struct EventHistograms {
-    /// Events by the time of their pulse since the first, in nanoseconds.
-    times: Histogram,
-    /// Pulses that have a time.
-    pulses: u64,
-    /// The earliest and the latest of the times.
-    ends: Option<(f64, f64)>,
+    rate: PulseRate,
     /// Events of pulses without a time.
     timeless: u64,
     /// Events by their time of flight in nanoseconds.
@@ -68,18 +63,22 @@ pub(crate) fn event_panels(
         );
     }
     let events: u64 = banks.iter().map(|bank| bank.events()).sum();
-    let plural = if banks.len() == 1 { "" } else { "s" };
-    let title = format!("{} events of {} bank{plural}", rounded(events as f64), banks.len());
-    let panels = [tally.over_time(bars), tally.by_flight(bars), tally.by_id(bars), by_bank(&banks)];
+    let of = counted(banks.len() as u64, "bank");
+    let title = format!("{} events of {of}", rounded(events as f64));
+    let rate = std::mem::take(&mut tally.rate);
+    let panels = [
+        EventHistograms::over_time(rate, tally.timeless, bars),
+        tally.by_flight(bars),
+        tally.by_id(bars),
+        by_bank(&banks),
+    ];
     Ok((title, panels.into_iter().flatten().collect()))
 }
 
 impl EventHistograms {
     fn new() -> Self {
         Self {
-            times: Histogram::new(MOST_TIME_NS),
-            pulses: 0,
-            ends: None,
+            rate: PulseRate::default(),
             timeless: 0,
             flights: Histogram::new(MOST_FLIGHT_NS),
             ids: Histogram::new(MOST_ID),
@@ -140,33 +139,26 @@ impl EventHistograms {
             self.timeless += events;
             return;
         };
-        self.times.add(time, events);
-        self.pulses += 1;
-        let (first, last) = self.ends.get_or_insert((time, time));
-        (*first, *last) = (first.min(time), last.max(time));
+        self.rate.add(time as i64, events);
     }
 
-    fn over_time(&self, bars: usize) -> Option<Panel> {
-        let (first, last) = self.ends?;
-        let least = (last - first) / self.pulses as f64 * PULSES_A_BAR;
-        let counts = self.times.bars(bars, least.min((last - first) / 4.0));
-        let bars: Vec<_> = counts
-            .iter()
-            .map(|&(left, right, count)| {
-                (left / NS, right / NS, count as f64 / ((right - left) / NS))
-            })
-            .collect();
-        let width = counts.first().map(|bar| (bar.1 - bar.0) / NS)?;
-        let timeless = match self.timeless {
+    fn over_time(rate: PulseRate, timeless: u64, bars: usize) -> Option<Panel> {
+        let RateBars { bars, pulses } = rate.bars(bars)?;
+        let timeless = match timeless {
             0 => String::new(),
-            events => format!(" {events} events have no pulse whose time is known."),
+            events => {
+                format!(" {} without a pulse of known time left out.", counted(events, "event"))
+            }
         };
         Some(Panel {
             title: "Event rate".into(),
             x: Axis::new("time since the first pulse in s", bars.first()?.0, bars.last()?.1),
             y: Axis::new("events/s", 0.0, highest(&bars) * 1.05),
+            note: format!(
+                "By the time of the pulse, in bars of {}.{timeless}",
+                counted(pulses as u64, "pulse")
+            ),
             marks: Marks::Bars(bars),
-            note: format!("By the time of the pulse, in bars of {} s.{timeless}", short(width)),
         })
     }
 
@@ -217,7 +209,7 @@ fn outside(count: u64, what: &str) -> String {
     if count == 0 {
         String::new()
     } else {
-        format!(" {count} events have {what}, and are not drawn.")
+        format!(" {} with {what} left out.", counted(count, "event"))
     }
 }
 

@@ -10,7 +10,7 @@ use thalweg::reads::{ReadSet, ScanOptions, Selection, Strings};
 use thalweg::text::escaped;
 
 use crate::chart::{Axis, Marks, Panel, rounded};
-use crate::common::Failure;
+use crate::common::{Failure, counted};
 
 /// Bars of lengths for each power of ten.
 const BINS_A_DECADE: f64 = 20.0;
@@ -182,7 +182,7 @@ impl RunTally {
     fn timeless(&self) -> String {
         match self.timeless {
             0 => String::new(),
-            reads => format!(" {reads} reads do not say when they began."),
+            reads => format!(" {} without a start left out.", counted(reads, "read")),
         }
     }
 
