@@ -146,6 +146,6 @@ def test_a_version_that_is_replaced_is_named(thalweg, tmp_path):
     with h5py.File(out) as file:
         assert file.attrs["file_version"] == b"2.3"
     text.write_text(f"#slow5_version\t1.0.0\n#num_read_groups\t1\n@file_type\tmulti-read\n@file_version\t2.0\n{primary}\n{names}\n{record}")
-    assert thalweg("convert", text, out, "--force").stderr == ""
+    assert thalweg("convert", text, out, "--force", "-q").stderr == ""
     with h5py.File(out) as file:
         assert file.attrs["file_version"] == b"2.0"

@@ -87,8 +87,8 @@ def test_neighbours_are_those_of_libsonata(graph, tmp_path, name):
     storage = libsonata.EdgeStorage(str(path))
     for edges in edges_of(path):
         out = tmp_path / f"{edges.name}.parquet"
-        told = graph("export", tmp_path / "s", out, "--edges", edges.name, "--force").stdout
-        assert told.startswith(f"{out}: {len(edges.sources)} edges and 0 vertices, ")
+        told = graph("export", tmp_path / "s", out, "--edges", edges.name, "--force").stderr
+        assert told.startswith(f"exported {len(edges.sources)} edges and 0 vertices -> {out}, ")
         table = pyarrow.parquet.read_table(out)
         sources, targets = table["source"].to_numpy(), table["target"].to_numpy()
         if len(edges.sources) == 0:

@@ -22,7 +22,9 @@ def opened(thalweg, path: pathlib.Path, folder: pathlib.Path):
     result = thalweg("index", path, "--kerchunk", out)
     filesystem = fsspec.filesystem("reference", fo=json.loads(out.read_text()), remote_protocol="file", asynchronous=True)
     left_out = {}
-    for line in result.stderr.splitlines():
+    *lines, done = result.stderr.splitlines()
+    assert f" -> {out}, " in done, done
+    for line in lines:
         assert line.startswith("thalweg: left out: "), line
         name, _, why = line.removeprefix("thalweg: left out: ").partition(": ")
         left_out.setdefault(name, []).append(why)

@@ -574,7 +574,7 @@ def test_plots(thalweg, tmp_path, style):
 def test_plots_say_that_weights_do_not_count(thalweg, tmp_path):
     path, plot = weighted("sns", tmp_path / "run.nxs"), tmp_path / "plot.svg"
     assert "each event counts as one here" in thalweg("plot", path, "--to", plot, "--force").stderr
-    assert thalweg("plot", path, "--bank", "bank2*", "--to", plot, "--force").stderr == ""
+    assert thalweg("plot", path, "--bank", "bank2*", "--to", plot, "--force", "-q").stderr == ""
 
 
 def charts(page: str) -> dict[str, dict]:

@@ -20,6 +20,7 @@ use thalweg_io::urls::{self, url};
 
 use crate::common::{Failure, VerbResult};
 use crate::force::{ForceArgs, files_of};
+use crate::options::is_given;
 use crate::synth::SyntheticFiles;
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
@@ -42,7 +43,8 @@ pub(crate) struct BenchArgs {
     /// on
     suite: Option<String>,
     /// List the shipped suites, or the comparisons of SUITE
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["dry_run", "out", "json", "html", "force", "markdown"])]
+    #[arg(conflicts_with = "yes")]
     list: bool,
     /// Check everything, print what would run and about how long it would take, and stop
     #[arg(long)]
@@ -127,6 +129,10 @@ impl PlannedSuite {
 
 pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if args.list && args.suite.is_none() {
+        let of_suite = ["only", "pairs", "budget", "set", "place", "file"];
+        if let Some(name) = of_suite.into_iter().find(|name| is_given(name)) {
+            return Err(Failure::Usage(format!("--{name} is about a suite: name one to list")));
+        }
         return show::shipped();
     }
     if let Some(path) = &args.resume {

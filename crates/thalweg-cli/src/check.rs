@@ -16,7 +16,8 @@ use thalweg_io::urls;
 use crate::common::{Failure, VerbResult, complain, counted, output, shown_path};
 use crate::fastq::{self, Verified};
 use crate::force::ForceArgs;
-use crate::open::{ReadArgs, find_reads};
+use crate::open::{ReadArgs, find_all};
+use crate::options::{Kind, check as check_options};
 use crate::output_name::check_name;
 use crate::progress::FetchProgress;
 
@@ -32,8 +33,8 @@ use crate::progress::FetchProgress;
 /// Example: thalweg check reads.blow5 --salvage saved.blow5
 #[derive(Debug, clap::Args)]
 pub(crate) struct CheckArgs {
-    /// Files of reads, folders of them, patterns such as 'runs/**/*.blow5'; HDF5 files of arrays
-    /// and FASTQ files by their names (folders are searched for files of reads only)
+    /// Files of reads, FASTQ and arrays; folders, which are searched for all of them by the ends of
+    /// names; patterns such as 'runs/**/*.blow5'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Write every intact record to OUT, as it is stored; of one file only
@@ -48,12 +49,15 @@ pub(crate) struct CheckArgs {
     read: ReadArgs,
 }
 
+/// The schema of a line of JSON.
+const SCHEMA: &str = "thalweg.check/1";
+
 /// Defects and losses that are printed for each file; JSON has more.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(args: &CheckArgs) -> VerbResult {
     let options = args.read.options();
-    let files = find_reads(&args.paths, &options.control)?;
+    let files = find_all(&args.paths, &options.control)?;
     if args.salvage.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--salvage is for one file at a time".into()));
     }
@@ -81,7 +85,8 @@ pub(crate) fn run(args: &CheckArgs) -> VerbResult {
                         out,
                         "{}",
                         json!({
-                            "file": urls::shown_path(path), "whole": false,
+                            "schema": SCHEMA, "file": urls::shown_path(path),
+                            "path": urls::shown_path(path), "whole": false,
                             "error": error.to_string(),
                         })
                     )?;
@@ -122,7 +127,8 @@ impl Outcome {
             Self::Reads(report) => as_json(path, report),
             Self::Arrays(report) => arrays_as_json(path, report),
             Self::Fastq(count, verified, note) => json!({
-                "file": urls::shown_path(path), "whole": true,
+                "schema": SCHEMA, "file": urls::shown_path(path),
+                "path": urls::shown_path(path), "whole": true,
                 "reads": count.reads, "bases": count.bases,
                 "checksums": verified.by, "note": note,
             }),
@@ -152,22 +158,26 @@ impl Outcome {
 }
 
 fn check(path: &Path, args: &CheckArgs, options: &Options) -> Result<Outcome, Failure> {
+    let is_kind = |kind| check_options(path, kind);
     let file = if Format::of_path(path).is_some() {
         // `thalweg::open` would refuse a damaged FAST5 file from which reads can be salvaged.
         ReadFile::open(path, options.clone())?
     } else {
         match thalweg::open(path, options.clone())? {
-            Opened::Arrays(file) if args.salvage.is_none() => {
+            Opened::Arrays(file) => {
+                is_kind(Kind::Arrays)?;
                 let _progress = FetchProgress::watch(&options.control, file.store().size());
                 return Ok(Outcome::Arrays(file.check()?));
             }
-            Opened::Fastq(file) if args.salvage.is_none() => {
+            Opened::Fastq(file) => {
+                is_kind(Kind::Fastq)?;
                 let (count, verified) = fastq::check(&file)?;
                 return Ok(Outcome::Fastq(count, verified, file.note().map(str::to_owned)));
             }
             other => other.into_reads()?,
         }
     };
+    is_kind(Kind::Reads)?;
     if let Some(out) = &args.salvage {
         let format = file.format();
         check_name(out, format.name(), &[format.extension()])?;
@@ -199,7 +209,9 @@ fn print_arrays(out: &mut impl Write, path: &Path, report: &ArrayCheck) -> std::
 
 fn arrays_as_json(path: &Path, report: &ArrayCheck) -> Value {
     json!({
+        "schema": SCHEMA,
         "file": urls::shown_path(path),
+        "path": urls::shown_path(path),
         "whole": report.is_whole(),
         "objects": report.objects,
         "datasets": report.datasets,
@@ -273,7 +285,9 @@ fn as_json(path: &Path, report: &CheckReport) -> Value {
         LostReads::AtLeast(n) => (n, false),
     };
     json!({
+        "schema": SCHEMA,
         "file": urls::shown_path(path),
+        "path": urls::shown_path(path),
         "whole": report.is_whole(),
         "reads": report.reads,
         "samples": report.samples,

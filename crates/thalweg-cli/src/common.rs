@@ -5,9 +5,11 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
+use rustix::io::Errno;
 use serde_json::Value;
 use thalweg::Error;
 use thalweg::text::{Shown, escaped};
+use thalweg_io::stdout_was_closed;
 use thalweg_io::urls::{self, url};
 
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
@@ -194,36 +196,61 @@ pub(crate) fn shown_path(path: &Path) -> String {
 
 /// Prints one line of JSON on standard output.
 pub(crate) fn print_json(line: &Value) -> VerbResult {
-    let mut out = output();
-    writeln!(out, "{line}")?;
-    out.flush()?;
-    Ok(())
+    print_line(line)
 }
 
 /// Buffered standard output. When its reader has gone, as after `| head`, what is written is
 /// dropped, and the verb goes on to its result and its exit code.
 pub(crate) fn output() -> BufWriter<Printable<OutputOrNothing>> {
-    let output = OutputOrNothing(Some(io::stdout().lock()));
+    let output = OutputOrNothing(Some(standard_output()));
     BufWriter::with_capacity(OUTPUT_BUFFER, Printable::new(output))
 }
 
 /// Buffered standard output of a verb that does nothing but list. When its reader has gone, writing
 /// fails, and the verb ends with [`Failure::OutputClosed`].
-pub(crate) fn listing() -> BufWriter<Printable<StdoutLock<'static>>> {
-    BufWriter::with_capacity(OUTPUT_BUFFER, Printable::new(io::stdout().lock()))
+pub(crate) fn listing() -> BufWriter<Printable<StandardOutput>> {
+    BufWriter::with_capacity(OUTPUT_BUFFER, Printable::new(standard_output()))
+}
+
+/// Standard output without a buffer of its own. Writing to one that is closed is an error.
+pub(crate) struct StandardOutput(StdoutLock<'static>);
+
+/// Standard output without a buffer of its own.
+pub(crate) fn standard_output() -> StandardOutput {
+    StandardOutput(io::stdout().lock())
+}
+
+impl Write for StandardOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if stdout_was_closed() {
+            return Err(Errno::BADF.into());
+        }
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Prints a line on standard output.
+pub(crate) fn print_line(line: &dyn Display) -> VerbResult {
+    let mut out = output();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
 }
 
 const OUTPUT_BUFFER: usize = 1 << 16;
 
 /// Standard output until its reader has gone.
-pub(crate) struct OutputOrNothing(Option<StdoutLock<'static>>);
+pub(crate) struct OutputOrNothing(Option<StandardOutput>);
 
 impl OutputOrNothing {
     /// Does something with the output, if it has a reader; otherwise returns `dropped`.
     fn with<T>(
         &mut self,
         dropped: T,
-        f: impl FnOnce(&mut StdoutLock<'static>) -> io::Result<T>,
+        f: impl FnOnce(&mut StandardOutput) -> io::Result<T>,
     ) -> io::Result<T> {
         let Some(output) = &mut self.0 else { return Ok(dropped) };
         match f(output) {

@@ -3,6 +3,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use thalweg::new_file::NewFile;
 use thalweg_gauge::cross_run::{
@@ -12,7 +13,8 @@ use thalweg_gauge::report::{compared_html, compared_text, is_page};
 use thalweg_gauge::results::{ResultRun, result_files};
 use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult, complain, output};
+use crate::common::{Failure, VerbResult, complain, counted, output};
+use crate::done::say_done;
 use crate::force::ForceArgs;
 use crate::output_name::check_name;
 
@@ -59,6 +61,7 @@ pub(crate) struct CompareArgs {
 }
 
 pub(crate) fn run(args: &CompareArgs) -> VerbResult {
+    let started = Instant::now();
     if args.baseline.is_some() && args.results.len() > 1 {
         return Err(Failure::Usage(
             "--baseline chooses an arm of one run; several runs are held against the first".into(),
@@ -96,6 +99,8 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
     }
     if let Some(path) = &args.html {
         NewFile::create(path)?.finish_with(compared_html(&compared).as_bytes())?;
+        let rows = counted(compared.rows.len() as u64, "row");
+        say_done(&format!("compared {rows}"), path, started.elapsed().as_secs_f64());
     }
     let mut out = output();
     if args.json {

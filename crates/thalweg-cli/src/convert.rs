@@ -5,9 +5,11 @@ mod outputs;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 use std::{fs, slice};
 
 use serde_json::json;
+use thalweg::Error;
 use thalweg::convert::{Conversion, convert};
 use thalweg::format::Format;
 use thalweg::new_file::Inputs;
@@ -15,15 +17,17 @@ use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, RepackArgs, RepackJob};
-use crate::common::{Failure, VerbResult, create_folder, for_each_file, is_stream, print_json};
+use crate::common::{
+    Failure, VerbResult, counted, create_folder, for_each_file, is_stream, print_json,
+};
+use crate::done::say_done;
 use crate::explain::{self, ExplainedRun, counting};
 use crate::fastq;
 use crate::id_list::read_ids;
-use crate::open::{ReadArgs, find_reads, open_set};
+use crate::open::{ReadArgs, WITHOUT_READS, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
-use crate::output_name::check_name;
+use crate::output_name::{check_name, is_hdf5_name};
 use crate::prices::PriceArgs;
-use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use outputs::{format, is_whole, outputs};
 
@@ -117,20 +121,43 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
         check_options(path, Kind::Reads)?;
     }
     let control = options.control.clone();
-    let format = format(args)?;
+    let format = format(args).map_err(|failure| named_like_arrays(args, failure))?;
     let conversion = args.write.conversion(format, &options)?;
     if args.per_file {
         return per_file(args, format, &conversion, &options);
     }
-    let set = open_set(&args.inputs, options)?;
+    let set = open_set(&args.inputs, options).map_err(repack_instead)?;
     args.write.force.check(&args.output, set.paths().chain(args.ids.as_deref()))?;
     let selection = selection(args, &set)?;
     if args.explain {
         let run = ExplainedRun::Ordered;
         return explain::print(&set, &selection, run, &args.prices, args.write.json);
     }
-    let _progress = FetchProgress::watch(&control, set.bytes());
+    let _progress = args.write.progress(&control, set.bytes());
     write(args, &set, &selection, &args.output, &conversion)
+}
+
+/// The failure for an output without the name of a format of reads. It may be meant for arrays.
+fn named_like_arrays(args: &ConvertArgs, failure: Failure) -> Failure {
+    match failure {
+        Failure::Usage(message) if is_hdf5_name(&args.output) => {
+            Failure::Usage(format!("{message}; --repack rewrites HDF5 files of arrays"))
+        }
+        other => other,
+    }
+}
+
+/// The failure to open inputs. If they are arrays, another option rewrites them.
+fn repack_instead(failure: Failure) -> Failure {
+    match failure {
+        Failure::Failed(Error::Unsupported { file, what, .. })
+            if what.starts_with(WITHOUT_READS) =>
+        {
+            let advice = "`thalweg convert --repack IN OUT` rewrites files of arrays".into();
+            Failure::Failed(Error::Unsupported { file, what, advice })
+        }
+        other => other,
+    }
 }
 
 fn convert_fastq(args: &ConvertArgs, named: fastq::Named, options: &Options) -> VerbResult {
@@ -166,12 +193,15 @@ fn per_file(
     let inputs = find_reads(&args.inputs, &options.control)?;
     let outputs = outputs(args, format, &inputs)?;
     let bytes = inputs.iter().filter_map(|path| Some(fs::metadata(path).ok()?.len())).sum();
-    let _progress = FetchProgress::watch(&options.control, bytes);
+    let _progress = args.write.progress(&options.control, bytes);
     let all = Inputs::new(&inputs);
     for_each_file(inputs.iter().zip(outputs), |(input, path)| {
         if args.resume && is_whole(&path, input, options) {
             if args.write.json {
-                print_json(&json!({ "output": urls::shown_path(&path), "skipped": true }))?;
+                print_json(&json!({
+                    "schema": "thalweg.convert/1", "output": urls::shown_path(&path),
+                    "path": urls::shown_path(&path), "skipped": true,
+                }))?;
             }
             return Ok(());
         }
@@ -179,7 +209,7 @@ fn per_file(
         if args.resume {
             args.write.force.check_one(&path, &all)?;
         }
-        let set = open_set(slice::from_ref(input), options.clone())?;
+        let set = open_set(slice::from_ref(input), options.clone()).map_err(repack_instead)?;
         path.parent().map_or(Ok(()), create_folder)?;
         write(args, &set, &Selection::All, &path, conversion)
     })
@@ -193,9 +223,15 @@ fn write(
     path: &Path,
     conversion: &Conversion,
 ) -> VerbResult {
+    let started = Instant::now();
     let report = convert(set, selection, path, conversion)?;
     args.write.force.remove_old_index(path);
-    args.write.print_report(path, &report, Some(("skipped", false.into())))
+    args.write.print_report(path, &report, Some(("skipped", false.into())))?;
+    if !args.write.json {
+        let reads = counted(report.reads, "read");
+        say_done(&format!("converted {reads}"), path, started.elapsed().as_secs_f64());
+    }
+    Ok(())
 }
 
 fn selection(args: &ConvertArgs, set: &ReadSet) -> Result<Selection, Failure> {

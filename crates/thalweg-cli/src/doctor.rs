@@ -27,6 +27,7 @@ use crate::common::{Failure, VerbResult, complain, ended, output};
 use crate::explain::{CACHE, counting, prior};
 use crate::open::ReadArgs;
 use crate::options::{Kind, check as check_options};
+use crate::progress::FetchProgress;
 use report::{in_json, in_words};
 use stripes::{Stripes, stripes};
 
@@ -119,6 +120,7 @@ pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
     let counted = counting(true, args.read.options());
     let mut options = Options { own_index: true, finds_in_rounds: true, ..counted };
     let path = &args.file;
+    let progress = options.counter.as_ref().map(FetchProgress::count);
     let started = Instant::now();
     let opened = OpenedStore::unthrottled(path, &options)?;
     let store = StoreHere::of(path, &opened);
@@ -127,7 +129,10 @@ pub(crate) fn run(args: &DoctorArgs) -> VerbResult {
         options.model = args.model.as_ref().map(|asked| asked.model);
     }
     match identified.open(options.clone())? {
-        Opened::Arrays(file) => of_arrays(args, &file, &store, started, &options),
+        Opened::Arrays(file) => {
+            check_options(path, Kind::Arrays)?;
+            of_arrays(args, &file, &store, started, &options, progress)
+        }
         other => {
             check_options(path, Kind::Reads)?;
             reads::run(path, &other.into_reads()?, args.json)
@@ -176,6 +181,7 @@ fn of_arrays(
     store: &StoreHere,
     started: Instant,
     options: &Options,
+    progress: Option<FetchProgress>,
 ) -> VerbResult {
     let throttled = options.throttle.is_some();
     let (datasets, mut is_partial) = arrays::survey(file, &args.paths)?;
@@ -209,6 +215,7 @@ fn of_arrays(
     let warm = if throttled && args.model.is_none() { 0.0 } else { store.cached };
     let index = found + cold_index(file.finding(), &model).mul_f64(warm);
     let diagnosis = diagnose(file, &all, &model, index, &Costs::default())?;
+    drop(progress);
     let measured_s = if args.measure { Some(measure(args, &all, options)?) } else { None };
     let report = DoctorReport {
         path: &args.file,
@@ -266,6 +273,9 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
         .filter(|dataset| all.iter().any(|known| known.path() == dataset.path()))
         .collect();
     let mut sums = vec![WordSum::default(); same.len()];
+    let bytes: u64 = same.iter().map(|dataset| array_bytes(dataset)).sum();
+    let stored = file.store().size().min(bytes);
+    let _progress = FetchProgress::watch(&file.options().control, stored);
     file.each(&same, &mut |number, values| {
         if let Some(sum) = sums.get_mut(number) {
             sum.update(values);
@@ -275,6 +285,13 @@ fn measure(args: &DoctorArgs, all: &[&Dataset], options: &Options) -> Result<f64
     let took: Duration = started.elapsed();
     black_box(&sums);
     Ok(took.as_secs_f64())
+}
+
+fn array_bytes(dataset: &Dataset) -> u64 {
+    match &dataset.found {
+        Found::Array(array) => array.bytes(),
+        Found::Other(_) => 0,
+    }
 }
 
 #[cfg(test)]

@@ -71,6 +71,7 @@ fn as_json(path: &Path, eviction: &Eviction) -> serde_json::Value {
     json!({
         "schema": "thalweg.eviction/1",
         "file": urls::shown_path(path),
+        "path": urls::shown_path(path),
         "proved": eviction.proved(),
         "objection": eviction.objection(),
         "eviction": eviction,

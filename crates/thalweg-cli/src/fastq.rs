@@ -5,6 +5,7 @@ mod checksums;
 use std::fmt::Write as _;
 use std::io::{Write, stdin};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -27,8 +28,10 @@ pub(crate) use checksums::Verified;
 
 use crate::common::{
     Failure, VerbResult, complain, counted, is_stream, listing, output, print_json, shown_path,
+    standard_output,
 };
 use crate::digest::hex;
+use crate::done::say_done;
 use crate::evict;
 use crate::open::identify;
 use crate::progress::FetchProgress;
@@ -117,7 +120,17 @@ pub(crate) struct ReadJob<'a> {
 pub(crate) fn read(file: &FastqFile, job: &ReadJob<'_>) -> VerbResult {
     let progress = progress(file);
     if let Some(to) = job.to {
-        return save(file, to);
+        let reads = save(file, to)?;
+        drop(progress);
+        let (took_s, cpu_s) = job.started.seconds();
+        if job.as_json {
+            return print_json(&json!({
+                "schema": "thalweg.table/1", "path": file.name(), "to": shown_path(to),
+                "reads": reads, "open_to_last_s": took_s, "cpu_s": cpu_s,
+            }));
+        }
+        say_done(&counted(reads, "read"), to, took_s);
+        return Ok(());
     }
     if job.digests {
         let mut out = listing();
@@ -164,14 +177,19 @@ fn row(record: &Record<'_>) -> String {
     format!("{}\t{}\t{hash}", escaped(record.name()), record.sequence.len())
 }
 
-fn save(file: &FastqFile, to: &Path) -> VerbResult {
+/// Writes a table. Returns how many records it has.
+fn save(file: &FastqFile, to: &Path) -> Result<u64, Failure> {
     let kind = TableKind::of_path(to)
         .map_err(|why| Failure::Usage(format!("{}: {why}", shown_path(to))))?;
     let mut sink = TableSink::create(to, kind, &schema())?;
+    let mut reads = 0;
     for batch in file.batches()? {
-        sink.push_long(&batch?, &file.options().control)?;
+        let batch = batch?;
+        reads += batch.num_rows() as u64;
+        sink.push_long(&batch, &file.options().control)?;
     }
-    sink.finish()
+    sink.finish()?;
+    Ok(reads)
 }
 
 /// What a file is, as a line of JSON or in words. With `count` it is read.
@@ -233,9 +251,11 @@ fn info(path: &Path, file: &FastqFile, cached: &Residency, summary: Option<&Summ
     json!({
         "schema": "thalweg.info/1",
         "file": urls::shown_path(path),
+        "path": urls::shown_path(path),
         "format": "FASTQ",
         "compression": file.compression().name(),
         "size_bytes": file.size(),
+        "bytes_stored": file.size(),
         "reads": of(&|s| s.reads.into()),
         "bases": of(&|s| s.bases.into()),
         "gc": of(&|s| s.gc.into()),
@@ -308,6 +328,7 @@ impl ConvertJob<'_> {
 /// Writes the same text in another compression, which the name says. Checksums of the input that
 /// lie beside it are verified before a file appears; on the standard output it is too late.
 pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> VerbResult {
+    let started = Instant::now();
     let _progress = progress(file);
     let checksums = Checksums::of(file.path(), job.md5, file.options())?;
     let on_stored = checksums.on_stored();
@@ -324,12 +345,17 @@ pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> 
     let done = file.convert(target, job.verify, on_stored, |part| out.push(part))?;
     let verified = checksums.verify(file.name())?;
     out.finish()?;
+    let Converted { count, text, written } = done;
     if !job.as_json {
+        let reads = counted(count.reads, "read");
+        say_done(&format!("converted {reads}"), job.to, started.elapsed().as_secs_f64());
         return Ok(());
     }
-    let Converted { count, text, written } = done;
     print_json(&json!({
+        "schema": "thalweg.convert/1",
         "output": urls::shown_path(job.to),
+        "path": urls::shown_path(job.to),
+        "bytes_stored": written,
         "reads": count.reads,
         "bases": count.bases,
         "text_bytes": text,
@@ -350,7 +376,7 @@ fn is_closed(error: &thalweg::Error) -> bool {
 
 /// Writes to the standard output.
 fn to_stdout(part: &[u8]) -> thalweg::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = standard_output();
     let written = out.write_all(part).and_then(|()| out.flush());
     written.map_err(|error| thalweg::Error::io(&STDOUT.into(), "writing", error))
 }

@@ -32,13 +32,13 @@ pub(crate) struct FilterArgs {
     #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]
     condition: Option<String>,
     /// Only the reads in this list (one id a line)
-    #[arg(long, value_name = "LIST")]
+    #[arg(long, value_name = "LIST", group = "listed")]
     ids: Option<PathBuf>,
     /// Only the reads in this BAM file; the parent of a split read counts (tag pi)
-    #[arg(long, value_name = "BAM", conflicts_with = "ids")]
+    #[arg(long, value_name = "BAM", group = "listed")]
     bam: Option<PathBuf>,
     /// Ids that no file has are no error
-    #[arg(long)]
+    #[arg(long, requires = "listed")]
     missing_ok: bool,
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
         (None, None) => None,
     };
     let lists: Vec<&Path> = args.ids.iter().chain(&args.bam).map(PathBuf::as_path).collect();
-    args.files.run(&lists, |set| {
+    // A condition looks at all reads: no index is needed for the next run.
+    let keeps_index = listed.is_some();
+    args.files.run("kept", &lists, keeps_index, |set| {
         let chosen = choose(set, listed.as_deref(), condition, args.missing_ok)?;
-        Ok(chosen
-            .into_iter()
-            .map(|(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids))))
-            .collect())
+        let part = |(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids)));
+        Ok((chosen.files.into_iter().map(part).collect(), chosen.of))
     })
 }
 
@@ -84,12 +84,12 @@ fn choose(
     listed: Option<&[String]>,
     condition: Option<Condition>,
     missing_ok: bool,
-) -> Result<Vec<(usize, Vec<String>)>, Failure> {
-    let Chosen { files, missing } = set.choose(listed, condition).map_err(Failure::of_argument)?;
-    if let Some(first) = missing.first() {
+) -> Result<Chosen, Failure> {
+    let chosen = set.choose(listed, condition).map_err(Failure::of_argument)?;
+    if let Some(first) = chosen.missing.first() {
         let of = listed.unwrap_or_default().iter().collect::<HashSet<_>>().len();
         let of = counted(of as u64, "read");
-        let what = format!("{} of {of} ({first}, for one)", missing.len());
+        let what = format!("{} of {of} ({first}, for one)", chosen.missing.len());
         if !missing_ok {
             return Err(Failure::Failed(thalweg::Error::NotFound {
                 file: counted(set.paths().len() as u64, "file").into(),
@@ -99,5 +99,5 @@ fn choose(
         }
         complain(&format!("not found: {what}"));
     }
-    Ok(files)
+    Ok(chosen)
 }

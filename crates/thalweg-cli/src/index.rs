@@ -2,15 +2,19 @@
 //! where an HDF5 file's chunks lie.
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
-use thalweg::reads::{index_path, index_place, is_index};
+use thalweg::reads::{KeepIndex, is_index, places_to_keep};
 use thalweg::{Identified, Opened, Options};
-use thalweg_io::urls::{self, url};
+use thalweg_io::urls;
 
 use crate::arrays::{self, KerchunkArgs};
-use crate::common::{Failure, VerbResult, complain, for_each_file, shown_path};
+use crate::common::{Failure, VerbResult, for_each_file};
+use crate::done::say_done;
+use crate::explain::counting;
 use crate::force::{ForceArgs, check_sidecar};
 use crate::open::{ReadArgs, find_reads, identify, print_note};
+use crate::options::{Kind, check as check_options};
 use crate::output_name::check_name;
 use crate::progress::FetchProgress;
 
@@ -46,11 +50,10 @@ pub(crate) struct IndexArgs {
 pub(crate) fn run(args: &IndexArgs) -> VerbResult {
     if let Some(out) = args.references.output() {
         args.force.check(out, &args.paths)?;
-        check_name(out, "JSON", &["json"])?;
         return references(&args.paths, out, &args.read.options());
     }
     // The new index is made from the file itself, whatever an older index says.
-    let options = Options { own_index: true, ..args.read.options() };
+    let options = Options { own_index: true, ..counting(true, args.read.options()) };
     let files = find_reads(&args.paths, &options.control)?;
     if args.output.is_some() && files.len() > 1 {
         return Err(Failure::Usage("--output is for one file at a time".into()));
@@ -74,6 +77,7 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
     match found.open(options.clone())? {
         Opened::Arrays(file) => {
             file.check_output(out).map_err(Failure::of_argument)?;
+            check_name(out, "JSON", &["json"])?;
             arrays::write_references(path, &file, out)
         }
         _ => Err(not_arrays()),
@@ -82,35 +86,48 @@ fn references(paths: &[PathBuf], out: &Path, options: &Options) -> VerbResult {
 
 /// Writes the index of one file.
 fn index(path: &Path, args: &IndexArgs, options: &Options) -> VerbResult {
+    let (started, indexed) = (Instant::now(), format!("indexed {}", urls::shown_path(path)));
+    let progress = options.counter.as_ref().map(FetchProgress::count);
     let file = match Identified::new(path, options)?.open(options.clone())? {
         Opened::Arrays(file) => {
-            let beside = index_place(path);
+            check_options(path, Kind::Arrays)?;
+            let beside = place_of(path, args, options)?;
             let out = args.output.as_deref();
             let place = out.unwrap_or(&beside);
             check_place(path, place, args, arrays::is_index)?;
             file.check_output(place).map_err(Failure::of_argument)?;
+            check_name(place, "an index", &["idx"])?;
             let out = out.or(args.force.is_given().then_some(&*beside));
             let place = arrays::write_index(&file, out)?;
-            note_place(path, &place, args);
+            say_done(&indexed, &place, started.elapsed().as_secs_f64());
             return Ok(());
         }
         other => other.into_reads()?,
     };
+    check_options(path, Kind::Reads)?;
     print_note(path, &file);
+    drop(progress);
     let _progress = FetchProgress::watch(&options.control, file.store().size());
-    let place = args.output.clone().unwrap_or_else(|| index_place(path));
+    let place = place_of(path, args, options)?;
     check_place(path, &place, args, is_index)?;
+    check_name(&place, "an index", &["idx"])?;
     file.write_index(&place)?;
-    note_place(path, &place, args);
+    say_done(&indexed, &place, started.elapsed().as_secs_f64());
     Ok(())
 }
 
-/// Says where the index is, if it is neither beside the file nor where the user has put it.
-fn note_place(path: &Path, place: &Path, args: &IndexArgs) {
-    if args.output.is_none() && place != index_path(path) {
-        let why = if url(path).is_some() { "" } else { ": beside the file is no room" };
-        complain(&format!("the index is {}{why}", shown_path(place)));
+/// The path of the new index.
+fn place_of(path: &Path, args: &IndexArgs, options: &Options) -> Result<PathBuf, Failure> {
+    if let Some(output) = &args.output {
+        return Ok(output.clone());
     }
+    places_to_keep(path, options.keep_index).next().ok_or_else(|| {
+        let what = match options.keep_index {
+            KeepIndex::No => "--index-in none (or THALWEG_INDEX) leaves nothing to do",
+            _ => "there is no cache folder: set HOME or XDG_CACHE_HOME, or name --output",
+        };
+        Failure::Usage(what.into())
+    })
 }
 
 /// Checks that the index of a file may be written at `place`. A link is followed only if the path
@@ -122,7 +139,6 @@ fn check_place(
     is_kind: fn(&[u8]) -> bool,
 ) -> VerbResult {
     args.force.check_kind(place, [path], is_kind)?;
-    check_name(place, "an index", &["idx"])?;
     if args.output.is_some() || args.force.is_given() {
         return Ok(());
     }

@@ -63,6 +63,9 @@ pub(crate) fn run(args: &InfoArgs) -> VerbResult {
         is_run = is_run || is_many(path, &options.control)?;
     }
     if is_run {
+        if let Some(path) = args.files.first() {
+            check_options(path, Kind::Run)?;
+        }
         return run::run(&args.files, args.json, options);
     }
     let mut out = output();
@@ -103,10 +106,12 @@ fn described(path: &Path, args: &InfoArgs, options: &Options) -> Result<(String,
             arrays::describe(path, &file, &cached, args.json)
         }
         Opened::Fastq(file) => {
+            check_options(path, Kind::Fastq)?;
             Ok((fastq::describe(path, &file, &cached, args.json, args.count)?, false))
         }
         other => {
             let file = other.into_reads()?;
+            check_options(path, Kind::Reads)?;
             Ok((reads::describe(path, file, cached, args, &options.control)?, false))
         }
     }

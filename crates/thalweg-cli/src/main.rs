@@ -44,6 +44,7 @@ mod write;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use thalweg_io::stdout_was_closed;
 
 /// Reads, converts, checks and measures scientific files.
 #[derive(Debug, Parser)]
@@ -89,7 +90,14 @@ and AWS_SKIP_SIGNATURE=true reads public buckets.";
 
 fn main() -> ExitCode {
     signals::outlive_large_writes();
-    let matches = Cli::command().get_matches();
+    let matches = match options::with_outputs(Cli::command()).try_get_matches() {
+        Ok(matches) => matches,
+        // Help and version are output; a mistake is told on standard error.
+        Err(text) if !text.use_stderr() && stdout_was_closed() => {
+            return common::exit(common::print_line(&text), 0);
+        }
+        Err(error) => error.exit(),
+    };
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     options::note(&matches);
     done::note_quiet(cli.quiet);

@@ -19,7 +19,8 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> VerbResult {
-    args.files.run(&[], |set| {
-        Ok((0..set.paths().len()).map(|file| SetPart::new(file, Selection::All)).collect())
+    args.files.run("merged", &[], true, |set| {
+        let all = |file| SetPart::new(file, Selection::All);
+        Ok(((0..set.paths().len()).map(all).collect(), None))
     })
 }

@@ -2,24 +2,29 @@
 //! and the options for both.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use thalweg::control::Control;
 use thalweg::fastq::is_fastq_name;
+use thalweg::format::Format;
 use thalweg::graph::Network;
-use thalweg::reads::{ReadFile, ReadSet, find, is_many};
+use thalweg::reads::{KeepIndex, ReadFile, ReadSet, WantedNames, find, find_named, is_many};
 use thalweg::store::throttled::Limits;
 use thalweg::{Error, Identified, Options, StoreKind};
 use thalweg_io::open::set_timeout_of_urls;
 use thalweg_io::urls::{self, url};
 
 use crate::cache::CacheArgs;
-use crate::common::{Failure, MEASURING, complain, parse_bytes, parse_size};
+use crate::common::{Failure, MEASURING, complain, counted, parse_bytes, parse_size};
+use crate::done::say;
+use crate::options::{Kind, check as check_options};
+use crate::output_name::is_hdf5_name;
 use crate::signals::cancel_on_signal;
 
 /// How the library calls a file of arrays where files of reads are wanted.
-const WITHOUT_READS: &str = "an HDF5 file without reads";
+pub(crate) const WITHOUT_READS: &str = "an HDF5 file without reads";
 
 /// The options of every verb that reads files.
 #[derive(Debug, Clone, Args)]
@@ -51,7 +56,50 @@ pub(crate) struct ReadArgs {
     #[arg(long, help_heading = MEASURING, overrides_with = "no_index")]
     no_index: bool,
     #[command(flatten)]
+    index: IndexPlaceArgs,
+    #[command(flatten)]
     timeout: TimeoutArgs,
+}
+
+/// Where indexes are kept.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct IndexPlaceArgs {
+    /// Where new indexes (.idx) are kept; those that are there are used in any case. The variable
+    /// THALWEG_INDEX says it for all runs
+    #[arg(long, value_enum, value_name = "PLACE", env = "THALWEG_INDEX", hide_env = true)]
+    #[arg(default_value_t, overrides_with = "index_in")]
+    index_in: IndexPlace,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+enum IndexPlace {
+    /// Beside the file, or in your cache folder where that cannot be written
+    #[default]
+    Beside,
+    /// In your cache folder
+    Cache,
+    /// Nowhere: a verb that needs one makes it again each time
+    None,
+}
+
+impl IndexPlaceArgs {
+    /// The choice, for the library.
+    pub(crate) fn keep(self) -> KeepIndex {
+        match self.index_in {
+            IndexPlace::Beside => KeepIndex::Beside,
+            IndexPlace::Cache => KeepIndex::InCache,
+            IndexPlace::None => KeepIndex::No,
+        }
+    }
+}
+
+/// Says where an index was kept, the first time. A verb may make thousands.
+fn say_index(place: &Path) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if !SAID.swap(true, Ordering::Relaxed) {
+        let why = "an index, to find reads sooner; --index-in cache or none keeps none here";
+        say(&format!("{}: {why}", urls::shown_path(place)));
+    }
 }
 
 /// How long a read of an object waits.
@@ -123,6 +171,8 @@ impl ReadArgs {
             throttle: self.throttle.filter(|limits| *limits != Limits::default()),
             gap: self.gap,
             own_index: self.no_index,
+            keep_index: self.index.keep(),
+            index_kept: Some(say_index),
             timeout: self.timeout.timeout(),
             cache: self.cache.cache(),
             ..usual
@@ -168,6 +218,9 @@ pub(crate) fn open_set_with(
     known: Option<ReadFile>,
     options: Options,
 ) -> Result<ReadSet, Failure> {
+    if let Some(path) = paths.first() {
+        check_options(path, Kind::Reads)?;
+    }
     let set = ReadSet::open_with(paths, known, options);
     let set = set.map_err(|error| about_arrays(paths, about_others(paths, error)))?;
     for (path, note) in set.notes() {
@@ -179,6 +232,21 @@ pub(crate) fn open_set_with(
 /// The files of reads at paths, in folders, and of patterns.
 pub(crate) fn find_reads(paths: &[PathBuf], control: &Control) -> Result<Vec<PathBuf>, Failure> {
     Ok(find(paths, control).map_err(|error| about_others(paths, error))?)
+}
+
+/// The files that `check` looks for in folders: those of reads, FASTQ and arrays.
+pub(crate) fn find_all(paths: &[PathBuf], control: &Control) -> Result<Vec<PathBuf>, Failure> {
+    let wanted = WantedNames {
+        is_wanted: |path| {
+            Format::of_path(path).is_some() || is_fastq_name(path) || is_hdf5_name(path)
+        },
+        ends: format!("{}, .fastq, .fq (.gz), .nxs, .h5 or .hdf5", Format::extensions(".")),
+    };
+    Ok(find_named(paths, &wanted, control).map_err(|error| about_others(paths, error))?)
+}
+
+fn fastq_names() -> WantedNames {
+    WantedNames { is_wanted: is_fastq_name, ends: ".fastq or .fq".into() }
 }
 
 /// The error for several paths of which one is a file of arrays.
@@ -206,11 +274,28 @@ fn about_others(paths: &[PathBuf], error: Error) -> Error {
             advice: "`thalweg info`, `read`, `check` and `convert` read FASTQ".into(),
         };
     }
+    if let (Error::NotFound { .. }, [folder]) = (&error, paths)
+        && folder.is_dir()
+        && !Network::is_at(folder)
+        && let Ok(files) = find_named(paths, &fastq_names(), &Control::default())
+    {
+        return Error::Unsupported {
+            file: urls::shown_path(folder).into(),
+            what: format!(
+                "a folder of FASTQ ({}) in place of signal",
+                counted(files.len() as u64, "file")
+            )
+            .into(),
+            advice: "`thalweg check` takes the folder; `info`, `read` and `convert` take the files"
+                .into(),
+        };
+    }
     match paths.iter().find(|path| Network::is_at(path)) {
         Some(path) if !matches!(error, Error::Cancelled) => Error::Unsupported {
             file: urls::shown_path(path).into(),
             what: "a network in place of reads".into(),
-            advice: "`thalweg graph` has the verbs for networks".into(),
+            advice: "`thalweg graph info` describes it, and `thalweg graph` has the other verbs"
+                .into(),
         },
         _ => error,
     }

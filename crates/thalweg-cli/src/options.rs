@@ -4,16 +4,22 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use clap::ArgMatches;
 use clap::parser::ValueSource;
+use clap::{ArgMatches, Command};
+use thalweg::format::Format;
 use thalweg_io::urls::unknown_scheme;
 
 use crate::common::{Failure, VerbResult, is_stream, shown_path};
+use crate::output_name::is_hdf5_name;
 
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Reads,
+    /// Reads in HDF5, which are [`Kind::Reads`], too.
+    Fast5,
+    /// Several files of reads, taken together.
+    Run,
     Arrays,
     Blow5,
     Pod5,
@@ -23,9 +29,12 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    fn name(self) -> &'static str {
+    /// What such a file holds, in words.
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Reads => "reads",
+            Self::Fast5 => "FAST5",
+            Self::Run => "a run of reads",
             Self::Arrays => "HDF5 arrays",
             Self::Blow5 => "BLOW5",
             Self::Pod5 => "POD5",
@@ -36,15 +45,24 @@ impl Kind {
     }
 }
 
-/// Options of a verb that are for some kinds of files only. Names are those of the arguments, with
-/// `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 15] = [
+/// Options of a verb that are for some kinds of files only, or if there is no kind, for nothing
+/// that the verb does. Names are those of the arguments, with `_` in the place of `-`.
+const OPTIONS: [(&str, &[&str], &[Kind]); 24] = [
+    (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
+    ("read", &["events", "logs"], &[Kind::Arrays]),
+    ("read", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
     ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
-    ("read", &["explain", "events", "logs", "trusted"], &[Kind::Reads, Kind::Arrays]),
+    ("read", &["explain"], &[Kind::Reads, Kind::Arrays]),
     ("info", &["count"], &[Kind::Reads, Kind::Fastq]),
+    ("info", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
+    ("check", &["salvage"], &[Kind::Reads]),
+    ("index", &["no_index"], &[]),
     ("doctor", &["paths", "measure"], &[Kind::Arrays]),
+    ("doctor", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
+    ("doctor", &["no_index"], &[]),
     ("plot", &["bank"], &[Kind::Arrays]),
+    ("plot", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
     ("plot", &["read", "pa"], &[Kind::Reads]),
     (
         "convert",
@@ -87,6 +105,23 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 15] = [
     ("synth", &["neurons", "astrocytes"], &[Kind::Neuroglial]),
 ];
 
+/// All verbs that have an option.
+const EVERY: &str = "";
+
+/// The outputs without which there is nothing that --force could replace.
+const OUTPUTS: [(&str, &str); 4] =
+    [("read", "to"), ("scan", "to"), ("check", "salvage"), ("compare", "html")];
+
+/// The command, in which --force needs an output that can exist.
+pub(crate) fn with_outputs(command: Command) -> Command {
+    let command = OUTPUTS.iter().fold(command, |command, (verb, output)| {
+        command.mut_subcommand(verb, |verb| verb.mut_arg("force", |arg| arg.requires(*output)))
+    });
+    command.mut_subcommand("graph", |graph| {
+        graph.mut_subcommand("degree", |degree| degree.mut_arg("force", |arg| arg.requires("plot")))
+    })
+}
+
 /// The verb, and the arguments on the command line.
 static GIVEN: OnceLock<(String, Vec<String>)> = OnceLock::new();
 
@@ -98,6 +133,11 @@ pub(crate) fn note(matches: &ArgMatches) {
     let given = of_verb.ids().filter(given).map(ToString::to_string).collect();
     // It is called once.
     let _ = GIVEN.set((verb.to_owned(), given));
+}
+
+/// Whether an argument is on the command line.
+pub(crate) fn is_given(name: &str) -> bool {
+    GIVEN.get().is_some_and(|(_, given)| given.iter().any(|given| given == name))
 }
 
 /// Refuses arguments of all verbs that are URLs of an unknown kind. A verb would look for a file of
@@ -151,13 +191,19 @@ pub(crate) fn check_streams(matches: &ArgMatches) -> VerbResult {
 /// [`Failure::Usage`] with the option and the kind.
 pub(crate) fn check(path: &Path, kind: Kind) -> VerbResult {
     let Some((verb, given)) = GIVEN.get() else { return Ok(()) };
-    for (_, names, kinds) in OPTIONS.iter().filter(|(of, ..)| of == verb) {
+    let is_fast5 =
+        kind == Kind::Reads && (Format::of_path(path) == Some(Format::Fast5) || is_hdf5_name(path));
+    let fits = |of: &Kind| *of == kind || *of == Kind::Fast5 && is_fast5;
+    for (_, names, kinds) in OPTIONS.iter().filter(|(of, ..)| [EVERY, verb].contains(of)) {
         let unfit = names.iter().find(|name| given.iter().any(|given| given == *name));
-        let Some(unfit) = unfit.filter(|_| !kinds.contains(&kind)) else { continue };
+        let Some(unfit) = unfit.filter(|_| !kinds.iter().any(fits)) else { continue };
         let option = match *unfit {
             "paths" => "a path in the file".to_owned(),
             name => format!("--{}", name.replace('_', "-")),
         };
+        if kinds.is_empty() {
+            return Err(Failure::Usage(format!("{option} changes nothing of what {verb} does")));
+        }
         let fit: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
         return Err(Failure::Usage(format!(
             "{}: {option} is for {}, and this file is one of {}",
@@ -173,13 +219,13 @@ pub(crate) fn check(path: &Path, kind: Kind) -> VerbResult {
 mod tests {
     use clap::CommandFactory;
 
-    use super::OPTIONS;
+    use super::{EVERY, OPTIONS};
     use crate::Cli;
 
     #[test]
     fn all_names_are_arguments() {
         let command = Cli::command();
-        for (verb, names, _) in OPTIONS {
+        for (verb, names, _) in OPTIONS.into_iter().filter(|(verb, ..)| *verb != EVERY) {
             let of = command.find_subcommand(verb).map(|verb| verb.get_arguments());
             let known: Vec<&str> =
                 of.into_iter().flatten().map(|arg| arg.get_id().as_str()).collect();

@@ -41,6 +41,11 @@ fn of_name(path: &Path) -> Option<(&'static str, &'static str)> {
     ENDS.into_iter().find(|(known, _)| *known == end)
 }
 
+/// Whether a name is one of HDF5 files of arrays.
+pub(crate) fn is_hdf5_name(path: &Path) -> bool {
+    of_name(path).is_some_and(|(_, format)| format == "HDF5")
+}
+
 /// Refuses an output whose name says another format than the one that is written. Names that say
 /// nothing are good for all. `written`: the format; `ends`: the ends of names that stand for it.
 ///

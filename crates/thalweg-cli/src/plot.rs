@@ -4,15 +4,17 @@ mod read;
 mod run;
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use thalweg::Opened;
 
 use crate::arrays;
 use crate::chart::{self, Panel};
-use crate::common::{Failure, VerbResult};
+use crate::common::{Failure, VerbResult, counted, shown_path};
+use crate::done::say_done;
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, identify, open_set_with};
-use crate::options::{Kind, check as check_options};
+use crate::options::{Kind, check as check_options, is_given};
 use crate::progress::FetchProgress;
 
 /// Draw a read's signal, a run (lengths, yield over time, end reasons, channels), or neutron events
@@ -60,11 +62,21 @@ pub(crate) struct PlotArgs {
 }
 
 pub(crate) fn run(args: &PlotArgs) -> VerbResult {
+    let started = Instant::now();
     // A page can be zoomed, so it gets more points than a screen has pixels.
     let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
+    if chart::format_of(&args.to)? == "html" && is_given("width") {
+        let to = shown_path(&args.to);
+        return Err(Failure::Usage(format!(
+            "{to}: --width is for pictures; a page fits its window"
+        )));
+    }
     args.force.check(&args.to, &args.paths)?;
     let (title, panels) = panels(args, points)?;
-    chart::write(&args.to, &title, &panels, args.width)
+    chart::write(&args.to, &title, &panels, args.width)?;
+    let drawn = counted(panels.len() as u64, "panel");
+    say_done(&format!("drew {drawn}"), &args.to, started.elapsed().as_secs_f64());
+    Ok(())
 }
 
 fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failure> {

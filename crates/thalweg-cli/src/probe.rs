@@ -20,6 +20,7 @@ use thalweg_io::urls::{self, is_file, shown, url};
 
 use crate::common::{Failure, VerbResult, complain, counted, output, parse_bytes, shown_path};
 use crate::open::TimeoutArgs;
+use crate::options::is_given;
 use crate::signals::{cancel_on_signal, flag_on_signal};
 
 /// Measure the device under a file or folder, or the line to an object store, and save its model
@@ -56,6 +57,15 @@ pub(crate) struct ProbeArgs {
 }
 
 pub(crate) fn run(args: &ProbeArgs) -> VerbResult {
+    for (name, fits, what) in [
+        ("most", url(&args.path).is_some(), "a URL"),
+        ("file_size", args.path.is_dir(), "a folder"),
+    ] {
+        if is_given(name) && !fits {
+            let (path, name) = (shown_path(&args.path), name.replace('_', "-"));
+            return Err(Failure::Usage(format!("{path}: --{name} is for {what}")));
+        }
+    }
     let (found, device) = match url(&args.path) {
         Some(url) => object(args, url)?,
         None => device(args)?,

@@ -7,13 +7,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::json;
 use thalweg::fastq::FastqFile;
 use thalweg::reads::{ReadFile, ReadSet, Selection, pattern};
 use thalweg::{Identified, Options, StoreKind};
 use thalweg_io::urls::{self, url};
 
 use crate::arrays::{self, ArrayArgs, EventArgs, ReadJob};
-use crate::common::{Failure, MEASURING, VerbResult, alone, is_stream, listing, shown_path};
+use crate::common::{
+    Failure, MEASURING, VerbResult, alone, counted, is_stream, listing, print_json, shown_path,
+};
+use crate::done::say_done;
 use crate::explain::{ExplainedRun, counting, sole};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
@@ -77,7 +81,8 @@ pub(crate) struct ReadVerbArgs {
     #[arg(long, requires = "ids", requires = "json")]
     one_by_one: bool,
     /// Fetch the reads and find their records, but decode and deliver nothing
-    #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
+    #[arg(long, conflicts_with_all = ["digest", "to", "explain", "consumer_ns"])]
+    #[arg(help_heading = MEASURING)]
     no_decode: bool,
     /// Let the consumer take this many nanoseconds longer for each sample
     #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain"])]
@@ -85,7 +90,8 @@ pub(crate) struct ReadVerbArgs {
     consumer_ns: Option<u32>,
     /// HDF5: put all arrays into memory at once, even beyond the budget, instead of using them part
     /// by part
-    #[arg(long, conflicts_with_all = ["digest", "to", "explain"], help_heading = MEASURING)]
+    #[arg(long, conflicts_with_all = ["digest", "to", "explain", "select", "slices"])]
+    #[arg(help_heading = MEASURING)]
     arrays: bool,
     #[command(flatten)]
     force: ForceArgs,
@@ -129,11 +135,6 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     if args.events.asked() {
         return Err(Failure::Usage(
             "events and logs are in NeXus files: name one HDF5 file".into(),
-        ));
-    }
-    if args.to.is_some() && args.json {
-        return Err(Failure::Usage(
-            "--to with --json is for arrays: reads are written without a word".into(),
         ));
     }
     let in_memory = options.store == StoreKind::Memory;
@@ -260,7 +261,17 @@ fn reads(
     }
     let progress = FetchProgress::watch(&options.control, set.bytes());
     if let Some(to) = &args.to {
-        save(set, selection, to, args.pa)?;
+        let reads = save(set, selection, to, args.pa)?;
+        drop(progress);
+        let (took_s, cpu_s) = started.seconds();
+        if args.json {
+            return print_json(&json!({
+                "schema": "thalweg.table/1",
+                "paths": set.paths().map(shown_path).collect::<Vec<_>>(),
+                "to": shown_path(to), "reads": reads, "open_to_last_s": took_s, "cpu_s": cpu_s,
+            }));
+        }
+        say_done(&counted(reads, "read"), to, took_s);
         return Ok(());
     }
     if args.digest {

@@ -1,15 +1,14 @@
 //! `thalweg scan`: everything about reads but their signal, as a table.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use thalweg::condition::Condition;
 use thalweg::reads::{ScanOptions, Selection};
-use thalweg_gauge::units::seconds;
-use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult, complain, counted, is_stream};
+use crate::common::{Failure, VerbResult, counted, is_stream};
+use crate::done::say_done;
 use crate::explain::{self, ExplainedRun, counting};
 use crate::force::ForceArgs;
 use crate::id_list::read_ids;
@@ -104,14 +103,9 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     }
     sink.finish()?;
     drop(progress);
-    let to = args.to.as_ref().filter(|(to, _)| !is_stream(to));
-    let to = to.map(|(to, _)| format!("{}: ", urls::shown_path(to)));
-    complain(&format!(
-        "{}{} of {}, in {}",
-        to.unwrap_or_default(),
-        counted(reads, "read"),
-        counted(set.paths().len() as u64, "file"),
-        seconds(started.elapsed().as_secs_f64())
-    ));
+    let reads = counted(reads, "read");
+    let what = format!("{reads} of {}", counted(set.paths().len() as u64, "file"));
+    let to = args.to.as_ref().map_or(Path::new("-"), |(to, _)| to);
+    say_done(&what, to, started.elapsed().as_secs_f64());
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 mod plan;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::json;
 use thalweg::Error;
@@ -15,7 +15,10 @@ use thalweg::new_file::{Existing, check_output, file_path, remove};
 use thalweg::reads::{ReadSet, Selection};
 use thalweg_io::urls::{self, url};
 
-use crate::common::{Failure, VerbResult, counted, create_folder, output, parse_count, shown_path};
+use crate::common::{
+    Failure, VerbResult, counted, create_folder, parse_count, print_line, shown_path,
+};
+use crate::done::say_done;
 use crate::open::{ReadArgs, open_set};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
@@ -68,6 +71,7 @@ fn files_at_once(format: Format, to: &Path) -> usize {
 }
 
 pub(crate) fn run(args: &SplitArgs) -> VerbResult {
+    let started = Instant::now();
     if args.write.force.is_given() {
         return Err(Failure::Usage("split replaces no file, so --force has no effect".into()));
     }
@@ -102,7 +106,13 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     for (pass, outputs) in outputs.chunks(at_once).enumerate() {
         made.extend(write(&set, &plan, pass * at_once, outputs, &conversion)?);
     }
-    publish(args, &plan, &paths, made)
+    publish(args, &plan, &paths, made)?;
+    if !args.write.json {
+        let reads = counted(plan.reads_in_all() as u64, "read");
+        let what = format!("split {reads} into {}", counted(paths.len() as u64, "file"));
+        say_done(&what, to, started.elapsed().as_secs_f64());
+    }
+    Ok(())
 }
 
 /// The files to write. Fails if one of them exists: what a part replaced could not be brought back
@@ -177,7 +187,7 @@ fn publish(args: &SplitArgs, plan: &Plan, paths: &[PathBuf], made: Vec<MadeFile>
         args.write.print_report(path, report, Some(("value", json!(part.value))))?;
         if !args.write.json {
             let reads = counted(report.reads, "read");
-            writeln!(output(), "{}\t{reads}", shown_path(path))?;
+            print_line(&format!("{}\t{reads}", shown_path(path)))?;
         }
     }
     Ok(())

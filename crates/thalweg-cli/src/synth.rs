@@ -6,20 +6,23 @@ mod reads;
 mod suites;
 
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 use thalweg::engine::default_threads;
 use thalweg::format::pod5::write::{Identity, Pod5Layout, SignalCoding};
 use thalweg::format::slow5::{RecordPress, SignalPress};
-use thalweg::reads::{index_path, is_index};
+use thalweg::reads::{KeepIndex, index_path, is_index};
 use thalweg::synth::{self, Recipe, Synth};
 use thalweg::write::Coding;
 use thalweg::{Error, Result, pool};
 use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, parse_count, shown_path};
+use crate::done::say_done;
 use crate::force::{ForceArgs, check_sidecar};
+use crate::open::IndexPlaceArgs;
 use crate::options::{self, Kind};
 use crate::output_name::check_name;
 use crate::progress;
@@ -67,6 +70,8 @@ pub(crate) struct SynthArgs {
     /// FASTQ: compress it, as a name that ends in .gz asks for, too
     #[arg(long)]
     gzip: bool,
+    #[command(flatten)]
+    index: IndexPlaceArgs,
     #[command(flatten)]
     nexus: nexus::NexusArgs,
     #[command(flatten)]
@@ -188,10 +193,13 @@ enum Synthetic {
 const AHEAD: usize = 8;
 
 pub(crate) fn run(args: &SynthArgs) -> VerbResult {
+    let started = Instant::now();
     args.force.check(&args.output, [""; 0])?;
     let kind = args.kind()?;
     options::check(&args.output, kind.of_options())?;
-    if matches!(kind, FileKind::Blow5) {
+    let keep = args.index.keep();
+    let has_index = matches!(kind, FileKind::Blow5) && keep != KeepIndex::No;
+    if has_index && keep == KeepIndex::Beside {
         check_sidecar(&index_path(&args.output), &args.output, is_index)?;
     }
     let control = cancel_on_signal();
@@ -218,28 +226,36 @@ pub(crate) fn run(args: &SynthArgs) -> VerbResult {
         }
     };
     // BLOW5 is written with its new index.
-    write(&args.output, &synthetic, &|| control.is_cancelled())?;
+    write(&args.output, &synthetic, keep, &|| control.is_cancelled())?;
     if !matches!(synthetic, Synthetic::Blow5 { .. }) {
         args.force.remove_old_index(&args.output);
     }
+    let name = kind.of_options().name();
+    let index = if has_index { " and its index" } else { "" };
+    say_done(&format!("made {name}{index}"), &args.output, started.elapsed().as_secs_f64());
     Ok(())
 }
 
 /// Writes a file, and its index where the format has one. Ends with [`Error::Cancelled`] soon after
 /// `stopped` returns true.
-fn write(path: &Path, synthetic: &Synthetic, stopped: &dyn Fn() -> bool) -> Result<()> {
+fn write(
+    path: &Path,
+    synthetic: &Synthetic,
+    keep: KeepIndex,
+    stopped: &dyn Fn() -> bool,
+) -> Result<()> {
     match synthetic.clone() {
         Synthetic::Blow5 { samples, seed, record, signal } => {
             let synth = Synth::new(Recipe::with_samples(seed, samples))?;
             let header = synth.header(record, signal);
-            reads::signal(path, &synth, &header, Coding::Blow5(record, signal), stopped)
+            reads::signal(path, &synth, &header, Coding::Blow5(record, signal), keep, stopped)
         }
         Synthetic::Pod5 { samples, seed, signal } => {
             let synth = Synth::new(Recipe::with_samples(seed, samples))?;
             // One seed makes one file: identifiers follow from it, too.
             let identity = Some(Identity::from_seed(seed));
             let layout = Pod5Layout { coding: signal, identity, ..Pod5Layout::default() };
-            reads::signal(path, &synth, &synth.full_header(), Coding::Pod5(layout), stopped)
+            reads::signal(path, &synth, &synth.full_header(), Coding::Pod5(layout), keep, stopped)
         }
         Synthetic::Fastq { bases, seed, gzip } => reads::fastq(path, bases, seed, gzip, stopped),
         Synthetic::NexusLive(recipe) => nexus::write(path, recipe, stopped),

@@ -76,6 +76,7 @@ pub(crate) fn add_received(report: &mut Value) {
 /// Adds to a report the program's version and how it was built.
 pub(crate) fn with_build(mut report: Value) -> Value {
     add_received(&mut report);
+    report["schema"] = "thalweg.workload/1".into();
     report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
     report["build"] = json!({
         "compiler": env!("THALWEG_COMPILER"),

@@ -7,13 +7,14 @@ use std::time::Instant;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde_json::{Value, json};
+use thalweg::control::Control;
 use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, merged};
 use thalweg::format::Format;
-use thalweg::reads::{Options, ReadSet};
-use thalweg_gauge::units::seconds;
+use thalweg::reads::{KeepIndex, Options, ReadSet};
 use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, counted, print_json};
+use crate::done::{say_done, stored_bytes};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
 use crate::output_name::{check_name, refuse_stdout};
@@ -102,6 +103,11 @@ impl WriteArgs {
         self.coding.level()
     }
 
+    /// Shows the progress of reading `bytes` and writing, which --verify doubles.
+    pub(crate) fn progress(&self, control: &Control, bytes: u64) -> FetchProgress {
+        FetchProgress::watch(control, if self.verify { bytes * 2 } else { bytes })
+    }
+
     /// Prints what was lost, and with --json what was written. `more` is added to the JSON.
     pub(crate) fn print_report(
         &self,
@@ -121,7 +127,10 @@ impl WriteArgs {
         let lost =
             |lost: &Lost| json!({ "what": lost.what, "reads": lost.reads, "first": lost.first });
         let mut line = json!({
+            "schema": "thalweg.convert/1",
             "output": urls::shown_path(path),
+            "path": urls::shown_path(path),
+            "bytes_stored": stored_bytes(path),
             "reads": report.reads,
             "samples": report.samples,
             "verified": report.verified,
@@ -136,41 +145,45 @@ impl WriteArgs {
 }
 
 impl ManyToOneArgs {
-    /// Opens the files, writes the reads that `choose` selects from them, and says on standard
-    /// error how many these were, unless JSON says it. `lists`: what else is read, and so must not
-    /// be written.
+    /// Opens the files, and writes the reads that `choose` selects from them. It returns how many
+    /// reads it looked at, too, if it knows. `done`: what was done, in a word. `lists`: what else
+    /// is read, and so must not be written.
     pub(crate) fn run(
         &self,
+        done: &str,
         lists: &[&Path],
-        choose: impl FnOnce(&ReadSet) -> Result<Vec<SetPart>, Failure>,
+        keeps_index: bool,
+        choose: impl FnOnce(&ReadSet) -> Result<(Vec<SetPart>, Option<u64>), Failure>,
     ) -> VerbResult {
         let started = Instant::now();
-        let options = self.read.options();
+        let mut options = self.read.options();
+        if !keeps_index {
+            options.keep_index = KeepIndex::No;
+        }
         let control = options.control.clone();
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
         let set = open_set(&self.paths, options)?;
         self.write.force.check(&self.to, set.paths().chain(lists.iter().copied()))?;
-        let mut progress = Some(FetchProgress::watch(&control, set.bytes()));
-        let parts = choose(&set)?;
+        let mut progress = Some(self.write.progress(&control, set.bytes()));
+        let (parts, of) = choose(&set)?;
         let output = Output { path: self.to.clone(), headers: merged(&set)? };
-        let from = parts.len();
+        let of = of.map_or(String::new(), |of| format!(" of {of}"));
+        let files = counted(set.paths().len() as u64, "file");
         for made in make(&set, parts, vec![output], &conversion)? {
             let report = made.publish()?;
             drop(progress.take());
             self.write.force.remove_old_index(&self.to);
             self.write.print_report(&self.to, &report, None)?;
-            if self.write.json {
-                continue;
+            if !self.write.json {
+                let reads = if of.is_empty() {
+                    counted(report.reads, "read")
+                } else {
+                    format!("{}{of} reads", report.reads)
+                };
+                let what = format!("{done} {reads} of {files}");
+                say_done(&what, &self.to, started.elapsed().as_secs_f64());
             }
-            complain(&format!(
-                "{}: {} of {}, {}, in {}",
-                urls::shown_path(&self.to),
-                counted(report.reads, "read"),
-                counted(from as u64, "file"),
-                counted(report.samples, "sample"),
-                seconds(started.elapsed().as_secs_f64())
-            ));
         }
         Ok(())
     }

@@ -97,7 +97,7 @@ pub mod text;
 pub mod urls;
 
 pub use error::{Error, Fault, InFile, Result};
-pub use sys::{end_with_this_thread, prefer_huge_pages, return_large_blocks};
+pub use sys::{end_with_this_thread, prefer_huge_pages, return_large_blocks, stdout_was_closed};
 
 /// The user's cache folder for this program. It holds indexes of files in read-only folders, store
 /// models and synthetic files. The path is `$XDG_CACHE_HOME/thalweg`, else `~/.cache/thalweg`;

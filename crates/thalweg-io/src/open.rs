@@ -15,6 +15,7 @@ use crate::model::{Origin, StoreModel, saved};
 use crate::object_cache::ObjectCache;
 use crate::plan::{Budget, DEFAULT_MEMORY, is_long_line, long_line_memory};
 use crate::residency::{better_direct, cache_room, resident};
+use crate::sidecar::KeepIndex;
 use crate::store::throttled::{Limits, ThrottledStore};
 use crate::store::{CountedStore, Counter, FileStore, MemoryStore, MmapStore, Store};
 use crate::urls::{Depth, Entry, unknown_scheme, url};
@@ -55,6 +56,10 @@ pub struct Options {
     /// Finds chunks of arrays in the file itself, even if an index beside the file lists their
     /// locations.
     pub own_index: bool,
+    /// Where an index that is made because reads are looked up is kept.
+    pub keep_index: KeepIndex,
+    /// Called with the path of each index that was kept.
+    pub index_kept: Option<fn(&Path)>,
     /// Finds what is in an HDF5 file in rounds of requests, even if the file is in the page cache,
     /// to learn what that costs on a store that has to be waited for.
     pub finds_in_rounds: bool,

@@ -12,6 +12,18 @@ use thalweg_codec::splitmix::checksum;
 
 use crate::urls::{canonical, is_web, url};
 
+/// Where an index is kept that is made on the way. Those that are there are used in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeepIndex {
+    /// Beside the file, or in the user's cache folder where that cannot be written.
+    #[default]
+    Beside,
+    /// In the user's cache folder.
+    InCache,
+    /// Nowhere.
+    No,
+}
+
 /// A version of an object, and when it was changed.
 type Noted = (String, Option<i64>);
 
@@ -52,6 +64,12 @@ pub fn index_path(path: &Path) -> PathBuf {
 pub fn index_places(path: &Path) -> impl Iterator<Item = PathBuf> {
     let beside = Some(index_path(path)).filter(|place| url(path).is_none() && fits(place));
     [beside, in_cache(path)].into_iter().flatten()
+}
+
+/// The paths where a new index of a file may be kept, preferred first.
+pub fn places_to_keep(path: &Path, keep: KeepIndex) -> impl Iterator<Item = PathBuf> {
+    let all = index_places(path).filter(move |_| keep == KeepIndex::Beside);
+    all.chain(in_cache(path).filter(|_| keep == KeepIndex::InCache))
 }
 
 /// The path where the index of a file belongs: the first of [`index_places`].

@@ -270,7 +270,7 @@ impl Format {
     }
 
     /// The extensions of all formats in words, with `before` before each.
-    pub(crate) fn extensions(before: &str) -> String {
+    pub fn extensions(before: &str) -> String {
         let all: Vec<String> =
             Self::every().map(|format| format!("{before}{}", format.extension())).collect();
         match all.split_last() {

@@ -128,6 +128,7 @@ pub mod convert;
 pub mod fast5;
 #[doc(hidden)]
 pub mod file;
+mod foreign;
 pub mod format;
 pub mod losses;
 mod output;

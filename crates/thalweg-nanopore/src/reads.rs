@@ -62,7 +62,7 @@ pub use choose::Chosen;
 pub use columns::{Batch, BatchOptions, Batches, Order, Strings};
 pub use decoder::Visitor;
 pub use explain::{Explained, Shares};
-pub use find::{find, is_many, pattern};
+pub use find::{WantedNames, find, find_named, is_many, pattern};
 pub use get::Getter;
 pub use picoampere::{PICOAMPERE_COLUMN, in_picoampere, picoampere_schema};
 pub use read_set::{Located, ReadSet};
@@ -70,7 +70,9 @@ pub use scan::{FILE_COLUMN, Scan, ScanOptions};
 pub use summary::{LengthStats, Lengths, RUN_ATTRIBUTES, RunPart, RunSummary};
 pub use thalweg_io::cells::TYPE_KEY;
 pub use thalweg_io::open::{Options, StoreKind};
-pub use thalweg_io::sidecar::{index_path, index_place, index_places, old_indexes};
+pub use thalweg_io::sidecar::{
+    KeepIndex, index_path, index_place, index_places, old_indexes, places_to_keep,
+};
 
 /// One decoded read.
 #[derive(Debug, Clone, Copy)]

@@ -71,7 +71,8 @@ pub(crate) fn choose(
     condition: Option<String>,
 ) -> PyResult<(Vec<String>, Vec<String>)> {
     run(py, || {
-        let Chosen { files, missing } = chosen(&reads.set, ids.as_deref(), condition.as_deref())?;
+        let Chosen { files, missing, .. } =
+            chosen(&reads.set, ids.as_deref(), condition.as_deref())?;
         Ok((files.into_iter().flat_map(|(_, ids)| ids).collect(), missing))
     })
 }
@@ -122,7 +123,7 @@ fn write(
         let report = write_all(set, &Selection::All, output, conversion)?;
         return Ok((report, Vec::new()));
     }
-    let Chosen { files, missing } = chosen(set, how.ids.as_deref(), how.condition.as_deref())?;
+    let Chosen { files, missing, .. } = chosen(set, how.ids.as_deref(), how.condition.as_deref())?;
     if let Some(first) = missing.first().filter(|_| !how.missing_ok) {
         return Err(Error::NotFound {
             file: format!("{} files", set.paths().len()).into(),

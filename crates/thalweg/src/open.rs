@@ -194,7 +194,7 @@ impl Opened {
             Self::Network(network) => (
                 network.name(),
                 "a network in place of reads".into(),
-                "`thalweg graph` reads networks",
+                "`thalweg graph info` describes it, and `thalweg graph` has the other verbs",
             ),
         };
         Err(Error::Unsupported { file, what: what.into(), advice: advice.into() })

@@ -27,6 +27,22 @@ use crate::progress::FetchProgress;
 use crate::table_sink::{TableSink, is_npy, table};
 use crate::timing::Started;
 
+/// Options of `read` that are about arrays or reads.
+const NOT_EVENTS: [&str; 12] = [
+    "digest",
+    "explain",
+    "ids",
+    "pa",
+    "select",
+    "ranks",
+    "slice",
+    "slices",
+    "arrays",
+    "one_by_one",
+    "no_decode",
+    "consumer_ns",
+];
+
 /// Which events are read, or which logs.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
@@ -34,7 +50,7 @@ pub(crate) struct EventArgs {
     /// Read the events of neutron detectors. With --to, write a table with the columns bank,
     /// event_id, event_time_offset, event_weight (if there are weights), pulse_time and pulse;
     /// otherwise count them
-    #[arg(long, conflicts_with_all = ["digest", "explain", "ids", "pa", "select"])]
+    #[arg(long, conflicts_with_all = NOT_EVENTS)]
     events: bool,
     /// Only banks whose name, or path in the file, matches this pattern; may be given more than
     /// once
@@ -54,12 +70,13 @@ pub(crate) struct EventArgs {
     tof: Option<Range<f64>>,
     /// The order of the rows of a table; arrays and counts do not depend on it, and are always read
     /// in the order of the file
-    #[arg(long, value_enum, default_value_t, requires = "events")]
+    #[arg(long, value_enum, default_value_t, requires = "events", requires = "to")]
     order: RowOrder,
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the
     /// columns log, time, seconds, value, text and units, or with --to OUT.npy as arrays
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
-    #[arg(conflicts_with_all = ["events", "digest", "explain", "ids", "pa", "select"])]
+    #[arg(conflicts_with_all = ["events", "bank", "pulses", "time", "tof", "order", "json"])]
+    #[arg(conflicts_with_all = NOT_EVENTS)]
     logs: Option<String>,
 }
 
@@ -234,6 +251,12 @@ pub(super) fn run(
 ) -> VerbResult {
     let nexus = find(file)?;
     match &args.logs {
+        Some(_) if !within.is_empty() => {
+            return Err(Failure::Usage(
+                "--logs takes no paths in the file: it takes a pattern, as in --logs='temp*'"
+                    .into(),
+            ));
+        }
         Some(pattern) => logs(&nexus, pattern, to)?,
         None => events(&nexus, within, args, to, json, started)?,
     }
@@ -329,7 +352,7 @@ fn in_json(
     let findings: Vec<Value> = summary.findings.iter().map(finding_as_json).collect();
     let (seconds, cpu) = started.seconds();
     json!({
-        "schema": "thalweg.events/1", "file": file, "to": to.map(urls::shown_path),
+        "schema": "thalweg.events/1", "file": file, "path": file, "to": to.map(urls::shown_path),
         "events": event_count(summary), "banks": rows, "findings": findings,
         "open_to_last_s": seconds, "cpu_s": cpu,
     })

@@ -1,14 +1,15 @@
 //! `thalweg index` of a file of arrays: where its chunks lie, for thalweg or for kerchunk.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use thalweg::ArrayFile;
 use thalweg::arrays::References;
 use thalweg::new_file::NewFile;
 use thalweg_io::urls::{self, url};
 
-use crate::common::{VerbResult, complain, output, shown_path};
+use crate::common::{VerbResult, complain, counted};
+use crate::done::say_done;
 
 /// The option to write references for kerchunk.
 #[derive(Debug, clap::Args)]
@@ -28,6 +29,7 @@ impl KerchunkArgs {
 
 /// Writes a file's arrays as references to it, and prints which arrays are left out.
 pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> VerbResult {
+    let started = Instant::now();
     let name = urls::shown_path(path).into();
     // The query of a web server may be a signature, which does not last.
     let full = url(path)
@@ -45,7 +47,9 @@ pub(crate) fn write_references(path: &Path, file: &ArrayFile, out: &Path) -> Ver
     for what in &left_out {
         complain(&format!("left out: {what}"));
     }
-    writeln!(output(), "{arrays} arrays in {}, {} left out", shown_path(out), left_out.len())?;
+    let arrays = counted(arrays as u64, "array");
+    let left_out = left_out.len();
+    say_done(&format!("{arrays}, {left_out} left out"), out, started.elapsed().as_secs_f64());
     Ok(())
 }
 

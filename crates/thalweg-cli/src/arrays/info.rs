@@ -214,8 +214,10 @@ fn in_json(
     let line = json!({
         "schema": "thalweg.info/1",
         "file": urls::shown_path(path),
+        "path": urls::shown_path(path),
         "format": "HDF5",
         "size_bytes": file.store().size(),
+        "bytes_stored": file.store().size(),
         "cached_share": cached.fraction(),
         "datasets": rows,
         "index": file.index().map(urls::shown_path),

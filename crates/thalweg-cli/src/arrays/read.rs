@@ -298,7 +298,9 @@ fn read_arrays(
     }
     let total: u64 = datasets.iter().filter_map(array).map(Array::bytes).sum();
     let size = ranks.own().size;
-    let _progress = FetchProgress::watch(&file.options().control, total / size as u64);
+    // Compressed arrays are fetched in fewer bytes.
+    let fetched = total.min(file.store().size());
+    let _progress = FetchProgress::watch(&file.options().control, fetched / size as u64);
     if let Some(select) = &job.arrays.select {
         alone()?;
         return digests::selected(file, datasets, select, job);
@@ -316,7 +318,9 @@ fn read_arrays(
 fn print_slices(file: &ArrayFile, datasets: &[Dataset], count: usize) -> VerbResult {
     let mut out = output();
     for slice in file.slices(&datasets.iter().collect::<Vec<_>>(), count)? {
-        writeln!(out, "{}", json!(slice))?;
+        let mut line = json!(slice);
+        line["schema"] = "thalweg.slice/1".into();
+        writeln!(out, "{line}")?;
     }
     Ok(out.flush()?)
 }

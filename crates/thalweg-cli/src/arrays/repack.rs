@@ -1,6 +1,5 @@
 //! `thalweg convert --repack`: rewrites an HDF5 file with other chunks or filters.
 
-use std::io::Write;
 use std::path::Path;
 use std::str::FromStr;
 use std::time::Instant;
@@ -10,13 +9,12 @@ use serde_json::{Value, json};
 use thalweg::repack::{
     Chunking, Coder, LayoutChange, LibraryVersion, Repack, RepackReport, TargetLayout, coders,
 };
-use thalweg_gauge::units::{decimal_bytes, seconds};
+use thalweg_gauge::units::decimal_bytes;
 use thalweg_io::urls;
 
 use super::{RepackJob, shape_in_words};
-use crate::common::{
-    Failure, VerbResult, complain, counted, output as standard_output, print_json, shown_path,
-};
+use crate::common::{Failure, VerbResult, complain, counted, print_json};
+use crate::done::say_done;
 use crate::progress::FetchProgress;
 
 /// How to rewrite an HDF5 file.
@@ -156,9 +154,7 @@ pub(crate) fn repack(args: &RepackArgs, job: RepackJob<'_>) -> VerbResult {
     if as_json {
         return print_json(&in_json(input, output, &report, took));
     }
-    let mut out = standard_output();
-    writeln!(out, "{}", in_words(output, &report, took))?;
-    out.flush()?;
+    say_done(&in_words(&report), output, took);
     Ok(())
 }
 
@@ -179,25 +175,22 @@ fn print_kept(report: &RepackReport) {
 /// number.
 const MENTIONED_PADDING: u64 = 50;
 
-fn in_words(output: &Path, report: &RepackReport, took: f64) -> String {
+fn in_words(report: &RepackReport) -> String {
     let verified =
         if report.verified > 0 { format!(", {} compared", report.verified) } else { String::new() };
     let filling = if report.bytes_filling * MENTIONED_PADDING > report.bytes_after {
         format!(
-            ", {} of it to fill up last chunks: shorter chunks, or a filter, would take less",
+            ", with {} to fill up last chunks: shorter chunks, or a filter, would take less",
             decimal_bytes(report.bytes_filling as f64)
         )
     } else {
         String::new()
     };
     format!(
-        "{}: {}, {} of them stored otherwise{verified}; {}{filling}, from {} in {}",
-        shown_path(output),
+        "repacked {}, {} of them stored otherwise{verified}{filling}, from {}",
         counted(report.datasets, "dataset"),
         report.changes.len(),
-        decimal_bytes(report.bytes_after as f64),
         decimal_bytes(report.bytes_before as f64),
-        seconds(took),
     )
 }
 
@@ -217,6 +210,7 @@ fn in_json(input: &Path, output: &Path, report: &RepackReport, took: f64) -> Val
         "schema": "thalweg.repack/1",
         "input": urls::shown_path(input),
         "output": urls::shown_path(output),
+        "path": urls::shown_path(output),
         "objects": report.objects,
         "datasets": report.datasets,
         "changes": report.changes.iter().map(change).collect::<Vec<_>>(),
@@ -225,6 +219,7 @@ fn in_json(input: &Path, output: &Path, report: &RepackReport, took: f64) -> Val
         "passes": report.passes,
         "bytes_before": report.bytes_before,
         "bytes_after": report.bytes_after,
+        "bytes_stored": report.bytes_after,
         "bytes_filling": report.bytes_filling,
         "datasets_compared": report.verified,
         "seconds": took,

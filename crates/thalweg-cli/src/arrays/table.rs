@@ -132,7 +132,8 @@ pub(super) fn run(
     let (seconds, cpu) = started.seconds();
     if as_json {
         print_json(&json!({
-            "file": &**name, "to": urls::shown_path(to), "datasets": wanted.datasets.len(),
+            "schema": "thalweg.table/1", "file": &**name, "path": &**name,
+            "to": urls::shown_path(to), "datasets": wanted.datasets.len(),
             "bytes_decoded": bytes, "open_to_last_s": seconds, "cpu_s": cpu,
         }))?;
     } else {
@@ -152,7 +153,8 @@ fn arrays(file: &ArrayFile, datasets: &[Dataset], to: &Path) -> Result<u64, Fail
         })
         .collect();
     let bytes = arrays.iter().map(|(_, array)| array.bytes()).sum();
-    let _progress = FetchProgress::watch(&file.options().control, bytes);
+    let stored = file.store().size().min(bytes);
+    let _progress = FetchProgress::watch(&file.options().control, stored);
     let folder = NpyFolder::create(to)?;
     let create = |(dataset, array): &(&Dataset, &Array)| {
         let inner = array.shape.get(1..).unwrap_or_default();
@@ -178,7 +180,8 @@ fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Result<u64, Fail
     let length = columns.iter().find_map(|column| column.shape().first().copied()).unwrap_or(1);
     let mut elements = elements(name, columns, length)?;
     let known = columns.iter().map(|column| column.row_bytes(length)).sum::<u64>() * length;
-    let _progress = FetchProgress::watch(&file.options().control, known);
+    let stored = file.store().size().min(known);
+    let _progress = FetchProgress::watch(&file.options().control, stored);
     // Only a string that is not UTF-8 says that a column cannot be one of text.
     loop {
         match rows_as(file, columns, &elements, length, to)? {

@@ -26,6 +26,7 @@ pub(super) fn run(path: &Path, file: &ReadFile, as_json: bool) -> VerbResult {
         let line = json!({
             "schema": "thalweg.doctor/1",
             "file": urls::shown_path(path),
+            "path": urls::shown_path(path),
             "model": plan.model,
             "reads": plan.reads,
             "thalweg": {

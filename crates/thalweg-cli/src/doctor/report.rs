@@ -222,6 +222,7 @@ pub(super) fn in_json(report: &DoctorReport<'_>) -> Value {
     json!({
         "schema": "thalweg.doctor/1",
         "file": urls::shown_path(report.path),
+        "path": urls::shown_path(report.path),
         "model": model,
         "model_origin": report.origin,
         "model_assumed": report.assumed,

@@ -1,8 +1,8 @@
 //! `thalweg graph add`: adds vertices and edges, in one change of the network.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use arrow_schema::Schema;
 use serde_json::json;
@@ -10,7 +10,8 @@ use thalweg::graph::{Change, Committed, Population, Writer};
 
 use super::open::{self, OpenArgs};
 use super::vertices::{parse_ids, parse_pairs};
-use crate::common::{Failure, VerbResult, counted, output};
+use crate::common::{Failure, VerbResult, counted, print_json, shown_path};
+use crate::done::say_done;
 
 /// Add vertices and edges to a store, all of them or none; they are durable when it returns
 ///
@@ -56,6 +57,7 @@ pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
 }
 
 fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResult {
+    let started = Instant::now();
     let mut changes = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
@@ -76,7 +78,7 @@ fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResul
         changes.push(Change::AddEdges { population, edges, attributes: None });
     }
     let committed = writer.commit(changes).map_err(Failure::of_argument)?;
-    print_changes(&committed, args.json)?;
+    print_changes(&args.store, &committed, args.json, started)?;
     Ok(writer.finish()?)
 }
 
@@ -108,28 +110,31 @@ pub(super) fn split_form<'a>(text: &'a str, form: &str) -> Result<(&'a str, &'a 
         .ok_or_else(|| Failure::Usage(format!("{text:?} is not of the form {form}")))
 }
 
-/// Prints what a change has added and removed.
-pub(super) fn print_changes(committed: &Committed, as_json: bool) -> VerbResult {
+/// Says what a change has added and removed.
+pub(super) fn print_changes(
+    store: &Path,
+    committed: &Committed,
+    as_json: bool,
+    started: Instant,
+) -> VerbResult {
     let Committed { vertices_added, vertices_removed, edges_added, edges_removed } = committed;
-    let mut out = output();
     if as_json {
-        let report = json!({
+        return print_json(&json!({
+            "schema": "thalweg.graph-change/1",
+            "path": shown_path(store),
             "vertices_added": vertices_added,
             "vertices_removed": vertices_removed,
             "edges_added": edges_added,
             "edges_removed": edges_removed,
-        });
-        writeln!(out, "{report}")?;
-    } else {
-        writeln!(
-            out,
-            "{} and {} are new, {} and {} are gone",
-            counted(*vertices_added, "vertex"),
-            counted(*edges_added, "edge"),
-            counted(*vertices_removed, "vertex"),
-            counted(*edges_removed, "edge")
-        )?;
+        }));
     }
-    out.flush()?;
+    let what = format!(
+        "{} and {} are new, {} and {} are gone",
+        counted(*vertices_added, "vertex"),
+        counted(*edges_added, "edge"),
+        counted(*vertices_removed, "vertex"),
+        counted(*edges_removed, "edge"),
+    );
+    say_done(&what, store, started.elapsed().as_secs_f64());
     Ok(())
 }

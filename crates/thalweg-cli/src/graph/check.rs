@@ -52,6 +52,7 @@ pub(super) fn run(args: &GraphCheckArgs) -> VerbResult {
             out,
             "{}",
             json!({
+                "schema": "thalweg.graph-check/1", "path": shown_path(&args.store),
                 "pages": checked.pages, "lists": checked.lists, "edges": checked.edges,
                 "defects": defects,
             })

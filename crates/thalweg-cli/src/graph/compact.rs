@@ -1,12 +1,13 @@
 //! `thalweg graph compact`: writes all segments and the log of a store into one segment.
 
-use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::json;
 
 use super::open::{CodingChoice, OpenArgs};
-use crate::common::{VerbResult, output};
+use crate::common::{VerbResult, counted, print_json, shown_path};
+use crate::done::say_done;
 
 /// Write all that is in a store, and in its log, into one segment: smaller, and faster to read
 ///
@@ -27,12 +28,12 @@ pub(super) struct GraphCompactArgs {
 }
 
 pub(super) fn run(args: &GraphCompactArgs) -> VerbResult {
+    let started = Instant::now();
     let mut writer = args.open.write(&args.store)?;
     let before = writer.network().storage();
     writer.set_coding(args.ids.into());
     writer.compact()?;
     let after = writer.network().storage();
-    let mut out = output();
     if args.json {
         let as_json = |storage: thalweg::graph::StorageUse| {
             json!({
@@ -40,18 +41,19 @@ pub(super) fn run(args: &GraphCompactArgs) -> VerbResult {
                 "changes_in_log": storage.changes_in_log,
             })
         };
-        writeln!(out, "{}", json!({ "before": as_json(before), "after": as_json(after) }))?;
-    } else {
-        writeln!(
-            out,
-            "{} segments of {:.1} MB and {} changes in the log are {} of {:.1} MB",
-            before.segments,
-            before.bytes as f64 / 1e6,
-            before.changes_in_log,
-            after.segments,
-            after.bytes as f64 / 1e6
-        )?;
+        return print_json(&json!({
+            "schema": "thalweg.graph-compact/1", "path": shown_path(&args.store),
+            "bytes_stored": after.bytes, "before": as_json(before), "after": as_json(after),
+        }));
     }
-    out.flush()?;
+    let segments =
+        |storage: thalweg::graph::StorageUse| counted(storage.segments as u64, "segment");
+    let what = format!(
+        "compacted {} and {} in the log into {}",
+        segments(before),
+        counted(before.changes_in_log as u64, "change"),
+        segments(after)
+    );
+    say_done(&what, &args.store, started.elapsed().as_secs_f64());
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use serde_json::json;
 use thalweg::graph::Network;
@@ -11,6 +12,7 @@ use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, counted, ended, listing, shown_path};
+use crate::done::say_done;
 use crate::force::{ForceArgs, files_of};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
@@ -49,6 +51,7 @@ pub(super) struct GraphDegreeArgs {
 const VERTICES_AT_ONCE: usize = 1 << 14;
 
 pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
+    let started = Instant::now();
     if let Some(plot) = &args.plot {
         crate::chart::format_of(plot)?;
         let list = vertices::files_in(&args.from);
@@ -74,7 +77,13 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
                 match (is_summary, args.json) {
                     (true, _) => {}
                     (false, true) => {
-                        writeln!(out, "{}", json!({ "vertex": id, "degree": degree }))?;
+                        writeln!(
+                            out,
+                            "{}",
+                            json!({
+                                "schema": "thalweg.graph-degree/1", "vertex": id, "degree": degree,
+                            })
+                        )?;
                     }
                     (false, false) => writeln!(out, "{id}\t{degree}")?,
                 }
@@ -90,6 +99,7 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         let among = args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"));
         let title = format!("{}: neighbours of {}{among}", shown_path(&args.store), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
+        say_done("drew 1 panel", path, started.elapsed().as_secs_f64());
     }
     ended(is_missing)
 }
@@ -131,7 +141,8 @@ impl DegreeTally {
         let mean = if *count == 0 { 0.0 } else { *sum as f64 / *count as f64 };
         if as_json {
             let report = json!({
-                "vertices": count, "edges": sum, "least": least, "mean": mean, "greatest": most,
+                "schema": "thalweg.graph-degrees/1", "vertices": count, "edges": sum,
+                "least": least, "mean": mean, "greatest": most,
             });
             return writeln!(out, "{report}");
         }

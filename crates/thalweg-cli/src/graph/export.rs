@@ -1,7 +1,8 @@
 //! `thalweg graph export`: writes a network, or a part of it, for other programs.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -16,7 +17,8 @@ use thalweg_io::urls;
 use super::open::{OpenArgs, existing};
 use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, counted, ended, output, shown_path};
+use crate::common::{Failure, VerbResult, complain, counted, ended, print_json, shown_path};
+use crate::done::say_done;
 use crate::force::{ForceArgs, files_of};
 use crate::table_sink::{TableKind, TableSink};
 
@@ -69,6 +71,7 @@ pub(super) struct GraphExportArgs {
 }
 
 pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
+    let started = Instant::now();
     let condition = args
         .condition
         .as_deref()
@@ -96,21 +99,20 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
     } else {
         table(args, &network, &options.control, vertex_type, population, wanted)?
     };
-    let bytes = OpenedStore::new(&args.out, &Options::default())?.store.size();
     let ExportTally { edges, vertices, left_out } = tally;
     let path = shown_path(&args.out);
-    let mut out = output();
     if args.json {
-        let line =
-            json!({ "edges": edges, "vertices": vertices, "bytes": bytes, "left_out": left_out });
-        writeln!(out, "{line}")?;
+        let bytes = OpenedStore::new(&args.out, &Options::default())?.store.size();
+        print_json(&json!({
+            "schema": "thalweg.graph-export/1", "path": path, "bytes_stored": bytes,
+            "edges": edges, "vertices": vertices, "bytes": bytes, "left_out": left_out,
+        }))?;
     } else {
         left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));
-        let size = bytes as f64 / 1e6;
         let [edges, vertices] = [counted(edges, "edge"), counted(vertices, "vertex")];
-        writeln!(out, "{path}: {edges} and {vertices}, {size:.1} MB")?;
+        let took_s = started.elapsed().as_secs_f64();
+        say_done(&format!("exported {edges} and {vertices}"), &args.out, took_s);
     }
-    out.flush()?;
     let mut is_missing = false;
     for (found, asked) in [(&from, &args.between), (&to, &args.and)] {
         if let (Some(found), Some(asked)) = (found, asked) {

@@ -1,6 +1,6 @@
 //! `thalweg graph import`: reads a file into a network.
 
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,8 @@ use thalweg_io::urls;
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
 use super::open::{self, CodingChoice, OpenArgs};
-use crate::common::{Failure, MEASURING, VerbResult, complain, counted, output};
+use crate::common::{Failure, MEASURING, VerbResult, complain, counted, print_json};
+use crate::done::say_done;
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
 
@@ -98,7 +99,6 @@ fn import_and_report(
     left_out.extend(lost.iter().flat_map(|values| values.words()));
     let seconds = began.elapsed().as_secs_f64();
     let cpu_s = process_cpu().as_secs_f64();
-    let mut out = output();
     if args.json {
         let digest = args.digest.then(|| digest::of_network(writer.network())).transpose()?;
         let line = json!({
@@ -120,7 +120,7 @@ fn import_and_report(
                 .collect::<Vec<_>>(),
             "stages": {},
         });
-        writeln!(out, "{}", with_build(line))?;
+        print_json(&with_build(line))?;
     } else {
         let path = urls::shown_path(&args.input);
         left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));
@@ -130,9 +130,8 @@ fn import_and_report(
                  those of an earlier import of this file are there twice"
             ));
         }
-        print_in_words(&mut out, &report, seconds, writer.network().storage().bytes)?;
+        say_done(&in_words(&report), &args.store, seconds);
     }
-    out.flush()?;
     Ok(())
 }
 
@@ -200,26 +199,18 @@ fn import(writer: &mut Writer, input: Input) -> thalweg::Result<Imported> {
     done
 }
 
-fn print_in_words(
-    out: &mut dyn Write,
-    report: &Imported,
-    seconds: f64,
-    stored_bytes: u64,
-) -> VerbResult {
-    if report.resumed > 0 {
-        writeln!(
-            out,
-            "went on after {} that an import which was stopped had read",
-            counted(report.resumed, "population")
-        )?;
-    }
-    writeln!(
-        out,
-        "{} and {} are new, of {} read, in {seconds:.2} s; the store takes {:.1} MB",
+fn in_words(report: &Imported) -> String {
+    let resumed = match report.resumed {
+        0 => String::new(),
+        count => format!(
+            ", after {} that an import which was stopped had read",
+            counted(count, "population")
+        ),
+    };
+    format!(
+        "{} and {} are new, of {} read{resumed}",
         counted(report.edges, "edge"),
         counted(report.vertices, "vertex"),
         counted(report.read, "edge"),
-        stored_bytes as f64 / 1e6,
-    )?;
-    Ok(())
+    )
 }

@@ -64,7 +64,10 @@ fn as_json(store: &Path, network: &Network) -> Value {
         })
     };
     json!({
+        "schema": "thalweg.graph-info/1",
         "store": thalweg_io::urls::shown_path(store),
+        "path": thalweg_io::urls::shown_path(store),
+        "bytes_stored": storage.bytes,
         "types": network.types().iter().enumerate().map(vertices).collect::<Vec<_>>(),
         "populations": network.populations().iter().enumerate().map(edges).collect::<Vec<_>>(),
         "segments": storage.segments,

@@ -103,6 +103,9 @@ impl From<DirectionChoice> for Direction {
     }
 }
 
+/// The schema of the line of a vertex.
+const SCHEMA: &str = "thalweg.graph-neighbors/1";
+
 /// The memory budget is divided by this number to get the memory for the lists that are read at a
 /// time.
 const BUDGET_PARTS: usize = 4;
@@ -258,10 +261,16 @@ fn write_line(
     let digest = args.digest.then(|| sha256(ids));
     match (&digest, args.json) {
         (Some(sha256), true) => {
-            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "sha256": sha256 }))?;
+            let line = json!({
+                "schema": SCHEMA, "vertex": vertex, "count": ids.len(), "sha256": sha256,
+            });
+            writeln!(out, "{line}")?;
         }
         (None, true) => {
-            writeln!(out, "{}", json!({ "vertex": vertex, "count": ids.len(), "neighbors": ids }))?;
+            let line = json!({
+                "schema": SCHEMA, "vertex": vertex, "count": ids.len(), "neighbors": ids,
+            });
+            writeln!(out, "{line}")?;
         }
         (Some(sha256), false) => writeln!(out, "{vertex}\t{}\t{sha256}", ids.len())?,
         (None, false) => {

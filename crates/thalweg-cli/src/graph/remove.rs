@@ -1,6 +1,7 @@
 //! `thalweg graph remove`: removes vertices and edges, in one change of the network.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use thalweg::graph::Change;
 use thalweg_io::urls;
@@ -35,6 +36,7 @@ pub(super) struct GraphRemoveArgs {
 }
 
 pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
+    let started = Instant::now();
     let mut writer = args.open.write(&args.store)?;
     let mut changes = Vec::new();
     let mut is_missing = false;
@@ -64,7 +66,7 @@ pub(super) fn run(args: &GraphRemoveArgs) -> VerbResult {
         });
     }
     let committed = writer.commit(changes).map_err(Failure::of_argument)?;
-    print_changes(&committed, args.json)?;
+    print_changes(&args.store, &committed, args.json, started)?;
     writer.finish()?;
     if names_edges && committed.edges_removed == 0 {
         complain(&format!("{}: none of these edges is there", urls::shown_path(&args.store)));

@@ -59,7 +59,9 @@ fn in_json(to: &Path, report: &RepairReport) -> Value {
     let log_bytes_lost: Vec<[u64; 2]> =
         report.log.iter().map(|bytes| [bytes.start, bytes.end]).collect();
     json!({
+        "schema": "thalweg.graph-repair/1",
         "repaired": urls::shown_path(to),
+        "path": urls::shown_path(to),
         "complete": report.is_complete(),
         "defects": defects.collect::<Vec<_>>(),
         "log_bytes_lost": log_bytes_lost,

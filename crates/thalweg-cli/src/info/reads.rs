@@ -148,6 +148,7 @@ fn as_json(info: &ReadsInfo) -> serde_json::Value {
     json!({
         "schema": "thalweg.info/1",
         "file": urls::shown_path(&info.path),
+        "path": urls::shown_path(&info.path),
         "format": info.format.name(),
         "version": version,
         "written_by": stored.map(|stored| &stored.software),
@@ -158,6 +159,7 @@ fn as_json(info: &ReadsInfo) -> serde_json::Value {
         "attributes": attributes,
         "aux": aux,
         "size_bytes": info.size,
+        "bytes_stored": info.size,
         "header_bytes": header.data_offset,
         "reads": info.reads,
         "reads_from": info.reads_from,

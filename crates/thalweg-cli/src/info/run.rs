@@ -59,6 +59,7 @@ fn in_json(summary: &RunSummary) -> Value {
         "reads": summary.reads,
         "samples": summary.samples,
         "stored_bytes": summary.bytes,
+        "bytes_stored": summary.bytes,
         "bits_per_sample": bits_per_sample(summary),
         "length_samples": lengths,
         "signal_s": summary.signal_s,

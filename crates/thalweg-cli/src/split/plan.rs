@@ -71,6 +71,11 @@ impl Plan {
         self.files.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
+    /// How many reads all files have.
+    pub(super) fn reads_in_all(&self) -> usize {
+        self.files.iter().map(Vec::len).sum()
+    }
+
     /// Assigns the reads of a batch of the scan.
     fn batch(
         &mut self,

@@ -5,7 +5,7 @@ use std::path::Path;
 use thalweg::codec::deflate;
 use thalweg::format::slow5::Header;
 use thalweg::new_file::NewFile;
-use thalweg::reads::index_place;
+use thalweg::reads::{KeepIndex, places_to_keep};
 use thalweg::synth::{Basecalls, Synth, SynthRead};
 use thalweg::write::Coding;
 use thalweg::{Error, Fault, Result};
@@ -19,6 +19,7 @@ pub(super) fn signal(
     synth: &Synth,
     header: &Header,
     coding: Coding,
+    keep: KeepIndex,
     stopped: &dyn Fn() -> bool,
 ) -> Result<()> {
     let failed = |fault: Fault| {
@@ -47,10 +48,11 @@ pub(super) fn signal(
         bar.inc(samples as u64 * 2);
         Ok(())
     })?;
-    if let Some(index) = out.finish()?.index {
-        thalweg::write::save_sidecar(&index, &index_place(path))?;
+    let index = out.finish()?.index;
+    match index.zip(places_to_keep(path, keep).next()) {
+        Some((index, place)) => thalweg::write::save_sidecar(&index, &place),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// The default level of gzip(1).

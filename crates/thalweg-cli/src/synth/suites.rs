@@ -7,6 +7,7 @@ use std::sync::Arc;
 use thalweg::Fault;
 use thalweg::format::pod5::write::SignalCoding;
 use thalweg::format::slow5::{RecordPress, SignalPress};
+use thalweg::reads::KeepIndex;
 use thalweg::synth::{neuroglial, nexus};
 use thalweg_gauge::suite::{SynthTable, TestFile, TestFileMaker};
 
@@ -149,7 +150,7 @@ impl TestFile for Synthetic {
     }
 
     fn write(&self, path: &Path, stopped: &dyn Fn() -> bool) -> thalweg_gauge::Result<()> {
-        super::write(path, self, stopped).map_err(|error| match error {
+        super::write(path, self, KeepIndex::Beside, stopped).map_err(|error| match error {
             thalweg::Error::Cancelled => thalweg_gauge::Error::Cancelled,
             other => thalweg_gauge::Error::Store(other),
         })

@@ -261,7 +261,8 @@ fn single_things_are_counted_in_the_singular() {
     let folder = Folder::new();
     fs::write(folder.path("e.csv"), "source,target\n1,2\n").unwrap();
     let import = ["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"];
-    assert!(folder.ok(&import).starts_with("1 edge and 2 vertices are new, of 1 edge read"));
+    let told = String::from_utf8(folder.run(&import).stderr).unwrap();
+    assert!(told.starts_with("1 edge and 2 vertices are new, of 1 edge read -> net, "), "{told}");
     assert!(folder.ok(&["graph", "info", "net"]).contains("1 segment of"));
 }
 

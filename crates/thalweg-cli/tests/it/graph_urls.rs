@@ -64,6 +64,15 @@ const QUESTIONS: [&[&str]; 11] = [
     &["graph", "export", "net", "OUT.csv", "--edges", "links", "--between", "Neuron:0-9"],
 ];
 
+/// A line of JSON without the path of the store, which differs.
+fn without_path(line: &str) -> String {
+    let Ok(serde_json::Value::Object(mut object)) = serde_json::from_str(line) else {
+        return line.to_owned();
+    };
+    object.remove("path");
+    serde_json::Value::from(object).to_string()
+}
+
 #[test]
 fn verbs_read_a_network_at_a_url_as_one_in_a_folder() {
     // Some answers are bad, as they are on a busy day.
@@ -85,17 +94,18 @@ fn verbs_read_a_network_at_a_url_as_one_in_a_folder() {
         };
         let outcome = |store: &str, out: &str| {
             let args = asked(store, out);
-            let args: Vec<&str> = args.iter().map(String::as_str).collect();
+            let args: Vec<&str> = args.iter().map(String::as_str).chain(["-q"]).collect();
             let done = from_bucket(&folder, &server, &args);
             let told = String::from_utf8(done.stdout).unwrap().replace(out, "OUT");
+            let told: Vec<String> = told.lines().map(without_path).collect();
             let error = String::from_utf8(done.stderr).unwrap();
             assert!(!error.contains("secret"), "{error}");
             let missing = error.split_once(": not there").map(|(_, rest)| rest.to_owned());
             assert!(missing.is_some() || error.is_empty(), "{question:?}: {error}");
-            (done.status.code(), told, missing, fs::read(folder.path(out)).ok())
+            (done.status.code(), told.join("\n"), missing, fs::read(folder.path(out)).ok())
         };
         let wanted = outcome("net", &format!("{number}-near.csv"));
-        assert!(wanted.1.len() > 1, "{wanted:?}");
+        assert!(wanted.1.len() > 1 || wanted.3.is_some(), "{wanted:?}");
         for (kind, store) in [("s3", "s3://bucket/net"), ("http", &*with_query)] {
             assert!(outcome(store, &format!("{number}-{kind}.csv")) == wanted, "{question:?}");
         }
@@ -104,6 +114,7 @@ fn verbs_read_a_network_at_a_url_as_one_in_a_folder() {
         let done = from_bucket(&folder, &server, &["graph", "info", store, "--json"]);
         let text = String::from_utf8(done.stdout).unwrap();
         let mut info: serde_json::Value = serde_json::from_str(&text).unwrap();
+        info["path"].take();
         let named = info["store"].take();
         (named.as_str().unwrap().to_owned(), info)
     };

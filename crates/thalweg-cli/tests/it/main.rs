@@ -30,6 +30,7 @@ mod names;
 #[cfg(feature = "object")]
 mod object_sets;
 mod opened_once;
+mod option_matrix;
 mod outputs;
 mod plot;
 mod pod5;
@@ -37,6 +38,7 @@ mod published;
 mod read_paths;
 mod real_verbs;
 mod scan;
+mod success;
 mod terminal;
 #[cfg(feature = "object")]
 mod uploads;
@@ -47,3 +49,4 @@ mod url_plans;
 #[cfg(feature = "object")]
 mod urls;
 mod verbs;
+mod what_it_is;

@@ -210,7 +210,7 @@ fn reads_are_the_same_in_every_table() {
     let mut list = Command::new("sh");
     let script = "echo \"$1\" | \"$0\" read a.blow5 --ids - --to one.arrow";
     list.args(["-c", script, env!("CARGO_BIN_EXE_thalweg"), &reads[1].0]);
-    assert!(list.current_dir(folder.0.path()).status().unwrap().success());
+    assert!(list.current_dir(folder.0.path()).output().unwrap().status.success());
     let one = FileReader::try_new(open("one.arrow"), None).unwrap().map(Result::unwrap);
     assert!(signals(one) == reads[1..2]);
 }

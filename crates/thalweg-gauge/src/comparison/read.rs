@@ -153,7 +153,10 @@ pub(super) fn earlier(path: &Path, text: &str) -> Result<(Vec<Earlier>, Vec<Stri
                 notes.push(format!("line {} is cut short, and was left out", i + 1));
                 break;
             }
-            Err(e) => return Err(wrong(e.to_string())),
+            Err(e) => {
+                let expected = "expected a JSON line of results, as `thalweg bench` writes them";
+                return Err(wrong(format!("{e}; {expected}")));
+            }
         };
         let schema = head.schema.into_string();
         if schema == SESSION_SCHEMA {

@@ -13,7 +13,7 @@ use thalweg_io::model::StoreModel;
 use thalweg_io::new_file::{NewFile, create_parent};
 use thalweg_io::open::Options;
 use thalweg_io::plan::Budget;
-use thalweg_io::sidecar::{index_places, version};
+use thalweg_io::sidecar::{index_places, places_to_keep, version};
 use thalweg_io::store::Store;
 use thalweg_io::urls::url;
 use thalweg_io::{Error, InFile, Result};
@@ -213,7 +213,7 @@ impl ArrayFile {
             return Ok((place.to_owned(), chunks));
         }
         let mut failed = None;
-        for place in index_places(path) {
+        for place in places_to_keep(path, self.options.keep_index) {
             match save(sidecar, &place, &bytes) {
                 Ok(()) => return Ok((place, chunks)),
                 // The next place may be writable.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use thalweg_io::index_fetch::fetch_index;
 use thalweg_io::new_file::{NewFile, create_parent};
-use thalweg_io::sidecar::{index_places, is_current};
+use thalweg_io::sidecar::{index_places, is_current, places_to_keep};
 use thalweg_io::store::FileStore;
 use thalweg_io::{Error, InFile, Result};
 
@@ -95,8 +95,12 @@ pub(super) fn load_or_build<F: FormatFile + ?Sized>(
         return Ok((index, IndexOrigin::Loaded));
     }
     let index = format.build_index(file)?;
-    let saved = index_places(path).any(|place| save_sidecar(&index, &place).is_ok());
-    Ok((index, if saved { IndexOrigin::Built } else { IndexOrigin::Unsaved }))
+    let mut places = places_to_keep(path, file.options.keep_index);
+    let Some(place) = places.find(|place| save_sidecar(&index, place).is_ok()) else {
+        return Ok((index, IndexOrigin::Unsaved));
+    };
+    file.options.index_kept.inspect(|kept| kept(&place));
+    Ok((index, IndexOrigin::Built))
 }
 
 /// The ranges of the reads with these ids in the file.

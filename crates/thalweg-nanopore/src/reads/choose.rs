@@ -16,6 +16,8 @@ pub struct Chosen {
     pub files: Vec<(usize, Vec<String>)>,
     /// The listed ids that no file has.
     pub missing: Vec<String>,
+    /// How many reads were looked at, if a condition chose among them.
+    pub of: Option<u64>,
 }
 
 impl ReadSet {
@@ -38,7 +40,8 @@ impl ReadSet {
         let columns = vec!["read_id".to_owned(), FILE_COLUMN.to_owned()];
         let options = ScanOptions { columns, condition: Some(condition), ..ScanOptions::default() };
         let mut files: Vec<(usize, Vec<String>)> = Vec::new();
-        for batch in self.scan(&Selection::All, &options)? {
+        let mut scan = self.scan(&Selection::All, &options)?;
+        for batch in scan.by_ref() {
             let batch = batch?;
             let ids = batch.column(0).as_string::<i32>();
             let numbers = batch.column(1).as_dictionary::<Int32Type>().keys();
@@ -54,13 +57,14 @@ impl ReadSet {
             }
         }
         let missing = located.map(|chosen| chosen.missing).unwrap_or_default();
-        Ok(Chosen { files, missing })
+        Ok(Chosen { files, missing, of: Some(scan.looked_at()) })
     }
 
     fn locate_once(&self, listed: &[String]) -> Result<Chosen> {
         let mut seen = HashSet::new();
         let ids: Vec<String> = listed.iter().filter(|id| seen.insert(*id)).cloned().collect();
         let Located { files, missing } = self.locate(&ids)?;
-        Ok(Chosen { missing: missing.into_iter().map(str::to_owned).collect(), files })
+        let missing = missing.into_iter().map(str::to_owned).collect();
+        Ok(Chosen { files, missing, of: None })
     }
 }

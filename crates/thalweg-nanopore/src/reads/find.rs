@@ -25,13 +25,35 @@ pub fn find<P: AsRef<Path>>(
     paths: impl IntoIterator<Item = P>,
     control: &Control,
 ) -> Result<Vec<PathBuf>> {
+    let is_wanted = |name: &Path| Format::of_path(name).is_some();
+    find_named(paths, &WantedNames { is_wanted, ends: Format::extensions(".") }, control)
+}
+
+/// The files that are looked for in folders.
+#[derive(Debug, Clone)]
+pub struct WantedNames {
+    /// Whether a file of this name is one of them.
+    pub is_wanted: fn(&Path) -> bool,
+    /// How their names end, in words.
+    pub ends: String,
+}
+
+/// [`find`] for files of other names in folders.
+///
+/// # Errors
+/// Those of [`find`].
+pub fn find_named<P: AsRef<Path>>(
+    paths: impl IntoIterator<Item = P>,
+    wanted: &WantedNames,
+    control: &Control,
+) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in paths {
         let path = path.as_ref();
         match (url(path), pattern(path)) {
-            (Some(url), _) => objects::add(url, control, &mut found)?,
-            (None, Some(pattern)) => expand(pattern, &mut found)?,
-            (None, None) => add(path, &mut found)?,
+            (Some(url), _) => objects::add(url, wanted, control, &mut found)?,
+            (None, Some(pattern)) => expand(pattern, wanted, &mut found)?,
+            (None, None) => add(path, wanted, &mut found)?,
         }
     }
     found.sort_unstable_by(|a, b| a.cmp(b).then_with(|| a.as_os_str().cmp(b.as_os_str())));
@@ -58,13 +80,13 @@ pub fn pattern(path: &Path) -> Option<&str> {
     path.to_str().filter(|text| url(path).is_none() && is_pattern(text))
 }
 
-fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {
+fn expand(pattern: &str, wanted: &WantedNames, found: &mut Vec<PathBuf>) -> Result<()> {
     let name: Arc<str> = pattern.into();
     let paths = glob::glob(pattern)
         .map_err(|e| Error::Usage(format!("{pattern}: not a pattern: {e}").into()))?;
     let mut none = true;
     for path in paths {
-        add(&path.map_err(|e| Error::io(&name, "listing", io::Error::from(e)))?, found)?;
+        add(&path.map_err(|e| Error::io(&name, "listing", io::Error::from(e)))?, wanted, found)?;
         none = false;
     }
     if none {
@@ -74,17 +96,17 @@ fn expand(pattern: &str, found: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+fn add(path: &Path, wanted: &WantedNames, found: &mut Vec<PathBuf>) -> Result<()> {
     if !path.is_dir() {
         found.push(path.to_owned());
         return Ok(());
     }
     let before = found.len();
-    search(path, found)?;
+    search(path, wanted, found)?;
     if found.len() == before {
         return Err(Error::NotFound {
             file: urls::shown_path(path).into(),
-            what: format!("files that end in {}", Format::extensions(".")).into(),
+            what: format!("files that end in {}", wanted.ends).into(),
             advice: "name the files themselves if they are called otherwise".into(),
         });
     }
@@ -93,15 +115,15 @@ fn add(path: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
 
 /// Finds files of reads below a folder. Links to folders are not followed, because they may form a
 /// cycle.
-fn search(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+fn search(folder: &Path, wanted: &WantedNames, found: &mut Vec<PathBuf>) -> Result<()> {
     let name: Arc<str> = urls::shown_path(folder).into();
     let failed = |e| Error::io(&name, "listing", e);
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
         if entry.file_type().map_err(failed)?.is_dir() {
-            search(&path, found)?;
-        } else if Format::of_path(&path).is_some() && path.is_file() {
+            search(&path, wanted, found)?;
+        } else if (wanted.is_wanted)(&path) && path.is_file() {
             found.push(path);
         }
     }

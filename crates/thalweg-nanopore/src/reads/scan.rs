@@ -86,7 +86,17 @@ impl ReadSet {
         let files: ArrayRef = Arc::new(StringArray::from_iter_values(&paths));
         let columns = BatchOptions { order: options.order, strings: options.strings };
         let batches = Box::new(self.tabulate(selection, columns, false)?);
-        Ok(Scan { schema, out, shown, condition, batches, files, attributes, over: false })
+        Ok(Scan {
+            schema,
+            out,
+            shown,
+            condition,
+            batches,
+            files,
+            attributes,
+            looked_at: 0,
+            over: false,
+        })
     }
 }
 
@@ -153,6 +163,7 @@ pub struct Scan {
     batches: Box<dyn Iterator<Item = Result<Batch>> + Send>,
     files: ArrayRef,
     attributes: Vec<ScanAttribute>,
+    looked_at: u64,
     over: bool,
 }
 
@@ -166,6 +177,11 @@ impl Scan {
     /// The columns of every batch.
     pub fn schema(&self) -> SchemaRef {
         self.out.clone()
+    }
+
+    /// How many reads were looked at so far, those for which the condition does not hold included.
+    pub fn looked_at(&self) -> u64 {
+        self.looked_at
     }
 
     /// Adds the columns of the file and of attributes, and applies the condition.
@@ -205,6 +221,7 @@ impl Scan {
         while rows < most && bytes < BATCH_BYTES {
             let Some(batch) = self.batches.next().transpose()? else { break };
             let all = batch.num_rows();
+            self.looked_at += all as u64;
             let size = batch.get_array_memory_size();
             let batch = self.complete(batch).map_err(refused)?;
             // A batch without rows has lost its dictionaries, so that it cannot be joined.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use thalweg_io::index_fetch::fetch_index;
 use thalweg_io::new_file::{NewFile, create_parent};
-use thalweg_io::sidecar::{index_places, is_current};
+use thalweg_io::sidecar::{index_places, is_current, places_to_keep};
 use thalweg_io::{Error, Fault, InFile, Result};
 
 use super::Pod5File;
@@ -76,12 +76,16 @@ impl Pod5File {
             Pod5Index::build(&self.tables, owner, new, options.budget.memory, &options.control)
         };
         let keep = |index| self.tables.index.keep(index);
-        for place in file.path.as_deref().into_iter().flat_map(index_places) {
+        let places = |path| places_to_keep(path, options.keep_index);
+        for place in file.path.as_deref().into_iter().flat_map(places) {
             if create_parent(&place).is_ok()
                 && let Ok(new) = NewFile::sidecar(&place, Pod5Index::is_start)
             {
                 match build(Some(new)) {
-                    Ok(index) => return Ok((keep(index), IndexOrigin::Built)),
+                    Ok(index) => {
+                        options.index_kept.inspect(|kept| kept(&place));
+                        return Ok((keep(index), IndexOrigin::Built));
+                    }
                     // Writing failed at this place; it may succeed at the next one.
                     Err(Error::Io { file: name, .. }) if name != *file.store.name() => {}
                     Err(error) => return Err(error),

@@ -10,7 +10,7 @@ use thalweg_io::pool::try_map;
 use thalweg_io::urls::{Depth, Entry, Listed, is_in_bucket, is_web, shown};
 use thalweg_io::{Error, Result};
 
-use crate::format::Format;
+use super::WantedNames;
 
 /// Folders that are listed at the same time. Each takes a request that has to be waited for.
 const LISTED_AT_ONCE: usize = 16;
@@ -75,15 +75,20 @@ fn exists(url: &str, control: &Control) -> Result<bool> {
 }
 
 /// Adds the objects that a URL stands for.
-pub(super) fn add(url: &str, control: &Control, found: &mut Vec<PathBuf>) -> Result<()> {
-    let search = Search { url, control, bytes: AtomicUsize::new(0) };
+pub(super) fn add(
+    url: &str,
+    wanted: &WantedNames,
+    control: &Control,
+    found: &mut Vec<PathBuf>,
+) -> Result<()> {
+    let search = Search { url, wanted, control, bytes: AtomicUsize::new(0) };
     let (objects, what, advice) = match Named::of(url, control)? {
         Named::Object => {
             found.push(url.into());
             return Ok(());
         }
         Named::Folder => {
-            let what = format!("files that end in {}", Format::extensions("."));
+            let what = format!("files that end in {}", wanted.ends);
             let advice = "name the files themselves if they are called otherwise";
             (search.folder(url)?, what, advice)
         }
@@ -103,6 +108,7 @@ pub(super) fn add(url: &str, control: &Control, found: &mut Vec<PathBuf>) -> Res
 /// A search for objects.
 struct Search<'a> {
     url: &'a str,
+    wanted: &'a WantedNames,
     control: &'a Control,
     /// Bytes of all names that were found.
     bytes: AtomicUsize,
@@ -130,9 +136,9 @@ impl Search<'_> {
         Ok(true)
     }
 
-    /// The files of reads below a folder. A name that is that of a known format says so.
+    /// The files below a folder whose names are looked for.
     fn folder(&self, folder: &str) -> Result<Vec<PathBuf>> {
-        self.below(folder, |name| Format::of_path(Path::new(name)).is_some())
+        self.below(folder, |name| (self.wanted.is_wanted)(Path::new(name)))
     }
 
     /// The objects below a folder whose names are wanted.
@@ -208,7 +214,7 @@ impl Search<'_> {
                 above.any(|folder| is_any || is_match(folder))
             };
             !only_folders && !is_any && is_match(name)
-                || Format::of_path(Path::new(name)).is_some() && is_inside()
+                || (self.wanted.is_wanted)(Path::new(name)) && is_inside()
         };
         let found = try_map(LISTED_AT_ONCE, folders, |folder| self.below(&folder, is_wanted))?;
         Ok(found.concat())

@@ -7,9 +7,14 @@ use thalweg_io::Fault;
 use super::{
     MAGIC, MISSING, NAMES, Parsed, READ_GROUPS_LINE, TEXT_AT, TEXT_LEN_AT, TYPES, VERSION_LINE,
 };
+use crate::foreign::foreign;
 use crate::record::{
     Attribute, AuxField, Encoding, Header, RecordPress, SignalPress, Version, number, quoted,
 };
+
+/// The files that thalweg reads.
+const READ: &str = "SLOW5, BLOW5, POD5, FAST5, other HDF5 (NeXus, netCDF-4, SONATA), or FASTQ \
+                    (plain, gzip or BGZF)";
 
 /// Every header of either encoding has more bytes.
 const LEAST_BYTES: u64 = TEXT_AT as u64;
@@ -44,12 +49,17 @@ impl Header {
             Ok(Parsed::NeedMore(LEAST_BYTES))
         } else {
             let head = bytes.get(..text.len()).unwrap_or(bytes);
-            Err(Fault::new(
-                0,
-                quoted(head),
-                "\"BLOW5\" or \"#slow5_version\", the start of a BLOW5 or SLOW5 file; thalweg also \
-                 reads POD5, FAST5 and other HDF5 files",
-            ))
+            Err(match foreign(bytes) {
+                Some((name, advice)) => {
+                    let found = format!("{} ({name})", quoted(head));
+                    Fault::new(0, found, format!("{READ}: {advice}"))
+                }
+                None => Fault::new(
+                    0,
+                    quoted(head),
+                    format!("\"BLOW5\" or \"#slow5_version\", or a file of {READ}"),
+                ),
+            })
         }
     }
 }
