@@ -55,7 +55,7 @@ def test_what_is_for_reads(thalweg, tmp_path):
     path = tmp_path / "f.h5"
     made(path)
     result = thalweg("check", path, "--salvage", tmp_path / "out.fast5", check=False)
-    assert result.returncode == 1 and "an HDF5 file without reads" in result.stderr
+    assert result.returncode == 2 and "--salvage is for reads" in result.stderr
     assert [entry.name for entry in tmp_path.iterdir()] == ["f.h5"]
 
 

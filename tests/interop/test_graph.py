@@ -163,6 +163,7 @@ def test_a_made_network(graph, tmp_path, made):
     assert degree == "".join(f"{vertex}\t{n}\n" for vertex, n in enumerate(degrees))
     summary = json.loads(graph("degree", store, "--from", "Astrocyte:0-9", "--to", "Synapse", "--summary", "--json").stdout)
     first = degrees[:10]
+    assert summary.pop("schema") == "thalweg.graph-degrees/1"
     assert summary == {"vertices": 10, "edges": first.sum(), "least": first.min(), "mean": first.sum() / 10, "greatest": first.max()}
     lists = network_of(made).neighbours("Astrocyte", "Synapse", "auto")
     measured = json.loads(graph("neighbors", store, "--from", "Astrocyte:3-7,1", "--to", "Synapse", "--measured", "--digest").stdout)
