@@ -25,7 +25,7 @@ help:
 	@echo 'make schedules  tests of threads under many interleavings: the engine, windows of arrays, changes of networks (SCHEDULES=10000)'
 	@echo 'make faults  reads of objects from a server that fails, over 10,000 seeds (FAULTS=300; FAULT_SEED=7 for one)'
 	@echo 'make posix   pjdfstest and fsx on a mount, as root, with the failures that are expected in tests/posix/exceptions.txt'
-	@echo 'make recipes  workflows of Snakemake, and the steps of tasks of Nextflow, in a work folder on a mount'
+	@echo 'make recipes  workflows of Snakemake and Nextflow in a work folder on a mount'
 	@echo 'make servers  install versitygw and moto, servers of objects that tests start where they are there'
 	@echo 'make without-libhdf5  build and test the command without libhdf5'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
@@ -188,7 +188,11 @@ RECIPES := $(CARGO_TARGET_DIR)/recipes
 recipes: build servers
 	[[ -x $(RECIPES)/bin/snakemake ]] || python3 -m venv --clear $(RECIPES)
 	$(RECIPES)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/recipes/requirements.txt
-	tests/recipes/run.py $(RECIPES)/bin/snakemake target/servers/bin/versitygw target/release/thalweg
+	@rm -rf $(RECIPES)/nextflow
+	@command -v java >/dev/null && TERM=dumb mvn --quiet --batch-mode --strict-checksums --file tests/recipes/nextflow.xml \
+		dependency:copy-dependencies -DoutputDirectory=$(RECIPES)/nextflow || \
+		echo 'recipes: Nextflow is left out: it comes by Maven, and runs on Java' >&2
+	tests/recipes/run.py $(RECIPES)/bin/snakemake $(RECIPES)/nextflow target/servers/bin/versitygw target/release/thalweg
 
 # As root. Both suites are programs of crates.io.
 posix: build servers
