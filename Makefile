@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers posix recipes without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers mountpoint remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers posix recipes without-libhdf5 mpi test-neon system clean
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -36,6 +36,7 @@ help:
 	@echo 'make peers   build the peers into target/peers and .venv'
 	@echo 'make rocksdb, make basalt   these peers, which make peers leaves out: Maven fetches 90 MB for each'
 	@echo 'make rust-readers   the peers rust-hdf5 and hdf5-reader, which take minutes to compile'
+	@echo 'make mountpoint   Mountpoint for S3, a peer of mounts, which takes minutes to compile; needs libfuse3-dev'
 	@echo 'make remote   the server and the peers of the suite `remote`; ros3 comes with python3-h5py of Debian, and s3fs with s3fs'
 	@echo 'make clean   remove target and .venv'
 
@@ -52,7 +53,7 @@ peers: system
 rocksdb basalt: system
 	@peers/build.sh python $@
 
-rust-readers remote:
+rust-readers mountpoint remote:
 	@peers/build.sh $@
 
 # One after the other, cheapest first, for cargo uses all cores; fetching and unpacking the peers does not. Advisories

@@ -9,6 +9,7 @@
 #   peers/build.sh all        all of these; goes on after a failure and reports it
 #   peers/build.sh rocksdb    rocksdb_peer, on the library inside RocksDB's Java package (90 MB, fetched by Maven)
 #   peers/build.sh rust-readers   rust_hdf5_peer and hdf5_reader_peer, readers of HDF5 in Rust
+#   peers/build.sh mountpoint     mountpoint_peer: Mountpoint for S3, with a small command of ours (minutes)
 #   peers/build.sh thalweg-python   the Python package of thalweg, as `make wheel` has packed it
 #   peers/build.sh remote     .venv/remote with the Python peers for object stores, and the server and raw clients in target/release
 #   peers/build.sh basalt     basalt_peer, basalt's own C++ library on an older RocksDB that came the same way
@@ -318,6 +319,24 @@ build_rust-readers() {
     cp "$out"/rust_readers/release/{rust_hdf5,hdf5_reader}_peer "$out"
 }
 
+# Bindings to its C libraries are made with libclang, which the Python packages bring.
+build_mountpoint() {
+    rm -f "$out/mountpoint_peer"
+    local missing=() found
+    if ! command -v cmake >/dev/null; then missing+=(cmake); fi
+    if ! command -v pkg-config >/dev/null; then missing+=(pkg-config); fi
+    if ! pkg-config --exists fuse3 2>/dev/null && ! pkg-config --exists fuse 2>/dev/null; then missing+=(libfuse3-dev); fi
+    if ((${#missing[@]} > 0)); then
+        say "mountpoint is left out; it needs (Debian names): ${missing[*]}"
+        return 1
+    fi
+    build_python
+    found=$(echo "$PWD"/.venv/lib/python3*/site-packages/clang/native)
+    LIBCLANG_PATH=${LIBCLANG_PATH:-$found} BINDGEN_EXTRA_CLANG_ARGS="-I$("$cc" -print-file-name=include)" \
+        cargo build --release --locked --manifest-path peers/mountpoint/Cargo.toml --target-dir "$out/mountpoint"
+    launcher mountpoint
+}
+
 # The wheel of `make wheel`, and the libraries that the package works with.
 build_thalweg-python() {
     build_python
@@ -344,7 +363,7 @@ build_all() {
 for part in "$@"; do
     case $part in
         zstd | python | slow5lib | pod5 | lmdb | cat | rocksdb | basalt | remote | all) "build_$part" ;;
-        rust-readers | thalweg-python) "build_$part" ;;
-        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, remote, thalweg-python, all)"; exit 2 ;;
+        rust-readers | mountpoint | thalweg-python) "build_$part" ;;
+        *) say "unknown part: $part (zstd, python, slow5lib, pod5, lmdb, cat, rocksdb, basalt, rust-readers, mountpoint, remote, thalweg-python, all)"; exit 2 ;;
     esac
 done

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use thalweg_gauge::suite::Peer;
 
 /// The programs of a peers' folder, by the names that suites use.
-const PROGRAMS: [(&str, &str); 9] = [
+const PROGRAMS: [(&str, &str); 10] = [
     ("slow5lib", "slow5_peer"),
     ("pod5-c", "pod5_peer"),
     ("cat", "cat_peer"),
@@ -16,14 +16,16 @@ const PROGRAMS: [(&str, &str); 9] = [
     ("basalt", "basalt_peer"),
     ("rust-hdf5", "rust_hdf5_peer"),
     ("hdf5-reader", "hdf5_reader_peer"),
+    ("mountpoint", "mountpoint_peer"),
 ];
 
 /// Peers that `make peers` does not build, and the commands that do.
-const APART: [(&str, &str); 4] = [
+const APART: [(&str, &str); 5] = [
     ("rocksdb", "make rocksdb"),
     ("basalt", "make basalt"),
     ("rust-hdf5", "make rust-readers"),
     ("hdf5-reader", "make rust-readers"),
+    ("mountpoint", "make mountpoint"),
 ];
 
 /// Scripts that the repository's own Python runs: a benchmark of a library, or an installed tool. A
