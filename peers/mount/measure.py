@@ -13,6 +13,8 @@ SHAPE is one of ../remote/run.py. FOLDER is the bucket: a folder of files, made 
     rclone                  rclone mount as it comes
     rclone-tuned            with 16 streams of 4 MiB, and its cache on disc
     s3fs
+    mountpoint              Mountpoint for S3 as it comes
+    mountpoint-cache        with its cache on disc
 
 JOB is one of
 
@@ -42,7 +44,9 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../remote"))
+for beside in ["../remote", "../mountpoint"]:
+    sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), beside))
+import mountpoint  # noqa: E402
 import run as remote  # noqa: E402
 
 MIB = 1 << 20
@@ -168,6 +172,9 @@ def command(arm: str, server: remote.Server, folder: str, cache: str) -> list[st
     if arm == "s3fs":
         options = f"url={server.base},use_path_request_style,public_bucket=1,ro"
         return ["s3fs", server.bucket, folder, "-f", "-o", options]
+    if arm.startswith("mountpoint"):
+        kept = ["--cache", cache] if arm == "mountpoint-cache" else []
+        return mountpoint.command(server.base, server.bucket, folder, "--read-only", "--no-sign-request", *kept)
     sys.exit(f"error: no arm is called {arm}")
 
 

@@ -24,6 +24,8 @@ ARM is one of
     rclone          rclone mount as it comes
     rclone-tuned    with 16 streams of 4 MiB, and its cache on disc
     s3fs            with its cache on disc, parts of 16 MiB, 8 at a time
+    mountpoint      Mountpoint for S3 as it comes, but that it may remove and replace objects
+    mountpoint-cache    with its cache on disc
     direct          without a mount: thalweg reads and writes objects. It has no step for read1 and read2
     one-pass        chain only: one `thalweg convert --verify --md5` in place of all steps
 
@@ -81,8 +83,11 @@ def mount_command(arm: str, base: str, mount: pathlib.Path, folder: pathlib.Path
         made = command(arm, base, str(mount), folder)
         cached = ["--cache", f"40GB,free=0,folder={cache}"] if arm == "thalweg-cache" else []
         return [*made, *cached, *(["--write-back"] if arm in ("thalweg-wb", "thalweg-staged") else [])]
-    if arm == "s3fs":
+    if arm in ("s3fs", "mountpoint"):
         return command(arm, base, str(mount), folder)
+    if arm == "mountpoint-cache":
+        cache.mkdir()
+        return [*command("mountpoint", base, str(mount), folder), "--cache", str(cache)]
     remote = command("rclone-tuned", base, str(mount), folder)[4]
     plain = [RCLONE, "mount", "--config", "", remote, str(mount)]
     if arm == "rclone":
@@ -91,6 +96,13 @@ def mount_command(arm: str, base: str, mount: pathlib.Path, folder: pathlib.Path
         return [*plain, "--vfs-cache-mode", "full", "--cache-dir", str(cache), "--vfs-write-back", "0s", "--vfs-read-chunk-streams", "16", "--vfs-read-chunk-size", "4M",
                 "--s3-upload-concurrency", "8", "--s3-chunk-size", "16M"]
     sys.exit(f"error: no arm is called {arm}")
+
+
+def tag(path: pathlib.Path) -> None:
+    """Gives a file that was put in the place of an object the ETag that objects have: Mountpoint opens none without. It is no MD5, as
+    that of an object in parts."""
+    identity = f"{path.name} {path.stat().st_size} {path.stat().st_mtime_ns}"
+    os.setxattr(path, "user.etag", f'"{hashlib.md5(identity.encode()).hexdigest()}-1"'.encode())
 
 
 def run(text: str, folder: pathlib.Path, env: dict[str, str]) -> tuple[str, float]:
@@ -159,6 +171,8 @@ def trial(step: str, arm: str, files: dict[str, pathlib.Path], folder: pathlib.P
             at_end.callback(shutil.rmtree, objects)
         env, daemon, where = dict(os.environ), None, objects
         if arm not in ("memory", "local"):
+            for path in objects.iterdir():
+                tag(path)
             env = at_end.enter_context(served(VERSITYGW, folder, "--access-log", str(folder / "log")))
             if is_mounted:
                 at_end.callback(subprocess.run, ["umount", "-l", str(mount)], check=False, stderr=subprocess.DEVNULL)

@@ -12,6 +12,7 @@ FOLDER is where the objects, mounts and staged bytes of the trial are; it is rem
     thalweg-small    with room for 4 GiB of staged bytes
     rclone-tuned     rclone mount with a cache of what is written
     s3fs             with parts of 16 MiB, 8 at a time
+    mountpoint       Mountpoint for S3 as it comes, but that it may remove and replace objects
 
 JOB is one of
 
@@ -20,9 +21,14 @@ JOB is one of
     many             the files of the folder SOURCE, one after the other
     writers          SOURCE, by COUNT threads at the same time, each into a file of its own
     large            SOURCE COUNT times into one file
+    append           SOURCE, and then a line at its end
+    rename           SOURCE, and then another name for it
+    random           SOURCE, and then COUNT writes of 4 KiB anywhere in it
+    in-place         SOURCE, and then `gunzip` of it, which removes it
 
 It prints a line of JSON: seconds until the last file was closed (`closed_s`), and until the store has all of it (`stored_s`: the mount is unmounted and its program has ended), processor seconds and peak
-memory of the daemon, the most bytes that were staged, and whether the objects have the bytes.
+memory of the daemon, the most bytes that were staged, and whether the objects have the bytes. If the mount refuses the job, the line has
+why, as `cannot`.
 """
 
 import contextlib
@@ -30,6 +36,7 @@ import hashlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import subprocess
 import sys
@@ -39,6 +46,8 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(ROOT / "peers/mountpoint"))
+import mountpoint  # noqa: E402
 from versitygw import served, until  # noqa: E402
 
 TARGET = ROOT / "target"
@@ -46,6 +55,10 @@ THALWEG = os.environ.get("THALWEG", str(TARGET / "release/thalweg"))
 RCLONE = os.environ.get("RCLONE", str(TARGET / "peers/go/bin/rclone"))
 MIB = 1 << 20
 ROOM = "4GiB"
+
+
+LINE = b"a line more\n"
+BLOCK = 4096
 
 
 def digest(path: pathlib.Path, times: int = 1) -> str:
@@ -63,6 +76,15 @@ def copy(source: pathlib.Path, target: pathlib.Path, times: int = 1) -> None:
             with open(source, "rb", buffering=0) as file:
                 while piece := file.read(MIB):
                     out.write(piece)
+
+
+def scatter(path: pathlib.Path, count: int) -> None:
+    """So many writes anywhere in a file, the same ones each time."""
+    chance = random.Random(1)
+    blocks = path.stat().st_size // BLOCK
+    with open(path, "r+b", buffering=0) as file:
+        for _ in range(count):
+            os.pwrite(file.fileno(), chance.randbytes(BLOCK), chance.randrange(blocks) * BLOCK)
 
 
 def job(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> None:
@@ -84,18 +106,48 @@ def job(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> No
                 thread.start()
             for thread in threads:
                 thread.join()
+        case "append":
+            copy(source, folder / "grown")
+            with open(folder / "grown", "ab") as file:
+                file.write(LINE)
+        case "rename":
+            copy(source, folder / "first")
+            (folder / "first").rename(folder / "second")
+        case "random":
+            copy(source, folder / "changed")
+            scatter(folder / "changed", count)
+        case "in-place":
+            copy(source, folder / "plain.gz")
+            subprocess.run(["gunzip", str(folder / "plain.gz")], check=True)
         case _:
             sys.exit(f"error: no job is called {name}")
 
 
 def is_right(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> bool:
     """Whether the files of a folder, which versitygw has as they are, are what was written."""
+    try:
+        return has_bytes(name, source, folder, count)
+    except FileNotFoundError:
+        return False
+
+
+def has_bytes(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> bool:
     match name:
         case "copy":
             return digest(folder / "copy") == digest(source)
         case "large":
             return digest(folder / "large") == digest(source, count)
-        case "gunzip":
+        case "append":
+            return (folder / "grown").read_bytes() == source.read_bytes() + LINE
+        case "rename":
+            return not (folder / "first").exists() and digest(folder / "second") == digest(source)
+        case "random":
+            copy(source, folder / "expected")
+            scatter(folder / "expected", count)
+            return digest(folder / "changed") == digest(folder / "expected")
+        case "gunzip" | "in-place":
+            if (folder / "plain.gz").exists():
+                return False
             plain = subprocess.run(f"gunzip -c {source} | md5sum", shell=True, stdout=subprocess.PIPE, text=True, check=True)
             return digest(folder / "plain") == plain.stdout.split()[0]
         case "many":
@@ -120,6 +172,8 @@ def command(arm: str, base: str, mount: str, folder: pathlib.Path) -> list[str]:
         password.chmod(0o600)
         options = f"url={base},use_path_request_style,passwd_file={password},parallel_count=8,multipart_size=16,use_cache={folder / 'cache'}"
         return ["s3fs", "bucket", mount, "-f", "-o", options]
+    if arm == "mountpoint":
+        return mountpoint.command(base, "bucket", mount, "--allow-delete", "--allow-overwrite")
     sys.exit(f"error: no arm is called {arm}")
 
 
@@ -181,13 +235,19 @@ def trial(versitygw: str, folder: pathlib.Path, arm: str, name: str, source: pat
         until(lambda: os.path.ismount(mount), f"{arm} mounted nothing")
         staged = Staged(folder / ("staging" if arm.startswith("thalweg") else "cache"))
         start = time.perf_counter()
-        job(name, source, mount, count)
+        refused = {}
+        try:
+            job(name, source, mount, count)
+        except (OSError, subprocess.CalledProcessError) as why:
+            refused = {"cannot": str(why)}
         closed = time.perf_counter() - start
         measured = of_process(daemon.pid)
         subprocess.run(["umount", str(mount)], check=True)
         daemon.wait(timeout=600)
         stored = time.perf_counter() - start
         most = staged.end()
+        if refused:
+            return refused
         return {"closed_s": closed, "stored_s": stored, **measured, "most_staged_bytes": most, "is_right": is_right(name, source, objects, count)}
 
 

@@ -9,6 +9,7 @@ one of these words PATH (a local path):
     downloaded COMMAND..            a copy that rclone fetches first. The copy's time is a part of the command's
     rclone-mount COMMAND..          below a mount by rclone, which is made before the command's time begins
     s3fs-mount COMMAND..            the same by the tool s3fs (s3fs alone is a library of Python)
+    mountpoint-mount COMMAND..      the same by Mountpoint for S3
 
 These words come before a command, too:
 
@@ -30,6 +31,9 @@ import sys
 import tempfile
 import time
 import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../mountpoint"))
+import mountpoint  # noqa: E402
 
 # Near is a service in the same region as the program, far is one on another continent, faulty is near and refuses one of twenty
 # requests, and tears one body of a hundred. The ports are fixed, because thalweg keeps indexes of objects by their URLs.
@@ -84,30 +88,38 @@ def scratch():
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def mount_command(tool: str, server: Server, folder: str) -> list[str]:
+    if tool == "mountpoint-mount":
+        return mountpoint.command(server.base, server.bucket, folder, "--read-only", "--no-sign-request")
+    if tool == "s3fs-mount":
+        return ["s3fs", server.bucket, folder, "-o", f"url={server.base},use_path_request_style,public_bucket=1,ro"]
+    # rclone's documentation has 16 streams of 4 MiB for S3, and the cache for readers that seek
+    streams = ["--vfs-read-chunk-streams", "16", "--vfs-read-chunk-size", "4M"]
+    cache = ["--vfs-cache-mode", "full", "--cache-dir", server.env["TMPDIR"]]
+    return [*rclone("mount", server, server.bucket), folder, "--read-only", "--daemon", *streams, *cache]
+
+
 @contextlib.contextmanager
 def mounted(tool: str, server: Server):
     """The bucket as a folder."""
     folder = tempfile.mkdtemp(prefix="thalweg-remote-")
-    try:
-        if tool == "s3fs-mount":
-            options = f"url={server.base},use_path_request_style,public_bucket=1,ro"
-            command = ["s3fs", server.bucket, folder, "-o", options]
-        else:
-            # rclone's documentation has 16 streams of 4 MiB for S3, and the cache for readers that seek
-            streams = ["--vfs-read-chunk-streams", "16", "--vfs-read-chunk-size", "4M"]
-            cache = ["--vfs-cache-mode", "full", "--cache-dir", server.env["TMPDIR"]]
-            command = [*rclone("mount", server, server.bucket), folder, "--read-only", "--daemon", *streams, *cache]
-        subprocess.run(command, env=server.env, stdout=sys.stderr, check=True)
+    with contextlib.ExitStack() as at_end:
+        # Never what is still mounted.
+        at_end.callback(os.rmdir, folder)
+        program = subprocess.Popen(mount_command(tool, server, folder), env=server.env, stdout=sys.stderr)
+        if tool == "mountpoint-mount":
+            # It stays in the foreground.
+            at_end.callback(program.wait)
+            at_end.callback(program.terminate)
+        elif program.wait() != 0:
+            sys.exit(f"error: {tool} ended with exit code {program.returncode}")
+        at_end.callback(subprocess.run, ["umount", folder], check=False)
         deadline = time.monotonic() + 10
         while not os.path.ismount(folder):
             if time.monotonic() > deadline:
                 sys.exit(f"error: {tool} mounted nothing within 10 s")
             time.sleep(0.01)
         yield os.path.join(folder, server.name)
-    finally:
-        subprocess.run(["umount", folder], check=False)
-        # Never what is still mounted.
-        os.rmdir(folder)
 
 
 def rclone(verb: str, server: Server, path: str) -> list[str]:
@@ -175,7 +187,7 @@ def main(shape: str, file: str, *command: str) -> int:
             if is_warm:
                 subprocess.run(words(first, rest, places), env=server.env, stdout=subprocess.DEVNULL, check=True)
                 server.asked("reset")
-        elif first in ["rclone-mount", "s3fs-mount"]:
+        elif first in ["rclone-mount", "s3fs-mount", "mountpoint-mount"]:
             server.env["TMPDIR"] = at_end.enter_context(scratch())
             places["PATH"] = at_end.enter_context(mounted(first, server))
             first, *rest = rest
