@@ -8,7 +8,8 @@ FOLDER is where the objects, mounts and staged bytes of the trial are; it is rem
     local            a folder beside, without a server
     upload           rclone copyto, for the job `copy`: what sending alone takes
     thalweg          thalweg mount
-    thalweg-staged   the same with --close staged
+    thalweg-wb       the same with --write-back
+    thalweg-staged   with --close staged
     thalweg-small    with room for 4 GiB of staged bytes
     rclone-tuned     rclone mount with a cache of what is written
     s3fs             with parts of 16 MiB, 8 at a time
@@ -20,7 +21,7 @@ JOB is one of
     gunzip           what `gunzip -c SOURCE` writes
     many             the files of the folder SOURCE, one after the other
     writers          SOURCE, by COUNT threads at the same time, each into a file of its own
-    large            SOURCE COUNT times into one file
+    large            SOURCE five times into each of COUNT files, one after the other
     append           SOURCE, and then a line at its end
     rename           SOURCE, and then another name for it
     random           SOURCE, and then COUNT writes of 4 KiB anywhere in it
@@ -55,6 +56,8 @@ THALWEG = os.environ.get("THALWEG", str(TARGET / "release/thalweg"))
 RCLONE = os.environ.get("RCLONE", str(TARGET / "peers/go/bin/rclone"))
 MIB = 1 << 20
 ROOM = "4GiB"
+# versitygw has the list of an object's parts in an extended attribute, which is too small for those of 10 GB.
+TIMES = 5
 
 
 LINE = b"a line more\n"
@@ -92,7 +95,8 @@ def job(name: str, source: pathlib.Path, folder: pathlib.Path, count: int) -> No
         case "copy":
             copy(source, folder / "copy")
         case "large":
-            copy(source, folder / "large", count)
+            for number in range(count):
+                copy(source, folder / f"large{number}", TIMES)
         case "gunzip":
             with open(folder / "plain", "wb") as out:
                 subprocess.run(["gunzip", "-c", str(source)], stdout=out, check=True)
@@ -136,7 +140,8 @@ def has_bytes(name: str, source: pathlib.Path, folder: pathlib.Path, count: int)
         case "copy":
             return digest(folder / "copy") == digest(source)
         case "large":
-            return digest(folder / "large") == digest(source, count)
+            expected = digest(source, TIMES)
+            return all(digest(folder / f"large{number}") == expected for number in range(count))
         case "append":
             return (folder / "grown").read_bytes() == source.read_bytes() + LINE
         case "rename":
@@ -161,7 +166,8 @@ def command(arm: str, base: str, mount: str, folder: pathlib.Path) -> list[str]:
         room = ROOM if arm == "thalweg-small" else "off"
         staging = f"{room},free=0,folder={folder / 'staging'}"
         close = "staged" if arm == "thalweg-staged" else "durable"
-        return [THALWEG, "mount", "s3://bucket", mount, "--foreground", "--staging", staging, "--close", close]
+        options = ["--write-back"] if arm == "thalweg-wb" else []
+        return [THALWEG, "mount", "s3://bucket", mount, "--foreground", "--staging", staging, "--close", close, *options]
     if arm == "rclone-tuned":
         remote = f":s3,provider=Other,endpoint='{base}',access_key_id=key,secret_access_key=secret,force_path_style=true,no_check_bucket=true:bucket"
         return [RCLONE, "mount", "--config", "", remote, mount, "--vfs-cache-mode", "writes", "--cache-dir", str(folder / "cache"),

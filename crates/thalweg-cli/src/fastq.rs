@@ -10,7 +10,8 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use thalweg::fastq::{
-    Compression, Converted, Count, FastqFile, Record, Summary, Target, is_fastq_name, schema,
+    Compression, Converted, Count, FastqFile, Filtered, Record, Summary, Target, is_fastq_name,
+    schema,
 };
 use thalweg::format::Format;
 use thalweg::lengths::LengthStats;
@@ -363,6 +364,48 @@ pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> 
         "verified": job.verify,
         "md5": verified.md5,
         "checksums": verified.by,
+    }))
+}
+
+/// Writes the records for which `keep` holds. `check` may fail before a file appears.
+pub(crate) fn filter(
+    file: &FastqFile,
+    target: Target,
+    job: ConvertJob<'_>,
+    keep: impl Fn(&Record<'_>) -> bool + Send + Sync + 'static,
+    check: impl FnOnce() -> VerbResult,
+) -> VerbResult {
+    let started = Instant::now();
+    let progress = progress(file);
+    if is_stream(job.to) {
+        let done = file.filter(target, job.verify, keep, to_stdout);
+        if done.as_ref().is_err_and(is_closed) {
+            return Err(Failure::OutputClosed);
+        }
+        done?;
+        return check();
+    }
+    let mut out = NewFile::create(job.to)?;
+    let done = file.filter(target, job.verify, keep, |part| out.push(part))?;
+    check()?;
+    out.finish()?;
+    drop(progress);
+    let Filtered { all, kept, written } = done;
+    if !job.as_json {
+        let reads = counted(all.reads, "read");
+        let what = format!("kept {} of {reads}", kept.reads);
+        say_done(&what, job.to, started.elapsed().as_secs_f64());
+        return Ok(());
+    }
+    print_json(&json!({
+        "schema": "thalweg.convert/1",
+        "output": urls::shown_path(job.to),
+        "path": urls::shown_path(job.to),
+        "bytes_stored": written,
+        "reads": kept.reads,
+        "bases": kept.bases,
+        "reads_before": all.reads,
+        "verified": job.verify,
     }))
 }
 

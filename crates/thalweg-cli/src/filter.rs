@@ -1,16 +1,20 @@
 //! `thalweg filter`: writes some reads of many files into one.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use thalweg::condition::Condition;
 use thalweg::convert::SetPart;
+use thalweg::fastq::Record;
 use thalweg::format::bam::BamIds;
-use thalweg::reads::{Chosen, ReadSet, Selection};
+use thalweg::reads::{Chosen, KeepIndex, Options, ReadSet, Selection};
 
-use crate::common::{Failure, VerbResult, complain, counted};
+use crate::common::{Failure, VerbResult, complain, counted, is_stream};
+use crate::fastq;
 use crate::id_list::read_ids;
+use crate::options::{Kind, check as check_options};
 use crate::write::ManyToOneArgs;
 
 /// Keep some reads: those of a list, those of a BAM file, those for which a condition holds
@@ -18,6 +22,9 @@ use crate::write::ManyToOneArgs;
 /// With a condition and a list (or a BAM file), reads must meet both. The reads are written file by
 /// file: in the order of each file, or of the list if there is no condition. Ids that no file has
 /// are an error, unless --missing-ok is given.
+///
+/// One FASTQ file, or - for the standard input, is filtered by names, into .fastq or .fastq.gz
+/// (BGZF).
 ///
 /// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason ==
 /// signal_positive'
@@ -29,7 +36,8 @@ pub(crate) struct FilterArgs {
     files: ManyToOneArgs,
     /// Only reads for which this holds; `thalweg scan` shows the columns, `thalweg info` the
     /// attributes
-    #[arg(long = "where", value_name = "CONDITION", required_unless_present_any = ["ids", "bam"])]
+    #[arg(id = "where", long, value_name = "CONDITION")]
+    #[arg(required_unless_present_any = ["ids", "bam"])]
     condition: Option<String>,
     /// Only the reads in this list (one id a line)
     #[arg(long, value_name = "LIST", group = "listed")]
@@ -49,19 +57,90 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
         .map(Condition::parse)
         .transpose()
         .map_err(Failure::of_argument)?;
+    if args.ids.as_ref().is_some_and(|list| is_stream(list))
+        && args.files.paths.iter().any(|path| is_stream(path))
+    {
+        return Err(Failure::Usage("-: the file and --ids cannot both be standard input".into()));
+    }
     let listed = match (&args.ids, &args.bam) {
         (Some(list), _) => Some(read_ids(list)?),
         (None, Some(bam)) => Some(bam_ids(bam)?),
         (None, None) => None,
     };
+    let mut options = args.files.read.options();
+    if let Some(named) = fastq::Named::only(&args.files.paths, &options)? {
+        return filter_fastq(args, named, &options, listed.unwrap_or_default());
+    }
     let lists: Vec<&Path> = args.ids.iter().chain(&args.bam).map(PathBuf::as_path).collect();
-    // A condition looks at all reads: no index is needed for the next run.
-    let keeps_index = listed.is_some();
-    args.files.run("kept", &lists, keeps_index, |set| {
+    if listed.is_none() {
+        // A condition looks at all reads: no index is needed for the next run.
+        options.keep_index = KeepIndex::No;
+    }
+    args.files.run("kept", &lists, options, |set| {
         let chosen = choose(set, listed.as_deref(), condition, args.missing_ok)?;
         let part = |(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids)));
         Ok((chosen.files.into_iter().map(part).collect(), chosen.of))
     })
+}
+
+/// Writes the records of one FASTQ file whose names are in a list.
+fn filter_fastq(
+    args: &FilterArgs,
+    named: fastq::Named,
+    options: &Options,
+    listed: Vec<String>,
+) -> VerbResult {
+    let ManyToOneArgs { paths, to, write, .. } = &args.files;
+    if let Some(path) = paths.first() {
+        check_options(path, Kind::Fastq)?;
+    }
+    if !is_stream(to) {
+        write.force.check(to, paths.iter().chain(&args.ids).chain(&args.bam))?;
+    }
+    let job = fastq::ConvertJob {
+        to,
+        single_member: false,
+        level: write.level(),
+        verify: write.verify,
+        md5: false,
+        as_json: write.json,
+    };
+    let target = job.target()?;
+    let file = named.open(options)?;
+    let names: Arc<HashMap<String, AtomicBool>> =
+        Arc::new(listed.into_iter().map(|name| (name, AtomicBool::new(false))).collect());
+    let wanted = names.clone();
+    let keep = move |record: &Record<'_>| {
+        let name = wanted.get(record.name());
+        name.inspect(|is_found| is_found.store(true, Ordering::Relaxed)).is_some()
+    };
+    fastq::filter(&file, target, job, keep, || {
+        let is_missing = |(_, is_found): &(_, &AtomicBool)| !is_found.load(Ordering::Relaxed);
+        let mut missing: Vec<_> = names.iter().filter(is_missing).map(|(name, _)| name).collect();
+        missing.sort_unstable();
+        let [first, ..] = missing[..] else { return Ok(()) };
+        tell_missing(file.name(), (missing.len(), names.len()), first, args.missing_ok)
+    })
+}
+
+/// Tells of ids that no file has, or fails.
+fn tell_missing(
+    files: &Arc<str>,
+    (missing, of): (usize, usize),
+    first: &str,
+    missing_ok: bool,
+) -> VerbResult {
+    let of = counted(of as u64, "read");
+    let what = format!("{missing} of {of} ({first}, for one)");
+    if !missing_ok {
+        return Err(Failure::Failed(thalweg::Error::NotFound {
+            file: files.clone(),
+            what: what.into(),
+            advice: "check the ids, or let --missing-ok leave them out".into(),
+        }));
+    }
+    complain(&format!("not found: {what}"));
+    Ok(())
 }
 
 /// The distinct ids of a BAM file, in its order.
@@ -88,16 +167,8 @@ fn choose(
     let chosen = set.choose(listed, condition).map_err(Failure::of_argument)?;
     if let Some(first) = chosen.missing.first() {
         let of = listed.unwrap_or_default().iter().collect::<HashSet<_>>().len();
-        let of = counted(of as u64, "read");
-        let what = format!("{} of {of} ({first}, for one)", chosen.missing.len());
-        if !missing_ok {
-            return Err(Failure::Failed(thalweg::Error::NotFound {
-                file: counted(set.paths().len() as u64, "file").into(),
-                what: what.into(),
-                advice: "check the ids, or let --missing-ok leave them out".into(),
-            }));
-        }
-        complain(&format!("not found: {what}"));
+        let files = counted(set.paths().len() as u64, "file").into();
+        tell_missing(&files, (chosen.missing.len(), of), first, missing_ok)?;
     }
     Ok(chosen)
 }

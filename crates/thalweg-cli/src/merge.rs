@@ -19,7 +19,7 @@ pub(crate) struct MergeArgs {
 }
 
 pub(crate) fn run(args: &MergeArgs) -> VerbResult {
-    args.files.run("merged", &[], true, |set| {
+    args.files.run("merged", &[], args.files.read.options(), |set| {
         let all = |file| SetPart::new(file, Selection::All);
         Ok(((0..set.paths().len()).map(all).collect(), None))
     })

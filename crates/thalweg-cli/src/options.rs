@@ -47,7 +47,7 @@ impl Kind {
 
 /// Options of a verb that are for some kinds of files only, or if there is no kind, for nothing
 /// that the verb does. Names are those of the arguments, with `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 24] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 25] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
     ("read", &["events", "logs"], &[Kind::Arrays]),
@@ -84,6 +84,21 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 24] = [
     ),
     ("convert", &["level"], &[Kind::Reads, Kind::Fastq]),
     ("convert", &["single_member", "md5"], &[Kind::Fastq]),
+    (
+        "filter",
+        &[
+            "record",
+            "signal",
+            "experimental",
+            "row_samples",
+            "signal_rows",
+            "reads_rows",
+            "lossy",
+            "format",
+            "where",
+        ],
+        &[Kind::Reads],
+    ),
     ("synth", &["record"], &[Kind::Blow5]),
     ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),
     ("synth", &["bases", "gzip"], &[Kind::Fastq]),
@@ -160,7 +175,7 @@ const STREAMS: [(&str, &[&str]); 4] = [
     ("read", &["paths", "to", "ids"]),
     ("convert", &["inputs", "output", "ids"]),
     ("scan", &["to", "ids"]),
-    ("filter", &["ids"]),
+    ("filter", &["paths", "to", "ids"]),
 ];
 
 /// Refuses `-` where a verb takes a file or a folder. A verb would look for a file of that name, or

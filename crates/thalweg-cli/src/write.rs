@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use thalweg::control::Control;
 use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, merged};
 use thalweg::format::Format;
-use thalweg::reads::{KeepIndex, Options, ReadSet};
+use thalweg::reads::{Options, ReadSet};
 use thalweg_io::urls;
 
 use crate::common::{Failure, VerbResult, complain, counted, print_json};
@@ -45,18 +45,18 @@ pub(crate) struct WriteArgs {
 pub(crate) struct ManyToOneArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
-    paths: Vec<PathBuf>,
+    pub(crate) paths: Vec<PathBuf>,
     /// The file to write; it appears when it is whole. Its name ends in .slow5, .blow5, .pod5 or
     /// .fast5
     #[arg(long, value_name = "OUT")]
-    to: PathBuf,
+    pub(crate) to: PathBuf,
     /// The format, if the name of OUT does not say it
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
     format: Option<Format>,
     #[command(flatten)]
-    write: WriteArgs,
+    pub(crate) write: WriteArgs,
     #[command(flatten)]
-    read: ReadArgs,
+    pub(crate) read: ReadArgs,
 }
 
 /// The names of formats, as an argument.
@@ -152,14 +152,10 @@ impl ManyToOneArgs {
         &self,
         done: &str,
         lists: &[&Path],
-        keeps_index: bool,
+        options: Options,
         choose: impl FnOnce(&ReadSet) -> Result<(Vec<SetPart>, Option<u64>), Failure>,
     ) -> VerbResult {
         let started = Instant::now();
-        let mut options = self.read.options();
-        if !keeps_index {
-            options.keep_index = KeepIndex::No;
-        }
         let control = options.control.clone();
         let conversion =
             self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;

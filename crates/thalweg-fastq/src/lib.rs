@@ -23,8 +23,8 @@
 //! the file.
 //!
 //! Of a gzip file without blocks, threads decompress parts that begin anywhere, too, with places in
-//! stead of the bytes that matches copy from before the part. One thread puts the bytes there. Other
-//! threads take the records. A stream is decompressed by one thread.
+//! stead of the bytes that matches copy from before the part. One thread puts the bytes there.
+//! Other threads take the records. A stream is decompressed by one thread.
 
 mod columns;
 mod convert;

@@ -9,7 +9,7 @@ use arrow_ipc::reader::FileReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde_json::json;
 
-use crate::common::Folder;
+use crate::common::{Folder, json as lines_of};
 
 /// A folder with the same records as text (`r.fastq`), in gzip (`r.fastq.gz`) and in BGZF
 /// (`r.bgz.fq.gz`).
@@ -322,4 +322,55 @@ fn an_idle_stream_is_given_up() {
         drop(stdin);
         assert!(!folder.path("x.fastq.gz").exists());
     }
+}
+
+/// `filter` keeps the records of a list, from any compression into any other.
+#[test]
+fn records_of_a_list_are_kept() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let kept: Vec<&[&str]> = lines.chunks(4).skip(1).step_by(3).collect();
+    let name = |record: &&[&str]| record[0][1..].split(' ').next().unwrap().to_owned();
+    let names: Vec<String> = kept.iter().map(name).collect();
+    fs::write(folder.path("ids"), names.join("\n")).unwrap();
+    let expected: String = kept.iter().map(|record| format!("{}\n", record.join("\n"))).collect();
+    for (number, file) in FILES.iter().enumerate() {
+        let plain = format!("kept{number}.fastq");
+        folder.ok(&["filter", file, "--ids", "ids", "--to", &plain]);
+        assert!(fs::read_to_string(folder.path(&plain)).unwrap() == expected, "{file}");
+        let packed = format!("{plain}.gz");
+        let args = ["filter", file, "--ids", "ids", "--to", &packed, "--verify", "--json"];
+        let line = &lines_of(&folder.ok(&args))[0];
+        assert_eq!(
+            (line["reads"].as_u64(), line["path"].as_str()),
+            (Some(kept.len() as u64), Some(&*packed))
+        );
+        assert_eq!(line["reads_before"].as_u64().unwrap(), lines.len() as u64 / 4);
+        let unpacked =
+            piped(Command::new("gzip").arg("-dc"), &fs::read(folder.path(&packed)).unwrap());
+        assert!(unpacked == expected.as_bytes(), "{file}");
+    }
+    assert_eq!(folder.ok(&["filter", "r.fastq.gz", "--ids", "ids", "--to", "-"]), expected);
+}
+
+#[test]
+fn names_that_no_record_has_are_an_error() {
+    let folder = folder();
+    fs::write(folder.path("ids"), "nobody\n").unwrap();
+    let said = folder.fails(1, &["filter", "r.fastq", "--ids", "ids", "--to", "x.fastq"]);
+    assert!(said.contains("r.fastq") && said.contains("1 of 1 read (nobody"), "{said}");
+    assert!(!folder.path("x.fastq").exists());
+    folder.ok(&["filter", "r.fastq", "--ids", "ids", "--to", "x.fastq", "--missing-ok"]);
+    assert_eq!(fs::read(folder.path("x.fastq")).unwrap(), b"");
+    let args = ["filter", "r.fastq", "--where", "samples > 5", "--to", "y.fastq"];
+    let said = folder.fails(2, &args);
+    assert!(said.contains("--where"), "{said}");
+    fs::copy(folder.path("r.fastq"), folder.path("same.fastq")).unwrap();
+    folder.fails(2, &["filter", "-", "--ids", "-", "--to", "y.fastq"]);
+    folder.fails(2, &["filter", "r.fastq", "--ids", "ids", "--to", "r.fastq", "--force"]);
+    assert_eq!(
+        fs::read(folder.path("r.fastq")).unwrap(),
+        fs::read(folder.path("same.fastq")).unwrap()
+    );
 }
