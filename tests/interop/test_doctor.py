@@ -91,7 +91,7 @@ def test_longer_chunks_take_more_room(thalweg, tmp_path):
     assert first["bytes_stored"] == doctor(thalweg, out)["bytes_stored"] == 4 << 22
     assert report["bytes_filling"] == (4 << 22) - 2 * 4 * 1_100_000
     assert "the last chunk of each dataset is stored whole" in thalweg("doctor", path).stdout
-    assert "to fill up last chunks" in thalweg("convert", "--repack", path, out, "--chunk", "1Mi", "--force").stdout
+    assert "to fill up last chunks" in thalweg("convert", "--repack", path, out, "--chunk", "1Mi", "--force").stderr
 
 
 def test_compression_that_does_not_pay(thalweg, tmp_path):

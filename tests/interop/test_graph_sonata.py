@@ -133,7 +133,7 @@ def test_what_an_import_leaves_out_is_said(graph, tmp_path):  # noqa: F811
         other = file.create_group("nodes/others")
         other["node_type_id"] = np.zeros(2, "<i8")
         other["1/x"] = np.zeros(2)
-    told = graph("import", path, tmp_path / "s").stderr
+    told = graph("import", path, tmp_path / "s", "-q").stderr
     for what in (
         "0/colour: the names of an enumeration", "0/kind: 1 codes without a name", "0/coded: the names", "0/matrix", "others/1",
         "0/latin: 2 strings that are not UTF-8", "0/layer: 1 strings that are not UTF-8",

@@ -241,7 +241,7 @@ def test_types_of_columns_that_pod5_does_not_define_survive(thalweg, shared, tmp
     through = [[source, out], [source, middle, out], [source, tmp_path / "again.pod5", out]]
     for way in through:
         for given, made in zip(way, way[1:], strict=False):
-            told = thalweg("convert", given, made, "--force", "--verify")
+            told = thalweg("convert", given, made, "--force", "--verify", "-q")
             assert told.stderr == ""
         found, _ = reads_table(out)
         for name in columns:

@@ -81,7 +81,7 @@ pub(crate) struct ReadVerbArgs {
     #[arg(long, requires = "ids", requires = "json")]
     one_by_one: bool,
     /// Fetch the reads and find their records, but decode and deliver nothing
-    #[arg(long, conflicts_with_all = ["digest", "to", "explain", "consumer_ns"])]
+    #[arg(long, conflicts_with_all = ["digest", "to", "explain"])]
     #[arg(help_heading = MEASURING)]
     no_decode: bool,
     /// Let the consumer take this many nanoseconds longer for each sample

@@ -163,7 +163,6 @@ fn options_that_do_not_go_together_are_refused() {
         "read b.blow5 --pa",
         "read b.blow5 --one-by-one --json",
         "read b.blow5 --price-gb 1",
-        "read b.blow5 --no-decode --consumer-ns 5",
         "read b.blow5 --bank x",
         "read b.blow5 --digest --json",
         "scan b.blow5 --force",
