@@ -44,9 +44,9 @@ pub fn gzip_stream(data: &[u8]) {
     let mut plain = vec![0; LIMIT];
     if let Ok(len) = Decompressor::new().deflate_decompress(data, &mut plain) {
         let member = [&HEADER[..], data].concat();
-        let (read, outcome) = text(&member, member.len(), false);
-        // Where the last code is not whole, libdeflate takes zeros for the rest of it.
-        let is_cut = matches!(outcome, Ok(Some(_))) && plain[..len].starts_with(&read);
-        assert!(is_cut || read == plain[..len], "another text than libdeflate's");
+        let (read, _) = text(&member, member.len(), false);
+        // libdeflate goes on where the last code is not whole, and where a length or a distance has
+        // a code that no stream may have (286, 287, 30, 31).
+        assert!(plain[..len].starts_with(&read), "another text than libdeflate's");
     }
 }
