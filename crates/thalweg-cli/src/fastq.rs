@@ -334,11 +334,7 @@ pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> 
     let checksums = Checksums::of(file.path(), job.md5, file.options())?;
     let on_stored = checksums.on_stored();
     if is_stream(job.to) {
-        let done = file.convert(target, job.verify, on_stored, to_stdout);
-        if done.as_ref().is_err_and(is_closed) {
-            return Err(Failure::OutputClosed);
-        }
-        done?;
+        streamed(file.convert(target, job.verify, on_stored, to_stdout))?;
         checksums.verify(file.name())?;
         return Ok(());
     }
@@ -378,11 +374,7 @@ pub(crate) fn filter(
     let started = Instant::now();
     let progress = progress(file);
     if is_stream(job.to) {
-        let done = file.filter(target, job.verify, keep, to_stdout);
-        if done.as_ref().is_err_and(is_closed) {
-            return Err(Failure::OutputClosed);
-        }
-        done?;
+        streamed(file.filter(target, job.verify, keep, to_stdout))?;
         return check();
     }
     let mut out = NewFile::create(job.to)?;
@@ -411,10 +403,16 @@ pub(crate) fn filter(
 
 const STDOUT: &str = "standard output";
 
-/// Whether an error says that nobody reads the standard output any more.
-fn is_closed(error: &thalweg::Error) -> bool {
-    matches!(error, thalweg::Error::Io { file, source, .. }
-        if &**file == STDOUT && source.kind() == std::io::ErrorKind::BrokenPipe)
+/// What was done by [`to_stdout`]. Nobody may read the standard output any more.
+fn streamed<T>(done: thalweg::Result<T>) -> Result<T, Failure> {
+    done.map_err(|error| match &error {
+        thalweg::Error::Io { file, source, .. }
+            if &**file == STDOUT && source.kind() == std::io::ErrorKind::BrokenPipe =>
+        {
+            Failure::OutputClosed
+        }
+        _ => error.into(),
+    })
 }
 
 /// Writes to the standard output.

@@ -19,7 +19,7 @@ use thalweg::text::Shown;
 use thalweg_io::object_cache::CacheChoice;
 use thalweg_io::urls::shown;
 use thalweg_mount::{
-    Close, FLUSH, METRICS, Mount, MountOptions, NotRecovered, STATUS, WriteOptions,
+    Close, ENDED, FLUSH, METRICS, Mount, MountOptions, NotRecovered, STATUS, WriteOptions,
 };
 
 use crate::cache::CacheArgs;
@@ -235,11 +235,7 @@ fn status_of(folder: &Path, name: &str) -> Result<Vec<u8>, Failure> {
                  `thalweg mount`"
                     .to_owned()
             }
-            rustix::io::Errno::NOTCONN => {
-                "the program that was mounted here has ended: unmount the folder (umount, or \
-                 fusermount3 -u)"
-                    .to_owned()
-            }
+            rustix::io::Errno::NOTCONN => ENDED.to_owned(),
             error => io::Error::from(error).to_string(),
         };
         Failure::Said(format!("{}: {why}", shown_path(folder)))

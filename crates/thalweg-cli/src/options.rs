@@ -47,7 +47,7 @@ impl Kind {
 
 /// Options of a verb that are for some kinds of files only, or if there is no kind, for nothing
 /// that the verb does. Names are those of the arguments, with `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 25] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 27] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
     ("read", &["events", "logs"], &[Kind::Arrays]),
@@ -64,41 +64,12 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 25] = [
     ("plot", &["bank"], &[Kind::Arrays]),
     ("plot", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
     ("plot", &["read", "pa"], &[Kind::Reads]),
-    (
-        "convert",
-        &[
-            "record",
-            "signal",
-            "experimental",
-            "row_samples",
-            "signal_rows",
-            "reads_rows",
-            "lossy",
-            "ids",
-            "sort",
-            "per_file",
-            "explain",
-            "to",
-        ],
-        &[Kind::Reads],
-    ),
+    ("convert", CODING, &[Kind::Reads]),
+    ("convert", &["ids", "sort", "per_file", "explain", "to"], &[Kind::Reads]),
     ("convert", &["level"], &[Kind::Reads, Kind::Fastq]),
     ("convert", &["single_member", "md5"], &[Kind::Fastq]),
-    (
-        "filter",
-        &[
-            "record",
-            "signal",
-            "experimental",
-            "row_samples",
-            "signal_rows",
-            "reads_rows",
-            "lossy",
-            "format",
-            "where",
-        ],
-        &[Kind::Reads],
-    ),
+    ("filter", CODING, &[Kind::Reads]),
+    ("filter", &["format", "where"], &[Kind::Reads]),
     ("synth", &["record"], &[Kind::Blow5]),
     ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),
     ("synth", &["bases", "gzip"], &[Kind::Fastq]),
@@ -119,6 +90,10 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 25] = [
     ),
     ("synth", &["neurons", "astrocytes"], &[Kind::Neuroglial]),
 ];
+
+/// How files of reads are written.
+const CODING: &[&str] =
+    &["record", "signal", "experimental", "row_samples", "signal_rows", "reads_rows", "lossy"];
 
 /// All verbs that have an option.
 const EVERY: &str = "";

@@ -628,15 +628,14 @@ impl GzipStream {
     }
 
     fn check(&self, crc: u32, size: u32) -> Result<(), Fault> {
-        let decoded = self.decoded;
         let at = self.taken as usize - TRAILER;
         if crc != self.crc.sum() {
             let found = format!("CRC-32 {crc:08x}{}", self.place());
             return Err(Fault::new(at, found, format!("{:08x}, as calculated", self.crc.sum())));
         }
-        if size != decoded as u32 {
+        if size != self.decoded as u32 {
             let found = format!("a size of {size}{}", self.place());
-            return Err(Fault::new(at + 4, found, format!("{decoded} (modulo 2^32)")));
+            return Err(Fault::new(at + 4, found, format!("{} (modulo 2^32)", self.decoded)));
         }
         Ok(())
     }

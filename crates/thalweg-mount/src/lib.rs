@@ -38,7 +38,7 @@ mod windows;
 mod writing;
 
 pub use mount::{
-    DEFAULT_MEMORY, Mount, MountOptions, NotRecovered, Unmounter, WriteOptions, recover,
+    DEFAULT_MEMORY, ENDED, Mount, MountOptions, NotRecovered, Unmounter, WriteOptions, recover,
 };
 pub use status::{FLUSH, METRICS, STATUS, Status};
 pub use writing::Close;

@@ -38,6 +38,10 @@ const THREADS: usize = 32;
 /// that maps a file reads as much, too.
 const READ_AHEAD_KIB: u32 = 1024;
 
+/// What is wrong with a folder whose file system answers `ENOTCONN`, and what to do.
+pub const ENDED: &str = "the program that was mounted here has ended: unmount the folder first \
+                         (umount, or fusermount3 -u)";
+
 /// What to mount, and how.
 #[derive(Debug, Clone)]
 pub struct MountOptions {
@@ -365,10 +369,7 @@ pub fn recover(
 
 fn refused(folder: &Path, error: io::Error) -> Error {
     let error = match error.raw_os_error().map(Errno::from_raw_os_error) {
-        Some(Errno::NOTCONN) => io::Error::other(
-            "the program that was mounted here has ended: unmount the folder first (umount, or \
-             fusermount3 -u)",
-        ),
+        Some(Errno::NOTCONN) => io::Error::other(ENDED),
         Some(Errno::ACCESS) => {
             let why = "this user may not open /dev/fuse, or not write to the folder";
             io::Error::new(io::ErrorKind::PermissionDenied, why)

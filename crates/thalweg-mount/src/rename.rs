@@ -197,9 +197,9 @@ impl BucketFs {
                 Ok(is_gone) => is_empty = is_gone,
                 Err(error) => {
                     renamed = Err(error);
-                    let keep =
-                        |draft| self.keep_name(draft, from, &old_key, version, moved.is_some());
-                    draft.map_or(Ok(()), |draft| keep(draft))?;
+                    if let Some(draft) = draft {
+                        self.keep_name(draft, from, &old_key, version, moved.is_some())?;
+                    }
                 }
             }
         }
