@@ -17,6 +17,7 @@ use thalweg_io::{Error, Result};
 use url::{Position, Url};
 
 use crate::checksums;
+use crate::cloud::Cloud;
 use crate::lister::{Lister, MOST_OF_A_PAGE};
 use crate::profile::Profile;
 use crate::signing::{Signing, bucket_url, object_url};
@@ -86,7 +87,7 @@ impl Address {
         if name.ends_with('/') {
             return Err(wrong("a folder of objects, and no object"));
         }
-        let connector = Connector::default();
+        let connector = Connector { cloud: Cloud::of_url(text), ..Connector::default() };
         let s3 = match scheme {
             "s3" | "s3a" => Some(s3(bucket, &shown, &access)?),
             _ => None,
@@ -146,7 +147,8 @@ impl Place {
                 format!("{shown}: no bucket; a folder is named as in s3://bucket/folder/").into(),
             ));
         }
-        let connector = Connector { most: Some(MOST_OF_A_PAGE), ..Connector::default() };
+        let cloud = Cloud::of_url(text);
+        let connector = Connector { most: Some(MOST_OF_A_PAGE), cloud, ..Connector::default() };
         let failed = misconfigured(&shown);
         let (lister, service): (_, Arc<dyn ObjectStore>) = match scheme {
             "s3" | "s3a" => {

@@ -21,6 +21,7 @@ use thalweg_io::{Error, Result};
 use url::Url;
 
 use crate::address::{Access, Place, Settings};
+use crate::cloud::Cloud;
 use crate::lister::Lister;
 use crate::object::Object;
 use crate::refusal::{Refusal, RequestKind};
@@ -606,7 +607,8 @@ impl Bucket {
         let body = body.bytes().await.map_err(|error| failed(error.into()))?;
         // An upload or a copy that takes long may fail after the status was sent.
         if body.windows(7).take(200).any(|text| text == b"<Error>") {
-            let said = Refusal::new(parts.status, &parts.headers, &body, RequestKind::Write);
+            let said =
+                Refusal::new(parts.status, &parts.headers, &body, RequestKind::Write(Cloud::S3));
             note(Trouble::NoAnswer(said.said()));
             return Err(failed(said.said().into()));
         }

@@ -59,6 +59,8 @@ pub(crate) struct Connection<S = Stream> {
     early: Vec<u8>,
     /// Bytes of the body that were not read yet.
     left: u64,
+    /// Whether the body comes in chunks (RFC 9112, section 7.1).
+    is_chunked: bool,
     /// Whether the server takes another request.
     stays: bool,
     idle_since: Instant,
@@ -133,6 +135,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             to: url[..Position::BeforePath].to_owned(),
             early: Vec::new(),
             left: 0,
+            is_chunked: false,
             stays: true,
             idle_since: Instant::now(),
         }
@@ -206,7 +209,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         // Digits only (RFC 9110, section 8.6); `parse` would take a sign.
         let number = |len: &str| len.bytes().all(|c| c.is_ascii_digit()).then(|| len.parse().ok());
         let len = lengths.next().map(|len| len.to_str().ok().and_then(number).flatten());
-        let is_odd = lengths.next().is_some() || head.headers.contains_key(TRANSFER_ENCODING);
+        self.is_chunked = head.headers.contains_key(TRANSFER_ENCODING);
+        let is_odd = lengths.next().is_some() || self.is_chunked;
         self.left = match len {
             Some(Some(len)) if !is_odd => len,
             None if !is_odd && head.status == StatusCode::NO_CONTENT => 0,
@@ -260,10 +264,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             && len > 0
         {
             filled += len;
+            // The server may close the connection seconds later, or never.
+            if self.is_chunked && unchunked(&words[..filled]).1 {
+                break;
+            }
         }
         words.truncate(filled);
-        words
+        if self.is_chunked { unchunked(&words).0 } else { words }
     }
+}
+
+/// What chunks hold, as far as they are there, and whether the last one is.
+fn unchunked(mut bytes: &[u8]) -> (Vec<u8>, bool) {
+    let mut text = Vec::new();
+    while let Some(end) = bytes.windows(2).position(|two| two == b"\r\n") {
+        let size = bytes[..end].split(|byte| *byte == b';').next().unwrap_or_default();
+        let size = str::from_utf8(size).ok().map(|size| usize::from_str_radix(size.trim(), 16));
+        match size {
+            Some(Ok(0)) => return (text, true),
+            Some(Ok(size)) => {
+                let rest = &bytes[end + 2..];
+                text.extend_from_slice(&rest[..size.min(rest.len())]);
+                let Some(rest) = size.checked_add(2).and_then(|next| rest.get(next..)) else {
+                    break;
+                };
+                bytes = rest;
+            }
+            _ => break,
+        }
+    }
+    (text, false)
 }
 
 impl AsyncRead for Stream {
@@ -337,7 +367,20 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(Head, usize)>> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::parse;
+    use super::{parse, unchunked};
+
+    #[test]
+    fn chunks_are_put_together() {
+        let text = b"3\r\nabc\r\nA;x\r\n0123456789\r\n0\r\n\r\n";
+        assert_eq!(unchunked(text), (b"abc0123456789".to_vec(), true));
+        for len in 0..text.len() - 4 {
+            let (found, is_whole) = unchunked(&text[..len]);
+            assert!(b"abc0123456789".starts_with(&found) && !is_whole, "{len}");
+        }
+        for odd in [&b"x\r\nabc"[..], b"\r\n", b"fffffffffffffffff\r\n", b"ffffffffffffffff\r\na"] {
+            assert!(!unchunked(odd).1);
+        }
+    }
 
     #[test]
     fn headers_end_with_an_empty_line() {

@@ -18,6 +18,7 @@ mod admission;
 mod background;
 mod bucket;
 mod checksums;
+mod cloud;
 mod connection;
 mod lane;
 mod list;

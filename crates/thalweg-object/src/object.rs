@@ -22,6 +22,7 @@ use thalweg_io::{Error, Result};
 use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
+use crate::cloud::Cloud;
 use crate::lane;
 use crate::retries::{Patience, Tally};
 use crate::totals::tally;
@@ -267,10 +268,11 @@ impl Object {
             },
             Refused::Cancelled => Ended::Failed(Error::Cancelled),
             Refused::NoCredentials => {
-                let why = "no credentials were found: set AWS_ACCESS_KEY_ID and \
-                           AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or for public data \
-                           AWS_SKIP_SIGNATURE=true";
-                Ended::Failed(self.failed(offset, io::ErrorKind::PermissionDenied, why.into()))
+                let cloud = Cloud::of_url(&self.name);
+                let (keys, unsigned) = (cloud.keys(), cloud.unsigned());
+                let why =
+                    format!("no credentials were found: {keys}, or for public data {unsigned}");
+                Ended::Failed(self.failed(offset, io::ErrorKind::PermissionDenied, why))
             }
             Refused::NoKeys(said) => {
                 let why = format!("no credentials: {said}");

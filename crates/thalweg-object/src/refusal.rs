@@ -6,6 +6,8 @@ use std::time::Duration;
 use http::StatusCode;
 use http::header::{HeaderMap, RETRY_AFTER};
 
+use crate::cloud::Cloud;
+
 /// The most characters of a server's message that are passed on.
 const MOST_CHARS: usize = 200;
 /// The longest time that a server may ask us to wait.
@@ -25,13 +27,19 @@ pub(crate) struct Refusal {
     request: RequestKind,
 }
 
+/// The start of a message in plain text or JSON; `None` for a page.
+fn plain(body: &str) -> Option<String> {
+    let is_page = body.trim_start().starts_with('<');
+    (!is_page).then(|| body.trim().chars().take(MOST_CHARS).collect())
+}
+
 /// What a refused request was for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     /// To read an object of a bucket.
-    Read,
+    Read(Cloud),
     /// To write one.
-    Write,
+    Write(Cloud),
     /// To read what an HTTP URL leads to, which may be signed for a time.
     Link,
 }
@@ -57,7 +65,7 @@ impl Refusal {
         Self {
             status,
             code: tag("Code").or_else(|| header("x-ms-error-code")).unwrap_or_default(),
-            message: tag("Message").unwrap_or_default(),
+            message: tag("Message").or_else(|| plain(&body)).unwrap_or_default(),
             region: header("x-amz-bucket-region").or_else(|| tag("Region")),
             wait: wait.map(|seconds| Duration::from_secs(seconds).min(MOST_WAIT)),
             request,
@@ -148,11 +156,20 @@ impl Refusal {
         said
     }
 
+    fn cloud(&self) -> Cloud {
+        match self.request {
+            RequestKind::Read(cloud) | RequestKind::Write(cloud) => cloud,
+            RequestKind::Link => Cloud::default(),
+        }
+    }
+
     fn advice(&self) -> String {
         match (self.code.as_str(), self.status) {
-            _ if self.is_of_bucket() => "there is no such bucket at this service: check the \
-                                          bucket's name, and AWS_ENDPOINT_URL if it is set"
-                .into(),
+            _ if self.is_of_bucket() => format!(
+                "there is no such bucket at this service: check the bucket's name, and {} if it is \
+                 set",
+                self.cloud().address()
+            ),
             ("RequestTimeTooSkewed", _) => {
                 "this machine's clock is wrong: set it, and try again".into()
             }
@@ -183,18 +200,23 @@ impl Refusal {
             ("NoSuchUpload", _) => {
                 "something else has ended the upload, such as a rule for old ones".into()
             }
-            (_, StatusCode::NOT_FOUND) if self.request == RequestKind::Read => {
+            (_, StatusCode::NOT_FOUND) if matches!(self.request, RequestKind::Read(_)) => {
                 "there is no such object (the name of a folder ends with /)".into()
             }
             (_, StatusCode::NOT_FOUND) => "there is no such object".into(),
-            (_, StatusCode::UNAUTHORIZED) => "the service wants credentials".into(),
-            (_, StatusCode::FORBIDDEN) if self.request == RequestKind::Write => {
+            (_, StatusCode::UNAUTHORIZED) => {
+                format!("the service wants credentials: {}", self.cloud().keys())
+            }
+            (_, StatusCode::FORBIDDEN) if matches!(self.request, RequestKind::Write(_)) => {
                 "these credentials may not write it".into()
             }
             (_, StatusCode::FORBIDDEN) => {
-                "these credentials may not read it; for public data, set \
-                 AWS_SKIP_SIGNATURE=true, and for data whose reader pays, AWS_REQUEST_PAYER=true"
-                    .into()
+                let pays = match self.cloud() {
+                    Cloud::S3 => ", and for data whose reader pays, AWS_REQUEST_PAYER=true",
+                    Cloud::Google | Cloud::Azure => "",
+                };
+                let unsigned = self.cloud().unsigned();
+                format!("these credentials may not read it; for public data, set {unsigned}{pays}")
             }
             (_, StatusCode::RANGE_NOT_SATISFIABLE) => "the object is shorter".into(),
             (_, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) => {
@@ -220,10 +242,11 @@ mod tests {
     use http::{HeaderValue, StatusCode};
 
     use super::{Refusal, RequestKind};
+    use crate::cloud::Cloud;
 
     fn refusal(status: u16, body: &str) -> Refusal {
         let status = StatusCode::from_u16(status).unwrap_or_default();
-        Refusal::new(status, &HeaderMap::new(), body.as_bytes(), RequestKind::Read)
+        Refusal::new(status, &HeaderMap::new(), body.as_bytes(), RequestKind::Read(Cloud::S3))
     }
 
     #[test]
@@ -249,14 +272,37 @@ mod tests {
         }
         let mut headers = HeaderMap::new();
         headers.insert("x-amz-bucket-region", HeaderValue::from_static("eu-north-1"));
-        let moved = Refusal::new(StatusCode::MOVED_PERMANENTLY, &headers, b"", RequestKind::Read);
+        let moved = Refusal::new(
+            StatusCode::MOVED_PERMANENTLY,
+            &headers,
+            b"",
+            RequestKind::Read(Cloud::S3),
+        );
         assert!(moved.to_string().contains("AWS_REGION=eu-north-1"), "{moved}");
-        for (request, words) in
-            [(RequestKind::Write, "may not write it"), (RequestKind::Link, "get a new one")]
-        {
+        for (request, words) in [
+            (RequestKind::Write(Cloud::S3), "may not write it"),
+            (RequestKind::Link, "get a new one"),
+        ] {
             let denied = Refusal::new(StatusCode::FORBIDDEN, &HeaderMap::new(), b"", request);
             assert!(denied.to_string().contains(words), "{denied}");
             assert!(!denied.to_string().contains("AWS_"), "{denied}");
+        }
+    }
+
+    #[test]
+    fn advice_names_the_variables_of_the_service() {
+        for (cloud, name) in
+            [(Cloud::S3, "AWS_"), (Cloud::Google, "GOOGLE_"), (Cloud::Azure, "AZURE_")]
+        {
+            for (status, body) in [(401, ""), (403, ""), (404, "<Code>NoSuchBucket</Code>")] {
+                let status = StatusCode::from_u16(status).unwrap_or_default();
+                let headers = HeaderMap::new();
+                let read = RequestKind::Read(cloud);
+                let shown = Refusal::new(status, &headers, body.as_bytes(), read).to_string();
+                assert!(shown.contains(name), "{shown}");
+                let others = ["AWS_", "GOOGLE_", "AZURE_"].into_iter().filter(|one| *one != name);
+                assert!(!others.into_iter().any(|one| shown.contains(one)), "{shown}");
+            }
         }
     }
 
@@ -274,7 +320,12 @@ mod tests {
     fn a_server_cannot_make_us_wait_for_long() {
         let mut headers = HeaderMap::new();
         headers.insert("retry-after", HeaderValue::from_static("99999999"));
-        let slow = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, &headers, b"", RequestKind::Read);
+        let slow = Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &headers,
+            b"",
+            RequestKind::Read(Cloud::S3),
+        );
         assert_eq!(slow.wait.map(|wait| wait.as_secs()), Some(60));
         let words = "x".repeat(100_000);
         let long = refusal(500, &format!("<Message>{words}</Message>"));

@@ -29,6 +29,7 @@ use reqwest::redirect::Policy;
 use url::Url;
 
 use crate::checksums::Checksum;
+use crate::cloud::Cloud;
 use crate::connection::{CONNECT, Connection, Head, MOST_WORDS, USER_AGENT, address, tls};
 use crate::lane;
 use crate::refusal::{Refusal, RequestKind};
@@ -161,13 +162,23 @@ pub(crate) struct Connector {
     pub(crate) signing: Option<Arc<Signing>>,
     /// The most bytes of an answer.
     pub(crate) most: Option<usize>,
+    pub(crate) cloud: Cloud,
 }
 
 impl HttpConnector for Connector {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
-        let Self { exact, is_link, stand_in, signs, signing, most } = self.clone();
+        let Self { exact, is_link, stand_in, signs, signing, most, cloud } = self.clone();
         let is_plain = AtomicBool::new(!has_proxy() && stand_in.is_none());
-        Ok(HttpClient::new(Transport { exact, is_link, stand_in, signs, signing, most, is_plain }))
+        Ok(HttpClient::new(Transport {
+            exact,
+            is_link,
+            stand_in,
+            signs,
+            signing,
+            most,
+            cloud,
+            is_plain,
+        }))
     }
 }
 
@@ -179,6 +190,7 @@ struct Transport {
     signs: bool,
     signing: Option<Arc<Signing>>,
     most: Option<usize>,
+    cloud: Cloud,
     /// Whether the server answers requests for ranges with no more than HTTP's plainest.
     is_plain: AtomicBool,
 }
@@ -205,9 +217,9 @@ impl HttpService for Transport {
         }
         let (mut parts, body) = request.into_parts();
         let kind = match (parts.method.is_safe(), self.is_link) {
-            (false, _) => RequestKind::Write,
+            (false, _) => RequestKind::Write(self.cloud),
             (true, true) => RequestKind::Link,
-            (true, false) => RequestKind::Read,
+            (true, false) => RequestKind::Read(self.cloud),
         };
         let is_range = parts.method == Method::GET && parts.headers.contains_key(RANGE);
         let is_plain = url.username().is_empty() && self.is_plain.load(Ordering::Relaxed);

@@ -26,6 +26,7 @@ use tokio::time::timeout;
 
 use crate::address::{Access, Address, Settings};
 use crate::background::runtime;
+use crate::cloud::Cloud;
 use crate::object::{HEAD, POLL, Refused, open_on};
 use crate::refusal::Refusal;
 use crate::retries::{Patience, Tally, wait_before};
@@ -618,9 +619,9 @@ impl Target {
                 Refused::Late => (format!("no answer in {} s", limit.as_secs()), None),
                 Refused::Cancelled => return Err(Stopped::Failed(Error::Cancelled)),
                 Refused::NoCredentials => {
-                    let why = "no credentials were found: set AWS_ACCESS_KEY_ID and \
-                               AWS_SECRET_ACCESS_KEY, or AWS_PROFILE";
-                    return Err(Stopped::Failed(self.denied(offset, why.into())));
+                    let keys = Cloud::of_url(&self.address.shown).keys();
+                    let why = format!("no credentials were found: {keys}");
+                    return Err(Stopped::Failed(self.denied(offset, why)));
                 }
                 Refused::NoKeys(said) => {
                     let why = format!("no credentials: {said}");

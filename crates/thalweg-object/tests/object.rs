@@ -270,6 +270,18 @@ fn answers_that_lie_are_errors() {
     }
 }
 
+/// As Amazon and Azurite refuse: in chunks, on a connection that stays open.
+#[test]
+fn a_refusal_in_chunks_needs_no_end_of_the_connection() {
+    let answer = b"HTTP/1.1 404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n\
+                   7\r\n<Error>\r\n1B;x=y\r\n<Code>NoSuchBucket</Code>\n\n\n\r\n0\r\n\r\n";
+    let error = no_hang(move || {
+        let server = server(&sample(100), move |_| Answer::RawAndOpen(answer));
+        at(&server, LONG).unwrap_err()
+    });
+    assert!(error.to_string().contains("there is no such bucket"), "{error}");
+}
+
 #[test]
 fn bytes_beyond_the_length_are_not_taken_for_the_next_answer() {
     let bytes = sample(500_000);

@@ -83,6 +83,8 @@ pub enum Answer {
     Body(&'static str),
     /// With these bytes in place of an answer.
     Raw(&'static [u8]),
+    /// With these bytes, and then with nothing, as long as the server lives.
+    RawAndOpen(&'static [u8]),
     /// By doing what is asked, and then closing the connection without an answer.
     Lost,
     /// As it should, but without heeding `If-None-Match`.
@@ -451,6 +453,11 @@ fn respond(shared: &Shared, asked: &Asked, answer: Answer, out: &mut TcpStream) 
         }
         Answer::Raw(bytes) => {
             out.write_all(bytes).ok()?;
+            return None;
+        }
+        Answer::RawAndOpen(bytes) => {
+            out.write_all(bytes).ok()?;
+            wait_for_the_end(shared, out);
             return None;
         }
         _ => {}
