@@ -15,6 +15,7 @@ use thalweg_io::urls::{self, url};
 pub(crate) use thalweg_gauge::units::{parse_bytes, parse_count};
 
 use crate::printable::Printable;
+use crate::progress::without_bar;
 
 /// Why a verb stopped.
 #[derive(Debug)]
@@ -166,7 +167,7 @@ pub(crate) fn create_folder(path: &Path) -> VerbResult {
 /// Prints a message on standard error, in one line: line breaks and control characters of names are
 /// escaped. A closed standard error is ignored.
 pub(crate) fn complain(message: &dyn Display) {
-    let _ = writeln!(io::stderr(), "thalweg: {}", Shown(message));
+    let _ = without_bar(|| writeln!(io::stderr(), "thalweg: {}", Shown(message)));
 }
 
 /// [`complain`] for a message that may have several lines, as one about the mistakes of a suite.
@@ -196,7 +197,7 @@ pub(crate) fn shown_path(path: &Path) -> String {
 
 /// Prints one line of JSON on standard output.
 pub(crate) fn print_json(line: &Value) -> VerbResult {
-    print_line(line)
+    without_bar(|| print_line(line))
 }
 
 /// Buffered standard output. When its reader has gone, as after `| head`, what is written is

@@ -10,6 +10,7 @@ use thalweg_gauge::units::{decimal_bytes, seconds};
 use thalweg_io::urls::{self, url};
 
 use crate::common::is_stream;
+use crate::progress::without_bar;
 
 /// Whether -q is given.
 static IS_QUIET: OnceLock<bool> = OnceLock::new();
@@ -32,7 +33,7 @@ pub(crate) fn say_done(what: &str, to: &Path, took_s: f64) {
 /// Says what was done, where nothing but standard output has a result.
 pub(crate) fn say(what: &str) {
     if IS_QUIET.get() != Some(&true) {
-        let _ = writeln!(io::stderr(), "{}", Shown(what));
+        let _ = without_bar(|| writeln!(io::stderr(), "{}", Shown(what)));
     }
 }
 
@@ -41,10 +42,19 @@ pub(crate) fn stored_bytes(path: &Path) -> Option<u64> {
     if is_stream(path) || url(path).is_some() {
         return None;
     }
-    let meta = fs::metadata(path).ok()?;
-    if !meta.is_dir() {
-        return Some(meta.len());
+    if !fs::metadata(path).ok()?.is_dir() {
+        return Some(fs::metadata(path).ok()?.len());
     }
-    let entries = fs::read_dir(path).ok()?;
-    entries.map(|entry| stored_bytes(&entry.ok()?.path())).sum()
+    bytes_in(path)
+}
+
+/// The bytes of all files in a folder. What links lead to is not in it.
+fn bytes_in(folder: &Path) -> Option<u64> {
+    let entries = fs::read_dir(folder).ok()?;
+    let sizes = entries.map(|entry| {
+        let entry = entry.ok()?;
+        let meta = entry.metadata().ok()?;
+        if meta.is_dir() { bytes_in(&entry.path()) } else { Some(meta.len()) }
+    });
+    sizes.sum()
 }

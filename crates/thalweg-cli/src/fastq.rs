@@ -319,7 +319,7 @@ impl ConvertJob<'_> {
             Some(_) => Target::Bgzf(level),
         };
         target.check().map_err(Failure::of_argument)?;
-        if is_stream(self.to) && (self.as_json || self.md5) {
+        if is_stream(self.to) && self.as_json {
             return Err(Failure::Usage("--json is for an output that is a file".into()));
         }
         Ok(target)
@@ -330,7 +330,7 @@ impl ConvertJob<'_> {
 /// lie beside it are verified before a file appears; on the standard output it is too late.
 pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> VerbResult {
     let started = Instant::now();
-    let _progress = progress(file);
+    let progress = progress(file);
     let checksums = Checksums::of(file.path(), job.md5, file.options())?;
     let on_stored = checksums.on_stored();
     if is_stream(job.to) {
@@ -342,6 +342,7 @@ pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> 
     let done = file.convert(target, job.verify, on_stored, |part| out.push(part))?;
     let verified = checksums.verify(file.name())?;
     out.finish()?;
+    drop(progress);
     let Converted { count, text, written } = done;
     if !job.as_json {
         let reads = counted(count.reads, "read");

@@ -123,7 +123,7 @@ fn filter_fastq(
     })
 }
 
-/// Tells of ids that no file has, or fails.
+/// Fails if ids are missing. With `missing_ok` it warns.
 fn tell_missing(
     files: &Arc<str>,
     (missing, of): (usize, usize),
@@ -131,7 +131,7 @@ fn tell_missing(
     missing_ok: bool,
 ) -> VerbResult {
     let of = counted(of as u64, "read");
-    let what = format!("{missing} of {of} ({first}, for one)");
+    let what = format!("{missing} of {of} (such as {first})");
     if !missing_ok {
         return Err(Failure::Failed(thalweg::Error::NotFound {
             file: files.clone(),

@@ -271,7 +271,7 @@ fn about_others(paths: &[PathBuf], error: Error) -> Error {
         return Error::Unsupported {
             file: file.clone(),
             what: "FASTQ in place of signal".into(),
-            advice: "`thalweg info`, `read`, `check` and `convert` read FASTQ".into(),
+            advice: "`thalweg info`, `read`, `check`, `convert` and `filter` read FASTQ".into(),
         };
     }
     if let (Error::NotFound { .. }, [folder]) = (&error, paths)
@@ -286,7 +286,7 @@ fn about_others(paths: &[PathBuf], error: Error) -> Error {
                 counted(files.len() as u64, "file")
             )
             .into(),
-            advice: "`thalweg check` takes the folder; `info`, `read` and `convert` take the files"
+            advice: "`thalweg check` takes the folder; `info`, `read`, `convert` and `filter` take a file"
                 .into(),
         };
     }

@@ -45,12 +45,12 @@ impl Kind {
     }
 }
 
-/// Options of a verb that are for some kinds of files only, or if there is no kind, for nothing
-/// that the verb does. Names are those of the arguments, with `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 27] = [
+/// Options of a verb, and the kinds of files that they are for. If there is no kind, the verb has
+/// the option from arguments that verbs share, and has no use for it. Names are those of the
+/// arguments, with `_` in the place of `-`.
+const OPTIONS: [(&str, &[&str], &[Kind]); 26] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
-    ("read", &["select", "ranks", "slice", "slices", "arrays"], &[Kind::Arrays]),
-    ("read", &["events", "logs"], &[Kind::Arrays]),
+    ("read", &["select", "ranks", "slice", "slices", "arrays", "events", "logs"], &[Kind::Arrays]),
     ("read", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
     ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
     ("read", &["explain"], &[Kind::Reads, Kind::Arrays]),
@@ -165,11 +165,11 @@ pub(crate) fn check_streams(matches: &ArgMatches) -> VerbResult {
         let is_stream_here =
             STREAMS.iter().any(|(of, names)| *of == verb && names.contains(&id.as_str()));
         if !is_stream_here && paths.any(|path| is_stream(path)) {
-            return Err(Failure::Usage(format!(
-                "{}: -: neither standard input nor standard output can be used here; a file of \
-                 the name - is ./-",
-                id.as_str().to_uppercase()
-            )));
+            return Err(Failure::Usage(
+                "-: neither standard input nor standard output can be used here; a file of the \
+                 name - is ./-"
+                    .into(),
+            ));
         }
     }
     check_streams(of_verb)
@@ -196,7 +196,7 @@ pub(crate) fn check(path: &Path, kind: Kind) -> VerbResult {
         }
         let fit: Vec<&str> = kinds.iter().map(|kind| kind.name()).collect();
         return Err(Failure::Usage(format!(
-            "{}: {option} is for {}, and this file is one of {}",
+            "{}: {option} is for {}, and not for {}",
             shown_path(path),
             fit.join(" and "),
             kind.name()

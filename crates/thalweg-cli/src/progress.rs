@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
@@ -14,6 +15,18 @@ use thalweg_gauge::units::bandwidth;
 const DELAY: Duration = Duration::from_millis(700);
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(150);
+
+/// The bar that is drawn.
+static DRAWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Prints something while no bar is drawn.
+pub(crate) fn without_bar<T>(print: impl FnOnce() -> T) -> T {
+    let drawn = DRAWN.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    match drawn {
+        Some(bar) => bar.suspend(print),
+        None => print(),
+    }
+}
 
 /// A progress bar for the work under a [`Control`]. It disappears when this is dropped.
 pub(crate) struct FetchProgress {
@@ -47,6 +60,8 @@ impl FetchProgress {
                 return;
             }
             let bar = bar(total).with_elapsed(DELAY);
+            let set_drawn = |bar| *DRAWN.lock().unwrap_or_else(PoisonError::into_inner) = bar;
+            set_drawn(Some(bar.clone()));
             loop {
                 bar.set_position(fetched().saturating_sub(before));
                 match stopped.recv_timeout(TICK) {
@@ -54,6 +69,7 @@ impl FetchProgress {
                     _ => break,
                 }
             }
+            set_drawn(None);
             bar.finish_and_clear();
         });
         // Without a thread there is no bar.

@@ -47,7 +47,7 @@ pub(crate) struct ManyToOneArgs {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
     /// The file to write; it appears when it is whole. Its name ends in .slow5, .blow5, .pod5 or
-    /// .fast5
+    /// .fast5, or in .fastq or .fastq.gz if FASTQ is read
     #[arg(long, value_name = "OUT")]
     pub(crate) to: PathBuf,
     /// The format, if the name of OUT does not say it

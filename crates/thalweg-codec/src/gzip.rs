@@ -355,7 +355,7 @@ enum State {
     Header(Vec<u8>),
     Body,
     /// In text that was decompressed ahead, of which so much was given out.
-    Ahead(usize),
+    Ahead(Next, usize),
     /// After the last block, of which text may be left.
     End,
     /// After a defect. Text before it may be left.
@@ -405,8 +405,8 @@ impl Default for GzipStream {
 }
 
 impl GzipStream {
-    /// Offers what was decompressed of the next bytes that are pushed, which are those that it was
-    /// made of. It is used if the stream has such blocks.
+    /// Offers the result for the bytes that the caller pushes next. They must be the bytes that it
+    /// was made of. It is used if the stream has such blocks.
     pub fn offer(&mut self, part: Part) {
         self.ahead = part.0.map(|ahead| Next { ahead, part: self.taken });
     }
@@ -477,14 +477,11 @@ impl GzipStream {
                     let fault = fault.clone();
                     return if self.give(out) { Err(fault) } else { Ok(false) };
                 }
-                State::Ahead(_) => {
+                State::Ahead(..) => {
                     if !self.give(out) {
                         return Ok(false);
                     }
-                    let (State::Ahead(given), Some(Next { ahead, part })) =
-                        (&mut self.state, &self.ahead)
-                    else {
-                        self.state = State::Body;
+                    let State::Ahead(Next { ahead, part }, given) = &mut self.state else {
                         continue;
                     };
                     let (from, start) = (*given, out.len());
@@ -498,9 +495,12 @@ impl GzipStream {
                     }
                     self.text.symbols[..WINDOW].copy_from_slice(&ahead.window(&self.known));
                     (self.text.at, self.given) = (WINDOW, WINDOW);
-                    self.state = if ahead.is_end { State::End } else { State::Body };
                     self.bit = ahead.end % 8;
-                    let used = part + ahead.end as u64 / 8 - self.taken;
+                    let used = *part + ahead.end as u64 / 8 - self.taken;
+                    let after = if ahead.is_end { State::End } else { State::Body };
+                    if let State::Ahead(next, _) = std::mem::replace(&mut self.state, after) {
+                        self.ahead = Some(next);
+                    }
                     self.take(stored, used as usize);
                 }
                 State::End => {
@@ -508,14 +508,9 @@ impl GzipStream {
                         return Ok(false);
                     }
                     // What is left of a byte is no part of the stream.
-                    if self.bit > 0 {
-                        self.bit = 0;
-                        match self.carry.is_empty() {
-                            true => self.take(stored, 1),
-                            false => drop(self.carry.remove(0)),
-                        }
-                    }
-                    self.state = State::Trailer(std::mem::take(&mut self.carry));
+                    self.take(stored, self.bit.div_ceil(8));
+                    self.bit = 0;
+                    self.state = State::Trailer(Vec::new());
                 }
                 State::Trailer(taken) => {
                     let more = (TRAILER - taken.len()).min(stored.len());
@@ -567,9 +562,13 @@ impl GzipStream {
         let here = (self.taken - part) as usize;
         let is_here = self.carry.is_empty() && here * 8 + self.bit == ahead.start;
         let is_there = ahead.end.div_ceil(8) <= here + stored.len();
-        if is_here && is_there && self.text.at >= WINDOW {
+        if is_here
+            && is_there
+            && self.text.at >= WINDOW
+            && let Some(next) = self.ahead.take()
+        {
             self.known.set(&self.text.symbols[self.text.at - WINDOW..self.text.at]);
-            self.state = State::Ahead(0);
+            self.state = State::Ahead(next, 0);
         }
     }
 
@@ -590,6 +589,8 @@ impl GzipStream {
             let stop = stop.map_err(|fault| fault.shifted(base))?;
             self.bit = at % 8;
             match (at / 8).checked_sub(before) {
+                // Bytes were carried because an item was not whole. It ends after them, and so
+                // does all that follows it.
                 Some(used) => {
                     self.carry.clear();
                     self.take(stored, used);

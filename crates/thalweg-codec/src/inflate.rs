@@ -1,8 +1,8 @@
 //! Decompression of deflate streams (RFC 1951) that come in parts, and of streams whose start is
 //! not known.
 //!
-//! zlib-rs takes half as long again, and no library that is kept up decompresses from the middle
-//! of a stream. libdeflate wants streams whole.
+//! zlib-rs takes 1.5 times as long, libdeflate wants streams whole, and no maintained library can
+//! start in the middle of a stream.
 #![allow(unsafe_code)] // The loop over symbols checks its bounds once for each few symbols.
 
 mod ahead;
@@ -12,7 +12,7 @@ mod tables;
 use bits::Bits;
 use tables::{
     DISTANCE_BITS, END, LITERAL, LITERAL_BITS, LONGER, Lens, MOST_BITS, OTHER, Tables, extra,
-    first, literals, number, taken, value,
+    first, literal_count, literals, taken, value,
 };
 
 pub(crate) use ahead::{Ahead, AheadInflater, Known};
@@ -120,8 +120,8 @@ impl Inflater {
         self.block = Block::None;
     }
 
-    /// Decompresses from bit `at` of `bytes` on, up to a stop, and moves `at` to what was not
-    /// taken: fewer than 1,024 bytes if input is missing.
+    /// Decompresses from bit `at` of `bytes` on, up to a stop, and moves `at` past what was
+    /// decompressed. After [`Stop::Input`], fewer than 1,024 bytes remain.
     ///
     /// # Errors
     /// What is no deflate stream. Offsets count from the start of `bytes`.
@@ -242,7 +242,7 @@ impl Inflater {
             return Ok(Some(Stop::Input));
         };
         if entry & LITERAL != 0 {
-            for literal in &literals(entry)[..number(entry)] {
+            for literal in &literals(entry)[..literal_count(entry)] {
                 text.symbols[text.at] = T::literal(*literal);
                 text.at += 1;
             }
@@ -253,11 +253,13 @@ impl Inflater {
             *at = bits.at;
             return Ok(Some(Stop::Block));
         }
-        let Some(len) = number_of(entry, &mut bits) else { return Ok(Some(Stop::Input)) };
+        let Some(len) = length_or_distance(entry, &mut bits) else { return Ok(Some(Stop::Input)) };
         let Some(entry) = lookup(&self.tables.distances[..], DISTANCE_BITS, &mut bits)? else {
             return Ok(Some(Stop::Input));
         };
-        let Some(distance) = number_of(entry, &mut bits) else { return Ok(Some(Stop::Input)) };
+        let Some(distance) = length_or_distance(entry, &mut bits) else {
+            return Ok(Some(Stop::Input));
+        };
         if distance > text.at - text.start {
             return Err(too_far(distance, text.at - text.start, *at));
         }
@@ -305,7 +307,7 @@ impl Inflater {
                 count -= bits & 0xff;
             };
         }
-        macro_rules! number_of {
+        macro_rules! length_or_distance {
             ($entry:expr) => {{
                 let extra = extra($entry);
                 let number = value($entry) + (buffer as u32 & ((1 << extra) - 1));
@@ -318,7 +320,7 @@ impl Inflater {
                 // SAFETY: `to` is at most `last_out`, and grows by what `ROOM` counts before it is
                 // compared again.
                 unsafe { T::put(out.add(to), literals($entry)) };
-                to += number($entry);
+                to += literal_count($entry);
                 take!($entry);
             };
         }
@@ -370,7 +372,7 @@ impl Inflater {
                 }
             }
             take!(entry);
-            let len = number_of!(entry);
+            let len = length_or_distance!(entry);
             let mut entry = tables.distances[buffer as usize & ((1 << DISTANCE_BITS) - 1)];
             if entry & OTHER != 0 {
                 if entry & LONGER != 0 {
@@ -384,7 +386,7 @@ impl Inflater {
                 }
             }
             take!(entry);
-            let distance = number_of!(entry);
+            let distance = length_or_distance!(entry);
             if distance > to - text.start {
                 return None;
             }
@@ -411,7 +413,7 @@ fn lookup(table: &[u32], bits: u32, from: &mut Bits<'_>) -> Result<Option<u32>, 
         let place = (from.peek() >> before) as u32 & ((1 << extra(entry)) - 1);
         entry = table[((1 << bits) + value(entry) + place) as usize];
     }
-    if entry & LITERAL != 0 && number(entry) == 2 && from.left() < taken(entry) as usize {
+    if entry & LITERAL != 0 && literal_count(entry) == 2 && from.left() < taken(entry) as usize {
         entry = first(entry);
     }
     let len = (before + taken(entry)) as usize;
@@ -427,7 +429,7 @@ fn lookup(table: &[u32], bits: u32, from: &mut Bits<'_>) -> Result<Option<u32>, 
 }
 
 /// The number of an entry and its extra bits, which are taken; `None` if there are too few.
-fn number_of(entry: u32, bits: &mut Bits<'_>) -> Option<usize> {
+fn length_or_distance(entry: u32, bits: &mut Bits<'_>) -> Option<usize> {
     let extra = extra(entry);
     let more = bits.peek() as u32 & ((1 << extra) - 1);
     (bits.left() >= extra as usize).then(|| bits.at += extra as usize)?;

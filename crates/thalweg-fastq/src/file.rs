@@ -31,8 +31,8 @@ const HEAD: u64 = 4096;
 /// Of a gzip file, stored bytes may take the memory of a read divided by this number.
 const STORED_SHARE: usize = 4;
 /// Parts that were decompressed, and wait for the text before them, may take half of the memory. A
-/// stored part has this share of what one of them may take: text is two to four times as long, with
-/// two bytes for each of text.
+/// stored part has this share of what one of them may take: its text is two to four times as long,
+/// and takes two bytes each.
 const PART_SHARE: usize = 10;
 /// The longest part: of a longer one, the first and the last block would matter less.
 const MOST_PART: usize = 1 << 20;
@@ -184,9 +184,14 @@ impl FastqFile {
         };
         let mut note = None;
         if compression == Compression::Bgzf {
-            let mut end = vec![0; gzip::END.len().min(store.size() as usize)];
+            let mut end = vec![0; HEAD.min(store.size()) as usize];
             store.read_at(store.size() - end.len() as u64, &mut end)?;
-            if end != gzip::END {
+            // Zeros may follow the last block, which ends with some, too.
+            let last = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte != 0).unwrap_or(0);
+            let start = last(&end).checked_sub(last(&gzip::END));
+            let is_padding = last(&end) == 0;
+            let is_ended = start.is_some_and(|start| end[start..].starts_with(&gzip::END));
+            if !is_ended && !is_padding {
                 let words =
                     "the empty block that ends BGZF files is not there: it may be cut short";
                 note = Some(format!("{name}: {words}"));
@@ -200,7 +205,7 @@ impl FastqFile {
         Self { input, name, path, compression, options, note, piece, streamed }
     }
 
-    /// A stream, such as the standard input. It can be read once, by one thread.
+    /// A stream, such as the standard input. It can be read once; one thread reads and decompresses it.
     ///
     /// # Errors
     /// [`Error::Io`] about its first bytes.

@@ -46,8 +46,9 @@ pub fn return_large_blocks() {
     }
 }
 
-/// Whether this process was started with a closed standard output. Rust's runtime opens
-/// `/dev/null` in its place, so that what is written vanishes without an error.
+/// Whether this process was started with a standard output that is closed or cannot be written.
+/// Rust's runtime opens `/dev/null` in the place of a closed one, and ignores that the other cannot
+/// be written, so that what is written vanishes without an error.
 pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
@@ -62,8 +63,9 @@ static LOOK: extern "C" fn() = look_at_stdout;
 
 extern "C" fn look_at_stdout() {
     // SAFETY: the call asks for the flags of a descriptor, open or not, and changes nothing.
-    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
-    STDOUT_WAS_CLOSED.store(flags == -1, Ordering::Relaxed);
+    let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFL) };
+    let is_closed = flags == -1 || flags & libc::O_ACCMODE == libc::O_RDONLY;
+    STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
 /// In bytes. Less memory has no huge page of its own.

@@ -8,11 +8,13 @@ const DECOMPRESS: &str = "decompress it first; of compressions, gzip and BGZF of
 const RENAME: &str = "its name says another format, so rename it";
 
 /// The first bytes of a format, its name, and what to do with such a file.
-const KNOWN: [(&[u8], &str, &str); 18] = [
+const KNOWN: [(&[u8], &str, &str); 20] = [
     (b">", "FASTA", "FASTA has no qualities, and is not read"),
     (b"@HD\t", "SAM", SAM),
     (b"@SQ\t", "SAM", SAM),
     (b"@RG\t", "SAM", SAM),
+    (b"@PG\t", "SAM", SAM),
+    (b"@CO\t", "SAM", SAM),
     (b"CRAM", "CRAM", SAM),
     (b"\x28\xb5\x2f\xfd", "zstd", DECOMPRESS),
     (b"BZh", "bzip2", DECOMPRESS),
@@ -36,12 +38,15 @@ const NETCDF: &str = "nccopy -k nc4 makes netCDF-4 of it, which is read";
 /// The name of the format that a file begins like, and what to do with it; `None` if it is unknown.
 pub(crate) fn foreign(head: &[u8]) -> Option<(&'static str, &'static str)> {
     if head.starts_with(b"\x1f\x8b") {
-        let mut inner = [0; 4];
-        let is_whole = GzDecoder::new(head).read_exact(&mut inner).is_ok();
-        return Some(match is_whole && inner == *b"BAM\x01" {
-            true => ("BAM", "`thalweg filter --bam` takes its reads; samtools fastq makes FASTQ"),
-            false => ("gzip, and no FASTQ within", "decompress it first"),
-        });
+        let mut inner = Vec::new();
+        // The head of a file ends anywhere. What comes before its end is enough.
+        let _ = GzDecoder::new(head).take(8).read_to_end(&mut inner);
+        if inner.starts_with(b"BAM\x01") {
+            let advice = "`thalweg filter --bam` takes its reads; samtools fastq makes FASTQ";
+            return Some(("BAM", advice));
+        }
+        let of_text = foreign(&inner).filter(|(name, _)| ["FASTA", "SAM"].contains(name));
+        return of_text.or(Some(("gzip, and no FASTQ within", "decompress it first")));
     }
     let known = KNOWN.iter().find(|(start, ..)| head.starts_with(start));
     known.map(|(_, name, advice)| (*name, *advice))
@@ -65,6 +70,8 @@ mod tests {
             out.finish().unwrap()
         };
         assert_eq!(foreign(&gzip(b"BAM\x01....")).unwrap().0, "BAM");
+        assert_eq!(foreign(&gzip(b"@PG\tID:a")).unwrap().0, "SAM");
+        assert_eq!(foreign(&gzip(b">a\nAC\n")).unwrap().0, "FASTA");
         for other in [gzip(b"text"), gzip(b""), b"\x1f\x8b".to_vec()] {
             assert_eq!(foreign(&other).unwrap().0, "gzip, and no FASTQ within");
         }

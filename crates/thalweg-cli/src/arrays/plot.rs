@@ -97,6 +97,7 @@ impl EventHistograms {
         nexus.each_pulses(banks.iter().copied(), &mut |bank, pulses, found| {
             findings.extend(found);
             self.timeless += pulses.before();
+            self.rate.next_bank();
             for pulse in 0..pulses.len() {
                 let events = pulses.events(pulse);
                 self.pulse(pulses.time(pulse).map(since), events.end - events.start);

@@ -440,7 +440,7 @@ fn a_failed_filter_leaves_nothing() {
     let one = ids(&folder, "in/a.blow5")[0].clone();
     fs::write(folder.path("list"), format!("{one}\nnobody\n")).unwrap();
     let args = ["filter", "in", "--to", "out.blow5", "--ids", "list"];
-    assert!(folder.fails(1, &args).contains("1 of 2 reads (nobody"));
+    assert!(folder.fails(1, &args).contains("1 of 2 reads (such as nobody"));
     fs::write(folder.path("x.bam"), bam(&[(&one, None), ("nobody", None)])).unwrap();
     assert!(
         folder

@@ -156,6 +156,25 @@ fn streams_are_read_and_written() {
     assert!(!folder.path("-").exists());
 }
 
+/// Zeros may follow the block that ends a BGZF file, which itself ends with some.
+#[test]
+fn only_bgzf_without_its_end_is_noted() {
+    let folder = folder();
+    let whole = fs::read(folder.path("r.bgz.fq.gz")).unwrap();
+    let note = |bytes: &[u8]| {
+        fs::write(folder.path("p.fq.gz"), bytes).unwrap();
+        folder.json(&["info", "p.fq.gz", "--json"]).pop().unwrap()["note"].clone()
+    };
+    for zeros in [0, 1, 512, 100_000] {
+        let padded: Vec<u8> = whole.iter().copied().chain(std::iter::repeat_n(0, zeros)).collect();
+        assert!(note(&padded).is_null(), "{zeros}");
+    }
+    for cut in [1, 9, 10, 28] {
+        let note = note(&whole[..whole.len() - cut]).to_string();
+        assert!(note.contains("may be cut short"), "{cut}: {note}");
+    }
+}
+
 #[test]
 fn information_counts_on_request() {
     let folder = folder();
@@ -359,7 +378,7 @@ fn names_that_no_record_has_are_an_error() {
     let folder = folder();
     fs::write(folder.path("ids"), "nobody\n").unwrap();
     let said = folder.fails(1, &["filter", "r.fastq", "--ids", "ids", "--to", "x.fastq"]);
-    assert!(said.contains("r.fastq") && said.contains("1 of 1 read (nobody"), "{said}");
+    assert!(said.contains("r.fastq") && said.contains("1 of 1 read (such as nobody"), "{said}");
     assert!(!folder.path("x.fastq").exists());
     folder.ok(&["filter", "r.fastq", "--ids", "ids", "--to", "x.fastq", "--missing-ok"]);
     assert_eq!(fs::read(folder.path("x.fastq")).unwrap(), b"");

@@ -151,10 +151,13 @@ fn a_closed_standard_output_is_an_error_where_output_is_written() {
         shell.current_dir(folder.0.path()).output().unwrap()
     };
     for words in verbs {
-        let ended = run(">&-", words);
-        let told = String::from_utf8_lossy(&ended.stderr);
-        assert_eq!(ended.status.code(), Some(1), "{words}: {told}");
-        assert!(told.contains("standard output: writing: Bad file descriptor"), "{words}: {told}");
+        for (unwritable, parts) in [(">&-", "parts"), ("1< /dev/null", "other")] {
+            let ended = run(unwritable, &words.replace("parts", parts));
+            let told = String::from_utf8_lossy(&ended.stderr);
+            assert_eq!(ended.status.code(), Some(1), "{words}: {told}");
+            let expected = "standard output: writing: Bad file descriptor";
+            assert!(told.contains(expected), "{words} {unwritable}: {told}");
+        }
         let ended = run("> /dev/null", &words.replace("parts", "more"));
         assert!(ended.status.success(), "{words}: {ended:?}");
     }

@@ -12,6 +12,8 @@ use super::{Inflater, Stop, Text, WINDOW};
 const PLACE: usize = 1 << 15;
 /// The fewest symbols of room.
 const LEAST_ROOM: usize = 1 << 16;
+/// What a false find costs: symbols that are decompressed in the time in which its tables are made.
+const FIND_COST: usize = 1 << 12;
 
 /// Some blocks of a stream, decompressed without what comes before them.
 #[derive(Debug)]
@@ -29,15 +31,21 @@ pub(crate) struct Ahead {
 
 /// Decompresses blocks from the middle of a stream.
 #[derive(Default)]
-pub(crate) struct AheadInflater(Inflater);
+pub(crate) struct AheadInflater {
+    inflater: Inflater,
+    /// Room that was not used.
+    spare: Vec<u16>,
+}
 
 impl AheadInflater {
     /// Finds the first block in `bytes`, and decompresses it and those that follow, as far as they
     /// are whole. `None` if no block was found. `symbols` is used for the text and what comes
     /// before it, and grows to `most` symbols if need be.
     ///
-    /// It may not be a block of the stream: that it starts where the block before it ends proves
-    /// that.
+    /// The search ends when false finds have cost as much as several times `bytes` would. A file
+    /// can be made of blocks that seem to start at every few bytes and never end.
+    ///
+    /// This may be a false find. It is confirmed only if the block before it ends at `start`.
     pub(crate) fn run(
         &mut self,
         bytes: &[u8],
@@ -45,19 +53,23 @@ impl AheadInflater {
         mut symbols: Vec<u16>,
     ) -> Option<Ahead> {
         let places = PLACE as u16..=u16::MAX;
+        if symbols.is_empty() {
+            symbols = std::mem::take(&mut self.spare);
+        }
         if symbols.len() < WINDOW + LEAST_ROOM {
             symbols.resize(WINDOW + LEAST_ROOM, 0);
         }
         symbols.iter_mut().zip(places).for_each(|(symbol, place)| *symbol = place);
         let mut text = Text { symbols, at: WINDOW, start: 0 };
         let mut from = 0;
+        let mut budget = 8 * bytes.len() + FIND_COST;
         while let Some(start) = find(bytes, from) {
-            self.0.reset();
+            self.inflater.reset();
             text.at = WINDOW;
             let mut at = start;
             let mut whole = None;
             let is_end = loop {
-                match self.0.run(bytes, &mut at, &mut text) {
+                match self.inflater.run(bytes, &mut at, &mut text) {
                     Ok(Stop::Block) => whole = Some((at, text.at)),
                     Ok(Stop::End) => {
                         whole = Some((at, text.at));
@@ -74,7 +86,13 @@ impl AheadInflater {
                 return Some(Ahead { symbols: text.symbols, room, start, end, is_end });
             }
             from = start + 1;
+            let cost = FIND_COST + text.at - WINDOW;
+            if cost > budget {
+                break;
+            }
+            budget -= cost;
         }
+        self.spare = text.symbols;
         None
     }
 }
@@ -135,28 +153,28 @@ impl Known {
 /// The first bit from `from` on at which a block that is not the last one seems to start, with
 /// codes of its own.
 fn find(bytes: &[u8], from: usize) -> Option<usize> {
-    // What the lengths of four codes, 3 bits each, take of all codes of up to 7 bits.
-    const TAKEN: [u16; 1 << 12] = {
-        let mut taken = [0; 1 << 12];
+    // What codes of these lengths, four of 3 bits each, weigh. A complete code weighs 128.
+    const WEIGHTS: [u16; 1 << 12] = {
+        let mut weights = [0; 1 << 12];
         let mut lens = 0;
         while lens < 1 << 12 {
             let mut left = lens;
             while left > 0 {
                 if left & 7 != 0 {
-                    taken[lens] += 128 >> (left & 7);
+                    weights[lens] += 128 >> (left & 7);
                 }
                 left >>= 3;
             }
             lens += 1;
         }
-        taken
+        weights
     };
     let mut word_at = from / 8;
     let mut skip = from % 8;
     while let Some(word) = bytes.get(word_at..).and_then(|rest| rest.first_chunk::<16>()) {
         let word = u128::from_le_bytes(*word);
         let bit = |place: u32| (word >> place) as u64;
-        // Not the last block, of kind 2, and neither 30 or 31 of the numbers that are up to 29.
+        // Not the last block, of kind 2. HLIT and HDIST are at most 29.
         let kind = !bit(0) & !bit(1) & bit(2);
         let literals = !(bit(4) & bit(5) & bit(6) & bit(7));
         let distances = !(bit(9) & bit(10) & bit(11) & bit(12));
@@ -169,7 +187,7 @@ fn find(bytes: &[u8], from: usize) -> Option<usize> {
             let lens = Bits::new(bytes, at + 3 + 14).peek();
             let number = (word >> (place + 13)) as u64 & 15;
             let lens = lens & ((1 << (3 * (number + 4))) - 1);
-            let sum: u16 = (0..5).map(|part| TAKEN[(lens >> (12 * part)) as usize & 0xfff]).sum();
+            let sum: u16 = (0..5).map(|part| WEIGHTS[(lens >> (12 * part)) as usize & 0xfff]).sum();
             if sum != 128 {
                 continue;
             }

@@ -14,17 +14,18 @@ pub(super) const DISTANCE_BITS: u32 = 9;
 /// Bits of the longest code.
 pub(super) const MOST_BITS: u32 = 15;
 
-// Longer codes go on in tables of their own, which come after the first one. The codes of a table
-// are at least two, so that half as many tables as codes are enough.
+// Longer codes go on in tables of their own, which come after the first one. Each of them holds at
+// least two codes, so there are at most half as many of them as codes.
 const LITERAL_ENTRIES: usize =
     (1 << LITERAL_BITS) + (LITERALS / 2) * (1 << (MOST_BITS - LITERAL_BITS));
 const DISTANCE_ENTRIES: usize =
     (1 << DISTANCE_BITS) + (DISTANCES / 2) * (1 << (MOST_BITS - DISTANCE_BITS));
 
-/// Entries of literals. All others have this bit clear, and only they may have one of the next
-/// ones.
+/// Entries of literals. If this bit is set, the next ones are no flags: their bits hold other
+/// fields.
 pub(super) const LITERAL: u32 = 1 << 31;
-/// Entries that are no lengths or distances. Without one of the next two, no code has these bits.
+/// Entries that are no lengths or distances. If neither of the next two is set, the bits are no
+/// code.
 pub(super) const OTHER: u32 = 1 << 30;
 pub(super) const END: u32 = 1 << 29;
 /// The code goes on in another table: its place after the first one, and the bits that index it.
@@ -67,7 +68,7 @@ pub(super) fn value(entry: u32) -> u32 {
 
 /// The number of literals of an entry.
 #[inline(always)]
-pub(super) fn number(entry: u32) -> usize {
+pub(super) fn literal_count(entry: u32) -> usize {
     (entry >> NUMBER & 3) as usize
 }
 
@@ -119,6 +120,8 @@ const DISTANCE_SYMBOLS: [u32; DISTANCES] = {
 
 /// The codes of a block.
 pub(super) struct Tables {
+    /// Whether they are those that need no description.
+    are_fixed: bool,
     pub(super) literals: Box<[u32; LITERAL_ENTRIES]>,
     pub(super) distances: Box<[u32; DISTANCE_ENTRIES]>,
 }
@@ -126,23 +129,27 @@ pub(super) struct Tables {
 impl Default for Tables {
     fn default() -> Self {
         let literals = Box::new([OTHER; LITERAL_ENTRIES]);
-        Self { literals, distances: Box::new([OTHER; DISTANCE_ENTRIES]) }
+        Self { are_fixed: false, literals, distances: Box::new([OTHER; DISTANCE_ENTRIES]) }
     }
 }
 
 impl Tables {
     /// Sets the codes that need no description.
     pub(super) fn set_fixed(&mut self) {
+        if self.are_fixed {
+            return;
+        }
         let mut lens = Lens { lens: [8; LITERALS + DISTANCES], literals: LITERALS, distances: 32 };
         lens.lens[144..256].fill(9);
         lens.lens[256..280].fill(7);
         lens.lens[LITERALS..].fill(5);
         // These codes are complete.
-        let _ = self.set(&lens);
+        self.are_fixed = self.set(&lens).is_ok();
     }
 
     /// Sets the codes with these lengths.
     pub(super) fn set(&mut self, lens: &Lens) -> Result<(), &'static str> {
+        self.are_fixed = false;
         let (literals, distances) = lens.split();
         fill(literals, &LITERAL_SYMBOLS, LITERAL_BITS, &mut self.literals[..])?;
         pair(&mut self.literals[..1 << LITERAL_BITS]);
@@ -171,7 +178,8 @@ fn pair(table: &mut [u32]) {
     }
 }
 
-/// How many codes have each length, if the codes are all that can be, or no more than one.
+/// How many codes have each length. Fails unless the code is complete, empty, or a single code of
+/// one bit.
 fn counts(lens: &[u8]) -> Result<[u16; MOST_BITS as usize + 1], &'static str> {
     let mut counts = [0; MOST_BITS as usize + 1];
     for &len in lens {
@@ -185,7 +193,7 @@ fn counts(lens: &[u8]) -> Result<[u16; MOST_BITS as usize + 1], &'static str> {
             return Err("more Huffman codes than their lengths allow");
         }
     }
-    // zlib takes these two, too: no code, and one code of one bit.
+    // zlib takes these two, too, but for a single code of the lengths of codes.
     if left > 0 && counts[2..].iter().any(|&count| count > 0) {
         return Err("fewer Huffman codes than their lengths require");
     }
@@ -335,7 +343,11 @@ impl Lens {
                 return Ok(None);
             }
             let Some(value) = value else {
-                return fault(bits.at, "no code of a length".into(), "one of those described");
+                let found = match entry & OTHER {
+                    0 => "a repetition before the first length of a code",
+                    _ => "bits that are no code of a length",
+                };
+                return fault(bits.at, found.into(), "a length of a code");
             };
             let Some(places) = lens[..all].get_mut(done..done + times as usize) else {
                 return fault(bits.at, "more lengths of codes".into(), "as many as described");

@@ -4,12 +4,15 @@
 /// takes 16 bytes, and as many again before they are sorted.
 const MOST_PULSES: usize = 1 << 21;
 
-/// A bar has at least so many pulses, unless there are hardly more. Among bars of few pulses, some
-/// are higher by chance alone.
+/// A bar has at least so many pulses, or a quarter of all if that is less. Among bars of few pulses,
+/// some are higher by chance alone.
 const LEAST_PULSES: usize = 20;
 
 /// A bar ends where the next pulse is later than this many periods.
 const GAP: i64 = 10;
+
+/// Steps from pulse to pulse of a bank that are looked at. They tell the period well enough.
+const MOST_STEPS: usize = 1 << 16;
 
 const NS: f64 = 1e9;
 
@@ -22,6 +25,11 @@ pub(super) struct PulseRate {
     sorted: usize,
     /// Times are multiples of this many nanoseconds if pulses were joined.
     grain: Option<i64>,
+    /// The last pulse of the bank whose pulses are counted, and nanoseconds from pulse to pulse.
+    last: Option<i64>,
+    steps: Vec<i64>,
+    /// The longest median step of the banks before.
+    period: Option<i64>,
 }
 
 /// Bars of whole pulses.
@@ -34,8 +42,23 @@ pub(super) struct RateBars {
 }
 
 impl PulseRate {
+    /// The pulses of another bank follow.
+    pub(super) fn next_bank(&mut self) {
+        let middle = self.steps.len() / 2;
+        if !self.steps.is_empty() {
+            let median = *self.steps.select_nth_unstable(middle).1;
+            self.period = self.period.max(Some(median));
+        }
+        self.steps.clear();
+        self.last = None;
+    }
+
     /// Counts the events of a pulse of a bank.
     pub(super) fn add(&mut self, time: i64, events: u64) {
+        let step = self.last.replace(time).map(|last| time.saturating_sub(last));
+        if self.steps.len() < MOST_STEPS {
+            self.steps.extend(step.filter(|step| *step > 0));
+        }
         self.pulses.push((self.grain.map_or(time, |grain| time.div_euclid(grain) * grain), events));
         if self.pulses.len() >= (2 * self.sorted).max(MOST_PULSES / 8) {
             self.sort();
@@ -63,14 +86,29 @@ impl PulseRate {
         }
     }
 
-    /// At most about `most` bars. Each begins at a pulse, and ends where the pulse after its last
-    /// begins, or a period after its last.
+    /// At most about `most` bars, or twice as many if there are gaps. Each begins at a pulse, and
+    /// ends where the pulse after its last begins, or a period after its last.
     pub(super) fn bars(mut self, most: usize) -> Option<RateBars> {
+        self.next_bank();
         self.sort();
-        let period = period(&self.pulses);
-        let least = LEAST_PULSES.min(self.pulses.len().div_ceil(4));
-        let pulses = round_up(self.pulses.len().div_ceil(most.max(1)).max(least).max(1));
-        let is_near = |a: &(i64, u64), b: &(i64, u64)| b.0.saturating_sub(a.0) <= GAP * period;
+        let period = self.period.unwrap_or(NS as i64).max(self.grain.unwrap_or(1));
+        // Clocks of banks may differ a little. A pulse is one, whichever clock tells its time.
+        self.pulses.dedup_by(|next, kept| {
+            let is_same = next.0.saturating_sub(kept.0) < period / 2;
+            kept.1 += if is_same { next.1 } else { 0 };
+            is_same
+        });
+        let count = self.pulses.len();
+        let least = LEAST_PULSES.min(count.div_ceil(4));
+        let pulses = round_up(count.div_ceil(most.max(1)).max(least).max(1));
+        // Where gaps are many, only longer ones end a bar.
+        let mut gap = GAP.saturating_mul(period);
+        let is_gap =
+            |gap: i64| move |pair: &&[(i64, u64)]| pair[1].0.saturating_sub(pair[0].0) > gap;
+        while self.pulses.windows(2).filter(is_gap(gap)).count() > most {
+            gap = gap.saturating_mul(2);
+        }
+        let is_near = |a: &(i64, u64), b: &(i64, u64)| b.0.saturating_sub(a.0) <= gap;
         let mut bars = Vec::new();
         for train in self.pulses.chunk_by(is_near) {
             for (at, part) in train.chunks(pulses).enumerate() {
@@ -84,14 +122,6 @@ impl PulseRate {
         }
         (!bars.is_empty()).then_some(RateBars { bars, pulses })
     }
-}
-
-/// The median time from a pulse to the next; a second if there is one pulse.
-fn period(pulses: &[(i64, u64)]) -> i64 {
-    let mut steps: Vec<i64> =
-        pulses.windows(2).map(|pair| pair[1].0.saturating_sub(pair[0].0)).collect();
-    let middle = steps.len() / 2;
-    if steps.is_empty() { NS as i64 } else { *steps.select_nth_unstable(middle).1 }
 }
 
 /// The least of 1, 2, 5, 10, 20, 50, ... that is no less than `count`.
@@ -116,6 +146,7 @@ mod tests {
     fn steady(pulses: i64, banks: u64, events: u64) -> PulseRate {
         let mut rate = PulseRate::default();
         for _ in 0..banks {
+            rate.next_bank();
             (0..pulses).for_each(|pulse| rate.add(pulse * 16_666_667, events));
         }
         rate
@@ -143,6 +174,35 @@ mod tests {
             bars.windows(2).map(|pair| pair[1].0 - pair[0].1).filter(|gap| *gap > 0.0).collect();
         assert_eq!(empty.len(), 1);
         assert!((empty[0] - 100.0 / 60.0).abs() < 0.001, "{empty:?}");
+    }
+
+    #[test]
+    fn banks_whose_clocks_differ_have_the_same_pulses() {
+        for apart in [1000, 2_000_000] {
+            let mut rate = PulseRate::default();
+            for bank in 0..3 {
+                rate.next_bank();
+                (0..1000).for_each(|pulse| rate.add(pulse * 16_666_667 + bank * apart, 500));
+            }
+            let RateBars { bars, pulses } = rate.bars(50).unwrap();
+            assert_eq!((bars.len(), pulses), (50, 20));
+            for (left, right, rate) in bars {
+                assert!((rate / 90_000.0 - 1.0).abs() < 1e-3, "{rate} in {left}..{right}");
+            }
+        }
+    }
+
+    #[test]
+    fn many_gaps_make_no_more_bars_than_twice_as_many() {
+        let mut rate = PulseRate::default();
+        for burst in 0..10_000 {
+            let start = burst * 1_000_000_000;
+            (0..3).for_each(|pulse| rate.add(start + pulse * 16_666_667, 7));
+        }
+        let bars = rate.bars(100).unwrap().bars;
+        assert!(bars.len() <= 200, "{}", bars.len());
+        let events: f64 = bars.iter().map(|bar| bar.2 * (bar.1 - bar.0)).sum();
+        assert!((events - 210_000.0).abs() < 1.0, "{events}");
     }
 
     #[test]
