@@ -14,7 +14,7 @@ ARGS ?=
 PYTEST_ARGS ?=
 ATTACK ?=
 
-.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers mountpoint remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers posix recipes without-libhdf5 mpi test-neon system clean
+.PHONY: help bench build wheel python c peers rocksdb basalt rust-readers mountpoint remote test tests fmt links clippy doc docs unit unit-it unit-tests unit-src deny package interop interop-tests attack kills schedules faults servers posix recipes without-libhdf5 mpi test-neon system clean garage
 
 help:
 	@echo 'make bench   build thalweg and its peers, and measure them on this machine (ARGS="..." for options)'
@@ -26,7 +26,8 @@ help:
 	@echo 'make faults  reads of objects from a server that fails, over 10,000 seeds (FAULTS=300; FAULT_SEED=7 for one)'
 	@echo 'make posix   pjdfstest and fsx on a mount, as root, with the failures that are expected in tests/posix/exceptions.txt'
 	@echo 'make recipes  workflows of Snakemake and Nextflow in a work folder on a mount'
-	@echo 'make servers  install versitygw and moto, servers of objects that tests start where they are there'
+	@echo 'make servers  install versitygw, moto, fake-gcs-server and Azurite, servers of objects that tests start where they are there'
+	@echo 'make garage  install Garage, another server of the protocol of S3; takes ten minutes'
 	@echo 'make without-libhdf5  build and test the command without libhdf5'
 	@echo 'make mpi     build target/mpi/dev/thalweg, whose ranks read together under mpiexec (PROFILE=release: target/mpi/release)'
 	@echo 'make package build each crate from the files that its package holds; takes as long as a whole build'
@@ -182,6 +183,10 @@ faults: system
 # Not a part of `make test`, for compiling versitygw takes long. Its tests run where it is there.
 servers:
 	scripts/servers.sh
+
+# Apart from the other servers, for it takes as long to compile as this project.
+garage:
+	cargo install --locked --root target/servers --no-default-features --features bundled-libs,sqlite garage@2.5.0
 
 RECIPES := $(CARGO_TARGET_DIR)/recipes
 

@@ -28,13 +28,14 @@ use thalweg_testing::{no_hang, sample, store_suite};
 
 /// The address of the server, for the run of this program that reads from it.
 const ENDPOINT: &str = "AWS_ENDPOINT_URL";
-const KEY: &str = "thalweg";
-const SECRET: &str = "thalweg-secret";
+// Garage wants keys of this form.
+const KEY: &str = "GK0123456789abcdef01234567";
+const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
 /// A program from `make servers`, or from the folders where such programs are.
 fn installed(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers");
-    let folders = [root.join("bin"), root.join("venv/bin"), root.join("azurite/node_modules/.bin")];
+    let folders = ["bin", "venv/bin", "azurite/node_modules/.bin"].map(|name| root.join(name));
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = folders.into_iter().chain(std::env::split_paths(&path));
     let found = found.map(|folder| folder.join(name)).find(|path| path.exists());
@@ -42,6 +43,10 @@ fn installed(name: &str) -> Option<PathBuf> {
         println!("LEFT OUT: {name} is not installed (make servers)");
     }
     found
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// A server that ends when it is dropped.
@@ -56,11 +61,14 @@ impl Server {
     /// Starts a server. `arguments` are made of its port and a folder.
     fn start(program: &Path, arguments: impl Fn(u16, &str) -> Vec<String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let process = Command::new(program)
             .args(arguments(port, folder.path().to_str().unwrap()))
             .env("ROOT_ACCESS_KEY", KEY)
             .env("ROOT_SECRET_KEY", SECRET)
+            .env("GARAGE_DEFAULT_ACCESS_KEY", KEY)
+            .env("GARAGE_DEFAULT_SECRET_KEY", SECRET)
+            .env("GARAGE_DEFAULT_BUCKET", "bucket")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -77,7 +85,6 @@ impl Server {
 
     /// Runs a test of this program again, with the server in its environment.
     fn run(&self, test: &str) {
-        put(&self.address, "/bucket", &[], &[]);
         self.run_with(
             test,
             &[
@@ -351,6 +358,34 @@ fn objects_of_versitygw_are_stores() {
         let address = format!("127.0.0.1:{port}");
         ["--port", &address, "posix", folder].map(str::to_owned).to_vec()
     });
+    put(&server.address, "/bucket", &[], &[]);
+    server.run("child");
+}
+
+#[test]
+fn objects_of_garage_are_stores() {
+    let Some(program) = installed("garage") else { return };
+    let server = Server::start(&program, |port, folder| {
+        let settings = format!(
+            r#"
+            metadata_dir = "{folder}/metadata"
+            data_dir = "{folder}/data"
+            db_engine = "sqlite"
+            replication_factor = 1
+            rpc_bind_addr = "127.0.0.1:{}"
+            rpc_secret = "{SECRET}"
+            [s3_api]
+            s3_region = "us-east-1"
+            api_bind_addr = "127.0.0.1:{port}"
+            "#,
+            free_port()
+        );
+        let path = format!("{folder}/settings");
+        std::fs::write(&path, settings).unwrap();
+        let options = ["-c", &path, "server", "--single-node"];
+        let bucket = ["--default-access-key", "--default-bucket"];
+        options.into_iter().chain(bucket).map(str::to_owned).collect()
+    });
     server.run("child");
 }
 
@@ -362,5 +397,6 @@ fn objects_of_moto_are_stores() {
     let server = Server::start(&program, |port, _| {
         ["-H", "127.0.0.1", "-p", &port.to_string()].map(str::to_owned).to_vec()
     });
+    put(&server.address, "/bucket", &[], &[]);
     server.run("child");
 }
