@@ -172,6 +172,16 @@ impl ObjectServer {
         self.shared.uploads.forget_metadata(path);
     }
 
+    /// Changes an object, as a program does whose put replaces only what it has read.
+    pub fn change(&self, path: &str, change: impl FnOnce(&mut Vec<u8>)) {
+        let new = self.shared.tick();
+        if let Some((bytes, time)) = self.shared.objects.lock().unwrap().get_mut(path) {
+            change(bytes);
+            *time = new;
+        }
+        self.shared.uploads.forget_metadata(path);
+    }
+
     /// Sets how many entries a part of a list has.
     pub fn set_page(&self, entries: usize) {
         self.shared.page.store(entries, Ordering::SeqCst);

@@ -467,16 +467,18 @@ fn an_empty_file_outlives_a_kill_once_it_is_closed() {
     }
 }
 
-/// Two mounts append to the same files: what was stored stays, and who comes second is told.
+/// Two mounts and another program append to the same files: what was stored stays, and who comes
+/// second is told. What the other program puts in place of a file is not replaced by what a mount
+/// made of the file before.
 #[test]
-fn two_mounts_lose_no_update() {
+fn two_mounts_and_another_program_lose_no_update() {
     if !can_mount() {
         return;
     }
     const UPDATES: usize = 25;
     let store = Store::new();
     let mounts = [(), ()].map(|()| Mounted::writing(&store.server, &["--ttl", "0"]));
-    for key in ["a", "b"] {
+    for key in ["a", "b", "replaced"] {
         store.put(key, "");
     }
     // The other one writes meanwhile.
@@ -491,7 +493,7 @@ fn two_mounts_lose_no_update() {
             let conflicts = &conflicts;
             scope.spawn(move || {
                 for update in 0..UPDATES {
-                    let path = mounted.path(if update % 3 == 0 { "a" } else { "b" });
+                    let path = mounted.path(["a", "b", "replaced"][update % 3]);
                     let token = format!("<{number}.{update}>");
                     loop {
                         let stored =
@@ -508,9 +510,21 @@ fn two_mounts_lose_no_update() {
                 }
             });
         }
+        for update in 0..UPDATES {
+            let append = |bytes: &mut Vec<u8>| bytes.extend(format!("<2.{update}>").bytes());
+            match ["a", "b", "replaced"][update % 3] {
+                "replaced" => store.put("replaced", &format!("put {update} ")),
+                key => store.server.change(&format!("/bucket/{key}"), append),
+            }
+            std::thread::sleep(Duration::from_millis(30));
+        }
     });
+    let replaced = store.object("replaced").unwrap();
+    let last = (0..UPDATES).rfind(|update| update % 3 == 2).unwrap();
+    assert!(replaced.starts_with(&format!("put {last} ")), "{replaced}");
     let all = store.object("a").unwrap() + &store.object("b").unwrap();
-    for token in (0..2).flat_map(|number| (0..UPDATES).map(move |at| format!("<{number}.{at}>"))) {
+    let appended = (0..UPDATES).filter(|update| update % 3 < 2);
+    for token in (0..3).flat_map(|by| appended.clone().map(move |at| format!("<{by}.{at}>"))) {
         let count = all.matches(&token).count();
         let conflicts = conflicts.load(std::sync::atomic::Ordering::SeqCst);
         assert_eq!(count, 1, "{token} after {conflicts} conflicts in {all}");
