@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +14,7 @@ use thalweg_io::random::hash01;
 use thalweg_testing::http_server::{Answer, Asked, ObjectServer};
 use thalweg_testing::one_of;
 
-use super::mounted::{MIB, Mounted, bytes, can_mount};
+use super::mounted::{Endpoint, MIB, Mounted, bytes, can_mount, names, until};
 
 /// What each file may hold: what was promised last, and what somebody was about to write over it.
 #[derive(Debug, Clone, Default)]
@@ -99,11 +102,22 @@ fn rounds() -> u64 {
 
 #[test]
 fn what_was_promised_outlives_kills() {
-    if !can_mount() {
-        return;
+    if can_mount() {
+        outlives_kills(&ObjectServer::start([], slow));
     }
-    let server = ObjectServer::start([], slow);
-    let mut mounted = Mounted::writing(&server, &[]);
+}
+
+#[test]
+fn what_was_promised_outlives_kills_on_versitygw() {
+    if can_mount()
+        && let Some(server) = Versitygw::start()
+    {
+        outlives_kills(&server);
+    }
+}
+
+fn outlives_kills(server: &impl Server) {
+    let mut mounted = Mounted::writing(server, &[]);
     let expected: Mutex<BTreeMap<String, Expected>> = Mutex::default();
     for round in 0..rounds() {
         let is_over = Arc::new(AtomicBool::new(false));
@@ -120,7 +134,7 @@ fn what_was_promised_outlives_kills() {
         mounted.detach();
         server.forget();
         // Nothing torn is visible, whether the mount comes again or not.
-        let visible: BTreeMap<String, Vec<u8>> = objects(&server);
+        let visible = server.objects();
         let mut known = expected.lock().unwrap().clone();
         for (name, found) in &visible {
             let may_be = known.get(name).is_some_and(|expected| {
@@ -129,7 +143,7 @@ fn what_was_promised_outlives_kills() {
             });
             assert!(may_be, "round {round}: {name} has {} bytes", found.len());
         }
-        mounted = mounted.again(&server, &[]);
+        mounted = mounted.again(server, &[]);
         mounted.folder.ok(&["mount", "--flush", "m"]);
         for (name, expected) in &mut known {
             let found = fs::read(mounted.path(name)).ok();
@@ -141,19 +155,89 @@ fn what_was_promised_outlives_kills() {
                 found.map(|found| found.len()),
                 may_be.map(|content| content.as_ref().map(Vec::len)).collect::<Vec<_>>()
             );
-            assert_eq!(server.object(&format!("/bucket/{name}")), found, "round {round}: {name}");
+            assert_eq!(server.objects().remove(name), found, "round {round}: {name}");
             *expected = Expected { promised: found, maybe: Vec::new() };
         }
         *expected.lock().unwrap() = known;
     }
 }
 
-fn objects(server: &ObjectServer) -> BTreeMap<String, Vec<u8>> {
-    let object = |path: String| {
-        let content = server.object(&path)?;
-        Some((path.strip_prefix("/bucket/")?.to_owned(), content))
-    };
-    server.objects().into_iter().filter_map(object).collect()
+/// A server, and what is in its bucket.
+trait Server: Endpoint + Sync {
+    fn objects(&self) -> BTreeMap<String, Vec<u8>>;
+
+    /// Forgets its requests.
+    fn forget(&self) {}
+}
+
+impl Server for ObjectServer {
+    fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        let object = |path: String| {
+            let content = self.object(&path)?;
+            Some((path.strip_prefix("/bucket/")?.to_owned(), content))
+        };
+        self.objects().into_iter().filter_map(object).collect()
+    }
+
+    fn forget(&self) {
+        self.forget();
+    }
+}
+
+/// versitygw, whose objects are the files of a folder.
+struct Versitygw {
+    process: Child,
+    address: String,
+    folder: tempfile::TempDir,
+}
+
+impl Versitygw {
+    /// Starts it, with an empty bucket. `None` where it is not installed.
+    #[allow(clippy::print_stderr)]
+    fn start() -> Option<Self> {
+        let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/servers/bin");
+        let program = program.join("versitygw");
+        if !program.exists() {
+            eprintln!("LEFT OUT: versitygw is not installed (make servers)");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("bucket")).unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let address = format!("127.0.0.1:{port}");
+        let process = Command::new(program)
+            .args(["--port", &address, "--access", "key", "--secret", "secret"])
+            .args(["--region", "eu-north-1", "posix"])
+            .arg(folder.path())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        until(|| TcpStream::connect(&address).is_ok());
+        Some(Self { process, address, folder })
+    }
+}
+
+impl Drop for Versitygw {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Endpoint for Versitygw {
+    fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+}
+
+impl Server for Versitygw {
+    fn objects(&self) -> BTreeMap<String, Vec<u8>> {
+        let bucket = self.folder.path().join("bucket");
+        // It keeps the parts of uploads in a folder.
+        let names = names(&bucket).into_iter().filter(|name| !name.starts_with('.'));
+        names.map(|name| (name.clone(), fs::read(bucket.join(name)).unwrap())).collect()
+    }
 }
 
 #[test]
@@ -189,7 +273,7 @@ fn what_was_staged_outlives_kills() {
             assert!(fs::read(mounted.path(name)).unwrap() == *content, "round {round}: {name}");
         }
         mounted.folder.ok(&["mount", "--flush", "m"]);
-        let found = objects(&server);
+        let found = Server::objects(&server);
         assert!(!found.contains_key("open"));
         assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
         assert!(found == expected, "round {round}");

@@ -28,6 +28,17 @@ pub(super) fn can_mount() -> bool {
     can
 }
 
+/// A server of the protocol of S3 that has the bucket.
+pub(super) trait Endpoint {
+    fn endpoint(&self) -> String;
+}
+
+impl Endpoint for ObjectServer {
+    fn endpoint(&self) -> String {
+        self.url("")
+    }
+}
+
 /// A mounted bucket, whose daemon runs in the foreground.
 pub(super) struct Mounted {
     pub(super) folder: Folder,
@@ -35,12 +46,12 @@ pub(super) struct Mounted {
 }
 
 impl Mounted {
-    pub(super) fn command(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Command {
+    pub(super) fn command(folder: &Folder, server: &dyn Endpoint, args: &[&str]) -> Command {
         Self::verb(folder, server, &[&["s3://bucket", "m"], args].concat())
     }
 
     /// Mounts all buckets for writing.
-    pub(super) fn all_buckets(folder: Folder, server: &ObjectServer, args: &[&str]) -> Self {
+    pub(super) fn all_buckets(folder: Folder, server: &dyn Endpoint, args: &[&str]) -> Self {
         let staging = staging(&folder);
         let args = [&["s3://", "m", "--staging", &*staging], args].concat();
         let command = Self::verb(&folder, server, &args);
@@ -48,11 +59,11 @@ impl Mounted {
     }
 
     /// `thalweg mount` with these arguments.
-    pub(super) fn verb(folder: &Folder, server: &ObjectServer, args: &[&str]) -> Command {
+    pub(super) fn verb(folder: &Folder, server: &dyn Endpoint, args: &[&str]) -> Command {
         let mut command = folder.command(["mount"]);
         command
             .args(args)
-            .env("AWS_ENDPOINT_URL", server.url(""))
+            .env("AWS_ENDPOINT_URL", server.endpoint())
             .env("AWS_ACCESS_KEY_ID", "key")
             .env("AWS_SECRET_ACCESS_KEY", "secret")
             .env("AWS_REGION", "eu-north-1")
@@ -60,7 +71,7 @@ impl Mounted {
         command
     }
 
-    pub(super) fn in_folder(folder: Folder, server: &ObjectServer, args: &[&str]) -> Self {
+    pub(super) fn in_folder(folder: Folder, server: &dyn Endpoint, args: &[&str]) -> Self {
         let command = Self::command(&folder, server, args);
         Self::start(folder, command)
     }
@@ -88,7 +99,7 @@ impl Mounted {
     }
 
     /// Mounts the bucket. What is staged is in a folder of the test.
-    pub(super) fn new(server: &ObjectServer, args: &[&str]) -> Self {
+    pub(super) fn new(server: &dyn Endpoint, args: &[&str]) -> Self {
         Self::in_folder(Folder::new(), server, args)
     }
 
@@ -127,7 +138,7 @@ pub(super) fn names(folder: &Path) -> Vec<String> {
 
 impl Mounted {
     /// Mounts the bucket for writing.
-    pub(super) fn writing(server: &ObjectServer, args: &[&str]) -> Self {
+    pub(super) fn writing(server: &dyn Endpoint, args: &[&str]) -> Self {
         let folder = Folder::new();
         let staging = staging(&folder);
         let args: Vec<&str> = [&["--staging", &*staging], args].concat();
@@ -135,14 +146,14 @@ impl Mounted {
     }
 
     /// Mounts the bucket for writing, with room for so many bytes.
-    pub(super) fn with_room(server: &ObjectServer, room: &str) -> Self {
+    pub(super) fn with_room(server: &dyn Endpoint, room: &str) -> Self {
         let folder = Folder::new();
         let staging = room_in(&folder, room);
         Self::in_folder(folder, server, &["--staging", &staging])
     }
 
     /// Mounts the bucket again after the daemon has ended.
-    pub(super) fn again(mut self, server: &ObjectServer, args: &[&str]) -> Self {
+    pub(super) fn again(mut self, server: &dyn Endpoint, args: &[&str]) -> Self {
         let _ = self.daemon.wait();
         let folder = std::mem::replace(&mut self.folder, Folder::new());
         let staging = staging(&folder);
