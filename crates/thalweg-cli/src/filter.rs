@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use thalweg::condition::Condition;
+use thalweg::condition::{Bound, Condition};
 use thalweg::convert::SetPart;
-use thalweg::fastq::Record;
+use thalweg::fastq::{Record, condition_schema};
 use thalweg::format::bam::BamIds;
 use thalweg::reads::{Chosen, KeepIndex, Options, ReadSet, Selection};
 
@@ -23,13 +23,17 @@ use crate::write::ManyToOneArgs;
 /// file: in the order of each file, or of the list if there is no condition. Ids that no file has
 /// are an error, unless --missing-ok is given.
 ///
-/// One FASTQ file, or - for the standard input, is filtered by names, into .fastq or .fastq.gz
-/// (BGZF).
+/// One FASTQ file, or - for the standard input, is filtered into .fastq or .fastq.gz (BGZF), in the
+/// order of the file. Conditions have the columns name, description, bases and mean_quality, the
+/// Phred quality of the mean probability of an error.
 ///
 /// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason ==
 /// signal_positive'
 ///
 /// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
+///
+/// Example: thalweg filter reads.fastq.gz --to good.fastq.gz --where 'bases >= 1000 and mean_quality
+/// >= 10'
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilterArgs {
     #[command(flatten)]
@@ -69,7 +73,7 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
     };
     let mut options = args.files.read.options();
     if let Some(named) = fastq::Named::only(&args.files.paths, &options)? {
-        return filter_fastq(args, named, &options, listed.unwrap_or_default());
+        return filter_fastq(args, named, &options, condition.as_ref(), listed);
     }
     let lists: Vec<&Path> = args.ids.iter().chain(&args.bam).map(PathBuf::as_path).collect();
     if listed.is_none() {
@@ -83,12 +87,13 @@ pub(crate) fn run(args: &FilterArgs) -> VerbResult {
     })
 }
 
-/// Writes the records of one FASTQ file whose names are in a list.
+/// Writes the records of one FASTQ file for which a condition holds, and whose names are in a list.
 fn filter_fastq(
     args: &FilterArgs,
     named: fastq::Named,
     options: &Options,
-    listed: Vec<String>,
+    condition: Option<&Condition>,
+    listed: Option<Vec<String>>,
 ) -> VerbResult {
     let ManyToOneArgs { paths, to, write, .. } = &args.files;
     if let Some(path) = paths.first() {
@@ -106,13 +111,18 @@ fn filter_fastq(
         as_json: write.json,
     };
     let target = job.target()?;
+    let bound = condition.map(|condition| condition.bind(&condition_schema())).transpose();
+    let bound = bound.map_err(Failure::of_argument)?;
     let file = named.open(options)?;
-    let names: Arc<HashMap<String, AtomicBool>> =
-        Arc::new(listed.into_iter().map(|name| (name, AtomicBool::new(false))).collect());
+    let is_listed = listed.is_some();
+    let names = listed.unwrap_or_default().into_iter().map(|name| (name, AtomicBool::new(false)));
+    let names: Arc<HashMap<String, AtomicBool>> = Arc::new(names.collect());
     let wanted = names.clone();
     let keep = move |record: &Record<'_>| {
         let name = wanted.get(record.name());
-        name.inspect(|is_found| is_found.store(true, Ordering::Relaxed)).is_some()
+        name.inspect(|is_found| is_found.store(true, Ordering::Relaxed));
+        let holds = |bound: &Bound| bound.holds_for(record) == Some(true);
+        (name.is_some() || !is_listed) && bound.as_ref().is_none_or(holds)
     };
     fastq::filter(&file, target, job, keep, || {
         let is_missing = |(_, is_found): &(_, &AtomicBool)| !is_found.load(Ordering::Relaxed);

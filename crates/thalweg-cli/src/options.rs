@@ -69,7 +69,7 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 26] = [
     ("convert", &["level"], &[Kind::Reads, Kind::Fastq]),
     ("convert", &["single_member", "md5"], &[Kind::Fastq]),
     ("filter", CODING, &[Kind::Reads]),
-    ("filter", &["format", "where"], &[Kind::Reads]),
+    ("filter", &["format"], &[Kind::Reads]),
     ("synth", &["record"], &[Kind::Blow5]),
     ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),
     ("synth", &["bases", "gzip"], &[Kind::Fastq]),

@@ -49,4 +49,4 @@ pub use filter::Filtered;
 pub use map::Mapped;
 pub use record::Record;
 pub use source::OnStored;
-pub use summary::{Count, Summary};
+pub use summary::{Count, Summary, condition_schema};

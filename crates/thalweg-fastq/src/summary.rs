@@ -1,8 +1,12 @@
 //! Figures of a whole file: reads, bases, lengths, qualities.
 
 use std::ops::AddAssign;
+use std::sync::LazyLock;
 
+use arrow_schema::{DataType, Field, Schema};
 use thalweg_io::Result;
+use thalweg_io::cells::Number;
+use thalweg_io::condition::Row;
 use thalweg_io::lengths::{LengthStats, Lengths};
 
 use crate::file::FastqFile;
@@ -55,11 +59,61 @@ impl Summary {
 
     /// The Phred quality of the mean probability of an error; `None` without bases.
     pub fn mean_quality(&self) -> Option<f64> {
-        let bases = self.bases_from(0);
-        let errors = self.qualities.iter().enumerate();
-        let errors: f64 = errors.map(|(q, &n)| n as f64 * 10_f64.powf(q as f64 / -10.0)).sum();
-        // Not -0.
-        (bases > 0).then(|| -10.0 * (errors / bases as f64).log10() + 0.0)
+        let errors = self.qualities.iter().zip(&*ERRORS);
+        mean_quality(errors.map(|(&n, error)| n as f64 * error).sum(), self.bases_from(0))
+    }
+}
+
+/// The probability of an error at each Phred quality.
+static ERRORS: LazyLock<[f64; QUALITIES]> =
+    LazyLock::new(|| std::array::from_fn(|phred| 10_f64.powf(phred as f64 / -10.0)));
+
+/// The Phred quality of the mean of probabilities with this sum.
+fn mean_quality(errors: f64, bases: u64) -> Option<f64> {
+    // Not -0.
+    (bases > 0).then(|| -10.0 * (errors / bases as f64).log10() + 0.0)
+}
+
+impl Record<'_> {
+    /// The Phred quality of the mean probability of an error; `None` without bases.
+    pub fn mean_quality(&self) -> Option<f64> {
+        let errors = &*ERRORS;
+        let errors = self.qualities.iter().map(|quality| errors[usize::from(quality - ZERO)]);
+        mean_quality(errors.sum(), self.qualities.len() as u64)
+    }
+}
+
+/// The columns of records for a [condition](thalweg_io::condition): `name`, `description`, `bases`
+/// and [`mean_quality`](Record::mean_quality).
+pub fn condition_schema() -> Schema {
+    Schema::new(vec![
+        Field::new("name", DataType::Utf8, false),
+        Field::new("description", DataType::Utf8, true),
+        Field::new("bases", DataType::UInt64, false),
+        Field::new("mean_quality", DataType::Float64, true),
+    ])
+}
+
+/// With the columns of [`condition_schema`].
+impl Row for Record<'_> {
+    fn number(&self, column: usize) -> Option<Number> {
+        match column {
+            2 => Some(Number::Whole(self.sequence.len() as i128)),
+            3 => self.mean_quality().map(Number::Real),
+            _ => Number::parse(self.text(column)?),
+        }
+    }
+
+    fn text(&self, column: usize) -> Option<&str> {
+        if column == 0 { Some(self.name()) } else { self.description() }
+    }
+
+    fn is_missing(&self, column: usize) -> bool {
+        match column {
+            1 => self.description().is_none(),
+            3 => self.qualities.is_empty(),
+            _ => false,
+        }
     }
 }
 

@@ -34,7 +34,7 @@ use std::collections::BTreeSet;
 
 use crate::error::{Error, Result};
 
-pub use bind::Bound;
+pub use bind::{Bound, Row};
 
 /// A parsed condition that is not bound to a table.
 #[derive(Debug, Clone, PartialEq)]

@@ -374,6 +374,57 @@ fn records_of_a_list_are_kept() {
 }
 
 #[test]
+fn records_for_which_a_condition_holds_are_kept() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap()
+        + "@empty\n\n+\n\n@short of two\nAC\n+\nI!\n";
+    fs::write(folder.path("r.fastq"), &text).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let quality = |qualities: &str| {
+        let errors = qualities.bytes().map(|byte| 10_f64.powf(f64::from(byte - b'!') / -10.0));
+        -10.0 * (errors.sum::<f64>() / qualities.len() as f64).log10()
+    };
+    let all: Vec<(&str, f64, f64, String)> = lines
+        .chunks(4)
+        .map(|lines| {
+            let text = format!("{}\n", lines.join("\n"));
+            (&lines[0][1..], lines[1].len() as f64, quality(lines[3]), text)
+        })
+        .collect();
+    let name = all[7].0.split(' ').next().unwrap();
+    let (bases, mean) = (all[3].1, all[5].2);
+    fs::write(folder.path("ids"), format!("{name}\nempty\n")).unwrap();
+    type Kept<'a> = &'a dyn Fn(&(&str, f64, f64, String)) -> bool;
+    let cases: [(String, Kept<'_>); 6] = [
+        (format!("bases >= {bases}"), &|record| record.1 >= bases),
+        (format!("mean_quality > {mean} and bases < {bases}"), &|record| {
+            record.2 > mean && record.1 < bases
+        }),
+        (format!("name == {name} or name == short"), &|record| {
+            record.0.starts_with(name) || record.0.starts_with("short")
+        }),
+        ("description == 'of two'".into(), &|record| record.0 == "short of two"),
+        ("mean_quality is missing".into(), &|record| record.0 == "empty"),
+        ("bases > 1e9".into(), &|_| false),
+    ];
+    for (condition, is_kept) in cases {
+        folder.ok(&["filter", "r.fastq", "--where", &condition, "--to", "k.fastq", "--force"]);
+        let kept: Vec<&str> = all.iter().filter(|r| is_kept(r)).map(|r| &*r.3).collect();
+        assert!(
+            fs::read_to_string(folder.path("k.fastq")).unwrap() == kept.concat(),
+            "{condition}"
+        );
+    }
+    // A list and a condition: both.
+    let args = ["filter", "r.fastq", "--where", "bases > 0", "--ids", "ids", "--to", "-"];
+    assert_eq!(folder.ok(&args), all[7].3);
+    for (wrong, said) in [("samples > 5", "one of name"), ("bases > many", "a number")] {
+        let found = folder.fails(2, &["filter", "r.fastq", "--where", wrong, "--to", "w.fastq"]);
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
 fn names_that_no_record_has_are_an_error() {
     let folder = folder();
     fs::write(folder.path("ids"), "nobody\n").unwrap();
@@ -382,9 +433,6 @@ fn names_that_no_record_has_are_an_error() {
     assert!(!folder.path("x.fastq").exists());
     folder.ok(&["filter", "r.fastq", "--ids", "ids", "--to", "x.fastq", "--missing-ok"]);
     assert_eq!(fs::read(folder.path("x.fastq")).unwrap(), b"");
-    let args = ["filter", "r.fastq", "--where", "samples > 5", "--to", "y.fastq"];
-    let said = folder.fails(2, &args);
-    assert!(said.contains("--where"), "{said}");
     fs::copy(folder.path("r.fastq"), folder.path("same.fastq")).unwrap();
     folder.fails(2, &["filter", "-", "--ids", "-", "--to", "y.fastq"]);
     folder.fails(2, &["filter", "r.fastq", "--ids", "ids", "--to", "r.fastq", "--force"]);

@@ -171,6 +171,44 @@ impl Bound {
     }
 }
 
+/// A row that is in no batch: its cells by the places of the columns in the schema. `None` is a
+/// missing value.
+pub trait Row {
+    /// The number in a column of numbers, or the text of one parsed as a number.
+    fn number(&self, column: usize) -> Option<Number>;
+    /// The text in a column of text.
+    fn text(&self, column: usize) -> Option<&str>;
+    /// Whether the value is missing.
+    fn is_missing(&self, column: usize) -> bool;
+}
+
+impl Bound {
+    /// Whether the condition holds for a row; `None` if that depends on a missing value.
+    pub fn holds_for(&self, row: &impl Row) -> Option<bool> {
+        self.0.holds_for(row)
+    }
+}
+
+impl Check {
+    fn holds_for(&self, row: &impl Row) -> Option<bool> {
+        match self {
+            Self::Any(parts) => outcome(parts.iter().map(|part| part.holds_for(row)), true),
+            Self::All(parts) => outcome(parts.iter().map(|part| part.holds_for(row)), false),
+            Self::Not(inner) => inner.holds_for(row).map(|holds| !holds),
+            Self::Number(column, sign, value) => {
+                row.number(*column)?.order(*value).map(|order| sign.holds(order))
+            }
+            Self::Numbers(column, values) => {
+                let number = row.number(*column)?;
+                Some(values.iter().any(|value| number.order(*value).is_some_and(Ordering::is_eq)))
+            }
+            Self::Text(column, sign, value) => Some(sign.holds(row.text(*column)?.cmp(value))),
+            Self::Texts(column, values) => Some(values.contains(row.text(*column)?)),
+            Self::Missing(column) => Some(row.is_missing(*column)),
+        }
+    }
+}
+
 /// Evaluates a check for one row: true, false, or `None` if unknown.
 type Evaluate<'a> = Box<dyn Fn(usize) -> Option<bool> + 'a>;
 
@@ -214,15 +252,18 @@ fn evaluator<'a>(check: &'a Check, batch: &'a RecordBatch) -> Evaluate<'a> {
 /// Combines parts in three-valued logic. One part equal to `decisive` decides the outcome: a true
 /// part decides "or", a false part decides "and".
 fn decided<'a>(parts: Vec<Evaluate<'a>>, decisive: bool) -> Evaluate<'a> {
-    Box::new(move |row| {
-        let mut outcome = Some(!decisive);
-        for part in &parts {
-            match part(row) {
-                Some(holds) if holds == decisive => return Some(decisive),
-                Some(_) => {}
-                None => outcome = None,
-            }
+    Box::new(move |row| outcome(parts.iter().map(|part| part(row)), decisive))
+}
+
+/// The outcome of parts of which one that is `decisive` decides.
+fn outcome(parts: impl Iterator<Item = Option<bool>>, decisive: bool) -> Option<bool> {
+    let mut outcome = Some(!decisive);
+    for part in parts {
+        match part {
+            Some(holds) if holds == decisive => return Some(decisive),
+            Some(_) => {}
+            None => outcome = None,
         }
-        outcome
-    })
+    }
+    outcome
 }

@@ -3,14 +3,14 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt8Type;
 use arrow_array::{
-    ArrayRef, DictionaryArray, Float32Array, ListArray, RecordBatch, StringArray, UInt8Array,
-    UInt64Array,
+    Array, ArrayRef, BooleanArray, DictionaryArray, Float32Array, ListArray, RecordBatch,
+    StringArray, UInt8Array, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Schema};
 use proptest::prelude::*;
 
 use super::*;
-use crate::cells::TYPE_KEY;
+use crate::cells::{Number, TYPE_KEY, numbers, texts};
 
 /// A table of four rows. In the last row, every value but the number of samples is missing.
 fn table() -> RecordBatch {
@@ -53,11 +53,36 @@ fn lists_type() -> DataType {
     DataType::List(Arc::new(Field::new("item", DataType::Int32, true)))
 }
 
+/// A row of the table, which is evaluated alone.
+struct Alone<'a>(&'a RecordBatch, usize);
+
+impl Row for Alone<'_> {
+    fn number(&self, column: usize) -> Option<Number> {
+        numbers(self.0.column(column))(self.1)
+    }
+
+    fn text(&self, column: usize) -> Option<&str> {
+        texts(self.0.column(column))(self.1)
+    }
+
+    fn is_missing(&self, column: usize) -> bool {
+        self.0.column(column).is_null(self.1)
+    }
+}
+
+/// Whether a condition holds for each row, which is the same for rows alone.
+fn holds(bound: &Bound, table: &RecordBatch) -> BooleanArray {
+    let mask = bound.holds(table);
+    let alone = (0..table.num_rows()).map(|row| bound.holds_for(&Alone(table, row)));
+    assert_eq!(mask, alone.collect::<BooleanArray>());
+    mask
+}
+
 /// The rows for which a condition holds.
 fn rows(text: &str) -> Vec<usize> {
     let table = table();
     let bound = Condition::parse(text).and_then(|condition| condition.bind(&table.schema()));
-    let mask = bound.map(|bound| bound.holds(&table));
+    let mask = bound.map(|bound| holds(&bound, &table));
     assert!(mask.is_ok(), "{text}: {mask:?}");
     let mask = mask.unwrap_or_else(|_| Vec::<bool>::new().into());
     mask.iter().enumerate().filter(|(_, holds)| *holds == Some(true)).map(|(row, _)| row).collect()
@@ -173,7 +198,7 @@ proptest! {
     #[test]
     fn any_text_parses_or_not(text: String) {
         if let Ok(condition) = Condition::parse(&text) {
-            let _ = condition.bind(&table().schema()).map(|bound| bound.holds(&table()));
+            let _ = condition.bind(&table().schema()).map(|bound| holds(&bound, &table()));
         }
     }
 
@@ -183,7 +208,7 @@ proptest! {
         "5", "'a b'", "unknown",
     ]), 0..12)) {
         if let Ok(condition) = Condition::parse(&words.join(" ")) {
-            let _ = condition.bind(&table().schema()).map(|bound| bound.holds(&table()));
+            let _ = condition.bind(&table().schema()).map(|bound| holds(&bound, &table()));
         }
     }
 }
