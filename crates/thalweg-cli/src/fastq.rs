@@ -10,12 +10,12 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use thalweg::fastq::{
-    Compression, Converted, Count, FastqFile, Filtered, Record, Summary, Target, is_fastq_name,
-    schema,
+    Compression, Converted, Count, FastqFile, Filtered, Parts, Record, Summary, Target,
+    is_fastq_name, schema,
 };
 use thalweg::format::Format;
 use thalweg::lengths::LengthStats;
-use thalweg::new_file::NewFile;
+use thalweg::new_file::{NewFile, remove};
 use thalweg::reads::pattern;
 use thalweg::text::escaped;
 use thalweg::{Identified, Opened, Options};
@@ -28,8 +28,8 @@ use checksums::Checksums;
 pub(crate) use checksums::Verified;
 
 use crate::common::{
-    Failure, VerbResult, complain, counted, is_stream, listing, output, print_json, shown_path,
-    standard_output,
+    Failure, VerbResult, complain, counted, is_stream, listing, output, print_json, print_line,
+    shown_path, standard_output,
 };
 use crate::digest::hex;
 use crate::done::say_done;
@@ -400,6 +400,110 @@ pub(crate) fn filter(
         "reads_before": all.reads,
         "verified": job.verify,
     }))
+}
+
+/// How `thalweg split` writes a file.
+pub(crate) struct SplitJob<'a> {
+    pub(crate) to: &'a Path,
+    /// Records of each new file.
+    pub(crate) reads: u64,
+    /// The most files.
+    pub(crate) most: usize,
+    pub(crate) level: Option<i32>,
+    pub(crate) verify: bool,
+    pub(crate) as_json: bool,
+}
+
+/// The files that were made, and the one that is written.
+struct NewParts<'a> {
+    job: &'a SplitJob<'a>,
+    end: &'static str,
+    check_free: &'a dyn Fn(&Path) -> thalweg::Result<()>,
+    made: Vec<(PathBuf, Count, u64)>,
+    open: Option<(PathBuf, NewFile)>,
+}
+
+impl Parts for NewParts<'_> {
+    fn begin(&mut self) -> thalweg::Result<()> {
+        let most = self.job.most;
+        if self.made.len() == most {
+            let why = format!("over {most} files would be made; --most N allows more");
+            return Err(thalweg::Error::Usage(why.into()));
+        }
+        let path = self.job.to.join(format!("part-{:05}.{}", self.made.len(), self.end));
+        (self.check_free)(&path)?;
+        let file = NewFile::create(&path)?;
+        self.open = Some((path, file));
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> thalweg::Result<()> {
+        self.open.as_mut().map_or(Ok(()), |(_, file)| file.push(bytes))
+    }
+
+    fn end(&mut self, count: Count) -> thalweg::Result<()> {
+        let Some((path, file)) = self.open.take() else { return Ok(()) };
+        let written = file.len();
+        file.finish()?;
+        self.made.push((path, count, written));
+        Ok(())
+    }
+}
+
+/// Writes the records into files of some records each. If anything fails, no new file stays.
+pub(crate) fn split(
+    file: &FastqFile,
+    job: &SplitJob<'_>,
+    check_free: &dyn Fn(&Path) -> thalweg::Result<()>,
+) -> VerbResult {
+    let started = Instant::now();
+    let progress = progress(file);
+    let (target, end) = match file.compression() {
+        Compression::Plain if job.level.is_some() || job.verify => {
+            let option = if job.verify { "--verify" } else { "--level" };
+            let why = format!("{}: {option} is for gzip, and this is plain text", file.name());
+            return Err(Failure::Usage(why));
+        }
+        Compression::Plain => (Target::Plain, "fastq"),
+        _ => (Target::Bgzf(job.level.unwrap_or(Target::LEVEL.into())), "fastq.gz"),
+    };
+    let mut parts = NewParts { job, end, check_free, made: Vec::new(), open: None };
+    let done = file.split(target, job.verify, job.reads, &mut parts);
+    let NewParts { made, open, .. } = parts;
+    // What is not finished has no name yet.
+    drop(open);
+    let all = done.map_err(|error| {
+        for (path, ..) in &made {
+            let _ = remove(path);
+        }
+        match error {
+            thalweg::Error::Usage(_) => Failure::of_argument(error),
+            error => error.into(),
+        }
+    })?;
+    drop(progress);
+    for (number, (path, count, written)) in made.iter().enumerate() {
+        if job.as_json {
+            print_json(&json!({
+                "schema": "thalweg.convert/1",
+                "output": urls::shown_path(path),
+                "path": urls::shown_path(path),
+                "bytes_stored": written,
+                "reads": count.reads,
+                "bases": count.bases,
+                "verified": job.verify,
+                "value": number,
+            }))?;
+        } else {
+            print_line(&format!("{}\t{}", shown_path(path), counted(count.reads, "read")))?;
+        }
+    }
+    if !job.as_json {
+        let (reads, files) = (counted(all.reads, "read"), counted(made.len() as u64, "file"));
+        let what = format!("split {reads} into {files}");
+        say_done(&what, job.to, started.elapsed().as_secs_f64());
+    }
+    Ok(())
 }
 
 const STDOUT: &str = "standard output";

@@ -48,7 +48,7 @@ impl Kind {
 /// Options of a verb, and the kinds of files that they are for. If there is no kind, the verb has
 /// the option from arguments that verbs share, and has no use for it. Names are those of the
 /// arguments, with `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 26] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 28] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays", "events", "logs"], &[Kind::Arrays]),
     ("read", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
@@ -69,6 +69,8 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 26] = [
     ("convert", &["level"], &[Kind::Reads, Kind::Fastq]),
     ("convert", &["single_member", "md5"], &[Kind::Fastq]),
     ("filter", CODING, &[Kind::Reads]),
+    ("split", CODING, &[Kind::Reads]),
+    ("split", &["by", "format"], &[Kind::Reads]),
     ("filter", &["format"], &[Kind::Reads]),
     ("synth", &["record"], &[Kind::Blow5]),
     ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),

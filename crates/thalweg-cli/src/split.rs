@@ -12,14 +12,16 @@ use thalweg::convert::{Conversion, MadeFile, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::new_file::{Existing, check_output, file_path, remove};
-use thalweg::reads::{ReadSet, Selection};
+use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls::{self, url};
 
 use crate::common::{
     Failure, VerbResult, counted, create_folder, parse_count, print_line, shown_path,
 };
 use crate::done::say_done;
+use crate::fastq;
 use crate::open::{ReadArgs, open_set};
+use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};
@@ -32,7 +34,12 @@ use plan::{Plan, Rule};
 ///
 /// Example: thalweg split run/ --by run_id --to by-run/
 ///
+/// One FASTQ file, or - for the standard input, is split by number of reads. The files are BGZF if it
+/// is compressed.
+///
 /// Example: thalweg split reads.blow5 --reads 4000 --to parts/
+///
+/// Example: thalweg split reads.fastq.gz --reads 1M --to parts/
 #[derive(Debug, clap::Args)]
 pub(crate) struct SplitArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
@@ -81,6 +88,12 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         (None, _) => return Err(Failure::Usage("--reads: at least one read a file".into())),
     };
     let options = args.read.options();
+    if let Some(named) = fastq::Named::only(&args.paths, &options)? {
+        return split_fastq(args, named, &options, &rule);
+    }
+    if let Some(path) = args.paths.first() {
+        check_options(path, Kind::Reads)?;
+    }
     let control = options.control.clone();
     let conversion = args.write.conversion(args.format, &options)?;
     let set = open_set(&args.paths, options)?;
@@ -126,20 +139,53 @@ fn outputs(
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
         let path = to.join(format!("{}.{}", part.name, args.format.extension()));
-        let is_there = match url(&path) {
-            Some(_) => match check_output(&path, [""; 0], Existing::Keep) {
-                Err(Error::Exists { .. }) => true,
-                found => found.map(|()| false)?,
-            },
-            None => path.symlink_metadata().is_ok(),
-        };
-        if is_there {
-            let path = urls::shown_path(&path);
-            return Err(Failure::Said(format!("{path}: the file exists; name another folder")));
-        }
+        check_free(&path)?;
         outputs.push(Output { path, headers: headers.only(&part.groups) });
     }
     Ok(outputs)
+}
+
+/// Fails if something has the name of a new file.
+fn check_free(path: &Path) -> thalweg::Result<()> {
+    let is_there = match url(path) {
+        Some(_) => match check_output(path, [""; 0], Existing::Keep) {
+            Err(Error::Exists { .. }) => true,
+            found => found.map(|()| false)?,
+        },
+        None => path.symlink_metadata().is_ok(),
+    };
+    if !is_there {
+        return Ok(());
+    }
+    let file = urls::shown_path(path).into();
+    Err(Error::Exists { file, what: "", advice: "name another folder" })
+}
+
+/// Splits a FASTQ file.
+fn split_fastq(
+    args: &SplitArgs,
+    named: fastq::Named,
+    options: &Options,
+    rule: &Rule,
+) -> VerbResult {
+    if let Some(path) = args.paths.first() {
+        check_options(path, Kind::Fastq)?;
+    }
+    let &Rule::Reads(reads) = rule else {
+        return Err(Failure::Usage("--by is for reads, and not for FASTQ".into()));
+    };
+    let to = &*file_path(&args.to)?;
+    let file = named.open(options)?;
+    create_folder(to)?;
+    let job = fastq::SplitJob {
+        to,
+        reads,
+        most: args.most,
+        level: args.write.level(),
+        verify: args.write.verify,
+        as_json: args.write.json,
+    };
+    fastq::split(&file, &job, &check_free)
 }
 
 /// Writes some files in one pass over the data set; the first of them is number `first`.

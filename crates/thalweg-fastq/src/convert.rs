@@ -136,6 +136,16 @@ impl Packing {
         packed.map_err(|fault| fault.in_file(&self.file, 0, "its text, compressed"))
     }
 
+    /// How many of the first bytes of some text are packed while more text may follow: BGZF blocks
+    /// are to be full.
+    pub(crate) fn packed_early(&self, len: usize) -> usize {
+        match self.target {
+            Target::Plain => 0,
+            Target::Gzip(_) => len,
+            Target::Bgzf(_) => len / gzip::PLAIN * gzip::PLAIN,
+        }
+    }
+
     /// The checksum of text, if it is stored.
     pub(crate) fn crc(&self, text: &[u8]) -> Crc {
         match self.target {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use thalweg_codec::gzip::{self, Crc, MemberFrame};
+use thalweg_codec::gzip::{Crc, MemberFrame};
 use thalweg_io::{Fault, Result};
 
 use crate::convert::{Packer, Packing, Target};
@@ -48,16 +48,7 @@ impl<F: Fn(&Record<'_>) -> bool + Send + Sync + 'static> Gather for Keep<F> {
             return;
         }
         rows.kept += Some(one);
-        let parts: [&[u8]; 7] = [
-            b"@",
-            record.title.as_bytes(),
-            b"\n",
-            record.sequence,
-            b"\n+\n",
-            record.qualities,
-            b"\n",
-        ];
-        parts.iter().for_each(|part| rows.text.extend_from_slice(part));
+        record.append(&mut rows.text);
     }
 }
 
@@ -78,12 +69,7 @@ impl<F: Fn(&Record<'_>) -> bool + Send + Sync + 'static> Work for PackKept<F> {
     fn make(&self, packer: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Self::Made> {
         let mut piece = Piece::new(&*self.keep, text, is_first);
         let rows = &mut piece.taken.rows;
-        // More records may follow these, and BGZF blocks are to be full.
-        let whole = match self.packing.target {
-            Target::Plain => 0,
-            Target::Gzip(_) => rows.text.len(),
-            Target::Bgzf(_) => rows.text.len() / gzip::PLAIN * gzip::PLAIN,
-        };
+        let whole = self.packing.packed_early(rows.text.len());
         if whole > 0 {
             let text = &rows.text[..whole];
             self.packing.pack(packer, text, &mut rows.packed)?;

@@ -37,6 +37,7 @@ mod pieces;
 mod record;
 mod serial;
 mod source;
+mod split;
 mod stitch;
 mod summary;
 #[cfg(test)]
@@ -49,4 +50,5 @@ pub use filter::Filtered;
 pub use map::Mapped;
 pub use record::Record;
 pub use source::OnStored;
+pub use split::Parts;
 pub use summary::{Count, Summary, condition_schema};

@@ -31,6 +31,13 @@ impl<'a> Record<'a> {
         self.parts().1
     }
 
+    /// Appends the four lines of the record, with `+` alone on the third.
+    pub(crate) fn append(&self, text: &mut Vec<u8>) {
+        let parts: [&[u8]; 7] =
+            [b"@", self.title.as_bytes(), b"\n", self.sequence, b"\n+\n", self.qualities, b"\n"];
+        parts.iter().for_each(|part| text.extend_from_slice(part));
+    }
+
     pub(crate) fn parts(&self) -> (&'a str, Option<&'a str>) {
         match self.title.split_once([' ', '\t']) {
             Some((name, description)) => (name, Some(description)),

@@ -424,6 +424,62 @@ fn records_for_which_a_condition_holds_are_kept() {
     }
 }
 
+/// `split` writes all records in their order, so many a file.
+#[test]
+fn records_are_split_by_number() {
+    let folder = folder();
+    let text = fs::read_to_string(folder.path("r.fastq")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let count = lines.len() / 4;
+    for (number, file) in FILES.iter().enumerate() {
+        for reads in [1, 7, count - 1, count, count + 1] {
+            let to = format!("to{number}-{reads}");
+            let reads_each = reads.to_string();
+            let args = ["split", file, "--reads", &reads_each, "--to", &to, "--json"];
+            let told = lines_of(&folder.ok(&args));
+            assert_eq!(told.len(), count.div_ceil(reads), "{file} {reads}");
+            for (told, part) in told.iter().zip(lines.chunks(4 * reads)) {
+                let path = told["path"].as_str().unwrap();
+                assert_eq!(told["reads"].as_u64(), Some(part.len() as u64 / 4));
+                let stored = fs::read(folder.path(path)).unwrap();
+                let text = match path.ends_with(".fastq.gz") {
+                    true => piped(Command::new("gzip").arg("-dc"), &stored),
+                    false => stored,
+                };
+                assert!(text == format!("{}\n", part.join("\n")).as_bytes(), "{path}");
+                assert_eq!(path.ends_with(".gz"), *file != "r.fastq");
+            }
+        }
+    }
+    let listed = folder.ok(&["split", "r.bgz.fq.gz", "--reads", "9", "--to", "v", "--verify"]);
+    assert!(listed.starts_with("v/part-00000.fastq.gz\t9 reads\n"), "{listed}");
+    folder.ok(&["check", "v"]);
+}
+
+#[test]
+fn a_failed_split_leaves_no_file() {
+    let folder = folder();
+    let text = fs::read(folder.path("r.fastq")).unwrap();
+    let damaged = [&text[..], b"@no qualities\nACGT\n"].concat();
+    fs::write(folder.path("damaged.fastq"), damaged).unwrap();
+    let left = |name: &str| fs::read_dir(folder.path(name)).unwrap().count();
+    folder.fails(1, &["split", "damaged.fastq", "--reads", "1", "--to", "d"]);
+    assert_eq!(left("d"), 0);
+    let said = folder.fails(2, &["split", "r.fastq", "--reads", "1", "--to", "d", "--most", "2"]);
+    assert!(said.contains("--most"), "{said}");
+    assert_eq!(left("d"), 0);
+    fs::write(folder.path("d/part-00002.fastq"), "mine").unwrap();
+    folder.fails(1, &["split", "r.fastq", "--reads", "1", "--to", "d"]);
+    assert_eq!(
+        (left("d"), fs::read(folder.path("d/part-00002.fastq")).unwrap()),
+        (1, b"mine".to_vec())
+    );
+    for args in [&["--by", "run_id"][..], &["--reads", "0"], &["--reads", "5", "--level", "3"]] {
+        let args = [&["split", "r.fastq", "--to", "e"], args].concat();
+        folder.fails(2, &args);
+    }
+}
+
 #[test]
 fn names_that_no_record_has_are_an_error() {
     let folder = folder();
