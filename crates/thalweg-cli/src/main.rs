@@ -34,6 +34,7 @@ mod probe;
 mod progress;
 mod read;
 mod scan;
+mod shell;
 mod signals;
 mod split;
 mod synth;
@@ -80,6 +81,8 @@ enum Verb {
     Graph(graph::GraphArgs),
     Bench(bench::BenchArgs),
     Compare(compare::CompareArgs),
+    Completions(shell::CompletionsArgs),
+    Man(shell::ManArgs),
 }
 
 /// The end of the help.
@@ -128,6 +131,8 @@ fn main() -> ExitCode {
         Verb::Graph(args) => graph::run(&args),
         Verb::Bench(args) => bench::run(&args),
         Verb::Compare(args) => compare::run(&args),
+        Verb::Completions(args) => shell::completions(&args, Cli::command()),
+        Verb::Man(args) => shell::man(&args, Cli::command()),
     });
     common::exit(outcome, signals::exit_code())
 }

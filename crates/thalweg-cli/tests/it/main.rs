@@ -38,6 +38,7 @@ mod published;
 mod read_paths;
 mod real_verbs;
 mod scan;
+mod shell;
 mod success;
 mod terminal;
 #[cfg(feature = "object")]
