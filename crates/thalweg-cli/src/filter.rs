@@ -32,8 +32,8 @@ use crate::write::ManyToOneArgs;
 ///
 /// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
 ///
-/// Example: thalweg filter reads.fastq.gz --to good.fastq.gz --where 'bases >= 1000 and mean_quality
-/// >= 10'
+/// Example: thalweg filter reads.fastq.gz --to good.fastq.gz --where 'bases >= 1000 and
+/// mean_quality >= 10'
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilterArgs {
     #[command(flatten)]

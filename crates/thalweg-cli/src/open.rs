@@ -286,7 +286,7 @@ fn about_others(paths: &[PathBuf], error: Error) -> Error {
                 counted(files.len() as u64, "file")
             )
             .into(),
-            advice: "`thalweg check` takes the folder; `info`, `read`, `convert` and `filter` take a file"
+            advice: "`thalweg check` takes the folder; the other verbs for FASTQ take one file"
                 .into(),
         };
     }

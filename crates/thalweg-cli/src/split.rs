@@ -34,8 +34,8 @@ use plan::{Plan, Rule};
 ///
 /// Example: thalweg split run/ --by run_id --to by-run/
 ///
-/// One FASTQ file, or - for the standard input, is split by number of reads. The files are BGZF if it
-/// is compressed.
+/// One FASTQ file, or - for the standard input, is split by number of reads. The files are BGZF if
+/// it is compressed.
 ///
 /// Example: thalweg split reads.blow5 --reads 4000 --to parts/
 ///

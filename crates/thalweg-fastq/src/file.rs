@@ -205,7 +205,8 @@ impl FastqFile {
         Self { input, name, path, compression, options, note, piece, streamed }
     }
 
-    /// A stream, such as the standard input. It can be read once; one thread reads and decompresses it.
+    /// A stream, such as the standard input. It can be read once; one thread reads and
+    /// decompresses it.
     ///
     /// # Errors
     /// [`Error::Io`] about its first bytes.

@@ -1,6 +1,6 @@
-//! The properties of stores on servers that others wrote: versitygw, moto and Garage of the protocol
-//! of S3, fake-gcs-server of Google's, and Azurite of Azure's. `make servers` installs them, and `make
-//! garage` Garage. A test without its server says that it was left out.
+//! The properties of stores on servers that others wrote: versitygw, moto and Garage of the
+//! protocol of S3, fake-gcs-server of Google's, and Azurite of Azure's. `make servers` installs
+//! them, and `make garage` Garage. A test without its server says that it was left out.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
@@ -220,8 +220,8 @@ fn upload(url: &str, bytes: &[u8], replaced: Replaced) -> Result<()> {
     upload.finish()
 }
 
-/// Makes an object of a service of Google. fake-gcs-server does not know the uploads of Google's XML
-/// interface, which ours are.
+/// Makes an object of a service of Google. fake-gcs-server does not know the uploads of Google's
+/// XML interface, which ours are.
 fn insert(address: &str, key: &str, bytes: &[u8]) {
     let key: String = key.bytes().map(|byte| format!("%{byte:02X}")).collect();
     let place = "upload/storage/v1/b/bucket/o?uploadType=media&name=";

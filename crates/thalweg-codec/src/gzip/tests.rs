@@ -233,8 +233,8 @@ fn parts_are_decompressed_ahead_and_give_the_same() {
     }
 }
 
-/// Each start of a block can be decompressed up to the end of the input. Without a limit, this takes
-/// a quarter of an hour.
+/// Each start of a block can be decompressed up to the end of the input. Without a limit, this
+/// takes a quarter of an hour.
 #[test]
 fn many_starts_of_blocks_that_never_end_cost_little() {
     let stored = by_libdeflate(&lines(2_000_000), 6);

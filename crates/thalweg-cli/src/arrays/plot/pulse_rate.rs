@@ -4,8 +4,8 @@
 /// takes 16 bytes, and as many again before they are sorted.
 const MOST_PULSES: usize = 1 << 21;
 
-/// A bar has at least so many pulses, or a quarter of all if that is less. Among bars of few pulses,
-/// some are higher by chance alone.
+/// A bar has at least so many pulses, or a quarter of all if that is less. Among bars of few
+/// pulses, some are higher by chance alone.
 const LEAST_PULSES: usize = 20;
 
 /// A bar ends where the next pulse is later than this many periods.
