@@ -127,7 +127,7 @@ fn write(
     if let Some(first) = missing.first().filter(|_| !how.missing_ok) {
         return Err(Error::NotFound {
             file: format!("{} files", set.paths().len()).into(),
-            what: format!("{} of the reads ({first}, for one)", missing.len()).into(),
+            what: format!("{} of the reads (such as {first})", missing.len()).into(),
             advice: "check the ids, or leave them out with missing_ok=True".into(),
         });
     }

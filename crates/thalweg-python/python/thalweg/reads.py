@@ -253,7 +253,7 @@ class Reads:
             return self
         chosen, missing = _thalweg.choose(self._set, wanted, where)
         if missing and not missing_ok:
-            raise NotFoundError(f"{len(missing)} of the reads ({missing[0]}, for one) not found; check the ids")
+            raise NotFoundError(f"{len(missing)} of the reads (such as {missing[0]}) not found; check the ids")
         if where is None and wanted is not None:
             gone = set(missing)
             chosen = [read_id for read_id in dict.fromkeys(wanted) if read_id not in gone]
