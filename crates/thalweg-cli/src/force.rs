@@ -9,7 +9,7 @@ use thalweg_io::sidecar::old_indexes;
 use thalweg_io::urls;
 
 use crate::arrays;
-use crate::common::{Failure, VerbResult, complain};
+use crate::common::{Failure, VerbResult, complain, is_stream};
 use crate::output_name::refuse_stdout;
 
 /// Whether an output that exists is replaced.
@@ -33,7 +33,7 @@ impl ForceArgs {
         output: &Path,
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
     ) -> VerbResult {
-        self.check_with(output, &Inputs::new(inputs), Existing::Keep)
+        self.check_with(output, &named(inputs), Existing::Keep)
     }
 
     /// [`ForceArgs::check`] for one of many outputs.
@@ -49,7 +49,7 @@ impl ForceArgs {
         inputs: impl IntoIterator<Item = impl AsRef<Path>>,
         is_kind: fn(&[u8]) -> bool,
     ) -> VerbResult {
-        self.check_with(output, &Inputs::new(inputs), Existing::ReplaceKind(is_kind))
+        self.check_with(output, &named(inputs), Existing::ReplaceKind(is_kind))
     }
 
     /// Removes the index beside an output that was replaced. It belongs to the old file, and
@@ -77,6 +77,14 @@ impl ForceArgs {
         let existing = if self.force { Existing::Replace } else { without_force };
         inputs.check(output, existing).map_err(Failure::of_argument)
     }
+}
+
+/// Inputs, of which `-` is the file that standard input comes from, if there is one.
+fn named(inputs: impl IntoIterator<Item = impl AsRef<Path>>) -> Inputs {
+    Inputs::new(inputs.into_iter().map(|input| match is_stream(input.as_ref()) {
+        true => PathBuf::from("/dev/stdin"),
+        false => input.as_ref().to_owned(),
+    }))
 }
 
 /// Checks a file that a verb writes beside `file` without being told where. --force is about the

@@ -148,11 +148,12 @@ pub(crate) fn check_schemes(matches: &ArgMatches) -> VerbResult {
 }
 
 /// The arguments, of the verbs named, for which `-` stands for standard input or output.
-const STREAMS: [(&str, &[&str]); 4] = [
+const STREAMS: [(&str, &[&str]); 5] = [
     ("read", &["paths", "to", "ids"]),
     ("convert", &["inputs", "output", "ids"]),
     ("scan", &["to", "ids"]),
     ("filter", &["paths", "to", "ids"]),
+    ("split", &["paths"]),
 ];
 
 /// Refuses `-` where a verb takes a file or a folder. A verb would look for a file of that name, or

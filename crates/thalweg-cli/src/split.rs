@@ -41,6 +41,7 @@ use plan::{Plan, Rule};
 ///
 /// Example: thalweg split reads.fastq.gz --reads 1M --to parts/
 #[derive(Debug, clap::Args)]
+#[command(group(clap::ArgGroup::new("rule").required(true)))]
 pub(crate) struct SplitArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
@@ -50,10 +51,10 @@ pub(crate) struct SplitArgs {
     to: PathBuf,
     /// A file for each value of this column or attribute: run_id, read_group, channel_number,
     /// end_reason, file
-    #[arg(long, value_name = "NAME", required_unless_present = "reads")]
+    #[arg(long, value_name = "NAME", group = "rule")]
     by: Option<String>,
     /// A file for each N reads, in their order, as in 4000 or 4k
-    #[arg(long, value_name = "N", conflicts_with = "by", value_parser = parse_count)]
+    #[arg(long, value_name = "N", group = "rule", value_parser = parse_count)]
     reads: Option<u64>,
     /// The format of the new files
     #[arg(long, value_name = "FORMAT", default_value = "blow5", value_parser = formats())]

@@ -424,6 +424,22 @@ fn records_for_which_a_condition_holds_are_kept() {
     }
 }
 
+/// Not even with --force, and not through standard input.
+#[test]
+fn an_input_is_not_replaced() {
+    let folder = folder();
+    let before = fs::read(folder.path("r.fastq")).unwrap();
+    for args in [
+        &["filter", "-", "--where", "bases > 5", "--to", "r.fastq", "--force"][..],
+        &["convert", "-", "r.fastq", "--force"],
+    ] {
+        let input = fs::File::open(folder.path("r.fastq")).unwrap();
+        let ended = folder.command(args).stdin(input).output().unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{args:?}");
+        assert!(fs::read(folder.path("r.fastq")).unwrap() == before, "{args:?}");
+    }
+}
+
 /// `split` writes all records in their order, so many a file.
 #[test]
 fn records_are_split_by_number() {
@@ -451,6 +467,13 @@ fn records_are_split_by_number() {
             }
         }
     }
+    let told = piped(
+        &mut folder.command(["split", "-", "--reads", "9", "--to", "s", "--json"]),
+        text.as_bytes(),
+    );
+    assert_eq!(lines_of(&String::from_utf8(told).unwrap()).len(), count.div_ceil(9));
+    let said = folder.fails(2, &["split", "r.fastq", "--to", "n"]);
+    assert!(said.contains("--by <NAME>|--reads <N>"), "{said}");
     let listed = folder.ok(&["split", "r.bgz.fq.gz", "--reads", "9", "--to", "v", "--verify"]);
     assert!(listed.starts_with("v/part-00000.fastq.gz\t9 reads\n"), "{listed}");
     folder.ok(&["check", "v"]);
