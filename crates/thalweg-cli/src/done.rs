@@ -42,10 +42,8 @@ pub(crate) fn stored_bytes(path: &Path) -> Option<u64> {
     if is_stream(path) || url(path).is_some() {
         return None;
     }
-    if !fs::metadata(path).ok()?.is_dir() {
-        return Some(fs::metadata(path).ok()?.len());
-    }
-    bytes_in(path)
+    let meta = fs::metadata(path).ok()?;
+    if meta.is_dir() { bytes_in(path) } else { Some(meta.len()) }
 }
 
 /// The bytes of all files in a folder. What links lead to is not in it.

@@ -34,6 +34,7 @@ use crate::common::{
 use crate::digest::hex;
 use crate::done::say_done;
 use crate::evict;
+use crate::force::check_free;
 use crate::open::identify;
 use crate::progress::FetchProgress;
 use crate::table_sink::{TableKind, TableSink};
@@ -349,19 +350,12 @@ pub(crate) fn convert(file: &FastqFile, target: Target, job: ConvertJob<'_>) -> 
         say_done(&format!("converted {reads}"), job.to, started.elapsed().as_secs_f64());
         return Ok(());
     }
-    print_json(&json!({
-        "schema": "thalweg.convert/1",
-        "output": urls::shown_path(job.to),
-        "path": urls::shown_path(job.to),
-        "bytes_stored": written,
-        "reads": count.reads,
-        "bases": count.bases,
-        "text_bytes": text,
-        "bytes": written,
-        "verified": job.verify,
-        "md5": verified.md5,
-        "checksums": verified.by,
-    }))
+    let mut line = written_file(job.to, count, written, job.verify);
+    line["text_bytes"] = text.into();
+    line["bytes"] = written.into();
+    line["md5"] = json!(verified.md5);
+    line["checksums"] = json!(verified.by);
+    print_json(&line)
 }
 
 /// Writes the records for which `keep` holds. `check` may fail before a file appears.
@@ -390,16 +384,22 @@ pub(crate) fn filter(
         say_done(&what, job.to, started.elapsed().as_secs_f64());
         return Ok(());
     }
-    print_json(&json!({
+    let mut line = written_file(job.to, kept, written, job.verify);
+    line["reads_before"] = all.reads.into();
+    print_json(&line)
+}
+
+/// What JSON says of a file that was written.
+fn written_file(path: &Path, count: Count, written: u64, verified: bool) -> Value {
+    json!({
         "schema": "thalweg.convert/1",
-        "output": urls::shown_path(job.to),
-        "path": urls::shown_path(job.to),
+        "output": urls::shown_path(path),
+        "path": urls::shown_path(path),
         "bytes_stored": written,
-        "reads": kept.reads,
-        "bases": kept.bases,
-        "reads_before": all.reads,
-        "verified": job.verify,
-    }))
+        "reads": count.reads,
+        "bases": count.bases,
+        "verified": verified,
+    })
 }
 
 /// How `thalweg split` writes a file.
@@ -418,7 +418,6 @@ pub(crate) struct SplitJob<'a> {
 struct NewParts<'a> {
     job: &'a SplitJob<'a>,
     end: &'static str,
-    check_free: &'a dyn Fn(&Path) -> thalweg::Result<()>,
     made: Vec<(PathBuf, Count, u64)>,
     open: Option<(PathBuf, NewFile)>,
 }
@@ -431,7 +430,7 @@ impl Parts for NewParts<'_> {
             return Err(thalweg::Error::Usage(why.into()));
         }
         let path = self.job.to.join(format!("part-{:05}.{}", self.made.len(), self.end));
-        (self.check_free)(&path)?;
+        check_free(&path)?;
         let file = NewFile::create(&path)?;
         self.open = Some((path, file));
         Ok(())
@@ -451,11 +450,7 @@ impl Parts for NewParts<'_> {
 }
 
 /// Writes the records into files of some records each. If anything fails, no new file stays.
-pub(crate) fn split(
-    file: &FastqFile,
-    job: &SplitJob<'_>,
-    check_free: &dyn Fn(&Path) -> thalweg::Result<()>,
-) -> VerbResult {
+pub(crate) fn split(file: &FastqFile, job: &SplitJob<'_>) -> VerbResult {
     let started = Instant::now();
     let progress = progress(file);
     let (target, end) = match file.compression() {
@@ -467,7 +462,7 @@ pub(crate) fn split(
         Compression::Plain => (Target::Plain, "fastq"),
         _ => (Target::Bgzf(job.level.unwrap_or(Target::LEVEL.into())), "fastq.gz"),
     };
-    let mut parts = NewParts { job, end, check_free, made: Vec::new(), open: None };
+    let mut parts = NewParts { job, end, made: Vec::new(), open: None };
     let done = file.split(target, job.verify, job.reads, &mut parts);
     let NewParts { made, open, .. } = parts;
     // What is not finished has no name yet.
@@ -484,16 +479,9 @@ pub(crate) fn split(
     drop(progress);
     for (number, (path, count, written)) in made.iter().enumerate() {
         if job.as_json {
-            print_json(&json!({
-                "schema": "thalweg.convert/1",
-                "output": urls::shown_path(path),
-                "path": urls::shown_path(path),
-                "bytes_stored": written,
-                "reads": count.reads,
-                "bases": count.bases,
-                "verified": job.verify,
-                "value": number,
-            }))?;
+            let mut line = written_file(path, *count, *written, job.verify);
+            line["value"] = number.into();
+            print_json(&line)?;
         } else {
             print_line(&format!("{}\t{}", shown_path(path), counted(count.reads, "read")))?;
         }

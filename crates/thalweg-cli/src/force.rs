@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use thalweg::new_file::{Existing, Inputs};
+use thalweg::Error;
+use thalweg::new_file::{Existing, Inputs, check_output};
 use thalweg::reads::is_index;
 use thalweg_io::sidecar::old_indexes;
-use thalweg_io::urls;
+use thalweg_io::urls::{self, url};
 
 use crate::arrays;
 use crate::common::{Failure, VerbResult, complain, is_stream};
@@ -85,6 +86,22 @@ fn named(inputs: impl IntoIterator<Item = impl AsRef<Path>>) -> Inputs {
         true => PathBuf::from("/dev/stdin"),
         false => input.as_ref().to_owned(),
     }))
+}
+
+/// Fails if something has the name of a new file.
+pub(crate) fn check_free(path: &Path) -> thalweg::Result<()> {
+    let is_there = match url(path) {
+        Some(_) => match check_output(path, [""; 0], Existing::Keep) {
+            Err(Error::Exists { .. }) => true,
+            found => found.map(|()| false)?,
+        },
+        None => path.symlink_metadata().is_ok(),
+    };
+    if !is_there {
+        return Ok(());
+    }
+    let file = urls::shown_path(path).into();
+    Err(Error::Exists { file, what: "", advice: "name another folder" })
 }
 
 /// Checks a file that a verb writes beside `file` without being told where. --force is about the

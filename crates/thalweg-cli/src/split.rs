@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::json;
-use thalweg::Error;
 use thalweg::convert::{Conversion, MadeFile, Output, SetPart, make, merged};
 use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
-use thalweg::new_file::{Existing, check_output, file_path, remove};
+use thalweg::new_file::{file_path, remove};
 use thalweg::reads::{Options, ReadSet, Selection};
-use thalweg_io::urls::{self, url};
+use thalweg_io::urls::url;
 
 use crate::common::{
     Failure, VerbResult, counted, create_folder, parse_count, print_line, shown_path,
 };
 use crate::done::say_done;
 use crate::fastq;
+use crate::force::check_free;
 use crate::open::{ReadArgs, open_set};
 use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
@@ -146,22 +146,6 @@ fn outputs(
     Ok(outputs)
 }
 
-/// Fails if something has the name of a new file.
-fn check_free(path: &Path) -> thalweg::Result<()> {
-    let is_there = match url(path) {
-        Some(_) => match check_output(path, [""; 0], Existing::Keep) {
-            Err(Error::Exists { .. }) => true,
-            found => found.map(|()| false)?,
-        },
-        None => path.symlink_metadata().is_ok(),
-    };
-    if !is_there {
-        return Ok(());
-    }
-    let file = urls::shown_path(path).into();
-    Err(Error::Exists { file, what: "", advice: "name another folder" })
-}
-
 /// Splits a FASTQ file.
 fn split_fastq(
     args: &SplitArgs,
@@ -186,7 +170,7 @@ fn split_fastq(
         verify: args.write.verify,
         as_json: args.write.json,
     };
-    fastq::split(&file, &job, &check_free)
+    fastq::split(&file, &job)
 }
 
 /// Writes some files in one pass over the data set; the first of them is number `first`.

@@ -89,6 +89,23 @@ struct Packed {
     crc: Crc,
 }
 
+/// Text of which the start is packed.
+#[derive(Default)]
+pub(crate) struct EarlyText {
+    pub(crate) text: Vec<u8>,
+    /// Bytes of the text that are packed, as they are stored, and their checksum.
+    pub(crate) whole: usize,
+    pub(crate) packed: Vec<u8>,
+    pub(crate) crc: Crc,
+}
+
+impl EarlyText {
+    /// The text that is not packed.
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.text[self.whole..]
+    }
+}
+
 /// A thread's context.
 pub(crate) enum Packer {
     Plain,
@@ -136,14 +153,24 @@ impl Packing {
         packed.map_err(|fault| fault.in_file(&self.file, 0, "its text, compressed"))
     }
 
-    /// How many of the first bytes of some text are packed while more text may follow: BGZF blocks
-    /// are to be full.
-    pub(crate) fn packed_early(&self, len: usize) -> usize {
-        match self.target {
+    /// Packs as much as can be packed while more text may follow: BGZF blocks are to be full.
+    pub(crate) fn pack_early(
+        &self,
+        packer: &mut Result<Packer, Fault>,
+        early: &mut EarlyText,
+    ) -> Result<()> {
+        let len = early.text.len();
+        early.whole = match self.target {
             Target::Plain => 0,
             Target::Gzip(_) => len,
             Target::Bgzf(_) => len / gzip::PLAIN * gzip::PLAIN,
+        };
+        let text = &early.text[..early.whole];
+        if !text.is_empty() {
+            self.pack(packer, text, &mut early.packed)?;
+            early.crc = self.crc(text);
         }
+        Ok(())
     }
 
     /// The checksum of text, if it is stored.

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use thalweg_codec::gzip::{Crc, MemberFrame};
+use thalweg_codec::gzip::MemberFrame;
 use thalweg_io::{Fault, Result};
 
-use crate::convert::{Packer, Packing, Target};
+use crate::convert::{EarlyText, Packer, Packing, Target};
 use crate::file::FastqFile;
 use crate::piece::{Gather, Piece};
 use crate::record::Record;
@@ -31,11 +31,7 @@ struct Keep<F>(F);
 struct Kept {
     all: Count,
     kept: Count,
-    /// The first of the text, as it is stored.
-    packed: Vec<u8>,
-    crc: Crc,
-    /// The rest of it.
-    text: Vec<u8>,
+    text: EarlyText,
 }
 
 impl<F: Fn(&Record<'_>) -> bool + Send + Sync + 'static> Gather for Keep<F> {
@@ -48,7 +44,7 @@ impl<F: Fn(&Record<'_>) -> bool + Send + Sync + 'static> Gather for Keep<F> {
             return;
         }
         rows.kept += Some(one);
-        record.append(&mut rows.text);
+        record.append(&mut rows.text.text);
     }
 }
 
@@ -68,14 +64,7 @@ impl<F: Fn(&Record<'_>) -> bool + Send + Sync + 'static> Work for PackKept<F> {
 
     fn make(&self, packer: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Self::Made> {
         let mut piece = Piece::new(&*self.keep, text, is_first);
-        let rows = &mut piece.taken.rows;
-        let whole = self.packing.packed_early(rows.text.len());
-        if whole > 0 {
-            let text = &rows.text[..whole];
-            self.packing.pack(packer, text, &mut rows.packed)?;
-            rows.crc = self.packing.crc(text);
-            rows.text.drain(..whole);
-        }
+        self.packing.pack_early(packer, &mut piece.taken.rows.text)?;
         Ok(piece)
     }
 }
@@ -110,12 +99,13 @@ impl FastqFile {
         let mut push = |rows: Kept, done: &mut Filtered| {
             done.all += Some(rows.all);
             done.kept += Some(rows.kept);
-            frame.push(&rows.crc);
-            give(&rows.packed, &mut done.written)?;
+            frame.push(&rows.text.crc);
+            give(&rows.text.packed, &mut done.written)?;
             rest.clear();
-            if !rows.text.is_empty() {
-                packing.pack(&mut packer, &rows.text, &mut rest)?;
-                frame.push(&packing.crc(&rows.text));
+            let text = rows.text.rest();
+            if !text.is_empty() {
+                packing.pack(&mut packer, text, &mut rest)?;
+                frame.push(&packing.crc(text));
             }
             give(&rest, &mut done.written)
         };

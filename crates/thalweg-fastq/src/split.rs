@@ -3,10 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use thalweg_codec::gzip::{Crc, MemberFrame};
+use thalweg_codec::gzip::MemberFrame;
 use thalweg_io::{Error, Fault, Result};
 
-use crate::convert::{Packer, Packing, Target};
+use crate::convert::{EarlyText, Packer, Packing, Target};
 use crate::file::FastqFile;
 use crate::piece::{Gather, Piece};
 use crate::record::Record;
@@ -40,22 +40,19 @@ struct Lines;
 /// Records that follow each other.
 #[derive(Default)]
 struct Rows {
-    text: Vec<u8>,
+    /// What is packed of it is used if no file ends among these records.
+    text: EarlyText,
     /// Where each record ends in the text, and its bases.
     ends: Vec<(usize, u64)>,
-    /// The first `whole` bytes of the text, as they are stored. It is used if no file ends among
-    /// these records.
-    packed: Vec<u8>,
-    whole: usize,
-    crc: Crc,
 }
 
 impl Gather for Lines {
     type Rows = Rows;
 
     fn push(&self, rows: &mut Rows, record: &Record<'_>) {
-        record.append(&mut rows.text);
-        rows.ends.push((rows.text.len(), record.sequence.len() as u64));
+        let text = &mut rows.text.text;
+        record.append(text);
+        rows.ends.push((text.len(), record.sequence.len() as u64));
     }
 }
 
@@ -72,13 +69,7 @@ impl Work for PackLines {
 
     fn make(&self, packer: &mut Self::Worker, text: &[u8], is_first: bool) -> Result<Self::Made> {
         let mut piece = Piece::new(&Lines, text, is_first);
-        let rows = &mut piece.taken.rows;
-        rows.whole = self.0.packed_early(rows.text.len());
-        if rows.whole > 0 {
-            let text = &rows.text[..rows.whole];
-            self.0.pack(packer, text, &mut rows.packed)?;
-            rows.crc = self.0.crc(text);
-        }
+        self.0.pack_early(packer, &mut piece.taken.rows.text)?;
         Ok(piece)
     }
 }
@@ -106,12 +97,12 @@ impl<P: Parts> Writer<'_, P> {
             let to =
                 rows.ends.len().min(at.saturating_add(usize::try_from(room).unwrap_or(usize::MAX)));
             if (at, to) == (0, rows.ends.len()) {
-                self.frame.push(&rows.crc);
-                self.parts.write(&rows.packed)?;
-                self.pack(&rows.text[rows.whole..])?;
+                self.frame.push(&rows.text.crc);
+                self.parts.write(&rows.text.packed)?;
+                self.pack(rows.text.rest())?;
             } else {
                 let start = at.checked_sub(1).map_or(0, |last| rows.ends[last].0);
-                self.pack(&rows.text[start..rows.ends[to - 1].0])?;
+                self.pack(&rows.text.text[start..rows.ends[to - 1].0])?;
             }
             self.counted(rows, at..to)?;
             at = to;
