@@ -151,7 +151,7 @@ impl Nexus<'_> {
         for &place in banks {
             let bank = &self.banks[place];
             let of_bank = self.pulses(bank)?;
-            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings)?;
+            let (pulses, ranges) = selected(bank, place, of_bank, wanted, times, &mut findings)?;
             let bytes = pulses.len() as u64 * PULSE_BYTES;
             let size = bank.event_bytes();
             let step = step(room / size, bank.chunk(), 2 * room / size);
@@ -187,7 +187,7 @@ impl Nexus<'_> {
         self.read_pulses(&mut numbers)?;
         for (&place, (bank, numbers)) in banks.iter().zip(numbers) {
             let of_bank = bank.pulses_from(numbers);
-            let (pulses, ranges) = selected(bank, of_bank, wanted, times, &mut findings)?;
+            let (pulses, ranges) = selected(bank, place, of_bank, wanted, times, &mut findings)?;
             let step = step(GRAIN, bank.chunk(), 2 * room / bank.event_bytes());
             let mut at = 0;
             for part in ranges.into_iter().flat_map(|range| cut(range, step)) {
@@ -222,9 +222,10 @@ impl Nexus<'_> {
     }
 }
 
-/// The pulses of a bank, and the ranges of its selected events.
+/// The pulses of a bank, and the ranges of its selected events. `number` is that of the bank.
 fn selected(
     bank: &Bank,
+    number: usize,
     (pulses, found): (Pulses, Vec<EventFinding>),
     wanted: &EventSelection,
     times: Option<&Range<i64>>,
@@ -238,7 +239,7 @@ fn selected(
         findings.push(EventFinding { group: bank.path.clone(), ..missing });
     }
     let ranges = pulses.ranges(wanted.pulses.as_ref(), times.cloned());
-    Ok((Arc::new(pulses), clip(ranges, &wanted.part(bank)?)))
+    Ok((Arc::new(pulses), clip(ranges, &wanted.part(bank, number)?)))
 }
 
 impl Bank {

@@ -22,6 +22,7 @@ pub struct EventSelection {
     pub flight: Option<Range<f64>>,
     /// The number of a part, from 0 on, and how many parts there are: for processes that share a
     /// read. A part is a range of the events of each bank, which ends with a chunk of the file.
+    /// Banks of fewer chunks than parts are dealt out, so that no part has all of them.
     pub part: Option<(u64, u64)>,
 }
 
@@ -60,18 +61,18 @@ impl EventSelection {
         Ok((0..banks.len()).filter(|&at| wanted.get(at) == Some(&true)).collect())
     }
 
-    /// The events of a bank that are in the selected part.
+    /// The events of the bank with this number that are in the selected part.
     ///
     /// # Errors
     /// [`Error::Usage`] if there is no such part.
-    pub(super) fn part(&self, bank: &Bank) -> Result<Range<u64>> {
+    pub(super) fn part(&self, bank: &Bank, number: usize) -> Result<Range<u64>> {
         let Some((rank, size)) = self.part else { return Ok(0..u64::MAX) };
         if rank >= size {
             let expected = "a number from 0 on, and below that of the parts";
             let what = format!("part {rank} of {size} parts of the events: expected {expected}");
             return Err(Error::Usage(what.into()));
         }
-        Ok(part(bank.events(), bank.chunk(), rank, size))
+        Ok(part(bank.events(), bank.chunk(), (rank, size), number as u64))
     }
 
     /// The selected times in nanoseconds since 1970. `start` is the time of the first pulse of the
@@ -93,11 +94,15 @@ impl EventSelection {
     }
 }
 
-/// Part `rank` of `size` of `len` elements in chunks.
-fn part(len: u64, chunk: u64, rank: u64, size: u64) -> Range<u64> {
+/// Part `rank` of `size` of `len` elements in chunks. A single chunk is in another part for each
+/// `number` below `size`.
+fn part(len: u64, chunk: u64, (rank, size): (u64, u64), number: u64) -> Range<u64> {
     let chunks = len.div_ceil(chunk.max(1));
     // The product of two numbers of 64 bits.
-    let cut = |rank: u64| (u128::from(chunks) * u128::from(rank) / u128::from(size)) as u64;
+    let cut = |rank: u64| {
+        let chunks = u128::from(chunks) * u128::from(rank) + u128::from(number % size);
+        (chunks / u128::from(size)) as u64
+    };
     let element = |chunks: u64| chunks.saturating_mul(chunk.max(1)).min(len);
     element(cut(rank))..element(cut(rank + 1))
 }
@@ -116,13 +121,14 @@ mod tests {
     proptest! {
         #[test]
         fn parts_make_the_whole(
-            len in 0_u64..1000, chunk in 1_u64..100, size in 1_u64..20, hole in 0_u64..1000,
+            len in 0_u64..1000, chunk in 1_u64..100, size in 1_u64..20, number in 0_u64..100,
+            hole in 0_u64..1000,
         ) {
             let ranges = vec![0..hole.min(len), (hole + 3).min(len)..len];
             let mut end = 0;
             let mut kept = Vec::new();
             for rank in 0..size {
-                let part = part(len, chunk, rank, size);
+                let part = part(len, chunk, (rank, size), number);
                 prop_assert_eq!(part.start, end);
                 prop_assert!(part.end == len || part.end.is_multiple_of(chunk));
                 end = part.end;
@@ -131,6 +137,12 @@ mod tests {
             prop_assert_eq!(end, len);
             prop_assert_eq!(kept, ranges.into_iter().flatten().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn single_chunks_are_dealt_out() {
+        let owner = |number| (0..4).find(|&rank| !part(9, 10, (rank, 4), number).is_empty());
+        assert_eq!((0..5).map(owner).collect::<Vec<_>>(), [3, 2, 1, 0, 3].map(Some));
     }
 
     #[test]

@@ -219,11 +219,9 @@ def arrays(
     return {each.path: array(path, each.path, chunks=chunks, threads=threads, memory=memory) for each in found}
 
 
-def _event_rows(part: tuple[str, int, int], source: _Source, tof: Any, types: dict[str, Any]) -> Any:
-    bank, rank, count = part
-    rows = _frame(source.open(thalweg.Arrays).events.batches(glob.escape(bank), tof=tof, part=(rank, count)))
-    # A bank may lack columns that others have.
-    return rows.reindex(columns=list(types)).astype(types)
+def _event_rows(part: tuple[int, int], source: _Source, banks: list[str], tof: Any) -> Any:
+    # The banks of a file that was written while it was measured lie in turns: the partition is one region of it.
+    return _frame(source.open(thalweg.Arrays).events.batches(banks, tof=tof, part=part, in_file_order=True))
 
 
 def events(
@@ -235,12 +233,14 @@ def events(
     threads: int | None = 1,
     memory: float | str | None = None,
 ) -> dask.dataframe.DataFrame:
-    """The events of a NeXus file as a data frame of Dask, a row an event. A partition has whole chunks of one bank.
+    """The events of a NeXus file as a data frame of Dask, a row an event.
+
+    A partition has whole chunks of all banks, those of about the same time, in the order in which they lie in the file.
 
     Args:
         path: The file.
         banks: Names or paths of banks, or patterns of them; all by default.
-        partitions: About how many parts; by default four million events each.
+        partitions: How many parts; by default four million events each.
         tof: Only events of these times of flight, in microseconds.
         threads: Threads that decode a partition.
         memory: What reading a partition may use beside its rows.
@@ -252,13 +252,11 @@ def events(
     found = source.open(thalweg.Arrays).events
     chosen = found.find(banks)
     total = sum(bank.events for bank in chosen)
-    size = max(1, -(-total // partitions) if partitions else _PARTITION_EVENTS)
-    parts = []
-    for bank in chosen:
-        count = max(1, -(-bank.events // size))
-        parts += [(bank.path, rank, count) for rank in range(count)]
-    meta = _frame(found.batches([glob.escape(bank.path) for bank in chosen], pulses=(0, 0)))
+    count = partitions or -(-total // _PARTITION_EVENTS) or 1
+    parts = [(rank, count) for rank in range(count)]
+    paths = [glob.escape(bank.path) for bank in chosen]
+    meta = _frame(found.batches(paths, pulses=(0, 0)))
     frame: dask.dataframe.DataFrame = frames.from_map(
-        _event_rows, parts, source=source, tof=tof, types=dict(meta.dtypes), meta=meta, label="events"
+        _event_rows, parts, source=source, banks=paths, tof=tof, meta=meta, label="events"
     )
     return frame
