@@ -107,6 +107,18 @@ pub trait Store: Send + Sync + fmt::Debug {
         None
     }
 
+    /// Bytes that reads have fetched and a cache could not take in time. [`Store::keep_more`]
+    /// fetches them again.
+    fn unkept(&self) -> u64 {
+        0
+    }
+
+    /// Fetches some of the [unkept](Store::unkept) bytes into `room`, and adds them to the cache,
+    /// however long its disc takes. Returns whether that went well.
+    fn keep_more(&self, _room: &mut [u8]) -> bool {
+        false
+    }
+
     /// Makes `offset..offset + len` of [`Store::bytes`] quick to touch.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use crate::status::Counters;
 const MOST_THREADS: usize = 64;
 /// The most bytes of a piece. A reader in order waits for the whole of a piece, and many that are
 /// fetched together arrive together.
-const LARGEST_PIECE: u64 = 4 << 20;
+pub(crate) const LARGEST_PIECE: u64 = 4 << 20;
 /// So many times what is in flight may be ahead of a reader. While it waits for a piece that is
 /// late, others are fetched.
 const ROUNDS: u64 = 2;
@@ -177,6 +177,15 @@ impl Fetcher {
     pub(crate) fn end(&self) {
         lock(&self.queue).is_over = true;
         self.filled.notify_all();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        lock(&self.queue).is_over
+    }
+
+    /// Whether a piece is being fetched or waits for a thread.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.waiting() > 0 || !lock(&self.in_flight).is_empty()
     }
 
     fn work(&self) {

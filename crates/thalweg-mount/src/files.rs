@@ -12,6 +12,7 @@ use thalweg_io::store::Store;
 
 use crate::ahead::FILES;
 use crate::fetcher::Fetcher;
+use crate::finisher::Finisher;
 use crate::reading::Reading;
 
 /// Files that stay ready to be opened again after they were closed.
@@ -46,12 +47,14 @@ struct Ready(VecDeque<(Object, Arc<Reading>)>);
 /// The files of a mount, by the numbers of their nodes.
 pub(crate) struct Files {
     fetcher: Arc<Fetcher>,
+    finisher: Arc<Finisher>,
     state: Mutex<State>,
 }
 
 impl Files {
     pub(crate) fn new(fetcher: Arc<Fetcher>) -> Self {
-        Self { fetcher, state: Mutex::default() }
+        let finisher = Finisher::new(fetcher.clone());
+        Self { fetcher, finisher, state: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -120,6 +123,7 @@ impl Files {
         }
         if let Some(Open { object, reading, .. }) = state.open.remove(&number) {
             reading.close();
+            self.finisher.finish(reading.store());
             // What is known of its blocks in the cache stays known.
             state.closed.keep(object, reading, MOST_CLOSED);
         }

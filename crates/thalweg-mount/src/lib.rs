@@ -18,6 +18,7 @@ mod draft;
 mod errors;
 mod fetcher;
 mod files;
+mod finisher;
 mod fs;
 mod handles;
 mod kernel;

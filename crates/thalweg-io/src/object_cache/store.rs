@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ObjectCache;
@@ -22,6 +22,8 @@ const WARM: f64 = 0.99;
 /// Writing may take so much longer than fetching, summed over all threads. With the 32 of an object
 /// store this is a second.
 const SLACK: Duration = Duration::from_secs(30);
+/// The most ranges of blocks that are remembered because the disc did not take them.
+const MOST_UNKEPT: usize = 4096;
 
 /// An object whose blocks are kept on a local disc.
 ///
@@ -36,14 +38,16 @@ pub struct CachedStore {
     /// What reads have waited so far for the store and for writes to the cache, in nanoseconds.
     fetching: AtomicU64,
     writing: AtomicU64,
+    /// Blocks that were fetched while nothing could be written.
+    unkept: Mutex<Vec<Range<u64>>>,
 }
 
 impl CachedStore {
     /// Puts a cache in front of `inner`, which must have the bytes of `id` and no others.
     pub fn new(inner: Arc<dyn Store>, cache: &ObjectCache, id: ObjectId) -> Self {
         let blocks = Blocks::new(cache, id);
-        let (fetching, writing) = Default::default();
-        Self { inner, cache: cache.clone(), blocks, fetching, writing }
+        let (fetching, writing, unkept) = Default::default();
+        Self { inner, cache: cache.clone(), blocks, fetching, writing, unkept }
     }
 
     /// The model to plan with, if that of the store behind is `model`: that of the disc if nearly
@@ -69,8 +73,36 @@ impl CachedStore {
             let started = Instant::now();
             around.pieces(blocks).for_each(|(first, memory)| self.blocks.add(first, memory));
             add(&self.writing, started);
+        } else {
+            self.leave(blocks);
         }
         Ok(())
+    }
+
+    /// Notes blocks that are not kept.
+    fn leave(&self, blocks: Range<u64>) {
+        let mut unkept = self.lock_unkept();
+        if let Some(last) = unkept.last_mut().filter(|last| last.end == blocks.start) {
+            last.end = blocks.end;
+        } else if unkept.len() < MOST_UNKEPT {
+            unkept.push(blocks);
+        }
+    }
+
+    fn lock_unkept(&self) -> MutexGuard<'_, Vec<Range<u64>>> {
+        self.unkept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes at most so many blocks from those that are not kept.
+    fn take_unkept(&self, most: u64) -> Option<Range<u64>> {
+        let mut unkept = self.lock_unkept();
+        let first = unkept.first_mut()?;
+        let taken = first.start..first.end.min(first.start + most);
+        first.start = taken.end;
+        if first.is_empty() {
+            unkept.remove(0);
+        }
+        Some(taken)
     }
 
     /// A disc that is slower than the network must not hold up the read: it gets what it can take
@@ -78,6 +110,12 @@ impl CachedStore {
     fn may_write(&self) -> bool {
         let of = |sum: &AtomicU64| Duration::from_nanos(sum.load(Ordering::Relaxed));
         of(&self.writing) <= of(&self.fetching) + SLACK
+    }
+
+    /// Has nothing be written any more while blocks are read.
+    #[cfg(test)]
+    pub(super) fn pretend_to_be_slow(&self) {
+        self.writing.store(u64::MAX / 2, Ordering::Relaxed);
     }
 
     /// Fills `buf`, which lies inside the object, as far as that needs no fetching.
@@ -135,6 +173,26 @@ impl Store for CachedStore {
     /// each of them. It stays when it is evicted, for as long as it is open.
     fn local_copy(&self) -> Option<File> {
         self.blocks.whole()
+    }
+
+    fn unkept(&self) -> u64 {
+        self.lock_unkept().iter().map(|blocks| (blocks.end - blocks.start) * BLOCK).sum()
+    }
+
+    fn keep_more(&self, room: &mut [u8]) -> bool {
+        let Some(blocks) = self.take_unkept(room.len() as u64 / BLOCK) else { return false };
+        // Another read may have kept some of them.
+        let blocks = self.blocks.missing(blocks);
+        let (start, end) = (blocks.start * BLOCK, (blocks.end * BLOCK).min(self.size()));
+        if blocks.is_empty() {
+            return true;
+        }
+        let bytes = &mut room[..(end - start) as usize];
+        if self.inner.read_at(start, bytes).is_err() {
+            return false;
+        }
+        self.blocks.add(blocks.start, bytes);
+        self.blocks.missing(blocks).is_empty()
     }
 
     fn missing(&self, range: Range<u64>) -> Range<u64> {

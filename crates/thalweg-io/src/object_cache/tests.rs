@@ -407,6 +407,45 @@ fn a_copy_of_the_object_is_there_once_all_was_compared() {
 }
 
 #[test]
+fn what_a_slow_disc_did_not_take_is_kept_later() {
+    let (_folder, cache) = new_cache(1 << 30);
+    let object = Made::new("a", 40 * BLOCK + 5);
+    let store = object.cached(&cache);
+    object.check(&store, 0..8 * BLOCK);
+    store.pretend_to_be_slow();
+    object.check(&store, 8 * BLOCK..20 * BLOCK);
+    object.check(&store, 20 * BLOCK..object.size);
+    assert_eq!(store.unkept(), 33 * BLOCK);
+    // Another process has kept some of it meanwhile.
+    object.check(&object.cached(&cache), 10 * BLOCK..15 * BLOCK);
+    object.asked();
+    let mut room = vec![0; 8 * BLOCK as usize];
+    let mut rounds = 0;
+    while store.keep_more(&mut room) {
+        rounds += 1;
+    }
+    assert_eq!((store.unkept(), rounds), (0, 5));
+    let asked = object.asked();
+    assert!(asked.iter().all(|(start, end)| end - start <= 8 * BLOCK), "{asked:?}");
+    assert!(store.missing(0..object.size).is_empty());
+    object.check(&store, 0..object.size);
+    assert!(object.asked().is_empty() && store.local_copy().is_some());
+}
+
+#[test]
+fn a_cache_that_takes_no_more_ends_what_is_kept_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = ObjectCache::with(folder.path(), u64::MAX, Some(u64::MAX), |_| {});
+    let object = Made::new("a", 40 * BLOCK);
+    let store = object.cached(&cache);
+    store.pretend_to_be_slow();
+    object.check(&store, 0..object.size);
+    object.asked();
+    assert!(!store.keep_more(&mut [0; 8 * BLOCK as usize]));
+    assert_eq!(object.asked().len(), 1);
+}
+
+#[test]
 fn free_space_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let cache = ObjectCache::with(folder.path(), u64::MAX, Some(u64::MAX), |_| {});
