@@ -49,13 +49,24 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         Error::Malformed { offset, found, expected, .. } => {
             parts.set_item("offset", offset)?;
             parts.set_item("found", &**found)?;
-            parts.set_item("expected", &**expected)?;
+            parts.set_item("expected", in_python(expected))?;
         }
         Error::Truncated { offset, .. } => parts.set_item("offset", offset)?,
         _ => {}
     }
     let class = py.import("thalweg.errors")?.getattr(class)?;
-    Ok(PyErr::from_value(class.call((error.to_string(),), Some(&parts))?))
+    let message = in_python(&error.to_string());
+    Ok(PyErr::from_value(class.call((message,), Some(&parts))?))
+}
+
+/// A message in which the command's options are arguments of Python.
+fn in_python(message: &str) -> String {
+    let options = [
+        (", or --force to replace it", ", or remove it"),
+        ("--memory", "memory="),
+        ("--lossy", "lossy=True"),
+    ];
+    options.iter().fold(message.to_owned(), |text, (option, here)| text.replace(option, here))
 }
 
 /// The class for a failure of the system or of a service.
