@@ -26,7 +26,8 @@ use crate::{arrays, fastq};
 /// The number of reads comes from the index, if there is one; otherwise --count reads the file.
 ///
 /// A folder, a pattern, or files with --run are summarised as one run: reads, samples, bytes, N50,
-/// acquisitions, end reasons. That goes through all files, but decodes no signal.
+/// acquisitions, end reasons. That goes through all files, but decodes no signal. Files that cannot
+/// be read are named and left out, and the exit code is 1.
 ///
 /// Example: thalweg info reads.blow5
 ///
@@ -45,6 +46,9 @@ pub(crate) struct InfoArgs {
     /// Count the reads by reading the file if it has no index; that beside an object is fetched
     #[arg(long)]
     count: bool,
+    /// Show all attributes of a file of reads, and not only those of the acquisition
+    #[arg(long)]
+    all: bool,
     /// HDF5: trust the file; see `thalweg read --help`
     #[arg(long)]
     trusted: bool,
@@ -66,7 +70,7 @@ pub(crate) fn run(args: &InfoArgs) -> VerbResult {
         if let Some(path) = args.files.first() {
             check_options(path, Kind::Run)?;
         }
-        return run::run(&args.files, args.json, options);
+        return run::run(&args.files, args.json, &options);
     }
     let mut out = output();
     let mut failed = false;

@@ -48,13 +48,14 @@ impl Kind {
 /// Options of a verb, and the kinds of files that they are for. If there is no kind, the verb has
 /// the option from arguments that verbs share, and has no use for it. Names are those of the
 /// arguments, with `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 28] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 29] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays", "events", "logs"], &[Kind::Arrays]),
     ("read", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
     ("read", &["ids", "pa", "one_by_one", "no_decode", "consumer_ns"], &[Kind::Reads]),
     ("read", &["explain"], &[Kind::Reads, Kind::Arrays]),
     ("info", &["count"], &[Kind::Reads, Kind::Fastq]),
+    ("info", &["all"], &[Kind::Reads]),
     ("info", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
     ("check", &["salvage"], &[Kind::Reads]),
     ("index", &["no_index"], &[]),

@@ -8,7 +8,7 @@ use thalweg::control::Control;
 use thalweg::format::Format;
 use thalweg::format::pod5::RowCoding;
 use thalweg::format::slow5::Header;
-use thalweg::reads::{Pod5Info, ReadFile};
+use thalweg::reads::{Pod5Info, RUN_ATTRIBUTES, ReadFile};
 use thalweg::text::escaped;
 use thalweg_gauge::cache::Residency;
 use thalweg_gauge::units::{decimal_bytes, digits};
@@ -45,7 +45,7 @@ pub(super) fn describe(
 ) -> Result<String, Failure> {
     print_note(path, &file);
     let info = look(path, &file, cached, args.count, control)?;
-    Ok(if args.json { format!("{}\n", as_json(&info)) } else { in_words(&info) })
+    Ok(if args.json { format!("{}\n", as_json(&info)) } else { in_words(&info, args.all) })
 }
 
 /// Collects the description. `count`: counts the reads by reading the file, if their number is not
@@ -170,7 +170,7 @@ fn as_json(info: &ReadsInfo) -> serde_json::Value {
     })
 }
 
-fn in_words(info: &ReadsInfo) -> String {
+fn in_words(info: &ReadsInfo, all_attributes: bool) -> String {
     let ReadsInfo { path, header, cached, .. } = info;
     let mut text = format!("{}\n", shown_path(path));
     let mut line = |name: &str, value: &str| {
@@ -184,7 +184,7 @@ fn in_words(info: &ReadsInfo) -> String {
         header.aux.iter().map(|f| format!("{} {}", f.name, shortened(&f.type_name()))).collect();
     line("aux", &if aux.is_empty() { "none".into() } else { aux.join(", ") });
     line("cached", &format!("{}; {}", evict::cached(cached), evict::method(&cached.method)));
-    attribute_lines(header, &mut line);
+    attribute_lines(header, all_attributes, &mut line);
     for (i, (_, words)) in info.findings.iter().enumerate() {
         line(if i == 0 { "findings" } else { "" }, words);
     }
@@ -233,13 +233,20 @@ fn reads_in_words(info: &ReadsInfo) -> String {
 }
 
 /// The attributes with the values of all read groups, each once: most are the same in all groups.
-fn attribute_lines(header: &Header, line: &mut dyn FnMut(&str, &str)) {
-    for (i, attribute) in header.attributes.iter().enumerate() {
+/// Without `all`, those that tell acquisitions apart.
+fn attribute_lines(header: &Header, all: bool, line: &mut dyn FnMut(&str, &str)) {
+    let is_shown = |name: &str| all || RUN_ATTRIBUTES.contains(&name);
+    let (shown, rest): (Vec<_>, Vec<_>) = header.attributes.iter().partition(|a| is_shown(&a.name));
+    for (i, attribute) in shown.iter().enumerate() {
         let mut values: Vec<&str> =
             attribute.values.iter().map(|v| v.as_deref().unwrap_or(".")).collect();
         values.sort_unstable();
         values.dedup();
         let name = if i == 0 { "attributes" } else { "" };
         line(name, &format!("{}: {}", attribute.name, shortened(&values.join(" | "))));
+    }
+    if !rest.is_empty() {
+        let name = if shown.is_empty() { "attributes" } else { "" };
+        line(name, &format!("{} more; --all shows them", rest.len()));
     }
 }

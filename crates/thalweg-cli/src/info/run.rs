@@ -6,38 +6,79 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use thalweg::Error;
 use thalweg::reads::{Options, RunSummary};
 use thalweg::text::escaped;
 use thalweg_gauge::units::{decimal_bytes, digits};
+use thalweg_io::urls::shown_path;
 
-use crate::common::{VerbResult, output};
-use crate::open::open_set;
+use crate::common::{Failure, VerbResult, complain, ended, output};
+use crate::open::{find_reads, open_set};
 use crate::progress::FetchProgress;
 
 /// More acquisitions and reasons than these are summed up in text; JSON has all of them.
 const SHOWN: usize = 12;
 
-pub(super) fn run(paths: &[PathBuf], as_json: bool, options: Options) -> VerbResult {
-    let control = options.control.clone();
-    let set = open_set(paths, options)?;
-    let progress = FetchProgress::watch(&control, set.bytes());
-    let summary = set.summary()?;
-    drop(progress);
+pub(super) fn run(paths: &[PathBuf], as_json: bool, options: &Options) -> VerbResult {
+    let (summary, left_out) = match summary(paths, options) {
+        Ok(summary) => (summary, Vec::new()),
+        Err(Failure::Failed(Error::Cancelled)) => return Err(Error::Cancelled.into()),
+        Err(failure) => without_bad_files(paths, options, failure)?,
+    };
     let mut out = output();
     if as_json {
-        writeln!(out, "{}", in_json(&summary))?;
+        writeln!(out, "{}", in_json(&summary, &left_out))?;
     } else {
-        write!(out, "{}", in_words(&summary))?;
+        write!(out, "{}", in_words(&summary, left_out.len()))?;
     }
     out.flush()?;
-    Ok(())
+    ended(!left_out.is_empty())
+}
+
+fn summary(paths: &[PathBuf], options: &Options) -> Result<RunSummary, Failure> {
+    let set = open_set(paths, options.clone())?;
+    let _progress = FetchProgress::watch(&options.control, set.bytes());
+    Ok(set.summary()?)
+}
+
+/// A summary of the files that can be read, and the others, which are named. `failure`: that of all
+/// together, which is returned if no file can be read, or if there is only one.
+fn without_bad_files(
+    paths: &[PathBuf],
+    options: &Options,
+    failure: Failure,
+) -> Result<(RunSummary, Vec<PathBuf>), Failure> {
+    let Ok(files) = find_reads(paths, &options.control) else { return Err(failure) };
+    if files.len() == 1 {
+        return Err(failure);
+    }
+    let (mut good, mut left_out) = (Vec::new(), Vec::new());
+    for file in files {
+        match summary(std::slice::from_ref(&file), options) {
+            Ok(_) => good.push(file),
+            Err(Failure::Failed(Error::Cancelled)) => return Err(Error::Cancelled.into()),
+            Err(Failure::Failed(error)) => {
+                complain(&error);
+                left_out.push(file);
+            }
+            Err(Failure::Said(message)) => {
+                complain(&message);
+                left_out.push(file);
+            }
+            Err(other) => return Err(other),
+        }
+    }
+    if good.is_empty() {
+        return Err(Failure::Said("none of the files can be read".into()));
+    }
+    Ok((summary(&good, options)?, left_out))
 }
 
 fn bits_per_sample(summary: &RunSummary) -> Option<f64> {
     (summary.samples > 0).then(|| summary.bytes as f64 * 8.0 / summary.samples as f64)
 }
 
-fn in_json(summary: &RunSummary) -> Value {
+fn in_json(summary: &RunSummary, left_out: &[PathBuf]) -> Value {
     let lengths = summary.lengths.map(|l| {
         json!({
             "n50": l.n50, "min": l.min, "median": l.median, "mean": l.mean, "max": l.max,
@@ -56,6 +97,7 @@ fn in_json(summary: &RunSummary) -> Value {
     json!({
         "schema": "thalweg.run/1",
         "files": summary.files,
+        "left_out": left_out.iter().map(|path| shown_path(path)).collect::<Vec<_>>(),
         "reads": summary.reads,
         "samples": summary.samples,
         "stored_bytes": summary.bytes,
@@ -71,12 +113,16 @@ fn in_json(summary: &RunSummary) -> Value {
     })
 }
 
-fn in_words(summary: &RunSummary) -> String {
+fn in_words(summary: &RunSummary, left_out: usize) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "{name:<14} {}", escaped(&value));
     };
-    line("files", grouped(summary.files as u64));
+    let others = match left_out {
+        0 => String::new(),
+        count => format!("; {} more cannot be read", grouped(count as u64)),
+    };
+    line("files", format!("{}{others}", grouped(summary.files as u64)));
     line("reads", grouped(summary.reads));
     line("samples", grouped(summary.samples));
     let bits = bits_per_sample(summary)

@@ -656,3 +656,42 @@ fn options_that_do_not_fit_the_kind_of_file_are_refused() {
     }
     folder.ok(&["convert", "--repack", "run.nxs", "new.nxs", "--chunk", "/entry=100"]);
 }
+
+#[test]
+fn a_bad_file_does_not_hide_the_others_of_a_folder() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("in")).unwrap();
+    folder.synth("in/a.blow5", "60k");
+    folder.synth("in/c.pod5", "60k");
+    let good = folder.json(&["info", "--json", "in/a.blow5", "in/c.pod5", "--run"]);
+    let whole = fs::read(folder.path("in/a.blow5")).unwrap();
+    fs::write(folder.path("in/b.blow5"), &whole[..whole.len() / 2]).unwrap();
+    fs::write(folder.path("in/d.pod5"), "no POD5").unwrap();
+    let said = folder.run(&["info", "--json", "in"]);
+    let told = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(1), "{told}");
+    assert!(told.contains("in/b.blow5: after") && told.contains("in/d.pod5: "), "{told}");
+    let mut found: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(found["left_out"], serde_json::json!(["in/b.blow5", "in/d.pod5"]));
+    found["left_out"] = serde_json::json!([]);
+    assert_eq!(found, good[0]);
+    let said = folder.run(&["info", "in"]);
+    let words = String::from_utf8(said.stdout).unwrap();
+    assert!(words.contains("files          2; 2 more cannot be read"), "{words}");
+    let said = folder.fails(1, &["info", "in/b.blow5", "in/d.pod5", "--run"]);
+    assert!(said.contains("none of the files can be read"), "{said}");
+    // One file alone is as before.
+    let said = folder.fails(1, &["info", "in/b.blow5", "--run"]);
+    assert!(said.contains("in/b.blow5: after") && !said.contains("none of"), "{said}");
+}
+
+#[test]
+fn attributes_of_the_acquisition_are_shown_and_all_if_asked_for() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "60k");
+    let few = folder.ok(&["info", "a.blow5"]);
+    assert!(few.contains("run_id: ") && few.contains("sequencing_kit: "), "{few}");
+    assert!(few.contains(" more; --all shows them") && !few.contains("asic_id: "), "{few}");
+    let all = folder.ok(&["info", "a.blow5", "--all"]);
+    assert!(all.contains("asic_id: ") && !all.contains("--all"), "{all}");
+}

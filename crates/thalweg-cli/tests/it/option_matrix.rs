@@ -26,7 +26,7 @@ const VERBS: [(&str, &str); 12] = [
 
 /// The options, the verbs that have them, and the kinds for which each verb does something with
 /// them.
-const OPTIONS: [(&str, &[(&str, &str)]); 39] = [
+const OPTIONS: [(&str, &[(&str, &str)]); 40] = [
     ("--select :", &[("read", "A")]),
     ("--ranks 2", &[("read", "A")]),
     ("--slice 0/2", &[("read", "A")]),
@@ -49,6 +49,7 @@ const OPTIONS: [(&str, &[(&str, &str)]); 39] = [
     ("--explain", &[("read", "BPA"), ("scan", "BP"), ("convert", "BP")]),
     ("--trusted", &[("read", "A"), ("info", "A"), ("doctor", "A"), ("plot", "A")]),
     ("--count", &[("info", "BPF")]),
+    ("--all", &[("info", "BP")]),
     ("--salvage y --force", &[("check", "BP")]),
     ("--kerchunk x.json", &[("index", "A")]),
     ("--measure", &[("doctor", "A")]),
