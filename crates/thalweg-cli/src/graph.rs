@@ -7,6 +7,7 @@ mod compact;
 mod degree;
 mod edge_list;
 mod export;
+mod followed;
 mod id_ranges;
 mod import;
 mod info;
@@ -15,6 +16,7 @@ mod neighbors;
 mod open;
 mod remove;
 mod repair;
+mod settings;
 mod vertices;
 
 use clap::Subcommand;

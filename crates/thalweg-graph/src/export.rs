@@ -6,6 +6,6 @@ mod no_hdf5;
 mod sonata;
 
 #[cfg(not(feature = "hdf5"))]
-pub use no_hdf5::SonataWriter;
+pub use no_hdf5::{SonataWriter, sonata_bytes};
 #[cfg(feature = "hdf5")]
-pub use sonata::SonataWriter;
+pub use sonata::{SonataWriter, sonata_bytes};

@@ -138,7 +138,7 @@ mod storage;
 pub mod synth;
 mod write;
 
-pub use export::SonataWriter;
+pub use export::{SonataWriter, sonata_bytes};
 pub use input::{EdgeBatch, EdgeSource, Input, InputOptions, VertexBatch, VertexSource};
 pub use read::check::{Checked, NetworkDefect};
 pub use read::neighbours::Neighbours;

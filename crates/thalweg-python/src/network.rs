@@ -96,25 +96,17 @@ fn adjacencies(network: &graph::Network, query: &Query) -> Result<Vec<Adjacency>
     let from = network.type_of(&query.of)?;
     let to = query.to.as_ref().map(|to| network.type_of(to)).transpose()?;
     let only = query.population.as_ref().map(|name| network.population_of(name)).transpose()?;
-    let along = |direction| {
-        let mut all = network.adjacencies(from, to, direction);
-        all.retain(|adjacency| only.is_none_or(|only| adjacency.population == only));
-        all
-    };
-    let found = match query.direction.as_str() {
-        // Of one population, as of two types.
-        "auto" if only.is_some() => Some(along(Direction::Out))
-            .filter(|out| !out.is_empty())
-            .unwrap_or_else(|| along(Direction::In)),
-        "auto" => along(Direction::Auto),
-        "out" => along(Direction::Out),
-        "in" => along(Direction::In),
-        "both" => along(Direction::Both),
+    let direction = match query.direction.as_str() {
+        "auto" => Direction::Auto,
+        "out" => Direction::Out,
+        "in" => Direction::In,
+        "both" => Direction::Both,
         other => {
             let what = format!("direction={other:?}; expected 'auto', 'out', 'in' or 'both'");
             return Err(Error::Usage(what.into()));
         }
     };
+    let found = network.adjacencies_of(only, from, to, direction);
     if !found.is_empty() {
         return Ok(found);
     }

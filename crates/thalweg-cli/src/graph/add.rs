@@ -1,14 +1,13 @@
 //! `thalweg graph add`: adds vertices and edges, in one change of the network.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Instant;
 
-use arrow_schema::Schema;
 use serde_json::json;
 use thalweg::graph::{Change, Committed, Population, Writer};
 
 use super::open::{self, OpenArgs};
+use super::settings::{self, Setting};
 use super::vertices::{parse_ids, parse_pairs};
 use crate::common::{Failure, VerbResult, counted, print_json, shown_path};
 use crate::done::say_done;
@@ -18,10 +17,16 @@ use crate::done::say_done;
 /// Missing vertices at the ends of edges are added too. An edge that exists already is left as it
 /// is, unless its population may have several edges between two vertices.
 ///
+/// --set gives all of these vertices, or all of the new edges, an attribute. A vertex that exists
+/// keeps its other attributes. The first vertices of a type, or a new population, may have any
+/// attributes: numbers, true or false, and text.
+///
 /// Example: thalweg graph add network --vertices Neuron:1000,1001 --edges
 /// Astrocyte-Neuron:0-1000,0-1001
 ///
 /// Example: thalweg graph add network --edges gap:1-2,2-3 --between Neuron,Neuron
+///
+/// Example: thalweg graph add network --vertices Neuron:1000,1001 --set layer=4 --set mtype=L4_PC
 #[derive(Debug, clap::Args)]
 pub(super) struct GraphAddArgs {
     /// The store, which is made if there is none
@@ -33,6 +38,9 @@ pub(super) struct GraphAddArgs {
     /// Edges of a population: POPULATION:1-2,3-4 or POPULATION:FILE, a file with two ids a line
     #[arg(long, value_name = "POPULATION:PAIRS")]
     edges: Vec<String>,
+    /// Give the vertices, or the new edges, this value of an attribute
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<Setting>,
     /// The types that a new population connects
     #[arg(long, value_name = "FROM,TO", requires = "edges")]
     between: Option<String>,
@@ -58,15 +66,22 @@ pub(super) fn run(args: &GraphAddArgs) -> VerbResult {
 
 fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResult {
     let started = Instant::now();
+    if !args.set.is_empty() && !args.vertices.is_empty() && !args.edges.is_empty() {
+        let what =
+            "--set is for the attributes of vertices or of edges: add them one after another";
+        return Err(Failure::Usage(what.into()));
+    }
     let mut changes = Vec::new();
     for text in &args.vertices {
         let (name, ids) = split_form(text, "TYPE:IDS")?;
         let ids = parse_ids(ids, most_bytes)?.expand(most_bytes)?;
-        let vertex_type = match writer.network().type_of(name) {
-            Ok(number) => number,
-            Err(_) => writer.vertex_type(name, &Arc::new(Schema::empty()))?,
-        };
-        changes.push(Change::AddVertices { vertex_type, ids, attributes: None });
+        let vertex_type = vertex_type(args, writer, name)?;
+        changes.push(if args.set.is_empty() {
+            Change::AddVertices { vertex_type, ids, attributes: None }
+        } else {
+            let attributes = settings::vertex_rows(writer.network(), vertex_type, &ids, &args.set)?;
+            Change::SetVertices { vertex_type, ids, attributes }
+        });
     }
     for text in &args.edges {
         let (name, pairs) = split_form(text, "POPULATION:PAIRS")?;
@@ -75,14 +90,28 @@ fn add(args: &GraphAddArgs, writer: &mut Writer, most_bytes: usize) -> VerbResul
             Some(between) => new_population(args, writer, name, between)?,
             None => writer.network().population_of(name)?,
         };
-        changes.push(Change::AddEdges { population, edges, attributes: None });
+        let schema = &writer.network().populations()[population].population.attributes;
+        let attributes = (!args.set.is_empty())
+            .then(|| settings::rows(schema, &args.set, None, edges.len()))
+            .transpose()?;
+        changes.push(Change::AddEdges { population, edges, attributes });
     }
     let committed = writer.commit(changes).map_err(Failure::of_argument)?;
     print_changes(&args.store, &committed, args.json, started)?;
     Ok(writer.finish()?)
 }
 
-/// Adds a population without attributes between two types.
+/// The type with a name. One that is new, or has no attributes yet, gets those that are set.
+fn vertex_type(args: &GraphAddArgs, writer: &mut Writer, name: &str) -> Result<usize, Failure> {
+    if let Ok(number) = writer.network().type_of(name)
+        && (args.set.is_empty() || !writer.network().types()[number].attributes.fields().is_empty())
+    {
+        return Ok(number);
+    }
+    Ok(writer.vertex_type(name, &settings::schema_of(&args.set))?)
+}
+
+/// Adds a population between two types, with the attributes that are set.
 fn new_population(
     args: &GraphAddArgs,
     writer: &mut Writer,
@@ -100,7 +129,7 @@ fn new_population(
         target: target.into(),
         is_directed: args.directed,
         is_multi: args.several,
-        attributes: Arc::new(Schema::empty()),
+        attributes: settings::schema_of(&args.set),
     })?)
 }
 

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use serde_json::json;
-use thalweg::graph::Network;
+use thalweg::condition::Condition;
+use thalweg::graph::{Adjacency, Neighbours, Network};
 
-use super::neighbors::DirectionChoice;
+use super::followed::FollowArgs;
+use super::neighbors::{groups_that_fit, most_ids};
 use super::open::OpenArgs;
 use super::vertices::{self, ChosenVertices};
 use crate::callback::CallbackFailure;
@@ -16,6 +18,8 @@ use crate::done::say_done;
 use crate::force::{ForceArgs, files_of};
 
 /// Print how many neighbours vertices have, a line each, without reading the lists of neighbours
+///
+/// Example: thalweg graph degree network --from Astrocyte --edges Astrocyte-Neuron --summary
 ///
 /// Example: thalweg graph degree network --from Astrocyte --to Synapse --plot degrees.png
 #[derive(Debug, clap::Args)]
@@ -26,12 +30,12 @@ pub(super) struct GraphDegreeArgs {
     /// Vertices: TYPE, TYPE:0-9,17 or TYPE:FILE, a file with ids one a line
     #[arg(long, value_name = "TYPE[:IDS]")]
     from: String,
-    /// The type of the neighbours (default: all types)
-    #[arg(long, value_name = "TYPE")]
-    to: Option<String>,
-    /// Which edges to follow
-    #[arg(long, value_enum, default_value_t)]
-    direction: DirectionChoice,
+    #[command(flatten)]
+    follow: FollowArgs,
+    /// Count only edges for which this holds, as in `thalweg graph neighbors --where`. Lists are
+    /// read then
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<String>,
     /// Print only the least, the mean and the greatest
     #[arg(long)]
     summary: bool,
@@ -57,22 +61,24 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
         let list = vertices::files_in(&args.from);
         args.force.check(plot, files_of(&args.store).chain(list))?;
     }
+    let condition = args.condition.as_deref().map(Condition::parse).transpose();
+    let condition = condition.map_err(Failure::of_argument)?;
     let network = args.open.read(&args.store)?;
     let from = vertices::parse(&network, &args.from, args.open.memory())?;
-    let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
-    let adjacencies = network.adjacencies(from.vertex_type, to, args.direction.into());
-    if adjacencies.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{}: no population connects these; `thalweg graph info` lists them",
-            shown_path(&args.store)
-        )));
-    }
+    let adjacencies =
+        args.follow.adjacencies(&network, &args.store, from.vertex_type, &args.from)?;
+    let counts = DegreeCounts {
+        network: &network,
+        adjacencies: &adjacencies,
+        condition: condition.as_ref(),
+        most_ids: most_ids(args.open.memory()),
+    };
     let is_summary = args.summary || args.plot.is_some();
     let mut out = listing();
     let mut tally = DegreeTally::default();
     let is_missing = each_vertex(args, &network, &from, |ids| {
         for ids in ids.chunks(VERTICES_AT_ONCE) {
-            for (id, degree) in ids.iter().zip(network.degrees(&adjacencies, ids)?) {
+            for (id, degree) in ids.iter().zip(counts.of(ids)?) {
                 tally.add(degree);
                 match (is_summary, args.json) {
                     (true, _) => {}
@@ -96,12 +102,38 @@ pub(super) fn run(args: &GraphDegreeArgs) -> VerbResult {
     }
     out.flush()?;
     if let Some(path) = &args.plot {
-        let among = args.to.as_ref().map_or(String::new(), |to| format!(" among {to}"));
+        let among = args.follow.to.as_ref().map_or(String::new(), |to| format!(" among {to}"));
         let title = format!("{}: neighbours of {}{among}", shown_path(&args.store), args.from);
         crate::chart::degrees(path, &title, &tally.values)?;
         say_done("drew 1 panel", path, started.elapsed().as_secs_f64());
     }
     ended(is_missing)
+}
+
+/// Counts neighbours.
+struct DegreeCounts<'a> {
+    network: &'a Network,
+    adjacencies: &'a [Adjacency],
+    condition: Option<&'a Condition>,
+    /// The most neighbours in memory at a time, unless one vertex has more.
+    most_ids: usize,
+}
+
+impl DegreeCounts<'_> {
+    /// How many neighbours vertices have to which an edge leads that meets the condition.
+    fn of(&self, ids: &[u64]) -> Result<Vec<u64>, Failure> {
+        let degrees = self.network.degrees(self.adjacencies, ids)?;
+        let Some(condition) = self.condition else { return Ok(degrees) };
+        let mut lists = Neighbours::default();
+        let mut kept = Vec::with_capacity(ids.len());
+        for group in groups_that_fit(ids, &degrees, self.most_ids) {
+            self.network
+                .neighbours_where(self.adjacencies, group, condition, &mut lists)
+                .map_err(Failure::of_argument)?;
+            kept.extend((0..group.len()).map(|place| lists.of(place).len() as u64));
+        }
+        Ok(kept)
+    }
 }
 
 /// Shows the ids of the chosen vertices in ascending order, each once, many in a call. Returns

@@ -1,7 +1,8 @@
 //! `thalweg graph export`: writes a network, or a part of it, for other programs.
 
-use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::io::{IsTerminal, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arrow_array::RecordBatch;
@@ -10,14 +11,17 @@ use indicatif::ProgressBar;
 use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::control::Control;
-use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter};
+use thalweg::graph::{EdgeSelection, Network, Population, SonataWriter, sonata_bytes};
 use thalweg::{OpenedStore, Options};
-use thalweg_io::urls;
+use thalweg_gauge::units::decimal_bytes;
+use thalweg_io::urls::{self, url};
 
 use super::open::{OpenArgs, existing};
 use super::vertices::{self, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, VerbResult, complain, counted, ended, print_json, shown_path};
+use crate::common::{
+    Failure, VerbResult, complain, counted, ended, output, print_json, shown_path,
+};
 use crate::done::say_done;
 use crate::force::{ForceArgs, files_of};
 use crate::table_sink::{TableKind, TableSink};
@@ -28,8 +32,9 @@ use crate::table_sink::{TableKind, TableSink};
 /// Edges are ordered by the vertex that they leave, then by the vertex that they lead to, and have
 /// their attributes beside them. With --between and --and, only the edges between these vertices
 /// are written: the part of the network that they induce. A SONATA file has all populations and
-/// types, unless one is named, and both indices. Ids of --between and --and that are not there are
-/// named, and the exit code is 1.
+/// types, unless one is named, and both indices, which have a row for each id up to the greatest.
+/// --explain says how large it will be. Ids of --between and --and that are not there are named,
+/// and the exit code is 1.
 ///
 /// Example: thalweg graph export network synapses.parquet --edges Astrocyte-Synapse
 ///
@@ -61,6 +66,9 @@ pub(super) struct GraphExportArgs {
     /// (ids), and the attributes of the vertices there, as in "weight > 0.5 and to.layer == 4"
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<String>,
+    /// Print about how large a SONATA file will be, and write nothing
+    #[arg(long, conflicts_with_all = ["condition", "between", "and"])]
+    explain: bool,
     /// Print a JSON line about what was written
     #[arg(long)]
     json: bool,
@@ -79,7 +87,9 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         .transpose()
         .map_err(Failure::of_argument)?;
     let lists = args.between.iter().chain(&args.and).flat_map(|ids| vertices::files_in(ids));
-    args.force.check(&args.out, files_of(&args.store).chain(lists))?;
+    if !args.explain {
+        args.force.check(&args.out, files_of(&args.store).chain(lists))?;
+    }
     let options = args.open.options();
     let network = existing(&args.store, options.clone())?;
     let vertex_type = args.vertices.as_ref().map(|name| network.type_of(name)).transpose()?;
@@ -94,7 +104,18 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         condition: condition.as_ref(),
     };
     let format = args.out.extension().and_then(|e| e.to_str()).unwrap_or_default();
-    let tally = if matches!(format, "h5" | "hdf5") {
+    let is_sonata = matches!(format, "h5" | "hdf5");
+    if is_sonata && wanted.from.is_none() && wanted.to.is_none() && condition.is_none() {
+        let (populations, types) = parts(&network, vertex_type, population);
+        let bytes = sonata_bytes(&network, populations, types)?;
+        if args.explain {
+            return explain(args, bytes);
+        }
+        check_room(&args.out, bytes)?;
+    } else if args.explain {
+        return Err(Failure::Usage("--explain is for SONATA: OUT.h5".into()));
+    }
+    let tally = if is_sonata {
         sonata(args, &network, vertex_type, population, wanted)?
     } else {
         table(args, &network, &options.control, vertex_type, population, wanted)?
@@ -120,6 +141,54 @@ pub(super) fn run(args: &GraphExportArgs) -> VerbResult {
         }
     }
     ended(is_missing)
+}
+
+/// The populations and types of a SONATA file.
+fn parts(
+    network: &Network,
+    vertex_type: Option<usize>,
+    population: Option<usize>,
+) -> (Range<usize>, Range<usize>) {
+    let is_all = vertex_type.is_none() && population.is_none();
+    let all = |one: Option<usize>, count: usize| {
+        if is_all { 0..count } else { one.map_or(0..0, |one| one..one + 1) }
+    };
+    (all(population, network.populations().len()), all(vertex_type, network.types().len()))
+}
+
+fn explain(args: &GraphExportArgs, bytes: u64) -> VerbResult {
+    let path = shown_path(&args.out);
+    if args.json {
+        return print_json(&json!({
+            "schema": "thalweg.graph-export-plan/1", "path": path, "bytes_predicted": bytes,
+        }));
+    }
+    let mut out = output();
+    writeln!(out, "{path}: about {}", decimal_bytes(bytes as f64))?;
+    Ok(out.flush()?)
+}
+
+/// A prediction may be too large by this factor.
+const PREDICTED_TOO_LARGE: u64 = 2;
+
+/// Refuses to begin what the file system has no room for.
+fn check_room(path: &Path, bytes: u64) -> VerbResult {
+    if url(path).is_some() {
+        return Ok(());
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    // Whether the folder can be written shows when the file is made.
+    let Ok(found) = rustix::fs::statvfs(folder.unwrap_or(Path::new("."))) else { return Ok(()) };
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if bytes / PREDICTED_TOO_LARGE <= free {
+        return Ok(());
+    }
+    let [bytes, free] = [bytes, free].map(|bytes| decimal_bytes(bytes as f64));
+    Err(Failure::Said(format!(
+        "{}: it needs about {bytes}, and its file system has {free} left; --edges and --between \
+         write a part, and .parquet takes less",
+        shown_path(path)
+    )))
 }
 
 /// What was written.
@@ -263,11 +332,7 @@ fn sonata(
 ) -> Result<ExportTally, Failure> {
     let mut writer = SonataWriter::create(&args.out)?;
     let is_all = vertex_type.is_none() && population.is_none();
-    let all = |one: Option<usize>, count: usize| {
-        if is_all { 0..count } else { one.map_or(0..0, |one| one..one + 1) }
-    };
-    let populations = all(population, network.populations().len());
-    let types = all(vertex_type, network.types().len());
+    let (populations, types) = parts(network, vertex_type, population);
     let edges = populations.clone().map(|population| network.edge_count(population));
     let vertices = types.clone().map(|vertex_type| network.vertex_count(vertex_type));
     // Edges are written, and then indexed.

@@ -9,13 +9,14 @@ use std::path::PathBuf;
 use serde_json::json;
 use thalweg::condition::Condition;
 use thalweg::control::Control;
-use thalweg::graph::{Adjacency, Direction, Neighbours, Network, NetworkOptions};
+use thalweg::graph::{Adjacency, Neighbours, Network, NetworkOptions};
 use thalweg::store::throttled::Limits;
 
+use super::followed::FollowArgs;
 use super::open::{self, OpenArgs};
 use super::vertices::{self, ChosenVertices, FoundVertices};
 use crate::callback::CallbackFailure;
-use crate::common::{Failure, MEASURING, VerbResult, ended, listing, shown_path};
+use crate::common::{Failure, MEASURING, VerbResult, ended, listing};
 use crate::timing::Started;
 use digest::sha256;
 
@@ -36,12 +37,8 @@ pub(super) struct GraphNeighborsArgs {
     /// The vertices: TYPE, TYPE:0-9,17 or TYPE:FILE, a file with ids one a line
     #[arg(long, value_name = "TYPE[:IDS]")]
     from: String,
-    /// The type of the neighbours (default: all types)
-    #[arg(long, value_name = "TYPE")]
-    to: Option<String>,
-    /// Which edges to follow
-    #[arg(long, value_enum, default_value_t)]
-    direction: DirectionChoice,
+    #[command(flatten)]
+    follow: FollowArgs,
     /// Print the SHA-256 of the ids instead of the ids
     #[arg(long)]
     digest: bool,
@@ -79,30 +76,6 @@ pub(super) struct GraphNeighborsArgs {
     open: OpenArgs,
 }
 
-#[derive(Debug, Clone, Copy, Default, clap::ValueEnum)]
-pub(super) enum DirectionChoice {
-    /// Edges that leave, and undirected ones; if the two types have none, edges that arrive
-    #[default]
-    Auto,
-    /// Edges that leave, and undirected ones
-    Out,
-    /// Edges that arrive, and undirected ones
-    In,
-    /// All
-    Both,
-}
-
-impl From<DirectionChoice> for Direction {
-    fn from(choice: DirectionChoice) -> Self {
-        match choice {
-            DirectionChoice::Auto => Self::Auto,
-            DirectionChoice::Out => Self::Out,
-            DirectionChoice::In => Self::In,
-            DirectionChoice::Both => Self::Both,
-        }
-    }
-}
-
 /// The schema of the line of a vertex.
 const SCHEMA: &str = "thalweg.graph-neighbors/1";
 
@@ -124,13 +97,14 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     let options = NetworkOptions { throttle: args.throttle, ..args.open.options() };
     let network = open::existing(&args.store, options.clone())?;
     let from = vertices::parse(&network, &args.from, args.open.memory())?;
-    let adjacencies = adjacencies(args, &network, from.vertex_type)?;
+    let adjacencies =
+        args.follow.adjacencies(&network, &args.store, from.vertex_type, &args.from)?;
     if args.measured {
         let found = found_vertices(&network, &from)?;
         let threads = options.budget.threads;
         return measured::run(args, &network, &adjacencies, &found.ids, &started, threads);
     }
-    let most_ids = options.budget.memory / BUDGET_PARTS / size_of::<u64>();
+    let most_ids = most_ids(options.budget.memory);
     let lists =
         NeighbourLists { args, network: &network, adjacencies: &adjacencies, condition, most_ids };
     let mut out = listing();
@@ -152,25 +126,6 @@ pub(super) fn run(args: &GraphNeighborsArgs) -> VerbResult {
     ended(is_missing)
 }
 
-/// The populations to follow. Fails if there is none.
-fn adjacencies(
-    args: &GraphNeighborsArgs,
-    network: &Network,
-    vertex_type: usize,
-) -> Result<Vec<Adjacency>, Failure> {
-    let to = args.to.as_ref().map(|name| network.type_of(name)).transpose()?;
-    let adjacencies = network.adjacencies(vertex_type, to, args.direction.into());
-    if adjacencies.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{}: no population connects {} with {}; `thalweg graph info` lists them",
-            shown_path(&args.store),
-            args.from,
-            args.to.as_deref().unwrap_or("anything")
-        )));
-    }
-    Ok(adjacencies)
-}
-
 /// The chosen vertices that are there, for a measurement.
 fn found_vertices(network: &Network, chosen: &ChosenVertices) -> Result<FoundVertices, Failure> {
     let Some(ids) = &chosen.ids else {
@@ -181,6 +136,31 @@ fn found_vertices(network: &Network, chosen: &ChosenVertices) -> Result<FoundVer
         return Ok(FoundVertices::of(ids.expand(usize::MAX)?));
     }
     Ok(ids.find(network, chosen.vertex_type)?)
+}
+
+/// The most neighbours that may be in memory at a time, unless one vertex has more.
+pub(super) fn most_ids(memory: usize) -> usize {
+    memory / BUDGET_PARTS / size_of::<u64>()
+}
+
+/// Vertices in groups that have up to `most` neighbours together, but at least one vertex.
+pub(super) fn groups_that_fit<'a>(
+    ids: &'a [u64],
+    degrees: &[u64],
+    most: usize,
+) -> impl Iterator<Item = &'a [u64]> {
+    let mut first = 0;
+    std::iter::from_fn(move || {
+        let mut sum = 0;
+        let fitting = degrees[first..].iter().take_while(|degree| {
+            sum += **degree as usize;
+            sum <= most
+        });
+        let count = fitting.count().max(1);
+        let group = ids.get(first..first + count)?;
+        first += count;
+        Some(group)
+    })
 }
 
 /// Reads and prints lists of neighbours.
@@ -199,10 +179,7 @@ impl NeighbourLists<'_> {
         let mut lists = Neighbours::default();
         for ids in ids.chunks(VERTICES_AT_ONCE) {
             let degrees = self.network.degrees(self.adjacencies, ids)?;
-            let mut first = 0;
-            while first < ids.len() {
-                let here = &ids[first..first + self.count_that_fit(&degrees[first..])];
-                first += here.len();
+            for here in groups_that_fit(ids, &degrees, self.most_ids) {
                 self.read(here, &mut lists)?;
                 for (place, vertex) in here.iter().enumerate() {
                     control.check()?;
@@ -211,16 +188,6 @@ impl NeighbourLists<'_> {
             }
         }
         Ok(())
-    }
-
-    /// How many of the next vertices have neighbours that fit into memory together; at least 1.
-    fn count_that_fit(&self, degrees: &[u64]) -> usize {
-        let mut sum = 0;
-        let fitting = degrees.iter().take_while(|degree| {
-            sum += **degree as usize;
-            sum <= self.most_ids
-        });
-        fitting.count().max(1)
     }
 
     /// Reads the lists of some vertices. With --hops, each vertex is read when it is printed.

@@ -281,3 +281,82 @@ fn an_import_that_adds_to_edges_of_before_says_so() {
     let list = ["graph", "import", "e.csv", "net", "--from-type", "A", "--to-type", "B"];
     assert!(!told(&list).contains("twice"));
 }
+
+#[test]
+fn one_population_can_be_followed() {
+    let folder = network("source,target,w\n1,2,0.5\n1,3,2\n");
+    folder.ok(&["graph", "add", "net", "--edges", "back:2-1,3-1,3-7", "--between", "B,A"]);
+    let lines = |verb: &str, args: &[&str]| {
+        let words = ["graph", verb, "net", "--from"].into_iter().chain(args.iter().copied());
+        folder.ok(&words.collect::<Vec<_>>())
+    };
+    // Edges that leave; of a population without such edges, those that arrive.
+    assert_eq!(lines("neighbors", &["B"]), "2\t1\t1\n3\t2\t1 7\n");
+    assert_eq!(lines("neighbors", &["B", "--edges", "back"]), "2\t1\t1\n3\t2\t1 7\n");
+    assert_eq!(lines("neighbors", &["B", "--population", "e"]), "2\t1\t1\n3\t1\t1\n");
+    assert_eq!(lines("degree", &["B", "--edges", "back"]), "2\t1\n3\t2\n");
+    assert_eq!(lines("degree", &["A", "--edges", "e", "--where", "w > 1"]), "1\t1\n7\t0\n");
+    let args = ["graph", "neighbors", "net", "--from", "A", "--to", "A", "--edges", "e"];
+    let said = folder.fails(2, &args);
+    assert!(said.contains("edges of e do not lead from A to A"), "{said}");
+    let said = folder.fails(1, &["graph", "degree", "net", "--from", "A", "--edges", "x"]);
+    assert!(said.contains("x") && said.contains("there are e, back"), "{said}");
+}
+
+#[test]
+fn attributes_are_set_on_the_command_line() {
+    let folder = Folder::new();
+    let add = |words: &str| {
+        let words: Vec<&str> =
+            ["graph", "add", "net"].into_iter().chain(words.split(' ')).collect();
+        folder.run(&words)
+    };
+    let table = |words: &str| {
+        let args = ["graph", "export", "net", "t.csv", "--force"];
+        folder.ok(&args.into_iter().chain(words.split(' ')).collect::<Vec<_>>());
+        fs::read_to_string(folder.path("t.csv")).unwrap()
+    };
+    let ok = |words: &str| assert!(add(words).status.success(), "{words}");
+    ok("--vertices Cell:1-3 --set layer=4 --set type=L4_PC --set w=0.5 --set ok=true");
+    // The others keep their values; the last of two counts.
+    ok("--vertices Cell:3-4 --set layer=7 --set layer=5");
+    let rows = "1,4,L4_PC,0.5,true\n2,4,L4_PC,0.5,true\n3,5,L4_PC,0.5,true\n4,5,,,\n";
+    assert_eq!(table("--vertices Cell"), format!("id,layer,type,w,ok\n{rows}"));
+    ok("--edges gap:1-2,2-3 --between Cell,Cell --set weight=2.5");
+    ok("--edges gap:2-3,3-4 --set weight=1");
+    assert_eq!(table("--edges gap"), "source,target,weight\n1,2,2.5\n2,3,2.5\n3,4,1.0\n");
+    for (words, why) in [
+        ("--vertices Cell:1 --set layer=x", "\"x\" is no Int64"),
+        ("--vertices Cell:1 --set lay=1", "no such attribute; there are layer, type, w, ok"),
+        ("--vertices Cell:1 --set layer", "NAME=VALUE"),
+        ("--vertices Cell:1 --edges gap:1-4 --set w=1", "of vertices or of edges"),
+    ] {
+        let said = add(words);
+        let told = String::from_utf8_lossy(&said.stderr);
+        assert!(said.status.code() == Some(2) && told.contains(why), "{words}: {told}");
+    }
+    assert_eq!(table("--vertices Cell"), format!("id,layer,type,w,ok\n{rows}"));
+}
+
+#[cfg_attr(not(feature = "hdf5"), ignore = "libhdf5 writes the file")]
+#[test]
+fn the_size_of_an_export_is_told_before() {
+    let dense: String = (0..20_000).map(|i| format!("{},{i}\n", i % 100)).collect();
+    let sparse: String = (0..20_000).map(|i| format!("{},{}\n", i % 100, i * 60)).collect();
+    for list in [dense, sparse] {
+        let folder = network(&format!("source,target\n{list}"));
+        let line = folder.ok(&["graph", "export", "net", "o.h5", "--explain", "--json"]);
+        let told: serde_json::Value = serde_json::from_str(&line).unwrap();
+        assert!(!folder.path("o.h5").exists());
+        folder.ok(&["graph", "export", "net", "o.h5"]);
+        let size = fs::metadata(folder.path("o.h5")).unwrap().len() as f64;
+        let ratio = told["bytes_predicted"].as_f64().unwrap() / size;
+        assert!((0.5..2.0).contains(&ratio), "{told} for {size}");
+        assert!(size < 3e6, "{size}");
+        let words = folder.ok(&["graph", "export", "net", "o.h5", "--explain"]);
+        assert!(words.starts_with("o.h5: about "), "{words}");
+    }
+    let folder = network("source,target\n1,2\n");
+    let said = folder.fails(2, &["graph", "export", "net", "o.csv", "--edges", "e", "--explain"]);
+    assert!(said.contains("--explain is for SONATA"), "{said}");
+}

@@ -1,5 +1,6 @@
 //! A stub of the SONATA writer, for builds without the feature `hdf5`.
 
+use std::ops::Range;
 use std::path::Path;
 
 use thalweg_io::Result;
@@ -8,6 +9,14 @@ use thalweg_io::condition::Condition;
 use crate::no_hdf5::unsupported;
 use crate::read::network::Network;
 use crate::read::rows::EdgeSelection;
+
+/// Refuses to tell a size.
+///
+/// # Errors
+/// Always [`Error::Unsupported`].
+pub fn sonata_bytes(network: &Network, _: Range<usize>, _: Range<usize>) -> Result<u64> {
+    Err(unsupported(Path::new(&**network.name())))
+}
 
 /// A stub without values: [`SonataWriter::create`] always fails.
 #[derive(Debug)]

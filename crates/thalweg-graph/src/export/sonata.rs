@@ -4,6 +4,7 @@
 mod column;
 mod index;
 mod indices;
+mod size;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,8 @@ use thalweg_hdf5::libhdf5::{Hdf5Writer, NewGroup, RowsSpec, RowsWriter, StoredNu
 use thalweg_io::condition::Condition;
 use thalweg_io::new_file::NewFile;
 use thalweg_io::{Error, Result};
+
+pub use self::size::sonata_bytes;
 
 use self::column::AttributeWriter;
 use self::indices::EdgeIndices;
@@ -56,7 +59,7 @@ fn ids(batch: &RecordBatch, column: usize) -> &[u64] {
 }
 
 fn chunk_for(rows: u64) -> RowsSpec {
-    RowsSpec { columns: None, chunk: rows.clamp(1, CHUNK) }
+    RowsSpec { columns: None, chunk: rows.clamp(1, CHUNK), gzip: None }
 }
 
 impl TypeAndPlaceColumns {

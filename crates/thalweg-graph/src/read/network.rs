@@ -292,6 +292,17 @@ impl Network {
         to: Option<usize>,
         direction: Direction,
     ) -> Vec<Adjacency> {
+        self.adjacencies_of(None, from, to, direction)
+    }
+
+    /// As [`Network::adjacencies`], but only those of one population, unless that is `None`.
+    pub fn adjacencies_of(
+        &self,
+        population: Option<usize>,
+        from: usize,
+        to: Option<usize>,
+        direction: Direction,
+    ) -> Vec<Adjacency> {
         let along = |side: Side, wanted: IsFollowed| {
             let fits = move |edges: &PopulationEntry| {
                 let (here, there) = match side {
@@ -301,7 +312,8 @@ impl Network {
                 here == from && to.is_none_or(|to| to == there) && wanted(edges)
             };
             let all = self.populations().iter().enumerate();
-            all.filter(move |(_, edges)| fits(edges))
+            let chosen = move |number: usize| population.is_none_or(|only| only == number);
+            all.filter(move |(number, edges)| chosen(*number) && fits(edges))
                 .map(move |(population, _)| Adjacency { population, side })
         };
         let (any, undirected): (IsFollowed, IsFollowed) =

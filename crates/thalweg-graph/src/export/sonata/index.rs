@@ -7,6 +7,17 @@ use thalweg_io::Result;
 
 /// The number of rows that one write holds.
 const ROWS_AT_ONCE: usize = 1 << 16;
+/// With more nodes for an edge than this, most rows repeat the row before: they are compressed.
+const SPARSE: u64 = 4;
+/// Rows of a compressed chunk. A reader of one node decompresses all of it.
+const SPARSE_CHUNK: u64 = 1 << 12;
+
+/// The bytes of a range: two numbers.
+const RANGE_BYTES: u64 = 16;
+
+fn is_sparse(ids: u64, edges: u64) -> bool {
+    ids / SPARSE > edges
+}
 
 /// Writes an index. Nodes ascend.
 pub(super) struct EdgeIndex {
@@ -27,7 +38,11 @@ struct RangeDataset {
 
 impl RangeDataset {
     fn new(writer: &Hdf5Writer, group: &NewGroup, name: &str, rows: u64) -> Result<Self> {
-        let of = RowsSpec { columns: Some(2), chunk: rows.clamp(1, super::CHUNK / 2) };
+        let chunk = rows.clamp(1, super::CHUNK / 2);
+        Self::with(writer, group, name, RowsSpec { columns: Some(2), chunk, gzip: None })
+    }
+
+    fn with(writer: &Hdf5Writer, group: &NewGroup, name: &str, of: RowsSpec) -> Result<Self> {
         Ok(Self {
             rows: writer.rows(group, name, StoredNumber::U64, None, of)?,
             waiting: Vec::new(),
@@ -39,7 +54,11 @@ impl RangeDataset {
         self.waiting.extend_from_slice(&range.start.to_le_bytes());
         self.waiting.extend_from_slice(&range.end.to_le_bytes());
         self.len += 1;
-        if self.waiting.len() == ROWS_AT_ONCE * 16 { self.flush(writer) } else { Ok(()) }
+        if self.waiting.len() == ROWS_AT_ONCE * RANGE_BYTES as usize {
+            self.flush(writer)
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self, writer: &Hdf5Writer) -> Result<()> {
@@ -56,6 +75,15 @@ impl EdgeIndex {
         edges.saturating_mul(64).max(1 << 20)
     }
 
+    /// About how many bytes the rows of an index of `ids` nodes and `edges` edges take.
+    pub(super) fn bytes(ids: u64, edges: u64) -> u64 {
+        match ids {
+            ids if ids > Self::most(edges) => 0,
+            ids if is_sparse(ids, edges) => edges.saturating_mul(RANGE_BYTES),
+            ids => ids * RANGE_BYTES,
+        }
+    }
+
     /// Starts an index of `ids` nodes and at most `edges` edges.
     pub(super) fn new(
         writer: &Hdf5Writer,
@@ -65,7 +93,13 @@ impl EdgeIndex {
         edges: u64,
     ) -> Result<Self> {
         let group = writer.group(Some(indices), name)?;
-        let nodes = RangeDataset::new(writer, &group, "node_id_to_ranges", ids)?;
+        let name = "node_id_to_ranges";
+        let nodes = if is_sparse(ids, edges) {
+            let of = RowsSpec { columns: Some(2), chunk: SPARSE_CHUNK, gzip: Some(1) };
+            RangeDataset::with(writer, &group, name, of)?
+        } else {
+            RangeDataset::new(writer, &group, name, ids)?
+        };
         Ok(Self {
             nodes,
             ranges: RangeDataset::new(writer, &group, "range_to_edge_id", edges)?,

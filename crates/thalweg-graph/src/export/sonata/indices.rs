@@ -117,7 +117,7 @@ impl EdgeIndices {
 }
 
 /// The greatest id of a type.
-fn greatest_id(network: &Network, vertex_type: usize) -> Result<Option<u64>> {
+pub(super) fn greatest_id(network: &Network, vertex_type: usize) -> Result<Option<u64>> {
     let mut greatest = None;
     network.vertices(vertex_type, 0..=u64::MAX, &mut |ids| {
         greatest = ids.last().copied();

@@ -1,0 +1,100 @@
+//! Attributes that are named on the command line.
+
+use std::str::FromStr;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, StringArray, UInt32Array};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use thalweg::graph::Network;
+
+use crate::common::Failure;
+
+/// An attribute and its value: `NAME=VALUE`.
+#[derive(Debug, Clone)]
+pub(super) struct Setting {
+    name: String,
+    value: String,
+}
+
+impl FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, value) = text
+            .split_once('=')
+            .filter(|(name, _)| !name.is_empty())
+            .ok_or("expected NAME=VALUE, as in layer=4")?;
+        Ok(Self { name: name.into(), value: value.into() })
+    }
+}
+
+impl Setting {
+    /// The type that its value has where the network does not know the attribute.
+    fn data_type(&self) -> DataType {
+        let is = [
+            (self.value.parse::<i64>().is_ok(), DataType::Int64),
+            (self.value.parse::<f64>().is_ok(), DataType::Float64),
+            (self.value.parse::<bool>().is_ok(), DataType::Boolean),
+        ];
+        let found = is.into_iter().find(|(is, _)| *is);
+        found.map_or(DataType::Utf8, |(_, data_type)| data_type)
+    }
+
+    /// The value, `count` times, as a column of a type.
+    fn column(&self, data_type: &DataType, count: usize) -> Result<ArrayRef, Failure> {
+        let text = StringArray::from(vec![self.value.as_str()]);
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let value = cast_with_options(&text, data_type, &options).map_err(|_| {
+            let Self { name, value } = self;
+            Failure::Usage(format!("--set {name}={value}: {value:?} is no {data_type}"))
+        })?;
+        let zeros = UInt32Array::from(vec![0; count]);
+        let column = arrow_select::take::take(&value, &zeros, None);
+        column.map_err(|error| Failure::Said(error.to_string()))
+    }
+}
+
+/// The attributes that vertices or edges get, if the network knows none of theirs.
+pub(super) fn schema_of(settings: &[Setting]) -> SchemaRef {
+    let fields = settings.iter().map(|set| Field::new(&set.name, set.data_type(), true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// Rows of attributes with the values that were set. The others come from `before`, or are missing.
+pub(super) fn rows(
+    schema: &SchemaRef,
+    settings: &[Setting],
+    before: Option<&RecordBatch>,
+    count: usize,
+) -> Result<RecordBatch, Failure> {
+    if let Some(unknown) = settings.iter().find(|set| schema.index_of(&set.name).is_err()) {
+        let names: Vec<&str> = schema.fields().iter().map(|field| &**field.name()).collect();
+        let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let name = &unknown.name;
+        return Err(Failure::Usage(format!("--set {name}: no such attribute; there are {known}")));
+    }
+    let column = |field: &Arc<Field>| {
+        if let Some(set) = settings.iter().rfind(|set| set.name == *field.name()) {
+            return set.column(field.data_type(), count);
+        }
+        let old = before.and_then(|rows| rows.column_by_name(field.name()));
+        Ok(old.map_or_else(|| arrow_array::new_null_array(field.data_type(), count), Arc::clone))
+    };
+    let columns = schema.fields().iter().map(column).collect::<Result<Vec<_>, Failure>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(count));
+    RecordBatch::try_new_with_options(schema.clone(), columns, &options)
+        .map_err(|error| Failure::Said(error.to_string()))
+}
+
+/// Rows for vertices, those that exist with the attributes that are not set as they were.
+pub(super) fn vertex_rows(
+    network: &Network,
+    vertex_type: usize,
+    ids: &[u64],
+    settings: &[Setting],
+) -> Result<RecordBatch, Failure> {
+    let before = network.vertex_rows_of(vertex_type, ids)?;
+    let schema = &network.types()[vertex_type].attributes;
+    rows(schema, settings, Some(&before), ids.len())
+}
