@@ -484,7 +484,7 @@ def test_mappings_of_every_kind(thalweg, folders, version):
         sources = [[(one.file_name, one.dset_name) for name in it if it[name].is_virtual for one in it[name].virtual_sources()] for it in (file, copy)]
         assert sources[0] == sources[1]
     with h5py.File(path) as file:
-        cut = thalweg("read", path, "/flat", "--select", "100:29000:7", "--to", folders / "cut.npy", check=False)
+        cut = thalweg("read", path, "/flat", "--select", "100:29000:7", "--out", folders / "cut.npy", check=False)
         if cut.returncode == 0:
             assert (np.load(folders / "cut.npy") == file["flat"][100:29000:7]).all()
 
@@ -535,7 +535,7 @@ def test_strings_of_virtual_datasets(thalweg, folders):
         layout[10:110] = h5py.VirtualSource("a.h5", "names", (100,))
         file.create_virtual_dataset("names", layout)
     out = folders / "out.arrow"
-    thalweg("read", path, "/names", "--to", out, "--force")
+    thalweg("read", path, "/names", "--out", out, "--force")
     assert pyarrow.ipc.open_file(out).read_all()["names"].to_pylist() == [""] * 10 + names + [""] * 10
     shown = json.loads(thalweg("info", path, "--json").stdout)["datasets"][0]
     assert shown["shape"] == [120] and shown["strings"][:8] == [""] * 8
@@ -800,7 +800,7 @@ def test_filters_that_are_not_known(thalweg, tmp_path):
     assert (sz3["shape"], sz3["dtype"], sz3["chunk"], sz3["chunks"]) == ([10_000], "<f4", [1000], 10)
     assert sz3["bytes_stored"] > 0 and "32024" in sz3["not_read"] and other["not_read"] is None
     assert "1 more left out: virtual, or with a part that cannot be read" in thalweg("doctor", path).stdout
-    for arguments in (["--digest"], ["--to", tmp_path / "x.npy"], ["--select", "0:5", "--digest"]):
+    for arguments in (["--digest"], ["--out", tmp_path / "x.npy"], ["--select", "0:5", "--digest"]):
         result = thalweg("read", path, "/sz3", *arguments, check=False)
         assert result.returncode == 1 and "/sz3" in result.stderr and "32024" in result.stderr, arguments
     result = thalweg("read", path, "/sz3", "/other", "--digest", check=False)
@@ -1031,7 +1031,7 @@ def test_an_object_that_cannot_be_read_does_not_hide_the_others(thalweg, tmp_pat
     for bad in ("/group/bad", "/group", "/worse/x", "/g*/bad"):
         assert thalweg("read", path, bad, "--digest", check=False).returncode == 1, bad
     out = tmp_path / "out.npy"
-    done = thalweg("read", path, "--to", out, check=False)
+    done = thalweg("read", path, "--out", out, check=False)
     assert done.returncode == 1 and (np.load(out / "a.npy") == np.arange(10)).all()
 
 

@@ -21,7 +21,7 @@ def table(path) -> pa.Table:
 
 @pytest.mark.parametrize("name", ["blow5/example3.blow5", "blow5/sequin_rna.blow5", "slow5/b1_ascii.slow5"])
 def test_values_of_real_files(thalweg, shared, tmp_path, name):
-    thalweg("read", shared / name, "--to", tmp_path / "out.arrow")
+    thalweg("read", shared / name, "--out", tmp_path / "out.arrow")
     rows = []
     for row in table(tmp_path / "out.arrow").select(list(range(7))).to_batches():
         for i in range(row.num_rows):
@@ -54,7 +54,7 @@ def test_every_type_of_field(thalweg, tmp_path):
     (tmp_path / "all.slow5").write_text(everything.text(MISSING))
     thalweg("convert", tmp_path / "all.slow5", tmp_path / "all.blow5")
     for source in ("all.slow5", "all.blow5"):
-        thalweg("read", tmp_path / source, "--to", tmp_path / "out.arrow", "--force")
+        thalweg("read", tmp_path / source, "--out", tmp_path / "out.arrow", "--force")
         read = table(tmp_path / "out.arrow")
         assert read.column("read_id").to_pylist() == list(everything.signals())
         assert read.column("signal").to_pylist() == list(everything.signals().values())

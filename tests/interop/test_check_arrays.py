@@ -146,7 +146,7 @@ def test_few_open_files_suffice(thalweg_binary, tmp_path):
     def few():
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
 
-    for args in (["read", "many.h5", "/virtual", "--to", "v.npy"], ["check", "many.h5"], ["read", "many.h5", "--to", "all.npy"]):
+    for args in (["read", "many.h5", "/virtual", "--out", "v.npy"], ["check", "many.h5"], ["read", "many.h5", "--out", "all.npy"]):
         subprocess.run([thalweg_binary, *args], cwd=tmp_path, check=True, preexec_fn=few)
     assert (np.load(tmp_path / "v.npy/virtual.npy") == np.arange(5 * count)).all()
     assert all((np.load(tmp_path / f"all.npy/d{i}.npy") == np.arange(i)).all() for i in range(count))

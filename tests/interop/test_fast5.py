@@ -238,7 +238,7 @@ def test_fields_of_single_reads_have_the_types_of_slow5tools(thalweg, tmp_path):
             group.attrs.create("median_before", 200.5, dtype="f4" if number else "f8")
             file.create_group("UniqueGlobalKey/tracking_id").attrs["run_id"] = numpy.bytes_("run")
     out = tmp_path / "out.slow5"
-    thalweg("merge", tmp_path, "--to", out, "--lossy")
+    thalweg("merge", tmp_path, "--out", out, "--lossy")
     lines = out.read_text().splitlines()
     names = next(line for line in lines if line.startswith("#read_id")).split("\t")
     types = next(line for line in lines if line.startswith("#char*")).split("\t")

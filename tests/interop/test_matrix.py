@@ -40,14 +40,14 @@ def table(thalweg, path, folder) -> tuple[dict, set[str]]:
     """Every field and every attribute of each read by its id, and the names of the attributes."""
     (info,) = [json.loads(line) for line in thalweg("info", "--json", path).stdout.splitlines()]
     out = folder / "table.arrow"
-    thalweg("scan", path, "--to", out, "--force")
+    thalweg("scan", path, "--out", out, "--force")
     with pyarrow.OSFile(str(out)) as file:
         own = pyarrow.ipc.open_file(file).read_all().drop_columns(["file", "read_group"])
     attributes = set(info["attributes"]) - set(own.column_names)
     rows = {row["read_id"]: {name: plain(value) for name, value in row.items()} for row in own.to_pylist()}
     if attributes:
         names = sorted(attributes)
-        thalweg("scan", path, "--columns", ",".join(["read_id", *names]), "--to", out, "--force")
+        thalweg("scan", path, "--columns", ",".join(["read_id", *names]), "--out", out, "--force")
         with pyarrow.OSFile(str(out)) as file:
             for row in pyarrow.ipc.open_file(file).read_all().to_pylist():
                 rows[row["read_id"]] |= {name: row[name] for name in names}

@@ -80,7 +80,7 @@ def test_all_events(thalweg, tmp_path, style, libver, storage):
 def test_events_as_arrays(thalweg, tmp_path, style):
     path = write(style, tmp_path / "run.nxs")
     out = tmp_path / "out.npy"
-    thalweg("read", path, "--events", "--to", out, "--force")
+    thalweg("read", path, "--events", "--out", out, "--force")
     assert sorted(folder.name for folder in out.iterdir()) == sorted(BANKS)
     for name in BANKS:
         wanted = expected(style, name)
@@ -88,13 +88,13 @@ def test_events_as_arrays(thalweg, tmp_path, style):
             read = np.load(out / name / f"{column}.npy", allow_pickle=False)
             own = getattr(wanted, column)
             assert read.dtype == own.dtype and np.array_equal(read, own), (name, column)
-    again = thalweg("read", path, "--events", "--to", out, "--force", check=False)
+    again = thalweg("read", path, "--events", "--out", out, "--force", check=False)
     assert again.returncode == 1 and "remove it first" in again.stderr
 
 
 def test_events_as_text(thalweg, tmp_path):
     path, out = write("ess", tmp_path / "run.nxs"), tmp_path / "out.csv"
-    thalweg("read", path, "--events", "--bank", "bank3*", "--to", out, "--force")
+    thalweg("read", path, "--events", "--bank", "bank3*", "--out", out, "--force")
     with out.open() as text:
         read = list(csv.DictReader(text))
     wanted = expected("ess", "bank3_events")
@@ -124,7 +124,7 @@ SELECTIONS = {
 def test_selections(thalweg, tmp_path, style, selection):
     path, out = write(style, tmp_path / "run.nxs", **STORAGE["chunked"]), tmp_path / "out.arrow"
     options, where = SELECTIONS[selection]
-    thalweg("read", path, "--events", *options, "--to", out, "--force")
+    thalweg("read", path, "--events", *options, "--out", out, "--force")
     wanted = [expected(style, name, where) for name in BANKS]
     same(table(out), wanted)
     assert any(len(bank.pulse) for bank in wanted) == (selection not in ("nothing", "after a time far away"))
@@ -140,7 +140,7 @@ def test_ranges_of_time_that_are_none(thalweg, tmp_path, time):
 def test_some_banks(thalweg, tmp_path, named):
     path, out = write("sns", tmp_path / "run.nxs"), tmp_path / "out.parquet"
     within = [word for word in named if word.startswith("/entry") and "--bank" not in named]
-    thalweg("read", path, *within, "--events", *(named if not within else []), "--to", out, "--force")
+    thalweg("read", path, *within, "--events", *(named if not within else []), "--out", out, "--force")
     same(table(out), [expected("sns", name) for name in ("bank1_events", "bank3_events")])
     result = thalweg("read", path, "--events", "--bank", "bank9*", check=False)
     assert result.returncode == 1 and "bank9*" in result.stderr and "bank1_events" in result.stderr
@@ -154,10 +154,10 @@ def test_scattered_files_in_little_memory(thalweg, tmp_path):
     scattered(path, banks)
     wanted = [rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4")) for name, bank in banks.items()]
     for memory in ("4MiB", "192MiB"):
-        thalweg("read", path, "--events", "--memory", memory, "--to", out, "--force")
+        thalweg("read", path, "--events", "--memory", memory, "--out", out, "--force")
         same(table(out), wanted)
     where = lambda pulse, time, flight: (pulse >= 33) & (pulse < 66)
-    thalweg("read", path, "--events", "--pulses", "33..66", "--memory", "4MiB", "--to", out, "--force")
+    thalweg("read", path, "--events", "--pulses", "33..66", "--memory", "4MiB", "--out", out, "--force")
     same(table(out), [rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), where) for name, bank in banks.items()])
 
 
@@ -170,7 +170,7 @@ def test_scattered_files_in_one_sweep(thalweg, tmp_path, memory):
     flown = lambda pulse, time, flight: (pulse >= 33) & (flight >= 5000)
     for options, where in ([], lambda pulse, time, flight: pulse >= 0), (["--pulses", "33..", "--tof", "5ms.."], flown):
         wanted = {name: rows(name, bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), where) for name, bank in banks.items()}
-        said = json.loads(thalweg("read", path, "--events", *options, "--order", "file", "--memory", memory, "--to", out, "--force", "--json").stdout)
+        said = json.loads(thalweg("read", path, "--events", *options, "--order", "file", "--memory", memory, "--out", out, "--force", "--json").stdout)
         assert {row["bank"]: row["events"] for row in said["banks"]} == {name: len(bank.pulse) for name, bank in wanted.items()}
         columns = table(out)
         for name, bank in wanted.items():
@@ -178,7 +178,7 @@ def test_scattered_files_in_one_sweep(thalweg, tmp_path, memory):
         turns = int((columns["bank"][1:] != columns["bank"][:-1]).sum())
         assert turns == 4 if memory == "192MiB" else turns > 4
         arrays = tmp_path / f"{len(options)}.npy"
-        thalweg("read", path, "--events", *options, "--memory", memory, "--to", arrays)
+        thalweg("read", path, "--events", *options, "--memory", memory, "--out", arrays)
         for name, bank in wanted.items():
             for column in COLUMNS[1:]:
                 assert np.array_equal(np.load(arrays / name / f"{column}.npy"), getattr(bank, column)), (name, column)
@@ -223,7 +223,7 @@ def test_weights_go_with_their_events(thalweg, tmp_path, style, selection, order
         own[name] = weights(name)[kept] if name in WEIGHTED else np.full(len(kept), np.nan, "<f4")
     for kind in ("arrow", "parquet", "csv"):
         out = tmp_path / f"out.{kind}"
-        thalweg("read", path, "--events", *options, "--order", order, "--memory", "4MiB", "--to", out, "--force")
+        thalweg("read", path, "--events", *options, "--order", order, "--memory", "4MiB", "--out", out, "--force")
         if kind == "csv":
             with out.open() as text:
                 read = list(csv.DictReader(text))
@@ -236,7 +236,7 @@ def test_weights_go_with_their_events(thalweg, tmp_path, style, selection, order
         for name in BANKS:
             assert np.array_equal(values[names == name], own[name], equal_nan=True), (kind, name)
     arrays = tmp_path / "out.npy"
-    thalweg("read", path, "--events", *options, "--to", arrays)
+    thalweg("read", path, "--events", *options, "--out", arrays)
     for name in BANKS:
         assert (arrays / name / "event_weight.npy").exists() == (name in WEIGHTED)
         if name in WEIGHTED:
@@ -252,7 +252,7 @@ def test_weights_that_do_not_fit_their_events_are_left_out(thalweg, tmp_path):
         group = file["entry/bank3_events"]
         del group["event_weight"]
         group["event_weight"] = np.ones(700, "<f4")
-    result = thalweg("read", path, "--events", "--bank", "bank3*", "--to", out, "--force", "--json")
+    result = thalweg("read", path, "--events", "--bank", "bank3*", "--out", out, "--force", "--json")
     finding, = json.loads(result.stdout)["findings"]
     assert (finding["defect"], finding["at"]) == ("lengths_differ", 700) and "event_weight" in result.stderr
     same(table(out), [expected("sns", "bank3_events")])
@@ -260,7 +260,7 @@ def test_weights_that_do_not_fit_their_events_are_left_out(thalweg, tmp_path):
         group = file["entry/bank3_events"]
         del group["event_weight"]
         group["event_weight"] = np.ones(777, "<f8")
-    result = thalweg("read", path, "--events", "--to", tmp_path / "mixed.arrow", check=False)
+    result = thalweg("read", path, "--events", "--out", tmp_path / "mixed.arrow", check=False)
     assert result.returncode == 1 and "differ in event_weight (F32 in bank1_events, F64 in bank3_events)" in result.stderr
 
 
@@ -275,9 +275,9 @@ def test_only_the_chunks_that_are_needed_are_read(thalweg, tmp_path):
     data[damaged.byte_offset : damaged.byte_offset + 8] = b"\xff" * 8
     path.write_bytes(data)
     before = int(np.searchsorted(bank.index, 39 * 500, side="right")) - 1
-    thalweg("read", path, "--events", "--pulses", f"0..{before}", "--to", out, "--force")
+    thalweg("read", path, "--events", "--pulses", f"0..{before}", "--out", out, "--force")
     same(table(out), [rows("bank1_events", bank, bank.flights.astype("<f4"), bank.ids.astype("<u4"), lambda pulse, time, flight: pulse < before)])
-    result = thalweg("read", path, "--events", "--to", out, "--force", check=False)
+    result = thalweg("read", path, "--events", "--out", out, "--force", check=False)
     assert result.returncode == 1 and "chunk 39 of /entry/bank1_events/event_id" in result.stderr
 
 
@@ -319,7 +319,7 @@ BROKEN = {
 def test_broken_indexes_are_reported(thalweg, tmp_path, kind, style):
     index, findings, pulses = BROKEN[kind]
     path, out = broken(tmp_path / "run.nxs", index, style=style), tmp_path / "out.arrow"
-    result = thalweg("read", path, "--events", "--to", out, "--force", "--json")
+    result = thalweg("read", path, "--events", "--out", out, "--force", "--json")
     said = json.loads(result.stdout)
     assert [(f["defect"], f["at"], f["count"]) for f in said["findings"]] == findings
     for finding in said["findings"]:
@@ -376,7 +376,7 @@ def test_times_without_an_epoch_count_from_the_start_of_the_measurement(thalweg,
     path, out = broken(tmp_path / "run.nxs", None), tmp_path / "out.arrow"
     with h5py.File(path, "r+") as file:
         del file["entry/bank3_events/event_time_zero"].attrs["offset"]
-    assert "start_time" in thalweg("read", path, "--events", "--to", out, "--force").stderr
+    assert "start_time" in thalweg("read", path, "--events", "--out", out, "--force").stderr
     assert table(out)["pulse_time"][0] == EPOCH
 
 
@@ -387,7 +387,7 @@ def test_cue_entries_replace_an_index(thalweg, tmp_path):
     with h5py.File(path, "r+") as file:
         for name in ("event_index", "event_time_zero"):
             del file[f"entry/instrument/bank1/bank1_events/{name}"]
-    assert "no_index" in thalweg("read", path, "--events", "--time", "..0.5", "--to", out, "--force").stderr
+    assert "no_index" in thalweg("read", path, "--events", "--time", "..0.5", "--out", out, "--force").stderr
     cue = np.searchsorted(bank.index[::7], np.arange(1000), side="right") - 1
     keep = times(bank)[::7][cue] < times(bank)[0] + np.timedelta64(500, "ms")
     assert 0 < keep.sum() < 1000
@@ -410,17 +410,17 @@ def test_groups_without_class_or_ids(thalweg, tmp_path):
         monitor["event_time_offset"] = np.arange(3, dtype="f4")
         monitor["event_index"], monitor["event_time_zero"] = [0, 1], [0.0, 1.0]
         monitor["event_time_zero"].attrs["offset"] = STARTED
-    thalweg("read", path, "--events", "--to", out, "--force")
+    thalweg("read", path, "--events", "--out", out, "--force")
     read = pyarrow.ipc.open_file(out).read_all()
     assert read["bank"].to_pylist() == ["first/bank"] * 5 + ["monitor"] * 3 + ["second/bank"] * 5
     assert read["event_id"].to_pylist() == [0, 1, 2, 3, 4, None, None, None, 1, 2, 3, 4, 5]
-    thalweg("read", path, "--events", "--to", tmp_path / "out.npy")
+    thalweg("read", path, "--events", "--out", tmp_path / "out.npy")
     assert np.array_equal(np.load(tmp_path / "out.npy/second/bank/event_id.npy"), np.arange(1, 6))
     assert not (tmp_path / "out.npy/monitor/event_id.npy").exists()
     with h5py.File(path, "r+") as file:
         del file["second/bank/event_id"]
         file["second/bank/event_id"] = np.arange(5, dtype="i8")
-    result = thalweg("read", path, "--events", "--to", tmp_path / "mixed.arrow", check=False)
+    result = thalweg("read", path, "--events", "--out", tmp_path / "mixed.arrow", check=False)
     assert result.returncode == 1 and "U32" in result.stderr and "--bank" in result.stderr
     assert not (tmp_path / "mixed.arrow").exists()
 
@@ -447,12 +447,12 @@ def test_files_without_events(thalweg, tmp_path):
     result = thalweg("read", path, "--events", check=False)
     assert result.returncode == 1 and "NXevent_data" in result.stderr
     assert json.loads(thalweg("info", path, "--json").stdout)["nexus"] is None
-    assert thalweg("plot", path, "--to", tmp_path / "plot.svg", check=False).returncode == 1
+    assert thalweg("plot", path, "--out", tmp_path / "plot.svg", check=False).returncode == 1
 
 
 def test_real_events(thalweg, shared, tmp_path):
     out = tmp_path / "out.arrow"
-    thalweg("read", STREAMER / "SANS_test_reduced.hdf5", "--events", "--time", "3..10", "--to", out, "--force")
+    thalweg("read", STREAMER / "SANS_test_reduced.hdf5", "--events", "--time", "3..10", "--out", out, "--force")
     with h5py.File(STREAMER / "SANS_test_reduced.hdf5") as file:
         group = file["raw_data_1/detector_1_events"]
         zeros, index, ids = group["event_time_zero"][()], group["event_index"][()], group["event_id"][()]
@@ -471,7 +471,7 @@ def test_real_events(thalweg, shared, tmp_path):
 def test_real_logs(thalweg, shared, tmp_path):
     out = tmp_path / "logs.parquet"
     path = STREAMER / "SANS_test_reduced.hdf5"
-    thalweg("read", path, "--logs", "--to", out, "--force")
+    thalweg("read", path, "--logs", "--out", out, "--force")
     read = pyarrow.parquet.read_table(out).to_pydict()
     wanted = []
     with h5py.File(path) as file:
@@ -511,7 +511,7 @@ def test_logs(thalweg, tmp_path):
     assert "odd" in result.stderr
     assert len(thalweg("read", path, "--logs", "temp*").stdout.splitlines()) == 5
     assert thalweg("read", path, "--logs", "none", check=False).returncode == 1
-    assert "odd" in thalweg("read", path, "--logs", "--to", tmp_path / "logs.npy").stderr
+    assert "odd" in thalweg("read", path, "--logs", "--out", tmp_path / "logs.npy").stderr
     arrays = {str(file.relative_to(tmp_path / "logs.npy/entry/DASlogs")): np.load(file, allow_pickle=False) for file in (tmp_path / "logs.npy").rglob("*.npy")}
     assert sorted(arrays) == sorted(f"{log}/{column}.npy" for log, value in (("speed", "value"), ("state", "text"), ("temperature", "value")) for column in ("seconds", "time", value))
     assert arrays["temperature/value.npy"].tolist() == [0, 7, 14, 21] and arrays["temperature/seconds.npy"].tolist() == [0, 2, 4, 6]
@@ -544,15 +544,15 @@ def test_info_of_strings_of_any_length(thalweg, tmp_path):
 def test_plots(thalweg, tmp_path, style):
     path = write(style, tmp_path / "run.nxs", **STORAGE["chunked"])
     svg = tmp_path / "plot.svg"
-    thalweg("plot", path, "--to", svg, "--force")
+    thalweg("plot", path, "--out", svg, "--force")
     root = xml.etree.ElementTree.parse(svg).getroot()
     words = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
     for word in ("18.1k events of 4 banks", "events/s", "time since the first pulse in s", "time of flight in us", "event_id", "bank4_events"):
         assert word in " ".join(words.split()), word
-    thalweg("plot", path, "--to", tmp_path / "plot.png")
+    thalweg("plot", path, "--out", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
     page = tmp_path / "plot.html"
-    thalweg("plot", path, "--bank", "bank1*", "--to", page, "--force")
+    thalweg("plot", path, "--bank", "bank1*", "--out", page, "--force")
     text = page.read_text(encoding="utf-8")
     assert "5.00k events of 1 bank" in text and "events/s" in text
     figures = charts(text)
@@ -573,8 +573,8 @@ def test_plots(thalweg, tmp_path, style):
 
 def test_plots_say_that_weights_do_not_count(thalweg, tmp_path):
     path, plot = weighted("sns", tmp_path / "run.nxs"), tmp_path / "plot.svg"
-    assert "each event counts as one here" in thalweg("plot", path, "--to", plot, "--force").stderr
-    assert thalweg("plot", path, "--bank", "bank2*", "--to", plot, "--force", "-q").stderr == ""
+    assert "each event counts as one here" in thalweg("plot", path, "--out", plot, "--force").stderr
+    assert thalweg("plot", path, "--bank", "bank2*", "--out", plot, "--force", "-q").stderr == ""
 
 
 def charts(page: str) -> dict[str, dict]:
@@ -600,7 +600,7 @@ def test_datasets_as_a_table(thalweg, tmp_path, kind):
         for number, (name, values) in enumerate(data.items()):
             file.create_dataset(f"g/{name}", data=values, chunks=(700 + number, *values.shape[1:]), compression="gzip")
         file["other/short"] = np.arange(7)
-    thalweg("read", path, "g", "--to", out, "--force", "--memory", "4MiB")
+    thalweg("read", path, "g", "--out", out, "--force", "--memory", "4MiB")
     read = pyarrow.ipc.open_file(out).read_all() if kind == "arrow" else pyarrow.parquet.read_table(out)
     assert read.column_names == sorted(data)
     for name, values in data.items():
@@ -609,7 +609,7 @@ def test_datasets_as_a_table(thalweg, tmp_path, kind):
             own = [complex(*pair) for pair in own]
         wanted = values.astype(str) if values.dtype.kind == "S" else values
         assert own == wanted.tolist(), name
-    result = thalweg("read", path, "--to", out, "--force", check=False)
+    result = thalweg("read", path, "--out", out, "--force", check=False)
     assert result.returncode == 1 and "/other/short" in result.stderr and "5000 rows" in result.stderr
 
 
@@ -621,7 +621,7 @@ def test_datasets_as_arrays(thalweg, tmp_path):
         file["text"] = "of any length"
         group = file.create_group("..")
         group["out"] = np.arange(3)
-    result = thalweg("read", path, "--to", out, "--force", "--json")
+    result = thalweg("read", path, "--out", out, "--force", "--json")
     assert json.loads(result.stdout)["datasets"] == 5 + ("text" not in result.stderr)
     assert np.load(out / "a/scalar.npy") == 1.5 and np.load(out / "a/empty.npy").shape == (0, 3)
     read = np.load(out / "b.npy")
@@ -673,7 +673,7 @@ def test_times_of_logs_in_all_units(thalweg, tmp_path):
     start = np.datetime64("2026-03-01T00:00:00", "ns")
     for name, nanoseconds in units.items():
         out = tmp_path / f"{name}.arrow"
-        thalweg("read", path, "--logs", f"/entry/{name}", "--to", out)
+        thalweg("read", path, "--logs", f"/entry/{name}", "--out", out)
         times = pyarrow.ipc.open_file(out).read_all().column("time").cast(pyarrow.timestamp("ns")).to_numpy()
         assert list(times - start) == [np.timedelta64(0), np.timedelta64(round(1.5 * nanoseconds), "ns")], name
 
@@ -695,5 +695,5 @@ def test_a_damaged_group_hides_no_events(thalweg, tmp_path):
     for args, found in [(["--events"], "5 events of 1 bank"), (["--logs"], "/entry/log,")]:
         done = thalweg("read", path, *args, check=False)
         assert done.returncode == 1 and "/entry/junk, byte " in done.stderr and found in done.stdout, done
-    assert "/entry/junk, byte " in thalweg("plot", path, "--to", tmp_path / "f.svg").stderr
+    assert "/entry/junk, byte " in thalweg("plot", path, "--out", tmp_path / "f.svg").stderr
     assert "5 events" in (tmp_path / "f.svg").read_text()

@@ -62,9 +62,9 @@ VERBS = {
     "kerchunk": (["index", "IN", "--kerchunk", "OUT"], ""),
     "index": (["index", "IN", "-o", "OUT"], ""),
     "repack": (["convert", "--repack", "IN", "OUT"], ""),
-    "read": (["read", "IN", "/v", "--to", "OUT"], ".arrow"),
-    "events": (["read", "IN", "--events", "--to", "OUT"], ".csv"),
-    "plot": (["plot", "IN", "--to", "OUT"], ".svg"),
+    "read": (["read", "IN", "/v", "--out", "OUT"], ".arrow"),
+    "events": (["read", "IN", "--events", "--out", "OUT"], ".csv"),
+    "plot": (["plot", "IN", "--out", "OUT"], ".svg"),
 }
 
 

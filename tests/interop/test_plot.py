@@ -20,12 +20,12 @@ def plot(request, thalweg, tmp_path):
     options = {"a read": ["--read", read_id], "a read in pA": ["--read", read_id, "--pa"]}.get(request.param, [])
     if request.param == "no reads":
         none = tmp_path / "none.blow5"
-        thalweg("filter", source, "--to", none, "--force", "--where", "samples < 0")
+        thalweg("filter", source, "--out", none, "--force", "--where", "samples < 0")
         source = none
 
     def call(kind):
         out = tmp_path / f"plot.{kind}"
-        thalweg("plot", source, *options, "--to", out, "--force")
+        thalweg("plot", source, *options, "--out", out, "--force")
         return out
 
     return call

@@ -100,7 +100,7 @@ def test_signal_is_copied_as_it_is_stored(thalweg, shared, tmp_path, name):
         return
     thalweg("convert", rough, fine, "--force")
     assert signal_table(fine)[0].equals(wanted)
-    thalweg("filter", rough, "--where", "samples >= 0", "--to", fine, "--force", "--verify")
+    thalweg("filter", rough, "--where", "samples >= 0", "--out", fine, "--force", "--verify")
     assert signal_table(fine)[0].equals(wanted)
     # Unless they are asked to change.
     thalweg("convert", fine, again, "--row-samples", "102400", "--signal", "vbz")

@@ -117,7 +117,7 @@ def test_one_failure_ends_all(thalweg_binary, file):
 def test_verbs_that_ranks_cannot_share_are_refused(thalweg_binary, file, tmp_path):
     """Else each rank would do it anew, and all would write the same file."""
     for binary in (thalweg_binary, MPI):
-        for words in (["read", file, "--events"], ["read", file, "--to", tmp_path / "out.parquet"], ["convert", "--repack", file, tmp_path / "out.nxs"], ["bench", "neutron"]):
+        for words in (["read", file, "--events"], ["read", file, "--out", tmp_path / "out.parquet"], ["convert", "--repack", file, tmp_path / "out.nxs"], ["bench", "neutron"]):
             done = mpiexec(2, binary, *words, check=False)
             assert done.returncode != 0 and "MPI has started 2 processes, and each would do all of this" in done.stderr
     done = mpiexec(2, MPI, "read", file, IDS, "--select", "0:10", check=False)

@@ -1,4 +1,4 @@
-"""`thalweg read FILE --to TABLE`: strings and lists of HDF5 datasets as columns."""
+"""`thalweg read FILE --out TABLE`: strings and lists of HDF5 datasets as columns."""
 
 import csv
 import json
@@ -40,7 +40,7 @@ def file(tmp_path_factory):
 def test_strings_and_lists_are_columns(thalweg, tmp_path, file, kind, memory):
     path, texts, lists = file
     out = tmp_path / f"out.{kind}"
-    done = thalweg("read", path, "--to", out, "--memory", memory, "--json")
+    done = thalweg("read", path, "--out", out, "--memory", memory, "--json")
     assert done.stderr == "" and json.loads(done.stdout)["datasets"] == 7
     read = table(out)
     assert read["any"].to_pylist() == read["fixed"].to_pylist() == texts
@@ -54,7 +54,7 @@ def test_strings_and_lists_are_columns(thalweg, tmp_path, file, kind, memory):
 def test_text_and_lists_in_csv(thalweg, tmp_path, file):
     path, texts, lists = file
     out = tmp_path / "out.csv"
-    thalweg("read", path, "/any", "/fixed", "/lists", "--to", out)
+    thalweg("read", path, "/any", "/fixed", "/lists", "--out", out)
     with open(out, newline="", encoding="utf-8") as opened:
         rows = list(csv.reader(opened))
     assert rows[0] == ["any", "fixed", "lists"]
@@ -69,7 +69,7 @@ def test_a_string_that_is_not_utf_8_makes_its_column_bytes(thalweg, tmp_path):
         file["fixed"] = np.array(texts)
         file.create_dataset("any", data=texts, dtype=h5py.string_dtype("ascii"))
         file["good"] = np.array([b"good"] * len(texts))
-    done = thalweg("read", path, "--to", out, "--memory", "4MiB")
+    done = thalweg("read", path, "--out", out, "--memory", "4MiB")
     assert done.stderr.count("is not UTF-8; its column has bytes") == 2
     read = table(out)
     assert read["fixed"].to_pylist() == read["any"].to_pylist() == texts
@@ -82,14 +82,14 @@ def test_single_elements_are_one_row(thalweg, tmp_path):
         file["text"], file["number"], file["none"] = "words", 7, np.zeros(0)
         file.create_dataset("of lists", (1,), h5py.vlen_dtype(h5py.string_dtype()))
         file["reference"] = file["text"].ref
-    thalweg("read", path, "/text", "/number", "--to", out)
+    thalweg("read", path, "/text", "/number", "--out", out)
     assert table(out).to_pylist() == [{"text": "words", "number": 7}]
     for name in ("/of lists", "/reference"):
-        done = thalweg("read", path, name, "--to", out, "--force", check=False)
+        done = thalweg("read", path, name, "--out", out, "--force", check=False)
         assert done.returncode == 1 and f"{name}: not read" in done.stderr, done.stderr
-    thalweg("read", path, "/none", "--to", out, "--force")
+    thalweg("read", path, "/none", "--out", out, "--force")
     assert table(out).num_rows == 0
-    done = thalweg("read", path, "/number", "/none", "--to", out, "--force", check=False)
+    done = thalweg("read", path, "/number", "/none", "--out", out, "--force", check=False)
     assert done.returncode == 1 and "expected 0 rows" in done.stderr
 
 
@@ -100,5 +100,5 @@ def test_damaged_strings_leave_no_table(thalweg, tmp_path):
     data = bytearray(path.read_bytes())
     data[data.index(b"GCOL")] ^= 1
     path.write_bytes(data)
-    done = thalweg("read", path, "--to", out, check=False)
+    done = thalweg("read", path, "--out", out, check=False)
     assert done.returncode == 1 and "GCOL" in done.stderr and not out.exists()

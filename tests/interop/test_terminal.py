@@ -43,7 +43,7 @@ def test_names_of_reads(thalweg_binary, tmp_path, name):
         ["read", file, "--digest"],
         ["read", file, "--json"],
         ["read", file, "--explain"],
-        ["read", file, "--to", tmp_path / "out.arrow"],
+        ["read", file, "--out", tmp_path / "out.arrow"],
         ["info", file],
         ["info", file, "--json"],
         ["info", file, "--run"],
@@ -57,12 +57,12 @@ def test_names_of_reads(thalweg_binary, tmp_path, name):
         ["convert", file, tmp_path / "out.pod5"],
         ["convert", file, tmp_path / "out.fast5"],
         ["convert", file, tmp_path / "out.slow5", "--lossy"],
-        ["merge", file, file, "--to", tmp_path / "merged.blow5"],
-        ["split", file, "--by", "run_id", "--to", tmp_path / "split"],
-        ["filter", file, "--where", "run_id is missing", "--to", tmp_path / "some.blow5"],
+        ["merge", file, file, "--out", tmp_path / "merged.blow5"],
+        ["split", file, "--by", "run_id", "--out", tmp_path / "split"],
+        ["filter", file, "--where", "run_id is missing", "--out", tmp_path / "some.blow5"],
         ["index", file],
         ["evict", file],
-        ["plot", file, "--to", tmp_path / "run.html"],
+        ["plot", file, "--out", tmp_path / "run.html"],
     ]:
         called(thalweg_binary, *verb)
     rows = called(thalweg_binary, "read", file, "--digest").stdout.decode()
@@ -107,8 +107,8 @@ def test_names_in_hdf5(thalweg_binary, tmp_path, kind):
         ["read", file, "--explain"],
         ["read", file, "--events"],
         ["read", file, "/absent"],
-        ["read", file, "--to", tmp_path / "table.csv"],
-        ["read", file, "--to", tmp_path / "arrays.npy"],
+        ["read", file, "--out", tmp_path / "table.csv"],
+        ["read", file, "--out", tmp_path / "arrays.npy"],
         ["info", file],
         ["info", file, "--json"],
         ["doctor", file],
@@ -119,7 +119,7 @@ def test_names_in_hdf5(thalweg_binary, tmp_path, kind):
         ["convert", "--repack", file, tmp_path / "repacked2.h5", "--json"],
         ["convert", file, tmp_path / "out.blow5"],
         ["check", file],
-        ["plot", file, "--to", tmp_path / "events.html"],
+        ["plot", file, "--out", tmp_path / "events.html"],
         ["graph", "import", file, tmp_path / "network"],
     ]:
         called(thalweg_binary, *verb)

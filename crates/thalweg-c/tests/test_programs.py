@@ -133,7 +133,7 @@ def digests(path):
 
 
 def table(path, tmp_path):
-    command("read", path, "--to", tmp_path / "reads.arrow", "--force")
+    command("read", path, "--out", tmp_path / "reads.arrow", "--force")
     return pyarrow.ipc.open_file(tmp_path / "reads.arrow").read_all()
 
 

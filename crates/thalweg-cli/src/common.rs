@@ -1,13 +1,14 @@
 //! What every verb needs: failures and exit codes, and output to a pipe that may be closed.
 
 use std::fmt::Display;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use rustix::io::Errno;
 use serde_json::Value;
 use thalweg::Error;
+use thalweg::new_file::NewFile;
 use thalweg::text::{Shown, escaped};
 use thalweg_io::stdout_was_closed;
 use thalweg_io::urls::{self, url};
@@ -231,6 +232,49 @@ impl Write for StandardOutput {
 
     fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
+    }
+}
+
+/// The name of standard output in messages.
+const STDOUT: &str = "standard output";
+
+/// What was done by [`to_stdout`] or with [`stdout_file`]. Nobody may read standard output any
+/// more.
+pub(crate) fn streamed<T>(done: thalweg::Result<T>) -> Result<T, Failure> {
+    done.map_err(|error| match &error {
+        Error::Io { file, source, .. }
+            if &**file == STDOUT && source.kind() == io::ErrorKind::BrokenPipe =>
+        {
+            Failure::OutputClosed
+        }
+        _ => error.into(),
+    })
+}
+
+/// Writes to standard output.
+pub(crate) fn to_stdout(part: &[u8]) -> thalweg::Result<()> {
+    let mut out = standard_output();
+    let written = out.write_all(part).and_then(|()| out.flush());
+    written.map_err(|error| Error::io(&STDOUT.into(), "writing", error))
+}
+
+/// Standard output as the file of a conversion. A terminal gets no control characters.
+pub(crate) fn stdout_file() -> NewFile {
+    struct Stdout;
+    impl Write for Stdout {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            standard_output().write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            standard_output().flush()
+        }
+    }
+    let out = BufWriter::with_capacity(OUTPUT_BUFFER, Stdout);
+    if io::stdout().is_terminal() {
+        NewFile::stream(STDOUT, Printable::new(out))
+    } else {
+        NewFile::stream(STDOUT, out)
     }
 }
 

@@ -28,13 +28,13 @@ use crate::open::{ReadArgs, WITHOUT_READS, find_reads, open_set};
 use crate::options::{Kind, check as check_options};
 use crate::output_name::{check_name, is_hdf5_name};
 use crate::prices::PriceArgs;
-use crate::write::{WriteArgs, formats};
+use crate::write::{WriteArgs, all_files, formats, to_stdout};
 use outputs::{format, is_whole, outputs};
 
 /// Convert between SLOW5, BLOW5, POD5 and FAST5, and between compressions; compress FASTQ
 ///
 /// The name of OUT says the format: .slow5, .blow5, .pod5 or .fast5. Many files become one, or with
-/// --per-file one file each.
+/// --per-file one file each. With --to, OUT can be -, the standard output.
 ///
 /// Example: thalweg convert reads.pod5 reads.blow5
 ///
@@ -60,7 +60,7 @@ pub(crate) struct ConvertArgs {
     #[arg(required = true, value_name = "OUT")]
     output: PathBuf,
     /// The format, if the name of OUT does not say it
-    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = formats())]
+    #[arg(long, value_name = "FORMAT", value_parser = formats())]
     to: Option<Format>,
     /// Write one file for each input, with its name, into the folder OUT. Inputs that fail are
     /// named, the others are converted, and the exit code is 1
@@ -123,10 +123,15 @@ pub(crate) fn run(args: &ConvertArgs) -> VerbResult {
     let control = options.control.clone();
     let format = format(args).map_err(|failure| named_like_arrays(args, failure))?;
     let conversion = args.write.conversion(format, &options)?;
+    args.write.check_stream(&args.output)?;
     if args.per_file {
         return per_file(args, format, &conversion, &options);
     }
     let set = open_set(&args.inputs, options).map_err(repack_instead)?;
+    if is_stream(&args.output) && !args.explain {
+        let parts = all_files(&set, &selection(args, &set)?);
+        return to_stdout(&set, parts, &conversion);
+    }
     args.write.force.check(&args.output, set.paths().chain(args.ids.as_deref()))?;
     let selection = selection(args, &set)?;
     if args.explain {

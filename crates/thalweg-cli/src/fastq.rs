@@ -29,7 +29,7 @@ pub(crate) use checksums::Verified;
 
 use crate::common::{
     Failure, VerbResult, complain, counted, is_stream, listing, output, print_json, print_line,
-    shown_path, standard_output,
+    shown_path, streamed, to_stdout,
 };
 use crate::digest::hex;
 use crate::done::say_done;
@@ -37,7 +37,7 @@ use crate::evict;
 use crate::force::check_free;
 use crate::open::identify;
 use crate::progress::FetchProgress;
-use crate::table_sink::{TableKind, TableSink};
+use crate::table_sink::{TableOut, TableSink};
 use crate::timing::{Started, received, with_build};
 
 /// FASTQ on the standard input.
@@ -112,7 +112,7 @@ impl Named {
 
 /// What `thalweg read` does with a file.
 pub(crate) struct ReadJob<'a> {
-    pub(crate) to: Option<&'a Path>,
+    pub(crate) to: Option<TableOut<'a>>,
     pub(crate) digests: bool,
     pub(crate) as_json: bool,
     pub(crate) started: Started,
@@ -127,11 +127,11 @@ pub(crate) fn read(file: &FastqFile, job: &ReadJob<'_>) -> VerbResult {
         let (took_s, cpu_s) = job.started.seconds();
         if job.as_json {
             return print_json(&json!({
-                "schema": "thalweg.table/1", "path": file.name(), "to": shown_path(to),
+                "schema": "thalweg.table/1", "path": file.name(), "to": shown_path(to.path),
                 "reads": reads, "open_to_last_s": took_s, "cpu_s": cpu_s,
             }));
         }
-        say_done(&counted(reads, "read"), to, took_s);
+        say_done(&counted(reads, "read"), to.path, took_s);
         return Ok(());
     }
     if job.digests {
@@ -180,10 +180,9 @@ fn row(record: &Record<'_>) -> String {
 }
 
 /// Writes a table. Returns how many records it has.
-fn save(file: &FastqFile, to: &Path) -> Result<u64, Failure> {
-    let kind = TableKind::of_path(to)
-        .map_err(|why| Failure::Usage(format!("{}: {why}", shown_path(to))))?;
-    let mut sink = TableSink::create(to, kind, &schema())?;
+fn save(file: &FastqFile, to: TableOut<'_>) -> Result<u64, Failure> {
+    let to = TableOut::of_rows(to.path, Some(to.format))?;
+    let mut sink = TableSink::create(to, &schema())?;
     let mut reads = 0;
     for batch in file.batches()? {
         let batch = batch?;
@@ -492,27 +491,6 @@ pub(crate) fn split(file: &FastqFile, job: &SplitJob<'_>) -> VerbResult {
         say_done(&what, job.to, started.elapsed().as_secs_f64());
     }
     Ok(())
-}
-
-const STDOUT: &str = "standard output";
-
-/// What was done by [`to_stdout`]. Nobody may read the standard output any more.
-fn streamed<T>(done: thalweg::Result<T>) -> Result<T, Failure> {
-    done.map_err(|error| match &error {
-        thalweg::Error::Io { file, source, .. }
-            if &**file == STDOUT && source.kind() == std::io::ErrorKind::BrokenPipe =>
-        {
-            Failure::OutputClosed
-        }
-        _ => error.into(),
-    })
-}
-
-/// Writes to the standard output.
-fn to_stdout(part: &[u8]) -> thalweg::Result<()> {
-    let mut out = standard_output();
-    let written = out.write_all(part).and_then(|()| out.flush());
-    written.map_err(|error| thalweg::Error::io(&STDOUT.into(), "writing", error))
 }
 
 /// Checks the records of a file, and its checksums that lie beside it.

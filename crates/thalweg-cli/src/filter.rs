@@ -27,12 +27,12 @@ use crate::write::ManyToOneArgs;
 /// order of the file. Conditions have the columns name, description, bases and mean_quality, the
 /// Phred quality of the mean probability of an error.
 ///
-/// Example: thalweg filter run/ --to long.blow5 --where 'samples >= 5000 and end_reason ==
+/// Example: thalweg filter run/ --out long.blow5 --where 'samples >= 5000 and end_reason ==
 /// signal_positive'
 ///
-/// Example: thalweg filter run/ --to mapped.blow5 --bam mapped.bam
+/// Example: thalweg filter run/ --out mapped.blow5 --bam mapped.bam
 ///
-/// Example: thalweg filter reads.fastq.gz --to good.fastq.gz --where 'bases >= 1000 and
+/// Example: thalweg filter reads.fastq.gz --out good.fastq.gz --where 'bases >= 1000 and
 /// mean_quality >= 10'
 #[derive(Debug, clap::Args)]
 pub(crate) struct FilterArgs {
@@ -95,15 +95,15 @@ fn filter_fastq(
     condition: Option<&Condition>,
     listed: Option<Vec<String>>,
 ) -> VerbResult {
-    let ManyToOneArgs { paths, to, write, .. } = &args.files;
+    let ManyToOneArgs { paths, out, write, .. } = &args.files;
     if let Some(path) = paths.first() {
         check_options(path, Kind::Fastq)?;
     }
-    if !is_stream(to) {
-        write.force.check(to, paths.iter().chain(&args.ids).chain(&args.bam))?;
+    if !is_stream(out) {
+        write.force.check(out, paths.iter().chain(&args.ids).chain(&args.bam))?;
     }
     let job = fastq::ConvertJob {
-        to,
+        to: out,
         single_member: false,
         level: write.level(),
         verify: write.verify,

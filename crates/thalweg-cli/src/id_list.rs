@@ -23,12 +23,29 @@ const MOST_MEMORY: usize = 4 << 30;
 /// What an id takes beside its letters: the string, and what the allocator adds.
 const ID_MEMORY: usize = 48;
 
+/// The name of the column of ids in tables of reads.
+pub(crate) const ID_COLUMN: &str = "read_id";
+
 /// Reads ids of reads from a file or pipe, one per line; `-` is standard input. Escapes as in the
-/// tables that thalweg prints are undone.
+/// tables that thalweg prints are undone. If the first line names a column `read_id`, separated by
+/// tabs or commas, the list is a table, and the ids are in this column.
 pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
     let mut ids = Vec::new();
     let mut memory = 0;
-    for_each_line(path, "list of read ids", |id| {
+    let mut column = None;
+    let mut is_first = true;
+    for_each_line(path, "list of read ids", |line| {
+        if std::mem::take(&mut is_first) {
+            column = IdColumn::of_head(line);
+            if column.is_some() {
+                return Ok(());
+            }
+        }
+        let Some(id) = column.as_ref().map_or(Some(line), |column| column.of(line)) else {
+            let list = urls::shown_path(path);
+            let what = format!("{list}: found the line {line:?}, expected a column {ID_COLUMN}");
+            return Err(Failure::Said(what));
+        };
         memory += ID_MEMORY + id.len();
         if memory > MOST_MEMORY {
             let list = urls::shown_path(path);
@@ -40,6 +57,32 @@ pub(crate) fn read_ids(path: &Path) -> Result<Vec<String>, Failure> {
         Ok(())
     })?;
     Ok(ids)
+}
+
+/// Where the ids are in the lines of a table.
+struct IdColumn {
+    separator: char,
+    number: usize,
+}
+
+impl IdColumn {
+    /// The column of ids, if a line is the head of a table that has one.
+    fn of_head(line: &str) -> Option<Self> {
+        ['\t', ','].into_iter().find_map(|separator| {
+            let is_id = |name: &str| unquoted(name) == ID_COLUMN;
+            let number = line.split(separator).position(is_id)?;
+            Some(Self { separator, number })
+        })
+    }
+
+    fn of<'a>(&self, line: &'a str) -> Option<&'a str> {
+        line.split(self.separator).nth(self.number).map(unquoted)
+    }
+}
+
+/// A cell without spaces and quotes around it. Ids have neither.
+fn unquoted(cell: &str) -> &str {
+    cell.trim().trim_matches('"')
 }
 
 /// Passes the lines of a file or pipe that are not empty to `f`, without the space around them; `-`

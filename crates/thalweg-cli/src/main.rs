@@ -40,6 +40,7 @@ mod split;
 mod synth;
 mod table_sink;
 mod timing;
+mod view;
 mod write;
 
 use std::process::ExitCode;
@@ -67,9 +68,12 @@ enum Verb {
     Info(info::InfoArgs),
     Doctor(doctor::DoctorArgs),
     Scan(scan::ScanArgs),
-    #[command(visible_alias = "subset")]
+    View(view::ViewArgs),
+    Get(view::GetArgs),
     Filter(filter::FilterArgs),
+    #[command(visible_alias = "cat")]
     Merge(merge::MergeArgs),
+    #[command(visible_alias = "subset")]
     Split(split::SplitArgs),
     Plot(plot::PlotArgs),
     Cache(cache::CacheVerbArgs),
@@ -118,6 +122,8 @@ fn main() -> ExitCode {
         Verb::Info(args) => info::run(&args),
         Verb::Doctor(args) => doctor::run(&args),
         Verb::Scan(args) => scan::run(&args),
+        Verb::View(args) => view::view(&args),
+        Verb::Get(args) => view::get(&args),
         Verb::Filter(args) => filter::run(&args),
         Verb::Merge(args) => merge::run(&args),
         Verb::Split(args) => split::run(&args),

@@ -48,7 +48,7 @@ impl Kind {
 /// Options of a verb, and the kinds of files that they are for. If there is no kind, the verb has
 /// the option from arguments that verbs share, and has no use for it. Names are those of the
 /// arguments, with `_` in the place of `-`.
-const OPTIONS: [(&str, &[&str], &[Kind]); 29] = [
+const OPTIONS: [(&str, &[&str], &[Kind]); 30] = [
     (EVERY, &["gap", "no_index"], &[Kind::Arrays]),
     ("read", &["select", "ranks", "slice", "slices", "arrays", "events", "logs"], &[Kind::Arrays]),
     ("read", &["trusted"], &[Kind::Arrays, Kind::Fast5]),
@@ -70,9 +70,10 @@ const OPTIONS: [(&str, &[&str], &[Kind]); 29] = [
     ("convert", &["level"], &[Kind::Reads, Kind::Fastq]),
     ("convert", &["single_member", "md5"], &[Kind::Fastq]),
     ("filter", CODING, &[Kind::Reads]),
+    ("split", &["table"], &[Kind::Reads]),
     ("split", CODING, &[Kind::Reads]),
-    ("split", &["by", "format"], &[Kind::Reads]),
-    ("filter", &["format"], &[Kind::Reads]),
+    ("split", &["by", "to"], &[Kind::Reads]),
+    ("filter", &["to"], &[Kind::Reads]),
     ("synth", &["record"], &[Kind::Blow5]),
     ("synth", &["samples", "signal"], &[Kind::Blow5, Kind::Pod5]),
     ("synth", &["bases", "gzip"], &[Kind::Fastq]),
@@ -103,7 +104,7 @@ const EVERY: &str = "";
 
 /// The outputs without which there is nothing that --force could replace.
 const OUTPUTS: [(&str, &str); 4] =
-    [("read", "to"), ("scan", "to"), ("check", "salvage"), ("compare", "html")];
+    [("read", "out"), ("scan", "out"), ("check", "salvage"), ("compare", "html")];
 
 /// The command, in which --force needs an output that can exist.
 pub(crate) fn with_outputs(command: Command) -> Command {
@@ -149,12 +150,14 @@ pub(crate) fn check_schemes(matches: &ArgMatches) -> VerbResult {
 }
 
 /// The arguments, of the verbs named, for which `-` stands for standard input or output.
-const STREAMS: [(&str, &[&str]); 5] = [
-    ("read", &["paths", "to", "ids"]),
+const STREAMS: [(&str, &[&str]); 7] = [
+    ("read", &["paths", "out", "ids"]),
     ("convert", &["inputs", "output", "ids"]),
-    ("scan", &["to", "ids"]),
-    ("filter", &["paths", "to", "ids"]),
-    ("split", &["paths"]),
+    ("scan", &["out", "ids"]),
+    ("filter", &["paths", "out", "ids"]),
+    ("merge", &["out"]),
+    ("split", &["paths", "table"]),
+    ("get", &["list"]),
 ];
 
 /// Refuses `-` where a verb takes a file or a folder. A verb would look for a file of that name, or

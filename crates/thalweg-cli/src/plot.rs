@@ -24,11 +24,11 @@ use crate::progress::FetchProgress;
 /// network. Long signals are drawn from the least and the greatest value of every stretch, so that
 /// spikes remain visible.
 ///
-/// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --to read.png
+/// Example: thalweg plot reads.blow5 --read 00213403-4297-4f03-8412-3cc8b9cb845a --pa --out read.png
 ///
-/// Example: thalweg plot run/ --to run.html
+/// Example: thalweg plot run/ --out run.html
 ///
-/// Example: thalweg plot run.nxs --bank 'bank1*' --to events.png
+/// Example: thalweg plot run.nxs --bank 'bank1*' --out events.png
 #[derive(Debug, clap::Args)]
 pub(crate) struct PlotArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or a NeXus file
@@ -36,8 +36,8 @@ pub(crate) struct PlotArgs {
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The picture or page to write; its name ends in .png, .svg or .html
-    #[arg(long, short = 'o', visible_alias = "out", value_name = "OUT")]
-    to: PathBuf,
+    #[arg(long, short = 'o', value_name = "OUT")]
+    out: PathBuf,
     /// Draw this read's signal
     #[arg(long, value_name = "ID")]
     read: Option<String>,
@@ -64,18 +64,18 @@ pub(crate) struct PlotArgs {
 pub(crate) fn run(args: &PlotArgs) -> VerbResult {
     let started = Instant::now();
     // A page can be zoomed, so it gets more points than a screen has pixels.
-    let points = if chart::format_of(&args.to)? == "html" { 20_000 } else { args.width as usize };
-    if chart::format_of(&args.to)? == "html" && is_given("width") {
-        let to = shown_path(&args.to);
+    let points = if chart::format_of(&args.out)? == "html" { 20_000 } else { args.width as usize };
+    if chart::format_of(&args.out)? == "html" && is_given("width") {
+        let to = shown_path(&args.out);
         return Err(Failure::Usage(format!(
             "{to}: --width is for pictures; a page fits its window"
         )));
     }
-    args.force.check(&args.to, &args.paths)?;
+    args.force.check(&args.out, &args.paths)?;
     let (title, panels) = panels(args, points)?;
-    chart::write(&args.to, &title, &panels, args.width)?;
+    chart::write(&args.out, &title, &panels, args.width)?;
     let drawn = counted(panels.len() as u64, "panel");
-    say_done(&format!("drew {drawn}"), &args.to, started.elapsed().as_secs_f64());
+    say_done(&format!("drew {drawn}"), &args.out, started.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -88,7 +88,7 @@ fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failur
         match identified.open(options.clone())? {
             Opened::Arrays(file) => {
                 check_options(path, Kind::Arrays)?;
-                file.check_output(&args.to).map_err(Failure::of_argument)?;
+                file.check_output(&args.out).map_err(Failure::of_argument)?;
                 return arrays::event_panels(&file, &args.bank, points / 4);
             }
             other => known = Some(other.into_reads()?),
@@ -99,7 +99,7 @@ fn panels(args: &PlotArgs, points: usize) -> Result<(String, Vec<Panel>), Failur
     }
     let control = options.control.clone();
     let set = open_set_with(&args.paths, known, options)?;
-    args.force.check(&args.to, set.paths())?;
+    args.force.check(&args.out, set.paths())?;
     let _progress = FetchProgress::watch(&control, set.bytes());
     match &args.read {
         Some(id) => read::panels(&set, id, args.pa, points),

@@ -25,7 +25,7 @@ use crate::open::{ReadArgs, identify, open_set_with};
 use crate::options::{Kind, check as check_options};
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
-use crate::table_sink::{is_npy, table};
+use crate::table_sink::{TableFormat, TableOut};
 use crate::timing::Started;
 use crate::{digest, explain, fastq};
 use save::save;
@@ -42,9 +42,9 @@ use timed::{TimedJob, one_by_one, whole};
 ///
 /// Example: thalweg read reads.blow5 --digest
 ///
-/// Example: thalweg read run/ --to run.arrow
+/// Example: thalweg read run/ --out run.arrow
 ///
-/// Example: thalweg read run.nxs --events --bank 'bank1*' --time 0..60 --to events.parquet
+/// Example: thalweg read run.nxs --events --bank 'bank1*' --time 0..60 --out events.parquet
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReadVerbArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'; or an HDF5 file,
@@ -61,11 +61,14 @@ pub(crate) struct ReadVerbArgs {
     /// output: one row a read, with its samples and all auxiliary fields, or a row a record of
     /// FASTQ, or a column for each dataset of HDF5. Reads and datasets can be a folder of numpy's
     /// arrays, .npy, too. The output appears when it is whole
-    #[arg(long, visible_alias = "out", value_name = "OUT")]
+    #[arg(long, short = 'o', value_name = "OUT")]
     #[arg(conflicts_with_all = ["digest", "explain", "one_by_one"])]
-    to: Option<PathBuf>,
-    /// With --to: picoampere (float32) instead of samples
-    #[arg(long, requires = "to")]
+    out: Option<PathBuf>,
+    /// The format of OUT, if its name does not say it
+    #[arg(long, value_name = "FORMAT", requires = "out")]
+    to: Option<TableFormat>,
+    /// With --out: picoampere (float32) instead of samples
+    #[arg(long, requires = "out")]
     pa: bool,
     /// Of one file, print the plan (store model, sizes, memory, requests, predicted time, and of a
     /// URL the cost). Only what a plan needs is read: headers, tables, HDF5's metadata, the index
@@ -81,16 +84,16 @@ pub(crate) struct ReadVerbArgs {
     #[arg(long, requires = "ids", requires = "json")]
     one_by_one: bool,
     /// Fetch the reads and find their records, but decode and deliver nothing
-    #[arg(long, conflicts_with_all = ["digest", "to", "explain"])]
+    #[arg(long, conflicts_with_all = ["digest", "out", "explain"])]
     #[arg(help_heading = MEASURING)]
     no_decode: bool,
     /// Let the consumer take this many nanoseconds longer for each sample
-    #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "to", "explain"])]
+    #[arg(long, value_name = "NS", conflicts_with_all = ["digest", "out", "explain"])]
     #[arg(value_parser = clap::value_parser!(u32).range(1..), help_heading = MEASURING)]
     consumer_ns: Option<u32>,
     /// HDF5: put all arrays into memory at once, even beyond the budget, instead of using them part
     /// by part
-    #[arg(long, conflicts_with_all = ["digest", "to", "explain", "select", "slices"])]
+    #[arg(long, conflicts_with_all = ["digest", "out", "explain", "select", "slices"])]
     #[arg(help_heading = MEASURING)]
     arrays: bool,
     #[command(flatten)]
@@ -113,8 +116,9 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
     };
     let options = counting(args.explain, args.read.options());
     let started = Started::now();
-    if let Some(to) = &args.to {
-        check_output(args, to, args.paths.iter().chain(&args.ids))?;
+    let out = args.out.as_deref().map(|path| TableOut::new(path, args.to)).transpose()?;
+    if let Some(out) = out {
+        check_output(args, out.path, args.paths.iter().chain(&args.ids))?;
     }
     if let Some(path) = args.paths.first()
         && !is_stream(path)
@@ -124,7 +128,7 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         std::fs::metadata(path)
             .map_err(|e| thalweg::Error::io(&urls::shown_path(path).into(), "opening", e))?;
     }
-    let first = match other_first(args, &options, started)? {
+    let first = match other_first(args, out, &options, started)? {
         Some(first) => first,
         None => return Ok(()),
     };
@@ -144,25 +148,22 @@ pub(crate) fn run(args: &ReadVerbArgs) -> VerbResult {
         First::Unknown => None,
     };
     let set = open_set_with(&args.paths, known, options)?;
-    if let Some(to) = &args.to {
-        check_output(args, to, set.paths())?;
+    if let Some(out) = out {
+        check_output(args, out.path, set.paths())?;
     }
     if in_memory {
         load_indexes(&set, &selection)?;
     }
     let started = if in_memory { Started::now() } else { started };
-    reads(args, &set, &selection, started)
+    reads(args, out, &set, &selection, started)
 }
 
-/// Checks the name of the output, and that it replaces nothing.
+/// Checks that the output replaces nothing.
 fn check_output(
     args: &ReadVerbArgs,
     to: &Path,
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
 ) -> VerbResult {
-    if !is_npy(to) {
-        table(to)?;
-    }
     if !is_stream(to) {
         return args.force.check(to, inputs);
     }
@@ -187,19 +188,20 @@ enum First {
 /// are datasets in it. Otherwise returns what is known of the path.
 fn other_first(
     args: &ReadVerbArgs,
+    out: Option<TableOut<'_>>,
     options: &Options,
     started: Started,
 ) -> Result<Option<First>, Failure> {
     let [path, within @ ..] = &args.paths[..] else { return Ok(Some(First::Unknown)) };
     if is_stream(path) {
-        fastq(args, &fastq::from_stdin(options)?, started)?;
+        fastq(args, out, &fastq::from_stdin(options)?, started)?;
         return Ok(None);
     }
     let Some(identified) = identify(path, args.trusted, options)? else {
         return Ok(Some(First::Unknown));
     };
     if identified.is_fastq() {
-        fastq(args, &fastq::open(identified, options)?, started)?;
+        fastq(args, out, &fastq::open(identified, options)?, started)?;
         return Ok(None);
     }
     if !identified.may_hold_arrays() {
@@ -208,7 +210,7 @@ fn other_first(
     let job = ReadJob {
         path,
         within,
-        to: args.to.as_deref(),
+        to: out,
         digests: args.digest,
         as_json: args.json,
         explain: args.explain.then_some(&args.prices),
@@ -223,7 +225,12 @@ fn other_first(
 }
 
 /// Reads a FASTQ file.
-fn fastq(args: &ReadVerbArgs, file: &FastqFile, started: Started) -> VerbResult {
+fn fastq(
+    args: &ReadVerbArgs,
+    to: Option<TableOut<'_>>,
+    file: &FastqFile,
+    started: Started,
+) -> VerbResult {
     alone()?;
     if let [path, _, ..] = &args.paths[..] {
         let path = shown_path(path);
@@ -232,7 +239,6 @@ fn fastq(args: &ReadVerbArgs, file: &FastqFile, started: Started) -> VerbResult 
     if let Some(path) = args.paths.first() {
         check_options(path, Kind::Fastq)?;
     }
-    let to = args.to.as_deref();
     fastq::read(file, &fastq::ReadJob { to, digests: args.digest, as_json: args.json, started })
 }
 
@@ -250,6 +256,7 @@ fn load_indexes(set: &ReadSet, selection: &Selection) -> VerbResult {
 /// Explains, saves, digests or times the reads, as the arguments say.
 fn reads(
     args: &ReadVerbArgs,
+    out: Option<TableOut<'_>>,
     set: &ReadSet,
     selection: &Selection,
     started: Started,
@@ -260,7 +267,7 @@ fn reads(
         return explain::print(set, selection, run, &args.prices, args.json);
     }
     let progress = FetchProgress::watch(&options.control, set.bytes());
-    if let Some(to) = &args.to {
+    if let Some(to) = out {
         let reads = save(set, selection, to, args.pa)?;
         drop(progress);
         let (took_s, cpu_s) = started.seconds();
@@ -268,10 +275,10 @@ fn reads(
             return print_json(&json!({
                 "schema": "thalweg.table/1",
                 "paths": set.paths().map(shown_path).collect::<Vec<_>>(),
-                "to": shown_path(to), "reads": reads, "open_to_last_s": took_s, "cpu_s": cpu_s,
+                "to": shown_path(to.path), "reads": reads, "open_to_last_s": took_s, "cpu_s": cpu_s,
             }));
         }
-        say_done(&counted(reads, "read"), to, took_s);
+        say_done(&counted(reads, "read"), to.path, took_s);
         return Ok(());
     }
     if args.digest {

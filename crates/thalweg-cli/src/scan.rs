@@ -15,14 +15,14 @@ use crate::id_list::read_ids;
 use crate::open::{ReadArgs, open_set};
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
-use crate::table_sink::{TableKind, TableSink};
+use crate::table_sink::{TableFormat, TableOut, TableSink};
 
 /// List everything about reads but their signal: one row a read, as CSV, Arrow or Parquet
 ///
 /// The signal is not decoded; `samples` is the number of a read's samples, `file` the path of its
 /// file. The number of reads is printed on standard error.
 ///
-/// Example: thalweg scan run/ --to reads.parquet
+/// Example: thalweg scan run/ --out reads.parquet
 ///
 /// Example: thalweg scan run/ --columns read_id,samples,run_id --where 'samples >= 5000 and
 /// end_reason == signal_positive'
@@ -33,10 +33,13 @@ pub(crate) struct ScanArgs {
     paths: Vec<PathBuf>,
     /// Write a file in place of CSV to standard output, -; its name ends in .arrow, .parquet, .csv
     /// or .tsv
-    #[arg(long, value_name = "OUT", value_parser = TableKind::parse_path)]
-    to: Option<(PathBuf, TableKind)>,
+    #[arg(long, short = 'o', value_name = "OUT")]
+    out: Option<PathBuf>,
+    /// The format of OUT, if its name does not say it
+    #[arg(long, value_name = "FORMAT", requires = "out")]
+    to: Option<TableFormat>,
     /// Separate columns on standard output by tabs
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, conflicts_with = "out")]
     tsv: bool,
     /// Only these columns, in this order; attributes of read groups, such as run_id, can be among
     /// them
@@ -50,7 +53,7 @@ pub(crate) struct ScanArgs {
     ids: Option<PathBuf>,
     /// Of one file, print the plan (store model, requests, predicted time, and of a URL the cost)
     /// in place of a list
-    #[arg(long, conflicts_with = "to")]
+    #[arg(long, conflicts_with = "out")]
     explain: bool,
     /// With --explain: print one JSON line
     #[arg(long, requires = "explain")]
@@ -77,9 +80,10 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     };
     let options = counting(args.explain, args.read.options());
     let control = options.control.clone();
+    let out = args.out.as_deref().map(|path| TableOut::of_rows(path, args.to)).transpose()?;
     let set = open_set(&args.paths, options)?;
-    if let Some((to, _)) = args.to.as_ref().filter(|(to, _)| !is_stream(to)) {
-        args.force.check(to, set.paths().chain(args.ids.as_deref()))?;
+    if let Some(out) = out.filter(|out| !is_stream(out.path)) {
+        args.force.check(out.path, set.paths().chain(args.ids.as_deref()))?;
     }
     if args.explain {
         let run = ExplainedRun::Fields;
@@ -91,8 +95,8 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     // Ids that are not there are known before the names of the columns are printed.
     let schema = scan.schema();
     let first = scan.next().transpose()?;
-    let mut sink = match &args.to {
-        Some((path, kind)) => TableSink::create(path, *kind, &schema)?,
+    let mut sink = match out {
+        Some(out) => TableSink::create(out, &schema)?,
         None => TableSink::stdout(if args.tsv { b'\t' } else { b',' }, &schema)?,
     };
     let mut reads = 0;
@@ -105,7 +109,7 @@ pub(crate) fn run(args: &ScanArgs) -> VerbResult {
     drop(progress);
     let reads = counted(reads, "read");
     let what = format!("{reads} of {}", counted(set.paths().len() as u64, "file"));
-    let to = args.to.as_ref().map_or(Path::new("-"), |(to, _)| to);
+    let to = out.map_or(Path::new("-"), |out| out.path);
     say_done(&what, to, started.elapsed().as_secs_f64());
     Ok(())
 }

@@ -1,7 +1,9 @@
 //! `thalweg split`: writes one data set as many files.
 
 mod plan;
+mod table;
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +17,7 @@ use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls::url;
 
 use crate::common::{
-    Failure, VerbResult, counted, create_folder, parse_count, print_line, shown_path,
+    Failure, VerbResult, complain, counted, create_folder, parse_count, print_line, shown_path,
 };
 use crate::done::say_done;
 use crate::fastq;
@@ -25,40 +27,56 @@ use crate::options::{Kind, check as check_options};
 use crate::progress::FetchProgress;
 use crate::write::{WriteArgs, formats};
 use plan::{Plan, Rule};
+use table::ReadValues;
 
-/// Split a data set into files: by run, by any column or attribute, or by number of reads
+/// Split a data set into files: by run, by any column or attribute, by a table of reads, or by
+/// number of reads
 ///
-/// The folder --to gets a file for each value of --by, with the value as its name. The header of a
+/// The folder --out gets a file for each value of --by, with the value as its name. The header of a
 /// file has only the read groups of its reads. An existing file is never replaced, and if anything
 /// fails, all new files are removed.
 ///
-/// Example: thalweg split run/ --by run_id --to by-run/
+/// Example: thalweg split run/ --by run_id --out by-run/
+///
+/// With --table, the values come from a table with a column read_id, as basecallers and
+/// demultiplexers write it. Reads that the table does not have are left out. A value may be the
+/// name of a file, such as a.pod5.
+///
+/// Example: thalweg split run/ --table summary.tsv --by barcode --out by-barcode/
 ///
 /// One FASTQ file, or - for the standard input, is split by number of reads. The files are BGZF if
 /// it is compressed.
 ///
-/// Example: thalweg split reads.blow5 --reads 4000 --to parts/
+/// Example: thalweg split reads.blow5 --reads 4000 --out parts/
 ///
-/// Example: thalweg split reads.fastq.gz --reads 1M --to parts/
+/// Example: thalweg split reads.fastq.gz --reads 1M --out parts/
 #[derive(Debug, clap::Args)]
-#[command(group(clap::ArgGroup::new("rule").required(true)))]
+#[command(group(clap::ArgGroup::new("rule").required(true).multiple(true)))]
 pub(crate) struct SplitArgs {
     /// Files of reads, folders of them, and patterns such as 'runs/**/*.blow5'
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// The folder to write into; it is made if it does not exist
-    #[arg(long, value_name = "FOLDER")]
-    to: PathBuf,
+    #[arg(long, short = 'o', value_name = "FOLDER")]
+    out: PathBuf,
     /// A file for each value of this column or attribute: run_id, read_group, channel_number,
-    /// end_reason, file
+    /// end_reason, file; with --table of this column of the table, if it has several
     #[arg(long, value_name = "NAME", group = "rule")]
     by: Option<String>,
+    /// Take the value of each read from this table: CSV or TSV with names of columns, or - for
+    /// standard input
+    #[arg(long, visible_alias = "csv", value_name = "TABLE", group = "rule")]
+    table: Option<PathBuf>,
+    /// Reads of --table that no file has are no error
+    #[arg(long, requires = "table")]
+    missing_ok: bool,
     /// A file for each N reads, in their order, as in 4000 or 4k
     #[arg(long, value_name = "N", group = "rule", value_parser = parse_count)]
+    #[arg(conflicts_with_all = ["by", "table"])]
     reads: Option<u64>,
     /// The format of the new files
     #[arg(long, value_name = "FORMAT", default_value = "blow5", value_parser = formats())]
-    format: Format,
+    to: Format,
     /// Stop if there would be more files than this
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     most: usize,
@@ -83,10 +101,11 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     if args.write.force.is_given() {
         return Err(Failure::Usage("split replaces no file, so --force has no effect".into()));
     }
-    let rule = match (&args.by, args.reads) {
-        (Some(name), _) => Rule::Value(name.clone()),
-        (None, Some(reads @ 1..)) => Rule::Reads(reads),
-        (None, _) => return Err(Failure::Usage("--reads: at least one read a file".into())),
+    let rule = match (&args.table, &args.by, args.reads) {
+        (Some(table), by, _) => Rule::Table(ReadValues::read(table, by.as_deref())?),
+        (None, Some(name), _) => Rule::Value(name.clone()),
+        (None, None, Some(reads @ 1..)) => Rule::Reads(reads),
+        (None, None, _) => return Err(Failure::Usage("--reads: at least one read a file".into())),
     };
     let options = args.read.options();
     if let Some(named) = fastq::Named::only(&args.paths, &options)? {
@@ -96,12 +115,15 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         check_options(path, Kind::Reads)?;
     }
     let control = options.control.clone();
-    let conversion = args.write.conversion(args.format, &options)?;
+    let conversion = args.write.conversion(args.to, &options)?;
     let set = open_set(&args.paths, options)?;
     let headers = merged(&set)?;
     let progress = FetchProgress::watch(&control, set.bytes());
     let plan = Plan::make(&set, &headers, &rule)?;
     drop(progress);
+    if let Rule::Table(values) = &rule {
+        tell_missing(&plan, values, args.missing_ok)?;
+    }
     if plan.parts.len() > args.most {
         let message = format!(
             "{} files would be made; --most {} allows them",
@@ -110,13 +132,13 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
         );
         return Err(Failure::Usage(message));
     }
-    let to = &*file_path(&args.to)?;
-    create_folder(to)?;
-    let outputs = outputs(args, to, &plan, &headers)?;
+    let out = &*file_path(&args.out)?;
+    create_folder(out)?;
+    let outputs = outputs(args, out, &plan, &headers)?;
     let paths: Vec<PathBuf> = outputs.iter().map(|output| output.path.clone()).collect();
     let _progress = FetchProgress::watch(&control, set.bytes());
     let mut made = Vec::with_capacity(outputs.len());
-    let at_once = files_at_once(args.format, to);
+    let at_once = files_at_once(args.to, out);
     for (pass, outputs) in outputs.chunks(at_once).enumerate() {
         made.extend(write(&set, &plan, pass * at_once, outputs, &conversion)?);
     }
@@ -124,9 +146,24 @@ pub(crate) fn run(args: &SplitArgs) -> VerbResult {
     if !args.write.json {
         let reads = counted(plan.reads_in_all() as u64, "read");
         let what = format!("split {reads} into {}", counted(paths.len() as u64, "file"));
-        say_done(&what, to, started.elapsed().as_secs_f64());
+        say_done(&what, out, started.elapsed().as_secs_f64());
     }
     Ok(())
+}
+
+/// Fails if no file has some reads of a table. With `missing_ok` it warns.
+fn tell_missing(plan: &Plan, values: &ReadValues, missing_ok: bool) -> VerbResult {
+    let found: HashSet<&str> = plan.assigned().map(|read| &*read.id).collect();
+    let mut missing: Vec<&str> = values.ids().filter(|id| !found.contains(id)).collect();
+    missing.sort_unstable();
+    let [first, ..] = missing[..] else { return Ok(()) };
+    let of = counted(values.len() as u64, "read");
+    let what = format!("not found: {} of {of} of the table (such as {first})", missing.len());
+    if missing_ok {
+        complain(&what);
+        return Ok(());
+    }
+    Err(Failure::Said(format!("{what}; --missing-ok leaves them out")))
 }
 
 /// The files to write. Fails if one of them exists: what a part replaced could not be brought back
@@ -139,9 +176,9 @@ fn outputs(
 ) -> Result<Vec<Output>, Failure> {
     let mut outputs = Vec::with_capacity(plan.parts.len());
     for part in &plan.parts {
-        let path = to.join(format!("{}.{}", part.name, args.format.extension()));
+        let path = to.join(format!("{}.{}", part.name, args.to.extension()));
         check_free(&path)?;
-        outputs.push(Output { path, headers: headers.only(&part.groups) });
+        outputs.push(Output::new(&path, headers.only(&part.groups)));
     }
     Ok(outputs)
 }
@@ -157,13 +194,13 @@ fn split_fastq(
         check_options(path, Kind::Fastq)?;
     }
     let &Rule::Reads(reads) = rule else {
-        return Err(Failure::Usage("--by is for reads, and not for FASTQ".into()));
+        return Err(Failure::Usage("--by and --table are for reads, and not for FASTQ".into()));
     };
-    let to = &*file_path(&args.to)?;
+    let out = &*file_path(&args.out)?;
     let file = named.open(options)?;
-    create_folder(to)?;
+    create_folder(out)?;
     let job = fastq::SplitJob {
-        to,
+        to: out,
         reads,
         most: args.most,
         level: args.write.level(),
@@ -190,7 +227,7 @@ fn write(
             reads.iter().filter_map(|read| Some((read, output_of(read.part)? as u32))).collect();
         let selection = match wanted.len() {
             0 => continue,
-            all if all == reads.len() => Selection::All,
+            all if all == reads.len() && plan.has_all(file) => Selection::All,
             _ => Selection::Ids(Arc::new(
                 wanted.iter().map(|(read, _)| read.id.to_string()).collect(),
             )),

@@ -2,7 +2,7 @@
 //! or to standard output.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
@@ -16,6 +16,7 @@ use thalweg::new_file::{ArrowWriter, NewFile};
 use thalweg::text::escaped;
 
 use crate::common::{Failure, VerbResult, is_stream, listing, shown_path};
+use crate::output_name::check_name;
 
 /// Rows that are written before a signal is looked for: text takes microseconds a row.
 const ROWS_BETWEEN_SIGNALS: usize = 1 << 16;
@@ -24,49 +25,96 @@ const ROWS_BETWEEN_SIGNALS: usize = 1 << 16;
 /// gigabytes.
 const ROW_GROUP_MEMORY: usize = 32 << 20;
 
-/// Whether a path names a folder of numpy's arrays.
-pub(crate) fn is_npy(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "npy")
-}
-
-/// The format of the table at a path.
-///
-/// # Errors
-/// [`Failure::Usage`] for a name that says none.
-pub(crate) fn table(path: &Path) -> Result<TableKind, Failure> {
-    let usage =
-        |e| Failure::Usage(format!("{}: {e}, or .npy for a folder of arrays", shown_path(path)));
-    TableKind::of_path(path).map_err(usage)
-}
-
-/// The format of a table's file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TableKind {
+/// The format of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TableFormat {
     Arrow,
     Parquet,
-    Text { delimiter: u8 },
+    Csv,
+    Tsv,
+    /// A folder of numpy's arrays
+    Npy,
 }
 
-impl TableKind {
-    /// A path, and the format that its ending names.
-    pub(crate) fn parse_path(text: &str) -> Result<(PathBuf, Self), String> {
-        let path = PathBuf::from(text);
-        let kind = Self::of_path(&path)?;
-        Ok((path, kind))
+/// Where a table is written to: a file, a folder of numpy's arrays, or `-`, the standard output.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableOut<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) format: TableFormat,
+}
+
+impl TableFormat {
+    const ALL: [Self; 5] = [Self::Arrow, Self::Parquet, Self::Csv, Self::Tsv, Self::Npy];
+
+    /// The end of the names of its files, and its name.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Arrow => ("arrow", "Arrow IPC"),
+            Self::Parquet => ("parquet", "Parquet"),
+            Self::Csv => ("csv", "CSV"),
+            Self::Tsv => ("tsv", "TSV"),
+            Self::Npy => ("npy", "numpy's arrays"),
+        }
     }
 
-    /// The format that the ending of a path names. Standard output gets CSV.
-    pub(crate) fn of_path(path: &Path) -> Result<Self, String> {
-        if is_stream(path) {
-            return Ok(Self::Text { delimiter: b',' });
+    /// The format that the end of a name says.
+    fn of_name(path: &Path) -> Option<Self> {
+        let end = path.extension()?;
+        Self::ALL.into_iter().find(|format| end == format.names().0)
+    }
+}
+
+impl<'a> TableOut<'a> {
+    /// The output at a path, in the format that is asked for or that the name says. Standard output
+    /// gets CSV.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for a name that says no format, or another one.
+    pub(crate) fn new(path: &'a Path, asked: Option<TableFormat>) -> Result<Self, Failure> {
+        let format = match asked {
+            Some(asked) => {
+                let (end, name) = asked.names();
+                check_name(path, name, &[end])?;
+                asked
+            }
+            None if is_stream(path) => TableFormat::Csv,
+            None => TableFormat::of_name(path).ok_or_else(|| {
+                let path = shown_path(path);
+                let ends = "the name must end in .arrow, .parquet, .csv, .tsv or, for a folder of \
+                            arrays, .npy; or --to must say which";
+                Failure::Usage(format!("{path}: {ends}"))
+            })?,
+        };
+        if is_stream(path) && !matches!(format, TableFormat::Csv | TableFormat::Tsv) {
+            let name = format.names().1;
+            let what = format!("-: {name} cannot be written to standard output; CSV and TSV can");
+            return Err(Failure::Usage(what));
         }
-        match path.extension().and_then(|e| e.to_str()) {
-            Some("arrow") => Ok(Self::Arrow),
-            Some("parquet") => Ok(Self::Parquet),
-            Some("csv") => Ok(Self::Text { delimiter: b',' }),
-            Some("tsv") => Ok(Self::Text { delimiter: b'\t' }),
-            _ => Err("the name must end in .arrow, .parquet, .csv or .tsv".into()),
+        Ok(Self { path, format })
+    }
+
+    /// The output whose format its name says.
+    pub(crate) fn by_name(path: &'a Path) -> Option<Self> {
+        TableFormat::of_name(path).map(|format| Self { path, format })
+    }
+
+    /// [`TableOut::new`] for rows that cannot be a folder of arrays.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] for such a folder, too.
+    pub(crate) fn of_rows(path: &'a Path, asked: Option<TableFormat>) -> Result<Self, Failure> {
+        let out = Self::new(path, asked)?;
+        if out.is_npy() {
+            let path = shown_path(path);
+            let what = format!("{path}: these rows are no arrays of numpy; Parquet can hold them");
+            return Err(Failure::Usage(what));
         }
+        Ok(out)
+    }
+
+    /// Whether it is a folder of numpy's arrays.
+    pub(crate) fn is_npy(self) -> bool {
+        self.format == TableFormat::Npy
     }
 }
 
@@ -94,12 +142,19 @@ pub(crate) enum TableSink {
 }
 
 impl TableSink {
-    /// Starts a table in a file, or for `-` on standard output.
-    pub(crate) fn create(path: &Path, kind: TableKind, schema: &Schema) -> Result<Self, Failure> {
-        Ok(match kind {
-            TableKind::Text { delimiter } if is_stream(path) => Self::stdout(delimiter, schema)?,
-            TableKind::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
-            TableKind::Parquet => {
+    /// Starts a table in a file or on standard output. A folder of arrays is none.
+    ///
+    /// # Errors
+    /// Those of making the file.
+    pub(crate) fn create(out: TableOut<'_>, schema: &Schema) -> Result<Self, Failure> {
+        let TableOut { path, format } = out;
+        let delimiter = if format == TableFormat::Tsv { b'\t' } else { b',' };
+        Ok(match format {
+            TableFormat::Csv | TableFormat::Tsv if is_stream(path) => {
+                Self::stdout(delimiter, schema)?
+            }
+            TableFormat::Arrow => Self::Arrow(ArrowWriter::create(path, schema)?),
+            TableFormat::Parquet => {
                 let stream = NewFileStream(NewFile::create(path)?);
                 let properties =
                     WriterProperties::builder().set_compression(Compression::SNAPPY).build();
@@ -108,7 +163,7 @@ impl TableSink {
                         .map_err(parquet)?;
                 Self::Parquet(Box::new(writer))
             }
-            TableKind::Text { delimiter } => {
+            TableFormat::Csv | TableFormat::Tsv | TableFormat::Npy => {
                 let to = NewFileStream(NewFile::create(path)?);
                 Self::Text(TextTable::new(delimiter, delimiter == b'\t', schema, to)?)
             }

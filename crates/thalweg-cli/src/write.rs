@@ -10,14 +10,16 @@ use serde_json::{Value, json};
 use thalweg::control::Control;
 use thalweg::convert::{Conversion, ConvertReport, Lost, Output, SetPart, make, merged};
 use thalweg::format::Format;
-use thalweg::reads::{Options, ReadSet};
+use thalweg::reads::{Options, ReadSet, Selection};
 use thalweg_io::urls;
 
-use crate::common::{Failure, VerbResult, complain, counted, print_json};
+use crate::common::{
+    Failure, VerbResult, complain, counted, is_stream, print_json, stdout_file, streamed,
+};
 use crate::done::{say_done, stored_bytes};
 use crate::force::ForceArgs;
 use crate::open::{ReadArgs, open_set};
-use crate::output_name::{check_name, refuse_stdout};
+use crate::output_name::check_name;
 use crate::progress::FetchProgress;
 use crate::timing::add_received;
 use coding::CodingArgs;
@@ -40,6 +42,35 @@ pub(crate) struct WriteArgs {
     pub(crate) force: ForceArgs,
 }
 
+/// The parts of a set with all of its files.
+pub(crate) fn all_files(set: &ReadSet, selection: &Selection) -> Vec<SetPart> {
+    (0..set.paths().len()).map(|file| SetPart::new(file, selection.clone())).collect()
+}
+
+/// Writes reads to standard output.
+pub(crate) fn to_stdout(set: &ReadSet, parts: Vec<SetPart>, conversion: &Conversion) -> VerbResult {
+    let out = Path::new("-");
+    if conversion.coding.format() == Format::Fast5 {
+        let what = "-: FAST5 cannot be written to standard output; SLOW5, BLOW5 and POD5 can";
+        return Err(Failure::Usage(what.into()));
+    }
+    let output = Output { create: |_| Ok(stdout_file()), ..Output::new(out, merged(set)?) };
+    for made in streamed(make(set, parts, vec![output], conversion))? {
+        complain_of_losses(out, &streamed(made.publish())?);
+    }
+    Ok(())
+}
+
+/// Names what a format could not hold.
+fn complain_of_losses(path: &Path, report: &ConvertReport) {
+    for Lost { what, reads, first } in &report.lost {
+        let reads =
+            reads.map(|reads| format!(", in {}", counted(reads, "read"))).unwrap_or_default();
+        let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
+        complain(&format!("{}: lost: {what}{reads}{first}", urls::shown_path(path)));
+    }
+}
+
 /// The arguments of verbs that read any number of files and write one.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct ManyToOneArgs {
@@ -48,11 +79,11 @@ pub(crate) struct ManyToOneArgs {
     pub(crate) paths: Vec<PathBuf>,
     /// The file to write; it appears when it is whole. Its name ends in .slow5, .blow5, .pod5 or
     /// .fast5, or in .fastq or .fastq.gz if FASTQ is read
-    #[arg(long, value_name = "OUT")]
-    pub(crate) to: PathBuf,
+    #[arg(long, short = 'o', value_name = "OUT")]
+    pub(crate) out: PathBuf,
     /// The format, if the name of OUT does not say it
     #[arg(long, value_name = "FORMAT", value_parser = formats())]
-    format: Option<Format>,
+    to: Option<Format>,
     #[command(flatten)]
     pub(crate) write: WriteArgs,
     #[command(flatten)]
@@ -65,20 +96,14 @@ pub(crate) fn formats() -> impl TypedValueParser<Value = Format> {
 }
 
 /// The format to write: the given one, or else the format that the file's name stands for.
-/// `option`: the option that gives a format, for the message.
-pub(crate) fn format_of(
-    asked: Option<Format>,
-    option: &str,
-    path: &Path,
-) -> Result<Format, Failure> {
-    refuse_stdout(path)?;
+pub(crate) fn format_of(asked: Option<Format>, path: &Path) -> Result<Format, Failure> {
     if let Some(asked) = asked {
         check_name(path, asked.name(), &[asked.extension()])?;
     }
     asked.or(Format::of_path(path)).ok_or_else(|| {
         let path = urls::shown_path(path);
         let endings = "the name must end in .slow5, .blow5, .pod5 or .fast5";
-        Failure::Usage(format!("{path}: {endings}, or {option} must say which"))
+        Failure::Usage(format!("{path}: {endings}, or --to must say which"))
     })
 }
 
@@ -98,6 +123,15 @@ impl WriteArgs {
         })
     }
 
+    /// Refuses what can only be done with files, if the output is standard output.
+    pub(crate) fn check_stream(&self, out: &Path) -> VerbResult {
+        if is_stream(out) && (self.verify || self.json) {
+            let what = "-: --verify and --json are for files, and not for standard output";
+            return Err(Failure::Usage(what.into()));
+        }
+        Ok(())
+    }
+
     /// The level of the compression, if it is given.
     pub(crate) fn level(&self) -> Option<i32> {
         self.coding.level()
@@ -115,12 +149,7 @@ impl WriteArgs {
         report: &ConvertReport,
         more: Option<(&str, Value)>,
     ) -> VerbResult {
-        for Lost { what, reads, first } in &report.lost {
-            let reads =
-                reads.map(|reads| format!(", in {}", counted(reads, "read"))).unwrap_or_default();
-            let first = first.as_ref().map(|id| format!(", first in {id}")).unwrap_or_default();
-            complain(&format!("{}: lost: {what}{reads}{first}", urls::shown_path(path)));
-        }
+        complain_of_losses(path, report);
         if !self.json {
             return Ok(());
         }
@@ -157,20 +186,24 @@ impl ManyToOneArgs {
     ) -> VerbResult {
         let started = Instant::now();
         let control = options.control.clone();
-        let conversion =
-            self.write.conversion(format_of(self.format, "--format", &self.to)?, &options)?;
+        self.write.check_stream(&self.out)?;
+        let conversion = self.write.conversion(format_of(self.to, &self.out)?, &options)?;
         let set = open_set(&self.paths, options)?;
-        self.write.force.check(&self.to, set.paths().chain(lists.iter().copied()))?;
+        if is_stream(&self.out) {
+            let (parts, _) = choose(&set)?;
+            return to_stdout(&set, parts, &conversion);
+        }
+        self.write.force.check(&self.out, set.paths().chain(lists.iter().copied()))?;
         let mut progress = Some(self.write.progress(&control, set.bytes()));
         let (parts, of) = choose(&set)?;
-        let output = Output { path: self.to.clone(), headers: merged(&set)? };
+        let output = Output::new(&self.out, merged(&set)?);
         let of = of.map_or(String::new(), |of| format!(" of {of}"));
         let files = counted(set.paths().len() as u64, "file");
         for made in make(&set, parts, vec![output], &conversion)? {
             let report = made.publish()?;
             drop(progress.take());
-            self.write.force.remove_old_index(&self.to);
-            self.write.print_report(&self.to, &report, None)?;
+            self.write.force.remove_old_index(&self.out);
+            self.write.print_report(&self.out, &report, None)?;
             if !self.write.json {
                 let reads = if of.is_empty() {
                     counted(report.reads, "read")
@@ -178,7 +211,7 @@ impl ManyToOneArgs {
                     format!("{}{of} reads", report.reads)
                 };
                 let what = format!("{done} {reads} of {files}");
-                say_done(&what, &self.to, started.elapsed().as_secs_f64());
+                say_done(&what, &self.out, started.elapsed().as_secs_f64());
             }
         }
         Ok(())

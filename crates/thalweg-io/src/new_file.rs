@@ -17,11 +17,13 @@
 //! ```
 
 use std::borrow::Cow;
+use std::fmt;
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::urls::url;
 use local::LocalFile;
 use object::{upload, writer};
@@ -63,6 +65,10 @@ enum Bytes {
         object: Box<dyn NewObject>,
         written: u64,
     },
+    Stream {
+        to: Stream,
+        written: u64,
+    },
     /// Into a file, which is uploaded when it is complete.
     Staged {
         file: LocalFile,
@@ -70,7 +76,23 @@ enum Bytes {
     },
 }
 
+/// What takes bytes as they come.
+struct Stream(Box<dyn Write + Send>);
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Stream")
+    }
+}
+
 impl NewFile {
+    /// A file that is no file: its bytes go to `to` at once, and what was written stays whatever
+    /// happens. `name` is for messages.
+    pub fn stream(name: &str, to: impl Write + Send + 'static) -> Self {
+        let bytes = Bytes::Stream { to: Stream(Box::new(to)), written: 0 };
+        Self { name: name.into(), path: PathBuf::new(), bytes }
+    }
+
     /// Creates the temporary file. [`NewFile::finish`] replaces a file that is at `path` now, and
     /// gives the new file its permissions. A file that appears at `path` later is kept, and is an
     /// error then. Objects at URLs are replaced by the same rule.
@@ -151,6 +173,11 @@ impl NewFile {
                 *written += bytes.len() as u64;
                 Ok(())
             }
+            Bytes::Stream { to, written } => {
+                to.0.write_all(bytes).map_err(|e| Error::io(&self.name, "writing", e))?;
+                *written += bytes.len() as u64;
+                Ok(())
+            }
         }
     }
 
@@ -177,7 +204,7 @@ impl NewFile {
     pub fn len(&self) -> u64 {
         match &self.bytes {
             Bytes::File(file) | Bytes::Staged { file, .. } => file.len(),
-            Bytes::Object { written, .. } => *written,
+            Bytes::Object { written, .. } | Bytes::Stream { written, .. } => *written,
         }
     }
 
@@ -187,11 +214,11 @@ impl NewFile {
     }
 
     /// The path of the temporary file. An object has none, and this is its URL, unless it was made
-    /// by [`NewFile::staged`].
+    /// by [`NewFile::staged`]; a stream has none at all, and this is empty.
     pub fn temporary(&self) -> &Path {
         match &self.bytes {
             Bytes::File(file) | Bytes::Staged { file, .. } => file.temporary(),
-            Bytes::Object { .. } => &self.path,
+            Bytes::Object { .. } | Bytes::Stream { .. } => &self.path,
         }
     }
 
@@ -204,6 +231,9 @@ impl NewFile {
         match &mut self.bytes {
             Bytes::File(file) | Bytes::Staged { file, .. } => file.seal(),
             Bytes::Object { object, .. } => object.seal(),
+            Bytes::Stream { to, .. } => {
+                to.0.flush().map_err(|e| Error::io(&self.name, "writing", e))
+            }
         }
     }
 
@@ -212,8 +242,12 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), as on a full disk;
     /// [`Error::Exists`](crate::Error::Exists) if another file appeared at the path meanwhile.
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
+        if matches!(self.bytes, Bytes::Stream { .. }) {
+            return self.seal();
+        }
         match self.bytes {
+            Bytes::Stream { .. } => Ok(()),
             Bytes::File(file) => file.finish(),
             Bytes::Object { object, .. } => object.finish(),
             Bytes::Staged { mut file, object } => {

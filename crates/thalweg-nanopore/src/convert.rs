@@ -31,11 +31,13 @@ use std::path::{Path, PathBuf};
 use std::slice;
 use std::sync::Arc;
 
+use thalweg_io::new_file::NewFile;
 use thalweg_io::open::Options;
 use thalweg_io::urls;
 use thalweg_io::{Error, Fault, Result};
 
 use crate::losses::Losses;
+pub use crate::output::CreateFile;
 use crate::pod5;
 use crate::pod5::SignalDecoder;
 use crate::reads::{Read, ReadFile, ReadSet, Selection};
@@ -101,6 +103,16 @@ pub struct Output {
     pub path: PathBuf,
     /// The merged header of the set, and how the records of each file map to it.
     pub headers: Merged,
+    /// Makes the file, unless it is verified: [`NewFile::create`], or a stream. A format that needs
+    /// its file to be a file, as FAST5 does, makes it by itself.
+    pub create: CreateFile,
+}
+
+impl Output {
+    /// A file that appears when it is complete.
+    pub fn new(path: &Path, headers: Merged) -> Self {
+        Self { path: path.to_owned(), headers, create: NewFile::create }
+    }
 }
 
 /// Something that the format could not hold.
@@ -166,7 +178,7 @@ pub fn convert(
     conversion: &Conversion,
 ) -> Result<ConvertReport> {
     let parts = (0..set.paths().len()).map(|file| SetPart::new(file, selection.clone())).collect();
-    let output = Output { path: path.to_owned(), headers: merged(set)? };
+    let output = Output::new(path, merged(set)?);
     make_one(set, parts, output, conversion)?.publish()
 }
 
@@ -337,7 +349,7 @@ impl ConvertWorker {
 
 impl OutputWriter {
     fn start(output: Output, conversion: &Conversion, seed: u64) -> Result<(Self, OutputContext)> {
-        let Output { path, headers } = output;
+        let Output { path, headers, create } = output;
         let name: Arc<str> = urls::shown_path(&path).into();
         let header = headers.header();
         let coding = conversion.coding.clone().seeded(seed);
@@ -349,7 +361,7 @@ impl OutputWriter {
             .map(|_| ComparedFields::of(header, |name| target.holds(name)));
         let sink = match conversion.verify {
             Some(_) => target.create_staged(&path)?,
-            None => target.create(&path)?,
+            None => target.create_by(&path, create)?,
         };
         Ok((
             Self { name, sink, loss_record, digests: Vec::new(), origins: None },

@@ -16,7 +16,7 @@ use crate::losses::Losses;
 use crate::record::{Index, Record, StoredRow};
 
 /// What makes a new file.
-pub(crate) type CreateFile = fn(&Path) -> Result<NewFile>;
+pub type CreateFile = fn(&Path) -> Result<NewFile>;
 
 /// How a format writes the reads of one header.
 pub(crate) trait WriteFormat: fmt::Debug + Send + Sync + 'static {
@@ -213,7 +213,7 @@ impl Target {
         self.create_by(path, NewFile::staged)
     }
 
-    fn create_by(&self, path: &Path, new: CreateFile) -> Result<ReadSink> {
+    pub(crate) fn create_by(&self, path: &Path, new: CreateFile) -> Result<ReadSink> {
         Ok(ReadSink { writer: self.0.create(path, new)?, reads: 0, samples: 0 })
     }
 }

@@ -134,7 +134,7 @@ fn write(
     let part = |(file, ids)| SetPart::new(file, Selection::Ids(Arc::new(ids)));
     let parts = files.into_iter().map(part).collect();
     let headers = merged(set)?;
-    let made = make(set, parts, vec![Output { path: output.to_owned(), headers }], conversion)?;
+    let made = make(set, parts, vec![Output::new(output, headers)], conversion)?;
     let report = made.into_iter().next().map(MadeFile::publish).transpose()?;
     Ok((report.unwrap_or_default(), missing))
 }

@@ -26,7 +26,7 @@ def test_reads_are_the_same_in_all_formats(files, tmp_path):
 
 
 def test_some_reads_of_many_files(files, command, tmp_path):
-    command("split", files / "reads.blow5", "--to", tmp_path / "parts", "--reads", "20")
+    command("split", files / "reads.blow5", "--out", tmp_path / "parts", "--reads", "20")
     reads = thalweg.open(tmp_path / "parts")
     wanted = [read.id for read in reads if read.samples > 50_000]
     done = thalweg.convert(reads, tmp_path / "long.pod5", where="samples > 50000")

@@ -61,7 +61,7 @@ def test_selected_events_are_those_of_the_command(files, command, events, tmp_pa
         ({"tof": (None, 2000.5), "banks": "bank4_events"}, ["--tof", "..2000.5", "--bank", "bank4_events"]),
     ]:
         table = tmp_path / "events.parquet"
-        command("read", files / "run.nxs", "--events", "--to", table, "--force", *arguments)
+        command("read", files / "run.nxs", "--events", "--out", table, "--force", *arguments)
         expected = pyarrow.parquet.read_table(table)
         found = events.read(**kwargs)
         assert sum(len(bank.pulse) for bank in found) == expected.num_rows > 0, kwargs

@@ -248,7 +248,7 @@ def test_functions_are_pod5s(many):
 
 
 def test_datasets_are_pod5s(files, command, tmp_path):
-    command("split", files / "reads.pod5", "--to", tmp_path / "parts", "--reads", "20", "--format", "pod5")
+    command("split", files / "reads.pod5", "--out", tmp_path / "parts", "--reads", "20", "--to", "pod5")
     (tmp_path / "parts" / "deep").mkdir()
     command("convert", files / "reads.blow5", tmp_path / "parts" / "deep" / "more.pod5")
     (tmp_path / "parts" / "notes.txt").write_text("no reads")

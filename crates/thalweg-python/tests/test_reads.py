@@ -380,7 +380,7 @@ def test_errors_are_pythons_too(files, tmp_path):
 
 
 def test_folders_and_patterns_are_one_set(files, command, tmp_path):
-    command("split", files / "reads.blow5", "--to", tmp_path / "parts", "--reads", "20")
+    command("split", files / "reads.blow5", "--out", tmp_path / "parts", "--reads", "20")
     reads = thalweg.open(tmp_path / "parts")
     assert len(reads.paths) > 1
     assert sorted(reads.ids) == sorted(thalweg.open(files / "reads.blow5").ids)

@@ -5,7 +5,7 @@ mod npy;
 
 use std::io::Write;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use crate::callback::CallbackFailure;
 use crate::common::{Failure, VerbResult, complain, counted, ended, output, print_json};
 use crate::done::say_done;
 use crate::progress::FetchProgress;
-use crate::table_sink::{TableSink, is_npy, table};
+use crate::table_sink::{TableOut, TableSink};
 use crate::timing::Started;
 
 /// Options of `read` that are about arrays or reads.
@@ -47,7 +47,7 @@ const NOT_EVENTS: [&str; 12] = [
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Events of NeXus files")]
 pub(crate) struct EventArgs {
-    /// Read the events of neutron detectors. With --to, write a table with the columns bank,
+    /// Read the events of neutron detectors. With --out, write a table with the columns bank,
     /// event_id, event_time_offset, event_weight (if there are weights), pulse_time and pulse;
     /// otherwise count them
     #[arg(long, conflicts_with_all = NOT_EVENTS)]
@@ -70,10 +70,10 @@ pub(crate) struct EventArgs {
     tof: Option<Range<f64>>,
     /// The order of the rows of a table; arrays and counts do not depend on it, and are always read
     /// in the order of the file
-    #[arg(long, value_enum, default_value_t, requires = "events", requires = "to")]
+    #[arg(long, value_enum, default_value_t, requires = "events", requires = "out")]
     order: RowOrder,
     /// Read the logs whose path or name matches this pattern (all, without one) as a table with the
-    /// columns log, time, seconds, value, text and units, or with --to OUT.npy as arrays
+    /// columns log, time, seconds, value, text and units, or with --out OUT.npy as arrays
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = "*")]
     #[arg(conflicts_with_all = ["events", "bank", "pulses", "time", "tof", "order", "json"])]
     #[arg(conflicts_with_all = NOT_EVENTS)]
@@ -91,10 +91,10 @@ enum RowOrder {
 }
 
 impl EventArgs {
-    fn order(&self, to: Option<&Path>, banks: usize) -> EventOrder {
+    fn order(&self, to: Option<TableOut<'_>>, banks: usize) -> EventOrder {
         let as_stored = match to {
             None => true,
-            Some(to) if is_npy(to) => banks <= MOST_OPEN,
+            Some(to) if to.is_npy() => banks <= MOST_OPEN,
             Some(_) => self.order == RowOrder::File,
         };
         if as_stored { EventOrder::AsStored } else { EventOrder::ByBank }
@@ -201,21 +201,20 @@ enum EventSink {
 
 impl EventSink {
     fn create(
-        to: Option<&Path>,
+        to: Option<TableOut<'_>>,
         banks: &[&Bank],
         order: EventOrder,
         file: &str,
     ) -> Result<Self, Failure> {
         let Some(to) = to else { return Ok(Self::Counted) };
-        if is_npy(to) {
+        if to.is_npy() {
             return Ok(Self::Arrays(Arrays::create(
-                to,
+                to.path,
                 if order == EventOrder::AsStored { banks.len() } else { 1 },
             )?));
         }
-        let kind = table(to)?;
         let events = EventTable::new(banks, file)?;
-        Ok(Self::Table(Box::new((TableSink::create(to, kind, events.schema())?, events))))
+        Ok(Self::Table(Box::new((TableSink::create(to, events.schema())?, events))))
     }
 
     fn push(&mut self, bank: &Bank, batch: &EventBatch<'_>, control: &Control) -> VerbResult {
@@ -245,7 +244,7 @@ pub(super) fn run(
     file: &ArrayFile,
     within: &[PathBuf],
     args: &EventArgs,
-    to: Option<&Path>,
+    to: Option<TableOut<'_>>,
     json: bool,
     started: &Started,
 ) -> VerbResult {
@@ -278,7 +277,7 @@ fn events(
     nexus: &Nexus<'_>,
     within: &[PathBuf],
     args: &EventArgs,
-    to: Option<&Path>,
+    to: Option<TableOut<'_>>,
     json: bool,
     started: &Started,
 ) -> VerbResult {
@@ -340,7 +339,7 @@ fn in_json(
     nexus: &Nexus<'_>,
     summary: &EventsSummary,
     file: &str,
-    to: Option<&Path>,
+    to: Option<TableOut<'_>>,
     started: &Started,
 ) -> Value {
     let rows: Vec<Value> = summary
@@ -352,7 +351,7 @@ fn in_json(
     let findings: Vec<Value> = summary.findings.iter().map(finding_as_json).collect();
     let (seconds, cpu) = started.seconds();
     json!({
-        "schema": "thalweg.events/1", "file": file, "path": file, "to": to.map(urls::shown_path),
+        "schema": "thalweg.events/1", "file": file, "path": file, "to": to.map(|to| urls::shown_path(to.path)),
         "events": event_count(summary), "banks": rows, "findings": findings,
         "open_to_last_s": seconds, "cpu_s": cpu,
     })
@@ -361,7 +360,7 @@ fn in_json(
 fn print_in_words(
     summary: &EventsSummary,
     banks: usize,
-    to: Option<&Path>,
+    to: Option<TableOut<'_>>,
     started: &Started,
 ) -> VerbResult {
     let events = event_count(summary);
@@ -369,7 +368,7 @@ fn print_in_words(
     let rate = events as f64 / 1e6 / seconds.max(1e-9);
     let [events, banks] = [counted(events, "event"), counted(banks as u64, "bank")];
     if let Some(to) = to {
-        say_done(&format!("{events} of {banks}"), to, seconds);
+        say_done(&format!("{events} of {banks}"), to.path, seconds);
         return Ok(());
     }
     let mut out = output();

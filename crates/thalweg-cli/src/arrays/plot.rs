@@ -59,7 +59,7 @@ pub(crate) fn event_panels(
     if banks.iter().any(|bank| bank.number(EventColumn::Weight).is_some()) {
         complain(
             &"each event counts as one here, whatever its event_weight; \
-              `thalweg read --events --to` has the weights",
+              `thalweg read --events --out` has the weights",
         );
     }
     let events: u64 = banks.iter().map(|bank| bank.events()).sum();

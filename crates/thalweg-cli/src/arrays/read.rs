@@ -25,6 +25,7 @@ use crate::common::{Failure, VerbResult, alone, complain, counted, ended, output
 use crate::options::{Kind, check as check_options};
 use crate::prices::PriceArgs;
 use crate::progress::FetchProgress;
+use crate::table_sink::TableOut;
 use crate::timing::Started;
 
 /// Which parts of arrays are read, and by which processes.
@@ -33,20 +34,20 @@ pub(crate) struct ArrayArgs {
     /// HDF5: only this part of each array, as in 0:100:2,:,5 for its dimensions, or single elements
     /// as in 1,2;3,4
     #[arg(long, value_name = "SELECTION", allow_hyphen_values = true)]
-    #[arg(conflicts_with_all = ["to", "ranks", "slice", "slices"])]
+    #[arg(conflicts_with_all = ["out", "ranks", "slice", "slices"])]
     select: Option<Select>,
     /// HDF5: read in N processes, each a slice, as `mpiexec -n N thalweg read` does with MPI
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_SLICES))]
-    #[arg(conflicts_with_all = ["digest", "to", "explain", "slices"])]
+    #[arg(conflicts_with_all = ["digest", "out", "explain", "slices"])]
     ranks: Option<u16>,
     /// HDF5: read one slice of SIZE, counted from 0, as in 0/4; the digests of all slices add up to
     /// that of the whole
-    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "to"])]
+    #[arg(long, value_name = "RANK/SIZE", conflicts_with_all = ["digest", "out"])]
     slice: Option<SliceNumber>,
     /// HDF5: print what each of N processes would read of each dataset, a line of JSON for each,
     /// and read nothing
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=MOST_SLICES))]
-    #[arg(conflicts_with_all = ["digest", "json", "to", "explain", "slice"])]
+    #[arg(conflicts_with_all = ["digest", "json", "out", "explain", "slice"])]
     slices: Option<u16>,
     /// Take part in a read of the process that started this one with --ranks
     #[arg(long, hide = true, requires = "slice")]
@@ -59,7 +60,7 @@ pub(crate) struct ReadJob<'a> {
     /// Paths and patterns of datasets; all datasets if there are none.
     pub(crate) within: &'a [PathBuf],
     /// The table or folder of arrays to write.
-    pub(crate) to: Option<&'a Path>,
+    pub(crate) to: Option<TableOut<'a>>,
     pub(crate) digests: bool,
     pub(crate) as_json: bool,
     /// The plan is printed with these prices, and nothing is read.
@@ -120,7 +121,7 @@ fn by_one_process(identified: Identified, job: &ReadJob<'_>) -> Result<Option<Re
     }
     alone()?;
     if let Some(to) = job.to {
-        file.check_output(to).map_err(Failure::of_argument)?;
+        file.check_output(to.path).map_err(Failure::of_argument)?;
     }
     match job.to {
         Some(to) if !job.events.asked() => {

@@ -1,4 +1,4 @@
-//! `thalweg read --to` of datasets: writes them as the columns of a table, or as numpy's arrays.
+//! `thalweg read --out` of datasets: writes them as the columns of a table, or as numpy's arrays.
 
 pub(super) mod numbers;
 
@@ -23,7 +23,7 @@ use super::shape_in_words;
 use crate::common::{Failure, VerbResult, complain, counted, print_json};
 use crate::done::say_done;
 use crate::progress::FetchProgress;
-use crate::table_sink::{TableSink, is_npy, table};
+use crate::table_sink::{TableOut, TableSink};
 use crate::timing::Started;
 
 /// The memory budget is divided by this number to get the bytes of the rows that are read at a
@@ -100,14 +100,14 @@ const MOST_OPEN: usize = 256;
 pub(super) fn run(
     file: &ArrayFile,
     paths: &[PathBuf],
-    to: &Path,
+    to: TableOut<'_>,
     as_json: bool,
     started: &Started,
 ) -> VerbResult {
     if let Some(note) = file.note() {
         complain(&note);
     }
-    let as_arrays = is_npy(to);
+    let as_arrays = to.is_npy();
     let wanted = if as_arrays {
         WantedArrays::at(file, paths)?
     } else {
@@ -120,7 +120,7 @@ pub(super) fn run(
         )));
     }
     let bytes = if as_arrays {
-        arrays(file, &wanted.datasets, to)?
+        arrays(file, &wanted.datasets, to.path)?
     } else {
         let columns: Vec<Column<'_>> = wanted
             .datasets
@@ -133,12 +133,12 @@ pub(super) fn run(
     if as_json {
         print_json(&json!({
             "schema": "thalweg.table/1", "file": &**name, "path": &**name,
-            "to": urls::shown_path(to), "datasets": wanted.datasets.len(),
+            "to": urls::shown_path(to.path), "datasets": wanted.datasets.len(),
             "bytes_decoded": bytes, "open_to_last_s": seconds, "cpu_s": cpu,
         }))?;
     } else {
         let datasets = counted(wanted.datasets.len() as u64, "dataset");
-        say_done(&format!("{datasets}, {} decoded", decimal_bytes(bytes as f64)), to, seconds);
+        say_done(&format!("{datasets}, {} decoded", decimal_bytes(bytes as f64)), to.path, seconds);
     }
     wanted.end()
 }
@@ -175,7 +175,7 @@ fn arrays(file: &ArrayFile, datasets: &[Dataset], to: &Path) -> Result<u64, Fail
 }
 
 /// Writes a table with a column for each dataset. Returns the bytes of all values.
-fn rows(file: &ArrayFile, columns: &[Column<'_>], to: &Path) -> Result<u64, Failure> {
+fn rows(file: &ArrayFile, columns: &[Column<'_>], to: TableOut<'_>) -> Result<u64, Failure> {
     let name = file.store().name();
     let length = columns.iter().find_map(|column| column.shape().first().copied()).unwrap_or(1);
     let mut elements = elements(name, columns, length)?;
@@ -209,9 +209,8 @@ fn rows_as(
     columns: &[Column<'_>],
     elements: &[Element],
     length: u64,
-    to: &Path,
+    to: TableOut<'_>,
 ) -> Result<Written, Failure> {
-    let kind = table(to)?;
     let fields: Vec<Field> = names(columns)
         .into_iter()
         .zip(elements)
@@ -219,7 +218,7 @@ fn rows_as(
         .collect();
     let step = rows_at_a_time(file, columns, length)?;
     let schema = Arc::new(Schema::new(fields));
-    let mut sink = TableSink::create(to, kind, &schema)?;
+    let mut sink = TableSink::create(to, &schema)?;
     let mut from = 0;
     let mut bytes = 0;
     while from < length {

@@ -22,7 +22,7 @@ pub(super) fn format(args: &ConvertArgs) -> Result<Format, Failure> {
             Err(Failure::Usage("--per-file needs --to, as a folder's name tells no format".into()))
         }
         Some(asked) if args.per_file => refuse_stdout(&args.output).map(|()| asked),
-        asked => format_of(asked, "--to", &args.output),
+        asked => format_of(asked, &args.output),
     }
 }
 

@@ -24,7 +24,7 @@ use crate::common::{
 };
 use crate::done::say_done;
 use crate::force::{ForceArgs, files_of};
-use crate::table_sink::{TableKind, TableSink};
+use crate::table_sink::{TableOut, TableSink};
 
 /// Write a network, the edges of a population, or the vertices of a type, to a file: .h5 (SONATA),
 /// .arrow, .parquet, .csv or .tsv
@@ -282,13 +282,14 @@ fn table(
     wanted: EdgeSelection<'_>,
 ) -> Result<ExportTally, Failure> {
     let refused = |why: &str| Failure::Usage(format!("{}: {why}", urls::shown_path(&args.out)));
-    let (path, kind) = TableKind::parse_path(&args.out.to_string_lossy())
-        .map_err(|e| refused(&format!("{e}, or .h5 for SONATA")))?;
+    let ends = "the name must end in .arrow, .parquet, .csv or .tsv, or .h5 for SONATA";
+    let out = TableOut::by_name(&args.out).filter(|out| !out.is_npy());
+    let out = out.ok_or_else(|| refused(ends))?;
     let part =
         vertex_type.map(TablePart::Vertices).or(population.map(TablePart::Edges)).ok_or_else(
             || refused("say which, with --edges or --vertices; .h5 holds all of a network"),
         )?;
-    let mut table = TableSink::create(&path, kind, &part.schema(network))?;
+    let mut table = TableSink::create(out, &part.schema(network))?;
     let progress = RowsProgress::of(part.total(network));
     let mut rows = 0;
     let mut failure = CallbackFailure::default();

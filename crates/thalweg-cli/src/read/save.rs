@@ -1,4 +1,4 @@
-//! `thalweg read --to` of reads: as the rows of a table, or as numpy's arrays.
+//! `thalweg read --out` of reads: as the rows of a table, or as numpy's arrays.
 
 use std::path::Path;
 
@@ -12,21 +12,21 @@ use thalweg::reads::{
 };
 
 use crate::common::{Failure, VerbResult};
-use crate::table_sink::{TableSink, is_npy, table};
+use crate::table_sink::{TableOut, TableSink};
 
 /// Writes the reads. Returns how many there are.
 pub(super) fn save(
     set: &ReadSet,
     selection: &Selection,
-    to: &Path,
+    out: TableOut<'_>,
     pa: bool,
 ) -> Result<u64, Failure> {
     let schema = set.schema(Strings::Text)?;
     let schema = if pa { picoampere_schema(&schema)? } else { (*schema).clone() };
-    let mut sink = if is_npy(to) {
-        ReadSink::Arrays(Box::new(ReadArrays::create(to, pa)?))
+    let mut sink = if out.is_npy() {
+        ReadSink::Arrays(Box::new(ReadArrays::create(out.path, pa)?))
     } else {
-        ReadSink::Table(Box::new(TableSink::create(to, table(to)?, &schema)?))
+        ReadSink::Table(Box::new(TableSink::create(out, &schema)?))
     };
     let mut reads = 0;
     for batch in set.batches(selection)? {

@@ -1,4 +1,4 @@
-//! `thalweg read` without `--digest` and `--to`: reads are decoded, summed and timed.
+//! `thalweg read` without `--digest` and `--out`: reads are decoded, summed and timed.
 
 use std::io::Write;
 use std::time::{Duration, Instant};

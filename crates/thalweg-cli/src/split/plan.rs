@@ -6,9 +6,11 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, UInt32Type};
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use thalweg::format::Format;
 use thalweg::format::slow5::Merged;
 use thalweg::reads::{FILE_COLUMN, ReadSet, ScanOptions, Selection};
 
+use super::table::ReadValues;
 use crate::common::Failure;
 
 /// How reads are distributed over files.
@@ -16,6 +18,8 @@ use crate::common::Failure;
 pub(super) enum Rule {
     /// A file for each value of this column or attribute.
     Value(String),
+    /// A file for each value that a table gives reads.
+    Table(ReadValues),
     /// A file for each group of this many consecutive reads.
     Reads(u64),
 }
@@ -44,6 +48,8 @@ pub(super) struct Plan {
     pub(super) parts: Vec<SplitPart>,
     /// The reads of each file of the data set, in its order.
     files: Vec<Vec<Assigned>>,
+    /// The files of which some reads go nowhere.
+    partial: HashSet<usize>,
 }
 
 /// Longer values are cut where they become names of files.
@@ -51,7 +57,8 @@ const NAME_CHARACTERS: usize = 100;
 
 impl Plan {
     pub(super) fn make(set: &ReadSet, merged: &Merged, rule: &Rule) -> Result<Self, Failure> {
-        let mut plan = Self { parts: Vec::new(), files: set.paths().map(|_| Vec::new()).collect() };
+        let files = set.paths().map(|_| Vec::new()).collect();
+        let mut plan = Self { files, ..Self::default() };
         let mut columns: Vec<String> =
             ["read_id", "read_group", FILE_COLUMN].map(str::to_owned).to_vec();
         if let Rule::Value(name) = rule {
@@ -71,9 +78,19 @@ impl Plan {
         self.files.get(file).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// How many reads all files have.
+    /// The reads of all files that go somewhere.
+    pub(super) fn assigned(&self) -> impl Iterator<Item = &Assigned> {
+        self.files.iter().flatten()
+    }
+
+    /// How many reads go somewhere.
     pub(super) fn reads_in_all(&self) -> usize {
         self.files.iter().map(Vec::len).sum()
+    }
+
+    /// Whether all reads of a file go somewhere.
+    pub(super) fn has_all(&self, file: usize) -> bool {
+        !self.partial.contains(&file)
     }
 
     /// Assigns the reads of a batch of the scan.
@@ -99,7 +116,16 @@ impl Plan {
             let file = files.value(row) as usize;
             // The number of a read group is valid within its file; the merged number, in all files.
             let group = merged.group(file, groups.value(row));
+            let listed = match maker.rule {
+                Rule::Table(values) => values.of(ids.value(row)),
+                _ => None,
+            };
+            if listed.is_none() && matches!(maker.rule, Rule::Table(_)) {
+                self.partial.insert(file);
+                continue;
+            }
             let value = match &values {
+                None if listed.is_some() => listed.map(str::to_owned),
                 Some(_) if by_group => group.map(|group| group.to_string()),
                 Some(values) => Some(values.value(row).try_to_string().map_err(failed)?),
                 None => None,
@@ -139,16 +165,19 @@ impl PartMaker<'_> {
                 }
                 (None, format!("part-{number:05}"))
             }
-            Rule::Value(name) => {
+            Rule::Value(_) | Rule::Table(_) => {
                 let value = value.unwrap_or_default();
                 if let Some(&part) = self.known.get(&value) {
                     return part;
                 }
                 self.known.insert(value.clone(), parts.len() as u32);
-                let stem = if value.is_empty() {
-                    format!("no-{}", file_name(name))
-                } else {
-                    file_name(&value)
+                let stem = match self.rule {
+                    Rule::Value(name) if value.is_empty() => format!("no-{}", file_name(name)),
+                    Rule::Table(values) if value.is_empty() => {
+                        format!("no-{}", file_name(values.name()))
+                    }
+                    Rule::Table(_) => file_name(without_format(&value)),
+                    _ => file_name(&value),
                 };
                 (Some(value), stem)
             }
@@ -169,6 +198,12 @@ impl PartMaker<'_> {
         }
         name
     }
+}
+
+/// The name of a file of reads without the end that says its format.
+fn without_format(name: &str) -> &str {
+    let ends = |format: Format| name.strip_suffix(format.extension())?.strip_suffix('.');
+    Format::ALL.into_iter().find_map(ends).filter(|stem| !stem.is_empty()).unwrap_or(name)
 }
 
 /// A value as the name of a file: without folders, a leading dot, or characters that are special in

@@ -141,10 +141,10 @@ fn a_read_in_two_files_is_an_error_in_every_format() {
     for format in FORMATS {
         let out = format!("out.{format}");
         let by_verb: [&[&str]; 4] = [
-            &["merge", inputs[0], inputs[1], "--to", &out],
+            &["merge", inputs[0], inputs[1], "--out", &out],
             &["convert", inputs[0], inputs[1], &out],
-            &["filter", inputs[0], inputs[1], "--to", &out, "--where", "samples > 0"],
-            &["split", inputs[0], inputs[1], "--to", "parts", "--format", format, "--reads", "1M"],
+            &["filter", inputs[0], inputs[1], "--out", &out, "--where", "samples > 0"],
+            &["split", inputs[0], inputs[1], "--out", "parts", "--to", format, "--reads", "1M"],
         ];
         for args in by_verb {
             let said = folder.fails(1, args);
@@ -176,7 +176,7 @@ fn every_verb_writes_every_format() {
         let told = folder.run(&[
             "merge",
             "in",
-            "--to",
+            "--out",
             &merged,
             "--lossy",
             "--verify",
@@ -205,7 +205,7 @@ fn every_verb_writes_every_format() {
         let chosen = [
             "filter",
             "in",
-            "--to",
+            "--out",
             &filtered,
             "--where",
             "run_id == another",
@@ -216,7 +216,7 @@ fn every_verb_writes_every_format() {
         assert_eq!(digests(&folder, &filtered), digests(&folder, "in/c.slow5"), "{format}");
 
         let parts = folder.json(&[
-            "split", "in", "--by", "run_id", "--to", format, "--format", format, "--lossy",
+            "split", "in", "--by", "run_id", "--out", format, "--to", format, "--lossy",
             "--verify", "--json",
         ]);
         assert_eq!(left(&folder, format).len(), 2);
@@ -235,23 +235,14 @@ fn every_verb_writes_every_format() {
         }
         assert_eq!(seen, all, "{format}");
         // More files than are written at the same time.
-        folder.ok(&[
-            "split",
-            "ab.blow5",
-            "--by",
-            "read_id",
-            "--to",
-            &to("each"),
-            "--format",
-            format,
-        ]);
+        folder.ok(&["split", "ab.blow5", "--by", "read_id", "--out", &to("each"), "--to", format]);
         assert!(left(&folder, &to("each")).len() > 16);
         assert_eq!(digests(&folder, &to("each")), digests(&folder, "ab.blow5"), "{format}");
 
-        // The name does not determine the format, so --format does.
-        folder.ok(&["merge", "in/a.blow5", "--to", "named", "--format", format, "--force"]);
+        // The name does not determine the format, so --to does.
+        folder.ok(&["merge", "in/a.blow5", "--out", "named", "--to", format, "--force"]);
         assert_eq!(folder.json(&["info", "--json", "named"])[0]["format"], format.to_uppercase());
-        folder.ok(&["convert", "in/a.blow5", "other", "--format", format, "--force"]);
+        folder.ok(&["convert", "in/a.blow5", "other", "--to", format, "--force"]);
         assert_eq!(digests(&folder, "other"), digests(&folder, "named"));
     }
     // The options of each format, and the formats that refuse them.
@@ -260,7 +251,7 @@ fn every_verb_writes_every_format() {
         "merge",
         "in/a.blow5",
         "in/b.blow5",
-        "--to",
+        "--out",
         "plain.pod5",
         "--signal",
         "none",
@@ -269,12 +260,14 @@ fn every_verb_writes_every_format() {
     ]);
     assert!(size("plain.pod5") > size("ab.blow5"));
     assert_eq!(digests(&folder, "plain.pod5"), digests(&folder, "ab.blow5"));
-    folder.fails(2, &["merge", "in", "--to", "all.pod5", "--record", "zstd"]);
-    folder
-        .fails(2, &["filter", "in", "--to", "all.blow5", "--where", "samples > 0", "--level", "3"]);
-    folder.fails(2, &["split", "in", "--by", "run_id", "--to", "none", "--row-samples", "5000"]);
-    folder.fails(2, &["merge", "in", "--to", "all.blow5", "--signal", "svb16-zd"]);
-    folder.ok(&["merge", "in", "--to", "all.blow5", "--signal", "svb16-zd", "--experimental"]);
+    folder.fails(2, &["merge", "in", "--out", "all.pod5", "--record", "zstd"]);
+    folder.fails(
+        2,
+        &["filter", "in", "--out", "all.blow5", "--where", "samples > 0", "--level", "3"],
+    );
+    folder.fails(2, &["split", "in", "--by", "run_id", "--out", "none", "--row-samples", "5000"]);
+    folder.fails(2, &["merge", "in", "--out", "all.blow5", "--signal", "svb16-zd"]);
+    folder.ok(&["merge", "in", "--out", "all.blow5", "--signal", "svb16-zd", "--experimental"]);
     assert_eq!(digests(&folder, "all.blow5"), all);
 }
 
@@ -282,9 +275,9 @@ fn every_verb_writes_every_format() {
 fn every_verb_refuses_or_reports_losses_of_a_format() {
     let folder = runs();
     let by_verb: [&[&str]; 3] = [
-        &["merge", "in", "--to", "out/all.pod5"],
-        &["filter", "in", "--to", "out/all.pod5", "--where", "samples > 0"],
-        &["split", "in", "--by", "run_id", "--to", "out", "--format", "pod5"],
+        &["merge", "in", "--out", "out/all.pod5"],
+        &["filter", "in", "--out", "out/all.pod5", "--where", "samples > 0"],
+        &["split", "in", "--by", "run_id", "--out", "out", "--to", "pod5"],
     ];
     for args in by_verb {
         fs::create_dir(folder.path("out")).unwrap();
@@ -302,14 +295,14 @@ fn every_verb_refuses_or_reports_losses_of_a_format() {
         fs::remove_dir_all(folder.path("out")).unwrap();
     }
     // If no selected read loses anything, nothing is printed.
-    folder.ok(&["filter", "in", "--to", "out.pod5", "--where", "run_id != another"]);
+    folder.ok(&["filter", "in", "--out", "out.pod5", "--where", "run_id != another"]);
     assert_eq!(digests(&folder, "out.pod5"), digests(&folder, "ab.blow5"));
 }
 
 #[test]
 fn merged_reads_are_those_of_all_files_with_their_run() {
     let folder = runs();
-    folder.ok(&["merge", "in", "--to", "all.blow5"]);
+    folder.ok(&["merge", "in", "--out", "all.blow5"]);
     assert_eq!(digests(&folder, "all.blow5"), digests(&folder, "in"));
     assert_eq!(ids(&folder, "all.blow5"), ids(&folder, "in"));
     assert_eq!(folder.json(&["info", "--json", "all.blow5"])[0]["read_groups"], 2);
@@ -324,24 +317,24 @@ fn merged_reads_are_those_of_all_files_with_their_run() {
         "merge",
         "in/a.blow5",
         "in/c.slow5",
-        "--to",
+        "--out",
         "some.blow5",
         "--record",
         "zlib",
         "--signal",
         "ex-zd",
     ]);
-    folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--to", "some.slow5"]);
+    folder.ok(&["merge", "in/a.blow5", "in/c.slow5", "--out", "some.slow5"]);
     assert_eq!(digests(&folder, "some.blow5"), digests(&folder, "some.slow5"));
 
     // A duplicate read, an output that is also an input, and an output of unknown format.
     fs::copy(folder.path("in/a.blow5"), folder.path("in/z.blow5")).unwrap();
-    assert!(folder.fails(1, &["merge", "in", "--to", "twice.blow5"]).contains("twice.blow5"));
-    assert!(folder.fails(2, &["merge", "in", "--to", "in/a.blow5"]).contains("is the input"));
-    let into_itself = ["filter", "in", "--to", "in/a.blow5", "--where", "samples > 0"];
+    assert!(folder.fails(1, &["merge", "in", "--out", "twice.blow5"]).contains("twice.blow5"));
+    assert!(folder.fails(2, &["merge", "in", "--out", "in/a.blow5"]).contains("is the input"));
+    let into_itself = ["filter", "in", "--out", "in/a.blow5", "--where", "samples > 0"];
     assert!(folder.fails(2, &into_itself).contains("is the input"));
-    folder.fails(2, &["merge", "in", "--to", "all.txt"]);
-    folder.fails(2, &["merge", "in", "--to", "all.slow5", "--record", "zstd"]);
+    folder.fails(2, &["merge", "in", "--out", "all.txt"]);
+    folder.fails(2, &["merge", "in", "--out", "all.slow5", "--record", "zstd"]);
     assert!(
         !left(&folder, ".").iter().any(|name| name.contains("twice") || name.contains("all.txt"))
     );
@@ -392,7 +385,7 @@ fn filtered_reads_are_those_asked_for() {
     };
     let long = of(&all, &|_, samples| samples >= 60_000);
     assert!(!long.is_empty() && long.len() < all.len());
-    folder.ok(&["filter", "in", "--to", "long.blow5", "--where", "samples >= 60000"]);
+    folder.ok(&["filter", "in", "--out", "long.blow5", "--where", "samples >= 60000"]);
     assert_eq!(digests(&folder, "long.blow5"), long);
     folder.ok(&["check", "long.blow5"]);
 
@@ -401,13 +394,13 @@ fn filtered_reads_are_those_asked_for() {
     fs::write(folder.path("list"), listed.iter().map(|id| format!("{id}\n")).collect::<String>())
         .unwrap();
     let in_list = |id: &str, _: u64| listed.iter().any(|listed| *listed == id);
-    folder.ok(&["subset", "in", "--to", "listed.slow5", "--ids", "list"]);
+    folder.ok(&["filter", "in", "--out", "listed.slow5", "--ids", "list"]);
     assert_eq!(digests(&folder, "listed.slow5"), of(&all, &in_list));
     // The list may also come from standard input. Reads must meet the condition as well.
     folder.ok(&[
         "filter",
         "in",
-        "--to",
+        "--out",
         "both.blow5",
         "--ids",
         "list",
@@ -426,11 +419,11 @@ fn filtered_reads_are_those_asked_for() {
         bam(&[(a, None), ("a-part", Some(b)), ("another-part", Some(b)), (a, None)]),
     )
     .unwrap();
-    folder.ok(&["filter", "in", "--to", "bam.blow5", "--bam", "x.bam"]);
+    folder.ok(&["filter", "in", "--out", "bam.blow5", "--bam", "x.bam"]);
     assert_eq!(ids(&folder, "bam.blow5"), [a, b]);
 
     // If no read is selected, the output is a complete file without reads.
-    folder.ok(&["filter", "in", "--to", "none.blow5", "--where", "samples < 0"]);
+    folder.ok(&["filter", "in", "--out", "none.blow5", "--where", "samples < 0"]);
     assert_eq!(folder.ok(&["read", "--digest", "none.blow5"]), "");
 }
 
@@ -439,38 +432,38 @@ fn a_failed_filter_leaves_nothing() {
     let folder = runs();
     let one = ids(&folder, "in/a.blow5")[0].clone();
     fs::write(folder.path("list"), format!("{one}\nnobody\n")).unwrap();
-    let args = ["filter", "in", "--to", "out.blow5", "--ids", "list"];
+    let args = ["filter", "in", "--out", "out.blow5", "--ids", "list"];
     assert!(folder.fails(1, &args).contains("1 of 2 reads (such as nobody"));
     fs::write(folder.path("x.bam"), bam(&[(&one, None), ("nobody", None)])).unwrap();
     assert!(
         folder
-            .fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "x.bam"])
+            .fails(1, &["filter", "in", "--out", "out.blow5", "--bam", "x.bam"])
             .contains("--missing-ok")
     );
     let whole = fs::read(folder.path("x.bam")).unwrap();
     fs::write(folder.path("cut.bam"), &whole[..whole.len() - 28]).unwrap();
     assert!(
         folder
-            .fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "cut.bam"])
+            .fails(1, &["filter", "in", "--out", "out.blow5", "--bam", "cut.bam"])
             .contains("truncated")
     );
     fs::write(folder.path("text.bam"), "@HD\tVN:1.6\n").unwrap();
     assert!(
         folder
-            .fails(1, &["filter", "in", "--to", "out.blow5", "--bam", "text.bam"])
+            .fails(1, &["filter", "in", "--out", "out.blow5", "--bam", "text.bam"])
             .contains("BAM")
     );
-    assert!(folder.fails(2, &["filter", "in", "--to", "out.blow5"]).contains("--where"));
+    assert!(folder.fails(2, &["filter", "in", "--out", "out.blow5"]).contains("--where"));
     assert!(
         folder
-            .fails(2, &["filter", "in", "--to", "out.blow5", "--where", "samples >"])
+            .fails(2, &["filter", "in", "--out", "out.blow5", "--where", "samples >"])
             .contains("a value")
     );
-    folder.fails(2, &["filter", "in", "--to", "out.txt", "--where", "samples > 1"]);
+    folder.fails(2, &["filter", "in", "--out", "out.txt", "--where", "samples > 1"]);
     assert!(!left(&folder, ".").iter().any(|name| name.starts_with("out.")));
 
     let output =
-        folder.run(&["filter", "in", "--to", "out.blow5", "--ids", "list", "--missing-ok"]);
+        folder.run(&["filter", "in", "--out", "out.blow5", "--ids", "list", "--missing-ok"]);
     assert!(output.status.success());
     assert!(String::from_utf8(output.stderr).unwrap().contains("1 of 2 reads"));
     assert_eq!(ids(&folder, "out.blow5"), [one]);
@@ -487,7 +480,7 @@ fn the_parts_of_a_split_add_up_to_the_input() {
         ("read_id", "read_id"),
         ("read_group", "run_id"),
     ] {
-        let made = folder.json(&["split", "in", "--by", by, "--to", by, "--json"]);
+        let made = folder.json(&["split", "in", "--by", by, "--out", by, "--json"]);
         let mut seen = BTreeSet::new();
         for part in &made {
             let file = part["output"].as_str().unwrap();
@@ -510,7 +503,7 @@ fn the_parts_of_a_split_add_up_to_the_input() {
         "more files than may be open at once"
     );
 
-    folder.ok(&["split", "in", "--reads", "4", "--to", "parts", "--format", "slow5"]);
+    folder.ok(&["split", "in", "--reads", "4", "--out", "parts", "--to", "slow5"]);
     let names = left(&folder, "parts");
     assert_eq!(names[..2], ["part-00000.slow5", "part-00001.slow5"]);
     let order: Vec<String> =
@@ -524,24 +517,24 @@ fn the_parts_of_a_split_add_up_to_the_input() {
 #[test]
 fn a_split_is_all_or_nothing() {
     let folder = runs();
-    folder.fails(2, &["split", "in", "--to", "out"]);
-    folder.fails(2, &["split", "in", "--to", "out", "--reads", "0"]);
-    folder.fails(2, &["split", "in", "--to", "out", "--by", "run_id", "--format", "txt"]);
+    folder.fails(2, &["split", "in", "--out", "out"]);
+    folder.fails(2, &["split", "in", "--out", "out", "--reads", "0"]);
+    folder.fails(2, &["split", "in", "--out", "out", "--by", "run_id", "--to", "txt"]);
     assert!(
         folder
-            .fails(2, &["split", "in", "--to", "out", "--by", "read_id", "--most", "3"])
+            .fails(2, &["split", "in", "--out", "out", "--by", "read_id", "--most", "3"])
             .contains("--most")
     );
-    folder.fails(1, &["split", "in", "--to", "out", "--by", "nothing"]);
+    folder.fails(1, &["split", "in", "--out", "out", "--by", "nothing"]);
     assert_eq!(left(&folder, "out"), [""; 0]);
-    folder.ok(&["split", "in", "--to", "out", "--by", "run_id"]);
+    folder.ok(&["split", "in", "--out", "out", "--by", "run_id"]);
     let before = left(&folder, "out");
     assert!(
         folder
-            .fails(1, &["split", "in", "--to", "out", "--by", "run_id"])
+            .fails(1, &["split", "in", "--out", "out", "--by", "run_id"])
             .contains("the file exists")
     );
-    let forced = ["split", "in", "--to", "out", "--by", "run_id", "--force"];
+    let forced = ["split", "in", "--out", "out", "--by", "run_id", "--force"];
     assert!(folder.fails(2, &forced).contains("replaces no file"));
     assert_eq!(left(&folder, "out"), before);
     // The metadata are valid, but the signal does not decode, so the defect is found while parts
@@ -551,7 +544,7 @@ fn a_split_is_all_or_nothing() {
     let mut bytes = whole.into_bytes();
     bytes[at + 1] = b'x';
     fs::write(folder.path("in/c.slow5"), &bytes).unwrap();
-    let said = folder.fails(1, &["split", "in", "--to", "again", "--by", "channel_number"]);
+    let said = folder.fails(1, &["split", "in", "--out", "again", "--by", "channel_number"]);
     assert!(said.contains("c.slow5"), "{said}");
     assert_eq!(left(&folder, "again"), [""; 0]);
     assert_eq!(left(&folder, "out"), before);
@@ -561,8 +554,8 @@ fn a_split_is_all_or_nothing() {
 fn picoampere_are_the_samples_calibrated() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");
-    folder.ok(&["read", "a.blow5", "--to", "raw.arrow"]);
-    folder.ok(&["read", "a.blow5", "--to", "pa.arrow", "--pa"]);
+    folder.ok(&["read", "a.blow5", "--out", "raw.arrow"]);
+    folder.ok(&["read", "a.blow5", "--out", "pa.arrow", "--pa"]);
     let batches = |name: &str| -> Vec<_> {
         FileReader::try_new(File::open(folder.path(name)).unwrap(), None)
             .unwrap()
@@ -632,13 +625,13 @@ fn options_that_do_not_fit_the_kind_of_file_are_refused() {
     refused(&["read", "a.blow5", "--ranks", "2"], "--ranks", "HDF5 arrays");
     refused(&["read", "a.blow5", "--slices", "2"], "--slices", "HDF5 arrays");
     refused(&["doctor", "a.blow5", "--measure"], "--measure", "HDF5 arrays");
-    refused(&["plot", "a.blow5", "--bank", "b", "--to", "x.svg"], "--bank", "HDF5 arrays");
+    refused(&["plot", "a.blow5", "--bank", "b", "--out", "x.svg"], "--bank", "HDF5 arrays");
     folder.ok(&["synth", "run.nxs", "--size", "1MB", "--banks", "2"]);
     std::fs::write(folder.path("ids"), "a\n").unwrap();
     refused(&["read", "run.nxs", "--ids", "ids"], "--ids", "reads");
-    refused(&["read", "run.nxs", "--to", "x.npy", "--pa"], "--pa", "reads");
+    refused(&["read", "run.nxs", "--out", "x.npy", "--pa"], "--pa", "reads");
     refused(&["info", "run.nxs", "--count"], "--count", "reads");
-    refused(&["plot", "run.nxs", "--read", "a", "--to", "x.svg"], "--read", "reads");
+    refused(&["plot", "run.nxs", "--read", "a", "--out", "x.svg"], "--read", "reads");
     refused(
         &["convert", "--repack", "run.nxs", "new.nxs", "--record", "zlib"],
         "--record",
@@ -694,4 +687,112 @@ fn attributes_of_the_acquisition_are_shown_and_all_if_asked_for() {
     assert!(few.contains(" more; --all shows them") && !few.contains("asic_id: "), "{few}");
     let all = folder.ok(&["info", "a.blow5", "--all"]);
     assert!(all.contains("asic_id: ") && !all.contains("--all"), "{all}");
+}
+
+#[test]
+fn reads_are_printed_as_slow5_tools_do() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "600k");
+    folder.ok(&["convert", "a.blow5", "a.slow5"]);
+    folder.ok(&["convert", "a.blow5", "b.blow5"]);
+    let text = fs::read_to_string(folder.path("a.slow5")).unwrap();
+    let stdout = |args: &[&str]| {
+        let said = folder.run(args);
+        assert!(said.status.success(), "{args:?}: {said:?}");
+        said.stdout
+    };
+    assert_eq!(stdout(&["view", "a.blow5"]), text.as_bytes());
+    assert_eq!(stdout(&["convert", "a.blow5", "-", "--to", "slow5"]), text.as_bytes());
+    assert_eq!(stdout(&["cat", "a.blow5", "--out", "-", "--to", "slow5"]), text.as_bytes());
+    assert_eq!(
+        stdout(&["view", "a.blow5", "--to", "blow5"]),
+        fs::read(folder.path("b.blow5")).unwrap()
+    );
+    fs::write(folder.path("c.pod5"), stdout(&["view", "a.blow5", "--to", "pod5"])).unwrap();
+    folder.ok(&["check", "c.pod5"]);
+    assert_eq!(digests(&folder, "c.pod5"), digests(&folder, "a.blow5"));
+
+    let rows: Vec<&str> = text.lines().filter(|line| !line.starts_with(['#', '@'])).collect();
+    let id = |row: usize| rows[row].split('\t').next().unwrap();
+    let printed = |args: &[&str]| {
+        let text = String::from_utf8(stdout(args)).unwrap();
+        let rows = text.lines().filter(|line| !line.starts_with(['#', '@']));
+        rows.map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(printed(&["get", "a.blow5", id(2), id(0)]), [rows[2], rows[0]]);
+    fs::write(folder.path("ids"), format!("{}\n", id(1))).unwrap();
+    assert_eq!(printed(&["get", "a.slow5", id(2), "--ids", "ids"]), [rows[2], rows[1]]);
+    let filter = ["filter", "a.blow5", "--ids", "ids", "--out", "-", "--to", "slow5"];
+    assert_eq!(printed(&filter), [rows[1]]);
+    let said = folder.fails(1, &["get", "a.blow5", "no-such-read"]);
+    assert!(said.contains("no-such-read"), "{said}");
+    folder.fails(2, &["get", "a.blow5"]);
+}
+
+#[test]
+fn a_list_of_ids_may_be_a_table() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "600k");
+    let all = ids(&folder, "a.blow5");
+    let two = [all[2].clone(), all[0].clone()];
+    for (list, lines) in [
+        (format!("{}\n{}\n", two[0], two[1]), 2),
+        (format!("read_id\n{}\n{}\n", two[0], two[1]), 2),
+        (format!("samples,\"read_id\"\n5,\"{}\"\n6,{}\n", two[0], two[1]), 2),
+        (format!("read_id\tbarcode\n{}\tx\n{}\t\n", two[0], two[1]), 2),
+    ] {
+        fs::write(folder.path("list"), &list).unwrap();
+        let found = folder.ok(&["read", "a.blow5", "--ids", "list", "--digest"]);
+        let found: Vec<&str> = found.lines().map(|row| row.split('\t').next().unwrap()).collect();
+        assert_eq!((found.len(), &found[..]), (lines, &[&*two[0], &*two[1]][..]), "{list}");
+    }
+    fs::write(folder.path("list"), "a,read_id\nx\n").unwrap();
+    let said = folder.fails(1, &["read", "a.blow5", "--ids", "list", "--digest"]);
+    assert!(said.contains("found the line \"x\", expected a column read_id"), "{said}");
+}
+
+#[test]
+fn a_table_says_where_reads_go() {
+    let folder = Folder::new();
+    folder.synth("a.blow5", "600k");
+    let all = ids(&folder, "a.blow5");
+    let table: String = std::iter::once("read_id,target\n".to_owned())
+        .chain(all[1..].iter().enumerate().map(|(i, id)| format!("{id},t{}.pod5\n", i % 2)))
+        .collect();
+    fs::write(folder.path("t.csv"), &table).unwrap();
+    let args = ["subset", "a.blow5", "--csv", "t.csv", "--out", "o", "--to", "pod5"];
+    folder.ok(&args);
+    let part = |name: &str| ids(&folder, name);
+    let of = |first: usize| all[1..].iter().skip(first).step_by(2).cloned().collect::<Vec<_>>();
+    assert_eq!((part("o/t0.pod5"), part("o/t1.pod5")), (of(0), of(1)));
+    assert_eq!(left(&folder, "o"), ["t0.pod5", "t1.pod5"]);
+    // As pod5 has it, with the name of a column.
+    fs::write(folder.path("t.tsv"), table.replace(',', "\tx\t").replace("\tx\ttarget", "\tn\tbc"))
+        .unwrap();
+    folder
+        .ok(&["split", "a.blow5", "--table", "t.tsv", "--by", "bc", "--out", "p", "--to", "pod5"]);
+    assert_eq!(part("p/t1.pod5"), of(1));
+    fs::write(folder.path("t.csv"), format!("{table}nowhere,t0\n")).unwrap();
+    let args = ["split", "a.blow5", "--table", "t.csv", "--out", "q"];
+    let said = folder.fails(1, &args);
+    assert!(said.contains("not found: 1 of") && said.contains("such as nowhere"), "{said}");
+    assert!(!folder.path("q").exists());
+    folder.ok(&[&args[..], &["--missing-ok"]].concat());
+    assert_eq!(left(&folder, "q"), ["t0.blow5", "t1.blow5"]);
+}
+
+#[test]
+fn reads_of_several_files_are_taken_once_if_asked_for() {
+    let folder = Folder::new();
+    folder.synth("b.blow5", "600k");
+    folder.ok(&["filter", "b.blow5", "--where", "samples > 30000", "--out", "a.pod5"]);
+    let args = ["merge", "b.blow5", "a.pod5", "--out", "c.blow5"];
+    assert!(folder.fails(1, &args).contains("expected each read in one file"));
+    let said = folder.run(&[&args[..], &["--duplicate-ok"]].concat());
+    let told = String::from_utf8_lossy(&said.stderr);
+    let some = ids(&folder, "a.pod5").len();
+    assert!(some > 1 && told.contains(&format!("b.blow5: left out: {some} reads")), "{told}");
+    assert_eq!(digests(&folder, "c.blow5"), digests(&folder, "b.blow5"));
+    // `synth` made the one index.
+    assert_eq!(left(&folder, "."), ["a.pod5", "b.blow5", "b.blow5.idx", "c.blow5"]);
 }

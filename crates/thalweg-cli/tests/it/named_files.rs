@@ -58,7 +58,7 @@ fn pipes_and_devices_are_no_small_files() {
         &["bench", &suite][..],
         &["bench", &suite, "--list"],
         &["bench", &zeros, "--list"],
-        &["filter", &file, "--bam", &bam, "--to", &out],
+        &["filter", &file, "--bam", &bam, "--out", &out],
     ] {
         refuses(1, &after(ADDRESSES, args), "a pipe or device is not supported");
     }

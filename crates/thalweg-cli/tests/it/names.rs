@@ -46,23 +46,25 @@ fn a_name_that_says_another_format_is_refused() {
         ("convert a.blow5 x.fastq --to pod5", "POD5"),
         ("convert a.blow5 x.nxs", ".blow5"),
         ("convert a.fastq x.blow5", ".fastq"),
-        ("merge a.blow5 --to x.slow5 --format blow5", "BLOW5"),
-        ("filter a.blow5 --where samples>0 --to x.csv --format blow5", "BLOW5"),
+        ("merge a.blow5 --out x.slow5 --to blow5", "BLOW5"),
+        ("filter a.blow5 --where samples>0 --out x.csv --to blow5", "BLOW5"),
         ("check a.blow5 --salvage x.pod5", "BLOW5"),
         ("index a.blow5 -o x.blow5", ".idx"),
-        ("read a.blow5 --to x.blow5", ".arrow"),
-        ("read a.blow5 --to x", ".arrow"),
-        ("read a.fastq --to x.npy", ".arrow"),
-        ("scan a.blow5 --to x.npy", ".arrow"),
-        ("plot a.blow5 --to x.csv", ".png"),
+        ("read a.blow5 --out x.blow5", ".arrow"),
+        ("read a.blow5 --out x", ".arrow"),
+        ("read a.blow5 --out x.csv --to parquet", "Parquet"),
+        ("scan a.blow5 --out - --to arrow", "CSV and TSV can"),
+        ("read a.fastq --out x.npy", "no arrays"),
+        ("scan a.blow5 --out x.npy", "no arrays"),
+        ("plot a.blow5 --out x.csv", ".png"),
     ];
     if cfg!(feature = "hdf5") {
         cases.extend([
             ("convert --repack a.nxs x.blow5", "HDF5"),
             ("index a.nxs --kerchunk x.nxs", "JSON"),
-            ("read a.nxs --to x.json", ".arrow"),
-            ("read a.nxs --events --to x.json", ".arrow"),
-            ("read a.nxs --logs --to x.json", ".arrow"),
+            ("read a.nxs --out x.json", ".arrow"),
+            ("read a.nxs --events --out x.json", ".arrow"),
+            ("read a.nxs --logs --out x.json", ".arrow"),
         ]);
     }
     for (words, said) in cases {
@@ -94,19 +96,23 @@ fn no_verb_takes_a_file_called_like_a_stream() {
     let before = names(&folder);
     let mut cases = vec![
         "synth - --kind fastq --bases 5k",
-        "convert a.blow5 - --to blow5",
+        "convert a.blow5 - --to fast5",
+        "convert a.blow5 - --to blow5 --verify",
         "convert a.blow5 - --per-file --to slow5",
-        "merge a.blow5 --to - --format blow5",
-        "merge - --to x.blow5",
-        "filter a.blow5 --where samples>0 --to - --format blow5",
-        "split a.blow5 --reads 1 --to -",
+        "merge a.blow5 --out - --to blow5 --json",
+        "view a.blow5 --json",
+        "view - --to blow5",
+        "get - ID",
+        "merge - --out x.blow5",
+        "filter a.blow5 --where samples>0 --out - --to fast5",
+        "split a.blow5 --reads 1 --out -",
         "check a.blow5 --salvage -",
         "check -",
         "info -",
         "doctor -",
         "evict -",
-        "plot - --to x.png",
-        "plot a.blow5 --to -",
+        "plot - --out x.png",
+        "plot a.blow5 --out -",
         "scan -",
         "index -",
         "index a.blow5 -o -",
@@ -116,14 +122,15 @@ fn no_verb_takes_a_file_called_like_a_stream() {
         "compare -",
         "bench --json - --dry-run",
         "bench --out - --dry-run",
-        "read a.blow5 --to - --json",
+        "read a.blow5 --out - --json",
     ];
     if cfg!(feature = "hdf5") {
         cases.extend(["convert --repack a.nxs -", "index a.nxs --kerchunk -"]);
     }
     for words in cases {
         let told = folder.fails(2, &words.split(' ').collect::<Vec<_>>());
-        assert!(told.contains("standard output") || told.contains(".png"), "{words}: {told}");
+        let is_told = ["standard output", ".png", "are for files"].iter().any(|w| told.contains(w));
+        assert!(is_told, "{words}: {told}");
         assert_eq!(names(&folder), before, "{words}");
     }
     folder.ok(&["convert", "a.blow5", "./-", "--to", "slow5"]);
@@ -143,7 +150,7 @@ fn a_table_on_standard_output_is_that_of_a_file() {
     }
     for words in cases {
         let mut words: Vec<&str> = words.split(' ').collect();
-        words.extend(["--force", "--to"]);
+        words.extend(["--force", "--out"]);
         let streamed = folder.ok(&[&words[..], &["-"]].concat());
         folder.ok(&[&words[..], &["to.csv"]].concat());
         assert!(streamed.lines().count() > 1, "{words:?}");
@@ -151,7 +158,7 @@ fn a_table_on_standard_output_is_that_of_a_file() {
         assert!(streamed == stored, "{words:?}");
         assert!(!folder.path("-").exists());
     }
-    assert_eq!(folder.ok(&["scan", "a.blow5", "--to", "-"]), folder.ok(&["scan", "a.blow5"]));
+    assert_eq!(folder.ok(&["scan", "a.blow5", "--out", "-"]), folder.ok(&["scan", "a.blow5"]));
 }
 
 /// The ids and signals of a table of reads.
@@ -180,7 +187,7 @@ fn reads_are_the_same_in_every_table() {
     let folder = Folder::new();
     folder.synth("a.blow5", "600k");
     for end in ["arrow", "parquet", "csv", "tsv", "npy"] {
-        folder.ok(&["read", "a.blow5", "--to", &format!("a.{end}")]);
+        folder.ok(&["read", "a.blow5", "--out", &format!("a.{end}")]);
     }
     let open = |name: &str| File::open(folder.path(name)).unwrap();
     let reads = signals(FileReader::try_new(open("a.arrow"), None).unwrap().map(Result::unwrap));
@@ -204,11 +211,11 @@ fn reads_are_the_same_in_every_table() {
     for name in ["read_group", "digitisation", "offset", "range", "sampling_rate"] {
         assert_eq!(npy(&folder, &format!("a.npy/{name}.npy")).len() % (4 * reads.len()), 0);
     }
-    folder.ok(&["read", "a.blow5", "--pa", "--to", "pa.npy"]);
+    folder.ok(&["read", "a.blow5", "--pa", "--out", "pa.npy"]);
     assert_eq!(npy(&folder, "pa.npy/signal_pa.npy").len(), signal.len() * 2);
     // A stream of ids is a list.
     let mut list = Command::new("sh");
-    let script = "echo \"$1\" | \"$0\" read a.blow5 --ids - --to one.arrow";
+    let script = "echo \"$1\" | \"$0\" read a.blow5 --ids - --out one.arrow";
     list.args(["-c", script, env!("CARGO_BIN_EXE_thalweg"), &reads[1].0]);
     assert!(list.current_dir(folder.0.path()).output().unwrap().status.success());
     let one = FileReader::try_new(open("one.arrow"), None).unwrap().map(Result::unwrap);

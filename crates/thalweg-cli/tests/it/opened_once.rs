@@ -56,8 +56,8 @@ fn files_of_reads_are_opened_once() {
             &["info", file],
             &["check", file],
             &["index", file],
-            &["plot", file, "--to", "out.svg", "--force"],
-            &["scan", file, "--to", "out.csv", "--force"],
+            &["plot", file, "--out", "out.svg", "--force"],
+            &["scan", file, "--out", "out.csv", "--force"],
         ] {
             assert_eq!(opens(&folder, args, file), 1, "{args:?}");
         }
@@ -79,7 +79,7 @@ fn hdf5_files_are_opened_once() {
             &["read", file, "--digest", "--trusted"][..],
             &["info", file, "--trusted"],
             &["doctor", file, "--trusted"],
-            &["plot", file, "--to", "out.svg", "--trusted", "--force"],
+            &["plot", file, "--out", "out.svg", "--trusted", "--force"],
         ] {
             assert_eq!(opens(&folder, args, file), 1, "{args:?}");
         }

@@ -9,17 +9,17 @@ use crate::common::Folder;
 
 /// The verbs that write a file: what they read, and their words, with IN and OUT for the paths.
 const VERBS: [(&str, &str); 17] = [
-    (READS, "read IN --to OUT"),
-    (READS, "convert IN OUT --format blow5"),
-    (READS, "filter IN --where samples>0 --to OUT --format blow5"),
-    (READS, "merge IN --to OUT --format blow5"),
-    (READS, "scan IN --to OUT"),
-    (READS, "plot IN --to OUT"),
+    (READS, "read IN --out OUT"),
+    (READS, "convert IN OUT --to blow5"),
+    (READS, "filter IN --where samples>0 --out OUT --to blow5"),
+    (READS, "merge IN --out OUT --to blow5"),
+    (READS, "scan IN --out OUT"),
+    (READS, "plot IN --out OUT"),
     (READS, "index IN -o OUT"),
     (READS, "check IN --salvage OUT"),
     (NOTHING, "synth OUT --samples 50k --kind blow5"),
-    (ARRAYS, "read IN --events --to OUT"),
-    (ARRAYS, "plot IN --to OUT"),
+    (ARRAYS, "read IN --events --out OUT"),
+    (ARRAYS, "plot IN --out OUT"),
     (ARRAYS, "index IN --kerchunk OUT"),
     (ARRAYS, "convert --repack IN OUT"),
     (RESULTS, "compare IN --html OUT"),
@@ -129,7 +129,7 @@ fn no_verb_of_many_outputs_writes_over_an_input() {
     for place in ["hard", "soft"] {
         cases.push(format!("convert {READS} {place} --per-file --to blow5"));
         cases.push(format!("convert {READS} {place} --per-file --to blow5 --force"));
-        cases.push(format!("split {READS} --reads 1M --to {place}"));
+        cases.push(format!("split {READS} --reads 1M --out {place}"));
         cases.push(format!("bench {SUITE} --json {place}/new.jsonl"));
         cases.push(format!("bench {SUITE} --json {place}/new.jsonl --force"));
     }
@@ -140,7 +140,7 @@ fn no_verb_of_many_outputs_writes_over_an_input() {
         symlink(ARRAYS, folder.path("soft.npy")).unwrap();
         for place in ["hard", "soft"] {
             for options in ["", " --events", " --logs", " --force"] {
-                cases.push(format!("read {ARRAYS} --to {place}.npy{options}"));
+                cases.push(format!("read {ARRAYS} --out {place}.npy{options}"));
             }
         }
     }
@@ -273,7 +273,7 @@ fn a_page_replaces_no_file_in_a_folder_that_is_read() {
     folder.ok(&["synth", "run/in.blow5", "--samples", "50k"]);
     symlink("run/in.blow5", folder.path("soft.svg")).unwrap();
     for reads in ["run", "run/*.blow5"] {
-        let told = folder.fails(2, &["plot", reads, "--to", "soft.svg", "--force"]);
+        let told = folder.fails(2, &["plot", reads, "--out", "soft.svg", "--force"]);
         assert!(told.contains("the output is the input"), "{told}");
     }
     folder.ok(&["info", "run/in.blow5"]);
@@ -350,8 +350,8 @@ fn a_file_that_is_replaced_loses_its_index() {
         ("convert in.blow5 out.blow5 --sort", &blow5),
         ("convert in.blow5 out.blow5 --record none", &blow5),
         ("convert in.blow5 out.pod5 --lossy", &pod5),
-        ("filter in.blow5 --where samples>0 --to out.blow5", &blow5),
-        ("merge in.blow5 --to out.blow5", &blow5),
+        ("filter in.blow5 --where samples>0 --out out.blow5", &blow5),
+        ("merge in.blow5 --out out.blow5", &blow5),
         ("check in.blow5 --salvage out.blow5", &blow5),
         ("synth out.pod5 --samples 50k", &pod5),
     ];
@@ -432,9 +432,9 @@ fn no_verb_writes_over_a_list_that_it_reads() {
     }
     for verb in [
         "convert in.blow5 OUT --to blow5 --ids ids",
-        "filter in.blow5 --to OUT --format blow5 --ids ids",
-        "read in.blow5 --to OUT --ids ids",
-        "scan in.blow5 --to OUT --ids ids",
+        "filter in.blow5 --out OUT --to blow5 --ids ids",
+        "read in.blow5 --out OUT --ids ids",
+        "scan in.blow5 --out OUT --ids ids",
     ] {
         let end = if verb.contains("blow5 --ids") { "blow5" } else { "arrow" };
         for out in [format!("hard.{end}"), format!("soft.{end}")] {

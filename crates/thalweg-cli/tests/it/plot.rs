@@ -25,7 +25,7 @@ fn a_read_in_every_kind_of_picture() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");
     let id = first_id(&folder);
-    folder.ok(&["plot", "a.blow5", "--read", &id, "--to", "a.png"]);
+    folder.ok(&["plot", "a.blow5", "--read", &id, "--out", "a.png"]);
     let (width, height, blue) = pixels(&folder, "a.png", |p| p == [0x00, 0x72, 0xb2]);
     assert_eq!(width, 1400);
     assert!(height > 300 && blue > 20_000, "{height} {blue}");
@@ -35,12 +35,12 @@ fn a_read_in_every_kind_of_picture() {
     folder.ok(&["plot", "a.blow5", "--read", &id, "-o", "small.png", "--width", "600"]);
     assert_eq!(pixels(&folder, "small.png", |_| true).0, 600);
 
-    folder.ok(&["plot", "a.blow5", "--read", &id, "--pa", "--to", "a.svg"]);
+    folder.ok(&["plot", "a.blow5", "--read", &id, "--pa", "--out", "a.svg"]);
     let svg = fs::read_to_string(folder.path("a.svg")).unwrap();
     for words in ["<svg", "current in pA", "time in s", id.as_str(), "<polyline"] {
         assert!(svg.contains(words), "{words}");
     }
-    folder.ok(&["plot", "a.blow5", "--read", &id, "--to", "a.html"]);
+    folder.ok(&["plot", "a.blow5", "--read", &id, "--out", "a.html"]);
     let page = fs::read_to_string(folder.path("a.html")).unwrap();
     for words in ["raw signal", "time in s", id.as_str(), "default-src 'none'", "Plotly"] {
         assert!(page.contains(words), "{words}");
@@ -58,8 +58,8 @@ fn the_plot_of_a_run_has_every_panel() {
         "Why reads ended",
         "Samples by channel",
     ];
-    folder.ok(&["plot", "a.blow5", "--to", "run.svg"]);
-    folder.ok(&["plot", ".", "--to", "run.html"]);
+    folder.ok(&["plot", "a.blow5", "--out", "run.svg"]);
+    folder.ok(&["plot", ".", "--out", "run.html"]);
     for file in ["run.svg", "run.html"] {
         let text = fs::read_to_string(folder.path(file)).unwrap();
         for panel in panels {
@@ -67,23 +67,23 @@ fn the_plot_of_a_run_has_every_panel() {
         }
         assert!(text.contains("signal_positive"), "{file}");
     }
-    folder.ok(&["plot", "a.blow5", "--to", "run.png"]);
+    folder.ok(&["plot", "a.blow5", "--out", "run.png"]);
     assert!(pixels(&folder, "run.png", |p| p == [0x00, 0x72, 0xb2]).2 > 20_000);
     // The plot of a file without reads is a picture without panels.
-    folder.ok(&["filter", "a.blow5", "--to", "none.blow5", "--where", "samples < 0"]);
-    folder.ok(&["plot", "none.blow5", "--to", "none.png"]);
+    folder.ok(&["filter", "a.blow5", "--out", "none.blow5", "--where", "samples < 0"]);
+    folder.ok(&["plot", "none.blow5", "--out", "none.png"]);
 }
 
 #[test]
 fn pictures_that_cannot_be_drawn_are_refused() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");
-    assert!(folder.fails(2, &["plot", "a.blow5", "--to", "a.gif"]).contains(".svg"));
-    folder.fails(2, &["plot", "a.blow5", "--to", "a.png", "--pa"]);
-    folder.fails(2, &["plot", "a.blow5", "--to", "a.png", "--width", "100000"]);
+    assert!(folder.fails(2, &["plot", "a.blow5", "--out", "a.gif"]).contains(".svg"));
+    folder.fails(2, &["plot", "a.blow5", "--out", "a.png", "--pa"]);
+    folder.fails(2, &["plot", "a.blow5", "--out", "a.png", "--width", "100000"]);
     assert!(
         folder
-            .fails(1, &["plot", "a.blow5", "--read", "nobody", "--to", "a.png"])
+            .fails(1, &["plot", "a.blow5", "--read", "nobody", "--out", "a.png"])
             .contains("nobody")
     );
     assert!(!folder.path("a.png").exists());

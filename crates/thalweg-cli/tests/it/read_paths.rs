@@ -74,13 +74,13 @@ fn a_folder_is_checked_and_indexed() {
 #[test]
 fn an_arrow_file_appears_whole_or_not_at_all() {
     let folder = folder();
-    folder.ok(&["read", "run", "--to", "out.arrow"]);
+    folder.ok(&["read", "run", "--out", "out.arrow"]);
     let arrow = fs::read(folder.path("out.arrow")).unwrap();
     // Arrow columnar format, "IPC File Format": the magic number is at both ends.
     assert!(arrow.starts_with(b"ARROW1") && arrow.ends_with(b"ARROW1"));
     let whole = fs::read(folder.path("run/b.blow5")).unwrap();
     fs::write(folder.path("run/b.blow5"), &whole[..whole.len() - 9]).unwrap();
-    folder.fails(1, &["read", "run", "--to", "cut.arrow"]);
+    folder.fails(1, &["read", "run", "--out", "cut.arrow"]);
     let left = fs::read_dir(&folder.0)
         .unwrap()
         .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().contains("cut"));
@@ -90,7 +90,7 @@ fn an_arrow_file_appears_whole_or_not_at_all() {
 #[test]
 fn options_about_one_file_refuse_several() {
     let folder = folder();
-    for options in [&["--explain"][..], &["--to", "x.arrow", "--digest"]] {
+    for options in [&["--explain"][..], &["--out", "x.arrow", "--digest"]] {
         folder.fails(2, &[&["read", "run"], options].concat());
     }
     fs::create_dir(folder.path("empty")).unwrap();

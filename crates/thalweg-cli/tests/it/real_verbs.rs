@@ -64,8 +64,8 @@ fn every_verb_on_every_real_file() {
         let table = folder.ok(&["scan", name, "--columns", "read_id,samples"]);
         let counted: BTreeSet<String> = table.lines().skip(1).map(str::to_owned).collect();
         assert_eq!(counted, known.iter().map(|(id, samples)| format!("{id},{samples}")).collect());
-        folder.ok(&["scan", name, "--to", "all.parquet"]);
-        folder.ok(&["scan", name, "--to", "all.arrow"]);
+        folder.ok(&["scan", name, "--out", "all.parquet"]);
+        folder.ok(&["scan", name, "--out", "all.arrow"]);
 
         let info = &folder.json(&["info", "--run", "--json", name])[0];
         let total: u64 = known.iter().map(|row| row.1).sum();
@@ -83,7 +83,7 @@ fn every_verb_on_every_real_file() {
         folder.ok(&["info", "--run", name]);
 
         // Some FAST5 files hold data beside the reads that no other format can hold.
-        folder.ok(&["merge", name, "--to", "merged.blow5", "--lossy"]);
+        folder.ok(&["merge", name, "--out", "merged.blow5", "--lossy"]);
         assert_eq!(digests(&folder, "merged.blow5"), rows);
         folder.ok(&["check", "merged.blow5"]);
 
@@ -91,7 +91,7 @@ fn every_verb_on_every_real_file() {
         folder.ok(&[
             "filter",
             name,
-            "--to",
+            "--out",
             "long.blow5",
             "--where",
             &format!("samples >= {middle}"),
@@ -105,18 +105,18 @@ fn every_verb_on_every_real_file() {
             known.iter().map(|row| format!("{}\n", row.0)).collect::<String>(),
         )
         .unwrap();
-        folder.ok(&["filter", name, "--to", "listed.blow5", "--ids", "list", "--lossy"]);
+        folder.ok(&["filter", name, "--out", "listed.blow5", "--ids", "list", "--lossy"]);
         assert_eq!(digests(&folder, "listed.blow5"), rows);
 
         let parts =
-            folder.json(&["split", name, "--by", "read_id", "--to", "parts", "--json", "--lossy"]);
+            folder.json(&["split", name, "--by", "read_id", "--out", "parts", "--json", "--lossy"]);
         assert_eq!(parts.len(), known.len());
         assert_eq!(digests(&folder, "parts"), rows);
 
-        folder.ok(&["read", name, "--to", "pa.arrow", "--pa"]);
-        folder.ok(&["plot", name, "--to", "run.png", "--width", "700"]);
+        folder.ok(&["read", name, "--out", "pa.arrow", "--pa"]);
+        folder.ok(&["plot", name, "--out", "run.png", "--width", "700"]);
         if let Some((id, _)) = known.first() {
-            folder.ok(&["plot", name, "--read", id, "--pa", "--to", "read.html"]);
+            folder.ok(&["plot", name, "--read", id, "--pa", "--out", "read.html"]);
         }
     }
 }

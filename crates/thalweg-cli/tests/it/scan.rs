@@ -57,14 +57,14 @@ fn every_format_has_the_same_rows_as_decoding() {
         }
         assert!(!text[0].contains(&"signal".to_owned()));
 
-        folder.ok(&["scan", file, "--to", "out.arrow", "--force"]);
+        folder.ok(&["scan", file, "--out", "out.arrow", "--force"]);
         let reader =
             FileReader::try_new(File::open(folder.path("out.arrow")).unwrap(), None).unwrap();
         let batches: Vec<_> = reader.map(Result::unwrap).collect();
         assert_eq!(of_batches(&batches), expected);
         assert_eq!(batches.len(), 1, "small batches are put together");
 
-        folder.ok(&["scan", file, "--to", "out.parquet", "--force"]);
+        folder.ok(&["scan", file, "--out", "out.parquet", "--force"]);
         let reader = ParquetRecordBatchReaderBuilder::try_new(
             File::open(folder.path("out.parquet")).unwrap(),
         )
@@ -72,7 +72,7 @@ fn every_format_has_the_same_rows_as_decoding() {
         let batches: Vec<_> = reader.build().unwrap().map(Result::unwrap).collect();
         assert_eq!(of_batches(&batches), expected);
 
-        folder.ok(&["scan", file, "--to", "out.tsv", "--force"]);
+        folder.ok(&["scan", file, "--out", "out.tsv", "--force"]);
         assert_eq!(table(&fs::read_to_string(folder.path("out.tsv")).unwrap(), '\t'), text);
         assert_eq!(table(&folder.ok(&["scan", file, "--tsv"]), '\t'), text);
     }
@@ -123,7 +123,7 @@ fn columns_attributes_conditions_and_ids() {
 fn senseless_requests_are_refused_and_leave_nothing() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");
-    assert!(folder.fails(2, &["scan", "a.blow5", "--to", "out.txt"]).contains(".parquet"));
+    assert!(folder.fails(2, &["scan", "a.blow5", "--out", "out.txt"]).contains(".parquet"));
     assert!(folder.fails(2, &["scan", "a.blow5", "--where", "samples >> 5"]).contains("column 9"));
     assert!(
         folder.fails(2, &["scan", "a.blow5", "--where", "samples > many"]).contains("a number")
@@ -141,7 +141,7 @@ fn senseless_requests_are_refused_and_leave_nothing() {
     let whole = fs::read(folder.path("a.blow5")).unwrap();
     fs::write(folder.path("cut.blow5"), &whole[..whole.len() - 100]).unwrap();
     for out in ["out.arrow", "out.parquet", "out.csv"] {
-        assert!(folder.fails(1, &["scan", "cut.blow5", "--to", out]).contains("cut.blow5"));
+        assert!(folder.fails(1, &["scan", "cut.blow5", "--out", out]).contains("cut.blow5"));
     }
     let left: Vec<_> =
         fs::read_dir(folder.0.path()).unwrap().map(|e| e.unwrap().file_name()).collect();

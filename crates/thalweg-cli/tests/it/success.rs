@@ -31,25 +31,25 @@ fn run(folder: &Folder, words: &str) -> (String, String) {
 const WRITERS: [(&str, &str); 24] = [
     ("synth x.blow5 --samples 60k", "made BLOW5 and its index -> x.blow5, "),
     ("synth x.fq --bases 5k", "made FASTQ -> x.fq, "),
-    ("read a.blow5 --to x.arrow", "READS reads -> x.arrow, "),
-    ("read a.blow5 --to x.npy", "READS reads -> x.npy, "),
-    ("read a.fastq --to x.csv", "RECORDS reads -> x.csv, "),
-    ("scan a.blow5 --to x.tsv", "READS reads of 1 file -> x.tsv, "),
+    ("read a.blow5 --out x.arrow", "READS reads -> x.arrow, "),
+    ("read a.blow5 --out x.npy", "READS reads -> x.npy, "),
+    ("read a.fastq --out x.csv", "RECORDS reads -> x.csv, "),
+    ("scan a.blow5 --out x.tsv", "READS reads of 1 file -> x.tsv, "),
     ("convert a.blow5 x.slow5", "converted READS reads -> x.slow5, "),
     ("convert a.fastq x.fq.gz", "converted RECORDS reads -> x.fq.gz, "),
-    ("merge a.blow5 --to m.blow5", "merged READS reads of 1 file -> m.blow5, "),
-    ("filter a.blow5 --where samples<0 --to f.blow5", "kept 0 of READS reads of 1 file -> f."),
-    ("filter a.blow5 --ids ids --to g.blow5", "kept 1 read of 1 file -> g.blow5, "),
-    ("split a.blow5 --reads 4 --to parts", "split READS reads into "),
-    ("plot a.blow5 --to x.svg", "drew 5 panels -> x.svg, "),
+    ("merge a.blow5 --out m.blow5", "merged READS reads of 1 file -> m.blow5, "),
+    ("filter a.blow5 --where samples<0 --out f.blow5", "kept 0 of READS reads of 1 file -> f."),
+    ("filter a.blow5 --ids ids --out g.blow5", "kept 1 read of 1 file -> g.blow5, "),
+    ("split a.blow5 --reads 4 --out parts", "split READS reads into "),
+    ("plot a.blow5 --out x.svg", "drew 5 panels -> x.svg, "),
     ("index a.blow5 --force", "indexed a.blow5 -> a.blow5.idx, "),
     ("graph import edges.csv new", "2 edges and 3 vertices are new, of 2 edges read -> new, "),
     ("graph add store --vertices vertex:9", "1 vertex and 0 edges are new, 0 vertices and 0 "),
     ("graph compact store", "compacted 2 segments and "),
     ("graph export store x.parquet --edges edges", "exported 2 edges and 0 vertices -> x.p"),
     ("graph degree store --from vertex --plot x.png", "drew 1 panel -> x.png, "),
-    ("read a.nxs --events --to e.csv", ""),
-    ("read a.nxs /entry/bank1_events/event_id --to i.csv", "1 dataset, "),
+    ("read a.nxs --events --out e.csv", ""),
+    ("read a.nxs /entry/bank1_events/event_id --out i.csv", "1 dataset, "),
     ("convert --repack a.nxs r.nxs", "repacked "),
     ("index a.nxs", "indexed a.nxs -> a.nxs.idx, "),
     ("index a.nxs --kerchunk k.json", ""),
@@ -81,9 +81,9 @@ fn success_is_one_line_that_q_silences() {
 const WITH_JSON: [&str; 26] = [
     "read a.blow5 --json",
     "read a.blow5 --explain --json",
-    "read a.blow5 --to j.csv --json",
+    "read a.blow5 --out j.csv --json",
     "read a.fastq --json",
-    "read a.fastq --to k.csv --json",
+    "read a.fastq --out k.csv --json",
     "info a.blow5 --json",
     "info a.blow5 --run --json",
     "info a.fastq --json",
@@ -93,9 +93,9 @@ const WITH_JSON: [&str; 26] = [
     "evict a.blow5 --json",
     "convert a.blow5 j.slow5 --json",
     "convert a.fastq j.fq.gz --json",
-    "merge a.blow5 --to k.blow5 --json",
-    "filter a.blow5 --where samples>0 --to l.blow5 --json",
-    "split a.blow5 --reads 4 --to more --json",
+    "merge a.blow5 --out k.blow5 --json",
+    "filter a.blow5 --where samples>0 --out l.blow5 --json",
+    "split a.blow5 --reads 4 --out more --json",
     "graph info store --json",
     "graph check store --json",
     "graph degree store --from vertex --json",
@@ -181,14 +181,14 @@ fn an_index_is_kept_where_the_user_says() {
 fn no_index_is_made_that_is_not_needed() {
     let folder = folder();
     for words in [
-        "filter a.blow5 --where samples>30000 --to f.slow5",
-        "split a.blow5 --reads 3 --to parts --format slow5",
+        "filter a.blow5 --where samples>30000 --out f.slow5",
+        "split a.blow5 --reads 3 --out parts --to slow5",
         "scan a.blow5 --where samples>30000",
-        "merge a.blow5 --to m.slow5 --verify",
+        "merge a.blow5 --out m.slow5 --verify",
         "convert a.blow5 c.slow5 --verify",
         "check a.blow5",
         "info a.blow5 --count",
-        "plot a.blow5 --to p.svg",
+        "plot a.blow5 --out p.svg",
         "doctor a.blow5",
         "synth s.blow5 --samples 60k --index-in none",
     ] {
@@ -225,8 +225,8 @@ fn many_indexes_are_announced_once() {
 fn the_event_rate_is_that_of_whole_pulses() {
     let folder = Folder::new();
     folder.ok(&["synth", "live.nxs", "--size", "40MB", "--banks", "3"]);
-    folder.ok(&["plot", "live.nxs", "--to", "live.html"]);
-    folder.ok(&["plot", "live.nxs", "--to", "live.svg"]);
+    folder.ok(&["plot", "live.nxs", "--out", "live.html"]);
+    folder.ok(&["plot", "live.nxs", "--out", "live.svg"]);
     let [page, picture] =
         ["live.html", "live.svg"].map(|name| fs::read_to_string(folder.path(name)).unwrap());
     let at = page.find("Event rate").unwrap();

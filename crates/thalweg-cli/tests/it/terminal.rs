@@ -63,18 +63,18 @@ fn names_of_reads_do_nothing_to_a_terminal() {
         &["scan", &file],
         &["scan", &file, "--tsv", "--columns", "read_id,run_id,asic_id"],
         &["scan", &file, "--columns", "\u{1b}[2J"],
-        &["filter", &file, "--ids", &missing, "--to", &at("filtered.blow5")],
-        &["filter", &file, "--where", "samples > 0", "--to", &at("all.blow5"), "--json"],
+        &["filter", &file, "--ids", &missing, "--out", &at("filtered.blow5")],
+        &["filter", &file, "--where", "samples > 0", "--out", &at("all.blow5"), "--json"],
         &["convert", &file, &at("out.pod5")],
         &["convert", &file, &at("out.slow5")],
-        &["merge", &file, &file, "--to", &at("merged.blow5")],
-        &["split", &file, "--by", "read_group", "--to", &at("split")],
+        &["merge", &file, &file, "--out", &at("merged.blow5")],
+        &["split", &file, "--by", "read_group", "--out", &at("split")],
         &["index", &file],
         &["evict", &file],
-        &["plot", &file, "--to", &at("run.html")],
-        &["plot", &file, "--read", id, "--to", &at("read.html")],
-        &["plot", &file, "--read", id, "--to", &at("read.svg")],
-        &["plot", &file, "--read", "\u{1b}[2J", "--to", &at("none.svg")],
+        &["plot", &file, "--out", &at("run.html")],
+        &["plot", &file, "--read", id, "--out", &at("read.html")],
+        &["plot", &file, "--read", id, "--out", &at("read.svg")],
+        &["plot", &file, "--read", "\u{1b}[2J", "--out", &at("none.svg")],
     ];
     for args in lines {
         is_clean(args, &thalweg(args));
@@ -116,7 +116,7 @@ fn rows_cannot_be_forged_and_lists_of_ids_come_back() {
     assert_eq!(chosen.out, rows, "{chosen:?}");
 
     let table = place.at("table.tsv");
-    let made = thalweg(&["scan", &file, "--columns", "read_id,samples", "--to", &table]);
+    let made = thalweg(&["scan", &file, "--columns", "read_id,samples", "--out", &table]);
     assert_eq!(made.code, Some(0), "{made:?}");
     let text = std::fs::read_to_string(&table).unwrap();
     assert_eq!(text.lines().count(), 1 + IDS.len(), "{text}");
@@ -128,7 +128,7 @@ fn json_csv_and_arrow_keep_what_names_hold() {
     let place = Place::new();
     let file = hostile_reads(&place);
     let table = place.at("table.csv");
-    assert_eq!(thalweg(&["scan", &file, "--columns", "read_id", "--to", &table]).code, Some(0));
+    assert_eq!(thalweg(&["scan", &file, "--columns", "read_id", "--out", &table]).code, Some(0));
     let mut csv = csv::Reader::from_path(&table).unwrap();
     let ids: BTreeSet<String> = csv.records().map(|row| row.unwrap()[0].to_owned()).collect();
     assert_eq!(ids, IDS.map(str::to_owned).into_iter().collect());
@@ -141,7 +141,7 @@ fn json_csv_and_arrow_keep_what_names_hold() {
     assert!(texts.iter().any(|text| text.ends_with("\u{1b}[31m\u{202e}")), "{line}");
 
     let arrow = place.at("reads.arrow");
-    assert_eq!(thalweg(&["read", &file, "--to", &arrow]).code, Some(0));
+    assert_eq!(thalweg(&["read", &file, "--out", &arrow]).code, Some(0));
     let bytes = std::fs::read(Path::new(&arrow)).unwrap();
     for id in IDS {
         assert!(bytes.windows(id.len()).any(|part| part == id.as_bytes()), "{id:?}");

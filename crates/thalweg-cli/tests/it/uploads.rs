@@ -97,12 +97,12 @@ fn objects_of_reads_hold_what_files_would() {
             assert!(*format == "fast5" || found == wanted, "{format}: {found} {wanted}");
         }
     }
-    ok(&folder, &server, &["merge", "r.blow5", "--to", "s3://out/merged.blow5"]);
+    ok(&folder, &server, &["merge", "r.blow5", "--out", "s3://out/merged.blow5"]);
     assert_eq!(digest(&folder, &server, "merged.blow5"), wanted);
     ok(
         &folder,
         &server,
-        &["filter", "r.blow5", "--where", "samples > 0", "--to", "s3://out/kept.blow5"],
+        &["filter", "r.blow5", "--where", "samples > 0", "--out", "s3://out/kept.blow5"],
     );
     assert_eq!(digest(&folder, &server, "kept.blow5"), wanted);
     ok(&folder, &server, &["convert", "r.blow5", "s3://out/each", "--per-file", "--to", "blow5"]);
@@ -122,8 +122,8 @@ fn objects_of_reads_hold_what_files_would() {
 #[test]
 fn a_data_set_is_split_into_objects() {
     let (folder, server) = started(busy);
-    ok(&folder, &server, &["split", "r.blow5", "--reads", "1", "--to", "s3://out/parts"]);
-    folder.ok(&["split", "r.blow5", "--reads", "1", "--to", "parts"]);
+    ok(&folder, &server, &["split", "r.blow5", "--reads", "1", "--out", "s3://out/parts"]);
+    folder.ok(&["split", "r.blow5", "--reads", "1", "--out", "parts"]);
     let mut parts = 0;
     for entry in fs::read_dir(folder.path("parts")).unwrap() {
         let path = entry.unwrap().path();
@@ -135,7 +135,7 @@ fn a_data_set_is_split_into_objects() {
     assert!(parts > 1);
     // One of them exists.
     let told =
-        refused(&folder, &server, &["split", "r.blow5", "--reads", "1", "--to", "s3://out/parts"]);
+        refused(&folder, &server, &["split", "r.blow5", "--reads", "1", "--out", "s3://out/parts"]);
     assert!(told.contains("exists"), "{told}");
 }
 
@@ -143,19 +143,19 @@ fn a_data_set_is_split_into_objects() {
 fn other_outputs_are_the_same_as_files() {
     let (folder, server) = started(busy);
     for name in ["t.csv", "t.tsv", "t.arrow", "t.parquet"] {
-        ok(&folder, &server, &["scan", "r.blow5", "--to", &format!("s3://out/{name}")]);
-        folder.ok(&["scan", "r.blow5", "--to", name]);
+        ok(&folder, &server, &["scan", "r.blow5", "--out", &format!("s3://out/{name}")]);
+        folder.ok(&["scan", "r.blow5", "--out", name]);
         let object = server.object(&format!("/out/{name}"));
         assert!(object == fs::read(folder.path(name)).ok(), "{name}");
     }
-    ok(&folder, &server, &["read", "r.blow5", "--to", "s3://out/r.arrow"]);
-    folder.ok(&["read", "r.blow5", "--to", "r.arrow"]);
+    ok(&folder, &server, &["read", "r.blow5", "--out", "s3://out/r.arrow"]);
+    folder.ok(&["read", "r.blow5", "--out", "r.arrow"]);
     assert!(server.object("/out/r.arrow") == fs::read(folder.path("r.arrow")).ok());
     ok(&folder, &server, &["index", "r.blow5", "--output", "s3://out/r.idx"]);
     folder.ok(&["index", "r.blow5", "--output", "r.idx"]);
     assert!(server.object("/out/r.idx") == fs::read(folder.path("r.idx")).ok());
     for name in ["p.svg", "p.png", "p.html"] {
-        ok(&folder, &server, &["plot", "r.blow5", "--to", &format!("s3://out/{name}")]);
+        ok(&folder, &server, &["plot", "r.blow5", "--out", &format!("s3://out/{name}")]);
         assert!(server.object(&format!("/out/{name}")).is_some_and(|page| page.len() > 1000));
     }
 }
@@ -175,8 +175,8 @@ fn objects_of_arrays_hold_what_files_would() {
         fs::write(folder.path("got.nxs"), server.object(&format!("/out/{key}")).unwrap()).unwrap();
         assert_eq!(folder.ok(&["read", "got.nxs", "--digest"]).replace("got", "x"), local);
     }
-    ok(&folder, &server, &["read", "x.nxs", "--to", "s3://out/x.npy"]);
-    folder.ok(&["read", "x.nxs", "--to", "x.npy"]);
+    ok(&folder, &server, &["read", "x.nxs", "--out", "s3://out/x.npy"]);
+    folder.ok(&["read", "x.nxs", "--out", "x.npy"]);
     let mut arrays = 0;
     let mut folders = vec!["x.npy".to_owned()];
     while let Some(inner) = folders.pop() {
@@ -201,9 +201,9 @@ fn an_object_is_replaced_only_if_that_is_asked_for() {
     let wanted = folder.ok(&["read", "r.blow5", "--digest"]);
     for (verb, out) in [
         (&["convert", "r.blow5", "s3://out/o.blow5"][..], "o.blow5"),
-        (&["merge", "r.blow5", "--to", "s3://out/o.blow5"], "o.blow5"),
-        (&["scan", "r.blow5", "--to", "s3://out/o.csv"], "o.csv"),
-        (&["plot", "r.blow5", "--to", "s3://out/o.svg"], "o.svg"),
+        (&["merge", "r.blow5", "--out", "s3://out/o.blow5"], "o.blow5"),
+        (&["scan", "r.blow5", "--out", "s3://out/o.csv"], "o.csv"),
+        (&["plot", "r.blow5", "--out", "s3://out/o.svg"], "o.svg"),
         (&["index", "r.blow5", "--output", "s3://out/o.idx"], "o.idx"),
     ] {
         let path = format!("/out/{out}");

@@ -57,11 +57,11 @@ fn a_url_of_another_kind_is_told_from_a_path() {
             &["doctor", url],
             &["probe", url],
             &["evict", url],
-            &["plot", url, "--to", "p.png"],
+            &["plot", url, "--out", "p.png"],
             &["convert", url, "x.pod5"],
             &["convert", "r.blow5", url],
-            &["filter", "r.blow5", "--where", "samples > 1", "--to", url],
-            &["merge", "r.blow5", &format!("--to={url}")],
+            &["filter", "r.blow5", "--where", "samples > 1", "--out", url],
+            &["merge", "r.blow5", &format!("--out={url}")],
             &["graph", "info", url],
             &["graph", "import", url, "net"],
         ] {
@@ -112,7 +112,7 @@ fn a_bucket_alone_is_no_data_set() {
         &["read", "s3://runs"][..],
         &["info", "s3://runs"],
         &["scan", "s3://runs"],
-        &["merge", "s3://runs", "--to", "all.blow5"],
+        &["merge", "s3://runs", "--out", "all.blow5"],
     ] {
         let before = server.asked().len();
         let done = from_bucket(&folder, &server, args);
@@ -214,10 +214,10 @@ fn filter_and_scan_say_what_they_did() {
         assert!(done.status.success(), "{done:?}");
         String::from_utf8(done.stderr).unwrap()
     };
-    let told = said(&["filter", "r.blow5", "--to", "f.pod5", "--where", "samples > 0", "--lossy"]);
+    let told = said(&["filter", "r.blow5", "--out", "f.pod5", "--where", "samples > 0", "--lossy"]);
     let line = format!("kept {all} of {all} reads of 1 file -> f.pod5, ");
     assert!(told.lines().any(|told| told.starts_with(&line)), "{told}");
-    let told = said(&["scan", "r.blow5", "r.blow5", "--to", "r.csv"]);
+    let told = said(&["scan", "r.blow5", "r.blow5", "--out", "r.csv"]);
     assert!(told.contains(&format!("{all} reads of 1 file -> r.csv, ")), "{told}");
     let told = said(&["scan", "r.blow5", "--where", "samples < 0"]);
     assert!(told.starts_with("0 reads of 1 file -> standard output, "), "{told}");

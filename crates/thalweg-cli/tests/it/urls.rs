@@ -60,7 +60,7 @@ fn objects_are_read_as_files_are() {
         assert!(checked.status.success(), "{checked:?}");
         assert!(from_bucket(&folder, &server, &["info", &url]).status.success());
         let table = format!("{name}.csv");
-        let scanned = from_bucket(&folder, &server, &["scan", &url, "--to", &table]);
+        let scanned = from_bucket(&folder, &server, &["scan", &url, "--out", &table]);
         assert!(scanned.status.success(), "{scanned:?}");
     }
     let of_bucket =
@@ -137,12 +137,12 @@ fn no_signature_is_printed_or_written() {
     let (blow5, pod5) = (url("r.blow5"), url("r.pod5"));
     for args in [
         vec!["scan", &blow5],
-        vec!["scan", &blow5, "--to", "table.csv"],
+        vec!["scan", &blow5, "--out", "table.csv"],
         vec!["info", &pod5, "--json"],
         vec!["check", &pod5, "--json"],
         vec!["doctor", &pod5, "--json"],
-        vec!["merge", &blow5, &blow5, "--to", "merged.blow5"],
-        vec!["split", &blow5, "--by", "file", "--to", "parts"],
+        vec!["merge", &blow5, &blow5, "--out", "merged.blow5"],
+        vec!["split", &blow5, "--by", "file", "--out", "parts"],
         vec!["convert", &blow5, &blow5],
         vec!["check", &blow5, "--salvage", &blow5],
         vec!["evict", &blow5],

@@ -30,7 +30,7 @@ fn files_of_other_formats_are_named() {
         ("a.txt", b"hello\n", "\"hello\\n\""),
     ];
     let verbs = ["info IN", "read IN", "check IN", "index IN", "scan IN", "doctor IN"];
-    let more = ["merge IN --to x.blow5", "convert IN x.blow5", "plot IN --to x.svg"];
+    let more = ["merge IN --out x.blow5", "convert IN x.blow5", "plot IN --out x.svg"];
     for (name, bytes, what) in files {
         fs::write(folder.path(name), bytes).unwrap();
         for verb in verbs.iter().chain(&more) {
@@ -111,7 +111,7 @@ fn a_closed_standard_output_is_an_error_where_output_is_written() {
         "read a.blow5 --json",
         "read a.blow5 --digest",
         "read a.blow5 --explain",
-        "read a.blow5 --to -",
+        "read a.blow5 --out -",
         "read a.fastq",
         "convert a.fastq -",
         "convert a.blow5 x.slow5 --json --force",
@@ -121,7 +121,7 @@ fn a_closed_standard_output_is_an_error_where_output_is_written() {
         "scan a.blow5",
         "doctor a.blow5",
         "evict a.blow5",
-        "split a.blow5 --reads 5 --to parts",
+        "split a.blow5 --reads 5 --out parts",
         "graph info store",
         "graph degree store --from vertex",
         "graph neighbors store --from vertex",

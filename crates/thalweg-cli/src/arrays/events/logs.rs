@@ -1,7 +1,6 @@
 //! Logs as Arrow columns.
 
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
@@ -15,7 +14,7 @@ use thalweg::nexus::{Log, LogColumn, LogValues, NO_TIME, Nexus};
 
 use super::npy;
 use crate::common::{Failure, VerbResult, complain};
-use crate::table_sink::{TableSink, is_npy, table};
+use crate::table_sink::{TableOut, TableSink};
 
 fn failed(error: arrow_schema::ArrowError) -> Failure {
     Failure::Said(error.to_string())
@@ -43,14 +42,14 @@ pub(super) fn seconds(time: i64, start: Option<i64>) -> f64 {
 }
 
 /// Writes the logs whose path or name matches a pattern, as a table or as arrays.
-pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<&Path>) -> VerbResult {
+pub(super) fn logs(nexus: &Nexus<'_>, pattern: &str, to: Option<TableOut<'_>>) -> VerbResult {
     let logs = matching_logs(nexus, pattern)?;
-    if let Some(to) = to.filter(|to| is_npy(to)) {
-        return npy::logs(nexus, &logs, to);
+    if let Some(to) = to.filter(|to| to.is_npy()) {
+        return npy::logs(nexus, &logs, to.path);
     }
     let columns = LogColumns::new(&logs);
     let mut sink = match to {
-        Some(to) => TableSink::create(to, table(to)?, &columns.schema)?,
+        Some(to) => TableSink::create(to, &columns.schema)?,
         None => TableSink::stdout(b',', &columns.schema)?,
     };
     for (key, log) in (0..).zip(&logs) {
