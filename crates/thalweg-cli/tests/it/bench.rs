@@ -468,6 +468,49 @@ fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
     );
 }
 
+/// A run whose second arm stops it in round 3, and ends by the same signal, as where a batch system
+/// sends one to all processes.
+fn interrupted(ending: &str) -> Folder {
+    let folder = folder(&format!(
+        r#"
+name = "signal"
+pairs = 6
+[workload.good]
+command = "true"
+[workload.peer]
+command = """echo . >> began; if test $(wc -l < began) -eq 4; then \
+    kill -s INT $PPID; {ending}; fi"""
+[[comparison]]
+name = "c"
+control = false
+arms = ["good", "peer"]
+"#
+    ));
+    let output = folder.run(&["bench", "s.toml", "--json", "r.jsonl"]);
+    assert_eq!(output.status.code(), Some(130), "{ending}: {output:?}");
+    folder
+}
+
+#[test]
+fn a_signal_that_ends_an_arm_too_takes_no_arm_out() {
+    // By the signal; as a shell, or a program that heeds it, tells of it; by any failure.
+    for ending in ["kill -s INT $$", "exit 130", "exit 1"] {
+        let folder = interrupted(ending);
+        let of_peer = |lines: &[Value]| -> Vec<Value> {
+            let trials = of(lines, "thalweg.trial/").into_iter();
+            trials.filter(|trial| trial["arm"] == "peer").cloned().collect()
+        };
+        let kept = of_peer(&lines(&folder, "r.jsonl"));
+        assert_eq!(kept.len(), 3, "{ending}: the fourth is not kept: {kept:?}");
+        folder.ok(&["bench", "--resume", "r.jsonl"]);
+        let all = lines(&folder, "r.jsonl");
+        assert_each_trial_once(&all, 7 * 2);
+        assert!(of_peer(&all).iter().all(|trial| trial["failed"].is_null()), "{ending}: {all:?}");
+        let last = of(&all, "thalweg.comparison/")[0];
+        assert!(last["summaries"][1]["ratio"].is_object(), "{ending}: {last}");
+    }
+}
+
 fn walk(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let path = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().path();
