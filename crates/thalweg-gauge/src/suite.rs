@@ -53,6 +53,7 @@ pub use parse::AUTO;
 pub use record::SuiteRecord;
 pub use resolve::{ComparisonJob, Context, Peer};
 pub use test_files::{NoTestFiles, SynthTable, TestFile, TestFileMaker};
+pub use toml_table::similar_name;
 pub use value::SettingValue;
 
 /// A range of the suite's text, in bytes.

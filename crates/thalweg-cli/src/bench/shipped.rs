@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use thalweg::store::FileStore;
 use thalweg::{Fault, InFile};
-use thalweg_gauge::suite::Suite;
+use thalweg_gauge::suite::{Suite, similar_name};
 
-use crate::common::Failure;
+use crate::common::{Failure, shown_path};
 use crate::synth::SyntheticFiles;
 
 /// Name and text. The first suite runs by default; `file` measures on a file of the user.
@@ -66,8 +66,11 @@ pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
         return parsed("file.toml".into(), text, PathBuf::new(), files);
     }
     let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+    let near = similar_name(what, names.iter().copied());
+    let meant = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
     Err(Failure::Usage(format!(
-        "{what}: neither a file nor a suite; the suites are {}, and any .toml file that holds one",
+        "{}: neither a file nor a suite{meant} (suites: {}, and any .toml file that holds one)",
+        shown_path(path),
         names.join(", ")
     )))
 }

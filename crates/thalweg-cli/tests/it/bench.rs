@@ -169,7 +169,12 @@ fn mistakes_are_reported_before_anything_runs() {
         "{told}"
     );
     let told = folder.fails(2, &["bench", "tuor"]);
-    assert!(told.contains("neither a file nor a suite; the suites are tour"), "{told}");
+    let said = "tuor: neither a file nor a suite; did you mean tour? (suites: tour, ";
+    assert!(told.contains(said), "{told}");
+    let told = folder.fails(2, &["bench", "nanopor"]);
+    assert!(told.contains("did you mean nanopore?"), "{told}");
+    let told = folder.fails(2, &["bench", "reads.blow5"]);
+    assert!(!told.contains("did you mean"), "{told}");
     let told = folder.fails(2, &["bench", "pipeline", "--place", "a=nowhere"]);
     assert!(told.contains("nowhere: not a folder"), "{told}");
     let told = folder.fails(2, &["bench", "pipeline", "--place", "c=."]);
