@@ -75,7 +75,8 @@ pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     )))
 }
 
-fn parsed(
+/// The suite of a text, which messages call `source`.
+pub(super) fn parsed(
     source: String,
     text: &str,
     folder: PathBuf,

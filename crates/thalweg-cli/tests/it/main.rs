@@ -9,6 +9,7 @@
 )]
 
 mod bench;
+mod bench_commands;
 #[cfg(feature = "object")]
 mod cache;
 mod command;
