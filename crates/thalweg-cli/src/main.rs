@@ -39,6 +39,7 @@ mod signals;
 mod split;
 mod synth;
 mod table_sink;
+mod terminal;
 mod timing;
 mod write;
 
