@@ -4,6 +4,7 @@
 mod commands;
 mod consent;
 mod files;
+mod given;
 mod outputs;
 mod peers;
 mod remaining;
@@ -23,6 +24,7 @@ use crate::common::{Failure, VerbResult};
 use crate::force::{ForceArgs, files_of};
 use crate::options::is_given;
 use crate::synth::SyntheticFiles;
+use given::{DATASET, GivenFile};
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
 
@@ -47,8 +49,8 @@ use shipped::{NamedSuite, named};
 /// Example: thalweg bench --set level=cold -- 'gzip -dc reads.gz' 'pigz -dc reads.gz'
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// A shipped suite (see --list), a suite of your own (a .toml file), or a BLOW5 file to measure
-    /// on
+    /// A shipped suite (see --list), a suite of your own (a .toml file), or a file of reads or HDF5
+    /// arrays to measure on
     suite: Option<String>,
     /// List the shipped suites, or the comparisons of SUITE
     #[arg(long, conflicts_with_all = ["dry_run", "out", "json", "html", "force", "markdown"])]
@@ -162,7 +164,8 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
         let record = outputs.recorded()?;
         commands::check_folder(&record)?;
         let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
-        let work = work(suite, record)?;
+        let given = GivenFile::of_run(&record)?;
+        let work = work(suite, record, given.as_ref())?;
         outputs.check(args.force, work.files())?;
         if args.dry_run {
             return show::plan(&work.suite, &work.jobs);
@@ -186,7 +189,7 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
             urls::shown_path(folder)
         )));
     }
-    let record = SuiteRecord {
+    let mut record = SuiteRecord {
         schema: SuiteRecord::schema(),
         name: suite.name().to_owned(),
         source,
@@ -201,7 +204,12 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
         started_unix_s: unix_s(SystemTime::now()),
         comparisons: Vec::new(),
     };
-    let work = work(suite, record)?;
+    let given = GivenFile::of_run(&record)?;
+    let dataset = given.as_ref().and_then(GivenFile::dataset);
+    if let Some(dataset) = dataset.filter(|_| record.set.iter().all(|(name, _)| name != DATASET)) {
+        record.set.push((DATASET.into(), SettingValue::Text(dataset.to_owned())));
+    }
+    let work = work(suite, record, given.as_ref())?;
     if args.list {
         return show::comparisons(&work.jobs);
     }
@@ -227,7 +235,12 @@ fn absolute(path: &std::path::Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_owned())
 }
 
-fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> {
+/// Resolves a suite on this machine. `given`: the file of the user that it measures on.
+fn work(
+    suite: Suite,
+    mut record: SuiteRecord,
+    given: Option<&GivenFile>,
+) -> Result<PlannedSuite, Failure> {
     let thalweg = std::env::current_exe()
         .map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
     let cache = thalweg::cache_folder().ok_or_else(|| {
@@ -237,7 +250,7 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> 
     })?;
     let context = Context {
         thalweg: thalweg.to_string_lossy().into_owned(),
-        peer: &peers::find,
+        peer: &|name| given.map_or_else(|| peers::find(name), |given| given.peer(name)),
         places: record.places.clone(),
         files: record.files.clone(),
         set: record.set.clone(),

@@ -10,6 +10,7 @@
 
 mod bench;
 mod bench_commands;
+mod bench_files;
 #[cfg(feature = "object")]
 mod cache;
 mod command;
