@@ -1,8 +1,10 @@
 //! `thalweg bench`: run a suite of measurements, verified cold and hot, beside peers and against
 //! this machine's limit.
 
+mod commands;
 mod consent;
 mod files;
+mod given;
 mod outputs;
 mod peers;
 mod remaining;
@@ -22,14 +24,20 @@ use crate::common::{Failure, VerbResult};
 use crate::force::{ForceArgs, files_of};
 use crate::options::is_given;
 use crate::synth::SyntheticFiles;
+use given::{DATASET, GivenFile};
 use outputs::Outputs;
 use shipped::{NamedSuite, named};
 
-/// Run a suite of measurements, cold and hot, beside peers and against this machine's limit
+/// Run a suite of measurements, cold and hot, beside peers and against this machine's limit; or
+/// compare commands
 ///
 /// Without arguments, it runs a tour of less than three minutes over half a gigabyte of synthetic
 /// reads in your cache folder. Raw trials and a page with plots go to a new folder below --out.
 /// After Ctrl-C it keeps the finished trials and still writes the page.
+///
+/// After `--`, each COMMAND runs in the shell, in turn with the others. Files that it names are in
+/// memory before each trial; --set level=cold has them evicted, and shows that they were. Files
+/// that no word names, as those of a pattern, are named by --file.
 ///
 /// A suite of your own and a run that --resume continues hold commands, which run as you. Where
 /// another user owns that file, they are shown, and run only after you agree.
@@ -37,10 +45,12 @@ use shipped::{NamedSuite, named};
 /// Example: thalweg bench pipeline --place a=/mnt/one --place b=/mnt/two --pairs 10
 ///
 /// Example: thalweg bench reads.blow5 --set threads=8
+///
+/// Example: thalweg bench --set level=cold -- 'gzip -dc reads.gz' 'pigz -dc reads.gz'
 #[derive(Debug, clap::Args)]
 pub(crate) struct BenchArgs {
-    /// A shipped suite (see --list), a suite of your own (a .toml file), or a BLOW5 file to measure
-    /// on
+    /// A shipped suite (see --list), a suite of your own (a .toml file), or a file of reads or HDF5
+    /// arrays to measure on
     suite: Option<String>,
     /// List the shipped suites, or the comparisons of SUITE
     #[arg(long, conflicts_with_all = ["dry_run", "out", "json", "html", "force", "markdown"])]
@@ -60,15 +70,24 @@ pub(crate) struct BenchArgs {
     /// time
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     budget: Option<Duration>,
-    /// Replace the value of a setting of the suite, as in threads=8 or cpus=0-3
+    /// Replace the value of a setting of the suite, as in threads=8, cpus=0-3 or level=hot
     #[arg(long, value_name = "NAME=VALUE", value_parser = named_value::<SettingValue>)]
     set: Vec<(String, SettingValue)>,
     /// Use this folder for a place of the suite
     #[arg(long, value_name = "NAME=FOLDER", value_parser = named_value::<PathBuf>)]
     place: Vec<(String, PathBuf)>,
-    /// Use this file for a file of the suite
+    /// Use this file for a file of the suite; beside COMMANDs, a file or folder that all of them
+    /// read, which is {file:NAME} in them
     #[arg(long, value_name = "NAME=PATH", value_parser = named_value::<PathBuf>)]
     file: Vec<(String, PathBuf)>,
+    /// A name for a COMMAND in place of its text; the first is that of the first, and so on
+    #[arg(long, value_name = "NAME", requires = "commands")]
+    #[arg(conflicts_with_all = ["suite", "list", "resume"])]
+    name: Vec<String>,
+    /// Run this before each trial, outside of its time: one for all COMMANDs, or one for each
+    #[arg(long, value_name = "COMMAND", requires = "commands")]
+    #[arg(conflicts_with_all = ["suite", "list", "resume"])]
+    prepare: Vec<String>,
     /// Write the results to a new folder in this one
     #[arg(long, value_name = "FOLDER", default_value = "thalweg-bench")]
     out: PathBuf,
@@ -93,9 +112,14 @@ pub(crate) struct BenchArgs {
         value_name = "PATH",
         conflicts_with_all = [
             "suite", "list", "only", "pairs", "budget", "set", "place", "file", "out", "json",
+            "commands",
         ]
     )]
     resume: Option<PathBuf>,
+    /// Commands to compare with the first one, each in quotes, after `--`
+    #[arg(last = true, value_name = "COMMAND")]
+    #[arg(conflicts_with_all = ["suite", "list", "only", "place"])]
+    commands: Vec<String>,
 }
 
 fn parse_pairs(text: &str) -> Result<PairCount, String> {
@@ -138,8 +162,10 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
     if let Some(path) = &args.resume {
         let outputs = Outputs::earlier(path, args.html.as_ref());
         let record = outputs.recorded()?;
+        commands::check_folder(&record)?;
         let suite = Suite::parse(&record.source, &record.text, &SyntheticFiles)?;
-        let work = work(suite, record)?;
+        let given = GivenFile::of_run(&record)?;
+        let work = work(suite, record, given.as_ref())?;
         outputs.check(args.force, work.files())?;
         if args.dry_run {
             return show::plan(&work.suite, &work.jobs);
@@ -149,7 +175,11 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
         return run::run(work, lines, earlier, &outputs, args.markdown);
     }
     let NamedSuite { suite, source, folder, mut files, file: suite_file } =
-        named(args.suite.as_deref())?;
+        if args.commands.is_empty() {
+            named(args.suite.as_deref())
+        } else {
+            commands::suite(args)
+        }?;
     files.extend(args.file.iter().cloned());
     let places: Vec<_> =
         args.place.iter().map(|(name, path)| (name.clone(), absolute(path))).collect();
@@ -159,7 +189,7 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
             urls::shown_path(folder)
         )));
     }
-    let record = SuiteRecord {
+    let mut record = SuiteRecord {
         schema: SuiteRecord::schema(),
         name: suite.name().to_owned(),
         source,
@@ -174,7 +204,12 @@ pub(crate) fn run(args: &BenchArgs) -> VerbResult {
         started_unix_s: unix_s(SystemTime::now()),
         comparisons: Vec::new(),
     };
-    let work = work(suite, record)?;
+    let given = GivenFile::of_run(&record)?;
+    let dataset = given.as_ref().and_then(GivenFile::dataset);
+    if let Some(dataset) = dataset.filter(|_| record.set.iter().all(|(name, _)| name != DATASET)) {
+        record.set.push((DATASET.into(), SettingValue::Text(dataset.to_owned())));
+    }
+    let work = work(suite, record, given.as_ref())?;
     if args.list {
         return show::comparisons(&work.jobs);
     }
@@ -200,7 +235,12 @@ fn absolute(path: &std::path::Path) -> PathBuf {
         .unwrap_or_else(|_| path.to_owned())
 }
 
-fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> {
+/// Resolves a suite on this machine. `given`: the file of the user that it measures on.
+fn work(
+    suite: Suite,
+    mut record: SuiteRecord,
+    given: Option<&GivenFile>,
+) -> Result<PlannedSuite, Failure> {
     let thalweg = std::env::current_exe()
         .map_err(|e| thalweg::Error::io(&"thalweg".into(), "finding the program itself:", e))?;
     let cache = thalweg::cache_folder().ok_or_else(|| {
@@ -210,7 +250,7 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> 
     })?;
     let context = Context {
         thalweg: thalweg.to_string_lossy().into_owned(),
-        peer: &peers::find,
+        peer: &|name| given.map_or_else(|| peers::find(name), |given| given.peer(name)),
         places: record.places.clone(),
         files: record.files.clone(),
         set: record.set.clone(),
@@ -230,6 +270,9 @@ fn work(suite: Suite, mut record: SuiteRecord) -> Result<PlannedSuite, Failure> 
             )));
         }
     }
+    // A command that fails was mistyped, most often.
+    let ends_at_failure = commands::is_of_commands(&record);
+    jobs.iter_mut().for_each(|job| job.plan.ends_at_failure = ends_at_failure);
     record.comparisons = jobs.iter().map(|job| job.plan.name.clone()).collect();
     let asked = record.budget_s.and_then(|s| Duration::try_from_secs_f64(s).ok());
     let budget = asked.or(suite.budget());

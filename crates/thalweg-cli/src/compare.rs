@@ -17,6 +17,7 @@ use crate::common::{Failure, VerbResult, complain, counted, output};
 use crate::done::say_done;
 use crate::force::ForceArgs;
 use crate::output_name::check_name;
+use crate::terminal::width;
 
 /// Compare results: arms of one run in pairs, or the same arms of several runs, machines, stores
 /// and versions
@@ -108,7 +109,7 @@ pub(crate) fn run(args: &CompareArgs) -> VerbResult {
             writeln!(out, "{}", row.line(&compared.runs))?;
         }
     } else {
-        write!(out, "{}", compared_text(&compared))?;
+        write!(out, "{}", compared_text(&compared, width()))?;
     }
     out.flush()?;
     args.fail_if.as_ref().map_or(Ok(()), |condition| judge(&compared, condition))

@@ -39,18 +39,21 @@ mod signals;
 mod split;
 mod synth;
 mod table_sink;
+mod terminal;
 mod timing;
 mod view;
 mod write;
 
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use thalweg_io::stdout_was_closed;
 
 /// Reads, converts, checks and measures scientific files.
 #[derive(Debug, Parser)]
-#[command(name = "thalweg", version, arg_required_else_help = true, after_help = URLS)]
+#[command(name = "thalweg", version, propagate_version = true)]
+#[command(arg_required_else_help = true, after_help = URLS)]
 struct Cli {
     /// Do not say what was done
     #[arg(long, short, global = true)]
@@ -95,11 +98,18 @@ Files and outputs may be at URLs: s3://bucket/key, gs://, az:// and https://. Ke
 come from the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, GOOGLE_*, AZURE_*),
 and AWS_SKIP_SIGNATURE=true reads public buckets.";
 
+/// What `--version` says, of every verb.
+const VERSION: &str = concat!("thalweg ", env!("CARGO_PKG_VERSION"));
+
 fn main() -> ExitCode {
     signals::outlive_large_writes();
     let matches = match options::with_outputs(Cli::command()).try_get_matches() {
         Ok(matches) => matches,
-        // Help and version are output; a mistake is told on standard error.
+        // clap would call the program after the verb, as in "thalweg-bench".
+        Err(text) if text.kind() == ErrorKind::DisplayVersion => {
+            return common::exit(common::print_line(&VERSION), 0);
+        }
+        // Help is output; a mistake is told on standard error.
         Err(text) if !text.use_stderr() && stdout_was_closed() => {
             return common::exit(common::print_line(&text), 0);
         }

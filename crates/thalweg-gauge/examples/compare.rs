@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ComparisonProgress::Probing { done, total } => eprintln!("probing {done}/{total}"),
         _ => {}
     })?;
-    print!("{}{}", text(&comparison), machine(&comparison));
+    print!("{}{}", text(&comparison, None), machine(&comparison, None));
     std::fs::write("results.html", html(&[comparison]))?;
     Ok(())
 }

@@ -187,7 +187,7 @@ pub fn judge(
             let (Some(_), Some(device), Some(needed)) = (known, device, needed) else {
                 return Judgement::Reached(CacheLevel::Unverified);
             };
-            if (device as f64) < needed as f64 * (1.0 - CACHED_SHARE_SLACK) {
+            if !is_most_of(device, needed) {
                 return Judgement::Rejected(format!(
                     "not cold: {device} bytes came from the device, {needed} were needed"
                 ));
@@ -195,6 +195,11 @@ pub fn judge(
             Judgement::Reached(if prepared.remote { CacheLevel::ClientCold } else { asked })
         }
     }
+}
+
+/// Whether so many bytes from the device show that a trial that needed `needed` bytes was cold.
+pub(crate) fn is_most_of(device: u64, needed: u64) -> bool {
+    device as f64 >= needed as f64 * (1.0 - CACHED_SHARE_SLACK)
 }
 
 /// The level of a trial that reads objects at URLs. Nothing of them is in the page cache, and bytes

@@ -47,6 +47,9 @@ pub enum Needs {
     /// The report of the arm states the number as `needed_bytes`. Without this field, a cold trial
     /// stays unverified.
     Reported,
+    /// Nobody states the number, which is at most that of the files. A cold trial is shown to be
+    /// cold if all of them came from the device, and stays unverified otherwise.
+    Unknown,
 }
 
 /// One arm of a comparison: a workload with its files and its cache level.
@@ -57,6 +60,9 @@ pub struct Arm {
     /// The command; `{file}` in an argument stands for the first file, `{file1}` for the second,
     /// and so on.
     pub workload: Workload,
+    /// Whether the command is complete, so that `{file}` in it stands for itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_complete: bool,
     /// The files of the arm, which are brought to the cache level. The limit is probed on the first
     /// one.
     pub files: Vec<PathBuf>,
@@ -131,6 +137,7 @@ impl Arm {
         Self {
             name: name.into(),
             workload: Workload::new(argv),
+            is_complete: false,
             files: vec![file.into()],
             level: CacheLevel::Cold,
             needs: Needs::WholeFiles,
@@ -218,6 +225,9 @@ impl Arm {
 
     /// The workload with the names of the files filled in.
     pub fn command(&self) -> Workload {
+        if self.is_complete {
+            return self.workload.clone();
+        }
         let names: BTreeMap<String, String> = self
             .files
             .iter()
@@ -293,6 +303,8 @@ mod tests {
         let mut arm = Arm::new("a", ["p", "--in={file}", "{file1}", "{other}"], "x.blow5");
         arm.files.push("x.blow5.idx".into());
         assert_eq!(arm.command().argv, ["p", "--in=x.blow5", "x.blow5.idx", "{other}"]);
+        arm.is_complete = true;
+        assert_eq!(arm.command().argv, ["p", "--in={file}", "{file1}", "{other}"]);
     }
 
     #[test]

@@ -85,9 +85,18 @@ pub enum Error {
     Cancelled,
 }
 
+/// The most lines of a workload's standard error in a message. A program that fails says why at the
+/// end.
+const SAID_LINES: usize = 20;
+
 fn stderr_note(stderr: &str) -> String {
-    let stderr = stderr.trim_end();
-    if stderr.is_empty() { String::new() } else { format!("; it said:\n{stderr}") }
+    let lines: Vec<&str> = stderr.trim_end().lines().collect();
+    let last = lines.get(lines.len().saturating_sub(SAID_LINES)..).unwrap_or_default();
+    match last {
+        [] => String::new(),
+        all if all.len() == lines.len() => format!("; it said:\n{}", all.join("\n")),
+        last => format!("; it said at the end:\n{}", last.join("\n")),
+    }
 }
 
 impl Error {

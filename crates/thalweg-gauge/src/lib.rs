@@ -67,7 +67,7 @@
 //! let stop = std::sync::atomic::AtomicBool::new(false);
 //! let mut on_progress = |_: ComparisonProgress<'_>| {};
 //! let comparison = run(&plan, &mut std::io::stdout(), &stop, &mut on_progress)?;
-//! print!("{}", thalweg_gauge::report::text(&comparison));
+//! print!("{}", thalweg_gauge::report::text(&comparison, None));
 //! # Ok(())
 //! # }
 //! ```

@@ -3,6 +3,7 @@
 //! All three show the same facts, including everything that was rejected, refused or
 //! unverified.
 
+mod columns;
 mod compared;
 mod facts;
 mod figure;
@@ -11,6 +12,7 @@ mod markdown;
 mod page;
 mod table;
 
+pub use columns::wrapped;
 pub use compared::{html as compared_html, text as compared_text};
 pub use figure::{Figure, plotly_text};
 pub use html::html;

@@ -52,7 +52,9 @@ pub use ids::{IdList, Many};
 pub use parse::AUTO;
 pub use record::SuiteRecord;
 pub use resolve::{ComparisonJob, Context, Peer};
+pub use template::literal as literal_template;
 pub use test_files::{NoTestFiles, SynthTable, TestFile, TestFileMaker};
+pub use toml_table::similar_name;
 pub use value::SettingValue;
 
 /// A range of the suite's text, in bytes.

@@ -101,12 +101,16 @@ const STDOUT_KEPT: usize = 4 << 20;
 const STDERR_KEPT: usize = 16 << 10;
 /// How long to wait for a descendant that keeps the pipe open.
 const DRAIN: Duration = Duration::from_secs(2);
+/// How long `stop` may come after the failure of a workload that the same signal ended.
+const SAME_SIGNAL: Duration = Duration::from_millis(500);
 
 /// Runs `workload` once and waits for it. When `stop` becomes true, or the time limit is reached,
 /// its process group is killed.
 ///
 /// # Errors
 /// When the workload can't be started, fails, is killed, or prints an invalid report.
+/// [`Error::Cancelled`] if `stop` is true by the end, whatever became of the workload: a signal may
+/// have reached it, too.
 pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
     if stop.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
@@ -147,7 +151,13 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         }
         None => {}
     }
-    if let Some(how) = failure(&ended) {
+    let failure = failure(&ended);
+    // A signal to all processes of a session, as a batch system sends it, may end the workload
+    // before it has raised `stop` here.
+    if failure.is_some() && stops_within(SAME_SIGNAL, stop) || stop.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
+    }
+    if let Some(how) = failure {
         return Err(Error::Failed { command: command(), how, stderr });
     }
     let report = WorkloadReport::find(&stdout.finish(DRAIN))
@@ -163,6 +173,18 @@ pub fn run(workload: &Workload, stop: &AtomicBool) -> Result<Outcome> {
         memory_samples: watched.samples,
     };
     Ok(Outcome { usage, load, report, stderr })
+}
+
+/// Waits until `stop` is true, for at most `patience`. Returns whether it is.
+fn stops_within(patience: Duration, stop: &AtomicBool) -> bool {
+    let start = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        if start.elapsed() > patience {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 /// How a child failed; `None` for exit status 0.

@@ -150,16 +150,17 @@ impl WorkloadReport {
     /// Finds the report in a workload's standard output. `None` if no line is a JSON object.
     ///
     /// # Errors
-    /// When the last such line has a field of the wrong type.
+    /// When the last such line has a field of the wrong type, and a field that makes it a report:
+    /// `open_to_last_s` or `digest`. Other JSON may be what a command is there to print.
     pub fn find(stdout: &str) -> Result<Option<Self>, serde_json::Error> {
-        stdout
-            .lines()
-            .rev()
-            .map(str::trim)
-            .filter(|line| line.starts_with('{'))
-            .find_map(|line| serde_json::from_str::<Value>(line).ok())
-            .map(serde_json::from_value)
-            .transpose()
+        let mut lines = stdout.lines().rev().map(str::trim).filter(|line| line.starts_with('{'));
+        let last = lines.find_map(|line| serde_json::from_str::<Value>(line).ok());
+        let Some(last) = last else { return Ok(None) };
+        let is_report = ["open_to_last_s", "digest"].iter().any(|field| last.get(field).is_some());
+        match serde_json::from_value(last) {
+            Err(_) if !is_report => Ok(None),
+            read => read.map(Some),
+        }
     }
 
     /// The stages: those with known names in the order of the pipeline, then the others sorted by
@@ -194,7 +195,8 @@ mod tests {
         assert_eq!(report.open_to_last_s, Some(0.5));
         assert_eq!(report.other.get("gpu"), Some(&Value::Bool(true)));
         assert!(matches!(WorkloadReport::find("no json here"), Ok(None)));
-        assert!(WorkloadReport::find("{\"reads\":\"many\"}").is_err());
+        assert!(WorkloadReport::find("{\"digest\":\"d\",\"reads\":\"many\"}").is_err());
+        assert!(matches!(WorkloadReport::find("{\"version\":3}"), Ok(None)), "not a report");
     }
 
     #[test]

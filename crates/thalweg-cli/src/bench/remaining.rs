@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use thalweg::text::Shown;
 use thalweg_gauge::comparison::ComparisonProgress;
 use thalweg_gauge::suite::TimeEstimate;
 
@@ -109,7 +110,7 @@ impl Display {
                 self.bar.set_length(self.total as u64);
                 self.bar.set_position(self.total.saturating_sub(self.remaining.trials()) as u64);
                 self.bar.set_prefix(in_words(self.remaining.seconds(0)));
-                self.bar.set_message(format!("{name}: {arm}"));
+                self.bar.set_message(Shown(format!("{name}: {arm}")).to_string());
             }
             ComparisonProgress::Probing { done, total } => {
                 // The sweep of the probe is not a trial.

@@ -17,6 +17,7 @@ use super::outputs::Outputs;
 use super::remaining::{Display, RemainingWork};
 use crate::common::{Failure, VerbResult, complain, output};
 use crate::signals::flag_on_signal;
+use crate::terminal::width;
 
 pub(super) fn run(
     work: PlannedSuite,
@@ -111,7 +112,8 @@ impl SuiteRun<'_> {
                 return Err(failure);
             }
         };
-        let report = if self.as_markdown { markdown(&comparison) } else { text(&comparison) };
+        let report =
+            if self.as_markdown { markdown(&comparison) } else { text(&comparison, width()) };
         self.display.aside(|| -> VerbResult {
             let mut out = output();
             writeln!(out, "{report}")?;
@@ -191,7 +193,7 @@ fn finish(done: &[Comparison], outputs: &Outputs, as_markdown: bool, stopped: bo
     let mut out = output();
     if !as_markdown {
         if let Some(last) = done.last() {
-            writeln!(out, "{}", machine(last))?;
+            writeln!(out, "{}", machine(last, width()))?;
         }
         writeln!(out, "{}", outputs.in_words())?;
     }

@@ -5,15 +5,18 @@ use std::path::{Path, PathBuf};
 
 use thalweg::store::FileStore;
 use thalweg::{Fault, InFile};
-use thalweg_gauge::suite::Suite;
+use thalweg_gauge::suite::{Suite, similar_name};
 
-use crate::common::Failure;
+use super::given::GivenFile;
+use crate::common::{Failure, shown_path};
 use crate::synth::SyntheticFiles;
 
-/// Name and text. The first suite runs by default; `file` measures on a file of the user.
-pub(super) const SHIPPED: [(&str, &str); 12] = [
+/// Name and text. The first suite runs by default; `file` and `arrays` measure on a file of the
+/// user.
+pub(super) const SHIPPED: [(&str, &str); 13] = [
     ("tour", include_str!("../../suites/tour.toml")),
     ("file", include_str!("../../suites/file.toml")),
+    ("arrays", include_str!("../../suites/arrays.toml")),
     ("slow5", include_str!("../../suites/slow5.toml")),
     ("nanopore", include_str!("../../suites/nanopore.toml")),
     ("neutron", include_str!("../../suites/neutron.toml")),
@@ -39,8 +42,7 @@ pub(super) struct NamedSuite {
     pub(super) file: Option<PathBuf>,
 }
 
-/// Finds the suite by the argument: a shipped suite, a TOML file, or the suite `file` for a data
-/// file.
+/// Finds the suite by the argument: a shipped suite, a TOML file, or the suite for a data file.
 pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
     let what = what.unwrap_or("tour");
     if let Some((name, text)) = SHIPPED.iter().find(|(name, _)| *name == what) {
@@ -61,18 +63,24 @@ pub(super) fn named(what: Option<&str>) -> Result<NamedSuite, Failure> {
         let suite = parsed(what.to_owned(), &text, folder, BTreeMap::new())?;
         return Ok(NamedSuite { file: Some(path.to_owned()), ..suite });
     }
-    if let Some((_, text)) = SHIPPED.iter().find(|(name, _)| *name == "file" && path.exists()) {
-        let files = BTreeMap::from([("reads".to_owned(), path.to_owned())]);
-        return parsed("file.toml".into(), text, PathBuf::new(), files);
+    if path.is_file() {
+        let (suite, file) = GivenFile::new(path)?.suite();
+        let files = BTreeMap::from([(file.to_owned(), path.to_owned())]);
+        let text = SHIPPED.iter().find(|(name, _)| *name == suite).map_or("", |(_, text)| text);
+        return parsed(format!("{suite}.toml"), text, PathBuf::new(), files);
     }
     let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+    let near = similar_name(what, names.iter().copied());
+    let meant = near.map(|name| format!("; did you mean {name}?")).unwrap_or_default();
     Err(Failure::Usage(format!(
-        "{what}: neither a file nor a suite; the suites are {}, and any .toml file that holds one",
+        "{}: neither a file nor a suite{meant} (suites: {}, and any .toml file that holds one)",
+        shown_path(path),
         names.join(", ")
     )))
 }
 
-fn parsed(
+/// The suite of a text, which messages call `source`.
+pub(super) fn parsed(
     source: String,
     text: &str,
     folder: PathBuf,

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use thalweg_gauge::comparison::PairCount;
+use thalweg_gauge::report::wrapped;
 use thalweg_gauge::suite::{ComparisonJob, FileOrigin, Suite};
 use thalweg_gauge::units::decimal_bytes;
 use thalweg_gauge::workload::Workload;
@@ -11,13 +12,18 @@ use super::remaining::in_words;
 use super::shipped::SHIPPED;
 use crate::common::{VerbResult, output, shown_path};
 use crate::synth::SyntheticFiles;
+use crate::terminal::width;
+
+/// The width of the names of the suites inside the program.
+const NAMES: usize = 10;
 
 /// Prints the suites inside the program.
 pub(super) fn shipped() -> VerbResult {
     let mut out = output();
     for (name, text) in SHIPPED {
         let suite = Suite::parse(&format!("{name}.toml"), text, &SyntheticFiles)?;
-        writeln!(out, "{name:<10} {}", suite.about())?;
+        let line = format!("{name:<NAMES$} {}", suite.about());
+        write!(out, "{}", wrapped(&line, 0, NAMES + 1, width()))?;
     }
     Ok(out.flush()?)
 }
@@ -28,7 +34,8 @@ pub(super) fn comparisons(jobs: &[ComparisonJob]) -> VerbResult {
     for job in jobs {
         let arms = job.plan.arms.iter().map(|arm| arm.name.clone());
         let absent = job.absent.iter().map(|absent| format!("(left out: {absent})"));
-        writeln!(out, "{}: {}", job.plan.name, arms.chain(absent).collect::<Vec<_>>().join("; "))?;
+        let arms = arms.chain(absent).collect::<Vec<_>>().join("; ");
+        write!(out, "{}", wrapped(&format!("{}: {arms}", job.plan.name), 0, 2, width()))?;
     }
     Ok(out.flush()?)
 }

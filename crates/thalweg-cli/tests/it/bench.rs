@@ -169,7 +169,12 @@ fn mistakes_are_reported_before_anything_runs() {
         "{told}"
     );
     let told = folder.fails(2, &["bench", "tuor"]);
-    assert!(told.contains("neither a file nor a suite; the suites are tour"), "{told}");
+    let said = "tuor: neither a file nor a suite; did you mean tour? (suites: tour, ";
+    assert!(told.contains(said), "{told}");
+    let told = folder.fails(2, &["bench", "nanopor"]);
+    assert!(told.contains("did you mean nanopore?"), "{told}");
+    let told = folder.fails(2, &["bench", "reads.blow5"]);
+    assert!(!told.contains("did you mean"), "{told}");
     let told = folder.fails(2, &["bench", "pipeline", "--place", "a=nowhere"]);
     assert!(told.contains("nowhere: not a folder"), "{told}");
     let told = folder.fails(2, &["bench", "pipeline", "--place", "c=."]);
@@ -466,6 +471,49 @@ fn an_interrupted_run_keeps_its_trials_and_writes_its_page() {
         &json(&std::fs::read_to_string(made.join("results.jsonl")).unwrap()),
         50,
     );
+}
+
+/// A run whose second arm stops it in round 3, and ends by the same signal, as where a batch system
+/// sends one to all processes.
+fn interrupted(ending: &str) -> Folder {
+    let folder = folder(&format!(
+        r#"
+name = "signal"
+pairs = 6
+[workload.good]
+command = "true"
+[workload.peer]
+command = """echo . >> began; if test $(wc -l < began) -eq 4; then \
+    kill -s INT $PPID; {ending}; fi"""
+[[comparison]]
+name = "c"
+control = false
+arms = ["good", "peer"]
+"#
+    ));
+    let output = folder.run(&["bench", "s.toml", "--json", "r.jsonl"]);
+    assert_eq!(output.status.code(), Some(130), "{ending}: {output:?}");
+    folder
+}
+
+#[test]
+fn a_signal_that_ends_an_arm_too_takes_no_arm_out() {
+    // By the signal; as a shell, or a program that heeds it, tells of it; by any failure.
+    for ending in ["kill -s INT $$", "exit 130", "exit 1"] {
+        let folder = interrupted(ending);
+        let of_peer = |lines: &[Value]| -> Vec<Value> {
+            let trials = of(lines, "thalweg.trial/").into_iter();
+            trials.filter(|trial| trial["arm"] == "peer").cloned().collect()
+        };
+        let kept = of_peer(&lines(&folder, "r.jsonl"));
+        assert_eq!(kept.len(), 3, "{ending}: the fourth is not kept: {kept:?}");
+        folder.ok(&["bench", "--resume", "r.jsonl"]);
+        let all = lines(&folder, "r.jsonl");
+        assert_each_trial_once(&all, 7 * 2);
+        assert!(of_peer(&all).iter().all(|trial| trial["failed"].is_null()), "{ending}: {all:?}");
+        let last = of(&all, "thalweg.comparison/")[0];
+        assert!(last["summaries"][1]["ratio"].is_object(), "{ending}: {last}");
+    }
 }
 
 fn walk(folder: &Path) -> Vec<String> {

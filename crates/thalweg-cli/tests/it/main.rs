@@ -9,6 +9,8 @@
 )]
 
 mod bench;
+mod bench_commands;
+mod bench_files;
 #[cfg(feature = "object")]
 mod cache;
 mod command;

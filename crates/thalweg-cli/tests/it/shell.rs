@@ -6,6 +6,17 @@ use std::process::Command;
 use crate::common::Folder;
 
 #[test]
+fn every_verb_says_the_same_version() {
+    let folder = Folder::new();
+    let version = format!("thalweg {}\n", env!("CARGO_PKG_VERSION"));
+    for verb in [&[][..], &["bench"], &["read"], &["subset"], &["graph"], &["graph", "import"]] {
+        for option in ["--version", "-V"] {
+            assert_eq!(folder.ok(&[verb, &[option]].concat()), version, "{verb:?}");
+        }
+    }
+}
+
+#[test]
 fn shells_complete_verbs_and_options() {
     let folder = Folder::new();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {

@@ -8,6 +8,7 @@ use thalweg::text::{escaped, is_hidden};
 use thalweg_testing::slow5::{frame, header, signal};
 
 use crate::command::{Ended, thalweg};
+use crate::common::Folder;
 use crate::hostile::Place;
 
 /// Ids that end a line, clear a screen, turn the direction of writing, and forge a row.
@@ -145,5 +146,93 @@ fn json_csv_and_arrow_keep_what_names_hold() {
     let bytes = std::fs::read(Path::new(&arrow)).unwrap();
     for id in IDS {
         assert!(bytes.windows(id.len()).any(|part| part == id.as_bytes()), "{id:?}");
+    }
+}
+
+/// Results of arms with long names that differ only at their ends.
+fn long_names() -> (Folder, [String; 2]) {
+    let folder = Folder::new();
+    let arms = ["1", "2"].map(|end| format!("true '{}' {end}", "a long word ".repeat(12)));
+    let run = ["bench", "--pairs", "6", "--json", "r.jsonl", "--", &arms[0], &arms[1]];
+    folder.ok(&run);
+    (folder, arms)
+}
+
+fn without_blanks(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// The text of the first column of a table, without blanks.
+fn first_column(text: &str) -> String {
+    let rule = text.lines().find(|line| line.starts_with("---")).unwrap();
+    let width = rule.find(' ').unwrap_or(rule.len());
+    let column = |line: &str| line.chars().take(width).collect::<String>();
+    without_blanks(&text.lines().map(column).collect::<String>())
+}
+
+#[test]
+fn tables_fit_the_terminal_and_labels_stay_whole() {
+    let (folder, arms) = long_names();
+    for (width, args) in [40, 80, 81, 100, 120, 200, 400]
+        .into_iter()
+        .flat_map(|width| [(width, ["bench", "--resume"]), (width, ["compare", "--only=commands"])])
+    {
+        let mut command = folder.command(args);
+        let output = command.arg("r.jsonl").env("COLUMNS", width.to_string()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{args:?}: {text}");
+        // The line with the names of the outputs is no table.
+        let lines = text.lines().filter(|line| !line.starts_with("raw trials"));
+        let wide: Vec<&str> = lines.filter(|line| line.chars().count() > width).collect();
+        assert!(wide.is_empty(), "{args:?} {width}: {wide:#?}");
+        if args[0] == "bench" {
+            continue;
+        }
+        for arm in &arms {
+            let whole = without_blanks(&text).contains(&without_blanks(arm));
+            assert!(whole || width < 400, "{width}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_wrapped_label_is_the_whole_label() {
+    let folder = Folder::new();
+    let arms = ["1", "2"].map(|end| format!("true '{}' {end}", "a long word ".repeat(12)));
+    let run = ["bench", "--pairs", "1", "--json", "r.jsonl", "--", &arms[0], &arms[1]];
+    let output = folder.command(run).env("COLUMNS", "80").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let column = first_column(&text);
+    for arm in &arms {
+        assert!(column.contains(&without_blanks(arm)), "{arm}: {text}");
+    }
+}
+
+/// Runs a shell command on a terminal; `None` where there is no script(1).
+fn on_a_terminal(folder: &Folder, line: &str) -> Option<String> {
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", line, "/dev/null"]).current_dir(folder.0.path());
+    script.env("TERM", "xterm").env("THALWEG", env!("CARGO_BIN_EXE_thalweg"));
+    script.env_remove("NO_COLOR").env_remove("COLUMNS").stdin(std::process::Stdio::null());
+    let output = script.output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn a_terminal_says_its_own_width() {
+    let (folder, _) = long_names();
+    let compare = "stty cols 64; $THALWEG compare r.jsonl";
+    let Some(text) = on_a_terminal(&folder, compare) else { return };
+    assert!(text.contains("experiment"), "{text}");
+    assert!(text.lines().all(|line| line.trim_end().chars().count() <= 64), "{text}");
+}
+
+#[test]
+fn no_color_means_no_colours() {
+    let folder = Folder::new();
+    for line in ["$THALWEG bench --help", "$THALWEG bench --nope", "$THALWEG bench nanopor"] {
+        let Some(text) = on_a_terminal(&folder, &format!("NO_COLOR=1 {line}")) else { return };
+        assert!(text.contains("bench") || text.contains("nanopore"), "{text}");
+        assert!(!text.contains('\u{1b}'), "{line}: {text:?}");
     }
 }

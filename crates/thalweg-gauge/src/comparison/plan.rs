@@ -48,6 +48,9 @@ pub struct ComparisonPlan {
     /// Whether the baseline runs a second time in each round, as a separate arm. Identical arms
     /// show the noise that a claim must exceed.
     pub control: bool,
+    /// Whether a workload that fails ends the run with its error. Its trial is not recorded, so a
+    /// resumed run tries it again. Otherwise the arm is removed.
+    pub ends_at_failure: bool,
     /// The options of evictions.
     pub evict: EvictOptions,
     /// Whether and how to probe the limit, after the warm-up.
@@ -74,6 +77,7 @@ impl ComparisonPlan {
             reserve: Duration::ZERO,
             retries: 2,
             control: true,
+            ends_at_failure: false,
             evict: EvictOptions::default(),
             probe: None,
             suite: None,

@@ -18,7 +18,7 @@ use super::{
     ProbeRecord, Resumed, TRIAL_SCHEMA, Trial, counterfactual, state, summarise, summary,
 };
 use crate::cache::{self, EvictOptions, ReadTwice};
-use crate::cache_level::{CacheLevel, Judgement, judge, prepare};
+use crate::cache_level::{CacheLevel, Judgement, is_most_of, judge, prepare};
 use crate::limit::probe;
 use crate::trial::{self, Outcome};
 use crate::units::unix_s;
@@ -30,12 +30,13 @@ use crate::{Error, Result};
 /// once. When `stop` becomes true, the running trial is killed and the finished ones are summarised
 /// as of the last planned look that was reached.
 ///
-/// An arm that fails is removed, and the others continue. Different digests end the comparison as
-/// refused.
+/// An arm that fails is removed, and the others continue, unless the plan ends at a failure.
+/// Different digests end the comparison as refused.
 ///
 /// # Errors
-/// [`Error::Usage`] for an inconsistent plan, [`Error::Resume`] if the earlier run had another
-/// plan, and every failure to read a file or to write `out`.
+/// [`Error::Usage`] for an inconsistent plan, the failure that a plan ends at,
+/// [`Error::Resume`] if the earlier run had another plan, and every failure to read a file or to
+/// write `out`.
 pub fn run(
     plan: &ComparisonPlan,
     out: &mut dyn Write,
@@ -262,6 +263,7 @@ impl Running<'_> {
         match fill(&mut trial, arm, clock, self.plan.evict, self.stop) {
             Ok(()) => {}
             Err(Error::Cancelled) => return Err(Error::Cancelled),
+            Err(e) if self.plan.ends_at_failure => return Err(e),
             Err(e) => trial.failed = Some(e.to_string()),
         }
         write_line(self.out, &trial)?;
@@ -363,6 +365,11 @@ fn needed(arm: &Arm, outcome: &Outcome) -> Result<Option<u64>> {
         Needs::WholeFiles if arm.files.is_empty() => None,
         // The report of an arm must not lower the number of bytes that the suite requires.
         Needs::WholeFiles => Some(total_bytes(arm)?),
+        Needs::Unknown => {
+            let whole = total_bytes(arm)?;
+            let device = outcome.usage.device_read_bytes;
+            device.filter(|&read| is_most_of(read, whole)).map(|_| whole)
+        }
     })
 }
 
@@ -398,6 +405,22 @@ fn check_report(arm: &Arm, outcome: &Outcome) -> Result<()> {
 mod tests {
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn an_unknown_need_is_known_if_all_bytes_came_from_the_device() -> Result<()> {
+        let file = std::env::current_exe().map_err(|e| Error::io("test", "finding", e))?;
+        let whole = cache::state_of(&file)?.0;
+        let arm = Arm::new("a", ["true"], file).needs(Needs::Unknown);
+        let needed = |device_read_bytes| {
+            let mut outcome = Outcome::default();
+            outcome.usage.device_read_bytes = device_read_bytes;
+            needed(&arm, &outcome)
+        };
+        assert_eq!(needed(Some(whole))?, Some(whole));
+        assert_eq!(needed(Some(whole / 10 * 9))?, None);
+        assert_eq!(needed(None)?, None);
+        Ok(())
+    }
 
     #[test]
     fn a_clock_that_is_set_is_noticed() {

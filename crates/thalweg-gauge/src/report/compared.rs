@@ -1,7 +1,8 @@
 //! Reports of several runs side by side, for a terminal and as one HTML page.
 
+use super::columns::aligned;
 use super::page::{Page, details, escape, list, table};
-use super::table::{aligned, section};
+use super::table::section;
 use super::{facts, figure};
 use crate::cross_run::{Against, Basis, Compared, ComparedRow};
 use crate::results::published::{PublishedFigure, PublishedMachine};
@@ -19,22 +20,23 @@ fn letter(i: usize) -> String {
         .map_or_else(|| format!("#{}", i + 1), |i| char::from(b'A' + i).to_string())
 }
 
-/// The comparison as plain text.
-pub fn text(c: &Compared) -> String {
+/// The comparison as plain text. `width`: that of the terminal in characters; `None` for lines of
+/// any length.
+pub fn text(c: &Compared, width: Option<usize>) -> String {
     let mut out = String::new();
     let facts = runs(c);
     for (i, run) in c.runs.iter().enumerate() {
         let lines =
             facts.iter().filter_map(|(name, values)| Some(format!("{name:<9}{}", values.get(i)?)));
         out.push_str(
-            section(&format!("{}  {}", letter(i), run.name), lines.collect()).trim_start(),
+            section(&format!("{}  {}", letter(i), run.name), lines.collect(), width).trim_start(),
         );
     }
     let (header, rows) = ratios(c);
-    out.push_str(&format!("\n{}", aligned(&header, &rows)));
-    out.push_str(&section("Remarks", remarks(c)));
+    out.push_str(&format!("\n{}", aligned(&header, &rows, 2, width)));
+    out.push_str(&section("Remarks", remarks(c), width));
     for p in c.runs.iter().flat_map(|r| &r.published) {
-        out.push_str(&section(&format!("What {} shows", p.source.name), p.remarks()));
+        out.push_str(&section(&format!("What {} shows", p.source.name), p.remarks(), width));
     }
     out
 }

@@ -1,70 +1,39 @@
 //! The report for a terminal: plain text in aligned columns.
 
+use super::columns::{aligned, wrapped};
 use super::facts;
 use crate::comparison::Comparison;
 
-/// The comparison as plain text.
-pub fn text(c: &Comparison) -> String {
-    let mut out = format!("{}\n\n", c.session.name);
+/// The comparison as plain text. `width`: that of the terminal in characters; `None` for lines of
+/// any length.
+pub fn text(c: &Comparison, width: Option<usize>) -> String {
+    let mut out = wrapped(&c.session.name, 0, 2, width) + "\n";
     if let Some(alarm) = facts::alarm(c) {
-        out.push_str(&format!("{alarm}\n\n"));
+        out.push_str(&(wrapped(&alarm, 0, 2, width) + "\n"));
     }
     let header = facts::header(c);
     let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
-    out.push_str(&aligned(&header, &rows));
-    out.push_str(&section("What holds them back", facts::verdicts(c)));
-    out.push_str(&section("Remarks", facts::remarks(c)));
+    out.push_str(&aligned(&header, &rows, 1, width));
+    out.push_str(&section("What holds them back", facts::verdicts(c), width));
+    out.push_str(&section("Remarks", facts::remarks(c), width));
     out
 }
 
 /// The machine and the files as plain text. The comparisons of one run share the machine.
-pub fn machine(c: &Comparison) -> String {
-    section(
-        "Machine",
-        facts::environment(c).into_iter().map(|(name, value)| format!("{name}: {value}")).collect(),
-    )
+/// `width`: as of [`text`].
+pub fn machine(c: &Comparison, width: Option<usize>) -> String {
+    let facts = facts::environment(c);
+    let lines = facts.into_iter().map(|(name, value)| format!("{name}: {value}"));
+    section("Machine", lines.collect(), width)
 }
 
-pub(super) fn section(title: &str, lines: Vec<String>) -> String {
+pub(super) fn section(title: &str, lines: Vec<String>, width: Option<usize>) -> String {
     if lines.is_empty() {
         return String::new();
     }
-    let lines: String =
-        lines.iter().map(|line| format!("  {}\n", line.replace('\n', "\n    "))).collect();
-    format!("\n{title}\n{lines}")
-}
-
-/// Aligns all columns to the left, without trailing blanks, because many cells hold words.
-pub(super) fn aligned(header: &[String], rows: &[Vec<String>]) -> String {
-    let all = || std::iter::once(header).chain(rows.iter().map(Vec::as_slice));
-    let width = |i: usize| {
-        all().filter_map(|r| r.get(i)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    let item = |item: &String| -> String {
+        let indents = [2].into_iter().chain(std::iter::repeat(4));
+        item.lines().zip(indents).map(|(line, indent)| wrapped(line, indent, 4, width)).collect()
     };
-    let widths: Vec<usize> = (0..header.len()).map(width).collect();
-    let line = |row: &[String]| {
-        let cells: Vec<String> =
-            row.iter().zip(&widths).map(|(cell, &w)| format!("{cell:<w$}")).collect();
-        cells.join("  ").trim_end().to_owned()
-    };
-    let rule: Vec<String> = widths.iter().map(|&w| "-".repeat(w)).collect();
-    let mut out = format!("{}\n{}\n", line(header), rule.join("  ").trim_end());
-    for row in rows {
-        out.push_str(&line(row));
-        out.push('\n');
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_align_by_characters_not_bytes() {
-        let rows = [vec!["µs".to_owned(), "1".to_owned()], vec!["long".to_owned(), "2".to_owned()]];
-        assert_eq!(
-            aligned(&["a".into(), "b".into()], &rows),
-            "a     b\n----  -\nµs    1\nlong  2\n"
-        );
-    }
+    format!("\n{}{}", wrapped(title, 0, 2, width), lines.iter().map(item).collect::<String>())
 }

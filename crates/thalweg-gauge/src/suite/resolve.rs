@@ -389,6 +389,8 @@ impl Resolver<'_> {
         };
         let mut arm =
             Arm::new(name, Vec::<String>::new(), PathBuf::new()).level(level).needs(workload.needs);
+        // What a template has left is the command's own.
+        arm.is_complete = command.argv.iter().any(|word| word.contains("{file"));
         arm.workload = command;
         arm.files = files;
         arm.must_report = workload.report;
@@ -442,7 +444,7 @@ fn about_bytes(arm: &Arm, needed: &[NeededFile]) -> u64 {
     };
     let all = arm.files.iter().map(of).sum::<u64>();
     match arm.needs {
-        Needs::WholeFiles => all,
+        Needs::WholeFiles | Needs::Unknown => all,
         Needs::Bytes(bytes) => bytes,
         Needs::Reported => all / PART,
     }

@@ -64,21 +64,16 @@ fn pieces(text: &str) -> Vec<TemplatePart> {
     while let Some(open) = rest.find('{') {
         let (before, from) = rest.split_at(open);
         plain.push_str(before);
-        let inside = |from: &str, open: &str, close: &str| -> Option<(String, usize)> {
-            let end = from.strip_prefix(open)?.find(close)?;
-            let name = from.get(open.len()..open.len() + end)?;
-            is_name(name).then(|| (name.to_owned(), open.len() + end + close.len()))
-        };
-        let taken = if let Some((name, length)) = inside(from, "{{", "}}") {
+        let taken = if let Some((name, length)) = name_within(from, "{{", "}}") {
             plain.push_str(&format!("{{{name}}}"));
             length
         } else if let Some((name, length)) =
-            inside(from, "{", "}").filter(|_| !before.ends_with('$'))
+            name_within(from, "{", "}").filter(|_| !before.ends_with('$'))
         {
             if !plain.is_empty() {
                 pieces.push(TemplatePart::Text(std::mem::take(&mut plain)));
             }
-            pieces.push(TemplatePart::Name(name));
+            pieces.push(TemplatePart::Name(name.to_owned()));
             length
         } else {
             plain.push('{');
@@ -91,6 +86,38 @@ fn pieces(text: &str) -> Vec<TemplatePart> {
         pieces.push(TemplatePart::Text(plain));
     }
     pieces
+}
+
+/// A template that gives `text`. names in braces stand for values only where `is_value` says so.
+pub fn literal(text: &str, is_value: impl Fn(&str) -> bool) -> String {
+    let mut template = String::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let (before, from) = rest.split_at(open);
+        template.push_str(before);
+        let taken = if let Some((_, length)) = name_within(from, "{{", "}}") {
+            // A further pair of braces keeps this one.
+            template.push_str(&format!("{{{}}}", from.get(..length).unwrap_or_default()));
+            length
+        } else if let Some((name, length)) = name_within(from, "{", "}")
+            .filter(|(name, _)| !before.ends_with('$') && !is_value(name))
+        {
+            template.push_str(&format!("{{{{{name}}}}}"));
+            length
+        } else {
+            template.push('{');
+            1
+        };
+        rest = from.get(taken..).unwrap_or_default();
+    }
+    template + rest
+}
+
+/// The name that stands within these braces at the start of `from`, and the length with them.
+fn name_within<'a>(from: &'a str, open: &str, close: &str) -> Option<(&'a str, usize)> {
+    let end = from.strip_prefix(open)?.find(close)?;
+    let name = from.get(open.len()..open.len() + end)?;
+    is_name(name).then_some((name, open.len() + end + close.len()))
 }
 
 /// `text` as one word of a POSIX shell.
@@ -127,6 +154,22 @@ mod tests {
         assert_eq!(filled("{file"), "{file");
         assert_eq!(filled("ä{ö}{"), "ä{ö}{");
         assert_eq!(template("{a}{b:c d}").names().collect::<Vec<_>>(), ["a", "b:c d"]);
+    }
+
+    #[test]
+    fn a_literal_gives_its_text() {
+        let alphabet = ["{", "}", "a", "$", ":", " "];
+        // All texts of up to seven of these.
+        for length in 0..=7 {
+            for number in 0..alphabet.len().pow(length) {
+                let digit = |place| number / alphabet.len().pow(place) % alphabet.len();
+                let text: String =
+                    (0..length).filter_map(|place| alphabet.get(digit(place))).copied().collect();
+                assert_eq!(filled(&literal(&text, |_| false)), text);
+            }
+        }
+        let template = literal("cat {file:x} {file} {{file:x}}", |name| name == "file:x");
+        assert_eq!(filled(&template), "cat <file:x> {file} {{file:x}}");
     }
 
     #[test]

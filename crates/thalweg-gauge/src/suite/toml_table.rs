@@ -41,14 +41,20 @@ pub(super) fn position(source: &str, text: &str, byte: usize) -> String {
     format!("{source}:{line}:{column}")
 }
 
-/// "; did you mean ...?" if one of the known names is similar; empty otherwise.
-pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+/// The known name that is most similar to a wrong one; `None` if none is similar.
+pub fn similar_name<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = known
         .into_iter()
         .map(|name| (strsim::damerau_levenshtein(wrong, name), name))
         .filter(|(distance, name)| *distance <= 1 + name.chars().count() / 4)
         .min();
-    near.map(|(_, name)| format!("; did you mean {name:?}?")).unwrap_or_default()
+    near.map(|(_, name)| name)
+}
+
+/// "; did you mean ...?" if one of the known names is similar; empty otherwise.
+pub(super) fn suggestion<'a>(wrong: &str, known: impl IntoIterator<Item = &'a str>) -> String {
+    let near = similar_name(wrong, known);
+    near.map(|name| format!("; did you mean {name:?}?")).unwrap_or_default()
 }
 
 /// Names as a list for a message: "a, b or c".

@@ -97,7 +97,7 @@ fn different_values_are_refused_at_once() {
     let why = c.refused.clone().unwrap();
     assert!(why.contains("one") && why.contains("two"), "{why}");
     assert_eq!(c.trials.len(), 2, "the warm-ups showed it");
-    let report = thalweg_gauge::report::text(&c);
+    let report = thalweg_gauge::report::text(&c, None);
     assert!(report.contains("REFUSED") && !report.contains("faster"), "{report}");
     assert!(c.summaries.iter().all(|s| s.ratio.is_none()));
 }

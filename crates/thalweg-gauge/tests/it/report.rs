@@ -58,12 +58,13 @@ fn nothing_is_left_out_and_nothing_leaks() {
     let page = html(std::slice::from_ref(&c));
     // With the variable SHOW=folder, the three reports are kept, for work on the reports.
     if let Ok(folder) = std::env::var("SHOW") {
-        for (name, body) in [("r.txt", text(&c)), ("r.md", markdown(&c)), ("r.html", page.clone())]
+        for (name, body) in
+            [("r.txt", text(&c, None)), ("r.md", markdown(&c)), ("r.html", page.clone())]
         {
             std::fs::write(std::path::Path::new(&folder).join(name), body).unwrap();
         }
     }
-    for report in [text(&c) + &machine(&c), markdown(&c), page.clone()] {
+    for report in [text(&c, None) + &machine(&c, None), markdown(&c), page.clone()] {
         for word in [
             "plain",
             "failed",
@@ -94,8 +95,12 @@ fn nothing_is_left_out_and_nothing_leaks() {
         "needs nothing else"
     );
     assert!(markdown(&c).contains(r"cheat \| \<b>&"));
-    let rows: Vec<&str> =
-        text(&c).lines().skip(2).take(2).map(|l| if l.is_empty() { "" } else { "x" }).collect();
+    let rows: Vec<&str> = text(&c, None)
+        .lines()
+        .skip(2)
+        .take(2)
+        .map(|l| if l.is_empty() { "" } else { "x" })
+        .collect();
     assert_eq!(rows, ["x", "x"]);
-    assert!(text(&c).lines().all(|l| l == l.trim_end()));
+    assert!(text(&c, None).lines().all(|l| l == l.trim_end()));
 }

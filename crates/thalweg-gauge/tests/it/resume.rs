@@ -196,7 +196,7 @@ fn a_stopped_run_claims_what_its_last_look_showed() {
     let slow = &c.summaries[1];
     assert_eq!(slow.ratio.map(|r| r.pairs), Some(8), "what came after the look is not used");
     assert!(slow.ratio.unwrap().interval.is_some() && slow.finding.is_some());
-    assert!(thalweg_gauge::report::text(c).contains("STOPPED after 9"));
+    assert!(thalweg_gauge::report::text(c, None).contains("STOPPED after 9"));
 
     let before = std::fs::read(&results).unwrap();
     let again = &quietly(&plans, &results)[0];

@@ -58,7 +58,7 @@ fn failures_are_reported_with_the_output_of_the_command() {
     assert!(how.contains('9'), "{how}");
     assert!(matches!(go(&Workload::new(["/no/such/program"])), Err(Error::Io { .. })));
     assert!(matches!(go(&Workload::new(Vec::<String>::new())), Err(Error::Usage(_))));
-    assert!(matches!(go(&sh("echo '{\"reads\":\"many\"}'")), Err(Error::Report { .. })));
+    assert!(matches!(go(&sh("echo '{\"digest\":3}'")), Err(Error::Report { .. })));
 }
 
 #[test]
@@ -217,13 +217,16 @@ fn garbage_is_no_report_and_no_crash() {
         "printf '\\377\\376{}\\n'",
         "echo '[1,2,3]'; echo 'null'",
         "yes '{\"digest\":\"d\"' | head -c 9000000",
+        // Data of its own, which has a field of a report by chance.
+        "echo '{\"version\":3}'",
+        "echo '{\"samples\":[1]}'",
     ] {
         assert_eq!(go(&sh(script)).unwrap().report, None, "{script}");
     }
     for script in [
         "echo '{\"open_to_last_s\":\"soon\"}'",
-        "echo '{\"samples\":-1}'",
-        "echo '{\"requests\":1.5}'",
+        "echo '{\"digest\":\"d\",\"samples\":-1}'",
+        "echo '{\"digest\":\"d\",\"requests\":1.5}'",
     ] {
         let told = go(&sh(script));
         assert!(matches!(told, Err(Error::Report { .. })), "{script}: {told:?}");

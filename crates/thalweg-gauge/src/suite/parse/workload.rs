@@ -155,9 +155,12 @@ fn needs(value: &DeValue<'_>) -> Result<Needs, String> {
     match value.as_str() {
         Some("whole") => Ok(Needs::WholeFiles),
         Some("reported") => Ok(Needs::Reported),
+        Some("unknown") => Ok(Needs::Unknown),
         Some(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
             parse_bytes(text).map(Needs::Bytes)
         }
-        _ => Err(expected("\"whole\", \"reported\" or a size as in \"1.2 GB\"", value)),
+        _ => {
+            Err(expected("\"whole\", \"reported\", \"unknown\" or a size as in \"1.2 GB\"", value))
+        }
     }
 }
