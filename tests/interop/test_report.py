@@ -1,7 +1,11 @@
 """The HTML report in a browser: no complaint, no request, every plot drawn, on light and dark screens and on paper."""
 
+import contextlib
 import gzip
 import json
+import re
+import subprocess
+import zlib
 
 import pytest
 
@@ -11,6 +15,7 @@ from conftest import required
 from nanopore import REPOSITORY
 
 RUN = REPOSITORY / "benches/runs/2026-11-21-xeon-2-cores/results.jsonl.gz"
+LONG = REPOSITORY / "benches/runs/2026-11-22-xeon-2-cores-nanopore/results.jsonl.gz"
 PUBLISHED = sorted((REPOSITORY / "crates/thalweg-cli/suites/published").glob("*.jsonl"))
 
 
@@ -41,14 +46,11 @@ def everything(tmp_path):
     return file
 
 
-# Scrolls to each figure, for one is drawn when it comes near.
+# Unfolds everything, and waits until all figures are drawn.
 DRAW_ALL = """(async () => {
   document.querySelectorAll("details").forEach((d) => (d.open = true));
-  for (const box of document.querySelectorAll("[data-figure]")) {
-    box.scrollIntoView();
-    for (let i = 0; i < 100 && !box.dataset.drawn; i++) await new Promise((next) => setTimeout(next, 20));
-  }
   const boxes = [...document.querySelectorAll("[data-figure]")];
+  for (let i = 0; i < 500 && !boxes.every((b) => b.dataset.drawn); i++) await new Promise((next) => setTimeout(next, 20));
   return [boxes.length, boxes.filter((b) => b.querySelector(".main-svg")).length];
 })()"""
 
@@ -58,6 +60,7 @@ def check(chromium, file, tmp_path, dark=False, width=1280):
         b.open(file)
         figures, drawn = b.evaluate(DRAW_ALL)
         assert figures == drawn > 0
+        labels_are_good(b)
         assert b.complaints() == []
         assert b.requests() == [file.resolve().as_uri()], "the page needs nothing but itself"
         assert b.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out of the window"
@@ -85,6 +88,115 @@ def test_a_real_run_opens(chromium, page, tmp_path):
 @pytest.mark.parametrize("table", PUBLISHED, ids=lambda path: path.stem)
 def test_published_tables_open_beside_a_run(chromium, page, table, tmp_path):
     assert "not measured here" in check(chromium, page(RUN, table), tmp_path)
+
+
+# Of each figure that is drawn: the labels beside its rows, and whether labels of an axis cover each other.
+LABELS = """[...document.querySelectorAll("[data-figure]")].filter((b) => b.dataset.drawn).map((box) => {
+  const texts = (axis) => [...box.querySelectorAll(axis)];
+  const covers = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const collide = (list) => list.some((a, i) => list.some((b, j) => i < j && covers(a, b)));
+  const boxes = (axis) => texts(axis).map((t) => t.getBoundingClientRect());
+  return {
+    name: box.getAttribute("aria-label"),
+    rows: texts(".yaxislayer-above .ytick text, .ytick text").map((t) => t.textContent),
+    collide: collide(boxes(".xtick text")) || collide(boxes(".ytick text")),
+    axis: texts(".xtick text").length && boxes(".xtick text")[0].top < boxes(".ytick text")[0].top,
+  };
+})"""
+
+
+def labels_are_good(b):
+    for figure in b.evaluate(LABELS):
+        assert len(set(figure["rows"])) == len(figure["rows"]), f"two labels are alike: {figure}"
+        assert not figure["collide"], f"labels cover each other: {figure}"
+
+
+def colour(b, name):
+    return b.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
+
+
+def test_a_long_suite_opens_with_its_headlines_and_is_not_too_long(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(LONG))
+        assert b.evaluate("document.querySelectorAll('.headlines li').length") == 42
+        first = b.evaluate("document.querySelector('.headlines li').getBoundingClientRect().bottom")
+        assert first < 400, "the first headline is on the first screen"
+        assert b.evaluate("document.documentElement.scrollHeight") < 20_000
+        folded = "[...document.querySelectorAll('[data-figure]')].filter((b) => b.closest('details:not([open])'))"
+        drawn = "document.querySelectorAll('[data-figure][data-drawn]').length"
+        unfolded = b.evaluate(f"document.querySelectorAll('[data-figure]').length - {folded}.length")
+        assert b.evaluate(drawn) == unfolded > 40, "all is drawn without scrolling, but what is folded away"
+        labels_are_good(b)
+        tops = [figure for figure in b.evaluate(LABELS) if figure["name"].startswith("Ratios")]
+        assert tops and all(figure["axis"] for figure in tops), "the axis is above the rows"
+        assert b.complaints() == []
+
+
+def test_the_filter_hides_what_has_not_its_words(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(LONG))
+        shown = "[...document.querySelectorAll('section[data-find]')].filter((s) => s.offsetHeight > 0).length"
+        lines = "[...document.querySelectorAll('.headlines li')].filter((s) => s.offsetHeight > 0).length"
+        write = "(words) => {{ const i = document.querySelector('.filter input'); i.value = words; i.dispatchEvent(new Event('input')); }}"
+        for words, most in (("", 42), ("no difference", 12), ("FAST5 cold", 8), ("nobody has this", 0)):
+            b.evaluate(f"({write})({json.dumps(words)})".replace("{{", "{").replace("}}", "}"))
+            assert b.evaluate(lines) == b.evaluate(shown)
+            assert (0 < b.evaluate(shown) <= most) if most else b.evaluate(shown) == 0, words
+        assert b.evaluate("document.querySelector('.filter output').textContent") == "0 of 42"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_picture_that_nobody_scrolled_has_its_charts(chromium, page, tmp_path, dark):
+    """As `chromium --screenshot` takes it: once, when the page is loaded."""
+    file, picture = page(RUN), tmp_path / "page.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={tmp_path}/one"]
+    options += ["--blink-settings=preferredColorScheme=" + ("0" if dark else "1"), "--window-size=1280,2400"]
+    subprocess.run([chromium, *options, f"--screenshot={picture}", file.as_uri()], check=True, capture_output=True, timeout=300)
+    with browser.Browser(chromium, tmp_path / "two", dark=dark) as b:
+        b.open(file)
+        names = ["bg", "slower", "noise", "dot"]
+        background, slower, noise, dot = b.pixels(picture, [colour(b, name) for name in names])
+    assert background > 1_000_000, "the theme is the one that was asked for"
+    # 14 intervals of two pixels and more, 8 bands, more than a hundred dots
+    assert slower > 2_000 and noise > 50_000 and dot > 300, (slower, noise, dot)
+
+
+def test_what_an_arm_does_not_tell_is_hatched(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(RUN))
+        b.evaluate(DRAW_ALL)
+        figures = "[...document.querySelectorAll('figure')].filter((f) => f.innerText.startsWith('CPU time'))"
+        assert b.evaluate(f"{figures}.length") == 8, "one for each comparison"
+        told = b.evaluate(f"{figures}[0].querySelector('[role=img]').getAttribute('aria-label')")
+        assert re.search(r"slow5lib slow5_mt: [^;]*not told by the arm [\d.]+ s", told), told
+        assert b.evaluate(f"{figures}[0].querySelectorAll('.main-svg pattern').length") > 0
+        labels_are_good(b)
+
+
+def inked(pdf: bytes, rgb: str) -> int:
+    """How often a colour is set in the pages of a PDF."""
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    text = b""
+    for stream in streams:
+        with contextlib.suppress(zlib.error):
+            text += zlib.decompressobj().decompress(stream)
+    red, green, blue = (int(rgb[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    found = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) (?:rg|RG)", text)
+    return sum(abs(float(r) - red) + abs(float(g) - green) + abs(float(b) - blue) < 0.01 for r, g, b in found)
+
+
+def test_paper_has_every_chart(chromium, page, tmp_path):
+    """As `chromium --print-to-pdf` prints it, even on a dark desktop."""
+    file, paper = page(RUN), tmp_path / "page.pdf"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/one"]
+    options += ["--blink-settings=preferredColorScheme=0"]
+    subprocess.run([chromium, *options, f"--print-to-pdf={paper}", file.as_uri()], check=True, capture_output=True, timeout=300)
+    with browser.Browser(chromium, tmp_path / "two") as b:
+        b.open(file)
+        names = ("slower", "bar", "stage1", "limit")
+        ink = {name: inked(paper.read_bytes(), colour(b, name)) for name in names}
+    # Ratios, trials, stages and limits, those of folded parts among them.
+    assert all(count >= 8 for count in ink.values()), ink
 
 
 def test_print_style_is_white_and_opens_closed_parts(chromium, page, everything, tmp_path):

@@ -3,9 +3,11 @@
 //! All three show the same facts, including everything that was rejected, refused or
 //! unverified.
 
+mod bottleneck;
 mod compared;
 mod facts;
 mod figure;
+mod headline;
 mod html;
 mod markdown;
 mod page;

@@ -1,18 +1,27 @@
 //! The report for a terminal: plain text in aligned columns.
 
+use super::bottleneck::bottlenecks;
 use super::facts;
+use super::headline::headline;
 use crate::comparison::Comparison;
+
+/// The text of a cell without a value.
+pub(super) const NOTHING: &str = "-";
 
 /// The comparison as plain text.
 pub fn text(c: &Comparison) -> String {
-    let mut out = format!("{}\n\n", c.session.name);
+    let mut out = format!("{}\n{}\n\n", c.session.name, headline(c).text());
     if let Some(alarm) = facts::alarm(c) {
         out.push_str(&format!("{alarm}\n\n"));
     }
     let header = facts::header(c);
     let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
     out.push_str(&aligned(&header, &rows));
-    out.push_str(&section("What holds them back", facts::verdicts(c)));
+    let (header, rows) = bottlenecks(c);
+    if !rows.is_empty() {
+        let lines = aligned(&header, &rows).lines().map(str::to_owned).collect();
+        out.push_str(&section("What holds them back", lines));
+    }
     out.push_str(&section("Remarks", facts::remarks(c)));
     out
 }
@@ -32,6 +41,19 @@ pub(super) fn section(title: &str, lines: Vec<String>) -> String {
     let lines: String =
         lines.iter().map(|line| format!("  {}\n", line.replace('\n', "\n    "))).collect();
     format!("\n{title}\n{lines}")
+}
+
+/// Removes the columns that are empty in every row.
+pub(super) fn without_empty(
+    header: Vec<String>,
+    rows: Vec<Vec<String>>,
+) -> (Vec<String>, Vec<Vec<String>>) {
+    let says = |i: usize| rows.iter().any(|r| r.get(i).is_some_and(|cell| cell != NOTHING));
+    let kept: Vec<usize> = (0..header.len()).filter(|&i| says(i)).collect();
+    let pick = |cells: &Vec<String>| {
+        kept.iter().filter_map(|&i| cells.get(i).cloned()).collect::<Vec<_>>()
+    };
+    (pick(&header), rows.iter().map(pick).collect())
 }
 
 /// Aligns all columns to the left, without trailing blanks, because many cells hold words.
