@@ -11,20 +11,11 @@ import pytest
 
 import browser
 import made_up_results
-from conftest import required
 from nanopore import REPOSITORY
 
 RUN = REPOSITORY / "benches/runs/2026-11-21-xeon-2-cores/results.jsonl.gz"
 LONG = REPOSITORY / "benches/runs/2026-11-22-xeon-2-cores-nanopore/results.jsonl.gz"
 PUBLISHED = sorted((REPOSITORY / "crates/thalweg-cli/suites/published").glob("*.jsonl"))
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    import pathlib
-
-    found = browser.find()
-    return str(required(pathlib.Path(found or "chromium-headless-shell"), "a headless Chromium (make system)"))
 
 
 @pytest.fixture
