@@ -123,6 +123,50 @@ def test_a_long_suite_opens_with_its_headlines_and_is_not_too_long(chromium, pag
         assert b.complaints() == []
 
 
+# Of each comparison: its headline and badges, the texts of its chart, its noise band, and the note that says it.
+CHARTS = """[...document.querySelectorAll("section[data-find]")].map((section) => {
+  const box = section.querySelector("[data-figure]");
+  const band = box.layout.shapes.find((shape) => shape.type === "rect");
+  return {
+    headline: section.querySelector(".headline").firstChild.textContent,
+    badges: [...section.querySelectorAll(".badge")].map((badge) => [badge.textContent, badge.title]),
+    texts: [...box.querySelectorAll(".textpoint text")].map((text) => text.textContent.trim()),
+    band: [band.x0, band.x1],
+    note: section.querySelector("figure .note").textContent,
+  };
+})"""
+
+
+def test_a_chart_shows_what_its_headline_says(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(RUN))
+        charts = b.evaluate(CHARTS)
+    assert len(charts) == 8
+    for chart in charts:
+        ratio, low, high = re.search(r"([\d.]+)x faster than .* \[([\d.]+), ([\d.]+)\], \d+ pairs", chart["headline"]).groups()
+        assert {low, high, f"{ratio}x"} <= set(chart["texts"]), chart
+        assert any(text.startswith("baseline, ") for text in chart["texts"]), "the baseline is a row"
+        ends = re.search(r"itself, [\d.]+x \[([\d.]+)\.\.([\d.]+)\]", chart["note"]).groups()
+        assert [float(end) for end in ends] == pytest.approx(chart["band"], rel=0.01), "the band is the control's interval"
+    doubted = [why for chart in charts for words, why in chart["badges"] if words == "machine was not quiet"]
+    assert len(doubted) == 7 and all(re.search(r"hypervisor|not quiet|pressure", why) for why in doubted)
+
+
+def test_a_colour_has_one_meaning(page, everything):
+    kinds = {"faster": "Ratios", "slower": "Ratios", "stage": "Stacked", "untold": "Stacked", "device": "Bandwidth"}
+    seen = set()
+    for results in (RUN, everything):
+        text = page(results).read_text()
+        figures = json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
+        names = dict(re.findall(r'data-figure="(\d+)" role="img" aria-label="(\w+)', text))
+        assert len(figures) == len(names) > 20
+        for number, name in names.items():
+            for colour in set(re.findall(r"var\(--([a-z]+)\d*\)", json.dumps(figures[int(number)]["data"]))):
+                assert name == kinds.get(colour, name), f"{colour} in a figure that begins {name}"
+                seen.add(colour)
+    assert set(kinds) | {"c", "dot", "bar", "limit"} <= seen
+
+
 def test_the_filter_hides_what_has_not_its_words(chromium, page, tmp_path):
     with browser.Browser(chromium, tmp_path / "profile") as b:
         b.open(page(LONG))

@@ -106,14 +106,19 @@ fn details_unless(open: bool, title: &str, body: &str) -> String {
 
 /// The ratios between runs, in a figure for each experiment, and how near each came to its limit.
 fn figures_of_runs(page: &mut Page, c: &Compared) -> String {
-    let first = c.runs.first().map_or("A", |r| r.name.as_str());
+    let first = letter(0);
     let mut out = String::new();
     for rows in c.rows.chunk_by(|a, b| a.experiment == b.experiment) {
         let name = rows.first().map_or("", |row| row.experiment.as_str());
         let shown: Vec<figure::RatioRow> = rows.iter().flat_map(ratio_rows).collect();
-        let note = if out.is_empty() { UNPAIRED_NOTE } else { "" };
-        let figure = figure::ratios(&shown, noise_of(rows).as_ref(), first, note);
+        let figure = figure::ratios(&shown, noise_of(rows).as_ref(), &first, "");
         out.push_str(&page.figures(figure.map(|f| figure::Figure { title: name.into(), ..f })));
+    }
+    if !out.is_empty() {
+        out = format!(
+            "{}<p class=\"note\">{UNPAIRED_NOTE}</p>\n<div class=\"facets\">\n{out}</div>\n",
+            super::html::KEY
+        );
     }
     let fractions = page.figures(figure::fractions(c));
     out + &if fractions.is_empty() {
@@ -132,9 +137,9 @@ fn noise_of(rows: &[ComparedRow]) -> Option<figure::NoiseBand> {
 }
 
 /// The note on how to read ratios between runs.
-const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the \
-     scatter inside each run, not what changed between them; the shade is the larger noise of \
-     the two.";
+const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The baseline is the same arm \
+     in the first run. The interval covers the scatter inside each run, not what changed between \
+     them; the noise is the larger floor of the two.";
 
 /// The origin of each run (machine, place, version and so on), as names with one value for each
 /// run.

@@ -93,7 +93,7 @@ const FILTER: &str = "<p class=\"filter\" hidden><label>Show only \
      <output></output></p>\n";
 
 /// How to read the charts of ratios.
-const KEY: &str = "<p class=\"key\"><b class=\"faster\">◀ faster</b> or \
+pub(super) const KEY: &str = "<p class=\"key\"><b class=\"faster\">◀ faster</b> or \
      <b class=\"slower\">▶ slower</b> than the baseline ◆; ○ no difference shown; × too few pairs. \
      The whiskers are the 95 % interval of the median of the paired ratios, with their values; \
      small dots are single pairs, the first round on top. <span class=\"band\">Noise</span>: the \

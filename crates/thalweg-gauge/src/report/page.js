@@ -52,7 +52,8 @@
     const width = printing ? paper : box.clientWidth;
     const narrow = width < 560;
     const title = layout.xaxis?.title?.text;
-    const broken = width < 430 ? title?.replaceAll(" · ", "<br>") : title;
+    // A letter of the title is about 6 pixels wide; names beside the marks take about 160.
+    const broken = title?.length * 6 > width - 170 ? title.replaceAll(" · ", "<br>") : title;
     if (narrow && title) layout.xaxis.title = { text: broken, font: { size: 11 } };
     thin(layout.xaxis, Math.max(width - 170, 100));
     const axis = { automargin: true, gridcolor: line, linecolor: line, zerolinecolor: line, fixedrange: false };

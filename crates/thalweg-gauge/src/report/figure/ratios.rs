@@ -72,11 +72,11 @@ pub(in crate::report) fn ratios(
     let (low, high) = range(rows, band);
     let (values, labels) = ticks(low, high);
     let mut data: Vec<Value> = pair_points(rows).into_iter().collect();
-    data.extend(baseline(rows));
+    data.extend(baseline(rows, low, high));
     for (finding, name, symbol, colour) in KINDS {
         data.extend(medians(rows, *finding, name, symbol, colour));
     }
-    data.extend(texts(rows));
+    data.extend(texts(rows, low, high));
     let in_words: Vec<String> = rows.iter().map(in_words).collect();
     let noise = band.map(|band| band.note.as_str()).unwrap_or_default();
     let mut shapes = vec![vertical(1.0, 1.0, "line")];
@@ -191,32 +191,44 @@ fn medians(
     })
 }
 
-/// The baseline at 1, with its time.
-fn baseline(rows: &[RatioRow]) -> Option<Value> {
+/// The baseline at 1, with its time on the side that has more room between `low` and `high`.
+fn baseline(rows: &[RatioRow], low: f64, high: f64) -> Option<Value> {
+    let place = if high * low < 1.0 { "middle left" } else { "middle right" };
     let at = rows.iter().position(|r| r.ratio.is_none())?;
     let row = rows.get(at)?;
-    let time = row.time_s.map_or("baseline".into(), |s| format!("baseline, {}", seconds(s)));
+    let time = row.time_s.map_or("baseline".into(), |s| format!(" baseline, {} ", seconds(s)));
     Some(json!({
         "type": "scatter", "mode": "markers+text", "name": "baseline", "x": [1], "y": [at],
-        "text": [time], "textposition": "middle right", "textfont": { "size": 11 },
+        "text": [time], "textposition": place, "textfont": { "size": 11 },
         "hovertemplate": format!("{}<extra></extra>", plotly_text(&row.name)),
         "marker": { "symbol": "diamond", "color": "var(--fg)", "size": 9 },
     }))
 }
 
-/// The values at the whiskers, and the median above its symbol.
-fn texts(rows: &[RatioRow]) -> Vec<Value> {
+/// The values at the whiskers, and the median above its symbol. Where a whisker ends within the
+/// symbol, its value has more distance.
+fn texts(rows: &[RatioRow], low: f64, high: f64) -> Vec<Value> {
     let known: Vec<(usize, Ratio)> =
         rows.iter().enumerate().filter_map(|(i, r)| Some((i, r.ratio?))).collect();
     let write = |place: &str, rise: f64, of: &dyn Fn(&Ratio) -> Option<f64>| {
-        let points: Vec<(usize, f64)> =
-            known.iter().filter_map(|(i, ratio)| Some((*i, of(ratio)?))).collect();
-        let sign = if rise > 0.0 { "x" } else { "" };
+        let points: Vec<(usize, f64, String)> = known
+            .iter()
+            .filter_map(|(i, ratio)| {
+                let at = of(ratio)?;
+                let near = (at / ratio.median).ln().abs() < 0.025 * (high / low).ln();
+                let text = match (rise > 0.0, near) {
+                    (true, _) => format!("{}x", digits(at)),
+                    (false, false) => format!(" {} ", digits(at)),
+                    (false, true) => format!("    {}    ", digits(at)),
+                };
+                Some((*i, at, text))
+            })
+            .collect();
         json!({
             "type": "scatter", "mode": "text", "hoverinfo": "skip", "textposition": place,
             "x": points.iter().map(|p| p.1).collect::<Vec<_>>(),
             "y": points.iter().map(|p| p.0 as f64 - rise).collect::<Vec<_>>(),
-            "text": points.iter().map(|p| format!(" {}{sign} ", digits(p.1))).collect::<Vec<_>>(),
+            "text": points.iter().map(|p| p.2.as_str()).collect::<Vec<_>>(),
             "textfont": { "size": 11 }, "cliponaxis": false,
         })
     };
