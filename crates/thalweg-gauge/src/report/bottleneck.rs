@@ -19,7 +19,7 @@ pub(super) fn bottlenecks(c: &Comparison) -> (Vec<String>, Vec<Vec<String>>) {
         "compressed",
         "decoded",
         "samples",
-        "calls",
+        "latency",
     ];
     let rows: Vec<Vec<String>> = c.summaries.iter().filter_map(row).collect();
     without_empty(header.map(str::to_owned).to_vec(), rows)
@@ -63,6 +63,6 @@ fn evidence(v: &crate::verdict::Verdict) -> Option<&'static str> {
 fn calls(l: &Latency) -> String {
     let of = |name: &str, us: Option<f64>| us.map(|us| format!("{name} {}", seconds(us / 1e6)));
     let figures = [of("p50", l.p50), of("p99", l.p99), of("longest", l.max)];
-    let count = l.n.map(|n| format!("{n}: ")).unwrap_or_default();
-    format!("{count}{}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
+    let count = l.n.map(|n| format!("{n} ")).unwrap_or_default();
+    format!("{count}calls: {}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
