@@ -114,6 +114,14 @@ fn name(term: Term) -> &'static str {
 }
 
 impl Verdict {
+    /// The largest term, for a table that has its share beside it; `None` if no limit is known.
+    pub(crate) fn largest(&self) -> Option<String> {
+        let name = name(self.term?);
+        let is_bound = (CLOSE..=TOO_FAST).contains(&self.fraction?);
+        let is_bound = is_bound && self.confirmed != Some(false);
+        Some(if is_bound { format!("bound by {name}") } else { format!("{name}, not the bound") })
+    }
+
     /// The bottleneck in a few words, as in "bound by decoding"; `None` if no limit is known.
     ///
     /// A term that explains little of the time, or that runs without a stage contradict, is not
@@ -325,6 +333,14 @@ mod tests {
         assert!(says(0.9, without(0.2, 0.9)).contains("contradict"));
         assert!(says(0.4, none).starts_with("not bound by one term (the largest, decoding, is 40"));
         assert!(says(2.0, none).starts_with("faster than its probe"));
+        let largest = |fraction: f64, without| {
+            let limit = Limit { decode_s: Some(fraction), ..Limit::default() };
+            verdict(&limit, &work(), 1.0, without).largest().unwrap_or_default()
+        };
+        assert_eq!(largest(0.9, none), "bound by decoding");
+        for (fraction, without) in [(0.9, without(0.2, 0.9)), (0.4, none), (2.0, none)] {
+            assert_eq!(largest(fraction, without), "decoding, not the bound");
+        }
         let unknown = verdict(&Limit::default(), &work(), 1.0, none);
         assert_eq!((unknown.bound(), unknown.computed_from), (None, None));
     }

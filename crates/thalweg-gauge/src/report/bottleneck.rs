@@ -31,7 +31,7 @@ fn row(s: &ArmSummary) -> Option<Vec<String>> {
     let rate = |bytes: Option<u64>| bytes.map(|b| bandwidth(b as f64 / time));
     let label = s.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
     let cells = [
-        verdict.and_then(crate::verdict::Verdict::bound),
+        verdict.and_then(crate::verdict::Verdict::largest),
         verdict.and_then(|v| v.computed_from.clone()),
         verdict.and_then(|v| v.fraction).map(|f| format!("{} %", digits(f * 100.0))),
         verdict.and_then(|v| v.without.store_s).map(seconds),

@@ -189,7 +189,8 @@ fn alone(c: &Comparison, baseline: &ArmSummary) -> String {
                 Some(_) => "no difference shown",
                 None => "too few pairs",
             };
-            format!("{name} against itself: {noise}, {} pairs: {told}; {time}", noise.pairs)
+            let ratio = format!("{}x {}", digits(noise.median), in_brackets(&noise));
+            format!("{name} against itself: {ratio}, {} pairs: {told}; {time}", noise.pairs)
         }
         None => format!("{name} alone: {time}, compared with nothing"),
     }

@@ -38,14 +38,14 @@ fn title(comparisons: &[Comparison]) -> String {
 pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let comparisons = &run.comparisons;
     let mut out = headlines(comparisons, id);
-    if comparisons.iter().any(|c| c.summaries.iter().any(|s| s.ratio.is_some())) {
+    let alone = comparisons.len() == 1;
+    if !alone && comparisons.iter().any(|c| c.summaries.iter().any(|s| s.ratio.is_some())) {
         out.push_str(KEY);
     }
     let entries = run.entries();
     let mut rest = String::new();
     rest.push_str(&page.figures(figure::steps(&entries)));
     rest.push_str(&page.figures(figure::scaling(&entries)));
-    let alone = comparisons.len() == 1;
     let mut at = 0;
     for (name, members) in groups(comparisons) {
         let sections: String = members
@@ -154,7 +154,10 @@ fn section(page: &mut Page, c: &Comparison, id: &str, alone: bool) -> String {
     }
     let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
     let (rows, band) = figure::of_comparison(c);
-    out.push_str(&page.figures(figure::ratios(&rows, band.as_ref(), baseline, "")));
+    let chart = figure::ratios(&rows, band.as_ref(), baseline, "");
+    let key = if alone && chart.is_some() { KEY } else { "" };
+    out.push_str(&page.figures(chart));
+    out.push_str(key);
     let inner = inner(page, c);
     out.push_str(&if alone { inner } else { details("Times, stages, limit, trials", &inner) });
     out.push_str("</section>\n");

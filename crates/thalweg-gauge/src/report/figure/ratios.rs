@@ -30,13 +30,15 @@ pub(in crate::report) struct NoiseBand {
     pub(in crate::report) note: String,
 }
 
-/// The rows of one comparison, the baseline first, and its noise. The control has no row.
+/// The rows of one comparison, the baseline first, and its noise. The control has a row only if
+/// there is no other arm.
 pub(in crate::report) fn of_comparison(c: &Comparison) -> (Vec<RatioRow>, Option<NoiseBand>) {
     let Some(baseline) = c.session.arms.first().filter(|_| c.refused.is_none()) else {
         return (Vec::new(), None);
     };
+    let control = c.session.control.filter(|_| c.session.arms.len() > 2);
     let row = |(i, s): (usize, &crate::comparison::ArmSummary)| {
-        if Some(i) == c.session.control || (i > 0 && s.ratio.is_none()) {
+        if Some(i) == control || (i > 0 && s.ratio.is_none()) {
             return None;
         }
         let pairs = pairs(&c.trials, &s.arm, &baseline.name);
