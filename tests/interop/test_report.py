@@ -68,6 +68,16 @@ def test_a_page_with_everything_opens_from_a_file(chromium, page, everything, tm
         assert words in said, words
 
 
+def test_comparisons_of_several_files_have_names_of_their_own(chromium, page, tmp_path):
+    """The folder has the comparison "cold: no compression" twice."""
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(REPOSITORY / "benches/runs/2026-11-22-xeon-2-cores"))
+        names = b.evaluate("[...document.querySelectorAll('.headlines a')].map((a) => a.textContent)")
+        heads = b.evaluate("[...document.querySelectorAll('section[data-find] > h3')].map((h) => h.textContent)")
+    assert names == heads and len(set(names)) == len(names) == 9
+    assert "cold: no compression (2)" in names
+
+
 def test_a_real_run_opens(chromium, page, tmp_path):
     file = page(RUN)
     assert file.stat().st_size < 2_000_000

@@ -46,14 +46,15 @@ pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let mut rest = String::new();
     rest.push_str(&page.figures(figure::steps(&entries)));
     rest.push_str(&page.figures(figure::scaling(&entries)));
+    let titles = titles(comparisons);
     let mut at = 0;
     for (name, members) in groups(comparisons) {
         let sections: String = members
             .iter()
             .map(|c| {
-                let id = format!("{id}{at}");
+                let (id, title) = (format!("{id}{at}"), titles.get(at).cloned());
                 at += 1;
-                section(page, c, &id, alone)
+                section(page, c, &id, &title.unwrap_or_default(), alone)
             })
             .collect();
         let heading = name.map_or(String::new(), |n| format!("<h2>{}</h2>\n", escape(&n)));
@@ -73,8 +74,9 @@ fn headlines(comparisons: &[Comparison], id: &str) -> String {
     let items: String = comparisons
         .iter()
         .enumerate()
-        .map(|(i, c)| {
-            let name = escape(&c.session.name);
+        .zip(titles(comparisons))
+        .map(|((i, c), title)| {
+            let name = escape(&title);
             format!(
                 "<li data-find=\"{}\"><a href=\"#{id}{i}\">{name}</a><span>{}</span></li>\n",
                 words(c),
@@ -116,6 +118,16 @@ fn groups(comparisons: &[Comparison]) -> Vec<(Option<String>, Vec<&Comparison>)>
     groups
 }
 
+/// The names of comparisons. Those of several files may have the same name, and are numbered.
+fn titles(comparisons: &[Comparison]) -> Vec<String> {
+    let name = |i: usize| comparisons.get(i).map_or("", |c| c.session.name.as_str());
+    let title = |i: usize| match (0..i).filter(|&before| name(before) == name(i)).count() {
+        0 => name(i).to_owned(),
+        before => format!("{} ({})", name(i), before + 1),
+    };
+    (0..comparisons.len()).map(title).collect()
+}
+
 /// The words by which the filter finds a comparison, escaped.
 fn words(c: &Comparison) -> String {
     let arms: Vec<&str> = c.session.arms.iter().map(|a| a.name.as_str()).collect();
@@ -141,12 +153,12 @@ fn headline_html(h: &Headline) -> String {
 
 /// One comparison: its headline and its ratios, then everything else, folded away unless the
 /// comparison is `alone`.
-fn section(page: &mut Page, c: &Comparison, id: &str, alone: bool) -> String {
+fn section(page: &mut Page, c: &Comparison, id: &str, title: &str, alone: bool) -> String {
     let level = if alone { "h2" } else { "h3" };
     let mut out = format!(
         "<section id=\"{id}\" data-find=\"{}\">\n<{level}>{}</{level}>\n",
         words(c),
-        escape(&c.session.name)
+        escape(title)
     );
     out.push_str(&format!("<p class=\"headline\">{}</p>\n", headline_html(&headline(c))));
     if let Some(alarm) = facts::alarm(c) {
