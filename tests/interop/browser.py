@@ -105,6 +105,26 @@ class Browser:
         picture = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(picture["data"]))
 
+    def pixels(self, picture: pathlib.Path, colours: list[str]) -> list[int]:
+        """The numbers of pixels of a PNG that have these colours, as in "#d55e00"."""
+        data = base64.b64encode(picture.read_bytes()).decode()
+        return self.evaluate(
+            f"""(async () => {{
+              const picture = new Image();
+              picture.src = "data:image/png;base64,{data}";
+              await picture.decode();
+              const canvas = new OffscreenCanvas(picture.width, picture.height).getContext("2d");
+              canvas.drawImage(picture, 0, 0);
+              const rgba = canvas.getImageData(0, 0, picture.width, picture.height).data;
+              return {json.dumps(colours)}.map((colour) => {{
+                const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+                let count = 0;
+                for (let i = 0; i < rgba.length; i += 4) count += rgba[i] === r && rgba[i + 1] === g && rgba[i + 2] === b;
+                return count;
+              }});
+            }})()"""
+        )
+
     def pdf(self, path: pathlib.Path) -> None:
         answer = self.call("Page.printToPDF", printBackground=True, preferCSSPageSize=True)
         path.write_bytes(base64.b64decode(answer["data"]))

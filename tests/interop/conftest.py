@@ -6,6 +6,7 @@ import zlib
 
 import pytest
 
+import browser
 from nanopore import HERE, ONE_OF, REPOSITORY, SHARED, run
 
 
@@ -56,6 +57,12 @@ def pod5_peer() -> pathlib.Path:
 @pytest.fixture(scope="session")
 def reference() -> pathlib.Path:
     return required(REPOSITORY / "target/peers/slow5_reference", "slow5_reference (make peers)")
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    found = browser.find()
+    return str(required(pathlib.Path(found or "chromium-headless-shell"), "a headless Chromium (make system)"))
 
 
 @pytest.fixture(scope="session")

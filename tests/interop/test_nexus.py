@@ -547,7 +547,7 @@ def test_plots(thalweg, tmp_path, style):
     thalweg("plot", path, "--out", svg, "--force")
     root = xml.etree.ElementTree.parse(svg).getroot()
     words = " ".join("".join(text.itertext()) for text in root.iter("{http://www.w3.org/2000/svg}text"))
-    for word in ("18.1k events of 4 banks", "events/s", "time since the first pulse in s", "time of flight in us", "event_id", "bank4_events"):
+    for word in ("18.1k events of 4 banks", "events/s", "time since the first pulse in s", "time of flight in µs", "event_id", "bank4_events"):
         assert word in " ".join(words.split()), word
     thalweg("plot", path, "--out", tmp_path / "plot.png")
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")

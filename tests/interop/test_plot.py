@@ -8,6 +8,8 @@ import zlib
 
 import pytest
 
+import browser
+
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -103,3 +105,66 @@ def test_page_loads_nothing(plot):
     # Whatever the scripts would like to load, the browser must not.
     assert page.policy and "default-src 'none'" in page.policy
     assert not re.search(r"https?:", page.policy)
+
+
+# The labels of every axis of a page, and whether two of an axis cover each other.
+TICKS = """[...document.querySelectorAll("[data-figure]")].map((box) => {
+  const covers = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const axes = [".xtick text", ".ytick text", ".cbaxis text"].map((axis) => [...box.querySelectorAll(axis)]);
+  const collide = axes.some((list) => {
+    const boxes = list.map((text) => text.getBoundingClientRect());
+    return boxes.some((a, i) => boxes.some((b, j) => i < j && covers(a, b)));
+  });
+  return { texts: axes.flat().map((text) => text.textContent), collide };
+})"""
+
+NUMBER = re.compile(r"^[-−]?(\d{1,3}(\.\d+)?)([kMGT]?)$")
+
+
+@pytest.fixture
+def pages(thalweg, tmp_path):
+    """Pages and pictures of a run and of events."""
+    reads, events = tmp_path / "reads.blow5", tmp_path / "events.nxs"
+    thalweg("synth", reads, "--samples", "6M")
+    thalweg("synth", events, "--kind", "nexus-live", "--size", "8MB")
+    made = []
+    for source in (reads, events):
+        for kind in ("html", "svg"):
+            thalweg("plot", source, "--out", source.with_suffix(f".{kind}"))
+        made.append(source.with_suffix(".html"))
+    return made
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_ticks_are_apart_and_have_the_units_of_pictures(chromium, pages, tmp_path, width):
+    for file in pages:
+        with browser.Browser(chromium, tmp_path / f"profile-{file.stem}", width=width) as b:
+            b.open(file)
+            figures = b.evaluate(TICKS)
+            assert b.complaints() == []
+        assert figures and not [f for f in figures if f["collide"]]
+        on_page = [text for f in figures for text in f["texts"]]
+        root = xml.etree.ElementTree.parse(file.with_suffix(".svg")).getroot()
+        in_picture = [(e.text or "").strip() for e in root.iter(f"{SVG}text")]
+        numbers = [text for text in on_page + in_picture if text[:1].isdigit() and " " not in text]
+        assert len(numbers) > 40
+        assert all(NUMBER.match(text) for text in numbers), numbers
+        said = "".join(in_picture)
+        assert "in us" not in said and ("N50" in said or "µs" in said)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_more_samples_stand_out_more(chromium, pages, tmp_path, dark):
+    """The channels with the most samples are farther from the background than those with few, in either theme."""
+    with browser.Browser(chromium, tmp_path / "profile", dark=dark) as b:
+        b.open(pages[0])
+        light = """(() => {
+          const luminance = (c) => { const [r, g, b] = c.match(/\\d+/g).map(Number); return 0.2 * r + 0.7 * g + 0.1 * b; };
+          const box = [...document.querySelectorAll("[data-figure]")].at(-1);
+          const drawn = [...box.querySelectorAll(".points path")].map((p) => luminance(getComputedStyle(p).fill));
+          const values = box.data[0].marker.color;
+          const order = values.map((v, i) => [v, drawn[i]]).sort((a, b) => a[0] - b[0]);
+          return [luminance(getComputedStyle(document.body).backgroundColor), order[0][1], order.at(-1)[1]];
+        })()"""
+        background, few, many = b.evaluate(light)
+    assert abs(many - background) > abs(few - background) + 50, (background, few, many)

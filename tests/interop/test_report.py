@@ -1,25 +1,21 @@
 """The HTML report in a browser: no complaint, no request, every plot drawn, on light and dark screens and on paper."""
 
+import contextlib
 import gzip
 import json
+import re
+import subprocess
+import zlib
 
 import pytest
 
 import browser
 import made_up_results
-from conftest import required
 from nanopore import REPOSITORY
 
 RUN = REPOSITORY / "benches/runs/2026-11-21-xeon-2-cores/results.jsonl.gz"
+LONG = REPOSITORY / "benches/runs/2026-11-22-xeon-2-cores-nanopore/results.jsonl.gz"
 PUBLISHED = sorted((REPOSITORY / "crates/thalweg-cli/suites/published").glob("*.jsonl"))
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    import pathlib
-
-    found = browser.find()
-    return str(required(pathlib.Path(found or "chromium-headless-shell"), "a headless Chromium (make system)"))
 
 
 @pytest.fixture
@@ -41,14 +37,11 @@ def everything(tmp_path):
     return file
 
 
-# Scrolls to each figure, for one is drawn when it comes near.
+# Unfolds everything, and waits until all figures are drawn.
 DRAW_ALL = """(async () => {
   document.querySelectorAll("details").forEach((d) => (d.open = true));
-  for (const box of document.querySelectorAll("[data-figure]")) {
-    box.scrollIntoView();
-    for (let i = 0; i < 100 && !box.dataset.drawn; i++) await new Promise((next) => setTimeout(next, 20));
-  }
   const boxes = [...document.querySelectorAll("[data-figure]")];
+  for (let i = 0; i < 500 && !boxes.every((b) => b.dataset.drawn); i++) await new Promise((next) => setTimeout(next, 20));
   return [boxes.length, boxes.filter((b) => b.querySelector(".main-svg")).length];
 })()"""
 
@@ -58,6 +51,7 @@ def check(chromium, file, tmp_path, dark=False, width=1280):
         b.open(file)
         figures, drawn = b.evaluate(DRAW_ALL)
         assert figures == drawn > 0
+        labels_are_good(b)
         assert b.complaints() == []
         assert b.requests() == [file.resolve().as_uri()], "the page needs nothing but itself"
         assert b.evaluate("document.documentElement.scrollWidth") <= width, "nothing sticks out of the window"
@@ -74,6 +68,16 @@ def test_a_page_with_everything_opens_from_a_file(chromium, page, everything, tm
         assert words in said, words
 
 
+def test_comparisons_of_several_files_have_names_of_their_own(chromium, page, tmp_path):
+    """The folder has the comparison "cold: no compression" twice."""
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(REPOSITORY / "benches/runs/2026-11-22-xeon-2-cores"))
+        names = b.evaluate("[...document.querySelectorAll('.headlines a')].map((a) => a.textContent)")
+        heads = b.evaluate("[...document.querySelectorAll('section[data-find] > h3')].map((h) => h.textContent)")
+    assert names == heads and len(set(names)) == len(names) == 9
+    assert "cold: no compression (2)" in names
+
+
 def test_a_real_run_opens(chromium, page, tmp_path):
     file = page(RUN)
     assert file.stat().st_size < 2_000_000
@@ -85,6 +89,159 @@ def test_a_real_run_opens(chromium, page, tmp_path):
 @pytest.mark.parametrize("table", PUBLISHED, ids=lambda path: path.stem)
 def test_published_tables_open_beside_a_run(chromium, page, table, tmp_path):
     assert "not measured here" in check(chromium, page(RUN, table), tmp_path)
+
+
+# Of each figure that is drawn: the labels beside its rows, and whether labels of an axis cover each other.
+LABELS = """[...document.querySelectorAll("[data-figure]")].filter((b) => b.dataset.drawn).map((box) => {
+  const texts = (axis) => [...box.querySelectorAll(axis)];
+  const covers = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  const collide = (list) => list.some((a, i) => list.some((b, j) => i < j && covers(a, b)));
+  const boxes = (axis) => texts(axis).map((t) => t.getBoundingClientRect());
+  return {
+    name: box.getAttribute("aria-label"),
+    rows: texts(".yaxislayer-above .ytick text, .ytick text").map((t) => t.textContent),
+    collide: collide(boxes(".xtick text")) || collide(boxes(".ytick text")),
+    axis: texts(".xtick text").length && boxes(".xtick text")[0].top < boxes(".ytick text")[0].top,
+  };
+})"""
+
+
+def labels_are_good(b):
+    for figure in b.evaluate(LABELS):
+        assert len(set(figure["rows"])) == len(figure["rows"]), f"two labels are alike: {figure}"
+        assert not figure["collide"], f"labels cover each other: {figure}"
+
+
+def colour(b, name):
+    return b.evaluate(f"getComputedStyle(document.documentElement).getPropertyValue('--{name}').trim()")
+
+
+def test_a_long_suite_opens_with_its_headlines_and_is_not_too_long(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(LONG))
+        assert b.evaluate("document.querySelectorAll('.headlines li').length") == 42
+        first = b.evaluate("document.querySelector('.headlines li').getBoundingClientRect().bottom")
+        assert first < 400, "the first headline is on the first screen"
+        assert b.evaluate("document.documentElement.scrollHeight") < 20_000
+        folded = "[...document.querySelectorAll('[data-figure]')].filter((b) => b.closest('details:not([open])'))"
+        drawn = "document.querySelectorAll('[data-figure][data-drawn]').length"
+        unfolded = b.evaluate(f"document.querySelectorAll('[data-figure]').length - {folded}.length")
+        assert b.evaluate(drawn) == unfolded > 40, "all is drawn without scrolling, but what is folded away"
+        labels_are_good(b)
+        tops = [figure for figure in b.evaluate(LABELS) if figure["name"].startswith("Ratios")]
+        assert tops and all(figure["axis"] for figure in tops), "the axis is above the rows"
+        assert b.complaints() == []
+
+
+# Of each comparison: its headline and badges, the texts of its chart, its noise band, and the note that says it.
+CHARTS = """[...document.querySelectorAll("section[data-find]")].map((section) => {
+  const box = section.querySelector("[data-figure]");
+  const band = box.layout.shapes.find((shape) => shape.type === "rect");
+  return {
+    headline: section.querySelector(".headline").firstChild.textContent,
+    badges: [...section.querySelectorAll(".badge")].map((badge) => [badge.textContent, badge.title]),
+    texts: [...box.querySelectorAll(".textpoint text")].map((text) => text.textContent.trim()),
+    band: [band.x0, band.x1],
+    note: section.querySelector("figure .note").textContent,
+  };
+})"""
+
+
+def test_a_chart_shows_what_its_headline_says(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(RUN))
+        charts = b.evaluate(CHARTS)
+    assert len(charts) == 8
+    for chart in charts:
+        ratio, low, high = re.search(r"([\d.]+)x faster than .* \[([\d.]+), ([\d.]+)\], \d+ pairs", chart["headline"]).groups()
+        assert {low, high, f"{ratio}x"} <= set(chart["texts"]), chart
+        assert any(text.startswith("baseline, ") for text in chart["texts"]), "the baseline is a row"
+        ends = re.search(r"itself, [\d.]+x \[([\d.]+)\.\.([\d.]+)\]", chart["note"]).groups()
+        assert [float(end) for end in ends] == pytest.approx(chart["band"], rel=0.01), "the band is the control's interval"
+    doubted = [why for chart in charts for words, why in chart["badges"] if words == "machine was not quiet"]
+    assert len(doubted) == 7 and all(re.search(r"hypervisor|not quiet|pressure", why) for why in doubted)
+
+
+def test_a_colour_has_one_meaning(page, everything):
+    kinds = {"faster": "Ratios", "slower": "Ratios", "stage": "Stacked", "untold": "Stacked", "device": "Bandwidth"}
+    seen = set()
+    for results in (RUN, everything):
+        text = page(results).read_text()
+        figures = json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
+        names = dict(re.findall(r'data-figure="(\d+)" role="img" aria-label="(\w+)', text))
+        assert len(figures) == len(names) > 20
+        for number, name in names.items():
+            for colour in set(re.findall(r"var\(--([a-z]+)\d*\)", json.dumps(figures[int(number)]["data"]))):
+                assert name == kinds.get(colour, name), f"{colour} in a figure that begins {name}"
+                seen.add(colour)
+    assert set(kinds) | {"c", "dot", "bar", "limit"} <= seen
+
+
+def test_the_filter_hides_what_has_not_its_words(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(LONG))
+        shown = "[...document.querySelectorAll('section[data-find]')].filter((s) => s.offsetHeight > 0).length"
+        lines = "[...document.querySelectorAll('.headlines li')].filter((s) => s.offsetHeight > 0).length"
+        write = "(words) => {{ const i = document.querySelector('.filter input'); i.value = words; i.dispatchEvent(new Event('input')); }}"
+        for words, most in (("", 42), ("no difference", 12), ("FAST5 cold", 8), ("nobody has this", 0)):
+            b.evaluate(f"({write})({json.dumps(words)})".replace("{{", "{").replace("}}", "}"))
+            assert b.evaluate(lines) == b.evaluate(shown)
+            assert (0 < b.evaluate(shown) <= most) if most else b.evaluate(shown) == 0, words
+        assert b.evaluate("document.querySelector('.filter output').textContent") == "0 of 42"
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_picture_that_nobody_scrolled_has_its_charts(chromium, page, tmp_path, dark):
+    """As `chromium --screenshot` takes it: once, when the page is loaded."""
+    file, picture = page(RUN), tmp_path / "page.png"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", f"--user-data-dir={tmp_path}/one"]
+    options += ["--blink-settings=preferredColorScheme=" + ("0" if dark else "1"), "--window-size=1280,2400"]
+    subprocess.run([chromium, *options, f"--screenshot={picture}", file.as_uri()], check=True, capture_output=True, timeout=300)
+    with browser.Browser(chromium, tmp_path / "two", dark=dark) as b:
+        b.open(file)
+        names = ["bg", "slower", "noise", "dot"]
+        background, slower, noise, dot = b.pixels(picture, [colour(b, name) for name in names])
+    assert background > 1_000_000, "the theme is the one that was asked for"
+    # 14 intervals of two pixels and more, 8 bands, more than a hundred dots
+    assert slower > 2_000 and noise > 50_000 and dot > 300, (slower, noise, dot)
+
+
+def test_what_an_arm_does_not_tell_is_hatched(chromium, page, tmp_path):
+    with browser.Browser(chromium, tmp_path / "profile") as b:
+        b.open(page(RUN))
+        b.evaluate(DRAW_ALL)
+        figures = "[...document.querySelectorAll('figure')].filter((f) => f.innerText.startsWith('CPU time'))"
+        assert b.evaluate(f"{figures}.length") == 8, "one for each comparison"
+        told = b.evaluate(f"{figures}[0].querySelector('[role=img]').getAttribute('aria-label')")
+        assert re.search(r"slow5lib slow5_mt: [^;]*not told by the arm [\d.]+ s", told), told
+        assert b.evaluate(f"{figures}[0].querySelectorAll('.main-svg pattern').length") > 0
+        labels_are_good(b)
+
+
+def inked(pdf: bytes, rgb: str) -> int:
+    """How often a colour is set in the pages of a PDF."""
+    streams = re.findall(rb"stream\r?\n(.*?)endstream", pdf, re.DOTALL)
+    text = b""
+    for stream in streams:
+        with contextlib.suppress(zlib.error):
+            text += zlib.decompressobj().decompress(stream)
+    red, green, blue = (int(rgb[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    found = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) (?:rg|RG)", text)
+    return sum(abs(float(r) - red) + abs(float(g) - green) + abs(float(b) - blue) < 0.01 for r, g, b in found)
+
+
+def test_paper_has_every_chart(chromium, page, tmp_path):
+    """As `chromium --print-to-pdf` prints it, even on a dark desktop."""
+    file, paper = page(RUN), tmp_path / "page.pdf"
+    options = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}/one"]
+    options += ["--blink-settings=preferredColorScheme=0"]
+    subprocess.run([chromium, *options, f"--print-to-pdf={paper}", file.as_uri()], check=True, capture_output=True, timeout=300)
+    with browser.Browser(chromium, tmp_path / "two") as b:
+        b.open(file)
+        names = ("slower", "bar", "stage1", "limit")
+        ink = {name: inked(paper.read_bytes(), colour(b, name)) for name in names}
+    # Ratios, trials, stages and limits, those of folded parts among them.
+    assert all(count >= 8 for count in ink.values()), ink
 
 
 def test_print_style_is_white_and_opens_closed_parts(chromium, page, everything, tmp_path):

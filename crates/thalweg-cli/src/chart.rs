@@ -45,6 +45,36 @@ impl Axis {
     }
 }
 
+/// Decades of a logarithmic axis up to which it has ticks at 1, 2 and 5 times powers of ten, and
+/// beyond which it has ticks at powers of ten alone.
+const FINE_DECADES: f64 = 3.0;
+/// The most ticks at powers of ten.
+const MOST_DECADES: f64 = 10.0;
+
+impl Axis {
+    fn decades(&self) -> f64 {
+        (self.to / self.from).log10()
+    }
+
+    /// Powers of ten from one tick of a logarithmic axis to the next; `None` if there are ticks at
+    /// 1, 2 and 5 times powers of ten.
+    fn tick_decades(&self) -> Option<i32> {
+        let decades = self.decades();
+        (decades > FINE_DECADES).then(|| (decades / MOST_DECADES).ceil() as i32)
+    }
+
+    /// The ticks of a logarithmic axis.
+    fn log_ticks(&self) -> Vec<f64> {
+        let first = self.from.log10().floor() as i32;
+        let last = self.to.log10().ceil() as i32;
+        let steps: &[f64] = if self.tick_decades().is_some() { &[1.0] } else { &[1.0, 2.0, 5.0] };
+        let every = self.tick_decades().unwrap_or(1);
+        let powers = (first..=last).filter(|power| power % every == 0);
+        let all = powers.flat_map(|power| steps.iter().map(move |s| s * 10_f64.powi(power)));
+        all.filter(|tick| (self.from..=self.to).contains(tick)).collect()
+    }
+}
+
 #[derive(Debug, Clone)]
 pub(crate) enum Marks {
     Line(Vec<(f64, f64)>),
@@ -201,6 +231,17 @@ mod tests {
         // If there are few values, all of them are kept.
         assert_eq!(thinned([1.0, f32::INFINITY, 3.0].into_iter(), 2), [(0, 1.0), (2, 3.0)]);
         assert_eq!(thinned([].into_iter(), 2), []);
+    }
+
+    #[test]
+    fn logarithmic_axes_have_few_ticks() {
+        let ticks = |from, to| Axis { log: true, ..Axis::new("", from, to) }.log_ticks();
+        let shown = |from, to| ticks(from, to).into_iter().map(short).collect::<Vec<_>>();
+        assert_eq!(shown(3_000.0, 300_000.0), ["5k", "10k", "20k", "50k", "100k", "200k"]);
+        assert_eq!(shown(1.0, 1e5), ["1", "10", "100", "1k", "10k", "100k"]);
+        for (from, to) in [(1.0, 1.2), (1.0, 999.0), (1.0, 1e9), (1.0, 1e30), (7.0, 8.0)] {
+            assert!(ticks(from, to).len() <= 11, "{from}..{to}: {:?}", ticks(from, to));
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@
 
 mod counterfactual;
 mod flags;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod plan;
 mod read;
 mod record;

@@ -3,10 +3,12 @@
 //! All three show the same facts, including everything that was rejected, refused or
 //! unverified.
 
+mod bottleneck;
 mod columns;
 mod compared;
 mod facts;
 mod figure;
+mod headline;
 mod html;
 mod markdown;
 mod page;

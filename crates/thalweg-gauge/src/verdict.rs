@@ -57,6 +57,9 @@ pub struct Verdict {
     /// Whether the runs without a stage confirm the term; `None` if they were not made or show
     /// nothing.
     pub confirmed: Option<bool>,
+    /// The amount and the rate that give the seconds of the term, in words.
+    #[serde(default)]
+    pub computed_from: Option<String>,
     /// The verdict in one sentence.
     pub words: String,
 }
@@ -93,7 +96,53 @@ pub fn verdict(limit: &Limit, work: &WorkDemand, time_s: f64, without: Without) 
         fraction,
         without,
         confirmed,
+        computed_from: largest.map(|(term, bound_s)| figures(term, work, bound_s)),
         words: words.into_iter().flatten().collect::<Vec<_>>().join("; "),
+    }
+}
+
+/// The term in words.
+fn name(term: Term) -> &'static str {
+    match term {
+        Term::Device => "the store's bandwidth",
+        Term::Requests => "the store's request rate",
+        Term::Latency => "waiting for one request after the other",
+        Term::Decode => "decoding",
+        Term::Consumer => "the consumer",
+        Term::Memory => "memory bandwidth",
+    }
+}
+
+impl Verdict {
+    /// The largest term, for a table that has its share beside it; `None` if no limit is known.
+    pub(crate) fn largest(&self) -> Option<String> {
+        let name = name(self.term?);
+        let is_bound = (CLOSE..=TOO_FAST).contains(&self.fraction?);
+        let is_bound = is_bound && self.confirmed != Some(false);
+        Some(if is_bound { format!("bound by {name}") } else { format!("{name}, not the bound") })
+    }
+
+    /// The bottleneck in a few words, as in "bound by decoding"; `None` if no limit is known.
+    ///
+    /// A term that explains little of the time, or that runs without a stage contradict, is not
+    /// called the bound.
+    pub(crate) fn bound(&self) -> Option<String> {
+        let name = name(self.term?);
+        let fraction = self.fraction?;
+        let percent = digits(fraction * 100.0);
+        let bound = if fraction > TOO_FAST {
+            format!("faster than its probe says {name} allows")
+        } else if fraction >= CLOSE {
+            format!("bound by {name}")
+        } else {
+            format!("not bound by one term (the largest, {name}, is {percent} %)")
+        };
+        Some(match self.confirmed {
+            Some(false) if fraction <= TOO_FAST => {
+                format!("{name} is the largest term, but runs without a stage contradict it")
+            }
+            _ => bound,
+        })
     }
 }
 
@@ -115,14 +164,7 @@ fn side(time_s: f64, without: Without) -> Option<StageSide> {
 fn stage(limit: &Limit, work: &WorkDemand, time_s: f64) -> Option<String> {
     let Some((term, bound_s)) = limit.largest() else { return Some("no limit known".into()) };
     let fraction = bound_s / time_s;
-    let name = match term {
-        Term::Device => "the store's bandwidth",
-        Term::Requests => "the store's request rate",
-        Term::Latency => "waiting for one request after the other",
-        Term::Decode => "decoding",
-        Term::Consumer => "the consumer",
-        Term::Memory => "memory bandwidth",
-    };
+    let name = name(term);
     let percent = digits(fraction * 100.0);
     let figures = figures(term, work, bound_s);
     Some(if fraction > TOO_FAST {
@@ -277,6 +319,30 @@ mod tests {
             (nothing.words.as_str(), nothing.term, nothing.confirmed),
             ("no limit known", None, None)
         );
+    }
+
+    #[test]
+    fn a_term_is_called_the_bound_only_if_nothing_speaks_against_it() {
+        let says = |fraction: f64, without| {
+            let limit = Limit { decode_s: Some(fraction), ..Limit::default() };
+            verdict(&limit, &work(), 1.0, without).bound().unwrap_or_default()
+        };
+        let none = Without::default();
+        assert_eq!(says(0.9, none), "bound by decoding");
+        assert_eq!(says(0.9, without(0.95, 0.35)), "bound by decoding");
+        assert!(says(0.9, without(0.2, 0.9)).contains("contradict"));
+        assert!(says(0.4, none).starts_with("not bound by one term (the largest, decoding, is 40"));
+        assert!(says(2.0, none).starts_with("faster than its probe"));
+        let largest = |fraction: f64, without| {
+            let limit = Limit { decode_s: Some(fraction), ..Limit::default() };
+            verdict(&limit, &work(), 1.0, without).largest().unwrap_or_default()
+        };
+        assert_eq!(largest(0.9, none), "bound by decoding");
+        for (fraction, without) in [(0.9, without(0.2, 0.9)), (0.4, none), (2.0, none)] {
+            assert_eq!(largest(fraction, without), "decoding, not the bound");
+        }
+        let unknown = verdict(&Limit::default(), &work(), 1.0, none);
+        assert_eq!((unknown.bound(), unknown.computed_from), (None, None));
     }
 
     #[test]

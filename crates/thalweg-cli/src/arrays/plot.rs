@@ -64,7 +64,8 @@ pub(crate) fn event_panels(
     }
     let events: u64 = banks.iter().map(|bank| bank.events()).sum();
     let of = counted(banks.len() as u64, "bank");
-    let title = format!("{} events of {of}", rounded(events as f64));
+    let file = name.rsplit('/').next().unwrap_or(name);
+    let title = format!("{file}: {} events of {of}", rounded(events as f64));
     let rate = std::mem::take(&mut tally.rate);
     let panels = [
         EventHistograms::over_time(rate, tally.timeless, bars),
@@ -172,8 +173,8 @@ impl EventHistograms {
         let width = bars.first().map(|bar| bar.1 - bar.0)?;
         Some(Panel {
             title: "Time-of-flight spectrum".into(),
-            x: Axis::new("time of flight in us", bars.first()?.0, bars.last()?.1),
-            y: Axis::new(format!("events in {} us", short(width)), 0.0, highest(&bars) * 1.05),
+            x: Axis::new("time of flight in µs", bars.first()?.0, bars.last()?.1),
+            y: Axis::new(format!("events in {} µs", short(width)), 0.0, highest(&bars) * 1.05),
             marks: Marks::Bars(bars),
             note: format!(
                 "By event_time_offset.{}",

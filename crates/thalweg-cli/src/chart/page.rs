@@ -56,16 +56,28 @@ fn figure(page: &str, panel: &Panel) -> Figure {
 
 fn axis(axis: &Axis) -> Value {
     let ends = if axis.log { [axis.from.log10(), axis.to.log10()] } else { [axis.from, axis.to] };
-    let kind = if axis.log { "log" } else { "linear" };
-    let format = if axis.log { "~s" } else { "" };
-    json!({
-        "title": { "text": axis.label }, "type": kind, "range": ends, "tickformat": format,
-    })
+    // The units are those of the pictures: 1.5M, 20k, 0.25.
+    let mut shown = json!({
+        "title": { "text": axis.label }, "range": ends,
+        "tickformat": tick_format(axis.from.abs().max(axis.to.abs())),
+        "type": if axis.log { "log" } else { "linear" },
+    });
+    if axis.log {
+        shown["dtick"] = axis.tick_decades().map_or(json!("D2"), |decades| json!(decades));
+        shown["tickformat"] = json!("~s");
+    }
+    shown
+}
+
+/// The format of ticks up to `most`. Plotly would print 0.2M and 8000 by itself. Its units would be
+/// thousandths below 1, so small numbers have none.
+fn tick_format(most: f64) -> &'static str {
+    if most >= 1000.0 { "~s" } else { "" }
 }
 
 fn line(points: &[(f64, f64)]) -> Value {
     json!({
-        "type": "scatter", "mode": "lines", "line": { "color": "var(--c0)", "width": 1 },
+        "type": "scatter", "mode": "lines", "line": { "color": "var(--data)", "width": 1 },
         "x": points.iter().map(|p| p.0).collect::<Vec<_>>(),
         "y": points.iter().map(|p| p.1).collect::<Vec<_>>(),
         "hovertemplate": "%{x}, %{y}<extra></extra>",
@@ -78,7 +90,7 @@ fn bars(bars: &[(f64, f64, f64)]) -> Value {
         .map(|b| format!("{} to {}: {}", rounded(b.0), rounded(b.1), rounded(b.2)))
         .collect();
     json!({
-        "type": "bar", "marker": { "color": "var(--c0)" }, "text": text, "textposition": "none",
+        "type": "bar", "marker": { "color": "var(--data)" }, "text": text, "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>", "offset": 0,
         "x": bars.iter().map(|b| b.0).collect::<Vec<_>>(),
         "width": bars.iter().map(|b| b.1 - b.0).collect::<Vec<_>>(),
@@ -93,7 +105,7 @@ fn named(rows: &[(String, f64)]) -> Value {
         .map(|row| format!("{} ({:.1} %)", rounded(row.1), row.1 * 100.0 / total.max(1.0)))
         .collect();
     json!({
-        "type": "bar", "orientation": "h", "marker": { "color": "var(--c0)" },
+        "type": "bar", "orientation": "h", "marker": { "color": "var(--data)" },
         "x": rows.iter().map(|row| row.1).collect::<Vec<_>>(),
         "y": rows.iter().map(|row| plotly_text(&row.0)).collect::<Vec<_>>(),
         "text": text, "textposition": "outside", "cliponaxis": false,
@@ -106,6 +118,7 @@ fn grid(columns: usize, cells: &[Option<(String, f64)>]) -> Value {
     let shown: Vec<(usize, &(String, f64))> =
         cells.iter().enumerate().filter_map(|(i, c)| Some((i, c.as_ref()?))).collect();
     let columns = columns.max(1);
+    let most = shown.iter().map(|(_, cell)| cell.1).fold(0.0, f64::max);
     json!({
         "type": "scatter", "mode": "markers",
         "x": shown.iter().map(|(i, _)| i % columns).collect::<Vec<_>>(),
@@ -113,10 +126,14 @@ fn grid(columns: usize, cells: &[Option<(String, f64)>]) -> Value {
         "text": shown.iter().map(|(_, cell)| &cell.0).collect::<Vec<_>>(),
         "hovertemplate": "%{text}<extra></extra>",
         "marker": {
-            "symbol": "square", "size": 400 / columns.max(20),
+            "symbol": "square", "size": 640 / columns.max(32),
             "color": shown.iter().map(|(_, cell)| cell.1).collect::<Vec<_>>(),
-            "colorscale": [[0, "#cfe3f2"], [1, "#053a5f"]], "showscale": true,
-            "colorbar": { "title": { "text": "samples" }, "thickness": 12 },
+            // By the square root of the share, as in pictures: small shares are then visible.
+            "colorscale": [[0, "var(--scale0)"], [0.25, "var(--scale1)"], [1, "var(--scale2)"]],
+            "cmin": 0, "showscale": true,
+            "colorbar": {
+                "title": { "text": "samples" }, "thickness": 12, "tickformat": tick_format(most),
+            },
         },
     })
 }

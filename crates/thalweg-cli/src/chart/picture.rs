@@ -19,7 +19,7 @@ const INK: RGBColor = RGBColor(0x1b, 0x1f, 0x24);
 const SOFT: RGBColor = RGBColor(0x57, 0x60, 0x6a);
 const RULE: RGBColor = RGBColor(0xd8, 0xde, 0xe4);
 const BLUE: RGBColor = RGBColor(0x00, 0x72, 0xb2);
-const PALE: RGBColor = RGBColor(0xe4, 0xef, 0xf7);
+const PALE: RGBColor = RGBColor(0xcf, 0xe3, 0xf2);
 const DARK: RGBColor = RGBColor(0x05, 0x3a, 0x5f);
 const EMPTY: RGBColor = RGBColor(0xf1, 0xf3, 0xf5);
 
@@ -132,7 +132,8 @@ impl PictureLayout {
             Marks::Named(rows) => self.named(&plot, rows, panel.x.to),
             Marks::Grid { columns, cells } => self.grid(&plot, *columns, cells),
             Marks::Line(_) | Marks::Bars(_) if panel.x.log => {
-                self.axes(&plot, panel, (panel.x.from..panel.x.to).log_scale())
+                let x = (panel.x.from..panel.x.to).log_scale();
+                self.axes(&plot, panel, x.with_key_points(panel.x.log_ticks()))
             }
             Marks::Line(_) | Marks::Bars(_) => self.axes(&plot, panel, panel.x.from..panel.x.to),
         }

@@ -1,13 +1,14 @@
 //! Plots an overview of a run from a scan, without decoding signal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use thalweg::reads::{ReadSet, ScanOptions, Selection, Strings};
+use arrow_array::types::{Float64Type, Int32Type, UInt32Type, UInt64Type};
+use thalweg::format::slow5::Header;
+use thalweg::reads::{FILE_COLUMN, Lengths, ReadSet, ScanOptions, Selection, Strings};
 use thalweg::text::escaped;
+use thalweg_io::cells::{numbers, shown};
 
 use crate::chart::{Axis, Marks, Panel, rounded};
 use crate::common::{Failure, counted};
@@ -34,12 +35,21 @@ const REASONS: usize = 10;
 /// Larger channel numbers are taken for invalid.
 const MOST_CHANNELS: usize = 20_000;
 
+/// The most runs of one picture. Times since the start of one run, its channels and its lengths say
+/// nothing about another run, so each has panels of its own.
+const MOST_RUNS: usize = 6;
+
+/// The reads of one run: those whose read groups have the same run id.
 #[derive(Debug, Default)]
 struct RunTally {
+    /// The id of the run, and its sample.
+    run_id: Option<String>,
+    sample: Option<String>,
     reads: u64,
     samples: u64,
     /// Samples of reads by the logarithm of their length.
     lengths: BTreeMap<u32, u64>,
+    exact: Lengths,
     /// Reads and samples by the slice of time in which the read began.
     slices: Vec<(u64, u64)>,
     timeless: u64,
@@ -48,83 +58,157 @@ struct RunTally {
     channels: Vec<u64>,
 }
 
+/// The runs of a data set, in the order of their first reads.
+#[derive(Debug, Default)]
+struct RunTallies {
+    runs: Vec<RunTally>,
+    /// The place of the run of each file and read group.
+    places: HashMap<(i32, u32), usize>,
+}
+
 pub(super) fn panels(set: &ReadSet) -> Result<(String, Vec<Panel>), Failure> {
     let own = set.scan_schema(Strings::Text)?;
-    let wanted = ["samples", "sampling_rate", "start_time", "end_reason", "channel_number"];
-    let columns = wanted
-        .into_iter()
-        .filter(|name| own.column_with_name(name).is_some())
-        .map(str::to_owned)
-        .collect();
-    let mut tally = RunTally::default();
+    let wanted =
+        ["samples", "sampling_rate", "read_group", "start_time", "end_reason", "channel_number"];
+    let known = wanted.into_iter().filter(|name| own.column_with_name(name).is_some());
+    let columns = known.chain([FILE_COLUMN]).map(str::to_owned).collect();
+    let headers: Vec<&Header> = set.headers().collect();
+    let mut tallies = RunTallies::default();
     for batch in set.scan(&Selection::All, &ScanOptions { columns, ..ScanOptions::default() })? {
-        tally.batch(&batch?)?;
+        tallies.batch(&batch?, &headers)?;
     }
-    let files = set.paths().len();
-    let title = format!(
-        "{} reads, {} samples, {files} file{}",
-        rounded(tally.reads as f64),
-        rounded(tally.samples as f64),
-        if files == 1 { "" } else { "s" }
-    );
-    let panels = [
-        tally.by_length(),
-        tally.over_time(),
-        tally.yielded(),
-        tally.by_reason(),
-        tally.by_channel(),
-    ];
-    Ok((title, panels.into_iter().flatten().collect()))
+    let files = counted(set.paths().len() as u64, "file");
+    Ok(match &mut tallies.runs[..] {
+        [] => (format!("0 reads, {files}"), Vec::new()),
+        [run] => (format!("{}, {files}", run.title()), run.panels("")),
+        runs => {
+            let reads: u64 = runs.iter().map(|run| run.reads).sum();
+            let title = format!("{} runs, {} reads, {files}", runs.len(), rounded(reads as f64));
+            let of = |run: &mut RunTally| run.panels(&format!("{}: ", run.short_name()));
+            (title, runs.iter_mut().flat_map(of).collect())
+        }
+    })
+}
+
+impl RunTallies {
+    fn batch(&mut self, batch: &RecordBatch, headers: &[&Header]) -> Result<(), Failure> {
+        let missing = || Failure::Said("a scan without samples, rates or read groups".into());
+        let column = |name: &str| batch.column_by_name(name).ok_or_else(missing);
+        let samples = column("samples")?.as_primitive_opt::<UInt64Type>().ok_or_else(missing)?;
+        let rates =
+            column("sampling_rate")?.as_primitive_opt::<Float64Type>().ok_or_else(missing)?;
+        let groups = column("read_group")?.as_primitive_opt::<UInt32Type>().ok_or_else(missing)?;
+        let files = column(FILE_COLUMN)?.as_dictionary_opt::<Int32Type>().ok_or_else(missing)?;
+        let starts = batch.column_by_name("start_time").map(|column| numbers(column));
+        let channels = batch.column_by_name("channel_number").map(|column| shown(column));
+        let reasons = batch.column_by_name("end_reason").map(|column| shown(column));
+        for row in 0..batch.num_rows() {
+            let run = self.run(files.keys().value(row), groups.value(row), headers)?;
+            let start = starts.as_ref().and_then(|start| Some(start(row)?.real()));
+            let length = samples.value(row);
+            run.read(length, start.map(|start| start / rates.value(row)));
+            let channel = channels.as_ref().and_then(|channel| channel(row)?.parse().ok());
+            run.channel(channel, length);
+            if let Some(reason) = &reasons {
+                let name = reason(row).map_or_else(|| "not known".into(), |r| r.into_owned());
+                *run.reasons.entry(name).or_default() += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The run of a read group of a file.
+    fn run(
+        &mut self,
+        file: i32,
+        group: u32,
+        headers: &[&Header],
+    ) -> Result<&mut RunTally, Failure> {
+        let place = match self.places.get(&(file, group)) {
+            Some(place) => *place,
+            None => {
+                let header = usize::try_from(file).ok().and_then(|file| headers.get(file));
+                let of = |name| Some(header?.attribute(name, group)?.to_owned());
+                let run_id = of("run_id").filter(|id| !id.is_empty());
+                let known = self.runs.iter().position(|run| run.run_id == run_id);
+                let place = known.unwrap_or(self.runs.len());
+                if known.is_none() {
+                    let sample = of("sample_id").filter(|sample| !sample.is_empty());
+                    self.runs.push(RunTally { run_id, sample, ..RunTally::default() });
+                }
+                self.places.insert((file, group), place);
+                place
+            }
+        };
+        if self.runs.len() > MOST_RUNS {
+            return Err(Failure::Usage(format!(
+                "these are reads of more than {MOST_RUNS} runs, and a picture has at most as many: \
+                 give the files of fewer runs, or take them apart with `thalweg split --by run_id`"
+            )));
+        }
+        self.runs.get_mut(place).ok_or_else(|| Failure::Said("a run without a place".into()))
+    }
 }
 
 impl RunTally {
-    fn batch(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let missing = || Failure::Said("a scan without samples or sampling rates".into());
-        let samples = batch
-            .column_by_name("samples")
-            .and_then(|c| c.as_primitive_opt::<UInt64Type>())
-            .ok_or_else(missing)?;
-        let rates = batch
-            .column_by_name("sampling_rate")
-            .and_then(|c| c.as_primitive_opt::<Float64Type>())
-            .ok_or_else(missing)?;
-        let starts = batch.column_by_name("start_time");
-        let texts = |column: Option<&ArrayRef>| -> Result<Vec<Option<String>>, Failure> {
-            let Some(column) = column else { return Ok(Vec::new()) };
-            let options = FormatOptions::new();
-            let failed = |e: arrow_schema::ArrowError| Failure::Said(e.to_string());
-            let shown = ArrayFormatter::try_new(column, &options).map_err(failed)?;
-            let cell = |row| {
-                column
-                    .is_valid(row)
-                    .then(|| shown.value(row).try_to_string().map_err(failed))
-                    .transpose()
-            };
-            (0..column.len()).map(cell).collect()
+    /// The sample and the beginning of the run's id.
+    fn name(&self) -> String {
+        match &self.sample {
+            Some(sample) => format!("{}, {}", escaped(sample), self.short_name()),
+            None => self.short_name(),
+        }
+    }
+
+    /// The beginning of the run's id, which has 40 digits.
+    fn short_name(&self) -> String {
+        self.run_id.as_ref().map_or_else(
+            || "run without an id".to_owned(),
+            |id| format!("run {}", escaped(&id.chars().take(8).collect::<String>())),
+        )
+    }
+
+    fn title(&mut self) -> String {
+        let n50 = self.exact.stats().map(|l| format!(", N50 {} samples", rounded(l.n50 as f64)));
+        let n50 = n50.unwrap_or_default();
+        format!(
+            "{}: {} reads, {} samples{n50}",
+            self.name(),
+            rounded(self.reads as f64),
+            rounded(self.samples as f64)
+        )
+    }
+
+    /// The panels of the run, with `prefix` before their titles.
+    fn panels(&mut self, prefix: &str) -> Vec<Panel> {
+        let all = [
+            self.by_length(),
+            self.over_time(),
+            self.yielded(),
+            self.by_reason(),
+            self.by_channel(),
+        ];
+        let named = |panel: Panel| Panel { title: format!("{prefix}{}", panel.title), ..panel };
+        all.into_iter().flatten().map(named).collect()
+    }
+
+    fn read(&mut self, length: u64, start_s: Option<f64>) {
+        self.reads += 1;
+        self.samples += length;
+        *self.lengths.entry(bin(length)).or_default() += length;
+        self.exact.push(length);
+        self.time(start_s, length);
+    }
+
+    fn channel(&mut self, channel: Option<usize>, length: u64) {
+        let Some(channel) = channel.filter(|channel| (1..=MOST_CHANNELS).contains(channel)) else {
+            return;
         };
-        let starts = texts(starts)?;
-        let channels = texts(batch.column_by_name("channel_number"))?;
-        for (row, &length) in samples.values().iter().enumerate() {
-            self.reads += 1;
-            self.samples += length;
-            *self.lengths.entry(bin(length)).or_default() += length;
-            let start = starts.get(row).and_then(|start| start.as_ref()?.parse::<f64>().ok());
-            self.time(start.map(|start| start / rates.value(row)), length);
-            let channel =
-                channels.get(row).and_then(|channel| channel.as_ref()?.parse::<usize>().ok());
-            if let Some(channel) = channel.filter(|channel| (1..=MOST_CHANNELS).contains(channel)) {
-                if self.channels.len() < channel {
-                    self.channels.resize(channel, 0);
-                }
-                if let Some(sum) = self.channels.get_mut(channel - 1) {
-                    *sum += length;
-                }
-            }
+        if self.channels.len() < channel {
+            self.channels.resize(channel, 0);
         }
-        for reason in texts(batch.column_by_name("end_reason"))? {
-            *self.reasons.entry(reason.unwrap_or_else(|| "not known".into())).or_default() += 1;
+        if let Some(sum) = self.channels.get_mut(channel - 1) {
+            *sum += length;
         }
-        Ok(())
     }
 
     fn time(&mut self, seconds: Option<f64>, length: u64) {
@@ -143,7 +227,8 @@ impl RunTally {
         }
     }
 
-    fn by_length(&self) -> Option<Panel> {
+    fn by_length(&mut self) -> Option<Panel> {
+        let n50 = self.exact.stats()?.n50;
         let first = *self.lengths.keys().next()?;
         let last = *self.lengths.keys().next_back()?;
         let edge = |bin: u32| 10_f64.powf(f64::from(bin) / BINS_A_DECADE);
@@ -156,11 +241,13 @@ impl RunTally {
         let x =
             Axis { log: true, ..Axis::new("read length in samples", edge(first), edge(last + 1)) };
         Some(Panel {
-            title: "Samples by length of their read".into(),
+            title: format!("Samples by length of their read (N50 {})", rounded(n50 as f64)),
             x,
             y: Axis::new("samples", 0.0, most * 1.05),
             marks: Marks::Bars(bars),
-            note: "Every read counts as often as it has samples.".into(),
+            note: "Every read counts as often as it has samples. Reads at least as long as the \
+                   N50 hold half of all samples."
+                .into(),
         })
     }
 
@@ -174,6 +261,8 @@ impl RunTally {
         let minute = 60 / SLICE_S;
         if self.slices.len() > 3 * hour {
             (step, "h", hour as f64)
+        } else if self.slices.len() <= 3 * minute {
+            (step, "s", 1.0 / SLICE_S as f64)
         } else {
             (step, "min", minute as f64)
         }
@@ -269,7 +358,7 @@ impl RunTally {
             y: Axis::new("", 0.0, count.div_ceil(columns) as f64),
             marks: Marks::Grid { columns, cells },
             note: "Channels row by row in the order of their numbers, which is not their place \
-                 on the flow cell. The darker, the more."
+                 on the flow cell. The more a channel stands out, the more samples."
                 .into(),
         })
     }
@@ -304,6 +393,23 @@ mod tests {
     }
 
     #[test]
+    fn a_run_is_called_by_its_sample_and_its_id() {
+        let mut tally = RunTally { run_id: Some("0123456789ab".into()), ..RunTally::default() };
+        assert_eq!(tally.name(), "run 01234567");
+        tally.sample = Some("liver\u{1b}".into());
+        (0..4).for_each(|_| tally.read(10, None));
+        tally.read(100_000, None);
+        assert_eq!(
+            tally.title(),
+            format!(
+                "{}, run 01234567: 5 reads, 100k samples, N50 100k samples",
+                escaped("liver\u{1b}")
+            )
+        );
+        assert_eq!(RunTally::default().name(), "run without an id");
+    }
+
+    #[test]
     fn bins_over_time_have_round_widths() {
         for (hours, said) in [
             (0.1, "10 s"),
@@ -324,7 +430,7 @@ mod tests {
     fn bins_hold_all_samples() {
         let mut tally = RunTally::default();
         for length in [0, 1, 9, 10, 11, 1_000_000, u64::from(u32::MAX)] {
-            *tally.lengths.entry(bin(length)).or_default() += length;
+            tally.read(length, None);
         }
         let Some(Panel { marks: Marks::Bars(bars), x, .. }) = tally.by_length() else {
             unreachable!()

@@ -75,6 +75,39 @@ fn the_plot_of_a_run_has_every_panel() {
 }
 
 #[test]
+fn runs_are_not_mixed() {
+    let folder = Folder::new();
+    for seed in 1..=7 {
+        let name = format!("{seed}.blow5");
+        folder.ok(&["synth", &name, "--samples", "300k", "--seed", &seed.to_string()]);
+    }
+    folder.ok(&["plot", "1.blow5", "--out", "one.svg"]);
+    let one = fs::read_to_string(folder.path("one.svg")).unwrap();
+    let info = folder.ok(&["info", "--run", "--json", "1.blow5"]);
+    let info: serde_json::Value = serde_json::from_str(&info).unwrap();
+    let run_id = info["runs"][0]["attributes"]["run_id"].as_str().unwrap();
+    assert!(one.contains(&format!("run {}: ", &run_id[..8])), "the title names the run");
+    assert!(one.contains(", N50 ") && one.contains("(N50 "));
+    assert_eq!(one.matches("Yield").count(), 1);
+    // Each run has panels of its own.
+    folder.ok(&["plot", "1.blow5", "2.blow5", "--out", "two.svg"]);
+    let two = fs::read_to_string(folder.path("two.svg")).unwrap();
+    assert!(two.contains("2 runs, "));
+    assert_eq!(two.matches(": Yield").count(), 2);
+    assert_eq!(two.matches(&format!("run {}: ", &run_id[..8])).count(), 5);
+    // Files of one run are one run.
+    folder.ok(&["split", "1.blow5", "--reads", "2", "--out", "parts"]);
+    folder.ok(&["plot", "parts", "--out", "parts.svg"]);
+    let parts = fs::read_to_string(folder.path("parts.svg")).unwrap();
+    assert_eq!(parts.matches("Yield").count(), 1);
+    let all: Vec<String> = (1..=7).map(|seed| format!("{seed}.blow5")).collect();
+    let mut args = vec!["plot", "--out", "all.svg"];
+    args.extend(all.iter().map(String::as_str));
+    assert!(folder.fails(2, &args).contains("more than 6 runs"));
+    assert!(!folder.path("all.svg").exists());
+}
+
+#[test]
 fn pictures_that_cannot_be_drawn_are_refused() {
     let folder = Folder::new();
     folder.synth("a.blow5", "400k");

@@ -2,15 +2,14 @@
 
 use super::columns::aligned;
 use super::page::{Page, details, escape, list, table};
-use super::table::section;
-use super::{facts, figure};
+use super::table::{NOTHING, section, without_empty};
+use super::{facts, figure, headline};
+use crate::comparison::Comparison;
 use crate::cross_run::{Against, Basis, Compared, ComparedRow};
 use crate::results::published::{PublishedFigure, PublishedMachine};
 use crate::results::{Published, ResultEntry, ResultRun};
 use crate::stats::RatioFinding;
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
-
-const NOTHING: &str = "-";
 
 /// The letter that stands for a run in tables: A, B, C and so on.
 fn letter(i: usize) -> String {
@@ -32,6 +31,7 @@ pub fn text(c: &Compared, width: Option<usize>) -> String {
             section(&format!("{}  {}", letter(i), run.name), lines.collect(), width).trim_start(),
         );
     }
+    out.push_str(&section("Headlines", headlines(c), width));
     let (header, rows) = ratios(c);
     out.push_str(&format!("\n{}", aligned(&header, &rows, 2, width)));
     out.push_str(&section("Remarks", remarks(c), width));
@@ -39,6 +39,15 @@ pub fn text(c: &Compared, width: Option<usize>) -> String {
         out.push_str(&section(&format!("What {} shows", p.source.name), p.remarks(), width));
     }
     out
+}
+
+/// The headline of each comparison of a single run. Comparisons of several runs are not paired.
+fn headlines(c: &Compared) -> Vec<String> {
+    let [run] = &c.runs[..] else { return Vec::new() };
+    let mut lines: Vec<String> = headline::tally(&run.comparisons).into_iter().collect();
+    let line = |c: &Comparison| format!("{}: {}", c.session.name, headline::headline(c).text());
+    lines.extend(run.comparisons.iter().map(line));
+    lines
 }
 
 /// The comparison as one self-contained page. For a single run, this is the report of that run.
@@ -54,25 +63,24 @@ pub fn html(c: &Compared) -> String {
         .into_iter()
         .map(|(name, values)| std::iter::once(name.to_owned()).chain(values).collect())
         .collect();
-    body.push_str(&table(&header, &rows).replacen("<table", "<table class=\"runs\"", 1));
+    let origin = table(&header, &rows).replacen("<table", "<table class=\"runs\"", 1);
     let several = c.runs.len() > 1;
-    if several || c.runs.iter().all(|r| r.comparisons.is_empty()) {
-        if several {
-            let rows = intervals(c);
-            let first = c.runs.first().map_or("A", |r| r.name.as_str());
-            body.push_str(&page.figures(figure::ratios(
-                &rows,
-                "The same arm in other runs",
-                first,
-                UNPAIRED_NOTE,
-            )));
-            body.push_str(&page.figures(figure::fractions(c)));
-        }
-        let (header, rows) = ratios(c);
-        let rows = table(&header, &rows);
-        body.push_str(&if several { rows } else { details("Every ratio", &rows) });
+    let measured = c.runs.iter().any(|r| !r.comparisons.is_empty());
+    // The headlines of a single run come first.
+    let lead = c.runs.iter().flat_map(|r| &r.comparisons).next().filter(|_| !several);
+    body.push_str(&match lead {
+        Some(first) => format!("<p class=\"lead\">{}</p>\n", escape(&facts::lead(first))),
+        None => origin.clone(),
+    });
+    if several {
+        body.push_str(&figures_of_runs(&mut page, c));
     }
-    body.push_str(&list("Remarks", &remarks(c)));
+    let (header, rows) = ratios(c);
+    let every = details_unless(several || !measured, "Every ratio", &table(&header, &rows));
+    if several || !measured {
+        body.push_str(&every);
+        body.push_str(&list("Remarks", &remarks(c)));
+    }
     for (i, run) in c.runs.iter().enumerate() {
         body.push_str(
             &run.published.iter().map(|p| published(&mut page, run, p)).collect::<String>(),
@@ -87,13 +95,53 @@ pub fn html(c: &Compared) -> String {
             inner
         });
     }
+    if !several && measured {
+        body.push_str(&every);
+        body.push_str(&details("This run", &(origin + &list("Remarks", &remarks(c)))));
+    }
     page.finish(&title, &body)
 }
 
+fn details_unless(open: bool, title: &str, body: &str) -> String {
+    if open { body.to_owned() } else { details(title, body) }
+}
+
+/// The ratios between runs, in a figure for each experiment, and how near each came to its limit.
+fn figures_of_runs(page: &mut Page, c: &Compared) -> String {
+    let first = letter(0);
+    let mut out = String::new();
+    for rows in c.rows.chunk_by(|a, b| a.experiment == b.experiment) {
+        let name = rows.first().map_or("", |row| row.experiment.as_str());
+        let shown: Vec<figure::RatioRow> = rows.iter().flat_map(ratio_rows).collect();
+        let figure = figure::ratios(&shown, noise_of(rows).as_ref(), &first, "");
+        out.push_str(&page.figures(figure.map(|f| figure::Figure { title: name.into(), ..f })));
+    }
+    if !out.is_empty() {
+        out = format!(
+            "{}<p class=\"note\">{UNPAIRED_NOTE}</p>\n<div class=\"facets\">\n{out}</div>\n",
+            super::html::KEY
+        );
+    }
+    let fractions = page.figures(figure::fractions(c));
+    out + &if fractions.is_empty() {
+        String::new()
+    } else {
+        details("How near to its own machine's limit", &fractions)
+    }
+}
+
+/// The largest noise of the ratios of an experiment.
+fn noise_of(rows: &[ComparedRow]) -> Option<figure::NoiseBand> {
+    let all = rows.iter().flat_map(|row| &row.against).filter_map(|a| a.noise);
+    let floor = all.max_by(f64::total_cmp)?;
+    let note = format!("Noise band: identical arms of a run differed by {}x.", digits(floor));
+    Some(figure::NoiseBand { ends: (1.0 / floor, floor), note })
+}
+
 /// The note on how to read ratios between runs.
-const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The interval covers the \
-     scatter inside each run, not what changed between them; the shade is the larger noise of \
-     the two.";
+const UNPAIRED_NOTE: &str = "Unpaired: the runs were not interleaved. The baseline is the same arm \
+     in the first run. The interval covers the scatter inside each run, not what changed between \
+     them; the noise is the larger floor of the two.";
 
 /// The origin of each run (machine, place, version and so on), as names with one value for each
 /// run.
@@ -179,16 +227,6 @@ fn ratios(c: &Compared) -> (Vec<String>, Vec<Vec<String>>) {
     without_empty(header, rows.collect())
 }
 
-/// Removes the columns that are empty in every row.
-fn without_empty(header: Vec<String>, rows: Vec<Vec<String>>) -> (Vec<String>, Vec<Vec<String>>) {
-    let says = |i: usize| rows.iter().any(|r| r.get(i).is_some_and(|cell| cell != NOTHING));
-    let kept: Vec<usize> = (0..header.len()).filter(|&i| says(i)).collect();
-    let pick = |cells: &Vec<String>| {
-        kept.iter().filter_map(|&i| cells.get(i).cloned()).collect::<Vec<_>>()
-    };
-    (pick(&header), rows.iter().map(pick).collect())
-}
-
 fn time(e: &ResultEntry) -> Option<String> {
     let t = e.time_s?;
     Some(match e.times.len() {
@@ -209,21 +247,18 @@ fn against(a: &Against, row: &ComparedRow, several: bool) -> String {
     }
 }
 
-fn intervals(c: &Compared) -> Vec<figure::Interval> {
-    let of = |row: &ComparedRow| -> Vec<figure::Interval> {
-        let named = |a: &Against| {
-            let name = format!("{}: {} ({})", row.experiment, row.arm, letter(a.run));
-            Some(figure::Interval {
-                name,
-                ratio: a.ratio?,
-                finding: a.finding,
-                noise: a.noise,
-                pairs: Vec::new(),
-            })
-        };
-        row.against.iter().filter_map(named).collect()
+/// The ratios of an arm to itself in the first run that has it, one for each other run.
+fn ratio_rows(row: &ComparedRow) -> Vec<figure::RatioRow> {
+    let named = |a: &Against| {
+        Some(figure::RatioRow {
+            name: format!("{} ({})", row.arm, letter(a.run)),
+            ratio: Some(a.ratio?),
+            finding: a.finding,
+            time_s: None,
+            pairs: Vec::new(),
+        })
     };
-    c.rows.iter().flat_map(of).collect()
+    row.against.iter().filter_map(named).collect()
 }
 
 /// The remarks without repetitions, each with the number of rows that it applies to.

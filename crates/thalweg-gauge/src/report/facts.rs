@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
+use super::table::NOTHING;
 use crate::cache_level::CacheLevel;
 use crate::comparison::{ArmSummary, Clock, Comparison, FilePlace};
 use crate::host::{CpuCache, Host};
 use crate::schedule::ArmOrder;
 use crate::stats::{CONFIDENCE, MIN_PAIRS, RatioFinding};
 use crate::units::{bandwidth, binary_bytes, decimal_bytes, digits, seconds};
-use crate::workload::Latency;
 
 /// The columns of the table. Cells other than times contain their unit.
 pub(super) fn header(c: &Comparison) -> [String; 9] {
@@ -53,8 +53,6 @@ pub(crate) fn date(unix_s: f64) -> String {
 pub(super) fn rows(c: &Comparison) -> Vec<[String; 9]> {
     c.summaries.iter().enumerate().map(|(i, s)| row(c, i, s)).collect()
 }
-
-const NOTHING: &str = "-";
 
 fn row(c: &Comparison, index: usize, s: &ArmSummary) -> [String; 9] {
     let or_nothing = |text: Option<String>| text.unwrap_or_else(|| NOTHING.into());
@@ -101,39 +99,6 @@ pub(super) fn alarm(c: &Comparison) -> Option<String> {
     c.stopped().then(|| {
         format!("STOPPED after {} of at most {} rounds: {used}", c.rounds, c.session.rounds)
     })
-}
-
-/// The bottleneck of each arm, and its speed.
-pub(super) fn verdicts(c: &Comparison) -> Vec<String> {
-    c.summaries
-        .iter()
-        .filter_map(|s| {
-            let time = s.time_s?.median;
-            let rate = |bytes: Option<u64>, kind: &str| {
-                bytes.map(|b| format!("{} {kind}", bandwidth(b as f64 / time)))
-            };
-            let mut parts: Vec<String> =
-                [rate(s.stored_bytes, "compressed"), rate(s.decoded_bytes, "decoded")]
-                    .into_iter()
-                    .flatten()
-                    .collect();
-            if let Some(n) = s.samples {
-                parts.push(format!("{} M samples/s", digits(n as f64 / time / 1e6)));
-            }
-            parts.extend(s.latency_us.as_ref().map(calls));
-            parts.extend(s.verdict.clone());
-            let label = s.label.as_ref().map(|l| format!(" ({l})")).unwrap_or_default();
-            (!parts.is_empty()).then(|| format!("{}{label}: {}", s.arm, parts.join("; ")))
-        })
-        .collect()
-}
-
-/// The distribution of the calls inside a trial.
-fn calls(l: &Latency) -> String {
-    let of = |name: &str, us: Option<f64>| us.map(|us| format!("{name} {}", seconds(us / 1e6)));
-    let figures = [of("p50", l.p50), of("p99", l.p99), of("longest", l.max)];
-    let count = l.n.map(|n| format!("{n} ")).unwrap_or_default();
-    format!("{count}calls: {}", figures.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
 /// Remarks for a careful reader: failures, rejections, noise, other load, doubts about the probe.

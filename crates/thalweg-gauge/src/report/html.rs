@@ -1,5 +1,7 @@
 //! The report of a run as one HTML page.
 
+use super::bottleneck::bottlenecks;
+use super::headline::{self, Headline, headline};
 use super::page::{Page, definitions, details, escape, list, table};
 use super::{facts, figure};
 use crate::comparison::{Comparison, Trial};
@@ -32,57 +34,160 @@ fn title(comparisons: &[Comparison]) -> String {
     }
 }
 
-/// All comparisons of a run: an overview of ratios, pipelines and curves, then each comparison.
+/// All comparisons of a run: the headlines, pipelines and curves, then each comparison.
 pub(super) fn run(page: &mut Page, run: &ResultRun, id: &str) -> String {
     let comparisons = &run.comparisons;
-    let mut out = String::new();
-    if comparisons.len() > 1 {
-        let links: String = comparisons
-            .iter()
-            .enumerate()
-            .map(|(i, c)| {
-                format!("<li><a href=\"#{id}{i}\">{}</a></li>\n", escape(&c.session.name))
-            })
-            .collect();
-        let rows: Vec<figure::Interval> =
-            comparisons.iter().flat_map(|c| figure::of_comparison(c, true)).collect();
-        out.push_str(&page.figures(figure::ratios(
-            &rows,
-            "All comparisons",
-            "the baseline of each",
-            RATIO_NOTE,
-        )));
-        out.push_str(&format!("<nav aria-label=\"Comparisons\"><ul>\n{links}</ul></nav>\n"));
+    let mut out = headlines(comparisons, id);
+    let alone = comparisons.len() == 1;
+    if !alone && comparisons.iter().any(|c| c.summaries.iter().any(|s| s.ratio.is_some())) {
+        out.push_str(KEY);
     }
     let entries = run.entries();
-    out.push_str(&page.figures(figure::steps(&entries)));
-    out.push_str(&page.figures(figure::scaling(&entries)));
-    for (i, c) in comparisons.iter().enumerate() {
-        out.push_str(&section(page, c, &format!("{id}{i}")));
+    let mut rest = String::new();
+    rest.push_str(&page.figures(figure::steps(&entries)));
+    rest.push_str(&page.figures(figure::scaling(&entries)));
+    let titles = titles(comparisons);
+    let mut at = 0;
+    for (name, members) in groups(comparisons) {
+        let sections: String = members
+            .iter()
+            .map(|c| {
+                let (id, title) = (format!("{id}{at}"), titles.get(at).cloned());
+                at += 1;
+                section(page, c, &id, &title.unwrap_or_default(), alone)
+            })
+            .collect();
+        let heading = name.map_or(String::new(), |n| format!("<h2>{}</h2>\n", escape(&n)));
+        out.push_str(&format!(
+            "<div class=\"group\">\n{heading}<div class=\"facets\">\n{sections}</div>\n</div>\n"
+        ));
     }
-    out
+    out + &rest
 }
 
-/// The note on how to read a figure of paired ratios.
-const RATIO_NOTE: &str = "Median of the paired ratios with its 95 % interval; small points are \
-     single pairs. A difference counts only if its whole interval lies outside the shaded noise.";
+/// The headlines of several comparisons as a list of links, with a filter if they are many.
+fn headlines(comparisons: &[Comparison], id: &str) -> String {
+    if comparisons.len() < 2 {
+        return String::new();
+    }
+    let tally = headline::tally(comparisons).map_or(String::new(), |t| paragraph("tally", &t));
+    let items: String = comparisons
+        .iter()
+        .enumerate()
+        .zip(titles(comparisons))
+        .map(|((i, c), title)| {
+            let name = escape(&title);
+            format!(
+                "<li data-find=\"{}\"><a href=\"#{id}{i}\">{name}</a><span>{}</span></li>\n",
+                words(c),
+                headline_html(&headline(c))
+            )
+        })
+        .collect();
+    let filter = if comparisons.len() > FILTERED { FILTER } else { "" };
+    format!("{tally}{filter}<ol class=\"headlines\">\n{items}</ol>\n")
+}
 
-/// One comparison.
-fn section(page: &mut Page, c: &Comparison, id: &str) -> String {
-    let mut out = format!("<section id=\"{id}\">\n<h2>{}</h2>\n", escape(&c.session.name));
+/// More comparisons than these have a filter.
+const FILTERED: usize = 8;
+const FILTER: &str = "<p class=\"filter\" hidden><label>Show only \
+     <input type=\"search\" placeholder=\"words: an arm, cold, no difference, not quiet\"></label>\
+     <output></output></p>\n";
+
+/// How to read the charts of ratios.
+pub(super) const KEY: &str = "<p class=\"key\"><b class=\"faster\">◀ faster</b> or \
+     <b class=\"slower\">▶ slower</b> than the baseline ◆; ○ no difference shown; × too few pairs. \
+     The whiskers are the 95 % interval of the median of the paired ratios, with their values; \
+     small dots are single pairs, the first round on top. <span class=\"band\">Noise</span>: the \
+     interval of the baseline against itself. A difference counts only if its whole interval lies \
+     beyond the \
+     noise floor.</p>\n";
+
+/// Comparisons that follow one another and whose names begin alike, up to the first ", ". A group
+/// of one has no name, and joins its neighbours without a name.
+fn groups(comparisons: &[Comparison]) -> Vec<(Option<String>, Vec<&Comparison>)> {
+    let key = |c: &Comparison| c.session.name.split(", ").next().unwrap_or_default().to_owned();
+    let mut groups: Vec<(Option<String>, Vec<&Comparison>)> = Vec::new();
+    for members in comparisons.chunk_by(|a, b| key(a) == key(b)) {
+        let name = members.first().filter(|_| members.len() > 1).map(key);
+        match groups.last_mut() {
+            Some((None, last)) if name.is_none() => last.extend(members),
+            _ => groups.push((name, members.iter().collect())),
+        }
+    }
+    groups
+}
+
+/// The names of comparisons. Those of several files may have the same name, and are numbered.
+fn titles(comparisons: &[Comparison]) -> Vec<String> {
+    let name = |i: usize| comparisons.get(i).map_or("", |c| c.session.name.as_str());
+    let title = |i: usize| match (0..i).filter(|&before| name(before) == name(i)).count() {
+        0 => name(i).to_owned(),
+        before => format!("{} ({})", name(i), before + 1),
+    };
+    (0..comparisons.len()).map(title).collect()
+}
+
+/// The words by which the filter finds a comparison, escaped.
+fn words(c: &Comparison) -> String {
+    let arms: Vec<&str> = c.session.arms.iter().map(|a| a.name.as_str()).collect();
+    let all = format!("{} {} {}", c.session.name, headline(c).text(), arms.join(" "));
+    escape(&all.to_lowercase())
+}
+
+fn paragraph(class: &str, text: &str) -> String {
+    format!("<p class=\"{class}\">{}</p>\n", escape(text))
+}
+
+/// The sentence with its badges, which tell their reasons when they are pointed at.
+fn headline_html(h: &Headline) -> String {
+    let badge = |b: &headline::Badge| {
+        format!(" <span class=\"badge\" title=\"{}\">{}</span>", escape(&b.why), escape(b.words))
+    };
+    // The claim stands out from what explains it.
+    let (claim, rest) = h.words.split_once(';').unwrap_or((&h.words, ""));
+    let rest = if rest.is_empty() { String::new() } else { format!(";{}", escape(rest)) };
+    let badges: String = h.badges.iter().map(badge).collect();
+    format!("<strong>{}</strong>{rest}{badges}", escape(claim))
+}
+
+/// One comparison: its headline and its ratios, then everything else, folded away unless the
+/// comparison is `alone`.
+fn section(page: &mut Page, c: &Comparison, id: &str, title: &str, alone: bool) -> String {
+    let level = if alone { "h2" } else { "h3" };
+    let mut out = format!(
+        "<section id=\"{id}\" data-find=\"{}\">\n<{level}>{}</{level}>\n",
+        words(c),
+        escape(title)
+    );
+    out.push_str(&format!("<p class=\"headline\">{}</p>\n", headline_html(&headline(c))));
     if let Some(alarm) = facts::alarm(c) {
         out.push_str(&format!("<p class=\"alarm\" role=\"alert\">{}</p>\n", escape(&alarm)));
     }
-    let header = facts::header(c);
-    let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
-    out.push_str(&table(&header, &rows));
     let baseline = c.session.arms.first().map_or("", |a| a.name.as_str());
-    let ratios = figure::of_comparison(c, false);
-    out.push_str(&page.figures(figure::ratios(&ratios, "Paired ratios", baseline, RATIO_NOTE)));
+    let (rows, band) = figure::of_comparison(c);
+    let chart = figure::ratios(&rows, band.as_ref(), baseline, "");
+    let key = if alone && chart.is_some() { KEY } else { "" };
+    out.push_str(&page.figures(chart));
+    out.push_str(key);
+    let inner = inner(page, c);
+    out.push_str(&if alone { inner } else { details("Times, stages, limit, trials", &inner) });
+    out.push_str("</section>\n");
+    out
+}
+
+/// All of a comparison but its headline and its ratios.
+fn inner(page: &mut Page, c: &Comparison) -> String {
+    let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
+    let mut out = table(&facts::header(c), &rows);
+    let (header, rows) = bottlenecks(c);
+    if !rows.is_empty() {
+        out.push_str("<h3>What holds them back</h3>\n");
+        out.push_str(&table(&header, &rows));
+    }
     out.push_str(&page.figures(figure::times(c)));
-    out.push_str(&list("What holds them back", &facts::verdicts(c)));
     out.push_str(&page.figures(figure::waits(c)));
-    out.push_str(&page.figures(figure::busy(c)));
+    out.push_str(&page.figures(figure::cpu_time(c)));
     out.push_str(&page.figures(c.probes.iter().filter_map(figure::probe)));
     out.push_str(&list("Remarks", &facts::remarks(c)));
     out.push_str(&details("Machine and files", &definitions(&facts::environment(c))));
@@ -92,7 +197,6 @@ fn section(page: &mut Page, c: &Comparison, id: &str) -> String {
     if !c.probes.is_empty() {
         out.push_str(&details("The limit, point by point", &points(c)));
     }
-    out.push_str("</section>\n");
     out
 }
 

@@ -1,6 +1,8 @@
 //! The report as Markdown, for a README or a pull request.
 
+use super::bottleneck::bottlenecks;
 use super::facts;
+use super::headline::headline;
 use crate::comparison::Comparison;
 
 /// The first line of a file of reports, which Markdown does not show. It says who made the file.
@@ -23,11 +25,12 @@ pub fn markdown(c: &Comparison) -> String {
     if let Some(alarm) = facts::alarm(c) {
         out.push_str(&format!("**{}**\n\n", escape(&alarm)));
     }
-    let header = facts::header(c);
-    out.push_str(&row(&header));
-    out.push_str(&format!("|{}\n", "---|".repeat(header.len())));
-    for cells in facts::rows(c) {
-        out.push_str(&row(&cells));
+    out.push_str(&format!("{}\n\n", escape(&headline(c).text())));
+    let rows: Vec<Vec<String>> = facts::rows(c).into_iter().map(Vec::from).collect();
+    out.push_str(&table(&facts::header(c), &rows));
+    let (header, rows) = bottlenecks(c);
+    if !rows.is_empty() {
+        out.push_str(&format!("\nWhat holds them back:\n\n{}", table(&header, &rows)));
     }
     let mut list = |title: &str, lines: Vec<String>| {
         if !lines.is_empty() {
@@ -37,7 +40,6 @@ pub fn markdown(c: &Comparison) -> String {
             }
         }
     };
-    list("What holds them back:", facts::verdicts(c));
     list("Remarks:", facts::remarks(c));
     list(
         "Machine:",
@@ -45,6 +47,12 @@ pub fn markdown(c: &Comparison) -> String {
     );
     list("Method:", facts::method(c));
     out
+}
+
+fn table(header: &[String], rows: &[Vec<String>]) -> String {
+    let rule = format!("|{}\n", "---|".repeat(header.len()));
+    let rows: String = rows.iter().map(|cells| row(cells)).collect();
+    format!("{}{rule}{rows}", row(header))
 }
 
 fn row(cells: &[String]) -> String {

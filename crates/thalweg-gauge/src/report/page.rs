@@ -25,13 +25,19 @@ impl Page {
     pub(super) fn figure(&mut self, f: Figure) -> String {
         let index = self.figures.len();
         self.figures.push(json!({ "data": f.data, "layout": f.layout, "height": f.height }));
+        let part = |tag: &str, text: &str| {
+            let name = tag.split(' ').next().unwrap_or_default();
+            match text.is_empty() {
+                true => String::new(),
+                false => format!("<{tag}>{}</{name}>\n", escape(text)),
+            }
+        };
         format!(
-            "<figure>\n<figcaption>{}</figcaption>\n\
-             <div data-figure=\"{index}\" role=\"img\" aria-label=\"{}\"></div>\n\
-             <p class=\"note\">{}</p>\n</figure>\n",
-            escape(&f.title),
+            "<figure>\n{}<div data-figure=\"{index}\" role=\"img\" aria-label=\"{}\"></div>\n{}\
+             </figure>\n",
+            part("figcaption", &f.title),
             escape(&f.alt),
-            escape(&f.note)
+            part("p class=\"note\"", &f.note)
         )
     }
 

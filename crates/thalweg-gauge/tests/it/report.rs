@@ -95,9 +95,13 @@ fn nothing_is_left_out_and_nothing_leaks() {
         "needs nothing else"
     );
     assert!(markdown(&c).contains(r"cheat \| \<b>&"));
+    for report in [text(&c, None), markdown(&c), page.clone()] {
+        let names = report.contains("faster than") || report.contains("no difference shown");
+        assert!(names && report.contains("an arm failed"), "there is a headline:\n{report}");
+    }
     let rows: Vec<&str> = text(&c, None)
         .lines()
-        .skip(2)
+        .skip(3)
         .take(2)
         .map(|l| if l.is_empty() { "" } else { "x" })
         .collect();

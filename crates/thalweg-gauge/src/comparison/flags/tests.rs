@@ -1,59 +1,8 @@
 use super::*;
-use crate::cache_level::CacheLevel;
-use crate::comparison::{Clock, ComparisonPlan, Earlier, TRIAL_SCHEMA, summarise};
-use crate::host::Host;
-use crate::trial::{Outcome, Usage};
+use crate::comparison::made_up::{session, trial};
+use crate::comparison::{Earlier, summarise};
 
 const ROUNDS: usize = 12;
-
-fn session() -> Session {
-    let arms = vec![Arm::new("a", ["a"], "f"), Arm::new("b", ["b"], "f")];
-    let plan = ComparisonPlan::new("n", arms).rounds(ROUNDS);
-    Session {
-        schema: "thalweg.session/1".into(),
-        id: "s".into(),
-        name: plan.name,
-        suite: None,
-        gauge_version: "0".into(),
-        started_unix_s: 0.0,
-        host: Host { cpus_online: Some(4), ..Host::default() },
-        places: Vec::new(),
-        programs: Vec::new(),
-        arms: plan.arms,
-        control: None,
-        rounds: ROUNDS,
-        pairs: Some(plan.pairs),
-        looks: plan.pairs.looks(),
-        order: plan.order,
-        retries: Some(0),
-        budget_s: None,
-        clock: Clock::Wall,
-    }
-}
-
-fn trial(arm: &str, round: usize, time_s: f64) -> Trial {
-    let usage = Usage { wall_s: time_s, ..Usage::default() };
-    Trial {
-        schema: TRIAL_SCHEMA.into(),
-        comparison: "s".into(),
-        arm: arm.into(),
-        role: None,
-        round: Some(round),
-        position: 0,
-        attempt: 0,
-        started_unix_s: 0.0,
-        command: arm.into(),
-        level_asked: CacheLevel::Lukewarm,
-        level: Some(CacheLevel::Lukewarm),
-        rejected: None,
-        failed: None,
-        time_s: Some(time_s),
-        needed_bytes: None,
-        clock_step_s: Some(1e-6),
-        prepared: None,
-        outcome: Some(Outcome { usage, ..Outcome::default() }),
-    }
-}
 
 /// The flags of a run on a quiet machine in which the arm takes twice as long as the baseline.
 /// `change` gets each round with the trial of the baseline and that of the arm, and may change
@@ -68,7 +17,7 @@ fn flagged(change: impl Fn(usize, &mut Trial, &mut Trial)) -> Vec<Flag> {
         trials.extend([a, b]);
     }
     let kept = Earlier {
-        session: session(),
+        session: session(&["a", "b"], ROUNDS),
         trials,
         probes: Vec::new(),
         resumed: Vec::new(),

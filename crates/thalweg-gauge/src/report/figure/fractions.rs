@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, bars, plotly_text, rows_axis};
+use super::{Figure, bars, height, plotly_text, rows_axis};
 use crate::cross_run::Compared;
 use crate::units::digits;
 
@@ -56,11 +56,11 @@ pub(in crate::report) fn fractions(c: &Compared) -> Option<Figure> {
         note: "Limit over median time; 100 % is the best that device and memory allow. This \
              compares programs across machines that are not equally fast."
             .into(),
-        height: 96 + names.len() * (14 + 20 * c.runs.len()),
+        height: height(&names).max(96 + names.len() * (14 + 20 * c.runs.len())),
         data,
         layout: json!({
             "barmode": "overlay", "yaxis": rows_axis(&names),
-            "xaxis": { "tickformat": ".0%", "rangemode": "tozero" },
+            "xaxis": { "side": "top", "tickformat": ".0%", "rangemode": "tozero" },
             "shapes": [{
                 "type": "line", "x0": 1, "x1": 1, "yref": "paper", "y0": 0, "y1": 1,
                 "line": { "color": "var(--limit)", "width": 2.5, "dash": "dash" },

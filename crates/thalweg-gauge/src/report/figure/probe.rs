@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, colour};
+use super::Figure;
 use crate::limit::{Probe, ProbePoint};
 use crate::units::{bandwidth, binary_bytes};
 
@@ -55,6 +55,10 @@ fn in_words(p: &Probe) -> String {
     )
 }
 
+/// The colour of all that the device gave. Symbols and dashes tell the lines apart.
+const DEVICE: &str = "var(--device)";
+/// The dashes of the lines. They repeat if there are more lines.
+const DASHES: [&str; 4] = ["solid", "dash", "dashdot", "longdash"];
 /// The symbols of the lines. They repeat if there are more lines.
 const SYMBOLS: [&str; 5] = ["circle", "square", "diamond", "triangle-up", "cross"];
 
@@ -70,14 +74,14 @@ fn line(i: usize, block: u64, forward: &[&ProbePoint]) -> Value {
         "y": line.iter().map(|x| x.bytes_per_s).collect::<Vec<_>>(),
         "error_y": {
             "type": "data", "symmetric": false, "thickness": 1, "width": 4,
-            "color": colour(i),
+            "color": DEVICE,
             "array": line.iter().map(|x| spread(x).1).collect::<Vec<_>>(),
             "arrayminus": line.iter().map(|x| spread(x).0).collect::<Vec<_>>(),
         },
         "text": line.iter().map(|x| bandwidth(x.bytes_per_s)).collect::<Vec<_>>(),
         "hovertemplate": "%{x} in flight: %{text}<extra></extra>",
-        "line": { "color": colour(i) },
-        "marker": { "symbol": SYMBOLS.get(i % SYMBOLS.len()), "size": 8 },
+        "line": { "color": DEVICE, "dash": DASHES.get(i % DASHES.len()) },
+        "marker": { "color": DEVICE, "symbol": SYMBOLS.get(i % SYMBOLS.len()), "size": 8 },
     })
 }
 
@@ -96,6 +100,6 @@ fn one_stream(rate: f64, depths: &[usize]) -> Value {
         "type": "scatter", "mode": "lines", "name": "one buffered stream",
         "x": [depths.first(), depths.last()], "y": [rate, rate],
         "hovertemplate": format!("one buffered stream: {}<extra></extra>", bandwidth(rate)),
-        "line": { "color": "var(--bad)", "dash": "dot", "width": 2 },
+        "line": { "color": "var(--soft)", "dash": "dot", "width": 2 },
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, bars, grouped, lane, plotly_text, rows_axis, seconds_axis};
+use super::{FRAME, Figure, bars, grouped, height, lane, plotly_text, rows_axis, seconds_axis};
 use crate::results::ResultEntry;
 use crate::units::{bandwidth, digits, seconds};
 
@@ -143,7 +143,8 @@ fn draw(suite: &str, entries: &[&ResultEntry]) -> Option<Figure> {
         title: format!("{suite}: step by step"),
         alt: format!("Bars of the time of each step by arm. {}.", pipeline.in_words()),
         note: format!("Medians; as fast as {baseline} is 1x. \"All steps\" is their sum."),
-        height: 80 + pipeline.rows.len() * (16 + 24 * pipeline.arms.len()),
+        height: height(&pipeline.rows)
+            .max(FRAME + pipeline.rows.len() * (16 + 24 * pipeline.arms.len())),
         data: arms().map(|(i, arm)| pipeline.bars(i, arm)).collect(),
         layout: json!({
             "xaxis": axis, "yaxis": rows_axis(&pipeline.rows), "barmode": "overlay",

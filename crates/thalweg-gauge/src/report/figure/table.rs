@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Figure, height, plotly_text, rows_axis, seconds_axis};
+use super::{Figure, height, plotly_text, rows_axis, seconds_axis, untold};
 use crate::results::Published;
 use crate::results::published::PublishedFigure;
 use crate::units::{bandwidth, seconds};
@@ -37,8 +37,8 @@ fn split(p: &Published) -> Option<Figure> {
     let reading = rows.iter().map(|f| reading_s(f)).collect();
     let rest = rows.iter().map(|f| f.time_s - reading_s(f)).collect();
     let data = vec![
-        bar("reading", "var(--c0)", reading),
-        bar("all else, or not told apart", "var(--rest)", rest),
+        bar("reading", json!({ "color": "var(--stage0)" }), reading),
+        bar("all else, or not told apart", untold(), rest),
     ];
     let streams = rows.iter().filter(|f| f.one_stream).count();
     let in_words: Vec<String> = rows
@@ -58,7 +58,7 @@ fn split(p: &Published) -> Option<Figure> {
              this reading was not at the device's limit.{}",
             if streams > 0 { " One sequential reader (cat) is all reading." } else { "" }
         ),
-        height: height(rows.len()) * 3 / 4,
+        height: height(&names),
         data,
         layout: json!({
             "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "barmode": "stack",
@@ -72,13 +72,13 @@ fn reading_s(f: &PublishedFigure) -> f64 {
     if f.one_stream { f.time_s } else { f.fetch_s.unwrap_or(0.0) }
 }
 
-fn bar(name: &str, colour: &str, x: Vec<f64>) -> Value {
+fn bar(name: &str, marker: Value, x: Vec<f64>) -> Value {
     let y: Vec<usize> = (0..x.len()).collect();
     let text: Vec<String> = x.iter().map(|s| format!("{name}: {}", seconds(*s))).collect();
     json!({
         "type": "bar", "orientation": "h", "name": name, "x": x, "y": y, "text": text,
         "textposition": "none", "hovertemplate": "%{text}<extra></extra>", "width": 0.6,
-        "marker": { "color": colour },
+        "marker": marker,
     })
 }
 
@@ -94,7 +94,7 @@ fn link(p: &Published) -> Option<Figure> {
         .collect();
     let rates: Vec<f64> = rows.iter().map(|f| f.bytes.unwrap_or(0) as f64 / f.time_s).collect();
     let colours: Vec<&str> =
-        rates.iter().map(|r| if *r > link { "var(--c5)" } else { "var(--bar)" }).collect();
+        rates.iter().map(|r| if *r > link { "var(--bad)" } else { "var(--bar)" }).collect();
     let in_words: Vec<String> =
         names.iter().zip(&rates).map(|(n, r)| format!("{n} {}", bandwidth(*r))).collect();
     Some(Figure {
@@ -105,10 +105,10 @@ fn link(p: &Published) -> Option<Figure> {
             in_words.join("; ")
         ),
         note: format!(
-            "Stored bytes over time. Dashed: the link, {}. Beyond it (orange) a cache answered.",
+            "Stored bytes over time. Dashed: the link, {}. Beyond it (red) a cache answered.",
             bandwidth(link)
         ),
-        height: height(rows.len()) * 3 / 4,
+        height: height(&names),
         data: vec![json!({
             "type": "bar", "orientation": "h", "x": rates,
             "y": (0..rows.len()).collect::<Vec<_>>(), "width": 0.6,
@@ -118,7 +118,9 @@ fn link(p: &Published) -> Option<Figure> {
             "marker": { "color": colours },
         })],
         layout: json!({
-            "xaxis": { "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s" },
+            "xaxis": {
+                "side": "top", "rangemode": "tozero", "tickformat": "~s", "ticksuffix": "B/s",
+            },
             "yaxis": rows_axis(&names),
             "shapes": [{
                 "type": "line", "x0": link, "x1": link, "yref": "paper", "y0": 0, "y1": 1,

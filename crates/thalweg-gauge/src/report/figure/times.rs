@@ -34,7 +34,7 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
     let mut data = vec![medians(c)];
     data.push(scatter("a trial", "circle", "var(--dot)", &points));
     if !outlying.is_empty() {
-        data.push(scatter("far from the others, counted", "diamond", "var(--c1)", &outlying));
+        data.push(scatter("far from the others, counted", "diamond", "var(--dot)", &outlying));
     }
     if !rejected.is_empty() {
         data.push(scatter("rejected, not averaged", "circle-open", "var(--bad)", &rejected));
@@ -55,7 +55,7 @@ pub(in crate::report) fn times(c: &Comparison) -> Option<Figure> {
         note: "Bar: median. Points: trials, the first round on top; point at one for its round, \
              level and load. Dashed line: what this machine's device and memory allow at best."
             .into(),
-        height: height(names.len()),
+        height: height(&names),
         data,
         layout: json!({
             "xaxis": seconds_axis(""), "yaxis": rows_axis(&names), "annotations": labels,
@@ -87,14 +87,12 @@ fn capital(s: &str) -> String {
 fn medians(c: &Comparison) -> Value {
     let with: Vec<(usize, f64)> =
         c.summaries.iter().enumerate().filter_map(|(i, s)| Some((i, s.time_s?.median))).collect();
-    let colours: Vec<&str> =
-        with.iter().map(|(i, _)| if *i == 0 { "var(--base)" } else { "var(--bar)" }).collect();
     json!({
         "type": "bar", "orientation": "h", "name": "median", "hoverinfo": "skip", "width": 0.7,
         "showlegend": false,
         "x": with.iter().map(|w| w.1).collect::<Vec<_>>(),
         "y": with.iter().map(|w| w.0).collect::<Vec<_>>(),
-        "marker": { "color": colours },
+        "marker": { "color": "var(--bar)" },
     })
 }
 
