@@ -62,7 +62,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
 /// A message in which the command's options are arguments of Python.
 fn in_python(message: &str) -> String {
     let options = [
-        (", or --force to replace it", ", or remove it"),
+        ("--force to replace", "replace=True to replace"),
         ("--memory", "memory="),
         ("--lossy", "lossy=True"),
     ];

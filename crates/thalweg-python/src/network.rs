@@ -84,9 +84,10 @@ pub(crate) fn open_network(
     py: Python<'_>,
     path: PathBuf,
     arguments: Arguments<'_>,
+    is_mapped: bool,
 ) -> PyResult<Network> {
     open_urls();
-    let options = NetworkOptions::from(&arguments.open(py)?.1);
+    let options = NetworkOptions { is_mapped, ..NetworkOptions::from(&arguments.open(py)?.1) };
     let state = run(py, || graph::Network::open(&path, options.clone()))?;
     Ok(Network::new(state, &path, options))
 }

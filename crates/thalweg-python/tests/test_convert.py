@@ -49,7 +49,7 @@ def test_outputs_are_safe(files, tmp_path):
     path = tmp_path / "a.blow5"
     thalweg.convert(files / "reads.slow5", path)
     before = path.read_bytes()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="give another name, or replace=True to replace it"):
         thalweg.convert(files / "reads.pod5", path)
     with pytest.raises(ValueError, match="is the input"):
         thalweg.convert(path, path, replace=True)

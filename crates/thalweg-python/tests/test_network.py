@@ -351,7 +351,7 @@ def test_new_networks_and_imports(files, command, tmp_path):
     with pytest.raises(thalweg.NotFoundError):
         thalweg.open_network(tmp_path / "nothing")
     assert thalweg.create_network(tmp_path / "empty").types == {}
-    assert thalweg.open_network(tmp_path / "empty", threads=1, memory="64MB").populations == {}
+    assert thalweg.open_network(tmp_path / "empty", threads=1, memory="64MB", mapped=False).populations == {}
 
 
 def test_networks_are_compacted_and_checked(network):

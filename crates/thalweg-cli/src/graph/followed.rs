@@ -59,12 +59,11 @@ impl FollowArgs {
         if found.is_empty() {
             let to = self.to.as_deref().unwrap_or("anything");
             let what = match &self.edges {
-                Some(name) => format!("edges of {name} do not lead"),
-                None => "no population leads".to_owned(),
+                Some(name) => format!("edges of {name} do not lead from {asked} to {to}"),
+                None => format!("no population connects {asked} with {to}"),
             };
             return Err(Failure::Usage(format!(
-                "{}: {what} from {asked} to {to} in this direction; `thalweg graph info` says what \
-                 each population connects",
+                "{}: {what} in this direction; `thalweg graph info` says what each connects",
                 shown_path(store)
             )));
         }

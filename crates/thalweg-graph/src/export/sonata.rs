@@ -59,7 +59,7 @@ fn ids(batch: &RecordBatch, column: usize) -> &[u64] {
 }
 
 fn chunk_for(rows: u64) -> RowsSpec {
-    RowsSpec { columns: None, chunk: rows.clamp(1, CHUNK), gzip: None }
+    RowsSpec { columns: None, chunk: rows.clamp(1, CHUNK) }
 }
 
 impl TypeAndPlaceColumns {

@@ -11,18 +11,22 @@ from thalweg._paths import Path
 from thalweg.network import Network
 
 
-def open_network(path: Path, *, threads: int | None = None, memory: float | str | None = None) -> Network:
+def open_network(
+    path: Path, *, threads: int | None = None, memory: float | str | None = None, mapped: bool = True
+) -> Network:
     """Opens the network in a folder or at a URL. `thalweg.open` does so for folders, too.
 
     Args:
         path: The folder or URL.
         threads: Threads that read; all cores by default.
         memory: What reading may use, in bytes or as in `"256MB"`.
+        mapped: Whether files are mapped into memory. If another program truncates a mapped file, the system ends this
+            process. Where that may happen, as on file systems that several machines share, say False.
 
     Raises:
         thalweg.NotFoundError: There is no network.
     """
-    return Network(_thalweg.open_network(os.fspath(path), options_of(threads=threads, memory=memory)))
+    return Network(_thalweg.open_network(os.fspath(path), options_of(threads=threads, memory=memory), mapped))
 
 
 def create_network(path: Path, *, threads: int | None = None, memory: float | str | None = None) -> Network:

@@ -38,7 +38,7 @@ def open(
 
     A folder, a pattern such as `runs/**/*.pod5`, and a list of paths are read as one set of reads. An open file, also
     one of fsspec, is read while it stays open; reading it takes Python's lock for each request, so that a path or URL is
-    faster.
+    faster. Its methods must not use what is opened from it: that may wait for the read that called them.
 
     Args:
         path: What to open.

@@ -123,7 +123,7 @@ impl AttributeWriter {
                 inner = Some(writer.group(Some(&group), DYNAMICS_PARAMS)?);
             }
             let parent = if inside.is_some() { inner.as_ref().unwrap_or(&group) } else { &group };
-            let of = RowsSpec { columns: None, chunk, gzip: None };
+            let of = RowsSpec { columns: None, chunk };
             let list = |kind: StoredNumber| writer.rows(parent, own, kind, None, of);
             let (rows, kind) = match field.data_type() {
                 DataType::Boolean => (list(StoredNumber::U8)?, AttributeEncoding::Boolean),

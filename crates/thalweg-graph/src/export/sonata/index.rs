@@ -7,17 +7,14 @@ use thalweg_io::Result;
 
 /// The number of rows that one write holds.
 const ROWS_AT_ONCE: usize = 1 << 16;
-/// With more nodes for an edge than this, most rows repeat the row before: they are compressed.
-const SPARSE: u64 = 4;
-/// Rows of a compressed chunk. A reader of one node decompresses all of it.
-const SPARSE_CHUNK: u64 = 1 << 12;
+/// With more nodes for an edge than this, an index is left out: nearly all of its rows are empty.
+/// It cannot be compressed, because libsonata reads no compressed datasets.
+const MOST_NODES_AN_EDGE: u64 = 16;
+/// Rows of a chunk of nodes. Chunks without edges are not stored.
+const NODES: u64 = 1 << 12;
 
 /// The bytes of a range: two numbers.
 const RANGE_BYTES: u64 = 16;
-
-fn is_sparse(ids: u64, edges: u64) -> bool {
-    ids / SPARSE > edges
-}
 
 /// Writes an index. Nodes ascend.
 pub(super) struct EdgeIndex {
@@ -37,12 +34,8 @@ struct RangeDataset {
 }
 
 impl RangeDataset {
-    fn new(writer: &Hdf5Writer, group: &NewGroup, name: &str, rows: u64) -> Result<Self> {
-        let chunk = rows.clamp(1, super::CHUNK / 2);
-        Self::with(writer, group, name, RowsSpec { columns: Some(2), chunk, gzip: None })
-    }
-
-    fn with(writer: &Hdf5Writer, group: &NewGroup, name: &str, of: RowsSpec) -> Result<Self> {
+    fn new(writer: &Hdf5Writer, group: &NewGroup, name: &str, chunk: u64) -> Result<Self> {
+        let of = RowsSpec { columns: Some(2), chunk };
         Ok(Self {
             rows: writer.rows(group, name, StoredNumber::U64, None, of)?,
             waiting: Vec::new(),
@@ -61,6 +54,13 @@ impl RangeDataset {
         }
     }
 
+    /// Adds rows that are 0..0. Chunks of which they are all rows are not stored.
+    fn skip(&mut self, writer: &Hdf5Writer, rows: u64) -> Result<()> {
+        self.flush(writer)?;
+        self.len += rows;
+        writer.push_filled(&mut self.rows, rows)
+    }
+
     fn flush(&mut self, writer: &Hdf5Writer) -> Result<()> {
         writer.push(&mut self.rows, &self.waiting)?;
         self.waiting.clear();
@@ -72,16 +72,12 @@ impl EdgeIndex {
     /// The most nodes for an index of `edges` edges. An index of more would consist mostly of empty
     /// rows.
     pub(super) fn most(edges: u64) -> u64 {
-        edges.saturating_mul(64).max(1 << 20)
+        edges.saturating_mul(MOST_NODES_AN_EDGE).max(1 << 16)
     }
 
-    /// About how many bytes the rows of an index of `ids` nodes and `edges` edges take.
+    /// How many bytes the nodes of an index of `ids` nodes and `edges` edges take at most.
     pub(super) fn bytes(ids: u64, edges: u64) -> u64 {
-        match ids {
-            ids if ids > Self::most(edges) => 0,
-            ids if is_sparse(ids, edges) => edges.saturating_mul(RANGE_BYTES),
-            ids => ids * RANGE_BYTES,
-        }
+        if ids > Self::most(edges) { 0 } else { ids * RANGE_BYTES }
     }
 
     /// Starts an index of `ids` nodes and at most `edges` edges.
@@ -93,16 +89,15 @@ impl EdgeIndex {
         edges: u64,
     ) -> Result<Self> {
         let group = writer.group(Some(indices), name)?;
-        let name = "node_id_to_ranges";
-        let nodes = if is_sparse(ids, edges) {
-            let of = RowsSpec { columns: Some(2), chunk: SPARSE_CHUNK, gzip: Some(1) };
-            RangeDataset::with(writer, &group, name, of)?
-        } else {
-            RangeDataset::new(writer, &group, name, ids)?
-        };
+        let nodes = RangeDataset::new(writer, &group, "node_id_to_ranges", ids.clamp(1, NODES))?;
         Ok(Self {
             nodes,
-            ranges: RangeDataset::new(writer, &group, "range_to_edge_id", edges)?,
+            ranges: RangeDataset::new(
+                writer,
+                &group,
+                "range_to_edge_id",
+                edges.clamp(1, super::CHUNK / 2),
+            )?,
             ids,
         })
     }
@@ -122,11 +117,12 @@ impl EdgeIndex {
 
     /// Adds empty rows for the nodes before `node`.
     fn skip(&mut self, writer: &Hdf5Writer, node: u64) -> Result<()> {
-        let here = self.ranges.len;
-        while self.nodes.len < node {
-            self.nodes.push(writer, here..here)?;
+        let gap = node.saturating_sub(self.nodes.len);
+        if gap >= NODES {
+            return self.nodes.skip(writer, gap);
         }
-        Ok(())
+        let here = self.ranges.len;
+        (0..gap).try_for_each(|_| self.nodes.push(writer, here..here))
     }
 
     /// Writes the rows that are still in memory.

@@ -3,10 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use hdf5_metno_sys::h5d::{H5Dcreate2, H5Dget_space, H5Dset_extent, H5Dwrite};
-use hdf5_metno_sys::h5p::{
-    H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pset_chunk, H5Pset_deflate, H5Pset_fill_value,
-    H5Pset_shuffle,
-};
+use hdf5_metno_sys::h5p::{H5P_CLS_DATASET_CREATE, H5P_DEFAULT, H5Pset_chunk, H5Pset_fill_value};
 use hdf5_metno_sys::h5s::{H5S_UNLIMITED, H5S_seloper_t, H5Screate_simple, H5Sselect_hyperslab};
 use hdf5_metno_sys::h5t::{H5T_C_S1, H5T_VARIABLE, H5T_cset_t, H5Tcopy, H5Tset_cset, H5Tset_size};
 use thalweg_io::{Error, Result};
@@ -33,8 +30,6 @@ pub struct RowsSpec {
     pub columns: Option<u64>,
     /// Rows of a chunk.
     pub chunk: u64,
-    /// The level of gzip, with a shuffle before it; `None` for no compression.
-    pub gzip: Option<u8>,
 }
 
 impl RowsWriter {
@@ -126,7 +121,7 @@ impl Hdf5Writer {
     /// # Errors
     /// As [`Hdf5Writer::rows`].
     pub fn texts(&self, parent: &NewGroup, name: &str, chunk: u64) -> Result<RowsWriter> {
-        let of = RowsSpec { columns: None, chunk, gzip: None };
+        let of = RowsSpec { columns: None, chunk };
         self.growing(parent, name, size_of::<*const c_char>(), None, of, || {
             // SAFETY: under the lock, a type that is ours.
             unsafe {
@@ -160,10 +155,6 @@ impl Hdf5Writer {
                 let space = Id::new(H5Screate_simple(dimensions, none.as_ptr(), most.as_ptr()))?;
                 let make = untimed(*H5P_CLS_DATASET_CREATE)?;
                 status(H5Pset_chunk(make.raw(), dimensions, chunk.as_ptr()))?;
-                if let Some(level) = of.gzip {
-                    status(H5Pset_shuffle(make.raw()))?;
-                    status(H5Pset_deflate(make.raw(), level.into()))?;
-                }
                 if let Some(fill) = fill {
                     status(H5Pset_fill_value(make.raw(), kind.raw(), fill.as_ptr().cast()))?;
                 }
