@@ -58,7 +58,9 @@ pub(crate) fn print(
     };
     let mut out = output();
     if as_json {
-        writeln!(out, "{}", in_json(&plan, prices))?;
+        let mut line = in_json(&plan, prices);
+        line["path"] = (&**file.store().name()).into();
+        writeln!(out, "{line}")?;
     } else {
         write!(out, "{}", in_words(&plan, prices))?;
     }

@@ -147,7 +147,7 @@ pub(crate) fn read(file: &FastqFile, job: &ReadJob<'_>) -> VerbResult {
     drop(progress);
     let stored = file.stored_bytes();
     if job.as_json {
-        return print_json(&with_build(json!({
+        let report = json!({
             "workload": "thalweg",
             "open_to_last_s": seconds,
             "cpu_s": cpu_s,
@@ -156,7 +156,8 @@ pub(crate) fn read(file: &FastqFile, job: &ReadJob<'_>) -> VerbResult {
             "threads": file.options().budget.threads,
             "bytes_stored": stored,
             "needed_bytes": stored,
-        })));
+        });
+        return print_json(&with_build(report, [file.name().to_string()]));
     }
     let mut out = output();
     let (reads, bases) = (counted(reads, "read"), counted(bases, "base"));

@@ -73,9 +73,14 @@ pub(crate) fn add_received(report: &mut Value) {
     }
 }
 
-/// Adds to a report the program's version and how it was built.
-pub(crate) fn with_build(mut report: Value) -> Value {
+/// Adds to a report what it is about, the version of the program, and how it was built.
+pub(crate) fn with_build(mut report: Value, paths: impl IntoIterator<Item = String>) -> Value {
     add_received(&mut report);
+    let paths: Vec<String> = paths.into_iter().collect();
+    match &paths[..] {
+        [path] => report["path"] = path.clone().into(),
+        _ => report["paths"] = paths.into(),
+    }
     report["schema"] = "thalweg.workload/1".into();
     report["version"] = concat!("thalweg ", env!("CARGO_PKG_VERSION")).into();
     report["build"] = json!({

@@ -15,7 +15,7 @@ use thalweg_io::urls;
 use super::edge_list::{self, EdgeListArgs, ListFormat};
 use super::neighbors::digest;
 use super::open::{self, CodingChoice, OpenArgs};
-use crate::common::{Failure, MEASURING, VerbResult, complain, counted, print_json};
+use crate::common::{Failure, MEASURING, VerbResult, complain, counted, print_json, shown_path};
 use crate::done::say_done;
 use crate::progress::bar;
 use crate::timing::{process_cpu, with_build};
@@ -120,7 +120,7 @@ fn import_and_report(
                 .collect::<Vec<_>>(),
             "stages": {},
         });
-        print_json(&with_build(line))?;
+        print_json(&with_build(line, [shown_path(&args.store)]))?;
     } else {
         let path = urls::shown_path(&args.input);
         left_out.iter().for_each(|what| complain(&format!("{path}: left out: {what}")));

@@ -10,7 +10,7 @@ use thalweg::graph::{Adjacency, Change, Side};
 
 use super::neighbors::digest;
 use super::open::{self, OpenArgs};
-use crate::common::{MEASURING, VerbResult, counted, output};
+use crate::common::{MEASURING, VerbResult, counted, output, shown_path};
 use crate::timing::{Started, with_build};
 
 /// For measurements: add new synapses to astrocytes, each durable before the next, or a batch at a
@@ -89,7 +89,7 @@ pub(super) fn run(args: &GraphInsertArgs) -> VerbResult {
             "stages": {},
             "bytes_stored": writer.network().storage().bytes,
         });
-        writeln!(out, "{}", with_build(report))?;
+        writeln!(out, "{}", with_build(report, [shown_path(&args.store)]))?;
     } else {
         let rate = args.edges as f64 / seconds;
         let edges = counted(args.edges, "edge");

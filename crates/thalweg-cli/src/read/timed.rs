@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thalweg::reads::{Read, ReadFile, ReadSet, Selection, Summary, Visitor};
 use thalweg::store::throttled::Limits;
 
-use crate::common::{VerbResult, counted, output};
+use crate::common::{VerbResult, counted, output, shown_path};
 use crate::digest;
 use crate::progress::FetchProgress;
 use crate::timing::{Started, received, stages, with_build};
@@ -88,7 +88,10 @@ pub(super) fn whole(
     drop(progress);
     let mut out = output();
     if as_json {
-        let report = with_build(report(sums.as_ref(), &summary, job, seconds, cpu_s));
+        let report = with_build(
+            report(sums.as_ref(), &summary, job, seconds, cpu_s),
+            set.paths().map(shown_path),
+        );
         writeln!(out, "{report}")?;
     } else {
         let clocks = summary.clocks;
@@ -207,7 +210,7 @@ pub(super) fn one_by_one(
         "latency_us": { "p50": quantile(0.5), "p99": quantile(0.99), "max": latencies.last() },
     });
     let mut out = output();
-    writeln!(out, "{}", with_build(report))?;
+    writeln!(out, "{}", with_build(report, [file.store().name().to_string()]))?;
     out.flush()?;
     Ok(())
 }

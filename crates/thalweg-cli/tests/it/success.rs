@@ -133,6 +133,8 @@ fn json_of_all_verbs_has_a_schema_and_the_same_names() {
                     assert_eq!(line[name], line[before], "{words}: {name}");
                 }
             }
+            let says_what = line.get("path").or(line.get("paths")).is_some();
+            assert!(says_what || !words.starts_with("read "), "{words}: {line}");
             for count in ["reads", "samples", "bases"] {
                 assert!(line.get(count).is_none_or(|n| n.is_u64() || n.is_null()), "{words}");
             }

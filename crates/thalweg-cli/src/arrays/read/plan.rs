@@ -12,7 +12,7 @@ use thalweg_gauge::units::{binary_bytes, decimal_bytes, seconds};
 use thalweg_io::urls::url;
 
 use super::{ReadJob, SliceNumber, WantedArrays, array, timed};
-use crate::common::{Failure, VerbResult, counted, output};
+use crate::common::{Failure, VerbResult, counted, output, shown_path};
 use crate::explain::{before_in_words, origin_in_json, origin_in_words, store_in_words};
 use crate::prices::PriceArgs;
 
@@ -34,6 +34,7 @@ pub(super) fn print(file: &ArrayFile, job: &ReadJob<'_>, prices: &PriceArgs) -> 
         let (origin, measured_at) = origin_in_json(origin);
         let plan = json!({
             "schema": "thalweg.plan/1",
+            "path": shown_path(job.path),
             "model": model,
             "model_origin": origin,
             "model_measured_at_unix_s": measured_at,

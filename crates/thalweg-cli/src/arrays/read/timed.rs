@@ -12,7 +12,7 @@ use thalweg::hdf5::array::Array;
 use super::super::checksum::WordSum;
 use super::super::ranks::{Ranks, ReadSeconds, ReadTally, SliceNumber};
 use super::{ReadJob, array};
-use crate::common::{Failure, VerbResult, counted, output};
+use crate::common::{Failure, VerbResult, counted, output, shown_path};
 use crate::timing::{Started, received, stages, with_build};
 
 /// Reads this process's slice of the datasets and sums the values, as every arm of a benchmark
@@ -170,7 +170,7 @@ pub(super) fn print(
         if let Some(clocks) = clocks {
             stages(&mut report, clocks, Duration::ZERO);
         }
-        writeln!(out, "{}", with_build(report))?;
+        writeln!(out, "{}", with_build(report, [shown_path(job.path)]))?;
     } else {
         writeln!(
             out,

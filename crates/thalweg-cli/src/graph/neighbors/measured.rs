@@ -11,7 +11,7 @@ use thalweg::pool;
 
 use super::GraphNeighborsArgs;
 use super::digest::sha256;
-use crate::common::{Failure, VerbResult, output};
+use crate::common::{Failure, VerbResult, output, shown_path};
 use crate::timing::{Started, with_build};
 
 /// The network and the vertices that are read repeatedly, and the result of the first read.
@@ -91,7 +91,7 @@ pub(super) fn run(
         "stages": {},
     });
     let mut out = output();
-    writeln!(out, "{}", with_build(report))?;
+    writeln!(out, "{}", with_build(report, [shown_path(&args.store)]))?;
     out.flush()?;
     Ok(())
 }
