@@ -84,17 +84,17 @@ fn time_lines(report: &DoctorReport<'_>, line: Line<'_>) {
         if least == most {
             "; the speed of the store is assumed, and hardly matters".into()
         } else {
-            format!("; the speed of the store is assumed: it may be {least} to {most}")
+            format!("; the speed of the store is assumed: {least} to {most} are likely")
         }
     });
     let longest = if thalweg.is_bound_by_processor() { "processor" } else { "store" };
     let words = format!(
-        "{}{range}, {} of them wanted; the {longest} takes longest",
+        "{}, {} of them wanted; the {longest} takes longest{range}",
         time(thalweg),
         size(requests.wanted)
     );
     line("thalweg", &words);
-    line("libhdf5", &format!("{}; one chunk after the other, in one thread", time(libhdf5)));
+    line("libhdf5", &format!("{}; one chunk after the other", time(libhdf5)));
     if let Some(measured) = report.measured_s {
         let share = thalweg.total_s / measured.max(1e-9) * 100.0;
         let measured = seconds(measured);
@@ -139,15 +139,17 @@ fn finding_lines(report: &DoctorReport<'_>, line: Line<'_>) {
 
 fn time(time: &Predicted) -> String {
     format!(
-        "{} predicted: {} ({}), {}; store {}, processor {} by {}, index {}",
+        "{} predicted: index {}, then {} of reading (store {}, beside it {} of processor time by \
+         {}); {} ({}), {}",
         seconds(time.total_s),
+        seconds(time.index_s),
+        seconds(time.total_s - time.index_s),
+        seconds(time.store_s),
+        seconds(time.cpu_s),
+        counted(time.threads as u64, "thread"),
         counted(time.requests, "request"),
         counted(time.jumps, "jump"),
         decimal_bytes(time.bytes as f64),
-        seconds(time.store_s),
-        seconds(time.cpu_s),
-        time.threads,
-        seconds(time.index_s),
     )
 }
 

@@ -796,3 +796,30 @@ fn reads_of_several_files_are_taken_once_if_asked_for() {
     // `synth` made the one index.
     assert_eq!(left(&folder, "."), ["a.pod5", "b.blow5", "b.blow5.idx", "c.blow5"]);
 }
+
+#[cfg_attr(not(feature = "hdf5"), ignore = "libhdf5 makes the files")]
+#[test]
+fn what_doctor_mends_it_does_not_complain_of() {
+    let folder = Folder::new();
+    for filter in ["none", "gzip", "shuffle+zstd"] {
+        let synth = ["synth", "a.nxs", "--kind", "nexus-live", "--size", "20MB", "--banks", "4"];
+        folder.ok(&[&synth[..], &["--filter", filter, "--force"]].concat());
+        let mut name = "a.nxs".to_owned();
+        // One mend after the other, as long as there is one.
+        for round in 0..3 {
+            let report = folder.ok(&["doctor", &name, "--model", "ssd"]);
+            let mend = report.lines().find_map(|line| line.trim().strip_prefix("mend"));
+            let Some(mend) = mend.map(|line| line.trim().trim_start_matches("thalweg ")) else {
+                assert!(
+                    round > 0 && report.contains("nothing that would make it faster"),
+                    "{report}"
+                );
+                break;
+            };
+            assert!(round < 2, "{filter}: no end of mends: {report}");
+            let words: Vec<&str> = mend.split(' ').collect();
+            folder.ok(&[&words[..], &["--force"]].concat());
+            name = words[3].to_owned();
+        }
+    }
+}
